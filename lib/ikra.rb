@@ -1,0 +1,4 @@
+# frozen_string_literal: true
+
+require_relative "ikra/version"
+require_relative "ikra/ikra" # the native extension
