@@ -1,0 +1,71 @@
+//! Messages that point into Ruby source.
+//!
+//! Here: spans, and how a message with its source line and caret is printed. Not here: which messages there are.
+
+use crate::source::Source;
+use std::fmt;
+use std::sync::Arc;
+
+/// A byte range in [`Source::text`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    pub fn new(start: usize, end: usize) -> Self {
+        let narrow = |n: usize| u32::try_from(n).expect("a source is smaller than 4 GiB");
+        Self { start: narrow(start), end: narrow(end) }
+    }
+}
+
+/// A message at a place in Ruby source: what is wrong, why, and what to write instead.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    pub source: Arc<Source>,
+    pub span: Span,
+    /// One sentence: what Ikra cannot do here.
+    pub message: String,
+    /// Why, where the message alone does not say it.
+    pub reason: Option<String>,
+    /// What to write instead.
+    pub advice: Option<String>,
+}
+
+impl Diagnostic {
+    pub fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
+        Self { source: source.clone(), span, message: message.into(), reason: None, advice: None }
+    }
+    pub fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+    /// Line (from 1) of the place.
+    pub fn line(&self) -> u32 {
+        self.source.line_of(self.span.start)
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.source.line_column(self.span.start);
+        write!(f, "{}:{}:{}: {}", self.source.path, line, column + 1, self.message)?;
+        let text = self.source.line_text(self.span.start);
+        let shown = text.trim_end();
+        let before: String = shown.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let wide = self.source.slice(self.span).chars().take_while(|c| *c != '\n').count().max(1);
+        write!(f, "\n\n    {shown}\n    {before}{}", "^".repeat(wide))?;
+        if let Some(reason) = &self.reason {
+            write!(f, "\n\nReason: {reason}")?;
+        }
+        if let Some(advice) = &self.advice {
+            write!(f, "\nInstead: {advice}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Typed indices: one newtype per kind of thing, so that a column cannot be asked for with a function's number.
+//!
+//! Here: the [`define_id!`] macro and the ids that several stages share. Not here: ids that one stage keeps to itself.
+
+/// Declares a `u32` newtype with `new`, `index` and `Debug` in the form `prefix12`.
+macro_rules! define_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id of the `index`-th thing of its kind.
+            pub fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("fewer than 2^32 of anything are made"))
+            }
+            /// Position in the vector that holds these things.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    };
+}
+pub(crate) use define_id;
+
+define_id!(
+    /// A Ruby class or module, numbered by the [`World`](crate::world::World) for the life of the process.
+    ClassId, "class"
+);
+define_id!(
+    /// A Ruby method with source, numbered by the World; a reopened method gets a new number.
+    MethodId, "method"
+);
+define_id!(
+    /// A lexical scope (Ruby's cref) in which constants are looked up, numbered by the World.
+    ScopeId, "scope"
+);
+define_id!(
+    /// A family of arrays that share one element column. Kinds only ever merge; see [`crate::world::Facts`].
+    ArrayKind, "array"
+);

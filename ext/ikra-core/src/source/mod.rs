@@ -1,0 +1,54 @@
+//! Ruby source text and positions in it.
+//!
+//! Here: [`Source`], a run of whole lines of a file with the slice that is the block or method. Not here: finding
+//! that slice (the bridge asks Ruby for it) and parsing it ([`crate::syntax`]).
+
+use crate::diagnostic::Span;
+use std::ops::Range;
+
+/// Whole lines of a Ruby file, the part of them that is one block or method, and where they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// As Ruby reports it in backtraces.
+    pub path: String,
+    /// Whole lines: from the line where the slice begins to the line where it ends.
+    pub text: String,
+    /// Number of the first line of `text`, from 1.
+    pub first_line: u32,
+    /// Bytes of `text` that are the block (`{ … }` or `do … end`, with the braces) or the `def … end`.
+    pub slice: Range<usize>,
+}
+
+impl Source {
+    /// A source that is all slice; for methods made of text, and for tests.
+    pub fn whole(path: &str, text: &str, first_line: u32) -> Self {
+        Self { path: path.into(), text: text.into(), first_line, slice: 0..text.len() }
+    }
+    pub fn slice_text(&self) -> &str {
+        &self.text[self.slice.clone()]
+    }
+    /// The text of a span.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+    fn line_start(&self, offset: u32) -> usize {
+        let offset = (offset as usize).min(self.text.len());
+        self.text.as_bytes()[..offset].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1)
+    }
+    /// Line number (from 1) of a byte offset.
+    pub fn line_of(&self, offset: u32) -> u32 {
+        self.line_column(offset).0
+    }
+    /// Line (from 1) and column in characters (from 0) of a byte offset.
+    pub fn line_column(&self, offset: u32) -> (u32, usize) {
+        let start = self.line_start(offset);
+        let before = self.text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
+        let column = String::from_utf8_lossy(&self.text.as_bytes()[start..(offset as usize).min(self.text.len())]).chars().count();
+        (self.first_line + before as u32, column)
+    }
+    /// The whole line that holds a byte offset, without its end.
+    pub fn line_text(&self, offset: u32) -> &str {
+        let start = self.line_start(offset);
+        self.text[start..].split('\n').next().unwrap_or("")
+    }
+}

@@ -1,0 +1,237 @@
+//! The Ruby that Ikra accepts, as a small tree: about thirty kinds of node where lib-ruby-parser has a hundred.
+//!
+//! Here: the tree. Not here: types, and any decision about what a node means. Names of locals are resolved: a
+//! [`LocalId`] is an index into [`Unit::locals`], shared by a unit and all blocks written inside it.
+//! Invariant: [`NodeId`]s are unique within a [`Unit`] and less than [`Unit::nodes`].
+
+use crate::diagnostic::Span;
+use crate::id::define_id;
+use crate::source::Source;
+use std::sync::Arc;
+
+define_id!(
+    /// A node within its unit.
+    NodeId, "n"
+);
+define_id!(
+    /// A local variable within its unit.
+    LocalId, "l"
+);
+
+/// An identifier: method, variable, ivar (with its `@`), constant or symbol.
+pub type Name = Arc<str>;
+
+/// One section block, or one method.
+#[derive(Debug)]
+pub struct Unit {
+    pub source: Arc<Source>,
+    /// `nil` for a block, the method's name for a method.
+    pub name: Option<Name>,
+    pub params: Params,
+    pub body: Node,
+    pub locals: Vec<Local>,
+    /// How many node ids were given out.
+    pub nodes: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct Local {
+    pub name: Name,
+    pub origin: Origin,
+}
+
+/// Where a local variable belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A variable of the method or block that encloses a section block: a capture.
+    Captured,
+    /// Parameter of the unit itself.
+    Param,
+    /// Assigned in the unit's own body.
+    Own,
+    /// Parameter, or first assigned, in a block written inside the unit.
+    Inner,
+    /// Made by desugaring; no Ruby name.
+    Temp,
+}
+
+#[derive(Debug, Default)]
+pub struct Params {
+    pub required: Vec<Pattern>,
+    pub optional: Vec<(LocalId, Node)>,
+    pub rest: Option<Rest>,
+    /// Required ones after the optional ones and the rest.
+    pub post: Vec<Pattern>,
+    pub keywords: Vec<Keyword>,
+    pub keyword_rest: Option<Rest>,
+    pub block: Option<LocalId>,
+}
+
+/// `*name`, or `*` alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Rest(pub Option<LocalId>);
+
+#[derive(Debug)]
+pub struct Keyword {
+    pub name: Name,
+    pub local: LocalId,
+    /// None: required.
+    pub default: Option<Node>,
+}
+
+/// What a value is bound to by a parameter: a variable, or a list `(a, (b, *c))`.
+#[derive(Debug)]
+pub enum Pattern {
+    Local(LocalId),
+    List { before: Vec<Pattern>, rest: Option<Rest>, after: Vec<Pattern> },
+}
+
+#[derive(Debug)]
+pub struct Node {
+    pub id: NodeId,
+    pub span: Span,
+    pub kind: Kind,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Nil,
+    True,
+    False,
+    SelfRef,
+    Int(i64),
+    /// An Integer literal beyond 64 bits.
+    BigInt(String),
+    Float(f64),
+    Sym(Name),
+    Str(Arc<[u8]>),
+    Array(Vec<Node>),
+    Hash(Vec<(Node, Node)>),
+    Range { from: Option<Box<Node>>, to: Option<Box<Node>>, exclusive: bool },
+    /// `*x` among arguments, in an array literal or a `when`.
+    Splat(Box<Node>),
+
+    Local(LocalId),
+    Ivar(Name),
+    Const(ConstPath),
+    /// `target = value`; the value of the expression is `value`, whatever a setter returns.
+    Assign { target: Target, value: Box<Node> },
+    /// `target op= value`, `||=` and `&&=` included.
+    OpAssign { target: Target, op: AssignOp, value: Box<Node> },
+    /// `a, (b, *c) = value`.
+    MultiAssign { before: Vec<Target>, rest: Option<Option<Box<Target>>>, after: Vec<Target>, value: Box<Node> },
+
+    Call(Box<Call>),
+    /// `super(args)`; `args` None for the bare `super` that passes the method's own parameters on.
+    Super { args: Option<Vec<Arg>>, block: Option<Box<Block>> },
+    Yield(Vec<Arg>),
+    /// `->(x) { … }`.
+    Lambda(Box<Block>),
+
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    /// Also `unless`, the modifiers and the ternary. A missing branch is a `Nil` node.
+    If { cond: Box<Node>, then: Box<Node>, otherwise: Box<Node> },
+    Case { subject: Option<Box<Node>>, whens: Vec<When>, otherwise: Box<Node> },
+    /// Also `until` (through `Not`). `body_first`: `begin … end while cond`.
+    While { cond: Box<Node>, body: Box<Node>, body_first: bool },
+    /// `for target in over`: its variables are the enclosing scope's.
+    For { target: Box<Target>, over: Box<Node>, body: Box<Node> },
+    Break(Option<Box<Node>>),
+    Next(Option<Box<Node>>),
+    Return(Option<Box<Node>>),
+    Seq(Vec<Node>),
+    /// `begin … rescue … else … ensure … end`.
+    Begin { body: Box<Node>, rescues: Vec<Rescue>, otherwise: Option<Box<Node>>, ensure: Option<Box<Node>> },
+    /// `defined?(x)`.
+    Defined(Box<Node>),
+    /// Ruby that this tree has no form for. It is an error only where inference reaches it.
+    Unsupported { what: &'static str, advice: &'static str },
+}
+
+#[derive(Debug)]
+pub struct Call {
+    /// None: an implicit `self`, so private methods and functions are found.
+    pub receiver: Option<Node>,
+    pub name: Name,
+    /// Of the name alone, for messages that point at it.
+    pub name_span: Span,
+    pub args: Vec<Arg>,
+    pub block: Option<Block>,
+    /// `&:sym` or `&expr` given as the block.
+    pub block_arg: Option<Node>,
+    /// `&.`
+    pub safe: bool,
+}
+
+#[derive(Debug)]
+pub enum Arg {
+    /// A `Splat` node stands for `*x`.
+    Positional(Node),
+    Keyword(Name, Node),
+    /// `**x`.
+    KeywordSplat(Node),
+}
+
+/// A literal block; it shares its unit's locals.
+#[derive(Debug)]
+pub struct Block {
+    pub params: Params,
+    pub body: Node,
+    pub span: Span,
+    /// `_1` or `it` was used: how many numbered parameters (they are in `params.required`).
+    pub numbered: u8,
+}
+
+#[derive(Debug)]
+pub struct When {
+    pub tests: Vec<Node>,
+    pub body: Node,
+}
+
+#[derive(Debug)]
+pub struct Rescue {
+    /// Empty: StandardError.
+    pub classes: Vec<Node>,
+    pub binding: Option<Target>,
+    pub body: Node,
+}
+
+#[derive(Debug)]
+pub struct ConstPath {
+    pub base: ConstBase,
+    pub name: Name,
+}
+
+#[derive(Debug)]
+pub enum ConstBase {
+    /// `A`: lexical scopes, then ancestors.
+    Lexical,
+    /// `::A`.
+    Top,
+    /// `expr::A`.
+    Of(Box<Node>),
+}
+
+#[derive(Debug)]
+pub enum Target {
+    Local(LocalId, Span),
+    Ivar(Name, Span),
+    /// `receiver.name = `; `name` without the `=`.
+    Attr { receiver: Box<Node>, name: Name, span: Span, safe: bool },
+    Index { receiver: Box<Node>, args: Vec<Node>, span: Span },
+    /// `(a, *b)` inside a multiple assignment.
+    List { before: Vec<Target>, rest: Option<Option<Box<Target>>>, after: Vec<Target> },
+    Unsupported { what: &'static str, advice: &'static str, span: Span },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AssignOp {
+    /// `+=` and so on: the operator method's name.
+    Method(Name),
+    /// `||=`
+    Or,
+    /// `&&=`
+    And,
+}
