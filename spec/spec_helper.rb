@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+require "ikra"
+
+Dir[File.join(__dir__, "support", "*.rb")].sort.each do |file|
+  require file unless File.basename(file) == "fuzz.rb" # a program of its own
+end
+
+RSpec.configure do |config|
+  config.warnings = true
+  config.order = :random
+  config.disable_monkey_patching!
+  Kernel.srand config.seed
+
+  config.expect_with(:rspec) { |expectations| expectations.syntax = :expect }
+  config.mock_with(:rspec) { |mocks| mocks.verify_partial_doubles = true }
+  config.shared_context_metadata_behavior = :apply_to_host_groups
+
+  # Examples that take minutes: bin/test runs them, and `rspec --tag slow`.
+  config.filter_run_excluding slow: true unless ENV["IKRA_SLOW"] == "1"
+
+  config.extend Backends::Groups
+  config.include Backends::Examples
+  config.before(:suite) { Backends.announce(RSpec.configuration.output_stream) }
+end
