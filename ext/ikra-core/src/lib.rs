@@ -1,4 +1,43 @@
-//! The compiler and run time of Ikra. Knows no Ruby `VALUE`.
+//! Ikra's compiler and runtime, without Ruby: text, facts and columns go in; kernels, columns and diagnostics come out.
+//!
+//! # The pipeline
+//!
+//! ```text
+//! source → syntax → infer ⇄ world → ir → passes → layout → backend.prepare → (pack) → backend.launch → (unpack)
+//! ```
+//!
+//! # The layers, from the bottom; a module uses only those before it
+//!
+//! | modules | what they hold |
+//! | --- | --- |
+//! | [`id`], [`diagnostic`], [`error`], [`config`], [`target`] | indices, messages, options, device facts |
+//! | [`source`], [`syntax`], [`world`] | Ruby text, its tree, facts about live values |
+//! | [`types`], [`infer`] | the lattice, and the fixpoint that types a block |
+//! | [`ir`], [`passes`] | the program with Ruby's rules made explicit, and what improves it |
+//! | [`layout`] | where columns' rows lie, and what they mean |
+//! | [`memory`] | their bytes |
+//! | [`backend`] | reference interpreter, CPU, CUDA |
+//! | [`cache`] | kernels kept in memory and on disk |
+//! | [`engine`] | the only module that sees all others |
+//!
+//! `unsafe` is open in [`memory::column`], the CPU backend's `jit` and the CUDA backend's driver-facing files; nowhere
+//! else.
+#![deny(unsafe_code)]
 
-/// The version of this crate, which is the gem's.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub mod backend;
+pub mod cache;
+pub mod config;
+pub mod diagnostic;
+pub mod engine;
+pub mod error;
+pub mod id;
+pub mod infer;
+pub mod ir;
+pub mod layout;
+pub mod memory;
+pub mod passes;
+pub mod source;
+pub mod syntax;
+pub mod target;
+pub mod types;
+pub mod world;

@@ -1,0 +1,1 @@
+//! Cranelift and rayon.

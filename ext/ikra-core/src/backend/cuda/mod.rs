@@ -1,0 +1,1 @@
+//! CUDA C++, NVRTC and the driver.

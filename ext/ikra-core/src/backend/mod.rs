@@ -1,0 +1,155 @@
+//! Machines that run programs.
+//!
+//! Here: [`Backend`], and the launch protocol that all of them share: keys, traps, cancelling. Not here: any rule of
+//! Ruby; a backend translates the IR and nothing else.
+//!
+//! # Launch protocol
+//!
+//! Every (tick, index) has a [`Key`]; keys are ordered as sequential Ruby would run them. One shared word, `stop_key`,
+//! starts at the launch's limit and only falls. A trap lowers it to its own key and records itself if its key is the
+//! least so far. A job ends early only when its own key is greater than `stop_key`, so all smaller keys run to their
+//! end and the trap that is reported is the one that sequential Ruby would have met first. Cancelling lowers the word
+//! to 0, which is less than every key.
+
+pub mod reference;
+#[cfg(feature = "cpu")]
+pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+
+use crate::config::CodeOptions;
+use crate::error::Result;
+use crate::ir::{Program, SiteId, TRAP_WORDS};
+use crate::layout::Layout;
+use crate::memory::column::HostColumn;
+use crate::target::Target;
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Position of an element's run in sequential Ruby's order: tick first, then index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key(pub u64);
+
+impl Key {
+    /// Greater than every key: nothing stops.
+    pub const NONE: Key = Key(u64::MAX);
+    /// Less than every key: everything stops.
+    pub const CANCEL: Key = Key(0);
+    /// Greatest number of elements of a launch; indices are less.
+    pub const MAX_ELEMENTS: u64 = u32::MAX as u64 - 1;
+    /// Greatest number of ticks.
+    pub const MAX_TICKS: u64 = 1 << 31;
+
+    /// `(tick << 32 | index) + 1`; generated code computes the same.
+    pub fn new(tick: u64, index: u64) -> Self {
+        Key((tick << 32 | index) + 1)
+    }
+    pub fn tick(self) -> u64 {
+        (self.0 - 1) >> 32
+    }
+    pub fn index(self) -> u64 {
+        (self.0 - 1) & 0xffff_ffff
+    }
+}
+
+/// Stops a launch from another thread.
+#[derive(Debug)]
+pub struct CancelToken {
+    stop_key: AtomicU64,
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        Self { stop_key: AtomicU64::new(Key::NONE.0) }
+    }
+}
+
+impl CancelToken {
+    /// All jobs end as soon as they look. The launch answers [`Outcome::Cancelled`].
+    pub fn cancel(&self) {
+        self.stop_key.store(Key::CANCEL.0, Ordering::SeqCst);
+    }
+    pub fn is_cancelled(&self) -> bool {
+        self.stop_key.load(Ordering::SeqCst) == Key::CANCEL.0
+    }
+    /// The shared word itself; kernels on the host poll and lower it in place.
+    pub fn stop_key(&self) -> &AtomicU64 {
+        &self.stop_key
+    }
+}
+
+/// One run of a prepared program.
+pub struct Launch<'a> {
+    /// In the program's order. Written columns are changed in place; after anything but [`Outcome::Done`] (and a
+    /// [`Outcome::Trapped`] exactly at `limit`) their contents mean nothing.
+    pub columns: &'a mut [HostColumn],
+    /// For each column, what the kernel's row operand counts from: the first class's base id in class spaces, else 0.
+    pub biases: &'a [u64],
+    /// One word per parameter: Bool 0 or 1, I32 sign-extended, I64, F64 bits.
+    pub params: &'a [u64],
+    /// Jobs, padding included.
+    pub jobs: u64,
+    /// Ticks `0..ticks`.
+    pub ticks: u64,
+    pub seed: u64,
+    /// Number of this section since seeding, for `rand`.
+    pub section: u32,
+    /// Elements with greater keys do not run. [`Key::NONE`] but when a section that was left by `break` runs again.
+    pub limit: Key,
+    pub cancel: &'a CancelToken,
+    /// Threads per block or jobs per chunk, as a hint.
+    pub block_size: Option<u32>,
+    pub timings: &'a mut Timings,
+}
+
+/// Wall-clock time of a launch's phases, as far as a backend has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    pub upload: Duration,
+    pub kernel: Duration,
+    pub download: Duration,
+}
+
+/// The trap with the least key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrapRecord {
+    pub key: Key,
+    pub site: SiteId,
+    pub words: [u64; TRAP_WORDS],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Trapped(TrapRecord),
+    Cancelled,
+}
+
+/// A program that a backend has compiled. Immutable and shared by threads.
+pub trait Executable: Any + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    /// Generated code as text, for people (`Ikra.explain`).
+    fn listing(&self) -> String;
+    /// Time spent compiling, and whether the code came from the disk cache.
+    fn compiled_in(&self) -> Duration;
+    fn from_cache(&self) -> bool {
+        false
+    }
+}
+
+/// A machine: compiles programs and runs them. One object per process and device, shared by all threads.
+pub trait Backend: Send + Sync {
+    /// `reference`, `cpu`, `cuda`, `cuda-shim`.
+    fn name(&self) -> &'static str;
+    fn target(&self) -> &Target;
+    /// # Errors
+    /// `Device` when the machine or its compiler fails, `Internal` when the program is malformed.
+    fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>>;
+    /// Runs all ticks of all jobs; blocks until they end. Called without the GVL.
+    ///
+    /// # Errors
+    /// `Device` or `Memory`; what the program itself raises is an [`Outcome`].
+    fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome>;
+}

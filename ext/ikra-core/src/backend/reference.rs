@@ -1,0 +1,1 @@
+//! Interpreter of the IR: slow and obvious, the oracle of the other backends.

@@ -1,0 +1,1 @@
+//! Kernels kept between calls and between processes.

@@ -1,0 +1,22 @@
+//! Every option, its default and its meaning.
+//!
+//! Here: the options that shape code, in one struct that is hashed whole into cache keys. Not here: reading them from
+//! Ruby or the environment (the bridge and `lib/`).
+
+/// What to do when integer arithmetic leaves 64 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Overflow {
+    /// Raise `Ikra::IntegerOverflow`.
+    #[default]
+    Raise,
+    /// Wrap around, as C's unsigned integers do.
+    Wrap,
+}
+
+/// Options that change generated code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CodeOptions {
+    pub overflow: Overflow,
+    /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
+    pub fast_math: bool,
+}

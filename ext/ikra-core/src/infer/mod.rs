@@ -1,0 +1,1 @@
+//! Abstract interpretation of a block to a fixpoint over union types.

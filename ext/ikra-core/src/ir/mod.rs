@@ -1,0 +1,435 @@
+//! The intermediate representation: a typed, structured program over scalars and columns in which every rule of Ruby
+//! is already explicit.
+//!
+//! Here: the data types. `build` makes programs, `print` and `parse` are their text form, `verify` checks the contract
+//! below, `effects` summarises reads and writes. Not here: Ruby's types (a union is two registers by now), and how a
+//! column's address is computed ([`crate::layout`]).
+//!
+//! # Contract
+//!
+//! * Registers ([`Var`]) are mutable, typed, and read only after they were assigned on every path.
+//! * A statement does one thing; its operands are registers and constants. No operation but [`Stmt::Checked`],
+//!   [`Stmt::Trap`], [`Stmt::Poll`], [`Stmt::Begin`], [`Stmt::Atomic`] with a site, and a call of a function that has
+//!   one of these can end a job early.
+//! * `Break(label)` leaves the enclosing `Block` or `Loop` of that label; a `Loop` repeats when its body's end is
+//!   reached. Nothing follows a `Break`, `Return` or `Trap` in the same list.
+//! * Integer division, remainder, shifts and float-to-integer conversion have preconditions (stated at [`Op`]); the
+//!   program itself tests them first.
+//! * The entry function takes `(job: I64, tick_begin: I64, tick_end: I64)` and returns nothing. A backend calls it once
+//!   for every job of a launch, in any order.
+
+pub mod build;
+pub mod print;
+pub mod verify;
+
+use crate::id::{define_id, ArrayKind};
+use crate::layout::schema::Schema;
+use std::sync::Arc;
+
+define_id!(
+    /// A register of a function.
+    VarId, "v"
+);
+define_id!(
+    /// A function of a program.
+    FuncId, "f"
+);
+define_id!(
+    /// A `Block` or `Loop` of a function.
+    LabelId, "L"
+);
+define_id!(
+    /// A column of a program.
+    ColumnId, "c"
+);
+define_id!(
+    /// A launch parameter of a program.
+    ParamId, "p"
+);
+define_id!(
+    /// A place that can raise, with what it raises.
+    SiteId, "s"
+);
+
+/// Type of a register.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Scalar {
+    Bool,
+    /// Tags (signed compare) and object ids (unsigned compare).
+    I32,
+    I64,
+    F64,
+}
+
+/// Type of a column's slots in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Storage {
+    /// Bool (0 or 1) or a tag; loads into Bool or, zero-extended, I32, by the register's type.
+    U8,
+    /// An object id; loads into I32.
+    U32,
+    I64,
+    F64,
+}
+
+impl Storage {
+    pub fn bytes(self) -> usize {
+        match self {
+            Storage::U8 => 1,
+            Storage::U32 => 4,
+            Storage::I64 | Storage::F64 => 8,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    Var(VarId),
+    Bool(bool),
+    I32(i32),
+    I64(i64),
+    /// The bits of a Float.
+    F64(u64),
+}
+
+impl Operand {
+    pub fn float(value: f64) -> Self {
+        Operand::F64(value.to_bits())
+    }
+}
+
+impl From<VarId> for Operand {
+    fn from(v: VarId) -> Self {
+        Operand::Var(v)
+    }
+}
+
+/// Comparison; on floats all but `Ne` are false when a side is NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cmp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// Functions of libm. On the CPU they are the same libm that Ruby calls.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MathFn {
+    Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh,
+    Exp, Log, Log2, Log10, Cbrt, Hypot, Erf, Erfc, Pow, Tgamma, Lgamma, Ldexp,
+}
+
+impl MathFn {
+    /// How many F64 arguments it takes (`Ldexp`: F64 and I64).
+    pub fn arity(self) -> usize {
+        match self {
+            MathFn::Atan2 | MathFn::Hypot | MathFn::Pow | MathFn::Ldexp => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// What the running element knows of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ctx {
+    /// Number of the tick, from 0. I64.
+    Tick,
+    /// Index in the user's array. I64.
+    Index,
+}
+
+/// A pure operation, except `Random`, which advances the element's draw counter. Argument and result types in
+/// parentheses; integer operations work on I64 and on I32 alike, both operands and result of one type, wrapping.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// (any) → same
+    Copy,
+    Add, Sub, Mul,
+    /// High 64 bits of the signed 128-bit product. (I64, I64) → I64
+    MulHi,
+    /// High 64 bits of the unsigned 128-bit product. (I64, I64) → I64
+    UMulHi,
+    /// Truncating; the divisor is not 0, and not -1 where the dividend is the least integer.
+    Div,
+    /// Sign of the dividend; precondition as `Div`.
+    Rem,
+    /// Unsigned, divisor not 0.
+    UDiv, URem,
+    /// Signed 128-bit product modulo: `(a * b) floored-mod m` for m > 0. (I64, I64, I64) → I64
+    MulMod,
+    /// `(a + b) floored-mod m` in 128 bits for m > 0. (I64, I64, I64) → I64
+    AddMod,
+    /// Bitwise, also on Bool.
+    And, Or, Xor,
+    /// Shift amount in 0..=63 (I64) or 0..=31 (I32), of the same type.
+    Shl, Shr,
+    /// Logical shift right.
+    UShr,
+    /// Number of leading zero bits. I64 → I64
+    Clz,
+    /// Signed comparison of I64, I32; `Eq` and `Ne` also of Bool. → Bool
+    ICmp(Cmp),
+    /// Unsigned comparison. → Bool
+    UCmp(Cmp),
+    FCmp(Cmp),
+    FAdd, FSub, FMul, FDiv, FNeg, FAbs, FSqrt,
+    FFloor, FCeil, FTrunc,
+    /// To nearest, ties to even (`rint` in the default mode).
+    FRint,
+    /// To nearest, ties away from zero (C's `round`).
+    FRound,
+    /// C's `fmod`, exact.
+    FRem,
+    /// C's `nextafter` towards the second argument.
+    FNextAfter,
+    /// Magnitude of the first, sign of the second.
+    FCopySign,
+    Math(MathFn),
+    /// Rounds to nearest. I64 → F64
+    IntToFloat,
+    /// Truncates; the value is within I64. F64 → I64
+    FloatToInt,
+    /// F64 → I64, the bits
+    FloatBits,
+    /// I64 → F64, the bits
+    FloatFromBits,
+    /// I32 → I64, zero-extended
+    Widen,
+    /// I64 → I32, low bits
+    Narrow,
+    /// Bool → I64 or I32 by the destination
+    BoolToInt,
+    /// Bool → Bool
+    Not,
+    /// (Bool, any, same) → same
+    Select,
+    Ctx(Ctx),
+    /// 64 random bits: words 0 (low) and 1 (high) of Philox4x32-10 with key = seed and counter (section, tick, index,
+    /// draw), where draw counts the element's draws within the tick. → I64
+    Random,
+    /// A launch parameter, of its declared type.
+    Param(ParamId),
+}
+
+/// Arithmetic that traps when the result leaves I64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CheckedOp {
+    Add,
+    Sub,
+    Mul,
+}
+
+/// Read-modify-write of an I64 slot that several elements may touch; `Add` traps at its site when it overflows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AtomicOp {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    Let { dst: VarId, op: Op, args: Vec<Operand> },
+    Checked { dst: VarId, op: CheckedOp, args: [Operand; 2], site: SiteId },
+    /// `row` is an object id (I32) in a class space, an index (I64) in every other.
+    Load { dst: VarId, column: ColumnId, row: Operand },
+    Store { column: ColumnId, row: Operand, value: Operand },
+    Atomic { op: AtomicOp, column: ColumnId, row: Operand, value: Operand, site: Option<SiteId> },
+    If { cond: Operand, then: Vec<Stmt>, otherwise: Vec<Stmt> },
+    Block { label: LabelId, body: Vec<Stmt> },
+    Loop { label: LabelId, body: Vec<Stmt> },
+    Break(LabelId),
+    /// When the callee ends early, so does the caller. `depth`: the callee may recurse; SystemStackError is raised
+    /// there when the calls nest deeper than the backend's limit, and the call polls as [`Stmt::Poll`] does.
+    Call { func: FuncId, args: Vec<Operand>, dsts: Vec<VarId>, depth: Option<SiteId> },
+    Return(Vec<Operand>),
+    /// Raises what the site says, with the values of `operands` for its message (registers, at most
+    /// [`TRAP_WORDS`] of them), and ends the job.
+    Trap { site: SiteId, operands: Vec<Operand> },
+    /// In loops that may run long: about every 1 024th time, ends the job early if the launch was stopped.
+    Poll,
+    /// Only in the entry function: from here on the job runs element `index` (I64) in tick `tick` (I64); the draw
+    /// counter starts at 0. Where `check`, ends the job if the launch was stopped before this (tick, index).
+    Begin { index: Operand, tick: Operand, check: bool },
+}
+
+/// How many 64-bit words a trap can carry to the host.
+pub const TRAP_WORDS: usize = 4;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Var {
+    pub ty: Scalar,
+    /// The Ruby variable it holds, if any.
+    pub name: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Func {
+    pub name: String,
+    /// These registers hold the arguments on entry.
+    pub params: Vec<VarId>,
+    pub results: Vec<Scalar>,
+    pub vars: Vec<Var>,
+    /// How many labels it uses.
+    pub labels: usize,
+    pub body: Vec<Stmt>,
+    /// May call itself, directly or not.
+    pub recursive: bool,
+}
+
+/// What the rows of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Objects of the classes at preorder positions `first..=last` of a hierarchy. The row operand is the object's id;
+    /// the host hands the kernel an address from which the first class's base is already subtracted.
+    Class { hierarchy: u32, first: u32, last: u32 },
+    /// Elements of all arrays of a kind.
+    Array(ArrayKind),
+    /// One row for each element of the base array, at its index.
+    Element,
+    /// One row for each job, plus one at the end.
+    Job,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// For people: `Actor@progress`.
+    pub name: String,
+    pub space: Space,
+    pub storage: Storage,
+    pub read: bool,
+    pub written: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    pub name: String,
+    pub ty: Scalar,
+}
+
+/// What a trap raises, where, and what its words mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    pub trap: Trap,
+    pub path: String,
+    pub line: u32,
+    /// How to read the trap's words back as Ruby values, in order. A union takes two words: tag, payload.
+    pub operands: Vec<crate::types::Repr>,
+}
+
+/// What the host does when a job ends at a site.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trap {
+    /// ZeroDivisionError, `divided by 0`.
+    ZeroDivision,
+    /// Ikra::IntegerOverflow; the name of the operation.
+    IntegerOverflow(&'static str),
+    /// NoMethodError of `name` on operand 0, with Ruby's own message.
+    NoMethod { name: Arc<str>, private: bool },
+    /// NameError for a bare identifier or constant.
+    Name { message: String, name: Arc<str> },
+    /// FrozenError for operand 0.
+    Frozen,
+    /// FloatDomainError with operand 0 (a Float): `NaN`, `Infinity`, `-Infinity`.
+    FloatDomain,
+    /// Another exception of Ruby's own with a fixed message.
+    Raise { class: &'static str, message: String },
+    /// TypeError or ArgumentError about operand 0 in Ruby's words: `before`, the operand as Ruby describes it there
+    /// (`nil`, `true`, `false`, else its class name), `after`.
+    Describe { class: &'static str, before: String, after: String },
+    /// SystemStackError.
+    StackOverflow,
+    /// `break` out of the section with operand 0; not an error.
+    Break,
+}
+
+/// How jobs (threads) map to elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Jobs {
+    /// Job j is element j.
+    Identity,
+    /// Job j is element `order[j]`; `u32::MAX` is padding.
+    Reordered,
+    /// Job j is the elements `order[starts[j]] .. order[starts[j + 1]]`, one after the other: occurrences of one object.
+    Grouped,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// For people, and for the kernel's name: `block in main at traffic.rb:12`.
+    pub name: String,
+    pub funcs: Vec<Func>,
+    pub entry: FuncId,
+    pub columns: Vec<Column>,
+    pub params: Vec<Param>,
+    pub sites: Vec<Site>,
+    pub jobs: Jobs,
+    /// All ticks run in one launch (`tick_begin..tick_end` spans several); else the host launches tick by tick.
+    pub fused_ticks: bool,
+    pub uses_random: bool,
+}
+
+/// A program with what its columns and parameters mean to the host.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    pub program: Program,
+    pub schema: Schema,
+}
+
+impl Func {
+    pub fn ty(&self, operand: Operand) -> Scalar {
+        match operand {
+            Operand::Var(v) => self.vars[v.index()].ty,
+            Operand::Bool(_) => Scalar::Bool,
+            Operand::I32(_) => Scalar::I32,
+            Operand::I64(_) => Scalar::I64,
+            Operand::F64(_) => Scalar::F64,
+        }
+    }
+}
+
+impl Program {
+    /// For each function, whether a call of it can end the job early; such calls return a status.
+    pub fn may_stop(&self) -> Vec<bool> {
+        let mut stops = vec![false; self.funcs.len()];
+        loop {
+            let before = stops.clone();
+            for (i, func) in self.funcs.iter().enumerate() {
+                let mut found = false;
+                walk(&func.body, &mut |s| {
+                    found |= match s {
+                        Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Begin { .. } => true,
+                        Stmt::Atomic { site, .. } => site.is_some(),
+                        Stmt::Call { func, depth, .. } => depth.is_some() || before[func.index()],
+                        _ => false,
+                    }
+                });
+                stops[i] |= found;
+            }
+            if stops == before {
+                return stops;
+            }
+        }
+    }
+}
+
+/// Calls `visit` on every statement, outer ones first.
+pub fn walk(body: &[Stmt], visit: &mut impl FnMut(&Stmt)) {
+    for stmt in body {
+        visit(stmt);
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                walk(then, visit);
+                walk(otherwise, visit);
+            }
+            Stmt::Block { body, .. } | Stmt::Loop { body, .. } => walk(body, visit),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the columns and parameters of a program mean to the host: which ivar of which class fills which column.
+//!
+//! Here: the description that lowering writes and that packing and write-back follow. Not here: addresses
+//! ([`super::Layout`]) and live values. Nothing in it is decided by the host: a value that does not fit its slot's
+//! type is a reason to compile again with a wider type.
+
+use crate::id::{ArrayKind, ClassId};
+use crate::ir::{ColumnId, ParamId};
+use crate::syntax::ast::Name;
+use crate::types::{Repr, Ty};
+use crate::world::Root;
+
+/// Where one Ruby value per row is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// The kinds of value that may be there.
+    pub ty: Ty,
+    pub repr: Repr,
+    /// The payload; none for a unit representation.
+    pub value: Option<ColumnId>,
+    /// The tag (storage U8); only for `Repr::Union`.
+    pub tag: Option<ColumnId>,
+}
+
+/// Classes that share one id space, in preorder; the class at position `i` owns ids `base[i] .. base[i + 1]`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Hierarchy {
+    pub classes: Vec<ClassId>,
+    /// I32 parameters with the first id of each class, and one more with the end of the last. None where the program
+    /// never asks.
+    pub bases: Vec<Option<ParamId>>,
+    /// U8 column over the whole hierarchy: 1 where the object is frozen. None: no object of it is written.
+    pub frozen: Option<ColumnId>,
+}
+
+/// An ivar that the program touches, of one exact class. Classes that share a column name the same ids.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    pub class: ClassId,
+    pub ivar: Name,
+    pub slot: Slot,
+    pub read: bool,
+    pub written: bool,
+}
+
+/// A family of arrays that the program touches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrayField {
+    pub kind: ArrayKind,
+    pub slot: Slot,
+    pub read: bool,
+    pub written: bool,
+    /// U8 column beside the elements, 1 at the offset of a frozen array. None: no array of the kind is written.
+    pub frozen: Option<ColumnId>,
+}
+
+/// A value that the program takes from outside, re-read at every call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RootParam {
+    pub root: Root,
+    pub ty: Ty,
+    pub repr: Repr,
+    /// None for a unit.
+    pub value: Option<ParamId>,
+    /// I32, for unions.
+    pub tag: Option<ParamId>,
+    /// For a Range: value is its begin, `to` its end, `exclusive` (Bool) how it ends.
+    pub to: Option<ParamId>,
+    pub exclusive: Option<ParamId>,
+}
+
+/// How the contributions of elements to a captured local become its new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// `sum += x`: start + all contributions; Integers exact (in 128 bits), Floats by a pairwise tree over the
+    /// element indices (see `sched::combine`).
+    Add,
+    Mul,
+    /// The least of start and all contributions; of equals the earliest.
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    /// The value of the greatest (tick, index) that wrote it; start where none did.
+    Last,
+}
+
+/// A captured local that the block assigns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accumulator {
+    pub name: Name,
+    pub combine: Combine,
+    /// Per-element contribution, in `Space::Element` columns.
+    pub slot: Slot,
+    /// I64 column, one row per element: the last tick that wrote it, -1 for none. For `Add` and the like: -1 where the
+    /// element contributed nothing. The host fills it with -1 before the launch.
+    pub written_tick: ColumnId,
+    /// Source line of the first assignment, for errors found when combining.
+    pub line: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Schema {
+    pub hierarchies: Vec<Hierarchy>,
+    pub fields: Vec<Field>,
+    pub arrays: Vec<ArrayField>,
+    pub roots: Vec<RootParam>,
+    /// The base array's elements (None where the block does not look at them, or the base is a Range).
+    pub elements: Option<Slot>,
+    /// For a Range as base array: I64 parameters with its first element and its step.
+    pub range: Option<(ParamId, ParamId)>,
+    /// U32 column, space Job: element index of each job (`Jobs::Reordered`) or occurrence (`Jobs::Grouped`, as many
+    /// rows as elements).
+    pub order: Option<ColumnId>,
+    /// U32 column, space Job: first occurrence of each job, and the end (`Jobs::Grouped`).
+    pub starts: Option<ColumnId>,
+    /// `pmap`: the block's values, in `Space::Element` columns.
+    pub result: Option<Slot>,
+    pub accumulators: Vec<Accumulator>,
+}
+
+impl Schema {
+    /// Hierarchy and preorder position of a class.
+    pub fn position(&self, class: ClassId) -> Option<(usize, usize)> {
+        self.hierarchies.iter().enumerate().find_map(|(h, hierarchy)| hierarchy.classes.iter().position(|c| *c == class).map(|p| (h, p)))
+    }
+}

@@ -1,0 +1,1 @@
+//! What improves a program: the ordered list, and one file per pass.

@@ -1,0 +1,240 @@
+//! The lattice of types: a type is the set of the kinds of value that may occur at a place.
+//!
+//! Here: [`Ty`], its join, and [`Repr`], how a value of a type is held in registers and columns. Not here: how types
+//! are found ([`crate::infer`]). Bottom is the empty set; there is no top, since every value that exists has a kind.
+
+use crate::id::{ArrayKind, ClassId};
+use std::fmt;
+
+/// The kinds that carry no further detail, as bits of [`Ty::prims`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Prims(pub u16);
+
+impl Prims {
+    pub const NIL: Prims = Prims(1);
+    pub const FALSE: Prims = Prims(1 << 1);
+    pub const TRUE: Prims = Prims(1 << 2);
+    pub const INT: Prims = Prims(1 << 3);
+    pub const FLOAT: Prims = Prims(1 << 4);
+    pub const SYM: Prims = Prims(1 << 5);
+    /// A Range of Integers.
+    pub const INT_RANGE: Prims = Prims(1 << 6);
+    /// A Range with at least one Float bound.
+    pub const FLOAT_RANGE: Prims = Prims(1 << 7);
+    pub const BOOL: Prims = Prims(Self::TRUE.0 | Self::FALSE.0);
+
+    pub fn contains(self, other: Prims) -> bool {
+        self.0 & other.0 == other.0
+    }
+    pub fn intersects(self, other: Prims) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// A set of kinds of value.
+///
+/// Objects are named by exact class; modules and classes as values are singletons; an array is of one
+/// [`ArrayKind`], because kinds that meet are merged.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Ty {
+    pub prims: Prims,
+    /// Exact classes of ordinary objects, ascending.
+    pub objects: Vec<ClassId>,
+    /// Classes and modules that are themselves the value, ascending.
+    pub modules: Vec<ClassId>,
+    pub array: Option<ArrayKind>,
+    /// True while every object in the set was reached through an owned path: the element itself, or from it through
+    /// references that no other element shares. Lost at the first join with one that was not.
+    pub owned: bool,
+}
+
+/// One kind out of a [`Ty`], for dispatch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Atom {
+    Nil,
+    False,
+    True,
+    Int,
+    Float,
+    Sym,
+    IntRange,
+    FloatRange,
+    Module(ClassId),
+    Array(ArrayKind),
+    Object(ClassId),
+}
+
+impl Ty {
+    /// The type of no value: of an expression that does not return, or is not known yet.
+    pub fn never() -> Self {
+        Self::default()
+    }
+    pub fn prim(prims: Prims) -> Self {
+        Self { prims, ..Self::default() }
+    }
+    pub fn nil() -> Self {
+        Self::prim(Prims::NIL)
+    }
+    pub fn int() -> Self {
+        Self::prim(Prims::INT)
+    }
+    pub fn float() -> Self {
+        Self::prim(Prims::FLOAT)
+    }
+    pub fn sym() -> Self {
+        Self::prim(Prims::SYM)
+    }
+    pub fn bool() -> Self {
+        Self::prim(Prims::BOOL)
+    }
+    pub fn object(class: ClassId, owned: bool) -> Self {
+        Self { objects: vec![class], owned, ..Self::default() }
+    }
+    pub fn module(class: ClassId) -> Self {
+        Self { modules: vec![class], ..Self::default() }
+    }
+    pub fn array(kind: ArrayKind) -> Self {
+        Self { array: Some(kind), ..Self::default() }
+    }
+    pub fn is_never(&self) -> bool {
+        self.prims.0 == 0 && self.objects.is_empty() && self.modules.is_empty() && self.array.is_none()
+    }
+    /// Whether every value of the type is one of `prims`.
+    pub fn only(&self, prims: Prims) -> bool {
+        !self.is_never() && self.prims.0 & !prims.0 == 0 && self.objects.is_empty() && self.modules.is_empty() && self.array.is_none()
+    }
+    pub fn may_be(&self, prims: Prims) -> bool {
+        self.prims.intersects(prims)
+    }
+    pub fn may_be_falsy(&self) -> bool {
+        self.may_be(Prims(Prims::NIL.0 | Prims::FALSE.0))
+    }
+    pub fn may_be_truthy(&self) -> bool {
+        self.prims.0 & !(Prims::NIL.0 | Prims::FALSE.0) != 0 || !self.objects.is_empty() || !self.modules.is_empty() || self.array.is_some()
+    }
+    /// The kinds in it, in a fixed order: primitives, modules, array, objects.
+    pub fn atoms(&self) -> Vec<Atom> {
+        let table = [
+            (Prims::NIL, Atom::Nil),
+            (Prims::FALSE, Atom::False),
+            (Prims::TRUE, Atom::True),
+            (Prims::INT, Atom::Int),
+            (Prims::FLOAT, Atom::Float),
+            (Prims::SYM, Atom::Sym),
+            (Prims::INT_RANGE, Atom::IntRange),
+            (Prims::FLOAT_RANGE, Atom::FloatRange),
+        ];
+        let mut atoms: Vec<Atom> = table.iter().filter(|(p, _)| self.prims.contains(*p)).map(|(_, a)| *a).collect();
+        atoms.extend(self.modules.iter().map(|m| Atom::Module(*m)));
+        atoms.extend(self.array.map(Atom::Array));
+        atoms.extend(self.objects.iter().map(|c| Atom::Object(*c)));
+        atoms
+    }
+    /// The type of one kind; `owned` says how objects of it were reached.
+    pub fn of(atom: Atom, owned: bool) -> Self {
+        match atom {
+            Atom::Nil => Self::nil(),
+            Atom::False => Self::prim(Prims::FALSE),
+            Atom::True => Self::prim(Prims::TRUE),
+            Atom::Int => Self::int(),
+            Atom::Float => Self::float(),
+            Atom::Sym => Self::sym(),
+            Atom::IntRange => Self::prim(Prims::INT_RANGE),
+            Atom::FloatRange => Self::prim(Prims::FLOAT_RANGE),
+            Atom::Module(c) => Self::module(c),
+            Atom::Array(k) => Self::array(k),
+            Atom::Object(c) => Self::object(c, owned),
+        }
+    }
+    /// The kinds for which `keep` holds.
+    pub fn filter(&self, mut keep: impl FnMut(Atom) -> bool) -> Self {
+        let mut out = Self::never();
+        for atom in self.atoms().into_iter().filter(|a| keep(*a)) {
+            out = out.union_same_arrays(&Self::of(atom, self.owned));
+        }
+        out
+    }
+    /// Set union of two types whose array kinds, where both have one, are the same. [`crate::world::Facts::join`]
+    /// merges the kinds first and is what everything else calls.
+    pub(crate) fn union_same_arrays(&self, other: &Self) -> Self {
+        let merge = |a: &[ClassId], b: &[ClassId]| {
+            let mut all: Vec<ClassId> = a.iter().chain(b).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let owned = match (self.objects.is_empty(), other.objects.is_empty()) {
+            (false, false) => self.owned && other.owned,
+            (false, true) => self.owned,
+            _ => other.owned,
+        };
+        Self {
+            prims: Prims(self.prims.0 | other.prims.0),
+            objects: merge(&self.objects, &other.objects),
+            modules: merge(&self.modules, &other.modules),
+            array: self.array.or(other.array),
+            owned,
+        }
+    }
+}
+
+impl fmt::Debug for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_never() {
+            return f.write_str("never");
+        }
+        let parts: Vec<String> = self.atoms().iter().map(|a| format!("{a:?}")).collect();
+        f.write_str(&parts.join("|"))?;
+        if self.owned { f.write_str(" owned") } else { Ok(()) }
+    }
+}
+
+/// A hierarchy of classes that share one id space: all descendants of one child of Object.
+pub type HierarchyIndex = u32;
+
+/// How values of a type are held: one scalar, or tag and payload.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Repr {
+    /// No bits at all: the type has one value.
+    Unit(Unit),
+    Bool,
+    Int,
+    Float,
+    /// Stable 64-bit hash of the symbol's name.
+    Sym,
+    /// An object's id (u32) within its hierarchy.
+    Ref(HierarchyIndex),
+    /// `offset << 32 | length` into the element column of a kind.
+    Array(ArrayKind),
+    /// A tag ([`Tag`]) and 64 bits of payload.
+    Union,
+}
+
+/// The value of a one-valued type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unit {
+    Nil,
+    True,
+    False,
+    Module(ClassId),
+    /// Never there at all (an ivar column of class that no object has).
+    Never,
+}
+
+/// Tags of union values. Falsy kinds come first, so that truth is `tag >= TRUE`.
+///
+/// Payloads: Int, Float (bits), Sym (hash), Module (class number), Array (offset and length), object (id).
+pub struct Tag;
+
+impl Tag {
+    pub const NIL: i32 = 0;
+    pub const FALSE: i32 = 1;
+    pub const TRUE: i32 = 2;
+    pub const INT: i32 = 3;
+    pub const FLOAT: i32 = 4;
+    pub const SYM: i32 = 5;
+    pub const MODULE: i32 = 6;
+    pub const ARRAY: i32 = 7;
+    /// An object of hierarchy `h` has tag `OBJECT + h`.
+    pub const OBJECT: i32 = 16;
+}

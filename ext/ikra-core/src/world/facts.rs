@@ -1,0 +1,151 @@
+//! Which types were seen where: the assumptions that scanning and inference grow together.
+//!
+//! Invariant: the type of a place only grows, and array kinds only merge; a stored type may name a kind that has been
+//! merged into another, so types are read through [`Facts::resolve`].
+
+use super::Root;
+use crate::id::{ArrayKind, ClassId};
+use crate::syntax::ast::Name;
+use crate::types::Ty;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A place that holds values outside the program's registers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    Root(Root),
+    /// An ivar of objects of exactly this class.
+    Field(ClassId, Name),
+    /// Elements of the arrays of a kind.
+    Elements(ArrayKind),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    types: BTreeMap<Place, Ty>,
+    /// Union-find over kinds; a root is its own parent.
+    parents: Vec<ArrayKind>,
+    changes: BTreeSet<Place>,
+    /// Kinds that lost their identity in a merge, with the survivor; for whoever keeps lists by kind.
+    merges: Vec<(ArrayKind, ArrayKind)>,
+}
+
+impl Facts {
+    /// A kind that no array has yet.
+    pub fn fresh_kind(&mut self) -> ArrayKind {
+        let kind = ArrayKind::new(self.parents.len());
+        self.parents.push(kind);
+        kind
+    }
+    /// The kind that `kind` has been merged into.
+    pub fn find(&self, mut kind: ArrayKind) -> ArrayKind {
+        while self.parents[kind.index()] != kind {
+            kind = self.parents[kind.index()];
+        }
+        kind
+    }
+    /// Makes two kinds one; their element types join. The smaller number survives.
+    pub fn merge(&mut self, a: ArrayKind, b: ArrayKind) -> ArrayKind {
+        let (a, b) = (self.find(a), self.find(b));
+        if a == b {
+            return a;
+        }
+        let (keep, gone) = (a.min(b), a.max(b));
+        self.parents[gone.index()] = keep;
+        self.merges.push((gone, keep));
+        let old = self.types.remove(&Place::Elements(gone));
+        self.changes.insert(Place::Elements(keep));
+        self.changes.insert(Place::Elements(gone));
+        if let Some(ty) = old {
+            self.saw(&Place::Elements(keep), &ty);
+        }
+        keep
+    }
+    /// The type with every kind replaced by the one it has been merged into.
+    pub fn resolve(&self, ty: &Ty) -> Ty {
+        let mut out = ty.clone();
+        out.array = ty.array.map(|k| self.find(k));
+        out
+    }
+    /// Set union; kinds of arrays that meet are merged.
+    pub fn join(&mut self, a: &Ty, b: &Ty) -> Ty {
+        let (mut a, mut b) = (self.resolve(a), self.resolve(b));
+        if let (Some(x), Some(y)) = (a.array, b.array) {
+            let kind = self.merge(x, y);
+            a.array = Some(kind);
+            b.array = Some(kind);
+        }
+        a.union_same_arrays(&b)
+    }
+    /// The type of a place as far as it is known; None if nobody reported it.
+    pub fn get(&self, place: &Place) -> Option<Ty> {
+        self.types.get(&self.canonical(place)).map(|t| self.resolve(t))
+    }
+    /// Joins `ty` into the type of a place; logs the place if it grew.
+    pub fn saw(&mut self, place: &Place, ty: &Ty) {
+        let place = self.canonical(place);
+        let known = self.types.contains_key(&place);
+        let old = self.get(&place).unwrap_or_default();
+        let new = self.join(&old, ty);
+        // joining may have merged the very kind that `place` names
+        let place = self.canonical(&place);
+        if !known || new != old {
+            self.types.insert(place.clone(), new);
+            self.changes.insert(place);
+        }
+    }
+    /// The kind of the arrays at a place: the one it has, or a fresh one that it has from now on.
+    pub fn array_at(&mut self, place: &Place) -> ArrayKind {
+        if let Some(kind) = self.get(place).and_then(|t| t.array) {
+            return kind;
+        }
+        let kind = self.fresh_kind();
+        self.saw(place, &Ty::array(kind));
+        kind
+    }
+    /// Places that grew since the last call.
+    pub fn take_changes(&mut self) -> BTreeSet<Place> {
+        std::mem::take(&mut self.changes)
+    }
+    /// Merges of kinds since the last call, as (gone, survivor).
+    pub fn take_merges(&mut self) -> Vec<(ArrayKind, ArrayKind)> {
+        std::mem::take(&mut self.merges)
+    }
+    /// All places with their types, in a fixed order.
+    pub fn places(&self) -> impl Iterator<Item = (&Place, Ty)> {
+        self.types.iter().map(|(p, t)| (p, self.resolve(t)))
+    }
+    fn canonical(&self, place: &Place) -> Place {
+        match place {
+            Place::Elements(kind) => Place::Elements(self.find(*kind)),
+            other => other.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Prims;
+
+    #[test]
+    fn kinds_that_meet_become_one_and_join_their_elements() {
+        let mut facts = Facts::default();
+        let (a, b) = (facts.fresh_kind(), facts.fresh_kind());
+        facts.saw(&Place::Elements(a), &Ty::int());
+        facts.saw(&Place::Elements(b), &Ty::nil());
+        facts.take_changes();
+        let joined = facts.join(&Ty::array(b), &Ty::array(a));
+        assert_eq!(joined, Ty::array(a));
+        assert_eq!(facts.get(&Place::Elements(b)), Some(Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0))));
+        assert!(facts.take_changes().contains(&Place::Elements(a)));
+        assert_eq!(facts.take_merges(), [(b, a)]);
+    }
+
+    #[test]
+    fn an_array_may_hold_itself() {
+        let mut facts = Facts::default();
+        let a = facts.fresh_kind();
+        facts.saw(&Place::Elements(a), &Ty::array(a));
+        assert_eq!(facts.get(&Place::Elements(a)), Some(Ty::array(a)));
+    }
+}

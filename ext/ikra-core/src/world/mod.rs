@@ -1,0 +1,161 @@
+//! What the compiler knows of the live Ruby program.
+//!
+//! Here: [`World`], the questions that inference asks and the bridge answers by reflection (tests answer from a
+//! fixture), and [`Facts`], the growing record of which types were seen where. Not here: Ruby VALUEs, and any
+//! conclusion.
+//!
+//! # How scanning and inference meet
+//!
+//! Types of ivars and of array elements are *assumptions* kept in [`Facts`]. When inference first needs one, it asks the
+//! World to scan that place in every object found so far. Scanning finds new objects; the World then scans every place
+//! that was demanded before in those too, until nothing new turns up. What grows is logged in [`Facts::take_changes`],
+//! and inference runs its readers again. The kernel's own writes widen the same assumptions through [`Facts::saw`].
+//! Everything only grows, so the two reach a fixpoint together.
+
+mod facts;
+
+pub use facts::{Facts, Place};
+
+use crate::error::Result;
+use crate::id::{define_id, ClassId, MethodId, ScopeId};
+use crate::syntax::ast::{Name, Unit};
+use std::sync::Arc;
+
+define_id!(
+    /// A constant as one scope sees it, numbered by the World.
+    ConstId, "const"
+);
+
+/// Core classes that every World numbers alike, in this order from 0.
+pub mod well_known {
+    use crate::id::ClassId;
+    macro_rules! well_known {
+        ($($id:ident = $n:literal $name:literal),* $(,)?) => {
+            $(pub const $id: ClassId = ClassId($n);)*
+            /// Names, by number; all are constants of Object.
+            pub const NAMES: &[&str] = &[$($name),*];
+        };
+    }
+    well_known! {
+        INTEGER = 0 "Integer", FLOAT = 1 "Float", NIL = 2 "NilClass", TRUE = 3 "TrueClass", FALSE = 4 "FalseClass",
+        SYMBOL = 5 "Symbol", ARRAY = 6 "Array", RANGE = 7 "Range", STRING = 8 "String", MODULE = 9 "Module",
+        CLASS = 10 "Class", OBJECT = 11 "Object", KERNEL = 12 "Kernel", BASIC_OBJECT = 13 "BasicObject",
+        COMPARABLE = 14 "Comparable", ENUMERABLE = 15 "Enumerable", NUMERIC = 16 "Numeric", MATH = 17 "Math",
+        PROC = 18 "Proc", STRUCT = 19 "Struct", HASH = 20 "Hash", IKRA = 21 "Ikra",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassInfo {
+    /// As `Module#name` gives it, or its `inspect` where it has none.
+    pub name: String,
+    pub superclass: Option<ClassId>,
+    /// The ancestor just below Object (itself, if its superclass is Object): the root of its id space.
+    pub hierarchy: ClassId,
+    /// A module, or a class.
+    pub is_module: bool,
+}
+
+/// Whose method is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Receiver {
+    /// An instance of exactly this class (singleton classes of objects are classes of their own).
+    Instance(ClassId),
+    /// This class or module itself.
+    Module(ClassId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    Public,
+    Protected,
+    Private,
+}
+
+/// What a method look-up finds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MethodFact {
+    /// Written in Ruby outside Ruby's own library.
+    Ruby { method: MethodId, visibility: Visibility },
+    /// `attr_reader`; the ivar with its `@`.
+    AttrReader { ivar: Name, visibility: Visibility },
+    AttrWriter { ivar: Name, visibility: Visibility },
+    /// Ruby's own definition, not redefined; `owner` is the class or module that defines it (`Integer`, `Kernel`).
+    Builtin { owner: Name, visibility: Visibility },
+    /// A method that Ikra cannot read (C code of a gem, …), described for an error message.
+    Foreign { what: String },
+    /// No such method; `handler` is a user-defined `method_missing`.
+    Missing { handler: Option<MethodId> },
+}
+
+/// The source of a method, and where it stands.
+#[derive(Clone, Debug)]
+pub struct MethodSource {
+    pub unit: Arc<Unit>,
+    pub scope: ScopeId,
+    /// `Car#move`, for people.
+    pub label: String,
+}
+
+/// A value that a program takes from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Root {
+    /// An element of the base array.
+    Element,
+    /// `self` of the block.
+    SelfObject,
+    /// A captured local variable.
+    Capture(Name),
+    /// A constant.
+    Const(ConstId),
+}
+
+/// The live program, as inference needs it.
+pub trait World {
+    fn class(&self, class: ClassId) -> ClassInfo;
+    /// Whether instances of `class` are also instances of `module` (`class <= module`).
+    fn is_a(&self, class: ClassId, module: ClassId) -> bool;
+    /// The class of a class or module object (`Class`, `Module`, or a metaclass): what `is_a?` on it asks.
+    fn module_is_a(&self, object: ClassId, module: ClassId) -> bool;
+    fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact;
+    /// The method that `super` in `method`, running for `receiver`, reaches.
+    fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact;
+    /// # Errors
+    /// `Unsupported` when the source cannot be had (changed since it was loaded, `eval` without `script_lines`).
+    fn source(&mut self, method: MethodId) -> Result<MethodSource>;
+    /// Looks a constant up from a scope, or (`base`) in a module; None if it is not defined.
+    fn constant(&mut self, scope: ScopeId, base: Option<ClassId>, name: &str) -> Option<ConstId>;
+    /// The same from the top level (`::Name`).
+    fn top_constant(&mut self, name: &str) -> Option<ConstId>;
+    /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].
+    ///
+    /// # Errors
+    /// `Unsupported` is made by inference, which knows the place in the source: here the value's class is returned in
+    /// `Err(Opaque)` when kernels cannot hold it.
+    fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> std::result::Result<(), Opaque>;
+    /// Reports the types of an ivar over all objects of exactly this class, now and for objects found later.
+    fn scan_field(&mut self, class: ClassId, ivar: &Name, facts: &mut Facts) -> std::result::Result<(), Opaque>;
+    /// Reports the types of the elements of all arrays of a kind, now and for arrays found later.
+    fn scan_array(&mut self, kind: crate::id::ArrayKind, facts: &mut Facts) -> std::result::Result<(), Opaque>;
+}
+
+/// A live value that kernels cannot hold: a String, a Hash, an Integer beyond 64 bits…
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opaque {
+    /// `a String`, `an Integer beyond 64 bits`.
+    pub what: String,
+    /// Where it was found: `@name of Car`.
+    pub place: String,
+}
+
+/// Stable 64-bit hash of a symbol's name (FNV-1a, finished by a multiply-xor so that short names spread): how kernels
+/// hold symbols. The bridge keeps the table back and refuses two names with one hash.
+pub fn symbol_hash(name: &str) -> i64 {
+    let mut h: u64 = 0xcbf2_9ce4_8422_2325;
+    for b in name.bytes() {
+        h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    h ^= h >> 32;
+    h = h.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (h ^ (h >> 32)) as i64
+}
