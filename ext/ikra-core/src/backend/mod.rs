@@ -11,11 +11,11 @@
 //! end and the trap that is reported is the one that sequential Ruby would have met first. Cancelling lowers the word
 //! to 0, which is less than every key.
 
-pub mod reference;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod reference;
 
 use crate::config::CodeOptions;
 use crate::error::Result;
@@ -24,8 +24,8 @@ use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use crate::target::Target;
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Position of an element's run in sequential Ruby's order: tick first, then index.

@@ -14,7 +14,8 @@ pub struct Builder {
 
 impl Builder {
     pub fn new(name: String, results: Vec<Scalar>) -> Self {
-        let func = Func { name, params: Vec::new(), results, vars: Vec::new(), labels: 0, body: Vec::new(), recursive: false };
+        let func =
+            Func { name, params: Vec::new(), results, vars: Vec::new(), labels: 0, body: Vec::new(), recursive: false };
         Self { func, open: vec![Vec::new()] }
     }
     pub fn finish(mut self) -> Func {
@@ -94,7 +95,13 @@ impl Builder {
     pub fn trap(&mut self, site: SiteId, operands: Vec<Operand>) {
         self.push(Stmt::Trap { site, operands });
     }
-    pub fn call(&mut self, func: FuncId, args: Vec<Operand>, results: &[Scalar], depth: Option<SiteId>) -> Vec<Operand> {
+    pub fn call(
+        &mut self,
+        func: FuncId,
+        args: Vec<Operand>,
+        results: &[Scalar],
+        depth: Option<SiteId>,
+    ) -> Vec<Operand> {
         let dsts: Vec<VarId> = results.iter().map(|ty| self.temp(*ty)).collect();
         self.push(Stmt::Call { func, args, dsts: dsts.clone(), depth });
         dsts.into_iter().map(Operand::Var).collect()
@@ -108,7 +115,12 @@ impl Builder {
         self.open.pop().unwrap_or_default()
     }
     /// `if cond then … else … end`
-    pub fn branch<T>(&mut self, cond: Operand, then: impl FnOnce(&mut Self) -> T, otherwise: impl FnOnce(&mut Self) -> T) -> (T, T) {
+    pub fn branch<T>(
+        &mut self,
+        cond: Operand,
+        then: impl FnOnce(&mut Self) -> T,
+        otherwise: impl FnOnce(&mut Self) -> T,
+    ) -> (T, T) {
         self.open();
         let a = then(self);
         let then = self.close();

@@ -22,7 +22,7 @@ pub mod build;
 pub mod print;
 pub mod verify;
 
-use crate::id::{define_id, ArrayKind};
+use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
 use std::sync::Arc;
 
@@ -118,8 +118,31 @@ pub enum Cmp {
 /// Functions of libm. On the CPU they are the same libm that Ruby calls.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MathFn {
-    Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh,
-    Exp, Log, Log2, Log10, Cbrt, Hypot, Erf, Erfc, Pow, Tgamma, Lgamma, Ldexp,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Atan2,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Exp,
+    Log,
+    Log2,
+    Log10,
+    Cbrt,
+    Hypot,
+    Erf,
+    Erfc,
+    Pow,
+    Tgamma,
+    Lgamma,
+    Ldexp,
 }
 
 impl MathFn {
@@ -147,7 +170,9 @@ pub enum Ctx {
 pub enum Op {
     /// (any) → same
     Copy,
-    Add, Sub, Mul,
+    Add,
+    Sub,
+    Mul,
     /// High 64 bits of the signed 128-bit product. (I64, I64) → I64
     MulHi,
     /// High 64 bits of the unsigned 128-bit product. (I64, I64) → I64
@@ -157,15 +182,19 @@ pub enum Op {
     /// Sign of the dividend; precondition as `Div`.
     Rem,
     /// Unsigned, divisor not 0.
-    UDiv, URem,
+    UDiv,
+    URem,
     /// Signed 128-bit product modulo: `(a * b) floored-mod m` for m > 0. (I64, I64, I64) → I64
     MulMod,
     /// `(a + b) floored-mod m` in 128 bits for m > 0. (I64, I64, I64) → I64
     AddMod,
     /// Bitwise, also on Bool.
-    And, Or, Xor,
+    And,
+    Or,
+    Xor,
     /// Shift amount in 0..=63 (I64) or 0..=31 (I32), of the same type.
-    Shl, Shr,
+    Shl,
+    Shr,
     /// Logical shift right.
     UShr,
     /// Number of leading zero bits. I64 → I64
@@ -175,8 +204,16 @@ pub enum Op {
     /// Unsigned comparison. → Bool
     UCmp(Cmp),
     FCmp(Cmp),
-    FAdd, FSub, FMul, FDiv, FNeg, FAbs, FSqrt,
-    FFloor, FCeil, FTrunc,
+    FAdd,
+    FSub,
+    FMul,
+    FDiv,
+    FNeg,
+    FAbs,
+    FSqrt,
+    FFloor,
+    FCeil,
+    FTrunc,
     /// To nearest, ties to even (`rint` in the default mode).
     FRint,
     /// To nearest, ties away from zero (C's `round`).
@@ -235,28 +272,73 @@ pub enum AtomicOp {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stmt {
-    Let { dst: VarId, op: Op, args: Vec<Operand> },
-    Checked { dst: VarId, op: CheckedOp, args: [Operand; 2], site: SiteId },
+    Let {
+        dst: VarId,
+        op: Op,
+        args: Vec<Operand>,
+    },
+    Checked {
+        dst: VarId,
+        op: CheckedOp,
+        args: [Operand; 2],
+        site: SiteId,
+    },
     /// `row` is an object id (I32) in a class space, an index (I64) in every other.
-    Load { dst: VarId, column: ColumnId, row: Operand },
-    Store { column: ColumnId, row: Operand, value: Operand },
-    Atomic { op: AtomicOp, column: ColumnId, row: Operand, value: Operand, site: Option<SiteId> },
-    If { cond: Operand, then: Vec<Stmt>, otherwise: Vec<Stmt> },
-    Block { label: LabelId, body: Vec<Stmt> },
-    Loop { label: LabelId, body: Vec<Stmt> },
+    Load {
+        dst: VarId,
+        column: ColumnId,
+        row: Operand,
+    },
+    Store {
+        column: ColumnId,
+        row: Operand,
+        value: Operand,
+    },
+    Atomic {
+        op: AtomicOp,
+        column: ColumnId,
+        row: Operand,
+        value: Operand,
+        site: Option<SiteId>,
+    },
+    If {
+        cond: Operand,
+        then: Vec<Stmt>,
+        otherwise: Vec<Stmt>,
+    },
+    Block {
+        label: LabelId,
+        body: Vec<Stmt>,
+    },
+    Loop {
+        label: LabelId,
+        body: Vec<Stmt>,
+    },
     Break(LabelId),
     /// When the callee ends early, so does the caller. `depth`: the callee may recurse; SystemStackError is raised
     /// there when the calls nest deeper than the backend's limit, and the call polls as [`Stmt::Poll`] does.
-    Call { func: FuncId, args: Vec<Operand>, dsts: Vec<VarId>, depth: Option<SiteId> },
+    Call {
+        func: FuncId,
+        args: Vec<Operand>,
+        dsts: Vec<VarId>,
+        depth: Option<SiteId>,
+    },
     Return(Vec<Operand>),
     /// Raises what the site says, with the values of `operands` for its message (registers, at most
     /// [`TRAP_WORDS`] of them), and ends the job.
-    Trap { site: SiteId, operands: Vec<Operand> },
+    Trap {
+        site: SiteId,
+        operands: Vec<Operand>,
+    },
     /// In loops that may run long: about every 1 024th time, ends the job early if the launch was stopped.
     Poll,
     /// Only in the entry function: from here on the job runs element `index` (I64) in tick `tick` (I64); the draw
     /// counter starts at 0. Where `check`, ends the job if the launch was stopped before this (tick, index).
-    Begin { index: Operand, tick: Operand, check: bool },
+    Begin {
+        index: Operand,
+        tick: Operand,
+        check: bool,
+    },
 }
 
 /// How many 64-bit words a trap can carry to the host.

@@ -123,6 +123,9 @@ pub struct Schema {
 impl Schema {
     /// Hierarchy and preorder position of a class.
     pub fn position(&self, class: ClassId) -> Option<(usize, usize)> {
-        self.hierarchies.iter().enumerate().find_map(|(h, hierarchy)| hierarchy.classes.iter().position(|c| *c == class).map(|p| (h, p)))
+        self.hierarchies
+            .iter()
+            .enumerate()
+            .find_map(|(h, hierarchy)| hierarchy.classes.iter().position(|c| *c == class).map(|p| (h, p)))
     }
 }

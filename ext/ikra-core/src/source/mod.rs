@@ -43,7 +43,9 @@ impl Source {
     pub fn line_column(&self, offset: u32) -> (u32, usize) {
         let start = self.line_start(offset);
         let before = self.text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
-        let column = String::from_utf8_lossy(&self.text.as_bytes()[start..(offset as usize).min(self.text.len())]).chars().count();
+        let column = String::from_utf8_lossy(&self.text.as_bytes()[start..(offset as usize).min(self.text.len())])
+            .chars()
+            .count();
         (self.first_line + before as u32, column)
     }
     /// The whole line that holds a byte offset, without its end.

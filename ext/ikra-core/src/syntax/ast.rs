@@ -107,7 +107,11 @@ pub enum Kind {
     Str(Arc<[u8]>),
     Array(Vec<Node>),
     Hash(Vec<(Node, Node)>),
-    Range { from: Option<Box<Node>>, to: Option<Box<Node>>, exclusive: bool },
+    Range {
+        from: Option<Box<Node>>,
+        to: Option<Box<Node>>,
+        exclusive: bool,
+    },
     /// `*x` among arguments, in an array literal or a `when`.
     Splat(Box<Node>),
 
@@ -115,15 +119,30 @@ pub enum Kind {
     Ivar(Name),
     Const(ConstPath),
     /// `target = value`; the value of the expression is `value`, whatever a setter returns.
-    Assign { target: Target, value: Box<Node> },
+    Assign {
+        target: Target,
+        value: Box<Node>,
+    },
     /// `target op= value`, `||=` and `&&=` included.
-    OpAssign { target: Target, op: AssignOp, value: Box<Node> },
+    OpAssign {
+        target: Target,
+        op: AssignOp,
+        value: Box<Node>,
+    },
     /// `a, (b, *c) = value`.
-    MultiAssign { before: Vec<Target>, rest: Option<Option<Box<Target>>>, after: Vec<Target>, value: Box<Node> },
+    MultiAssign {
+        before: Vec<Target>,
+        rest: Option<Option<Box<Target>>>,
+        after: Vec<Target>,
+        value: Box<Node>,
+    },
 
     Call(Box<Call>),
     /// `super(args)`; `args` None for the bare `super` that passes the method's own parameters on.
-    Super { args: Option<Vec<Arg>>, block: Option<Box<Block>> },
+    Super {
+        args: Option<Vec<Arg>>,
+        block: Option<Box<Block>>,
+    },
     Yield(Vec<Arg>),
     /// `->(x) { … }`.
     Lambda(Box<Block>),
@@ -132,22 +151,46 @@ pub enum Kind {
     Or(Box<Node>, Box<Node>),
     Not(Box<Node>),
     /// Also `unless`, the modifiers and the ternary. A missing branch is a `Nil` node.
-    If { cond: Box<Node>, then: Box<Node>, otherwise: Box<Node> },
-    Case { subject: Option<Box<Node>>, whens: Vec<When>, otherwise: Box<Node> },
+    If {
+        cond: Box<Node>,
+        then: Box<Node>,
+        otherwise: Box<Node>,
+    },
+    Case {
+        subject: Option<Box<Node>>,
+        whens: Vec<When>,
+        otherwise: Box<Node>,
+    },
     /// Also `until` (through `Not`). `body_first`: `begin … end while cond`.
-    While { cond: Box<Node>, body: Box<Node>, body_first: bool },
+    While {
+        cond: Box<Node>,
+        body: Box<Node>,
+        body_first: bool,
+    },
     /// `for target in over`: its variables are the enclosing scope's.
-    For { target: Box<Target>, over: Box<Node>, body: Box<Node> },
+    For {
+        target: Box<Target>,
+        over: Box<Node>,
+        body: Box<Node>,
+    },
     Break(Option<Box<Node>>),
     Next(Option<Box<Node>>),
     Return(Option<Box<Node>>),
     Seq(Vec<Node>),
     /// `begin … rescue … else … ensure … end`.
-    Begin { body: Box<Node>, rescues: Vec<Rescue>, otherwise: Option<Box<Node>>, ensure: Option<Box<Node>> },
+    Begin {
+        body: Box<Node>,
+        rescues: Vec<Rescue>,
+        otherwise: Option<Box<Node>>,
+        ensure: Option<Box<Node>>,
+    },
     /// `defined?(x)`.
     Defined(Box<Node>),
     /// Ruby that this tree has no form for. It is an error only where inference reaches it.
-    Unsupported { what: &'static str, advice: &'static str },
+    Unsupported {
+        what: &'static str,
+        advice: &'static str,
+    },
 }
 
 #[derive(Debug)]
@@ -219,11 +262,28 @@ pub enum Target {
     Local(LocalId, Span),
     Ivar(Name, Span),
     /// `receiver.name = `; `name` without the `=`.
-    Attr { receiver: Box<Node>, name: Name, span: Span, safe: bool },
-    Index { receiver: Box<Node>, args: Vec<Node>, span: Span },
+    Attr {
+        receiver: Box<Node>,
+        name: Name,
+        span: Span,
+        safe: bool,
+    },
+    Index {
+        receiver: Box<Node>,
+        args: Vec<Node>,
+        span: Span,
+    },
     /// `(a, *b)` inside a multiple assignment.
-    List { before: Vec<Target>, rest: Option<Option<Box<Target>>>, after: Vec<Target> },
-    Unsupported { what: &'static str, advice: &'static str, span: Span },
+    List {
+        before: Vec<Target>,
+        rest: Option<Option<Box<Target>>>,
+        after: Vec<Target>,
+    },
+    Unsupported {
+        what: &'static str,
+        advice: &'static str,
+        span: Span,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -101,7 +101,11 @@ impl Ty {
     }
     /// Whether every value of the type is one of `prims`.
     pub fn only(&self, prims: Prims) -> bool {
-        !self.is_never() && self.prims.0 & !prims.0 == 0 && self.objects.is_empty() && self.modules.is_empty() && self.array.is_none()
+        !self.is_never()
+            && self.prims.0 & !prims.0 == 0
+            && self.objects.is_empty()
+            && self.modules.is_empty()
+            && self.array.is_none()
     }
     pub fn may_be(&self, prims: Prims) -> bool {
         self.prims.intersects(prims)
@@ -110,7 +114,10 @@ impl Ty {
         self.may_be(Prims(Prims::NIL.0 | Prims::FALSE.0))
     }
     pub fn may_be_truthy(&self) -> bool {
-        self.prims.0 & !(Prims::NIL.0 | Prims::FALSE.0) != 0 || !self.objects.is_empty() || !self.modules.is_empty() || self.array.is_some()
+        self.prims.0 & !(Prims::NIL.0 | Prims::FALSE.0) != 0
+            || !self.objects.is_empty()
+            || !self.modules.is_empty()
+            || self.array.is_some()
     }
     /// The kinds in it, in a fixed order: primitives, modules, array, objects.
     pub fn atoms(&self) -> Vec<Atom> {

@@ -17,7 +17,7 @@ mod facts;
 pub use facts::{Facts, Place};
 
 use crate::error::Result;
-use crate::id::{define_id, ClassId, MethodId, ScopeId};
+use crate::id::{ClassId, MethodId, ScopeId, define_id};
 use crate::syntax::ast::{Name, Unit};
 use std::sync::Arc;
 
@@ -76,16 +76,32 @@ pub enum Visibility {
 #[derive(Clone, Debug, PartialEq)]
 pub enum MethodFact {
     /// Written in Ruby outside Ruby's own library.
-    Ruby { method: MethodId, visibility: Visibility },
+    Ruby {
+        method: MethodId,
+        visibility: Visibility,
+    },
     /// `attr_reader`; the ivar with its `@`.
-    AttrReader { ivar: Name, visibility: Visibility },
-    AttrWriter { ivar: Name, visibility: Visibility },
+    AttrReader {
+        ivar: Name,
+        visibility: Visibility,
+    },
+    AttrWriter {
+        ivar: Name,
+        visibility: Visibility,
+    },
     /// Ruby's own definition, not redefined; `owner` is the class or module that defines it (`Integer`, `Kernel`).
-    Builtin { owner: Name, visibility: Visibility },
+    Builtin {
+        owner: Name,
+        visibility: Visibility,
+    },
     /// A method that Ikra cannot read (C code of a gem, …), described for an error message.
-    Foreign { what: String },
+    Foreign {
+        what: String,
+    },
     /// No such method; `handler` is a user-defined `method_missing`.
-    Missing { handler: Option<MethodId> },
+    Missing {
+        handler: Option<MethodId>,
+    },
 }
 
 /// The source of a method, and where it stands.
