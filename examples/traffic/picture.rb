@@ -199,7 +199,8 @@ module Traffic
     def outline_of_centre
       x, y, width, height = centre.ground
       left, top = town.page_point([x, y])
-      %(<rect x="#{left.round}" y="#{top.round}" width="#{(width * town.scale).round}" height="#{(height * town.scale).round}" fill="none" stroke="#e8ecf5" stroke-opacity="0.6" rx="4"/>)
+      size = %(width="#{(width * town.scale).round}" height="#{(height * town.scale).round}")
+      %(<rect x="#{left.round}" y="#{top.round}" #{size} fill="none" stroke="#e8ecf5" stroke-opacity="0.6" rx="4"/>)
     end
 
     def heading
@@ -214,7 +215,7 @@ module Traffic
       top = 960
       dots = DOTS.reverse.each_with_index.map do |dot, n|
         y = top + 34 * n
-        %(<circle cx="#{left + 16}" cy="#{y}" r="12" fill="#{dot.colour}" fill-opacity="0.22"/><circle cx="#{left + 16}" cy="#{y}" r="5.5" fill="#{dot.colour}"/>) +
+        %(<g fill="#{dot.colour}"><circle cx="#{left + 16}" cy="#{y}" r="12" fill-opacity="0.22"/><circle cx="#{left + 16}" cy="#{y}" r="5.5"/></g>) +
           text(left + 42, y, dot.label)
       end
       streets = STREET_LEGEND.each_with_index.map do |(kind, label), n|

@@ -2,8 +2,10 @@
 
 module Traffic
   module Weather
+    # rubocop:disable Naming/ConstantName
     Sunny = :sunny
     Rainy = :rainy
     Snowy = :snowy
+    # rubocop:enable Naming/ConstantName
   end
 end

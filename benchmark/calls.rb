@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+# What a call costs beside its work: a warm +pmap+ of a thousand Integers from Ruby to Ruby, and first calls of a block of ten lines, with
+# nothing cached and from the disk cache.
+#
+# Not measured: loading Ruby and Ikra. On CUDA "beyond the context" is a later block's first call, when the first one's has made the context.
+#
+#   ruby -Ilib benchmark/calls.rb          # CALLS=, PROCESSES= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
+
+require "tmpdir"
+require "ikra"
+require_relative "harness"
+
+class CallsBenchmark
+  BLOCKS = 6
+
+  def initialize
+    @bench = Harness.new("calls")
+    @calls = @bench.size(:calls, 2_000, tiny: 3)
+    @processes = @bench.size(:processes, 5, tiny: 1)
+    @numbers = Array.new(1_000) { |index| index }
+  end
+
+  def run
+    @bench.backends.each do |backend|
+      warm(backend)
+      first_calls(backend)
+    end
+    @bench.finish
+  end
+
+  private
+
+  def warm(backend)
+    numbers = @numbers
+    factor = 3
+    name = "#{backend}: warm pmap of 1000 Integers"
+    @bench.same(name, numbers.map { |n| n * factor + 1 }, numbers.pmap(backend: backend) { |n| n * factor + 1 })
+    runs = Array.new(@calls) do
+      started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      numbers.pmap(backend: backend) { |n| n * factor + 1 }
+      Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+    end
+    median = @bench.timed(name, runs).median
+    @bench.target(name, median * 1e6, unit: "µs", at_most: 30) if backend == :cpu
+  end
+
+  def first_calls(backend)
+    cold = { first: [], others: [] }
+    cached = { first: [], others: [] }
+    @processes.times do
+      Dir.mktmpdir do |directory|
+        blocks = File.join(directory, "blocks.rb")
+        File.write(blocks, source)
+        [cold, cached].each { |found| fresh_process(backend, blocks, directory).each { |key, seconds| found[key].concat(Array(seconds)) } }
+      end
+    end
+    report(backend, "nothing cached", cold)
+    report(backend, "from the disk cache", cached)
+  end
+
+  def fresh_process(backend, blocks, directory)
+    @bench.child(File.expand_path("calls/first.rb", __dir__), backend, blocks, env: { "IKRA_CACHE_DIR" => File.join(directory, "cache") })
+  end
+
+  def report(backend, state, found)
+    first, others = found.map do |key, seconds|
+      name = "#{backend}: #{key == :first ? "first call of a process" : "first call of another block"}, #{state}"
+      @bench.incomparable(name, "the process that was timed compares its results with map's itself")
+      [name, @bench.timed(name, seconds).median]
+    end
+    limits(backend, state).zip([first, others]) { |limit, (name, median)| @bench.target(name, median * 1e3, unit: "ms", at_most: limit) if limit }
+  end
+
+  # Milliseconds: of a process's first call, and of another block's.
+  def limits(backend, state)
+    case backend
+    when :cpu then [5, 5]
+    when :cuda then state == "nothing cached" ? [450, 40] : [nil, 5]
+    else [nil, nil]
+    end
+  end
+
+  # Blocks of ten lines that no cache can take for each other.
+  def source
+    blocks = Array.new(BLOCKS) { |number| <<~RUBY }
+      work = proc do |n|
+        x = n + #{number}
+        steps = 0
+        while x > 1 && steps < 200
+          x = x.even? ? x / 2 : 3 * x + #{2 * number + 1}
+          steps += 1
+        end
+        steps -= #{number} if steps > 100
+        y = steps * 0.5
+        y > 25.0 ? y - x : y + x
+      end
+      BLOCKS << ->(numbers, backend) { backend ? numbers.pmap(backend: backend, &work) : numbers.map(&work) }
+    RUBY
+    "# frozen_string_literal: true\n\nBLOCKS = []\n#{blocks.join("\n")}"
+  end
+end
+
+CallsBenchmark.new.run if $PROGRAM_NAME == __FILE__
