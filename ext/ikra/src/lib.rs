@@ -10,5 +10,5 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
 }
 
 fn native_version() -> &'static str {
-    ikra_core::VERSION
+    env!("CARGO_PKG_VERSION")
 }

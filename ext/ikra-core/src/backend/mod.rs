@@ -134,6 +134,7 @@ pub trait Executable: Any + Send + Sync {
     fn listing(&self) -> String;
     /// Time spent compiling, and whether the code came from the disk cache.
     fn compiled_in(&self) -> Duration;
+    #[allow(clippy::wrong_self_convention, reason = "asks where the code came from; converts nothing")]
     fn from_cache(&self) -> bool {
         false
     }
