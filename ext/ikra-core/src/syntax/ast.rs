@@ -32,6 +32,8 @@ pub struct Unit {
     pub locals: Vec<Local>,
     /// How many node ids were given out.
     pub nodes: usize,
+    /// A lambda: `return` leaves it, and it takes its arguments as a method does, without spreading an array.
+    pub lambda: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -225,6 +227,8 @@ pub struct Block {
     pub span: Span,
     /// `_1` or `it` was used: how many numbered parameters (they are in `params.required`).
     pub numbered: u8,
+    /// Variables that are nil anew at each call: those that it assigns first, and `|a; b|`'s `b`. Not the parameters.
+    pub locals: Vec<LocalId>,
 }
 
 #[derive(Debug)]

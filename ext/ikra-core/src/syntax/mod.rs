@@ -1,5 +1,10 @@
 //! Ruby text to our tree.
 //!
-//! Here: [`ast`], the tree, and `lower`, the only importer of lib-ruby-parser. Not here: types and meaning.
+//! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`print`], the tree as text for tests and
+//! `explain`. Not here: types and meaning.
 
 pub mod ast;
+mod lower;
+pub mod print;
+
+pub use lower::{parse_block, parse_method, symbol_block};

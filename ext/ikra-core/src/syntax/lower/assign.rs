@@ -1,0 +1,108 @@
+//! Assignments: plain, with an operator, and to several targets.
+
+use super::{Lower, refuse};
+use crate::syntax::ast::{AssignOp, Kind, Node, Target};
+use lib_ruby_parser::{Loc, Node as Ruby, nodes};
+
+impl Lower<'_> {
+    /// `target = value`. The parser keeps the value in the target's own node.
+    pub(super) fn assign(&mut self, node: &Ruby) -> Kind {
+        let value = match node {
+            Ruby::Lvasgn(n) => n.value.as_deref(),
+            Ruby::Ivasgn(n) => n.value.as_deref(),
+            Ruby::Gvasgn(n) => n.value.as_deref(),
+            Ruby::Cvasgn(n) => n.value.as_deref(),
+            Ruby::Casgn(n) => n.value.as_deref(),
+            Ruby::IndexAsgn(n) => n.value.as_deref(),
+            Ruby::Send(n) => n.args.last(),
+            Ruby::CSend(n) => n.args.last(),
+            _ => None,
+        };
+        let target = self.target(node);
+        let value = Box::new(self.body(value, self.span_of(node)));
+        Kind::Assign { target, value }
+    }
+
+    pub(super) fn op_assign(&mut self, node: &Ruby) -> Kind {
+        let (recv, op, value) = match node {
+            Ruby::OpAsgn(n) => (&n.recv, AssignOp::Method(n.operator.as_str().into()), &n.value),
+            Ruby::OrAsgn(n) => (&n.recv, AssignOp::Or, &n.value),
+            Ruby::AndAsgn(n) => (&n.recv, AssignOp::And, &n.value),
+            other => return refuse::node(other),
+        };
+        let target = self.target(recv);
+        let value = self.boxed(value);
+        Kind::OpAssign { target, op, value }
+    }
+
+    pub(super) fn multi_assign(&mut self, node: &nodes::Masgn) -> Kind {
+        let (before, rest, after) = match &*node.lhs {
+            Ruby::Mlhs(m) => self.targets(&m.items),
+            other => (vec![self.target(other)], None, Vec::new()),
+        };
+        let value = self.boxed(&node.rhs);
+        Kind::MultiAssign { before, rest, after, value }
+    }
+
+    #[expect(clippy::type_complexity, reason = "the three parts of Target::List")]
+    fn targets(&mut self, items: &[Ruby]) -> (Vec<Target>, Option<Option<Box<Target>>>, Vec<Target>) {
+        let (mut before, mut rest, mut after) = (Vec::new(), None, Vec::new());
+        for item in items {
+            match item {
+                Ruby::Splat(s) => rest = Some(s.value.as_deref().map(|v| Box::new(self.target(v)))),
+                item if rest.is_some() => after.push(self.target(item)),
+                item => before.push(self.target(item)),
+            }
+        }
+        (before, rest, after)
+    }
+
+    /// What is assigned to. A place to store, whatever value the parser may have put into the same node.
+    pub(super) fn target(&mut self, node: &Ruby) -> Target {
+        match node {
+            Ruby::Lvasgn(n) => Target::Local(self.local(&n.name), self.span(&n.name_l)),
+            Ruby::Ivasgn(n) => Target::Ivar(n.name.as_str().into(), self.span(&n.name_l)),
+            Ruby::Send(n) => self.attr(n.recv.as_deref(), &n.method_name, n.selector_l.as_ref(), node, false),
+            Ruby::CSend(n) => self.attr(Some(&n.recv), &n.method_name, n.selector_l.as_ref(), node, true),
+            Ruby::IndexAsgn(n) => self.index_target(&n.recv, &n.indexes, &n.end_l, node),
+            Ruby::Index(n) => self.index_target(&n.recv, &n.indexes, &n.end_l, node),
+            Ruby::Mlhs(m) => {
+                let (before, rest, after) = self.targets(&m.items);
+                Target::List { before, rest, after }
+            }
+            // `(a), b = …`
+            Ruby::Begin(b) if b.statements.len() == 1 => self.target(&b.statements[0]),
+            other => {
+                let (what, advice) = refuse::target(other);
+                let span = match other {
+                    Ruby::Gvasgn(n) => self.span(&n.name_l),
+                    Ruby::Cvasgn(n) => self.span(&n.name_l),
+                    Ruby::Casgn(n) => self.span(&n.name_l),
+                    other => self.span_of(other),
+                };
+                Target::Unsupported { what, advice, span }
+            }
+        }
+    }
+
+    fn attr(&mut self, recv: Option<&Ruby>, name: &str, name_l: Option<&Loc>, node: &Ruby, safe: bool) -> Target {
+        let span = name_l.map_or_else(|| self.span_of(node), |l| self.span(l));
+        let receiver = Box::new(match recv {
+            Some(recv) => self.node(recv),
+            None => self.make(span, Kind::SelfRef),
+        });
+        Target::Attr { receiver, name: name.strip_suffix('=').unwrap_or(name).into(), span, safe }
+    }
+
+    fn index_target(&mut self, recv: &Ruby, indexes: &[Ruby], end_l: &Loc, node: &Ruby) -> Target {
+        let mut span = self.span_of(node);
+        span.end = self.span(end_l).end;
+        if let Some(odd) = indexes.iter().find(|i| matches!(i, Ruby::Kwargs(_) | Ruby::BlockPass(_))) {
+            let (what, advice) = refuse::target(odd);
+            return Target::Unsupported { what, advice, span: self.span_of(odd) };
+        }
+        let receiver = self.boxed(recv);
+        let args: Vec<Node> = self.list(indexes);
+        Target::Index { receiver, args, span }
+    }
+}

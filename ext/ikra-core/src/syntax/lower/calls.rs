@@ -1,0 +1,233 @@
+//! Calls, `super`, `yield`, blocks and lambdas; names that may be either a call or something else.
+
+use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
+use crate::diagnostic::Span;
+use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, Node, Pattern};
+use lib_ruby_parser::{Loc, Node as Ruby, nodes};
+
+impl Lower<'_> {
+    pub(super) fn call_like(&mut self, node: &Ruby, span: Span) -> Kind {
+        match node {
+            Ruby::Block(b) => {
+                let block = Literal { args: b.args.as_deref(), numbered: None, body: b.body.as_deref() };
+                self.with_block(&b.call, block, b.begin_l.join(&b.end_l), span)
+            }
+            Ruby::Numblock(b) => {
+                let block = Literal { args: None, numbered: Some(b.numargs), body: Some(&b.body) };
+                self.with_block(&b.call, block, b.begin_l.join(&b.end_l), span)
+            }
+            Ruby::Yield(y) => {
+                let (args, _) = self.args(&y.args);
+                Kind::Yield(args)
+            }
+            other => self.call(other, span, None),
+        }
+    }
+
+    fn with_block(&mut self, call: &Ruby, block: Literal<'_>, at: Loc, span: Span) -> Kind {
+        if matches!(call, Ruby::Lambda(_)) {
+            return Kind::Lambda(Box::new(self.block(block, &at, false)));
+        }
+        self.call(call, span, Some((block, at)))
+    }
+
+    /// A call, with the literal block that follows it.
+    fn call(&mut self, node: &Ruby, span: Span, block: Option<(Literal<'_>, Loc)>) -> Kind {
+        match node {
+            Ruby::Send(n) => {
+                if block.is_none()
+                    && let Some(kind) = self.not_a_call(n)
+                {
+                    return kind;
+                }
+                let head = Head { name: &n.method_name, at: n.selector_l.or(n.dot_l), safe: false };
+                self.finish_call(n.recv.as_deref(), &head, &n.args, span, block)
+            }
+            Ruby::CSend(n) => {
+                let head = Head { name: &n.method_name, at: Some(n.selector_l.unwrap_or(n.dot_l)), safe: true };
+                self.finish_call(Some(&n.recv), &head, &n.args, span, block)
+            }
+            Ruby::Index(n) => {
+                let head = Head { name: "[]", at: Some(n.begin_l.join(&n.end_l)), safe: false };
+                self.finish_call(Some(&n.recv), &head, &n.indexes, span, block)
+            }
+            Ruby::Super(n) => {
+                let (args, block_arg) = self.args(&n.args);
+                if block_arg.is_some() {
+                    return refuse::SUPER_BLOCK;
+                }
+                let block = block.map(|(b, at)| Box::new(self.block(b, &at, true)));
+                Kind::Super { args: Some(args), block }
+            }
+            Ruby::ZSuper(_) => {
+                let block = block.map(|(b, at)| Box::new(self.block(b, &at, true)));
+                Kind::Super { args: None, block }
+            }
+            other => refuse::node(other),
+        }
+    }
+
+    /// What looks like a call to the parser, but is something else to us.
+    fn not_a_call(&mut self, n: &nodes::Send) -> Option<Kind> {
+        if let Some(recv) = &n.recv {
+            let negated = n.method_name == "!" && n.dot_l.is_none() && n.args.is_empty();
+            return negated.then(|| Kind::Not(self.boxed(recv)));
+        }
+        if !n.args.is_empty() || n.begin_l.is_some() {
+            return None;
+        }
+        match n.method_name.as_str() {
+            "it" => self.scopes.it().map(Kind::Local),
+            "__method__" => Some(match &self.name {
+                Some(name) => Kind::Sym(name.clone()),
+                None => refuse::METHOD_NAME,
+            }),
+            _ => None,
+        }
+    }
+
+    fn finish_call(
+        &mut self,
+        recv: Option<&Ruby>,
+        head: &Head<'_>,
+        args: &[Ruby],
+        span: Span,
+        block: Option<(Literal<'_>, Loc)>,
+    ) -> Kind {
+        let receiver = recv.map(|r| self.node(r));
+        let (args, block_arg) = self.args(args);
+        let block = block.map(|(b, at)| self.block(b, &at, true));
+        let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
+        Kind::Call(Box::new(Call {
+            receiver,
+            name: head.name.into(),
+            name_span,
+            args,
+            block,
+            block_arg,
+            safe: head.safe,
+        }))
+    }
+
+    /// Arguments, and what was given after `&`.
+    fn args(&mut self, args: &[Ruby]) -> (Vec<Arg>, Option<Node>) {
+        let mut lowered = Vec::new();
+        let mut block_arg = None;
+        for arg in args {
+            match arg {
+                Ruby::BlockPass(b) => block_arg = Some(self.block_pass(b)),
+                Ruby::Kwargs(k) => self.keywords(&k.pairs, &mut lowered),
+                other => lowered.push(Arg::Positional(self.node(other))),
+            }
+        }
+        (lowered, block_arg)
+    }
+
+    fn block_pass(&mut self, pass: &nodes::BlockPass) -> Node {
+        let span = self.span(&pass.expression_l);
+        match &pass.value {
+            Some(value) => self.node(value),
+            None => match self.scopes.find(ANONYMOUS_BLOCK) {
+                Some(local) => self.make(span, Kind::Local(local)),
+                None => self.make(span, refuse::FORWARDING),
+            },
+        }
+    }
+
+    fn keywords(&mut self, pairs: &[Ruby], args: &mut Vec<Arg>) {
+        for pair in pairs {
+            match pair {
+                Ruby::Pair(p) => match symbol_key(&p.key) {
+                    Some(name) => {
+                        let value = self.node(&p.value);
+                        args.push(Arg::Keyword(name.into(), value));
+                    }
+                    None => {
+                        let span = self.span_of(pair);
+                        let entry = (self.node(&p.key), self.node(&p.value));
+                        let hash = self.make(span, Kind::Hash(vec![entry]));
+                        args.push(Arg::KeywordSplat(hash));
+                    }
+                },
+                Ruby::Kwsplat(s) => {
+                    let value = self.node(&s.value);
+                    args.push(Arg::KeywordSplat(value));
+                }
+                other => args.push(Arg::Positional(self.node(other))),
+            }
+        }
+    }
+
+    pub(super) fn hash(&mut self, pairs: &[Ruby]) -> Kind {
+        let mut entries = Vec::new();
+        for pair in pairs {
+            match pair {
+                Ruby::Pair(p) => {
+                    let key = self.node(&p.key);
+                    entries.push((key, self.node(&p.value)));
+                }
+                _ => return refuse::HASH_SPLAT,
+            }
+        }
+        Kind::Hash(entries)
+    }
+
+    /// A literal block. `spreads`: not a lambda.
+    fn block(&mut self, literal: Literal<'_>, at: &Loc, spreads: bool) -> Block {
+        let span = self.span(at);
+        self.scopes.enter();
+        let (mut params, refused) = match literal.numbered {
+            Some(count) => (self.numbered_params(count), None),
+            None => self.params(literal.args, spreads),
+        };
+        self.scopes.allow_it(literal.args.is_none() && literal.numbered.is_none());
+        let body = self.body(literal.body, span);
+        let mut numbered = literal.numbered.unwrap_or(0);
+        if let Some(it) = self.scopes.take_it() {
+            params.required.push(Pattern::Local(it));
+            numbered = 1;
+        }
+        let locals = self.scopes.leave();
+        Block { params, body: refused.unwrap_or(body), span, numbered, locals }
+    }
+
+    pub(super) fn constant(&mut self, c: &nodes::Const, span: Span) -> Kind {
+        // The parser takes `_x` for a constant in the short hash form `{_x:}`.
+        if c.scope.is_none() && c.name.starts_with('_') {
+            return match self.scopes.find(&c.name) {
+                Some(local) => Kind::Local(local),
+                None => {
+                    let head = Head { name: &c.name, at: Some(c.name_l), safe: false };
+                    self.finish_call(None, &head, &[], span, None)
+                }
+            };
+        }
+        let base = match c.scope.as_deref() {
+            None => ConstBase::Lexical,
+            Some(Ruby::Cbase(_)) => ConstBase::Top,
+            Some(scope) => ConstBase::Of(self.boxed(scope)),
+        };
+        Kind::Const(ConstPath { base, name: c.name.as_str().into() })
+    }
+}
+
+/// A literal block as the parser gives it.
+struct Literal<'a> {
+    args: Option<&'a Ruby>,
+    numbered: Option<u8>,
+    body: Option<&'a Ruby>,
+}
+
+/// The name of a call and where it stands.
+struct Head<'a> {
+    name: &'a str,
+    at: Option<Loc>,
+    safe: bool,
+}
+
+fn symbol_key(key: &Ruby) -> Option<&str> {
+    match key {
+        Ruby::Sym(s) => std::str::from_utf8(&s.name.raw).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! Numbers, strings and symbols.
+
+use super::{Lower, refuse};
+use crate::diagnostic::Span;
+use crate::syntax::ast::Kind;
+use lib_ruby_parser::Node as Ruby;
+
+impl Lower<'_> {
+    pub(super) fn literal(&mut self, node: &Ruby, span: Span) -> Kind {
+        match node {
+            // The parser's own text of a number loses the order of sign and prefix; the source has it.
+            Ruby::Int(_) => integer(self.source.slice(span)),
+            Ruby::Float(_) => float(self.source.slice(span)),
+            Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
+            Ruby::Dstr(s) => string(&s.parts),
+            Ruby::Heredoc(s) => string(&s.parts),
+            Ruby::Sym(s) => symbol(&s.name.raw),
+            Ruby::Dsym(s) => match joined(&s.parts) {
+                Some(bytes) => symbol(&bytes),
+                None => refuse::INTERPOLATED_SYMBOL,
+            },
+            Ruby::File(_) => Kind::Str(self.source.path.as_bytes().into()),
+            Ruby::Line(_) => Kind::Int(self.source.line_of(span.start).into()),
+            other => refuse::node(other),
+        }
+    }
+}
+
+fn string(parts: &[Ruby]) -> Kind {
+    match joined(parts) {
+        Some(bytes) => Kind::Str(bytes.into()),
+        None => refuse::INTERPOLATION,
+    }
+}
+
+/// The bytes of literals that stand side by side or span lines; None where one is interpolated.
+fn joined(parts: &[Ruby]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for part in parts {
+        match part {
+            Ruby::Str(s) => bytes.extend_from_slice(&s.value.raw),
+            Ruby::Dstr(s) => bytes.extend(joined(&s.parts)?),
+            Ruby::Heredoc(s) => bytes.extend(joined(&s.parts)?),
+            _ => return None,
+        }
+    }
+    Some(bytes)
+}
+
+fn symbol(bytes: &[u8]) -> Kind {
+    match std::str::from_utf8(bytes) {
+        Ok(name) => Kind::Sym(name.into()),
+        Err(_) => refuse::BINARY_SYMBOL,
+    }
+}
+
+/// An Integer literal: `1_000`, `-0x_ff`, `0b101`, `0o17`, `017`, `0d19`.
+fn integer(text: &str) -> Kind {
+    let (negative, unsigned) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let digits: String = unsigned.chars().filter(|c| *c != '_' && !c.is_whitespace()).collect();
+    let lower = digits.to_ascii_lowercase();
+    let (radix, digits) = match lower.get(..2) {
+        Some("0x") => (16, &lower[2..]),
+        Some("0b") => (2, &lower[2..]),
+        Some("0o") => (8, &lower[2..]),
+        Some("0d") => (10, &lower[2..]),
+        _ if lower.len() > 1 && lower.starts_with('0') => (8, &lower[1..]),
+        _ => (10, lower.as_str()),
+    };
+    let sign = if negative { "-" } else { "" };
+    match i64::from_str_radix(&format!("{sign}{digits}"), radix) {
+        Ok(value) => Kind::Int(value),
+        Err(_) => Kind::BigInt(format!("{sign}{}", decimal(digits, radix))),
+    }
+}
+
+/// Digits of any radix as decimal ones, for literals beyond 64 bits.
+fn decimal(digits: &str, radix: u32) -> String {
+    // Nine decimal digits per limb, least significant first.
+    let mut limbs = vec![0u64];
+    for digit in digits.chars().filter_map(|c| c.to_digit(radix)) {
+        let mut carry = u64::from(digit);
+        for limb in &mut limbs {
+            let value = *limb * u64::from(radix) + carry;
+            *limb = value % 1_000_000_000;
+            carry = value / 1_000_000_000;
+        }
+        if carry > 0 {
+            limbs.push(carry);
+        }
+    }
+    let mut text = limbs.last().map_or_else(String::new, u64::to_string);
+    for limb in limbs.iter().rev().skip(1) {
+        text.push_str(&format!("{limb:09}"));
+    }
+    text
+}
+
+/// A Float literal; beyond the largest Float it is Infinity, as in Ruby.
+fn float(text: &str) -> Kind {
+    let digits: String = text.chars().filter(|c| *c != '_' && !c.is_whitespace()).collect();
+    digits.parse().map_or(refuse::NUMBER, Kind::Float)
+}

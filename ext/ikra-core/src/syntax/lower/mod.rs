@@ -1,0 +1,402 @@
+//! lib-ruby-parser's tree to ours: the only importer of lib-ruby-parser.
+//!
+//! Here: parsing of one slice with exact positions, the walk over Ruby's nodes, and [`parse_block`], [`parse_method`]
+//! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`assign`], [`calls`],
+//! [`control`], [`literal`], and [`refuse`] (what we say of Ruby that has no node of ours).
+//! Invariant: nodes are walked in the order of the text, because Ruby scopes a local from where it is first assigned.
+//!
+//! Only the slice is parsed, after a short prefix that makes a program of it. The rest of the file may use newer syntax.
+
+mod assign;
+mod calls;
+mod control;
+mod literal;
+mod params;
+mod refuse;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use super::ast::{Call, Kind, LocalId, Name, Node, NodeId, Origin, Params, Pattern, Unit};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::source::Source;
+use lib_ruby_parser::{Loc, Node as Ruby, Parser, ParserOptions, nodes};
+use scope::Scopes;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// How deep expressions may nest. Later stages recurse over the tree, on stacks as small as a Ruby fiber's.
+const MAX_DEPTH: usize = 400;
+
+/// Parses a block: `{ |x| … }`, `do |x| … end`, or a lambda literal.
+///
+/// Ruby reports the position of a lambda literal without its `->`; such a slice is extended to it.
+/// `enclosing_locals` are the names of the locals that the block sees; those that it uses become captures.
+pub fn parse_block(source: &Arc<Source>, enclosing_locals: &[&str]) -> Result<Unit, Box<Diagnostic>> {
+    let slice = with_arrow(source);
+    let literal = source.text.get(slice.clone()).is_some_and(|text| text.starts_with("->"));
+    let parsed = Parsed::new(source, slice, if literal { "" } else { "proc " }, enclosing_locals)?;
+    let (call, args, numbered, body) = match &*parsed.tree {
+        Ruby::Block(b) => (&b.call, b.args.as_deref(), None, b.body.as_deref()),
+        Ruby::Numblock(b) => (&b.call, None, Some(b.numargs), Some(&*b.body)),
+        other => return Err(parsed.not_one("block", other)),
+    };
+    if !parsed.is_all(&parsed.tree) || !is_carrier(call, literal) {
+        return Err(parsed.not_one("block", &parsed.tree));
+    }
+    let mut lower = Lower::new(&parsed, enclosing_locals, None);
+    let (params, body) = lower.unit_body(args, numbered, body, !literal);
+    Ok(lower.finish(parsed, params, body, literal))
+}
+
+/// Parses a method: `def name(a, b = 1) … end`, also endless or with a receiver (`def self.name`).
+pub fn parse_method(source: &Arc<Source>) -> Result<Unit, Box<Diagnostic>> {
+    let parsed = Parsed::new(source, source.slice.clone(), "", &[])?;
+    let (name, args, body) = match &*parsed.tree {
+        Ruby::Def(d) => (&d.name, d.args.as_deref(), d.body.as_deref()),
+        Ruby::Defs(d) => (&d.name, d.args.as_deref(), d.body.as_deref()),
+        other => return Err(parsed.not_one("method", other)),
+    };
+    if !parsed.is_all(&parsed.tree) {
+        return Err(parsed.not_one("method", &parsed.tree));
+    }
+    let mut lower = Lower::new(&parsed, &[], Some(name.as_str().into()));
+    let (params, body) = lower.unit_body(args, None, body, false);
+    Ok(lower.finish(parsed, params, body, false))
+}
+
+/// The block that `&:name` stands for: `{ |x| x.name }`, all of it at the source's slice.
+pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
+    let span = Span::new(source.slice.start, source.slice.end);
+    let mut scopes = Scopes::new(&[]);
+    let x = scopes.declare("x", Origin::Param);
+    let receiver = Node { id: NodeId(0), span, kind: Kind::Local(x) };
+    let call = Call {
+        receiver: Some(receiver),
+        name: name.into(),
+        name_span: span,
+        args: Vec::new(),
+        block: None,
+        block_arg: None,
+        safe: false,
+    };
+    Unit {
+        source: source.clone(),
+        name: None,
+        params: Params { required: vec![Pattern::Local(x)], ..Params::default() },
+        body: Node { id: NodeId(1), span, kind: Kind::Call(Box::new(call)) },
+        locals: scopes.locals,
+        nodes: 2,
+        lambda: false,
+    }
+}
+
+/// The slice, extended to a `->` right before it.
+fn with_arrow(source: &Source) -> Range<usize> {
+    let slice = source.slice.clone();
+    let before = source.text.get(..slice.start).unwrap_or("").trim_end();
+    match before.strip_suffix("->") {
+        Some(rest) => rest.len()..slice.end,
+        None => slice,
+    }
+}
+
+/// Is this what the block hangs on: our prefix, or the arrow of a lambda literal?
+fn is_carrier(call: &Ruby, literal: bool) -> bool {
+    match call {
+        Ruby::Lambda(_) => literal,
+        Ruby::Send(s) => !literal && s.recv.is_none() && s.args.is_empty() && s.method_name == "proc",
+        _ => false,
+    }
+}
+
+/// A slice as lib-ruby-parser sees it, and the way back to positions in the source.
+struct Parsed<'a> {
+    source: &'a Arc<Source>,
+    tree: Box<Ruby>,
+    /// Bytes put before the slice.
+    prefix: usize,
+    slice: Range<usize>,
+}
+
+impl<'a> Parsed<'a> {
+    fn new(
+        source: &'a Arc<Source>,
+        slice: Range<usize>,
+        prefix: &str,
+        locals: &[&str],
+    ) -> Result<Self, Box<Diagnostic>> {
+        let at = Span::new(slice.start.min(source.text.len()), slice.end.min(source.text.len()));
+        let refuse = |message: &str| Box::new(Diagnostic::new(source, at, message));
+        let Some(text) = source.text.get(slice.clone()) else {
+            return Err(refuse("the source does not hold the block that Ruby says is there"));
+        };
+        let program = format!("{prefix}{text}");
+        // The parser is generated code with many assertions of its own; one that fails is an error, not a crash.
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let options = ParserOptions { record_tokens: false, ..ParserOptions::default() };
+            let parser = Parser::new(program, options);
+            for name in locals {
+                parser.static_env.declare(name);
+            }
+            let result = parser.do_parse();
+            (result.ast, result.diagnostics)
+        }));
+        let Ok((tree, diagnostics)) = result else {
+            return Err(Box::new(refuse("Ikra's parser failed on this").because(NEWER_SYNTAX)));
+        };
+        let map = |loc: &Loc| map_span(loc, prefix.len(), &slice);
+        if let Some(first) = diagnostics.iter().filter(|d| d.is_error()).min_by_key(|d| d.loc.begin) {
+            let message = format!("syntax error: {}", first.render_message());
+            return Err(Box::new(Diagnostic::new(source, map(&first.loc), message).because(NEWER_SYNTAX)));
+        }
+        match tree {
+            Some(tree) => Ok(Self { source, tree, prefix: prefix.len(), slice }),
+            None => Err(refuse("there is no code here")),
+        }
+    }
+
+    fn span(&self, loc: &Loc) -> Span {
+        map_span(loc, self.prefix, &self.slice)
+    }
+
+    /// Does this node reach to the end of the slice?
+    fn is_all(&self, node: &Ruby) -> bool {
+        let end = self.span(node.expression()).end as usize;
+        self.source.text[end..self.slice.end].trim().is_empty()
+    }
+
+    fn not_one(&self, thing: &str, found: &Ruby) -> Box<Diagnostic> {
+        Box::new(Diagnostic::new(self.source, self.span(found.expression()), format!("this is not one {thing}")))
+    }
+}
+
+const NEWER_SYNTAX: &str =
+    "Ikra reads the syntax of Ruby 3.1. Newer forms, such as anonymous arguments (`f(*)`), it does not know";
+
+fn map_span(loc: &Loc, prefix: usize, slice: &Range<usize>) -> Span {
+    let map = |at: usize| (slice.start + at.saturating_sub(prefix)).min(slice.end);
+    Span::new(map(loc.begin), map(loc.end.max(loc.begin)))
+}
+
+/// The walk over one unit.
+struct Lower<'a> {
+    source: &'a Arc<Source>,
+    prefix: usize,
+    slice: Range<usize>,
+    name: Option<Name>,
+    scopes: Scopes,
+    nodes: usize,
+    depth: usize,
+    too_deep: bool,
+}
+
+impl<'a> Lower<'a> {
+    fn new(parsed: &Parsed<'a>, captured: &[&str], name: Option<Name>) -> Self {
+        Self {
+            source: parsed.source,
+            prefix: parsed.prefix,
+            slice: parsed.slice.clone(),
+            name,
+            scopes: Scopes::new(captured),
+            nodes: 0,
+            depth: 0,
+            too_deep: false,
+        }
+    }
+
+    fn finish(self, parsed: Parsed<'a>, params: Params, body: Node, lambda: bool) -> Unit {
+        if self.too_deep {
+            // Dropping the parser's tree recurses as deeply as it nests; a few kilobytes are the lesser evil.
+            std::mem::forget(parsed.tree);
+        }
+        Unit {
+            source: self.source.clone(),
+            name: self.name,
+            params,
+            body,
+            locals: self.scopes.locals,
+            nodes: self.nodes,
+            lambda,
+        }
+    }
+
+    /// Parameters and body of the unit itself, in its outermost scope.
+    fn unit_body(
+        &mut self,
+        args: Option<&Ruby>,
+        numbered: Option<u8>,
+        body: Option<&Ruby>,
+        spreads: bool,
+    ) -> (Params, Node) {
+        let is_block = self.name.is_none();
+        let (mut params, refused) = match numbered {
+            Some(count) => (self.numbered_params(count), None),
+            None => self.params(args, spreads),
+        };
+        self.scopes.allow_it(is_block && args.is_none() && numbered.is_none());
+        let lowered = self.body(body, self.end_of_slice());
+        if let Some(it) = self.scopes.take_it() {
+            params.required.push(Pattern::Local(it));
+        }
+        (params, refused.unwrap_or(lowered))
+    }
+
+    fn end_of_slice(&self) -> Span {
+        Span::new(self.slice.start, self.slice.end)
+    }
+
+    fn span(&self, loc: &Loc) -> Span {
+        map_span(loc, self.prefix, &self.slice)
+    }
+
+    fn span_of(&self, node: &Ruby) -> Span {
+        self.span(node.expression())
+    }
+
+    fn make(&mut self, span: Span, kind: Kind) -> Node {
+        let id = NodeId::new(self.nodes);
+        self.nodes += 1;
+        Node { id, span, kind }
+    }
+
+    fn nil(&mut self, span: Span) -> Node {
+        self.make(span, Kind::Nil)
+    }
+
+    /// A body that may be missing, which is `nil` at `at`.
+    fn body(&mut self, body: Option<&Ruby>, at: Span) -> Node {
+        match body {
+            Some(body) => self.node(body),
+            None => self.nil(at),
+        }
+    }
+
+    fn list(&mut self, nodes: &[Ruby]) -> Vec<Node> {
+        nodes.iter().map(|n| self.node(n)).collect()
+    }
+
+    fn boxed(&mut self, node: &Ruby) -> Box<Node> {
+        Box::new(self.node(node))
+    }
+
+    fn statements(&mut self, statements: &[Ruby], span: Span) -> Node {
+        match statements {
+            [] => self.nil(span),
+            [one] => self.node(one),
+            many => {
+                let many = self.list(many);
+                self.make(span, Kind::Seq(many))
+            }
+        }
+    }
+
+    fn unsupported(&mut self, span: Span, what: &'static str, advice: &'static str) -> Node {
+        self.make(span, Kind::Unsupported { what, advice })
+    }
+
+    /// Any expression.
+    fn node(&mut self, node: &Ruby) -> Node {
+        if self.depth >= MAX_DEPTH {
+            self.too_deep = true;
+            return self.unsupported(
+                self.span_of(node),
+                "an expression nested this deeply",
+                "Give parts of it names, or write it as several statements.",
+            );
+        }
+        self.depth += 1;
+        let lowered = self.node_within_depth(node);
+        self.depth -= 1;
+        lowered
+    }
+
+    fn node_within_depth(&mut self, node: &Ruby) -> Node {
+        let span = self.span_of(node);
+        let kind = match node {
+            Ruby::Nil(_) => Kind::Nil,
+            Ruby::True(_) => Kind::True,
+            Ruby::False(_) => Kind::False,
+            Ruby::Self_(_) => Kind::SelfRef,
+            Ruby::Int(_)
+            | Ruby::Float(_)
+            | Ruby::Str(_)
+            | Ruby::Dstr(_)
+            | Ruby::Heredoc(_)
+            | Ruby::Sym(_)
+            | Ruby::Dsym(_)
+            | Ruby::File(_)
+            | Ruby::Line(_) => self.literal(node, span),
+            Ruby::Array(a) => Kind::Array(self.list(&a.elements)),
+            Ruby::Hash(h) => self.hash(&h.pairs),
+            Ruby::Irange(r) => self.range(r.left.as_deref(), r.right.as_deref(), false),
+            Ruby::Erange(r) => self.range(r.left.as_deref(), r.right.as_deref(), true),
+            Ruby::Splat(s) => self.splat(s),
+
+            Ruby::Lvar(v) => Kind::Local(self.scopes.read(&v.name)),
+            Ruby::Ivar(v) => Kind::Ivar(v.name.as_str().into()),
+            Ruby::Const(c) => self.constant(c, span),
+
+            Ruby::Lvasgn(_)
+            | Ruby::Ivasgn(_)
+            | Ruby::Gvasgn(_)
+            | Ruby::Cvasgn(_)
+            | Ruby::Casgn(_)
+            | Ruby::IndexAsgn(_) => self.assign(node),
+            Ruby::OpAsgn(_) | Ruby::OrAsgn(_) | Ruby::AndAsgn(_) => self.op_assign(node),
+            Ruby::Masgn(m) => self.multi_assign(m),
+
+            Ruby::Send(s) if s.operator_l.is_some() => self.assign(node),
+            Ruby::CSend(s) if s.operator_l.is_some() => self.assign(node),
+            Ruby::Send(_)
+            | Ruby::CSend(_)
+            | Ruby::Index(_)
+            | Ruby::Super(_)
+            | Ruby::ZSuper(_)
+            | Ruby::Block(_)
+            | Ruby::Numblock(_)
+            | Ruby::Yield(_) => self.call_like(node, span),
+
+            Ruby::Begin(b) => return self.statements(&b.statements, span),
+            Ruby::KwBegin(b) => return self.statements(&b.statements, span),
+            Ruby::And(n) => Kind::And(self.boxed(&n.lhs), self.boxed(&n.rhs)),
+            Ruby::Or(n) => Kind::Or(self.boxed(&n.lhs), self.boxed(&n.rhs)),
+            Ruby::If(_)
+            | Ruby::IfMod(_)
+            | Ruby::IfTernary(_)
+            | Ruby::Case(_)
+            | Ruby::While(_)
+            | Ruby::Until(_)
+            | Ruby::WhilePost(_)
+            | Ruby::UntilPost(_)
+            | Ruby::For(_)
+            | Ruby::Break(_)
+            | Ruby::Next(_)
+            | Ruby::Return(_)
+            | Ruby::Rescue(_)
+            | Ruby::Ensure(_) => self.control(node, span),
+            Ruby::Defined(d) => Kind::Defined(self.boxed(&d.value)),
+
+            other => refuse::node(other),
+        };
+        self.make(span, kind)
+    }
+
+    fn range(&mut self, from: Option<&Ruby>, to: Option<&Ruby>, exclusive: bool) -> Kind {
+        let from = from.map(|n| self.boxed(n));
+        let to = to.map(|n| self.boxed(n));
+        Kind::Range { from, to, exclusive }
+    }
+
+    fn splat(&mut self, splat: &nodes::Splat) -> Kind {
+        match &splat.value {
+            Some(value) => Kind::Splat(self.boxed(value)),
+            None => refuse::FORWARDING,
+        }
+    }
+
+    fn local(&mut self, name: &str) -> LocalId {
+        self.scopes.assign(name)
+    }
+}

@@ -1,0 +1,104 @@
+//! What we say of Ruby that our tree has no node for.
+//!
+//! `what` is a noun phrase that completes "… cannot run in a kernel"; `advice` is a sentence that says what to write
+//! instead. Neither is an error until inference reaches the node.
+
+use crate::syntax::ast::Kind;
+use lib_ruby_parser::Node as Ruby;
+
+const fn refuse(what: &'static str, advice: &'static str) -> Kind {
+    Kind::Unsupported { what, advice }
+}
+
+pub(super) const INTERPOLATION: Kind = refuse(
+    "a string with interpolation",
+    "Return the values from the block and build the string from its results in Ruby.",
+);
+pub(super) const INTERPOLATED_SYMBOL: Kind =
+    refuse("a symbol with interpolation", "Choose between plain symbols with `case` or `if`.");
+pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "Use a symbol of valid characters.");
+pub(super) const NUMBER: Kind = refuse("this number", "Write it in plain decimal form.");
+pub(super) const FORWARDING: Kind =
+    refuse("argument forwarding (`...`, `*`, `**`, `&`)", "Name the parameters and pass them on by name.");
+pub(super) const SUPER_BLOCK: Kind =
+    refuse("a block passed on to `super` with `&`", "Give `super` a literal block: `super(x) { |y| … }`.");
+pub(super) const HASH_SPLAT: Kind =
+    refuse("`**` in a Hash literal", "Write the keys out, or build the Hash before the call and capture it.");
+pub(super) const METHOD_NAME: Kind =
+    refuse("`__method__` in a block", "Store it in a local variable before the call and use that in the block.");
+
+const GLOBAL: (&str, &str) =
+    ("a global variable", "Copy it into a local variable before the call and use that in the block.");
+const CLASS_VARIABLE: (&str, &str) =
+    ("a class variable", "Use a constant, an instance variable, or a local variable that is set before the call.");
+const MATCH_VARIABLE: (&str, &str) =
+    ("a variable of the last match", "Match before the call and capture what was found.");
+const REGEXP: (&str, &str) = (
+    "a regular expression",
+    "Match in Ruby before or after the call, or use `start_with?`, `end_with?`, `include?` or `==`.",
+);
+const PATTERN: (&str, &str) =
+    ("pattern matching (`case … in`, `=>`, `in`)", "Use `case … when`, `is_a?` and `==`, or read the parts by name.");
+const DEFINITION: (&str, &str) =
+    ("a definition of a method or class", "Define it outside the block; the block can call it.");
+const NAMES: (&str, &str) = ("`alias` and `undef`", "Do this once, outside the block.");
+const COMMAND: (&str, &str) = ("a shell command", "Run it before the call and capture its result.");
+const FLIP_FLOP: (&str, &str) = (
+    "a flip-flop (a range as a condition)",
+    "Elements run in any order, so there is no state between them; compare with the two bounds instead.",
+);
+const HOOK: (&str, &str) = ("`BEGIN` and `END`", "Put this before or after the call.");
+const AGAIN: (&str, &str) =
+    ("`redo` and `retry`", "Use a `while` loop or `loop do … end` around what is to be repeated.");
+const RATIONAL: (&str, &str) =
+    ("a Rational literal", "Use a Float, or keep numerator and denominator in two Integers.");
+const COMPLEX: (&str, &str) = ("a Complex literal", "Keep the real and the imaginary part in two Floats.");
+const ENCODING: (&str, &str) = ("`__ENCODING__`", "Store it in a local variable before the call.");
+const OTHER: (&str, &str) = ("this construct", "Compute it before the call and capture the result.");
+
+/// Any expression that has no node of ours.
+pub(super) fn node(node: &Ruby) -> Kind {
+    let (what, advice) = describe(node);
+    refuse(what, advice)
+}
+
+/// Anything that can not be assigned to in a kernel.
+pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
+    match node {
+        Ruby::Gvasgn(_) => (
+            "an assignment to a global variable",
+            "Assign to a local variable of the caller, and to the global after the call.",
+        ),
+        Ruby::Cvasgn(_) => (
+            "an assignment to a class variable",
+            "Assign to an instance variable, or to a local variable of the caller.",
+        ),
+        Ruby::Casgn(_) => ("an assignment to a constant", "Use a local variable."),
+        Ruby::Kwargs(_) => ("keywords in an index assignment", "Call a method of your own with these keywords."),
+        Ruby::BlockPass(_) => ("a block in an index assignment", "Call a method of your own with this block."),
+        other => describe(other),
+    }
+}
+
+fn describe(node: &Ruby) -> (&'static str, &'static str) {
+    match node {
+        Ruby::Gvar(_) => GLOBAL,
+        Ruby::Cvar(_) => CLASS_VARIABLE,
+        Ruby::BackRef(_) | Ruby::NthRef(_) => MATCH_VARIABLE,
+        Ruby::Regexp(_) | Ruby::MatchWithLvasgn(_) | Ruby::MatchCurrentLine(_) => REGEXP,
+        Ruby::CaseMatch(_) | Ruby::MatchPattern(_) | Ruby::MatchPatternP(_) => PATTERN,
+        Ruby::Def(_) | Ruby::Defs(_) | Ruby::Class(_) | Ruby::Module(_) | Ruby::SClass(_) => DEFINITION,
+        Ruby::Alias(_) | Ruby::Undef(_) => NAMES,
+        Ruby::Xstr(_) | Ruby::XHeredoc(_) => COMMAND,
+        Ruby::IFlipFlop(_) | Ruby::EFlipFlop(_) => FLIP_FLOP,
+        Ruby::Preexe(_) | Ruby::Postexe(_) => HOOK,
+        Ruby::Redo(_) | Ruby::Retry(_) => AGAIN,
+        Ruby::Rational(_) => RATIONAL,
+        Ruby::Complex(_) => COMPLEX,
+        Ruby::Encoding(_) => ENCODING,
+        Ruby::ForwardedArgs(_) | Ruby::ForwardArg(_) => {
+            ("argument forwarding (`...`)", "Name the parameters and pass them on by name.")
+        }
+        _ => OTHER,
+    }
+}
