@@ -44,7 +44,6 @@ impl Lower<'_> {
         Kind::MultiAssign { before, rest, after, value }
     }
 
-    #[expect(clippy::type_complexity, reason = "the three parts of Target::List")]
     fn targets(&mut self, items: &[Ruby]) -> (Vec<Target>, Option<Option<Box<Target>>>, Vec<Target>) {
         let (mut before, mut rest, mut after) = (Vec::new(), None, Vec::new());
         for item in items {
