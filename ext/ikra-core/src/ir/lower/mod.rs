@@ -1,0 +1,53 @@
+//! A typed tree to the IR: the one place where Ruby's semantics are.
+//!
+//! Here: [`Cx`], what all parts of the lowering share. `value`: how values are held; `numbers`: what Ruby's numbers do.
+
+pub mod numbers;
+pub mod value;
+
+use super::build::Builder;
+use super::{Func, FuncId, Site, SiteId, Trap};
+use crate::config::CodeOptions;
+use crate::types::Repr;
+use std::collections::HashMap;
+
+/// What the functions of one program share while they are being lowered.
+#[derive(Default)]
+pub struct Shared {
+    pub options: CodeOptions,
+    pub sites: Vec<Site>,
+    pub funcs: Vec<Func>,
+    /// Functions of Ikra's own, by name, made when first called for.
+    helpers: HashMap<&'static str, FuncId>,
+}
+
+/// A function being lowered: the cursor, and where in the Ruby source it stands.
+pub struct Cx<'p> {
+    pub b: Builder,
+    pub shared: &'p mut Shared,
+    /// Ruby file and line of the expression being lowered; traps made now carry it.
+    pub path: String,
+    pub line: u32,
+}
+
+impl Cx<'_> {
+    /// A site at the current place.
+    pub fn site(&mut self, trap: Trap, operands: Vec<Repr>) -> SiteId {
+        let site = Site { trap, path: self.path.clone(), line: self.line, operands };
+        if let Some(known) = self.shared.sites.iter().position(|s| *s == site) {
+            return SiteId::new(known);
+        }
+        self.shared.sites.push(site);
+        SiteId::new(self.shared.sites.len() - 1)
+    }
+    /// A function of Ikra's own (integer power, greatest common divisor…), built at its first use.
+    pub fn helper(&mut self, name: &'static str, build: impl FnOnce() -> Func) -> FuncId {
+        if let Some(id) = self.shared.helpers.get(name) {
+            return *id;
+        }
+        let id = FuncId::new(self.shared.funcs.len());
+        self.shared.funcs.push(build());
+        self.shared.helpers.insert(name, id);
+        id
+    }
+}

@@ -1,0 +1,1 @@
+//! What the methods of Integer and Float, and the functions of Math, do.

@@ -1,0 +1,78 @@
+//! Ruby values as the lowering sees them: which registers hold them.
+//!
+//! Here: [`Val`], and its conversions between a union and a scalar. Not here: what methods do with values.
+
+use crate::id::ArrayKind;
+use crate::ir::build::Builder;
+use crate::ir::{Op, Operand, Scalar};
+use crate::types::{HierarchyIndex, Tag, Unit};
+
+/// A value in registers. Its type ([`crate::types::Ty`]) is known beside it and may be narrower than the form tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Val {
+    /// A value that its type names.
+    Unit(Unit),
+    Bool(Operand),
+    Int(Operand),
+    Float(Operand),
+    Sym(Operand),
+    /// I32 id.
+    Ref(HierarchyIndex, Operand),
+    /// I64, offset and length.
+    Array(ArrayKind, Operand),
+    IntRange {
+        from: Operand,
+        to: Operand,
+        /// Bool
+        exclusive: Operand,
+    },
+    FloatRange {
+        from: Operand,
+        to: Operand,
+        exclusive: Operand,
+    },
+    Union {
+        /// I32
+        tag: Operand,
+        /// I64
+        payload: Operand,
+    },
+}
+
+impl Val {
+    pub const NIL: Val = Val::Unit(Unit::Nil);
+    /// Of an expression that does not return.
+    pub const NEVER: Val = Val::Unit(Unit::Never);
+
+    pub fn bool(value: bool) -> Val {
+        Val::Unit(if value { Unit::True } else { Unit::False })
+    }
+    pub fn int(value: i64) -> Val {
+        Val::Int(Operand::I64(value))
+    }
+
+    /// The value as tag and payload. Ranges have no such form.
+    ///
+    /// # Panics
+    /// For ranges; inference refuses unions that contain them.
+    pub fn tagged(self, b: &mut Builder) -> (Operand, Operand) {
+        let zero = Operand::I64(0);
+        match self {
+            Val::Unit(Unit::Nil | Unit::Never) => (Operand::I32(Tag::NIL), zero),
+            Val::Unit(Unit::True) => (Operand::I32(Tag::TRUE), zero),
+            Val::Unit(Unit::False) => (Operand::I32(Tag::FALSE), zero),
+            Val::Unit(Unit::Module(class)) => (Operand::I32(Tag::MODULE), Operand::I64(i64::from(class.0))),
+            Val::Bool(v) => {
+                let tag = b.select(Scalar::I32, v, Operand::I32(Tag::TRUE), Operand::I32(Tag::FALSE));
+                (tag, zero)
+            }
+            Val::Int(v) => (Operand::I32(Tag::INT), v),
+            Val::Float(v) => (Operand::I32(Tag::FLOAT), b.i64(Op::FloatBits, &[v])),
+            Val::Sym(v) => (Operand::I32(Tag::SYM), v),
+            Val::Ref(h, v) => (Operand::I32(Tag::OBJECT + h as i32), b.i64(Op::Widen, &[v])),
+            Val::Array(_, v) => (Operand::I32(Tag::ARRAY), v),
+            Val::Union { tag, payload } => (tag, payload),
+            Val::IntRange { .. } | Val::FloatRange { .. } => unreachable!("a Range never becomes part of a union"),
+        }
+    }
+}
