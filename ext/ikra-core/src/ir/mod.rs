@@ -21,6 +21,8 @@
 pub mod build;
 pub mod lower;
 pub mod print;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod verify;
 
 use crate::id::{ArrayKind, define_id};

@@ -1,0 +1,85 @@
+//! Small programs for unit tests: a fixed set of columns, parameters and sites, and an entry that a test fills.
+//!
+//! | | |
+//! | --- | --- |
+//! | `c0` | I64 column `in`, one row per element |
+//! | `c1` | F64 column `out` |
+//! | `c2` | I64 column `ints` |
+//! | `c3` | U8 column `tags` |
+//! | `c4` | U32 column `refs` |
+//! | `c5` | F64 column of objects, `Car@speed` |
+//! | `p0..p3` | `n` I64, `x` F64, `flag` Bool, `small` I32 |
+//! | `s0` | overflow of `*` |
+//! | `s1` | a FloatDomain with one Integer |
+//! | `s2` | SystemStackError |
+//! | `s3` | ZeroDivisionError |
+
+use super::build::Builder;
+use super::{
+    Column, ColumnId, Ctx, Func, FuncId, Jobs, Op, Operand, Param, Program, Scalar, Site, SiteId, Space, Stmt, Storage,
+    Trap,
+};
+use crate::types::Repr;
+
+pub const INPUT: ColumnId = ColumnId(0);
+pub const OUT: ColumnId = ColumnId(1);
+pub const INTS: ColumnId = ColumnId(2);
+pub const TAGS: ColumnId = ColumnId(3);
+pub const REFS: ColumnId = ColumnId(4);
+pub const SPEED: ColumnId = ColumnId(5);
+pub const OVERFLOW: SiteId = SiteId(0);
+pub const DOMAIN: SiteId = SiteId(1);
+pub const STACK: SiteId = SiteId(2);
+pub const ZERO: SiteId = SiteId(3);
+
+/// A program of one function, which is given the element's index.
+pub fn program(body: impl FnOnce(&mut Builder, Operand)) -> Program {
+    with_functions(Vec::new(), body)
+}
+
+/// As [`program`], with functions that the entry may call: the first is `f1`.
+pub fn with_functions(functions: Vec<Func>, body: impl FnOnce(&mut Builder, Operand)) -> Program {
+    let mut b = Builder::new("entry".into(), Vec::new());
+    let job = b.param(Scalar::I64, Some("job".into()));
+    let first = b.param(Scalar::I64, Some("first".into()));
+    b.param(Scalar::I64, Some("last".into()));
+    b.push(Stmt::Begin { index: job.into(), tick: first.into(), check: true });
+    let index = b.i64(Op::Ctx(Ctx::Index), &[]);
+    body(&mut b, index);
+    shell(std::iter::once(b.finish()).chain(functions).collect())
+}
+
+/// A program of these functions, the first of which is the entry.
+pub fn shell(funcs: Vec<Func>) -> Program {
+    let column = |name: &str, space, storage| Column { name: name.into(), space, storage, read: true, written: true };
+    let param = |name: &str, ty| Param { name: name.into(), ty };
+    let site = |trap, operands| Site { trap, path: "test.rb".into(), line: 1, operands };
+    Program {
+        name: "test".into(),
+        funcs,
+        entry: FuncId(0),
+        columns: vec![
+            column("in", Space::Element, Storage::I64),
+            column("out", Space::Element, Storage::F64),
+            column("ints", Space::Element, Storage::I64),
+            column("tags", Space::Element, Storage::U8),
+            column("refs", Space::Element, Storage::U32),
+            column("Car@speed", Space::Class { hierarchy: 0, first: 0, last: 2 }, Storage::F64),
+        ],
+        params: vec![
+            param("n", Scalar::I64),
+            param("x", Scalar::F64),
+            param("flag", Scalar::Bool),
+            param("small", Scalar::I32),
+        ],
+        sites: vec![
+            site(Trap::IntegerOverflow("*"), vec![]),
+            site(Trap::FloatDomain, vec![Repr::Int]),
+            site(Trap::StackOverflow, vec![]),
+            site(Trap::ZeroDivision, vec![]),
+        ],
+        jobs: Jobs::Identity,
+        fused_ticks: false,
+        uses_random: false,
+    }
+}
