@@ -20,8 +20,8 @@
 //! | [`cache`] | kernels kept in memory and on disk |
 //! | [`engine`] | the only module that sees all others |
 //!
-//! `unsafe` is open in [`memory::column`], the CPU backend's `jit` and the CUDA backend's driver-facing files; nowhere
-//! else.
+//! `unsafe` is open in [`memory::column`], [`backend::libm`], the CPU backend's `jit` and the CUDA backend's driver-facing
+//! files; nowhere else.
 #![deny(unsafe_code)]
 
 pub mod backend;

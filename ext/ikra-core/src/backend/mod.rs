@@ -15,6 +15,8 @@
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod libm;
+pub mod philox;
 pub mod reference;
 
 use crate::config::CodeOptions;
