@@ -1,0 +1,1 @@
+//! The exceptions of numeric methods, in Ruby's own words.
