@@ -19,6 +19,7 @@
 //!   for every job of a launch, in any order.
 
 pub mod build;
+pub mod eval;
 pub mod lower;
 pub mod print;
 #[cfg(test)]

@@ -133,10 +133,12 @@ impl Printer<'_> {
             Stmt::Let { dst, op, args } => {
                 self.definition(f, *dst)?;
                 write!(f, " = {op}")?;
-                if let (Op::Param(p), Some(program)) = (op, self.program) {
-                    if let Some(param) = program.params.get(p.index()) {
-                        write!(f, " {:?}", param.name)?;
-                    }
+                let param = match op {
+                    Op::Param(p) => self.program.and_then(|program| program.params.get(p.index())),
+                    _ => None,
+                };
+                if let Some(param) = param {
+                    write!(f, " {:?}", param.name)?;
                 }
                 self.operands(f, args)
             }

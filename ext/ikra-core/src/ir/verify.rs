@@ -108,12 +108,9 @@ fn check_recursion(program: &Program) -> Check {
     }
     for edges in [&mut plain, &mut any] {
         for via in 0..n {
-            for from in 0..n {
-                if edges[from][via] {
-                    for to in 0..n {
-                        edges[from][to] |= edges[via][to];
-                    }
-                }
+            let onward = edges[via].clone();
+            for reached in edges.iter_mut().filter(|reached| reached[via]) {
+                reached.iter_mut().zip(&onward).for_each(|(reached, onward)| *reached |= onward);
             }
         }
     }
