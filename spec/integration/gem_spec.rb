@@ -32,7 +32,7 @@ RSpec.describe "The gem", :slow do
       RUBY
       expect(where.lines.map(&:chomp)).to all(start_with(home)).and include(end_with("ikra/ikra.so"))
 
-      left = Dir[File.join(home, "**/{target,cargo-target,*.rlib,*.rmeta,*.d,ext/**/*.so}")]
+      left = Dir[File.join(home, "**/{target/release,cargo-target,*.rlib,*.rmeta,*.d,ext/**/*.so}")]
       expect(left).to be_empty
     end
   end
