@@ -13,6 +13,7 @@
 //! Everything only grows, so the two reach a fixpoint together.
 
 mod facts;
+pub mod fixture;
 
 pub use facts::{Facts, Place};
 

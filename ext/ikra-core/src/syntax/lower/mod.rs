@@ -11,6 +11,7 @@ mod assign;
 mod calls;
 mod control;
 mod literal;
+mod outline;
 mod params;
 mod refuse;
 mod scope;
@@ -21,6 +22,7 @@ use super::ast::{Call, Kind, LocalId, Name, Node, NodeId, Origin, Params, Patter
 use crate::diagnostic::{Diagnostic, Span};
 use crate::source::Source;
 use lib_ruby_parser::{Loc, Node as Ruby, Parser, ParserOptions, nodes};
+pub use outline::{Form, Item, outline, parse_expression};
 use scope::Scopes;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
