@@ -1,0 +1,6 @@
+# Strings are not built in kernels.
+#
+# elements = [1, 2]
+# refused: a string with interpolation
+
+elements.pmap { |x| "#{x} m" }
