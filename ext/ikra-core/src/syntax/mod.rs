@@ -1,6 +1,6 @@
 //! Ruby text to our tree.
 //!
-//! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`print`], the tree as text for tests and
+//! Here: [`ast`], the tree; `lower`, the only importer of lib-ruby-parser; [`mod@print`], the tree as text for tests and
 //! `explain`. Not here: types and meaning.
 
 pub mod ast;

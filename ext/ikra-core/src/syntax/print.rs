@@ -1,6 +1,6 @@
 //! The tree as an s-expression, for tests and for people.
 //!
-//! Here: [`unit`]. A local is its name, with `#id` where the unit has several of that name and `^` before a capture.
+//! Here: [`unit()`]. A local is its name, with `#id` where the unit has several of that name and `^` before a capture.
 
 use super::ast::{
     Arg, AssignOp, Block, Call, ConstBase, ConstPath, Kind, LocalId, Node, Origin, Params, Pattern, Rescue, Rest,
