@@ -1,0 +1,1123 @@
+//! IR to CUDA C++: text that a person can read, and that both NVRTC and a host compiler (with `shim.hpp`) accept.
+//!
+//! Here: one function per IR function, structured control flow as it is, registers as variables declared where they
+//! are first assigned, temporaries that are used once folded into the expression that uses them. Not here: compiling,
+//! and any device: this builds and runs everywhere.
+//!
+//! Invariants: every variable is declared in the innermost braces that hold all its occurrences, so that the forward
+//! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] writes words in the order of the `Args`
+//! that the text declares.
+
+use crate::ir::{
+    AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
+    Storage, Trap, VarId, walk,
+};
+use crate::layout::{Address, Layout};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// What all kernels stand on; precedes the generated text.
+pub const PRELUDE: &str = include_str!("prelude.cuh");
+
+/// Expanded size, in statements, up to which a function that is called several times is inlined everywhere.
+const INLINE_SIZE: usize = 2_000;
+/// Longest expression that is folded into another.
+const FOLD_WIDTH: usize = 72;
+
+/// Generated code and how it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emitted {
+    /// Name of the kernel function.
+    pub kernel: String,
+    /// The program without the prelude.
+    pub body: String,
+    /// May call itself, so that its stack is not known to the compiler.
+    pub recursive: bool,
+}
+
+/// The words of `struct Launch`, in the prelude's order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    pub jobs: u64,
+    pub tick_begin: u64,
+    pub tick_end: u64,
+    pub limit: u64,
+    pub seed: u64,
+    pub section: u32,
+    pub call_depth: u32,
+    pub stop_key: u64,
+    pub trap: u64,
+}
+
+impl Header {
+    pub const WORDS: usize = 9;
+
+    pub fn words(&self) -> [u64; Self::WORDS] {
+        [
+            self.jobs,
+            self.tick_begin,
+            self.tick_end,
+            self.limit,
+            self.seed,
+            u64::from(self.section),
+            u64::from(self.call_depth),
+            self.stop_key,
+            self.trap,
+        ]
+    }
+}
+
+impl Emitted {
+    /// All that a compiler needs.
+    pub fn source(&self) -> String {
+        format!("{PRELUDE}\n{}", self.body)
+    }
+    /// The kernel's argument, `Args`: addresses of buffers (biased, as numbers) and parameters, as words.
+    pub fn arguments(header: &Header, buffers: &[u64], params: &[u64]) -> Vec<u64> {
+        let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + params.len());
+        words.extend_from_slice(&header.words());
+        words.extend_from_slice(buffers);
+        words.extend_from_slice(params);
+        words
+    }
+}
+
+/// A C++ name for the program's kernel: `block in main at traffic.rb:12` is `ikra_block_in_main_at_traffic_rb`. The line
+/// is left out, so that a block that only moved keeps its code.
+pub fn kernel_name(program: &Program) -> String {
+    let name = match program.name.rsplit_once(':') {
+        Some((before, line)) if line.bytes().all(|b| b.is_ascii_digit()) => before,
+        _ => &program.name,
+    };
+    format!("ikra_{}", identifier(name).chars().take(120).collect::<String>())
+}
+
+/// Letters, digits and single underscores.
+fn identifier(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c);
+        } else if c.is_ascii() {
+            if !out.ends_with('_') {
+                out.push('_');
+            }
+        } else {
+            let _ = write!(out, "u{:x}", u32::from(c));
+        }
+    }
+    out.trim_end_matches('_').to_string()
+}
+
+/// Text of a program whose kernel is called `kernel`.
+pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
+    let shared = Shared::new(program, layout);
+    let order = callees_first(program);
+    let inline = inlined(program, &order);
+    let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
+    shared.args(&mut body);
+    for &func in order.iter().filter(|f| program.funcs[f.index()].recursive) {
+        let _ = writeln!(body, "{};", shared.signature(func, inline[func.index()]));
+    }
+    if order.iter().any(|f| program.funcs[f.index()].recursive) {
+        body.push('\n');
+    }
+    for &func in &order {
+        let text = Function::new(&shared, func).emit();
+        let _ = writeln!(body, "{} {{\n{text}}}\n", shared.signature(func, inline[func.index()]));
+    }
+    let entry = shared.func_name(program.entry);
+    let _ = write!(
+        body,
+        "extern \"C\" __global__ void {kernel}(__grid_constant__ const Args args) {{
+  if (launch_is_over(args.launch)) return;
+  const u64 step = u64(gridDim.x) * blockDim.x;
+  for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
+    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0}};
+    {entry}(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+  }}
+}}
+"
+    );
+    let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
+    Emitted { kernel: kernel.to_string(), body, recursive }
+}
+
+/// The text without its comments: code that differs in nothing else is the same code.
+pub fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let code = line.split_once("//").map_or(line, |(code, _)| code).trim_end();
+        if !code.is_empty() {
+            out.push_str(code);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Functions that the entry reaches, each after those it calls (but for recursion).
+fn callees_first(program: &Program) -> Vec<FuncId> {
+    let callees = |f: FuncId| {
+        let mut found = Vec::new();
+        walk(&program.funcs[f.index()].body, &mut |s| {
+            if let Stmt::Call { func, .. } = s {
+                found.push(*func);
+            }
+        });
+        found
+    };
+    let mut seen = vec![false; program.funcs.len()];
+    let mut order = Vec::new();
+    // A function with the callees that are still to be visited.
+    let mut path = vec![(program.entry, callees(program.entry))];
+    seen[program.entry.index()] = true;
+    while let Some((func, left)) = path.last_mut() {
+        match left.pop() {
+            Some(callee) if !seen[callee.index()] => {
+                seen[callee.index()] = true;
+                path.push((callee, callees(callee)));
+            }
+            Some(_) => {}
+            None => {
+                order.push(*func);
+                path.pop();
+            }
+        }
+    }
+    order
+}
+
+/// Whether each function is inlined into its callers: all but recursive ones, and large ones called more than once.
+fn inlined(program: &Program, order: &[FuncId]) -> Vec<bool> {
+    let mut size = vec![0usize; program.funcs.len()];
+    let mut calls = vec![0usize; program.funcs.len()];
+    for &f in order {
+        walk(&program.funcs[f.index()].body, &mut |s| {
+            if let Stmt::Call { func, .. } = s {
+                calls[func.index()] += 1;
+            }
+        });
+    }
+    let mut inline = vec![true; program.funcs.len()];
+    for &f in order {
+        let mut total = 0usize;
+        walk(&program.funcs[f.index()].body, &mut |s| {
+            total += 1;
+            if let Stmt::Call { func, .. } = s
+                && inline[func.index()]
+            {
+                total += size[func.index()];
+            }
+        });
+        size[f.index()] = total;
+        let func = &program.funcs[f.index()];
+        inline[f.index()] = f == program.entry || !func.recursive && (total <= INLINE_SIZE || calls[f.index()] <= 1);
+    }
+    inline
+}
+
+/// What the functions of a program have in common.
+struct Shared<'a> {
+    program: &'a Program,
+    layout: &'a Layout,
+    may_stop: Vec<bool>,
+    written: Vec<bool>,
+}
+
+impl<'a> Shared<'a> {
+    fn new(program: &'a Program, layout: &'a Layout) -> Self {
+        let mut written: Vec<bool> = program.columns.iter().map(|c| c.written).collect();
+        for func in &program.funcs {
+            walk(&func.body, &mut |s| {
+                if let Stmt::Store { column, .. } | Stmt::Atomic { column, .. } = s {
+                    written[column.index()] = true;
+                }
+            });
+        }
+        Self { program, layout, may_stop: program.may_stop(), written }
+    }
+
+    fn column_name(&self, column: ColumnId) -> String {
+        format!("{column}_{}", identifier(&self.program.columns[column.index()].name))
+    }
+    fn param_name(&self, param: crate::ir::ParamId) -> String {
+        format!("{param}_{}", identifier(&self.program.params[param.index()].name))
+    }
+    fn func_name(&self, func: FuncId) -> String {
+        format!("{func}_{}", identifier(&self.program.funcs[func.index()].name))
+    }
+
+    /// `struct Args`: [`Header`], one address per buffer, one word per parameter.
+    fn args(&self, out: &mut String) {
+        out.push_str("struct Args {\n  Launch launch;\n");
+        for buffer in 0..self.layout.buffers() {
+            let mut columns = (0..self.program.columns.len()).map(ColumnId::new).filter(|c| {
+                let Address::Strided { buffer: b, .. } = self.layout.address(*c);
+                b == buffer
+            });
+            let first = columns.next();
+            match first {
+                Some(column) if self.own_buffer(column) => {
+                    let c = &self.program.columns[column.index()];
+                    let constant = if self.written[column.index()] { "" } else { "const " };
+                    let (ty, name) = (storage(c.storage), self.column_name(column));
+                    let _ = writeln!(out, "  {constant}{ty} *{name};  // {}, {:?}", c.name, c.space);
+                }
+                _ => {
+                    let names: Vec<_> =
+                        first.into_iter().chain(columns).map(|c| &*self.program.columns[c.index()].name).collect();
+                    let _ = writeln!(out, "  u8 *b{buffer};  // {}", names.join(", "));
+                }
+            }
+        }
+        for (index, param) in self.program.params.iter().enumerate() {
+            let name = self.param_name(crate::ir::ParamId::new(index));
+            let _ = writeln!(out, "  alignas(8) {} {name};  // {}", scalar(param.ty), param.name);
+        }
+        out.push_str("};\n\n");
+    }
+
+    /// Whether the column's rows are a plain array.
+    fn own_buffer(&self, column: ColumnId) -> bool {
+        let Address::Strided { stride, offset, .. } = self.layout.address(column);
+        offset == 0 && stride == self.program.columns[column.index()].storage.bytes()
+    }
+
+    /// A slot as an lvalue; `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
+    fn slot(&self, column: ColumnId, row: &str) -> String {
+        let Address::Strided { buffer, stride, offset } = self.layout.address(column);
+        if self.own_buffer(column) {
+            format!("args.{}[{row}]", self.column_name(column))
+        } else {
+            let ty = storage(self.program.columns[column.index()].storage);
+            let constant = if self.written[column.index()] { "" } else { "const " };
+            format!("*({constant}{ty} *)(args.b{buffer} + i64({row}) * {stride} + {offset})")
+        }
+    }
+
+    fn signature(&self, func: FuncId, inline: bool) -> String {
+        let f = &self.program.funcs[func.index()];
+        let inline = if inline { "__forceinline__" } else { "__noinline__" };
+        let names = names(f);
+        let result = match (self.may_stop[func.index()], &f.results[..]) {
+            (true, _) => "bool",
+            (false, [only]) => scalar(*only),
+            (false, _) => "void",
+        };
+        let mut text =
+            format!("static __device__ {inline} {result} {}(const Args &args, Ctx &ctx", self.func_name(func));
+        for p in &f.params {
+            let _ = write!(text, ", {} {}", scalar(f.vars[p.index()].ty), names[p.index()]);
+        }
+        if self.by_reference(func) {
+            for (i, ty) in f.results.iter().enumerate() {
+                let _ = write!(text, ", {} &result{i}", scalar(*ty));
+            }
+        }
+        text.push(')');
+        text
+    }
+
+    /// Whether results come back through references.
+    fn by_reference(&self, func: FuncId) -> bool {
+        self.may_stop[func.index()] || self.program.funcs[func.index()].results.len() > 1
+    }
+
+    /// What a trap says, for a reader of the text.
+    fn site(&self, site: SiteId) -> String {
+        let Some(s) = self.program.sites.get(site.index()) else { return String::new() };
+        let file = s.path.rsplit('/').next().unwrap_or(&s.path);
+        let what = match &s.trap {
+            Trap::ZeroDivision => "divided by 0".to_string(),
+            Trap::IntegerOverflow(op) => format!("overflow in {op}"),
+            Trap::NoMethod { name, .. } => format!("no method {name}"),
+            Trap::Name { message, .. } | Trap::Raise { message, .. } => message.clone(),
+            Trap::Frozen => "frozen".to_string(),
+            Trap::FloatDomain => "not a number or infinite".to_string(),
+            Trap::Describe { before, .. } => before.clone(),
+            Trap::StackOverflow => "stack level too deep".to_string(),
+            Trap::Break => "break".to_string(),
+            #[allow(unreachable_patterns, reason = "a trap without a wording of its own is still a trap")]
+            _ => String::new(),
+        };
+        let comment = format!("  // {file}:{}: {what}", s.line);
+        comment.replace(|c: char| c.is_control() || c == '\\', " ").trim_end().to_string()
+    }
+}
+
+fn scalar(ty: Scalar) -> &'static str {
+    match ty {
+        Scalar::Bool => "bool",
+        Scalar::I32 => "i32",
+        Scalar::I64 => "i64",
+        Scalar::F64 => "f64",
+    }
+}
+
+fn storage(storage: Storage) -> &'static str {
+    match storage {
+        Storage::U8 => "u8",
+        Storage::U32 => "u32",
+        Storage::I64 => "i64",
+        Storage::F64 => "f64",
+    }
+}
+
+/// `progress_12` for the register of a Ruby variable, `v12` for one without a name.
+fn names(func: &Func) -> Vec<String> {
+    let name = |(index, var): (usize, &crate::ir::Var)| match var.name.as_deref().map(identifier) {
+        Some(name) if !name.trim_matches('_').is_empty() => format!("{}_{index}", name.trim_start_matches('_')),
+        _ => format!("v{index}"),
+    };
+    func.vars.iter().enumerate().map(name).collect()
+}
+
+/// An expression that is not yet written.
+#[derive(Clone, Debug)]
+struct Expr {
+    text: String,
+    /// Needs parentheses inside another.
+    compound: bool,
+    reads: Vec<VarId>,
+}
+
+impl Expr {
+    fn atom(text: String, reads: Vec<VarId>) -> Self {
+        Self { text, compound: false, reads }
+    }
+}
+
+/// A list of statements of a function, numbered outer ones first, in the order of the text.
+type ListId = usize;
+
+/// Where the registers of a function live.
+struct Places {
+    /// Registers to declare before the statement at a position of a list; true: the statement itself declares it.
+    declare: HashMap<(ListId, usize), Vec<(VarId, bool)>>,
+    /// Assigned exactly once.
+    constant: Vec<bool>,
+    /// May be folded into its only use.
+    foldable: Vec<bool>,
+}
+
+impl Places {
+    fn of(func: &Func) -> Self {
+        let n = func.vars.len();
+        let mut survey = Survey {
+            parents: vec![None],
+            home: vec![None; n],
+            defs: vec![0; n],
+            uses: vec![0; n],
+            def_list: vec![None; n],
+            use_list: vec![None; n],
+        };
+        survey.list(&func.body, 0);
+        let mut first = First { home: &survey.home, next: 1, path: Vec::new(), found: vec![None; n] };
+        first.list(&func.body, 0);
+        let mut declare: HashMap<_, Vec<_>> = HashMap::new();
+        for (index, found) in first.found.iter().enumerate() {
+            let var = VarId::new(index);
+            if let Some((place, direct)) = found
+                && !func.params.contains(&var)
+            {
+                declare.entry(*place).or_default().push((var, *direct));
+            }
+        }
+        let foldable = (0..n)
+            .map(|v| {
+                let var = VarId::new(v);
+                func.vars[v].name.is_none()
+                    && !func.params.contains(&var)
+                    && survey.defs[v] == 1
+                    && survey.uses[v] == 1
+                    && survey.def_list[v] == survey.use_list[v]
+                    && survey.def_list[v].is_some()
+            })
+            .collect();
+        let constant = survey.defs.iter().map(|d| *d == 1).collect();
+        Places { declare, constant, foldable }
+    }
+}
+
+/// Registers that a statement itself (not those nested in it) reads and assigns.
+fn operands(stmt: &Stmt, mut visit: impl FnMut(Operand)) {
+    match stmt {
+        Stmt::Let { args, .. } | Stmt::Call { args, .. } => args.iter().copied().for_each(visit),
+        Stmt::Checked { args, .. } => args.iter().copied().for_each(visit),
+        Stmt::Load { row, .. } => visit(*row),
+        Stmt::Store { row, value, .. } | Stmt::Atomic { row, value, .. } => {
+            visit(*row);
+            visit(*value);
+        }
+        Stmt::If { cond, .. } => visit(*cond),
+        Stmt::Return(values) | Stmt::Trap { operands: values, .. } => values.iter().copied().for_each(visit),
+        Stmt::Begin { index, tick, .. } => {
+            visit(*index);
+            visit(*tick);
+        }
+        Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Poll => {}
+    }
+}
+
+fn results(stmt: &Stmt) -> &[VarId] {
+    match stmt {
+        Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => std::slice::from_ref(dst),
+        Stmt::Call { dsts, .. } => dsts,
+        _ => &[],
+    }
+}
+
+fn nested(stmt: &Stmt) -> [Option<&Vec<Stmt>>; 2] {
+    match stmt {
+        Stmt::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
+        Stmt::Block { body, .. } | Stmt::Loop { body, .. } => [Some(body), None],
+        _ => [None, None],
+    }
+}
+
+/// First pass: the innermost list that holds all occurrences of each register.
+struct Survey {
+    parents: Vec<Option<ListId>>,
+    home: Vec<Option<ListId>>,
+    defs: Vec<usize>,
+    uses: Vec<usize>,
+    /// The list of the only assignment, where that can be folded.
+    def_list: Vec<Option<ListId>>,
+    use_list: Vec<Option<ListId>>,
+}
+
+impl Survey {
+    fn list(&mut self, body: &[Stmt], list: ListId) {
+        for stmt in body {
+            operands(stmt, |o| {
+                if let Operand::Var(v) = o {
+                    self.occurs(v, list);
+                    self.uses[v.index()] += 1;
+                    self.use_list[v.index()] = Some(list);
+                }
+            });
+            for v in results(stmt) {
+                self.occurs(*v, list);
+                self.defs[v.index()] += 1;
+                if matches!(stmt, Stmt::Let { op, .. } if *op != Op::Random) {
+                    self.def_list[v.index()] = Some(list);
+                }
+            }
+            for inner in nested(stmt).into_iter().flatten() {
+                self.parents.push(Some(list));
+                self.list(inner, self.parents.len() - 1);
+            }
+        }
+    }
+    fn occurs(&mut self, v: VarId, list: ListId) {
+        let home = &mut self.home[v.index()];
+        // A list's number is greater than its parent's.
+        let (mut a, mut b) = (home.unwrap_or(list), list);
+        while a != b {
+            let higher = if a > b { &mut a } else { &mut b };
+            *higher = self.parents[*higher].unwrap_or(0);
+        }
+        *home = Some(a);
+    }
+}
+
+/// Second pass: the first statement of its home list in which each register occurs.
+struct First<'a> {
+    home: &'a [Option<ListId>],
+    next: ListId,
+    /// Open lists with the position in each.
+    path: Vec<(ListId, usize)>,
+    found: Vec<Option<((ListId, usize), bool)>>,
+}
+
+impl First<'_> {
+    fn list(&mut self, body: &[Stmt], list: ListId) {
+        for (position, stmt) in body.iter().enumerate() {
+            self.path.push((list, position));
+            operands(stmt, |o| {
+                if let Operand::Var(v) = o {
+                    self.occurs(v, false);
+                }
+            });
+            for v in results(stmt) {
+                self.occurs(*v, true);
+            }
+            for inner in nested(stmt).into_iter().flatten() {
+                let id = self.next;
+                self.next += 1;
+                self.list(inner, id);
+            }
+            self.path.pop();
+        }
+    }
+    fn occurs(&mut self, v: VarId, assigned: bool) {
+        if self.found[v.index()].is_none() {
+            let at = self.path.iter().rev().find(|(list, _)| Some(*list) == self.home[v.index()]);
+            let at = *at.expect("a register's home encloses it");
+            let direct = assigned && self.path.last() == Some(&at);
+            self.found[v.index()] = Some((at, direct));
+        }
+    }
+}
+
+/// A block or loop around the cursor.
+struct Open {
+    label: LabelId,
+    is_loop: bool,
+    /// Its body, and how many statements that has.
+    list: ListId,
+    length: usize,
+    /// Nothing follows it in the block around it, so that leaving this one leaves that one.
+    last: bool,
+    /// Was left by `goto`.
+    left: bool,
+}
+
+/// Text of one function's body.
+struct Function<'a> {
+    shared: &'a Shared<'a>,
+    func: &'a Func,
+    stops: bool,
+    by_reference: bool,
+    names: Vec<String>,
+    places: Places,
+    pending: Vec<(VarId, Expr)>,
+    next_list: ListId,
+    /// Blocks and loops around the cursor, innermost last.
+    open: Vec<Open>,
+    indent: usize,
+    out: String,
+}
+
+impl<'a> Function<'a> {
+    fn new(shared: &'a Shared<'a>, func: FuncId) -> Self {
+        let f = &shared.program.funcs[func.index()];
+        Self {
+            shared,
+            func: f,
+            stops: shared.may_stop[func.index()],
+            by_reference: shared.by_reference(func),
+            names: names(f),
+            places: Places::of(f),
+            pending: Vec::new(),
+            next_list: 1,
+            open: Vec::new(),
+            indent: 1,
+            out: String::new(),
+        }
+    }
+
+    fn emit(mut self) -> String {
+        let func = self.func;
+        self.list(&func.body, 0);
+        if self.stops && !ends(&func.body) {
+            self.line("return false;");
+        }
+        self.out
+    }
+
+    fn line(&mut self, text: &str) {
+        for _ in 0..self.indent {
+            self.out.push_str("  ");
+        }
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn name(&self, v: VarId) -> &str {
+        &self.names[v.index()]
+    }
+
+    fn list(&mut self, body: &[Stmt], list: ListId) {
+        for (position, stmt) in body.iter().enumerate() {
+            self.stmt(stmt, list, position);
+        }
+        // Whatever is left was for statements that cannot be reached.
+        self.pending.clear();
+    }
+
+    /// Writes out a folded register after all.
+    fn materialise(&mut self, which: impl Fn(&(VarId, Expr)) -> bool) {
+        let mut kept = Vec::new();
+        for (var, expr) in std::mem::take(&mut self.pending) {
+            if which(&(var, expr.clone())) {
+                let ty = scalar(self.func.vars[var.index()].ty);
+                self.line(&format!("const {ty} {} = {};", self.names[var.index()], expr.text));
+            } else {
+                kept.push((var, expr));
+            }
+        }
+        self.pending = kept;
+    }
+
+    /// The operand as an expression, folding what waits for this use.
+    fn operand(&mut self, operand: Operand) -> Expr {
+        match operand {
+            Operand::Var(v) => match self.pending.iter().position(|(p, _)| *p == v) {
+                Some(at) => self.pending.remove(at).1,
+                None => Expr::atom(self.name(v).to_string(), vec![v]),
+            },
+            Operand::Bool(b) => Expr::atom(b.to_string(), Vec::new()),
+            Operand::I32(i32::MIN) => Expr::atom("i32(0x80000000u)".to_string(), Vec::new()),
+            Operand::I32(i) => Expr::atom(i.to_string(), Vec::new()),
+            Operand::I64(i64::MIN) => Expr::atom("INT_LEAST".to_string(), Vec::new()),
+            Operand::I64(i) => Expr::atom(i.to_string(), Vec::new()),
+            Operand::F64(bits) => {
+                let x = f64::from_bits(bits);
+                let text = if x.is_finite() { format!("{x:?}") } else { format!("float_of({bits:#x})") };
+                Expr::atom(text, Vec::new())
+            }
+        }
+    }
+
+    /// The operand where C++ must not take a literal for an `int`.
+    fn typed(&mut self, operand: Operand) -> Expr {
+        let ty = scalar(self.func.ty(operand));
+        let mut expr = self.operand(operand);
+        if matches!(operand, Operand::I64(_)) {
+            expr.text = format!("{ty}({})", expr.text);
+        }
+        expr
+    }
+
+    fn row(&mut self, column: ColumnId, row: Operand) -> String {
+        let ty = self.func.ty(row);
+        let text = self.operand(row).text;
+        match ty {
+            Scalar::I32 => self.shared.slot(column, &format!("u32({text})")),
+            _ => self.shared.slot(column, &text),
+        }
+    }
+
+    /// Declares what `stmt` is the first to mention; answers those that it declares itself.
+    fn declare(&mut self, stmt: &Stmt, list: ListId, position: usize) -> Vec<VarId> {
+        let mut own = Vec::new();
+        for (var, direct) in self.places.declare.remove(&(list, position)).unwrap_or_default() {
+            let folds = self.places.foldable[var.index()] && matches!(stmt, Stmt::Let { .. });
+            if direct && (folds || matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. }) || self.returns_value(stmt)) {
+                own.push(var);
+            } else {
+                let text = format!("{} {};", scalar(self.func.vars[var.index()].ty), self.name(var));
+                self.line(&text);
+            }
+        }
+        own
+    }
+
+    /// A call whose value is that of its expression.
+    fn returns_value(&self, stmt: &Stmt) -> bool {
+        matches!(stmt, Stmt::Call { func, dsts, .. } if dsts.len() == 1 && !self.shared.by_reference(*func))
+    }
+
+    /// `dst = text`, with its declaration where this is the first assignment.
+    fn assign(&mut self, dst: VarId, own: &[VarId], text: &str) {
+        let name = self.name(dst);
+        let line = if own.contains(&dst) {
+            let constant = if self.places.constant[dst.index()] { "const " } else { "" };
+            format!("{constant}{} {name} = {text};", scalar(self.func.vars[dst.index()].ty))
+        } else {
+            format!("{name} = {text};")
+        };
+        self.line(&line);
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, list: ListId, position: usize) {
+        // What this statement consumes is rendered before anything else is written.
+        match stmt {
+            Stmt::Let { dst, op, args } => {
+                let folds = self.places.foldable[dst.index()];
+                let expr = match (op, folds) {
+                    (Op::Copy, false) => self.operand(args[0]),
+                    _ => self.op(*op, args, self.func.vars[dst.index()].ty),
+                };
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                if folds && own.contains(dst) && expr.text.len() <= FOLD_WIDTH {
+                    self.pending.push((*dst, expr));
+                } else {
+                    self.assign(*dst, &own, &expr.text);
+                }
+            }
+            Stmt::Checked { dst, op, args: [a, b], site } => {
+                let (a, b) = (self.operand(*a).text, self.operand(*b).text);
+                self.before_assignment(&[*dst]);
+                self.declare(stmt, list, position);
+                let helper = match op {
+                    CheckedOp::Add => "add_overflows",
+                    CheckedOp::Sub => "sub_overflows",
+                    CheckedOp::Mul => "mul_overflows",
+                };
+                let text = format!("{helper}({a}, {b}, {})", self.name(*dst));
+                self.stop_if(&text, *site, &[]);
+            }
+            Stmt::Load { dst, column, row } => {
+                let slot = self.row(*column, *row);
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                let ty = self.func.vars[dst.index()].ty;
+                let value = if self.shared.written[column.index()] { slot } else { format!("__ldg(&{slot})") };
+                let text = match (self.shared.program.columns[column.index()].storage, ty) {
+                    (Storage::U8, Scalar::Bool) => format!("{value} != 0"),
+                    (Storage::U8 | Storage::U32, _) => format!("i32({value})"),
+                    _ => value,
+                };
+                self.assign(*dst, &own, &text);
+            }
+            Stmt::Store { column, row, value } => {
+                let slot = self.row(*column, *row);
+                let value = self.operand(*value).text;
+                self.declare(stmt, list, position);
+                let text = match self.shared.program.columns[column.index()].storage {
+                    Storage::U8 => format!("{slot} = u8({value});"),
+                    Storage::U32 => format!("{slot} = u32({value});"),
+                    Storage::I64 | Storage::F64 => format!("{slot} = {value};"),
+                };
+                self.line(&text);
+            }
+            Stmt::Atomic { op, column, row, value, site } => {
+                let slot = self.row(*column, *row);
+                let value = self.operand(*value).text;
+                self.declare(stmt, list, position);
+                let helper = match op {
+                    AtomicOp::Add => "atomic_add",
+                    AtomicOp::Min => "atomic_min",
+                    AtomicOp::Max => "atomic_max",
+                    AtomicOp::And => "atomic_and",
+                    AtomicOp::Or => "atomic_or",
+                    AtomicOp::Xor => "atomic_xor",
+                };
+                match site {
+                    Some(site) => self.stop_if(&format!("{helper}_overflows(&{slot}, {value})"), *site, &[]),
+                    None => self.line(&format!("{helper}(&{slot}, {value});")),
+                }
+            }
+            Stmt::If { cond, then, otherwise } => {
+                let cond = self.operand(*cond);
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                self.branch(&cond, then, otherwise, "");
+            }
+            Stmt::Block { label, body } => {
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                self.labelled("{", *label, false, body, (list, position));
+            }
+            Stmt::Loop { label, body } => {
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                self.labelled("while (true) {", *label, true, body, (list, position));
+            }
+            Stmt::Break(label) => {
+                let target =
+                    self.open.iter().rposition(|o| o.label == *label).expect("a break is inside what it leaves");
+                let innermost = self.open.iter().rposition(|o| o.is_loop);
+                // `break` leaves the innermost loop, and what ends with it.
+                let leaves = innermost.is_some_and(|i| {
+                    target == i
+                        || target < i
+                            && self.open[target..i].iter().all(|o| !o.is_loop)
+                            && self.open[target + 1..=i].iter().all(|o| o.last)
+                });
+                if leaves {
+                    self.line("break;");
+                } else {
+                    self.open[target].left = true;
+                    self.line(&format!("goto {label};"));
+                }
+            }
+            Stmt::Call { func, args, dsts, depth } => self.call(stmt, *func, args, dsts, *depth, (list, position)),
+            Stmt::Return(values) => {
+                let values: Vec<_> = values.iter().map(|v| self.operand(*v).text).collect();
+                match &values[..] {
+                    [only] if !self.by_reference => self.line(&format!("return {only};")),
+                    _ => {
+                        for (i, value) in values.iter().enumerate() {
+                            self.line(&format!("result{i} = {value};"));
+                        }
+                        self.line(if self.stops { "return false;" } else { "return;" });
+                    }
+                }
+            }
+            Stmt::Trap { site, operands } => {
+                let text = self.trap(*site, operands);
+                self.line(&text);
+                self.line("return true;");
+            }
+            Stmt::Poll => self.line("if (poll(ctx)) return true;"),
+            Stmt::Begin { index, tick, check } => {
+                let (index, tick) = (self.operand(*index).text, self.operand(*tick).text);
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                if *check {
+                    self.line(&format!("if (begin_checked(ctx, {index}, {tick})) return true;"));
+                } else {
+                    self.line(&format!("begin(ctx, {index}, {tick});"));
+                }
+            }
+        }
+    }
+
+    /// Writes out what reads registers that are about to change.
+    fn before_assignment(&mut self, dsts: &[VarId]) {
+        self.materialise(|(_, expr)| dsts.iter().any(|d| expr.reads.contains(d)));
+    }
+
+    fn trap(&mut self, site: SiteId, operands: &[Operand]) -> String {
+        let mut text = format!("trap(ctx, {}", site.index());
+        for o in operands {
+            let _ = write!(text, ", word({})", self.typed(*o).text);
+        }
+        format!("{text});{}", self.shared.site(site))
+    }
+
+    fn stop_if(&mut self, cond: &str, site: SiteId, operands: &[Operand]) {
+        let trap = self.trap(site, operands);
+        self.line(&format!("if ({cond}) {{"));
+        self.indent += 1;
+        self.line(&trap);
+        self.line("return true;");
+        self.indent -= 1;
+        self.line("}");
+    }
+
+    fn nest(&mut self, body: &[Stmt]) {
+        let list = self.next_list;
+        self.next_list += 1;
+        self.indent += 1;
+        self.list(body, list);
+        self.indent -= 1;
+    }
+
+    fn branch(&mut self, cond: &Expr, then: &[Stmt], otherwise: &[Stmt], before: &str) {
+        if then.is_empty() && !otherwise.is_empty() {
+            let cond = wrapped(cond);
+            self.line(&format!("{before}if (!{cond}) {{"));
+            self.next_list += 1;
+            self.nest(otherwise);
+        } else {
+            let head = format!("{before}if ({}) ", cond.text);
+            if otherwise.is_empty()
+                && before.is_empty()
+                && let [Stmt::Break(_)] = then
+            {
+                let start = self.out.len();
+                self.nest(then);
+                let jump = self.out.split_off(start);
+                self.next_list += 1;
+                return self.line(&format!("{head}{}", jump.trim()));
+            }
+            self.line(&format!("{head}{{"));
+            self.nest(then);
+            match otherwise {
+                [] => self.next_list += 1,
+                // An `else if`, unless registers are to be declared between.
+                [Stmt::If { cond, then, otherwise }] if !self.places.declare.contains_key(&(self.next_list, 0)) => {
+                    self.next_list += 1;
+                    let cond = self.operand(*cond);
+                    return self.branch(&cond, then, otherwise, "} else ");
+                }
+                _ => {
+                    self.line("} else {");
+                    self.nest(otherwise);
+                }
+            }
+        }
+        self.line("}");
+    }
+
+    fn labelled(&mut self, head: &str, label: LabelId, is_loop: bool, body: &[Stmt], at: (ListId, usize)) {
+        let last = self.open.last().is_some_and(|o| (o.list, o.length) == (at.0, at.1 + 1));
+        self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
+        self.line(head);
+        self.nest(body);
+        self.line("}");
+        if self.open.pop().is_some_and(|o| o.left) {
+            self.line(&format!("{label}:;"));
+        }
+    }
+
+    fn call(
+        &mut self,
+        stmt: &Stmt,
+        func: FuncId,
+        args: &[Operand],
+        dsts: &[VarId],
+        depth: Option<SiteId>,
+        at: (ListId, usize),
+    ) {
+        let mut text = format!("{}(args, ctx", self.shared.func_name(func));
+        for a in args {
+            let _ = write!(text, ", {}", self.operand(*a).text);
+        }
+        self.before_assignment(dsts);
+        let own = self.declare(stmt, at.0, at.1);
+        if let Some(site) = depth {
+            let comment = self.shared.site(site);
+            self.line(&format!("if (enter(ctx, {})) return true;{comment}", site.index()));
+        }
+        if self.shared.by_reference(func) {
+            for d in dsts {
+                let _ = write!(text, ", {}", self.name(*d));
+            }
+        }
+        text.push(')');
+        if self.shared.may_stop[func.index()] {
+            self.line(&format!("if ({text}) return true;"));
+        } else if self.returns_value(stmt) {
+            self.assign(dsts[0], &own, &text);
+        } else {
+            self.line(&format!("{text};"));
+        }
+        if depth.is_some() {
+            self.line("leave(ctx);");
+        }
+    }
+
+    fn op(&mut self, op: Op, args: &[Operand], ty: Scalar) -> Expr {
+        let narrow = args.first().is_some_and(|a| self.func.ty(*a) == Scalar::I32);
+        let boolean = args.first().is_some_and(|a| self.func.ty(*a) == Scalar::Bool);
+        let suffix = if narrow { "32" } else { "" };
+        match op {
+            Op::Copy => self.typed(args[0]),
+            Op::Add => self.helper(&format!("add{suffix}"), args),
+            Op::Sub => self.helper(&format!("sub{suffix}"), args),
+            Op::Mul => self.helper(&format!("mul{suffix}"), args),
+            Op::MulHi => self.helper("mul_high", args),
+            Op::UMulHi => self.helper("umul_high", args),
+            Op::Div => self.infix("/", args),
+            Op::Rem => self.infix("%", args),
+            Op::UDiv => self.helper(&format!("udiv{suffix}"), args),
+            Op::URem => self.helper(&format!("urem{suffix}"), args),
+            Op::MulMod => self.helper("mul_mod", args),
+            Op::AddMod => self.helper("add_mod", args),
+            Op::And if boolean => self.infix("&&", args),
+            Op::Or if boolean => self.infix("||", args),
+            Op::Xor if boolean => self.infix("!=", args),
+            Op::And => self.infix("&", args),
+            Op::Or => self.infix("|", args),
+            Op::Xor => self.infix("^", args),
+            Op::Shl => self.helper(&format!("shl{suffix}"), args),
+            Op::Shr => self.helper(&format!("shr{suffix}"), args),
+            Op::UShr => self.helper(&format!("ushr{suffix}"), args),
+            Op::Clz => self.helper("leading_zeros", args),
+            Op::ICmp(cmp) | Op::FCmp(cmp) => self.infix(comparison(cmp), args),
+            Op::UCmp(cmp) => {
+                let unsigned = if narrow { "u32" } else { "u64" };
+                let (a, b) = (self.operand(args[0]), self.operand(args[1]));
+                let text = format!("{unsigned}({}) {} {unsigned}({})", a.text, comparison(cmp), b.text);
+                Expr { text, compound: true, reads: [a.reads, b.reads].concat() }
+            }
+            Op::FAdd => self.infix("+", args),
+            Op::FSub => self.infix("-", args),
+            Op::FMul => self.infix("*", args),
+            Op::FDiv => self.infix("/", args),
+            Op::FNeg => self.prefix("-", args[0]),
+            Op::FAbs => self.helper("fabs", args),
+            Op::FSqrt => self.helper("sqrt", args),
+            Op::FFloor => self.helper("floor", args),
+            Op::FCeil => self.helper("ceil", args),
+            Op::FTrunc => self.helper("trunc", args),
+            Op::FRint => self.helper("rint", args),
+            Op::FRound => self.helper("round", args),
+            Op::FRem => self.helper("fmod", args),
+            Op::FNextAfter => self.helper("nextafter", args),
+            Op::FCopySign => self.helper("copysign", args),
+            Op::Math(function) => self.helper(math(function), args),
+            Op::IntToFloat => self.helper("f64", args),
+            Op::FloatToInt => self.helper("i64", args),
+            Op::FloatBits => self.helper("float_bits", args),
+            Op::FloatFromBits => self.helper("float_of", args),
+            Op::Widen => {
+                let x = self.operand(args[0]);
+                Expr::atom(format!("i64(u32({}))", x.text), x.reads)
+            }
+            Op::Narrow => self.helper("i32", args),
+            Op::BoolToInt => self.helper(scalar(ty), args),
+            Op::Not => self.prefix("!", args[0]),
+            Op::Select => {
+                let cond = self.operand(args[0]);
+                let (a, b) = (self.typed(args[1]), self.typed(args[2]));
+                let text = format!("{} ? {} : {}", wrapped(&cond), wrapped(&a), wrapped(&b));
+                Expr { text, compound: true, reads: [cond.reads, a.reads, b.reads].concat() }
+            }
+            Op::Ctx(Ctx::Tick) => Expr::atom("i64(ctx.tick)".to_string(), Vec::new()),
+            Op::Ctx(Ctx::Index) => Expr::atom("i64(ctx.index)".to_string(), Vec::new()),
+            Op::Random => Expr::atom("random_bits(ctx)".to_string(), Vec::new()),
+            Op::Param(param) => Expr::atom(format!("args.{}", self.shared.param_name(param)), Vec::new()),
+        }
+    }
+
+    fn helper(&mut self, name: &str, args: &[Operand]) -> Expr {
+        let args: Vec<_> = args.iter().map(|a| self.operand(*a)).collect();
+        let text: Vec<_> = args.iter().map(|a| &*a.text).collect();
+        let text = format!("{name}({})", text.join(", "));
+        Expr::atom(text, args.into_iter().flat_map(|a| a.reads).collect())
+    }
+
+    fn infix(&mut self, sign: &str, args: &[Operand]) -> Expr {
+        let (a, b) = (self.typed(args[0]), self.operand(args[1]));
+        let text = format!("{} {sign} {}", wrapped(&a), wrapped(&b));
+        Expr { text, compound: true, reads: [a.reads, b.reads].concat() }
+    }
+
+    fn prefix(&mut self, sign: &str, arg: Operand) -> Expr {
+        let a = self.operand(arg);
+        let inner = if a.text.starts_with('-') { format!("({})", a.text) } else { wrapped(&a) };
+        Expr { text: format!("{sign}{inner}"), compound: true, reads: a.reads }
+    }
+}
+
+fn wrapped(expr: &Expr) -> String {
+    if expr.compound { format!("({})", expr.text) } else { expr.text.clone() }
+}
+
+fn comparison(cmp: Cmp) -> &'static str {
+    match cmp {
+        Cmp::Eq => "==",
+        Cmp::Ne => "!=",
+        Cmp::Lt => "<",
+        Cmp::Le => "<=",
+        Cmp::Gt => ">",
+        Cmp::Ge => ">=",
+    }
+}
+
+fn math(function: MathFn) -> &'static str {
+    match function {
+        MathFn::Sin => "sin",
+        MathFn::Cos => "cos",
+        MathFn::Tan => "tan",
+        MathFn::Asin => "asin",
+        MathFn::Acos => "acos",
+        MathFn::Atan => "atan",
+        MathFn::Atan2 => "atan2",
+        MathFn::Sinh => "sinh",
+        MathFn::Cosh => "cosh",
+        MathFn::Tanh => "tanh",
+        MathFn::Asinh => "asinh",
+        MathFn::Acosh => "acosh",
+        MathFn::Atanh => "atanh",
+        MathFn::Exp => "exp",
+        MathFn::Log => "log",
+        MathFn::Log2 => "log2",
+        MathFn::Log10 => "log10",
+        MathFn::Cbrt => "cbrt",
+        MathFn::Hypot => "hypot",
+        MathFn::Erf => "erf",
+        MathFn::Erfc => "erfc",
+        MathFn::Pow => "pow",
+        MathFn::Tgamma => "tgamma",
+        MathFn::Lgamma => "lgamma",
+        MathFn::Ldexp => "scale",
+    }
+}
+
+/// Whether control never runs past the end of the list.
+fn ends(body: &[Stmt]) -> bool {
+    match body.last() {
+        Some(Stmt::Return(_) | Stmt::Trap { .. } | Stmt::Break(_)) => true,
+        Some(Stmt::If { then, otherwise, .. }) => ends(then) && ends(otherwise),
+        _ => false,
+    }
+}

@@ -1,0 +1,204 @@
+// What every generated kernel stands on: number types, checked arithmetic, the launch protocol, random numbers.
+//
+// Here: only what the IR's operations need and C++ lacks. Not here: any rule of Ruby; the program has made those explicit.
+// No header is included, so that NVRTC starts at once; the host's compiler reads shim.hpp first, which stands in for the
+// device.
+
+typedef unsigned char u8;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef double f64;
+typedef __int128 i128;
+
+#define INLINE static __device__ __forceinline__
+
+#define INT_LEAST (i64(0x8000000000000000ull))
+
+// ---- Integers. Signed overflow is undefined in C++ and wraps in the IR: arithmetic goes through unsigned numbers. ----
+
+INLINE i64 add(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
+INLINE i64 sub(i64 a, i64 b) { return i64(u64(a) - u64(b)); }
+INLINE i64 mul(i64 a, i64 b) { return i64(u64(a) * u64(b)); }
+INLINE i64 shl(i64 a, i64 n) { return i64(u64(a) << n); }
+INLINE i64 shr(i64 a, i64 n) { return a >> n; }
+INLINE i64 ushr(i64 a, i64 n) { return i64(u64(a) >> n); }
+INLINE i64 mul_high(i64 a, i64 b) { return __mul64hi(a, b); }
+INLINE i64 umul_high(i64 a, i64 b) { return i64(__umul64hi(u64(a), u64(b))); }
+INLINE i64 udiv(i64 a, i64 b) { return i64(u64(a) / u64(b)); }
+INLINE i64 urem(i64 a, i64 b) { return i64(u64(a) % u64(b)); }
+INLINE i64 leading_zeros(i64 a) { return __clzll(a); }
+
+INLINE i32 add32(i32 a, i32 b) { return i32(u32(a) + u32(b)); }
+INLINE i32 sub32(i32 a, i32 b) { return i32(u32(a) - u32(b)); }
+INLINE i32 mul32(i32 a, i32 b) { return i32(u32(a) * u32(b)); }
+INLINE i32 shl32(i32 a, i32 n) { return i32(u32(a) << n); }
+INLINE i32 shr32(i32 a, i32 n) { return a >> n; }
+INLINE i32 ushr32(i32 a, i32 n) { return i32(u32(a) >> n); }
+INLINE i32 udiv32(i32 a, i32 b) { return i32(u32(a) / u32(b)); }
+INLINE i32 urem32(i32 a, i32 b) { return i32(u32(a) % u32(b)); }
+
+// Each answers whether the exact result leaves 64 bits, and leaves the wrapped one in `result`.
+INLINE bool add_overflows(i64 a, i64 b, i64 &result) {
+  result = add(a, b);
+  return ((a ^ result) & (b ^ result)) < 0;
+}
+INLINE bool sub_overflows(i64 a, i64 b, i64 &result) {
+  result = sub(a, b);
+  return ((a ^ b) & (a ^ result)) < 0;
+}
+INLINE bool mul_overflows(i64 a, i64 b, i64 &result) {
+  result = mul(a, b);
+  return __mul64hi(a, b) != result >> 63;
+}
+
+// Remainder with the sign of the divisor, which is positive, in 128 bits where 64 do not hold the dividend.
+INLINE i64 floored(i64 remainder, i64 m) { return remainder < 0 ? remainder + m : remainder; }
+static __device__ __noinline__ i64 wide_mod(u64 high, u64 low, i64 m) {
+  return floored(i64(i128((unsigned __int128)high << 64 | low) % i128(m)), m);
+}
+INLINE i64 add_mod(i64 a, i64 b, i64 m) {
+  i64 sum;
+  if (add_overflows(a, b, sum)) return wide_mod(a < 0 ? ~0ull : 0ull, u64(sum), m);
+  return floored(sum % m, m);
+}
+INLINE i64 mul_mod(i64 a, i64 b, i64 m) {
+  i64 product;
+  if (mul_overflows(a, b, product)) return wide_mod(u64(__mul64hi(a, b)), u64(product), m);
+  return floored(product % m, m);
+}
+
+// ---- Floats ----
+
+INLINE i64 float_bits(f64 x) { return __double_as_longlong(x); }
+INLINE f64 float_of(u64 bits) { return __longlong_as_double(i64(bits)); }
+// Exponents beyond these change nothing: the result is already 0 or infinite.
+INLINE f64 scale(f64 x, i64 exponent) { return ldexp(x, exponent < -9999 ? -9999 : exponent > 9999 ? 9999 : i32(exponent)); }
+
+// ---- Words of a trap ----
+
+INLINE u64 word(bool x) { return x; }
+INLINE u64 word(i32 x) { return u64(i64(x)); }
+INLINE u64 word(i64 x) { return u64(x); }
+INLINE u64 word(f64 x) { return u64(float_bits(x)); }
+
+// ---- The launch protocol; see backend/mod.rs. Every member takes 8 bytes: the host writes words. ----
+
+// The trap with the least key so far. `lock` guards the rest.
+struct TrapRecord {
+  u64 lock;
+  u64 key;
+  u64 site;
+  u64 words[4];
+};
+
+struct Launch {
+  u64 jobs;
+  i64 tick_begin;
+  i64 tick_end;
+  u64 limit;
+  u64 seed;
+  alignas(8) u32 section;
+  alignas(8) u32 call_depth;
+  u64 *stop_key;
+  TrapRecord *trap;
+};
+
+// One job's own state; lives in registers once everything is inlined.
+struct Ctx {
+  const Launch &launch;
+  u32 tick;
+  u32 index;
+  u32 draws;
+  u32 polls;
+  u32 depth;
+};
+
+INLINE u64 key_of(const Ctx &ctx) { return (u64(ctx.tick) << 32 | ctx.index) + 1; }
+
+// Whether every job of this launch comes after the one that stopped it.
+INLINE bool launch_is_over(const Launch &launch) { return *launch.stop_key <= u64(launch.tick_begin) << 32; }
+
+INLINE bool stopped(const Ctx &ctx) { return *(const volatile u64 *)ctx.launch.stop_key < key_of(ctx); }
+
+// Looks at the shared word about every 1024th time.
+INLINE bool poll(Ctx &ctx) { return (++ctx.polls & 1023) == 0 && stopped(ctx); }
+
+// From here on the job runs this element in this tick. Answers whether it must not.
+INLINE void begin(Ctx &ctx, i64 index, i64 tick) {
+  ctx.index = u32(index);
+  ctx.tick = u32(tick);
+  ctx.draws = 0;
+}
+INLINE bool begin_checked(Ctx &ctx, i64 index, i64 tick) {
+  begin(ctx, index, tick);
+  return key_of(ctx) > ctx.launch.limit || ((ctx.tick & 1023) == 1023 && stopped(ctx));
+}
+
+// Lowers the shared word to `key` and leaves the record if no lesser key did. A thread takes and leaves the lock within
+// one branch, so threads of one warp do not wait for each other for ever.
+static __device__ __noinline__ void record_trap(u64 *stop_key, TrapRecord *record, u64 key, u64 site, u64 a, u64 b, u64 c, u64 d) {
+  if (atomicMin(stop_key, key) < key) return;
+  for (bool waits = true; waits;) {
+    if (atomicCAS(&record->lock, 0ull, 1ull) == 0ull) {
+      __threadfence();
+      volatile TrapRecord *mine = record;
+      if (key < mine->key) {
+        mine->key = key;
+        mine->site = site;
+        mine->words[0] = a;
+        mine->words[1] = b;
+        mine->words[2] = c;
+        mine->words[3] = d;
+      }
+      __threadfence();
+      atomicExch(&record->lock, 0ull);
+      waits = false;
+    }
+  }
+}
+INLINE void trap(const Ctx &ctx, u32 site, u64 a = 0, u64 b = 0, u64 c = 0, u64 d = 0) {
+  record_trap(ctx.launch.stop_key, ctx.launch.trap, key_of(ctx), site, a, b, c, d);
+}
+
+// Around a call that may recurse: enter answers whether the job ends there.
+INLINE bool enter(Ctx &ctx, u32 site) {
+  if (++ctx.depth > ctx.launch.call_depth) {
+    trap(ctx, site);
+    return true;
+  }
+  return poll(ctx);
+}
+INLINE void leave(Ctx &ctx) { --ctx.depth; }
+
+// ---- Slots that several elements may touch ----
+
+INLINE void atomic_add(i64 *slot, i64 x) { atomicAdd((u64 *)slot, u64(x)); }
+INLINE bool atomic_add_overflows(i64 *slot, i64 x) {
+  i64 sum;
+  return add_overflows(i64(atomicAdd((u64 *)slot, u64(x))), x, sum);
+}
+INLINE void atomic_min(i64 *slot, i64 x) { atomicMin(slot, x); }
+INLINE void atomic_max(i64 *slot, i64 x) { atomicMax(slot, x); }
+INLINE void atomic_and(i64 *slot, i64 x) { atomicAnd((u64 *)slot, u64(x)); }
+INLINE void atomic_or(i64 *slot, i64 x) { atomicOr((u64 *)slot, u64(x)); }
+INLINE void atomic_xor(i64 *slot, i64 x) { atomicXor((u64 *)slot, u64(x)); }
+
+// ---- Random numbers: Philox4x32-10 with key = seed and counter (section, tick, index, draw); its first two words ----
+
+INLINE i64 random_bits(Ctx &ctx) {
+  u32 c0 = ctx.launch.section, c1 = ctx.tick, c2 = ctx.index, c3 = ctx.draws++;
+  u32 k0 = u32(ctx.launch.seed), k1 = u32(ctx.launch.seed >> 32);
+#pragma unroll
+  for (i32 round = 0; round < 10; round++) {
+    const u64 p0 = u64(0xD2511F53u) * c0, p1 = u64(0xCD9E8D57u) * c2;
+    c0 = u32(p1 >> 32) ^ c1 ^ k0;
+    c1 = u32(p1);
+    c2 = u32(p0 >> 32) ^ c3 ^ k1;
+    c3 = u32(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return i64(u64(c1) << 32 | c0);
+}

@@ -1,0 +1,222 @@
+// A host compiler's stand-in for a CUDA device, so that generated kernels run where there is no GPU.
+//
+// Here: the qualifiers, built-in variables, intrinsics and atomics that the prelude and the kernels use, and launch(), which
+// runs a grid block by block in one host thread. A kernel without barriers runs its threads one after the other. One with
+// barriers or warp primitives (IKRA_FIBERS is defined) runs each thread of a block as a fiber that switches where it has to
+// wait for the others. Not here: memory spaces, timing, concurrency between blocks.
+//
+// No header is included unless fibers are: most of the time to compile a small kernel would be spent on it.
+
+#define __device__
+#define __global__
+#define __grid_constant__
+#define __constant__ static
+#define __shared__ static
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+
+extern "C" {
+double sin(double), cos(double), tan(double), asin(double), acos(double), atan(double), atan2(double, double);
+double sinh(double), cosh(double), tanh(double), asinh(double), acosh(double), atanh(double);
+double exp(double), log(double), log2(double), log10(double), cbrt(double), hypot(double, double), pow(double, double);
+double erf(double), erfc(double), tgamma(double), lgamma(double), ldexp(double, int);
+double fabs(double), sqrt(double), floor(double), ceil(double), trunc(double), rint(double), round(double);
+double fmod(double, double), nextafter(double, double), copysign(double, double);
+}
+
+namespace shim {
+struct dim3 {
+  unsigned x, y, z;
+};
+}  // namespace shim
+static shim::dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+template <class T> static inline T __ldg(const T *p) { return *p; }
+static inline long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+static inline int __clzll(long long a) { return a ? __builtin_clzll((unsigned long long)a) : 64; }
+static inline long long __double_as_longlong(double x) {
+  long long bits;
+  __builtin_memcpy(&bits, &x, 8);
+  return bits;
+}
+static inline double __longlong_as_double(long long bits) {
+  double x;
+  __builtin_memcpy(&x, &bits, 8);
+  return x;
+}
+
+// Real atomics: another host thread may write the word that stops a launch.
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+template <class T, class F> static inline T shim_update(T *p, F &&f) {
+  T old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
+  while (!__atomic_compare_exchange_n(p, &old, f(old), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  }
+  return old;
+}
+template <class T> static inline T atomicCAS(T *p, T expected, T wanted) {
+  __atomic_compare_exchange_n(p, &expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return expected;
+}
+template <class T> static inline T atomicExch(T *p, T x) { return __atomic_exchange_n(p, x, __ATOMIC_SEQ_CST); }
+template <class T> static inline T atomicAdd(T *p, T x) { return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST); }
+template <class T> static inline T atomicAnd(T *p, T x) { return __atomic_fetch_and(p, x, __ATOMIC_SEQ_CST); }
+template <class T> static inline T atomicOr(T *p, T x) { return __atomic_fetch_or(p, x, __ATOMIC_SEQ_CST); }
+template <class T> static inline T atomicXor(T *p, T x) { return __atomic_fetch_xor(p, x, __ATOMIC_SEQ_CST); }
+template <class T> static inline T atomicMin(T *p, T x) {
+  return shim_update(p, [x](T old) { return x < old ? x : old; });
+}
+template <class T> static inline T atomicMax(T *p, T x) {
+  return shim_update(p, [x](T old) { return x > old ? x : old; });
+}
+
+namespace shim {
+
+#ifndef IKRA_FIBERS
+
+template <class Args> void launch(void (*kernel)(Args), unsigned grid, unsigned block, const void *args) {
+  gridDim = {grid, 1, 1};
+  blockDim = {block, 1, 1};
+  threadIdx = blockIdx = {0, 0, 0};
+  for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
+    for (threadIdx.x = 0; threadIdx.x < block; threadIdx.x++) kernel(*static_cast<const Args *>(args));
+}
+
+#else
+
+}  // namespace shim
+#include <ucontext.h>
+#include <stdlib.h>
+namespace shim {
+
+const unsigned WARP = 32;
+const unsigned long STACK = 256 * 1024;
+
+struct Fiber {
+  ucontext_t context;
+  char *stack;
+  // How many barriers it has come to, of its block and of its warp; a fiber waits until no other lags behind.
+  unsigned long block_barriers, warp_barriers;
+  bool done;
+};
+
+static Fiber *fibers;
+static unsigned current;
+static ucontext_t scheduler;
+static void (*body)();
+// What each thread of the block shows to its warp.
+static unsigned long long shown[1024];
+
+static inline void pause() {
+  const unsigned self = current;
+  swapcontext(&fibers[self].context, &scheduler);
+  threadIdx.x = current = self;
+}
+static inline void wait(unsigned first, unsigned end, unsigned long Fiber::*count) {
+  const unsigned long mine = ++(fibers[current].*count);
+  for (bool lags = true; lags;) {
+    lags = false;
+    for (unsigned f = first; f < end; f++) lags |= !fibers[f].done && fibers[f].*count < mine;
+    if (lags) pause();
+  }
+}
+static inline void wait_for_block() { wait(0, blockDim.x, &Fiber::block_barriers); }
+static inline void wait_for_warp() {
+  const unsigned first = current / WARP * WARP, end = first + WARP;
+  wait(first, end < blockDim.x ? end : blockDim.x, &Fiber::warp_barriers);
+}
+// Shows `x` to the warp and answers what lane `lane` of it shows.
+template <class T> static T exchange(T x, unsigned lane) {
+  __builtin_memcpy(&shown[current], &x, sizeof x);
+  wait_for_warp();
+  const unsigned first = current / WARP * WARP;
+  T seen = x;
+  if (lane < WARP && first + lane < blockDim.x) __builtin_memcpy(&seen, &shown[first + lane], sizeof x);
+  wait_for_warp();
+  return seen;
+}
+
+static void run_fiber() {
+  body();
+  fibers[current].done = true;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+template <class Args> struct Kernel {
+  static void (*kernel)(Args);
+  static const Args *args;
+  static void call() { kernel(*args); }
+};
+template <class Args> void (*Kernel<Args>::kernel)(Args);
+template <class Args> const Args *Kernel<Args>::args;
+
+template <class Args> void launch(void (*kernel)(Args), unsigned grid, unsigned block, const void *args) {
+  Kernel<Args>::kernel = kernel;
+  Kernel<Args>::args = static_cast<const Args *>(args);
+  body = Kernel<Args>::call;
+  gridDim = {grid, 1, 1};
+  blockDim = {block, 1, 1};
+  threadIdx = blockIdx = {0, 0, 0};
+  fibers = static_cast<Fiber *>(calloc(block, sizeof(Fiber)));
+  for (unsigned t = 0; t < block; t++) fibers[t].stack = static_cast<char *>(malloc(STACK));
+  for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++) {
+    for (unsigned t = 0; t < block; t++) {
+      Fiber &fiber = fibers[t];
+      fiber.block_barriers = fiber.warp_barriers = 0;
+      fiber.done = false;
+      getcontext(&fiber.context);
+      fiber.context.uc_stack.ss_sp = fiber.stack;
+      fiber.context.uc_stack.ss_size = STACK;
+      fiber.context.uc_link = &scheduler;
+      makecontext(&fiber.context, run_fiber, 0);
+    }
+    for (unsigned left = block; left;) {
+      left = 0;
+      for (unsigned t = 0; t < block; t++) {
+        if (fibers[t].done) continue;
+        threadIdx.x = current = t;
+        swapcontext(&scheduler, &fibers[t].context);
+        left += !fibers[t].done;
+      }
+    }
+  }
+  for (unsigned t = 0; t < block; t++) free(fibers[t].stack);
+  free(fibers);
+}
+
+#endif
+
+}  // namespace shim
+
+#ifdef IKRA_FIBERS
+static inline void __syncthreads() { shim::wait_for_block(); }
+static inline void __syncwarp(unsigned = ~0u) { shim::wait_for_warp(); }
+template <class T> static inline T __shfl_sync(unsigned, T x, unsigned lane) { return shim::exchange(x, lane % shim::WARP); }
+template <class T> static inline T __shfl_down_sync(unsigned, T x, unsigned delta) {
+  return shim::exchange(x, threadIdx.x % shim::WARP + delta);
+}
+template <class T> static inline T __shfl_up_sync(unsigned, T x, unsigned delta) {
+  return shim::exchange(x, threadIdx.x % shim::WARP - delta);
+}
+template <class T> static inline T __shfl_xor_sync(unsigned, T x, unsigned mask) {
+  return shim::exchange(x, threadIdx.x % shim::WARP ^ mask);
+}
+static inline unsigned __ballot_sync(unsigned mask, bool vote) {
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < shim::WARP; lane++) {
+    const bool present = threadIdx.x / shim::WARP * shim::WARP + lane < blockDim.x;
+    const bool seen = shim::exchange(vote, lane);
+    votes |= unsigned(present && seen && (mask >> lane & 1)) << lane;
+  }
+  return votes;
+}
+static inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
+static inline bool __all_sync(unsigned mask, bool vote) { return __ballot_sync(mask, !vote) == 0; }
+#endif
+
+// The symbol that the host calls.
+#define IKRA_LAUNCHER(name, kernel) \
+  extern "C" void name(unsigned grid, unsigned block, const void *args) { shim::launch(kernel, grid, block, args); }

@@ -1,0 +1,313 @@
+//! Generated CUDA C++ run on the host: the very text that NVRTC gets, compiled by the host's C++ compiler against
+//! `shim.hpp`. For tests where there is no GPU.
+//!
+//! Here: [`CudaShim`], a [`Backend`]. Not here: speed, and the device's memory model; blocks run one after the other.
+//!
+//! Compiled libraries are kept in a directory that only this user can write, under the hash of everything that went into
+//! them, so a test suite compiles each kernel once.
+#![allow(unsafe_code, reason = "loads compiled libraries and calls into them")]
+
+use super::emit::{self, Emitted, Header};
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord};
+use crate::config::CodeOptions;
+use crate::error::{Error, Result};
+use crate::ir::{Program, SiteId, TRAP_WORDS};
+use crate::layout::Layout;
+use crate::target::Target;
+use libloading::Library;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::ffi::{OsString, c_void};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const SHIM: &str = include_str!("shim.hpp");
+
+/// Without contraction, as NVRTC compiles it; the functions of libm are called, not computed by the compiler, whose
+/// results are better than libm's. Signed overflow is left undefined, as it is for NVRTC.
+const FLAGS: &[&str] = &[
+    "-std=gnu++17",
+    "-O1",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fPIC",
+    "-shared",
+    "-w",
+];
+const LIBM: &str = "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp log log2 log10 cbrt hypot pow \
+                    erf erfc tgamma lgamma ldexp fmod nextafter";
+/// Makes undefined integer arithmetic in generated code end the process.
+const SANITIZE: &[&str] =
+    &["-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"];
+
+/// Threads of a block and blocks of a grid: few, so that threads run several jobs.
+const BLOCK: u32 = 32;
+const GRID: u32 = 3;
+
+/// A library that is loaded twice is the same library, with one set of built-in variables: launches take turns.
+static RUNNING: Mutex<()> = Mutex::new(());
+
+/// See the module.
+pub struct CudaShim {
+    target: Target,
+    directory: PathBuf,
+    compiler: OsString,
+    sanitize: bool,
+    barriers: bool,
+}
+
+type Entry = unsafe extern "C" fn(grid: u32, block: u32, args: *const c_void);
+
+struct Kernel {
+    emitted: Emitted,
+    fused_ticks: bool,
+    entry: Entry,
+    compiled_in: Duration,
+    from_cache: bool,
+    /// Keeps `entry` valid.
+    _library: Arc<Library>,
+}
+
+impl Executable for Kernel {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn listing(&self) -> String {
+        self.emitted.body.clone()
+    }
+    fn compiled_in(&self) -> Duration {
+        self.compiled_in
+    }
+    fn from_cache(&self) -> bool {
+        self.from_cache
+    }
+}
+
+impl CudaShim {
+    /// # Errors
+    /// `Device` where there is no C++ compiler, or no directory for what it makes.
+    pub fn new() -> Result<Self> {
+        let compiler = std::env::var_os("CXX").unwrap_or_else(|| "g++".into());
+        let found = Command::new(&compiler).arg("--version").output();
+        found.map_err(|e| Error::Device { what: format!("starting {}", compiler.display()), cause: e.to_string() })?;
+        let target = Target { architecture: "shim".to_string(), warp: 32, call_depth: 1_000, memory: 1 << 30 };
+        Ok(Self { target, directory: private_directory()?, compiler, sanitize: false, barriers: false })
+    }
+
+    /// Undefined integer arithmetic in generated code ends the process.
+    #[must_use]
+    pub fn sanitized(self) -> Self {
+        Self { sanitize: true, ..self }
+    }
+
+    /// Compiles several programs with one call of the compiler.
+    ///
+    /// # Errors
+    /// As [`Backend::prepare`]; the first one.
+    pub fn prepare_many(&self, programs: &[(&Program, &Layout)]) -> Result<Vec<Arc<dyn Executable>>> {
+        let start = Instant::now();
+        let emitted: Vec<Emitted> = programs
+            .iter()
+            .enumerate()
+            .map(|(i, (program, layout))| {
+                let name = emit::kernel_name(program);
+                emit::emit(program, layout, &if programs.len() == 1 { name } else { format!("{name}_{i}") })
+            })
+            .collect();
+        let mut source = format!("{SHIM}\n{}\n", emit::PRELUDE);
+        for (i, e) in emitted.iter().enumerate() {
+            source += &format!("namespace program_{i} {{\n{}}}\n", emit::without_comments(&e.body));
+            source += &format!("IKRA_LAUNCHER(launch_{i}, program_{i}::{})\n", e.kernel);
+        }
+        let (library, from_cache) = self.library(&source)?;
+        let library = Arc::new(library);
+        let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
+        let kernel = |(i, emitted): (usize, Emitted)| {
+            // SAFETY: the library was compiled from `source`, whose IKRA_LAUNCHER defines this symbol with `Entry`'s
+            // signature. The pointer is used only through a `Kernel`, which keeps the library loaded.
+            let entry = unsafe { library.get::<Entry>(format!("launch_{i}\0")) };
+            let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
+            Ok(Arc::new(Kernel {
+                emitted,
+                fused_ticks: programs[i].0.fused_ticks,
+                entry,
+                compiled_in: share,
+                from_cache,
+                _library: library.clone(),
+            }) as Arc<dyn Executable>)
+        };
+        emitted.into_iter().enumerate().map(kernel).collect()
+    }
+
+    /// Compiles, unless that was done before, and loads.
+    fn library(&self, source: &str) -> Result<(Library, bool)> {
+        let mut flags: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
+        flags.extend(LIBM.split_whitespace().map(|f| format!("-fno-builtin-{f}")));
+        if self.sanitize {
+            flags.extend(SANITIZE.iter().map(ToString::to_string));
+        }
+        if self.barriers {
+            flags.push("-DIKRA_FIBERS".to_string());
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.compiler.as_encoded_bytes());
+        hasher.update(flags.join(" ").as_bytes());
+        hasher.update(source.as_bytes());
+        let path = self.directory.join(format!("{}.so", &hasher.finalize().to_hex()[..32]));
+        let cached = path.exists();
+        if !cached {
+            self.compile(source, &flags, &path)?;
+        }
+        // SAFETY: only this user can write to the directory (see `private_directory`), so the file is what `compile`
+        // made: a library whose initialisers only set plain variables.
+        let library = unsafe { Library::new(&path) };
+        Ok((library.map_err(|e| internal(format!("loading {}: {e}", path.display())))?, cached))
+    }
+
+    fn compile(&self, source: &str, flags: &[String], path: &Path) -> Result<()> {
+        let temporary = path.with_extension(format!("{}.{:?}", std::process::id(), std::thread::current().id()));
+        let [text, library] = ["cpp", "so"].map(|e| PathBuf::from(format!("{}.{e}", temporary.display())));
+        let io = |e: io::Error| Error::Device { what: format!("writing {}", text.display()), cause: e.to_string() };
+        fs::write(&text, source).map_err(io)?;
+        let output = Command::new(&self.compiler).args(flags).arg(&text).arg("-o").arg(&library).arg("-lm").output();
+        let output = output.map_err(|e| Error::Device {
+            what: format!("running {}", self.compiler.display()),
+            cause: e.to_string(),
+        })?;
+        let _ = fs::remove_file(&text);
+        if !output.status.success() {
+            let _ = fs::remove_file(&library);
+            let numbered: String = source.lines().enumerate().map(|(i, l)| format!("{:4} {l}\n", i + 1)).collect();
+            return Err(internal(format!("{}\n{numbered}", String::from_utf8_lossy(&output.stderr))));
+        }
+        // Another process may do the same; either file is good.
+        fs::rename(&library, path).map_err(io)
+    }
+}
+
+impl Backend for CudaShim {
+    fn name(&self) -> &'static str {
+        "cuda-shim"
+    }
+    fn target(&self) -> &Target {
+        &self.target
+    }
+    fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
+        let mut kernels = self.prepare_many(&[(program, layout)])?;
+        Ok(kernels.remove(0))
+    }
+    fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
+        let kernel = executable.as_any().downcast_ref::<Kernel>();
+        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched".to_string()))?;
+        let start = Instant::now();
+        if !arm(launch.cancel, launch.limit) {
+            return Ok(Outcome::Cancelled);
+        }
+        let mut record = Record::new();
+        let buffers: Vec<u64> = launch
+            .columns
+            .iter_mut()
+            .zip(launch.biases)
+            .map(|(c, bias)| {
+                let stride = c.storage().bytes() as u64;
+                (c.as_mut_ptr() as u64).wrapping_sub(bias.wrapping_mul(stride))
+            })
+            .collect();
+        let mut header = Header {
+            jobs: launch.jobs,
+            limit: launch.limit.0,
+            seed: launch.seed,
+            section: launch.section,
+            call_depth: self.target.call_depth,
+            stop_key: launch.cancel.stop_key().as_ptr() as u64,
+            trap: (&raw mut record) as u64,
+            ..Header::default()
+        };
+        let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
+        for ticks in slices(launch.ticks, kernel.fused_ticks) {
+            // Later ticks do not start once something stopped the launch.
+            if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
+                break;
+            }
+            (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
+            let args = Emitted::arguments(&header, &buffers, launch.params);
+            let _alone = RUNNING.lock();
+            // SAFETY: `args` has the words of the program's `Args`. The columns, the stop key and the record that it
+            // points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
+            // atomic that kernels touch by atomic or volatile access only. Rows are within the columns by the launch's
+            // contract.
+            unsafe { (kernel.entry)(GRID, block, args.as_ptr().cast()) };
+        }
+        launch.timings.kernel += start.elapsed();
+        Ok(record.outcome(launch.cancel))
+    }
+}
+
+/// Ticks of each launch: one by one; of fused ticks two runs, so that their state passes through the columns once.
+fn slices(ticks: u64, fused: bool) -> Vec<std::ops::Range<u64>> {
+    if !fused {
+        return (0..ticks).map(|t| t..t + 1).collect();
+    }
+    [0..ticks / 2, ticks / 2..ticks].into_iter().filter(|r| !r.is_empty()).collect()
+}
+
+/// Sets the shared word to the launch's limit; false if the launch was cancelled before it began.
+fn arm(cancel: &CancelToken, limit: Key) -> bool {
+    let word = cancel.stop_key();
+    word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| (old != Key::CANCEL.0).then_some(limit.0)).is_ok()
+}
+
+/// `struct TrapRecord` of the prelude.
+#[repr(C)]
+struct Record {
+    lock: u64,
+    key: u64,
+    site: u64,
+    words: [u64; TRAP_WORDS],
+}
+
+impl Record {
+    fn new() -> Self {
+        Self { lock: 0, key: Key::NONE.0, site: 0, words: [0; TRAP_WORDS] }
+    }
+    fn outcome(&self, cancel: &CancelToken) -> Outcome {
+        if cancel.is_cancelled() {
+            Outcome::Cancelled
+        } else if self.key == Key::NONE.0 {
+            Outcome::Done
+        } else {
+            let site = SiteId::new(usize::try_from(self.site).unwrap_or(usize::MAX));
+            Outcome::Trapped(TrapRecord { key: Key(self.key), site, words: self.words })
+        }
+    }
+}
+
+fn internal(detail: String) -> Error {
+    Error::Internal { stage: "cuda-shim", detail }
+}
+
+/// A directory of this user's that nobody else can write to.
+fn private_directory() -> Result<PathBuf> {
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    let path = std::env::temp_dir().join(format!("ikra-shim-{user}"));
+    let fail = |cause: String| Error::Device { what: format!("making {}", path.display()), cause };
+    match fs::DirBuilder::new().mode(0o700).create(&path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(fail(e.to_string())),
+        _ => {}
+    }
+    let facts = fs::symlink_metadata(&path).map_err(|e| fail(e.to_string()))?;
+    if facts.is_dir() && facts.uid() == user && facts.mode() & 0o077 == 0 {
+        Ok(path)
+    } else {
+        Err(fail("it exists and is not a directory of this user's alone".to_string()))
+    }
+}

@@ -1,0 +1,546 @@
+//! Programs by hand: their text, and what they do on the shim.
+
+use super::emit::{emit, kernel_name};
+use super::shim::CudaShim;
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
+use crate::config::CodeOptions;
+use crate::ir::build::Builder;
+use crate::ir::{
+    CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site,
+    SiteId, Space, Stmt, Storage, Trap,
+};
+use crate::layout::Layout;
+use crate::memory::column::HostColumn;
+use std::sync::Arc;
+
+const INPUT: ColumnId = ColumnId(0);
+const OUTPUT: ColumnId = ColumnId(1);
+const SPEED: ColumnId = ColumnId(2);
+const OVERFLOW: SiteId = SiteId(0);
+const ZERO: SiteId = SiteId(1);
+const STACK: SiteId = SiteId(2);
+
+/// I64 columns `in` and `out`, an F64 column of objects, an I64 parameter.
+fn program(funcs: Vec<Func>) -> Program {
+    let column =
+        |name: &str, space, storage, written| Column { name: name.into(), space, storage, read: true, written };
+    let site = |trap, line| Site { trap, path: "/home/me/test.rb".into(), line, operands: Vec::new() };
+    Program {
+        name: "block in main at test.rb:12".into(),
+        funcs,
+        entry: FuncId(0),
+        columns: vec![
+            column("in", Space::Element, Storage::I64, false),
+            column("out", Space::Element, Storage::I64, true),
+            column("Car@speed", Space::Class { hierarchy: 0, first: 0, last: 0 }, Storage::F64, true),
+        ],
+        params: vec![Param { name: "n".into(), ty: Scalar::I64 }],
+        sites: vec![site(Trap::IntegerOverflow("+"), 12), site(Trap::ZeroDivision, 13), site(Trap::StackOverflow, 14)],
+        jobs: Jobs::Identity,
+        fused_ticks: false,
+        uses_random: true,
+    }
+}
+
+/// An entry that runs `body` with the element's index.
+fn entry(body: impl FnOnce(&mut Builder, Operand)) -> Func {
+    let mut b = Builder::new("block".into(), Vec::new());
+    let job = b.param(Scalar::I64, Some("job".into()));
+    let tick = b.param(Scalar::I64, Some("tick".into()));
+    b.param(Scalar::I64, Some("tick_end".into()));
+    b.push(Stmt::Begin { index: job.into(), tick: tick.into(), check: true });
+    let index = b.i64(Op::Ctx(Ctx::Index), &[]);
+    body(&mut b, index);
+    b.finish()
+}
+
+fn named(b: &mut Builder, ty: Scalar, name: &str, value: Operand) -> crate::ir::VarId {
+    let var = b.var(ty, Some(Arc::from(name)));
+    b.set(var, value);
+    var
+}
+
+struct Run {
+    outcome: Outcome,
+    columns: Vec<HostColumn>,
+}
+
+impl Run {
+    fn out(&self) -> &[i64] {
+        self.columns[1].view()
+    }
+}
+
+fn shim() -> CudaShim {
+    CudaShim::new().expect("a C++ compiler is installed").sanitized()
+}
+
+fn prepare(program: &Program) -> Arc<dyn Executable> {
+    let layout = Layout::structure_of_arrays(program);
+    shim().prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn columns(input: &[i64]) -> Vec<HostColumn> {
+    let mut columns = vec![
+        HostColumn::zeroed(Storage::I64, input.len()),
+        HostColumn::zeroed(Storage::I64, input.len()),
+        HostColumn::zeroed(Storage::F64, input.len()),
+    ];
+    columns[0].view_mut::<i64>().copy_from_slice(input);
+    columns
+}
+
+fn launch(kernel: &dyn Executable, columns: &mut [HostColumn], n: i64, limit: Key, cancel: &CancelToken) -> Outcome {
+    let jobs = columns[0].len() as u64;
+    let launch = Launch {
+        columns,
+        biases: &[0, 0, 5],
+        params: &[n as u64],
+        jobs,
+        ticks: 1,
+        seed: 0x0123_4567_89ab_cdef,
+        section: 3,
+        limit,
+        cancel,
+        block_size: None,
+        timings: &mut Timings::default(),
+    };
+    shim().launch(kernel, launch).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs `program` over `input` with the parameter `n`.
+fn run(program: &Program, input: &[i64], n: i64) -> Run {
+    let mut columns = columns(input);
+    let outcome = launch(&*prepare(program), &mut columns, n, Key::NONE, &CancelToken::default());
+    Run { outcome, columns }
+}
+
+fn text(program: &Program) -> String {
+    emit(program, &Layout::structure_of_arrays(program), &kernel_name(program)).body
+}
+
+/// `out = in + n`, checked.
+fn plus() -> Program {
+    program(vec![entry(|b, index| {
+        let x = b.load(Scalar::I64, INPUT, index);
+        let n = b.i64(Op::Param(ParamId(0)), &[]);
+        let sum = b.checked(CheckedOp::Add, x, n, OVERFLOW);
+        b.store(OUTPUT, index, sum);
+    })])
+}
+
+/// The largest power of 3 that is at most `in`, found in a loop that is left from inside a conditional.
+fn power() -> Program {
+    program(vec![entry(|b, index| {
+        let x = b.load(Scalar::I64, INPUT, index);
+        let power = named(b, Scalar::I64, "power", Operand::I64(1));
+        b.block(|b, done| {
+            b.repeat(|b, _| {
+                b.push(Stmt::Poll);
+                let next = b.i64(Op::Mul, &[power.into(), Operand::I64(3)]);
+                let above = b.icmp(Cmp::Gt, next, x);
+                b.when(above, |b| b.push(Stmt::Break(done)));
+                b.set(power, next);
+            });
+        });
+        b.store(OUTPUT, index, power.into());
+    })])
+}
+
+#[test]
+fn text_reads_like_a_program() {
+    insta::assert_snapshot!(text(&power()), @r#"
+    // block in main at test.rb:12
+
+    struct Args {
+      Launch launch;
+      const i64 *c0_in;  // in, Element
+      i64 *c1_out;  // out, Element
+      f64 *c2_Car_speed;  // Car@speed, Class { hierarchy: 0, first: 0, last: 0 }
+      alignas(8) i64 p0_n;  // n
+    };
+
+    static __device__ __forceinline__ bool f0_block(const Args &args, Ctx &ctx, i64 job_0, i64 tick_1, i64 tick_end_2) {
+      if (begin_checked(ctx, job_0, tick_1)) return true;
+      const i64 v3 = i64(ctx.index);
+      const i64 v4 = __ldg(&args.c0_in[v3]);
+      i64 power_5 = 1;
+      {
+        while (true) {
+          if (poll(ctx)) return true;
+          const i64 v6 = mul(power_5, 3);
+          if (v6 > v4) break;
+          power_5 = v6;
+        }
+      }
+      args.c1_out[v3] = power_5;
+      return false;
+    }
+
+    extern "C" __global__ void ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
+      if (launch_is_over(args.launch)) return;
+      const u64 step = u64(gridDim.x) * blockDim.x;
+      for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0};
+        f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+      }
+    }
+    "#);
+}
+
+#[test]
+fn text_of_checked_arithmetic() {
+    insta::assert_snapshot!(text(&plus()), @r#"
+    // block in main at test.rb:12
+
+    struct Args {
+      Launch launch;
+      const i64 *c0_in;  // in, Element
+      i64 *c1_out;  // out, Element
+      f64 *c2_Car_speed;  // Car@speed, Class { hierarchy: 0, first: 0, last: 0 }
+      alignas(8) i64 p0_n;  // n
+    };
+
+    static __device__ __forceinline__ bool f0_block(const Args &args, Ctx &ctx, i64 job_0, i64 tick_1, i64 tick_end_2) {
+      if (begin_checked(ctx, job_0, tick_1)) return true;
+      const i64 v3 = i64(ctx.index);
+      const i64 v4 = __ldg(&args.c0_in[v3]);
+      i64 v6;
+      if (add_overflows(v4, args.p0_n, v6)) {
+        trap(ctx, 0);  // test.rb:12: overflow in +
+        return true;
+      }
+      args.c1_out[v3] = v6;
+      return false;
+    }
+
+    extern "C" __global__ void ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
+      if (launch_is_over(args.launch)) return;
+      const u64 step = u64(gridDim.x) * blockDim.x;
+      for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0};
+        f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+      }
+    }
+    "#);
+}
+
+#[test]
+fn elements_are_computed_and_all_jobs_run() {
+    let input: Vec<i64> = (0..1000).collect();
+    let done = run(&plus(), &input, 5);
+    assert_eq!(done.outcome, Outcome::Done);
+    assert_eq!(done.out(), (5..1005).collect::<Vec<i64>>());
+}
+
+#[test]
+fn a_loop_is_left_to_the_block_around_it() {
+    let done = run(&power(), &[1, 2, 3, 8, 9, 80, 81, 6561], 0);
+    assert_eq!(done.out(), [1, 1, 3, 3, 9, 27, 81, 6561]);
+}
+
+#[test]
+fn the_least_key_that_traps_is_recorded() {
+    let mut input = vec![1; 300];
+    for i in [299, 77, 76, 120] {
+        input[i] = i64::MAX;
+    }
+    let Outcome::Trapped(record) = run(&plus(), &input, 1).outcome else { panic!("an overflow traps") };
+    assert_eq!((record.key, record.site), (Key::new(0, 76), OVERFLOW));
+}
+
+#[test]
+fn an_endless_empty_loop_is_cancelled_from_another_thread() {
+    let endless = program(vec![entry(|b, _| {
+        b.repeat(|b, _| b.push(Stmt::Poll));
+    })]);
+    let kernel = prepare(&endless);
+    let cancel = CancelToken::default();
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            cancel.cancel();
+        });
+        assert_eq!(launch(&*kernel, &mut columns(&[0; 40]), 0, Key::NONE, &cancel), Outcome::Cancelled);
+    });
+    assert_eq!(launch(&*kernel, &mut columns(&[0; 40]), 0, Key::NONE, &cancel), Outcome::Cancelled, "at once");
+}
+
+#[test]
+fn elements_after_the_limit_do_not_run() {
+    let mut data = columns(&[1; 100]);
+    let outcome = launch(&*prepare(&plus()), &mut data, 1, Key::new(0, 41), &CancelToken::default());
+    assert_eq!(outcome, Outcome::Done);
+    assert_eq!(data[1].view::<i64>().iter().rposition(|x| *x != 0), Some(41));
+}
+
+/// `fib(in)`, where the function has two results: the number and how often it was called.
+fn fibonacci() -> Program {
+    let mut f = Builder::new("fib".into(), vec![Scalar::I64, Scalar::I64]);
+    let n = f.param(Scalar::I64, Some("n".into()));
+    let small = f.icmp(Cmp::Lt, n.into(), Operand::I64(2));
+    f.when(small, |f| f.push(Stmt::Return(vec![n.into(), Operand::I64(1)])));
+    let one = f.i64(Op::Sub, &[n.into(), Operand::I64(1)]);
+    let two = f.i64(Op::Sub, &[n.into(), Operand::I64(2)]);
+    let results = [Scalar::I64, Scalar::I64];
+    let a = f.call(FuncId(1), vec![one], &results, Some(STACK));
+    let b = f.call(FuncId(1), vec![two], &results, Some(STACK));
+    let sum = f.checked(CheckedOp::Add, a[0], b[0], OVERFLOW);
+    let calls = f.i64(Op::Add, &[a[1], b[1]]);
+    f.push(Stmt::Return(vec![sum, calls]));
+    let fib = Func { recursive: true, ..f.finish() };
+    program(vec![
+        entry(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let results = b.call(FuncId(1), vec![x], &results, Some(STACK));
+            let both = b.i64(Op::Mul, &[results[1], Operand::I64(1000)]);
+            let both = b.i64(Op::Add, &[both, results[0]]);
+            b.store(OUTPUT, index, both);
+        }),
+        fib,
+    ])
+}
+
+#[test]
+fn recursion_has_results_and_a_depth() {
+    assert_eq!(run(&fibonacci(), &[0, 1, 2, 3, 10], 0).out(), [1000, 1001, 2001, 3002, 89055]);
+    let Outcome::Trapped(record) = run(&fibonacci(), &[1, 5000], 0).outcome else { panic!("5 000 deep is too deep") };
+    assert_eq!((record.key, record.site), (Key::new(0, 1), STACK));
+    insta::assert_snapshot!(text(&fibonacci()), @r#"
+    // block in main at test.rb:12
+
+    struct Args {
+      Launch launch;
+      const i64 *c0_in;  // in, Element
+      i64 *c1_out;  // out, Element
+      f64 *c2_Car_speed;  // Car@speed, Class { hierarchy: 0, first: 0, last: 0 }
+      alignas(8) i64 p0_n;  // n
+    };
+
+    static __device__ __noinline__ bool f1_fib(const Args &args, Ctx &ctx, i64 n_0, i64 &result0, i64 &result1);
+
+    static __device__ __noinline__ bool f1_fib(const Args &args, Ctx &ctx, i64 n_0, i64 &result0, i64 &result1) {
+      if (n_0 < 2) {
+        result0 = n_0;
+        result1 = 1;
+        return false;
+      }
+      i64 v4;
+      i64 v5;
+      if (enter(ctx, 2)) return true;  // test.rb:14: stack level too deep
+      if (f1_fib(args, ctx, sub(n_0, 1), v4, v5)) return true;
+      leave(ctx);
+      i64 v6;
+      i64 v7;
+      if (enter(ctx, 2)) return true;  // test.rb:14: stack level too deep
+      if (f1_fib(args, ctx, sub(n_0, 2), v6, v7)) return true;
+      leave(ctx);
+      i64 v8;
+      if (add_overflows(v4, v6, v8)) {
+        trap(ctx, 0);  // test.rb:12: overflow in +
+        return true;
+      }
+      result0 = v8;
+      result1 = add(v5, v7);
+      return false;
+    }
+
+    static __device__ __forceinline__ bool f0_block(const Args &args, Ctx &ctx, i64 job_0, i64 tick_1, i64 tick_end_2) {
+      if (begin_checked(ctx, job_0, tick_1)) return true;
+      const i64 v3 = i64(ctx.index);
+      const i64 v4 = __ldg(&args.c0_in[v3]);
+      i64 v5;
+      i64 v6;
+      if (enter(ctx, 2)) return true;  // test.rb:14: stack level too deep
+      if (f1_fib(args, ctx, v4, v5, v6)) return true;
+      leave(ctx);
+      args.c1_out[v3] = add(mul(v6, 1000), v5);
+      return false;
+    }
+
+    extern "C" __global__ void ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
+      if (launch_is_over(args.launch)) return;
+      const u64 step = u64(gridDim.x) * blockDim.x;
+      for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0};
+        f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+      }
+    }
+    "#);
+}
+
+#[test]
+fn an_object_is_found_at_its_id_less_the_first() {
+    // Ids of the class begin at 5; see `launch`.
+    let objects = program(vec![entry(|b, index| {
+        let id = b.load(Scalar::I64, INPUT, index);
+        let id = b.op(Scalar::I32, Op::Narrow, &[id]);
+        let speed = b.load(Scalar::F64, SPEED, id);
+        let own = b.f64(Op::IntToFloat, &[index]);
+        let faster = b.f64(Op::FAdd, &[speed, own]);
+        b.store(SPEED, id, faster);
+    })]);
+    let done = run(&objects, &[6, 7, 5], 0);
+    assert_eq!(done.columns[2].view::<f64>(), [2.0, 0.0, 1.0]);
+}
+
+#[test]
+fn random_words_are_those_of_philox() {
+    let random = program(vec![entry(|b, index| {
+        b.op(Scalar::I64, Op::Random, &[]);
+        let second = b.op(Scalar::I64, Op::Random, &[]);
+        b.store(OUTPUT, index, second);
+    })]);
+    let expected = |index| philox([3, 0, index, 1], [0x89ab_cdef, 0x0123_4567]);
+    assert_eq!(run(&random, &[0; 3], 0).out(), [expected(0), expected(1), expected(2)]);
+}
+
+fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> i64 {
+    for _ in 0..10 {
+        let (p, q) = (0xD251_1F53_u64 * u64::from(c[0]), 0xCD9E_8D57_u64 * u64::from(c[2]));
+        c = [(q >> 32) as u32 ^ c[1] ^ k[0], q as u32, (p >> 32) as u32 ^ c[3] ^ k[1], p as u32];
+        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
+    }
+    (u64::from(c[1]) << 32 | u64::from(c[0])) as i64
+}
+
+#[test]
+fn philox_is_the_published_one() {
+    // Random123's known answers.
+    assert_eq!(philox([0; 4], [0; 2]) as u64, 0xe169_c58d_6627_e8d5);
+}
+
+/// `out = op(in, n)` for every op given, one program each.
+fn binary(op: Op, a: Operand, b: Operand) -> impl FnOnce(&mut Builder, Operand) {
+    move |builder, index| {
+        let value = builder.i64(op, &[a, b]);
+        builder.store(OUTPUT, index, value);
+    }
+}
+
+#[test]
+fn constants_are_64_bits_wide() {
+    let checks: [(Op, i64, i64, i64); 6] = [
+        (Op::Shl, 1, 40, 1 << 40),
+        (Op::Shr, i64::MIN, 62, -2),
+        (Op::Mul, 1 << 20, 1 << 20, 1 << 40),
+        (Op::Add, i64::MAX, 1, i64::MIN),
+        (Op::UDiv, -1, 2, i64::MAX),
+        (Op::Div, -7, 2, -3),
+    ];
+    for (op, a, b, expected) in checks {
+        let constant = program(vec![entry(binary(op, Operand::I64(a), Operand::I64(b)))]);
+        assert_eq!(run(&constant, &[0], 0).out(), [expected], "{op:?} {a} {b}");
+    }
+}
+
+#[test]
+fn remainders_of_128_bits() {
+    let modulus = |op| {
+        program(vec![entry(move |b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let y = b.i64(op, &[x, n, Operand::I64(1_000_000_007)]);
+            b.store(OUTPUT, index, y);
+        })])
+    };
+    let input = [i64::MIN, i64::MAX, -1, 0, 1 << 40];
+    for n in [i64::MIN, -3, 5, i64::MAX] {
+        let expect =
+            |f: fn(i128, i128) -> i128| input.map(|x| f(i128::from(x), i128::from(n)).rem_euclid(1_000_000_007) as i64);
+        assert_eq!(run(&modulus(Op::MulMod), &input, n).out(), expect(|a, b| a * b));
+        assert_eq!(run(&modulus(Op::AddMod), &input, n).out(), expect(|a, b| a + b));
+    }
+}
+
+#[test]
+fn checked_operations_at_the_limits() {
+    let limits = [i64::MIN, i64::MIN + 1, -3_037_000_500, -2, -1, 0, 1, 2, 3_037_000_500, i64::MAX - 1, i64::MAX];
+    type Exact = fn(i64, i64) -> Option<i64>;
+    let ops: [(CheckedOp, Exact); 3] =
+        [(CheckedOp::Add, i64::checked_add), (CheckedOp::Sub, i64::checked_sub), (CheckedOp::Mul, i64::checked_mul)];
+    for (op, exact) in ops {
+        let checked = program(vec![entry(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let y = b.checked(op, x, n, OVERFLOW);
+            b.store(OUTPUT, index, y);
+        })]);
+        let kernel = prepare(&checked);
+        for a in limits {
+            for n in limits {
+                let mut data = columns(&[a]);
+                let outcome = launch(&*kernel, &mut data, n, Key::NONE, &CancelToken::default());
+                let result = (outcome == Outcome::Done).then(|| data[1].view::<i64>()[0]);
+                assert_eq!(result, exact(a, n), "{op:?} {a} {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_programs_share_a_compiler_call() {
+    let programs = [plus(), power(), plus()];
+    let layouts: Vec<Layout> = programs.iter().map(Layout::structure_of_arrays).collect();
+    let pairs: Vec<_> = programs.iter().zip(&layouts).collect();
+    let kernels = shim().prepare_many(&pairs).unwrap_or_else(|e| panic!("{e}"));
+    let mut data = columns(&[80]);
+    assert_eq!(launch(&*kernels[1], &mut data, 0, Key::NONE, &CancelToken::default()), Outcome::Done);
+    assert_eq!(data[1].view::<i64>(), [27]);
+}
+
+#[test]
+fn a_jump_over_several_scopes() {
+    // Leaves the outer block from the inner loop for 1, the inner block for 2, and nothing otherwise.
+    let jumps = program(vec![entry(|b, index| {
+        let x = b.load(Scalar::I64, INPUT, index);
+        let seen = named(b, Scalar::I64, "seen", Operand::I64(0));
+        b.block(|b, outer| {
+            b.block(|b, inner| {
+                b.repeat(|b, around| {
+                    b.push(Stmt::Poll);
+                    let next = b.i64(Op::Add, &[seen.into(), Operand::I64(1)]);
+                    b.set(seen, next);
+                    for (value, label) in [(1, outer), (2, inner)] {
+                        let same = b.icmp(Cmp::Eq, x, Operand::I64(value));
+                        b.when(same, |b| b.push(Stmt::Break(label)));
+                    }
+                    let enough = b.icmp(Cmp::Ge, seen.into(), Operand::I64(5));
+                    b.when(enough, |b| b.push(Stmt::Break(around)));
+                });
+                let more = b.i64(Op::Add, &[seen.into(), Operand::I64(100)]);
+                b.set(seen, more);
+            });
+            let more = b.i64(Op::Add, &[seen.into(), Operand::I64(1000)]);
+            b.set(seen, more);
+        });
+        b.store(OUTPUT, index, seen.into());
+    })]);
+    assert_eq!(run(&jumps, &[1, 2, 3], 0).out(), [1, 1001, 1105]);
+}
+
+#[test]
+fn a_temporary_keeps_the_value_it_was_given() {
+    // The sum is taken before `x` changes and used after.
+    let order = program(vec![entry(|b, index| {
+        let first = b.load(Scalar::I64, INPUT, index);
+        let x = named(b, Scalar::I64, "x", first);
+        let before = b.i64(Op::Add, &[x.into(), Operand::I64(1)]);
+        b.set(x, Operand::I64(50));
+        let both = b.i64(Op::Mul, &[before, x.into()]);
+        b.store(OUTPUT, index, both);
+    })]);
+    assert_eq!(run(&order, &[3], 0).out(), [200]);
+}
+
+#[test]
+fn a_trap_carries_its_words() {
+    let words = program(vec![entry(|b, index| {
+        let x = b.load(Scalar::I64, INPUT, index);
+        let zero = b.icmp(Cmp::Eq, x, Operand::I64(0));
+        b.trap_if(zero, ZERO, vec![Operand::float(1.5), Operand::I32(-2), Operand::Bool(true), Operand::I64(1 << 40)]);
+    })]);
+    let Outcome::Trapped(record) = run(&words, &[1, 0], 0).outcome else { panic!("0 traps") };
+    assert_eq!(record.words, [1.5f64.to_bits(), -2i64 as u64, 1, 1 << 40]);
+    assert_eq!(record.site, ZERO);
+}
