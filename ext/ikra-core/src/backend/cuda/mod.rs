@@ -4,6 +4,7 @@
 //! Ruby.
 
 pub mod emit;
+pub mod nvrtc;
 pub mod shim;
 
 #[cfg(test)]

@@ -544,3 +544,35 @@ fn a_trap_carries_its_words() {
     assert_eq!(record.words, [1.5f64.to_bits(), -2i64 as u64, 1, 1 << 40]);
     assert_eq!(record.site, ZERO);
 }
+
+/// Compiles for the oldest and the newest architecture of interest; says loudly where that is impossible.
+fn nvrtc_accepts(source: &str) -> Vec<super::nvrtc::Compiled> {
+    if let Err(e) = super::nvrtc::load() {
+        eprintln!("SKIPPED: generated CUDA C++ is not checked by NVRTC: {e}");
+        return Vec::new();
+    }
+    let compile = |capability| super::nvrtc::compile(source, capability, &CodeOptions::default(), true);
+    [80, 90].map(|c| compile(c).unwrap_or_else(|e| panic!("{e}"))).into()
+}
+
+#[test]
+fn nvrtc_compiles_what_is_emitted() {
+    for program in [plus(), power(), fibonacci()] {
+        let emitted = emit(&program, &Layout::structure_of_arrays(&program), &kernel_name(&program));
+        for compiled in nvrtc_accepts(&emitted.source()) {
+            assert_eq!(&compiled.code.bytes()[..4], b"\x7fELF");
+            if !emitted.recursive {
+                assert!(compiled.log.contains("0 bytes stack frame"), "everything is in registers: {}", compiled.log);
+            }
+        }
+    }
+}
+
+#[test]
+fn nvrtc_says_what_it_refuses() {
+    if super::nvrtc::load().is_ok() {
+        let refused = super::nvrtc::compile("__global__ void k() { oops; }", 90, &CodeOptions::default(), false);
+        let message = refused.expect_err("that is no program").to_string();
+        assert!(message.contains("\"oops\" is undefined") && message.contains("   1 __global__"), "{message}");
+    }
+}

@@ -1,0 +1,226 @@
+//! CUDA C++ to machine code, through NVIDIA's run-time compiler.
+//!
+//! Here: finding libnvrtc, and [`compile`]. Not here: any device; it compiles for every architecture it knows on a machine
+//! without one.
+//!
+//! The library is opened at the first compilation, or by [`load`]. That it is missing is an answer, an [`Error::Device`]
+//! that says where it was looked for. cudarc panics when it cannot open a library, so it is called only after [`load`]
+//! has opened the same one.
+#![allow(unsafe_code, reason = "calls into libnvrtc")]
+
+use crate::config::CodeOptions;
+use crate::error::{Error, Result};
+use cudarc::nvrtc::{result, sys};
+use libloading::Library;
+use once_cell::sync::OnceCell;
+use std::ffi::{CString, c_char};
+use std::path::{Path, PathBuf};
+
+/// libnvrtc, opened.
+#[derive(Debug)]
+pub struct Nvrtc {
+    /// Name or path by which it was found.
+    pub found: String,
+    pub version: (i32, i32),
+    /// Architectures it compiles for, as in `sm_90`.
+    pub architectures: Vec<u32>,
+}
+
+/// What a kernel is compiled to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Machine code of one architecture.
+    Cubin(Vec<u8>),
+    /// NVIDIA's portable assembly, zero-terminated, which the driver compiles: for devices newer than NVRTC.
+    Ptx(Vec<u8>),
+}
+
+impl Code {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Code::Cubin(bytes) | Code::Ptx(bytes) => bytes,
+        }
+    }
+}
+
+/// A compiled kernel with what the compiler's log says of it.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    pub code: Code,
+    pub log: String,
+}
+
+/// Opens the library, once for the process.
+///
+/// # Errors
+/// `Device` when it is nowhere.
+pub fn load() -> Result<&'static Nvrtc> {
+    static NVRTC: OnceCell<Nvrtc> = OnceCell::new();
+    NVRTC.get_or_try_init(open)
+}
+
+/// Directories with a CUDA toolkit that the dynamic linker may not know.
+fn toolkit_directories() -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from)
+        .collect();
+    roots.push("/usr/local/cuda".into());
+    roots.push("/opt/cuda".into());
+    roots.iter().flat_map(|r| ["lib64", "lib"].map(|lib| r.join(lib))).filter(|d| d.is_dir()).collect()
+}
+
+fn open() -> Result<Nvrtc> {
+    let names = cudarc::get_lib_name_candidates("nvrtc");
+    // SAFETY: libnvrtc's initialisers have no preconditions. The handle is never closed: cudarc finds the library among
+    // the loaded ones for the rest of the process.
+    let open = |path: &Path| unsafe { Library::new(path) }.map(std::mem::forget);
+    let mut found = names.iter().find(|n| open(Path::new(n)).is_ok()).cloned();
+    for directory in toolkit_directories() {
+        if found.is_some() {
+            break;
+        }
+        // By its path, together with the part that it will ask for by name.
+        let path = names.iter().map(|n| directory.join(n)).find(|p| p.exists() && open(p).is_ok());
+        if let Some(path) = path {
+            let parts = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+            for part in parts.filter(|p| p.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so.")) {
+                let _ = open(&part.path());
+            }
+            found = Some(path.display().to_string());
+        }
+    }
+    // SAFETY: it only tries to open the library by the names that were tried above.
+    let usable = found.is_some() && unsafe { sys::is_culib_present() };
+    let (Some(found), true) = (found, usable) else {
+        return Err(Error::Device {
+            what: "opening libnvrtc, NVIDIA's run-time compiler".to_string(),
+            cause: "not found by the dynamic linker (LD_LIBRARY_PATH, ldconfig) nor under CUDA_HOME or /usr/local/cuda; \
+                    it comes with the CUDA toolkit, or as the PyPI package nvidia-cuda-nvrtc"
+                .to_string(),
+        });
+    };
+    let (mut major, mut minor, mut count) = (0, 0, 0);
+    // SAFETY: the library is loaded, and the out-pointers are to live locals.
+    call("nvrtcVersion", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+    // SAFETY: as above.
+    call("nvrtcGetNumSupportedArchs", unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) })?;
+    let mut architectures = vec![0i32; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: the buffer has as many slots as the library said it fills.
+    call("nvrtcGetSupportedArchs", unsafe { sys::nvrtcGetSupportedArchs(architectures.as_mut_ptr()) })?;
+    let architectures = architectures.into_iter().filter_map(|a| u32::try_from(a).ok()).collect();
+    Ok(Nvrtc { found, version: (major, minor), architectures })
+}
+
+fn call(what: &str, status: sys::nvrtcResult) -> Result<()> {
+    status.result().map_err(|e| Error::Device { what: what.to_string(), cause: format!("{e:?}") })
+}
+
+/// The compiler's options for an architecture and what the user allows.
+pub fn flags(nvrtc: &Nvrtc, architecture: &str, options: &CodeOptions) -> Vec<String> {
+    let mut flags = vec![
+        format!("--gpu-architecture={architecture}"),
+        "--std=c++17".to_string(),
+        "--device-int128".to_string(),
+        "--disable-warnings".to_string(),
+    ];
+    if options.fast_math {
+        flags.push("--use_fast_math".to_string());
+    } else {
+        flags.push("--fmad=false".to_string());
+    }
+    // Leaves out what no kernel here uses, and starts sooner.
+    if nvrtc.version >= (12, 8) {
+        flags.push("--minimal".to_string());
+    }
+    flags
+}
+
+/// Compiles a kernel for the device with compute capability `capability`, as in 90.
+///
+/// # Errors
+/// `Device` when the compiler is missing or cannot work; `Internal`, with its log and the source, when it refuses the
+/// source.
+pub fn compile(source: &str, capability: u32, options: &CodeOptions, verbose: bool) -> Result<Compiled> {
+    let nvrtc = load()?;
+    let known = nvrtc.architectures.contains(&capability);
+    let architecture = if known {
+        format!("sm_{capability}")
+    } else {
+        let best = nvrtc.architectures.iter().copied().filter(|a| *a < capability).max();
+        let best = best.ok_or_else(|| Error::Device {
+            what: format!("compiling for sm_{capability}"),
+            cause: format!("{} ({:?}) knows only {:?}", nvrtc.found, nvrtc.version, nvrtc.architectures),
+        })?;
+        format!("compute_{best}")
+    };
+    let mut flags = flags(nvrtc, &architecture, options);
+    if verbose {
+        flags.push("--ptxas-options=-v".to_string());
+    }
+    let text = CString::new(source).map_err(|e| internal(e.to_string(), source))?;
+    let program = Handle::new(&text)?;
+    // SAFETY: the program is alive until the end of this function.
+    let compiled = unsafe { result::compile_program(program.0, &flags) };
+    let log = program.log();
+    match compiled {
+        Ok(()) => {}
+        Err(result::NvrtcError(sys::nvrtcResult::NVRTC_ERROR_COMPILATION)) => return Err(internal(log, source)),
+        Err(e) => {
+            let cause = format!("{e:?}\n{log}");
+            return Err(Error::Device { what: format!("NVRTC for {architecture}"), cause });
+        }
+    }
+    let code = if known {
+        Code::Cubin(program.bytes(sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN)?)
+    } else {
+        Code::Ptx(program.bytes(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)?)
+    };
+    Ok(Compiled { code, log })
+}
+
+fn internal(log: String, source: &str) -> Error {
+    let numbered: String = source.lines().enumerate().map(|(i, l)| format!("{:4} {l}\n", i + 1)).collect();
+    Error::Internal { stage: "nvrtc", detail: format!("{log}\n{numbered}") }
+}
+
+/// An NVRTC program, destroyed when dropped.
+struct Handle<'a>(sys::nvrtcProgram, std::marker::PhantomData<&'a CString>);
+
+impl<'a> Handle<'a> {
+    fn new(text: &'a CString) -> Result<Self> {
+        let program = result::create_program(text, Some(c"ikra.cu"));
+        let failed =
+            |e: result::NvrtcError| Error::Device { what: "nvrtcCreateProgram".to_string(), cause: format!("{e:?}") };
+        Ok(Self(program.map_err(failed)?, std::marker::PhantomData))
+    }
+
+    fn log(&self) -> String {
+        // SAFETY: the program is alive.
+        let bytes = unsafe { result::get_program_log(self.0) }.unwrap_or_default();
+        let bytes: Vec<u8> = bytes.into_iter().map(|c| c.cast_unsigned()).take_while(|c| *c != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn bytes(
+        &self,
+        size: unsafe fn(sys::nvrtcProgram, *mut usize) -> sys::nvrtcResult,
+        get: unsafe fn(sys::nvrtcProgram, *mut c_char) -> sys::nvrtcResult,
+    ) -> Result<Vec<u8>> {
+        let mut length = 0;
+        // SAFETY: the program is alive and compiled; `length` is a live local.
+        call("asking NVRTC for the code's size", unsafe { size(self.0, &mut length) })?;
+        let mut bytes = vec![0u8; length];
+        // SAFETY: as above, and the buffer has the length that NVRTC asked for.
+        call("taking the code from NVRTC", unsafe { get(self.0, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Handle<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the program is alive and not used afterwards.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
