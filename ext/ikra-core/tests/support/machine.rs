@@ -1,0 +1,623 @@
+//! Runs a lowered section on a backend over a fixture's heap: packs columns, launches, and writes back.
+//!
+//! What the bridge does for Ruby objects, done plainly for a few. Ids have gaps between classes, so that nothing can
+//! rely on their being dense.
+
+use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, TrapRecord};
+use ikra_core::config::CodeOptions;
+use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, Space, Storage, Trap};
+use ikra_core::layout::Layout;
+use ikra_core::layout::schema::{Accumulator, Combine, Slot};
+use ikra_core::memory::column::HostColumn;
+use ikra_core::syntax::ast::Name;
+use ikra_core::types::{Repr, Tag, Unit};
+use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
+use ikra_core::world::{Facts, symbol_hash, well_known};
+use std::collections::{BTreeMap, HashMap};
+
+/// How a run ended. The section's world holds what it left behind.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    Gives(Value),
+    Raises(Raised),
+}
+
+/// Words that a slot's value is made of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Words {
+    payload: u64,
+    tag: i32,
+}
+
+struct Machine<'a> {
+    section: &'a mut Section,
+    lowered: &'a Lowered,
+    columns: Vec<HostColumn>,
+    biases: Vec<u64>,
+    params: Vec<u64>,
+    /// Hierarchy and id of each object.
+    ids: HashMap<ObjectRef, (u32, u32)>,
+    objects: HashMap<(u32, u32), ObjectRef>,
+    /// First id of each class, and the end, by hierarchy.
+    bases: Vec<Vec<u32>>,
+    /// Where an array's elements begin.
+    offsets: HashMap<ArrayRef, u64>,
+    arrays: HashMap<(ArrayKind, u64), ArrayRef>,
+    kinds: HashMap<ArrayRef, ArrayKind>,
+    rows: BTreeMap<ArrayKind, u64>,
+    symbols: HashMap<i64, Name>,
+    jobs: u64,
+}
+
+pub fn run(
+    section: &mut Section,
+    text: &str,
+    facts: &Facts,
+    lowered: &Lowered,
+    backend: &dyn Backend,
+    options: &CodeOptions,
+) -> Result<Answer, String> {
+    let layout = Layout::structure_of_arrays(&lowered.program);
+    let executable = backend.prepare(&lowered.program, &layout, options).map_err(|e| e.to_string())?;
+    let mut limit = Key::NONE;
+    loop {
+        let mut machine = Machine::new(section, text, facts, lowered);
+        machine.fill(backend.target().warp);
+        let launch = Launch {
+            columns: &mut machine.columns,
+            biases: &machine.biases,
+            params: &machine.params,
+            jobs: machine.jobs,
+            ticks: machine.section.ticks,
+            seed: SEED,
+            section: 0,
+            limit,
+            cancel: &CancelToken::default(),
+            block_size: None,
+            timings: &mut Timings::default(),
+        };
+        match backend.launch(&*executable, launch).map_err(|e| e.to_string())? {
+            Outcome::Cancelled => return Err("it was cancelled".to_owned()),
+            Outcome::Done => {
+                machine.write_back()?;
+                let value = machine.result();
+                return Ok(Answer::Gives(value));
+            }
+            Outcome::Trapped(record) => {
+                let site = &lowered.program.sites[record.site.index()];
+                let operands = machine.operands(&record);
+                if site.trap != Trap::Break {
+                    return Ok(Answer::Raises(machine.raised(&record, &operands)));
+                }
+                if limit == record.key {
+                    machine.write_back()?;
+                    return Ok(Answer::Gives(operands.into_iter().next().unwrap_or(Value::Nil)));
+                }
+                // Elements after the one that left may have run: once more, up to it.
+                limit = record.key;
+            }
+        }
+    }
+}
+
+/// The seed of every run.
+pub const SEED: u64 = 42;
+
+impl<'a> Machine<'a> {
+    fn new(section: &'a mut Section, text: &str, facts: &Facts, lowered: &'a Lowered) -> Self {
+        let mut machine = Machine {
+            columns: Vec::new(),
+            biases: Vec::new(),
+            params: vec![0; lowered.program.params.len()],
+            ids: HashMap::new(),
+            objects: HashMap::new(),
+            bases: Vec::new(),
+            offsets: HashMap::new(),
+            arrays: HashMap::new(),
+            kinds: HashMap::new(),
+            rows: BTreeMap::new(),
+            symbols: HashMap::new(),
+            jobs: 0,
+            section,
+            lowered,
+        };
+        machine.number_objects();
+        machine.number_arrays(facts);
+        let words = text.split(|c: char| !c.is_alphanumeric() && !"_?!=".contains(c));
+        machine.symbols.extend(words.map(|w| (symbol_hash(w), Name::from(w))));
+        machine
+    }
+
+    fn number_objects(&mut self) {
+        let world = &self.section.world;
+        for (h, hierarchy) in self.lowered.schema.hierarchies.iter().enumerate() {
+            let mut next = 0;
+            let mut bases = Vec::new();
+            for class in &hierarchy.classes {
+                bases.push(next);
+                for object in world.found_objects().iter().filter(|o| world.heap.object(**o).class == *class) {
+                    self.ids.insert(*object, (h as u32, next));
+                    self.objects.insert((h as u32, next), *object);
+                    next += 1;
+                }
+                next += 1;
+            }
+            bases.push(next);
+            for (base, param) in bases.iter().zip(&hierarchy.bases) {
+                if let Some(param) = param {
+                    self.params[param.index()] = u64::from(*base);
+                }
+            }
+            self.bases.push(bases);
+        }
+    }
+
+    fn number_arrays(&mut self, facts: &Facts) {
+        for (array, kind) in self.section.world.found_arrays() {
+            let kind = facts.find(*kind);
+            let rows = self.rows.entry(kind).or_default();
+            self.offsets.insert(*array, *rows);
+            self.arrays.insert((kind, *rows), *array);
+            self.kinds.insert(*array, kind);
+            // At least one, so that the offset is the identity.
+            *rows += (self.section.world.heap.array(*array).values.len() as u64).max(1);
+        }
+    }
+
+    /// Makes and fills all columns and parameters.
+    fn fill(&mut self, warp: usize) {
+        let order = self.order(warp);
+        for (i, column) in self.lowered.program.columns.iter().enumerate() {
+            let column_id = ColumnId::new(i);
+            let (rows, bias) = match column.space {
+                Space::Class { hierarchy, first, last } => {
+                    let bases = &self.bases[hierarchy as usize];
+                    let (from, to) = (bases[first as usize], bases[last as usize + 1]);
+                    (u64::from(to - from), u64::from(from))
+                }
+                Space::Array(kind) => (self.rows.get(&kind).copied().unwrap_or(0), 0),
+                Space::Element => (self.section.world.elements.len() as u64, 0),
+                Space::Job if self.lowered.schema.order == Some(column_id) => (order.0.len() as u64, 0),
+                Space::Job => (self.jobs + 1, 0),
+            };
+            self.columns.push(HostColumn::zeroed(column.storage, rows as usize));
+            self.biases.push(bias);
+        }
+        self.fill_order(order);
+        self.fill_fields();
+        self.fill_arrays();
+        self.fill_elements();
+        self.fill_roots();
+    }
+
+    /// Element indices in the order of jobs, and where each job's begin.
+    fn order(&mut self, warp: usize) -> (Vec<u32>, Vec<u32>) {
+        let elements = &self.section.world.elements;
+        let count = elements.len();
+        let key = |value: &Value| match value {
+            Value::Object(object) => self.ids.get(object).copied(),
+            _ => None,
+        };
+        match self.lowered.program.jobs {
+            Jobs::Identity => {
+                self.jobs = count as u64;
+                ((0..count as u32).collect(), Vec::new())
+            }
+            Jobs::Reordered => {
+                let class = |i: u32| match &elements[i as usize] {
+                    Value::Object(o) => Some(self.section.world.heap.object(*o).class),
+                    _ => None,
+                };
+                let mut sorted: Vec<u32> = (0..count as u32).collect();
+                sorted.sort_by_key(|i| class(*i));
+                let mut order = Vec::new();
+                for (n, index) in sorted.iter().enumerate() {
+                    if n > 0 && class(sorted[n - 1]) != class(*index) {
+                        while order.len() % warp.max(2) != 0 {
+                            order.push(u32::MAX);
+                        }
+                    }
+                    order.push(*index);
+                }
+                self.jobs = order.len() as u64;
+                (order, Vec::new())
+            }
+            Jobs::Grouped => {
+                let mut groups: Vec<(Option<(u32, u32)>, Vec<u32>)> = Vec::new();
+                for (i, value) in elements.iter().enumerate() {
+                    let key = key(value);
+                    match groups.iter_mut().find(|(k, _)| k.is_some() && *k == key) {
+                        Some((_, group)) => group.push(i as u32),
+                        None => groups.push((key, vec![i as u32])),
+                    }
+                }
+                let (mut order, mut starts) = (Vec::new(), Vec::new());
+                for (_, group) in groups {
+                    starts.push(order.len() as u32);
+                    order.extend(group);
+                }
+                starts.push(order.len() as u32);
+                self.jobs = starts.len() as u64 - 1;
+                (order, starts)
+            }
+        }
+    }
+
+    fn fill_order(&mut self, (order, starts): (Vec<u32>, Vec<u32>)) {
+        let schema = &self.lowered.schema;
+        for (column, rows) in [(schema.order, order), (schema.starts, starts)] {
+            if let Some(column) = column {
+                let view = self.columns[column.index()].view_mut::<u32>();
+                view[..rows.len()].copy_from_slice(&rows);
+            }
+        }
+    }
+
+    fn fill_fields(&mut self) {
+        let schema = &self.lowered.schema;
+        for field in &schema.fields {
+            for (object, id) in self.objects_of(field.class) {
+                let value = self.section.world.heap.ivar(object, &field.ivar);
+                self.put(&field.slot, u64::from(id), &value);
+            }
+        }
+        for hierarchy in &schema.hierarchies {
+            if let Some(column) = hierarchy.frozen {
+                for class in &hierarchy.classes {
+                    for (object, id) in self.objects_of(*class) {
+                        let frozen = u8::from(self.section.world.heap.object(object).frozen);
+                        let row = u64::from(id) - self.biases[column.index()];
+                        self.columns[column.index()].view_mut::<u8>()[row as usize] = frozen;
+                    }
+                }
+            }
+        }
+    }
+
+    fn objects_of(&self, class: ClassId) -> Vec<(ObjectRef, u32)> {
+        let world = &self.section.world;
+        let objects = world.found_objects().iter().filter(|o| world.heap.object(**o).class == class);
+        objects.filter_map(|o| self.ids.get(o).map(|(_, id)| (*o, *id))).collect()
+    }
+
+    fn arrays_of(&self, kind: ArrayKind) -> Vec<(ArrayRef, u64)> {
+        let arrays = self.section.world.found_arrays().iter().map(|(a, _)| *a);
+        arrays.filter(|a| self.kinds[a] == kind).map(|a| (a, self.offsets[&a])).collect()
+    }
+
+    fn fill_arrays(&mut self) {
+        for field in &self.lowered.schema.arrays {
+            for (array, offset) in self.arrays_of(field.kind) {
+                let items = self.section.world.heap.array(array).clone();
+                for (i, value) in items.values.iter().enumerate() {
+                    self.put(&field.slot, offset + i as u64, value);
+                }
+                if let Some(column) = field.frozen {
+                    self.columns[column.index()].view_mut::<u8>()[offset as usize] = u8::from(items.frozen);
+                }
+            }
+        }
+    }
+
+    fn fill_elements(&mut self) {
+        let schema = &self.lowered.schema;
+        let elements = self.section.world.elements.clone();
+        if let Some(slot) = &schema.elements {
+            for (i, value) in elements.iter().enumerate() {
+                self.put(slot, i as u64, value);
+            }
+        }
+        if let (Some((first, step)), Some((from, _))) = (schema.range, self.section.range) {
+            self.params[first.index()] = from as u64;
+            self.params[step.index()] = 1;
+        }
+        for accumulator in &schema.accumulators {
+            self.columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
+        }
+    }
+
+    fn fill_roots(&mut self) {
+        for root in &self.lowered.schema.roots {
+            let value = self.section.world.root(&root.root).unwrap_or(Value::Nil);
+            let set = |params: &mut Vec<u64>, param: Option<ParamId>, word: u64| {
+                if let Some(param) = param {
+                    params[param.index()] = word;
+                }
+            };
+            if let Value::Range(bounds) = &value {
+                let (from, to) = (self.words(&bounds.from), self.words(&bounds.to));
+                set(&mut self.params, root.value, from.payload);
+                set(&mut self.params, root.to, to.payload);
+                set(&mut self.params, root.exclusive, u64::from(bounds.exclusive));
+                continue;
+            }
+            let words = self.words(&value);
+            set(&mut self.params, root.value, words.payload);
+            set(&mut self.params, root.tag, words.tag as u64);
+        }
+    }
+
+    fn words(&self, value: &Value) -> Words {
+        let (payload, tag) = match value {
+            Value::Nil => (0, Tag::NIL),
+            Value::False => (0, Tag::FALSE),
+            Value::True => (1, Tag::TRUE),
+            Value::Int(i) => (*i as u64, Tag::INT),
+            Value::Float(f) => (f.to_bits(), Tag::FLOAT),
+            Value::Sym(name) => (symbol_hash(name) as u64, Tag::SYM),
+            Value::Module(class) => (u64::from(class.0), Tag::MODULE),
+            Value::Array(array) => {
+                let length = self.section.world.heap.array(*array).values.len() as u64;
+                (self.offsets[array] << 32 | length, Tag::ARRAY)
+            }
+            Value::Object(object) => match self.ids.get(object) {
+                Some((hierarchy, id)) => (u64::from(*id), Tag::OBJECT + *hierarchy as i32),
+                None => panic!("an object of a class that the schema lacks"),
+            },
+            Value::Big(_) | Value::Str(_) | Value::Range(_) => panic!("{value:?} does not fit a slot"),
+        };
+        Words { payload, tag }
+    }
+
+    fn value(&self, repr: Repr, words: Words) -> Value {
+        let Words { payload, tag } = words;
+        match repr {
+            Repr::Unit(Unit::Nil) => Value::Nil,
+            Repr::Unit(Unit::True) => Value::True,
+            Repr::Unit(Unit::False) => Value::False,
+            Repr::Unit(Unit::Module(class)) => Value::Module(class),
+            Repr::Unit(Unit::Never) => panic!("a value where none can be"),
+            Repr::Bool => Value::bool(payload & 1 == 1),
+            Repr::Int => Value::Int(payload as i64),
+            Repr::Float => Value::Float(f64::from_bits(payload)),
+            Repr::Sym => Value::Sym(self.symbols.get(&(payload as i64)).cloned().expect("a symbol of the case")),
+            Repr::Ref(hierarchy) => Value::Object(self.objects[&(hierarchy, payload as u32)]),
+            Repr::Array(kind) => Value::Array(self.arrays[&(kind, payload >> 32)]),
+            Repr::Union => match tag {
+                Tag::NIL => Value::Nil,
+                Tag::FALSE => Value::False,
+                Tag::TRUE => Value::True,
+                Tag::INT => self.value(Repr::Int, words),
+                Tag::FLOAT => self.value(Repr::Float, words),
+                Tag::SYM => self.value(Repr::Sym, words),
+                Tag::MODULE => Value::Module(ClassId(payload as u32)),
+                Tag::ARRAY => {
+                    let offset = payload >> 32;
+                    let found: Vec<_> = self.arrays.iter().filter(|((_, o), _)| *o == offset).collect();
+                    assert_eq!(found.len(), 1, "arrays of two kinds in one union cannot be told apart here");
+                    Value::Array(*found[0].1)
+                }
+                _ => Value::Object(self.objects[&((tag - Tag::OBJECT) as u32, payload as u32)]),
+            },
+        }
+    }
+
+    fn put(&mut self, slot: &Slot, row: u64, value: &Value) {
+        let words = self.words(value);
+        if let Some(column) = slot.value {
+            self.put_word(column, row, words.payload);
+        }
+        if let Some(column) = slot.tag {
+            self.put_word(column, row, words.tag as u64);
+        }
+    }
+
+    fn put_word(&mut self, column: ColumnId, row: u64, word: u64) {
+        let row = (row - self.biases[column.index()]) as usize;
+        let column = &mut self.columns[column.index()];
+        match column.storage() {
+            Storage::U8 => column.view_mut::<u8>()[row] = word as u8,
+            Storage::U32 => column.view_mut::<u32>()[row] = word as u32,
+            Storage::I64 => column.view_mut::<i64>()[row] = word as i64,
+            Storage::F64 => column.view_mut::<f64>()[row] = f64::from_bits(word),
+        }
+    }
+
+    fn get_word(&self, column: ColumnId, row: u64) -> u64 {
+        let row = (row - self.biases[column.index()]) as usize;
+        let column = &self.columns[column.index()];
+        match column.storage() {
+            Storage::U8 => u64::from(column.view::<u8>()[row]),
+            Storage::U32 => u64::from(column.view::<u32>()[row]),
+            Storage::I64 => column.view::<i64>()[row] as u64,
+            Storage::F64 => column.view::<f64>()[row].to_bits(),
+        }
+    }
+
+    fn get(&self, slot: &Slot, row: u64) -> Value {
+        let payload = slot.value.map_or(0, |column| self.get_word(column, row));
+        let tag = slot.tag.map_or(0, |column| self.get_word(column, row) as i32);
+        self.value(slot.repr, Words { payload, tag })
+    }
+
+    /// What the columns say, into the heap; then the captured locals.
+    fn write_back(&mut self) -> Result<(), String> {
+        let schema = &self.lowered.schema;
+        for field in schema.fields.iter().filter(|f| f.written) {
+            for (object, id) in self.objects_of(field.class) {
+                let value = self.get(&field.slot, u64::from(id));
+                let object = &mut self.section.world.heap.objects[object.index()];
+                // An ivar that is not there and still nil stays away.
+                if value != Value::Nil || object.ivars.contains_key(&field.ivar) {
+                    object.ivars.insert(field.ivar.clone(), value);
+                }
+            }
+        }
+        for field in schema.arrays.iter().filter(|f| f.written) {
+            for (array, offset) in self.arrays_of(field.kind) {
+                for i in 0..self.section.world.heap.array(array).values.len() {
+                    let value = self.get(&field.slot, offset + i as u64);
+                    self.section.world.heap.arrays[array.index()].values[i] = value;
+                }
+            }
+        }
+        for accumulator in &schema.accumulators {
+            let old = self.section.world.locals.get(&accumulator.name).cloned().unwrap_or(Value::Nil);
+            let new = self.combined(accumulator, old)?;
+            self.section.world.locals.insert(accumulator.name.clone(), new);
+        }
+        Ok(())
+    }
+
+    /// The new value of a captured local. Floats are combined in a line: cases choose values for which that is exact.
+    fn combined(&self, accumulator: &Accumulator, start: Value) -> Result<Value, String> {
+        let mut value = start;
+        let mut latest = -1;
+        for index in 0..self.section.world.elements.len() as u64 {
+            let tick = self.get_word(accumulator.written_tick, index) as i64;
+            if tick < 0 {
+                continue;
+            }
+            let part = self.get(&accumulator.slot, index);
+            value = match accumulator.combine {
+                Combine::Last if tick >= latest => {
+                    latest = tick;
+                    part
+                }
+                Combine::Last => value,
+                combine => combine_two(combine, &value, &part)?,
+            };
+        }
+        Ok(value)
+    }
+
+    fn result(&mut self) -> Value {
+        match &self.lowered.schema.result {
+            Some(slot) => {
+                let values = (0..self.section.world.elements.len() as u64).map(|i| self.get(slot, i)).collect();
+                self.section.world.heap.new_array(values)
+            }
+            None => self.section.base.clone(),
+        }
+    }
+
+    fn operands(&self, record: &TrapRecord) -> Vec<Value> {
+        let mut words = record.words.iter().copied();
+        let mut next = || words.next().unwrap_or(0);
+        let mut operands = Vec::new();
+        for repr in &self.lowered.program.sites[record.site.index()].operands {
+            let words = match repr {
+                Repr::Unit(_) => Words::default(),
+                Repr::Union => {
+                    let tag = next() as i32;
+                    Words { tag, payload: next() }
+                }
+                _ => Words { tag: 0, payload: next() },
+            };
+            operands.push(self.value(*repr, words));
+        }
+        operands
+    }
+
+    /// The exception in the words of Ruby 3.1.
+    fn raised(&self, record: &TrapRecord, operands: &[Value]) -> Raised {
+        let site = &self.lowered.program.sites[record.site.index()];
+        let first = operands.first();
+        let (class, message) = match &site.trap {
+            Trap::ZeroDivision => ("ZeroDivisionError", "divided by 0".to_owned()),
+            Trap::IntegerOverflow(name) => ("Ikra::IntegerOverflow", format!("{name} gives an Integer beyond 64 bits")),
+            Trap::NoMethod { name, private } => {
+                let (how, done) = if *private { ("private", "called") } else { ("undefined", "") };
+                let receiver = first.map_or_else(String::new, |v| self.described(v));
+                let called = if *private { format!(" {done} for") } else { " for".to_owned() };
+                ("NoMethodError", format!("{how} method `{name}'{called} {receiver}"))
+            }
+            Trap::Name { message, .. } => ("NameError", message.clone()),
+            Trap::Frozen => {
+                let (class, inspected) =
+                    first.map_or_else(Default::default, |v| (self.class_name(v), self.inspected(v)));
+                ("FrozenError", format!("can't modify frozen {class}: {inspected}"))
+            }
+            Trap::FloatDomain => {
+                let text = match first {
+                    Some(Value::Float(f)) => heap::float(*f),
+                    other => format!("{other:?}"),
+                };
+                ("FloatDomainError", text)
+            }
+            Trap::Raise { class, message } => (*class, message.clone()),
+            Trap::Describe { class, before, after } => {
+                let what = match first {
+                    Some(Value::Nil) => "nil".to_owned(),
+                    Some(Value::True) => "true".to_owned(),
+                    Some(Value::False) => "false".to_owned(),
+                    Some(value) => self.class_name(value),
+                    None => String::new(),
+                };
+                (*class, format!("{before}{what}{after}"))
+            }
+            Trap::StackOverflow => ("SystemStackError", "stack level too deep".to_owned()),
+            Trap::Break => unreachable!("a break is not raised"),
+        };
+        Raised { class: class.to_owned(), line: site.line, index: record.key.index(), tick: record.key.tick(), message }
+    }
+
+    fn class_of(&self, value: &Value) -> ClassId {
+        match value {
+            Value::Nil => well_known::NIL,
+            Value::False => well_known::FALSE,
+            Value::True => well_known::TRUE,
+            Value::Int(_) | Value::Big(_) => well_known::INTEGER,
+            Value::Float(_) => well_known::FLOAT,
+            Value::Sym(_) => well_known::SYMBOL,
+            Value::Str(_) => well_known::STRING,
+            Value::Range(_) => well_known::RANGE,
+            Value::Array(_) => well_known::ARRAY,
+            Value::Module(class) if self.section.world.classes.info(*class).is_module => well_known::MODULE,
+            Value::Module(_) => well_known::CLASS,
+            Value::Object(object) => self.section.world.heap.object(*object).class,
+        }
+    }
+
+    fn class_name(&self, value: &Value) -> String {
+        self.section.world.classes.info(self.class_of(value)).name
+    }
+
+    fn inspected(&self, value: &Value) -> String {
+        match value {
+            Value::Object(_) => format!("#<{}>", self.class_name(value)),
+            other => self.section.world.show(other),
+        }
+    }
+
+    /// As NoMethodError names a receiver.
+    fn described(&self, value: &Value) -> String {
+        match value {
+            Value::Object(_) => self.inspected(value),
+            other => format!("{}:{}", self.inspected(other), self.class_name(other)),
+        }
+    }
+}
+
+fn combine_two(combine: Combine, a: &Value, b: &Value) -> Result<Value, String> {
+    let float = |v: &Value| match v {
+        Value::Int(i) => *i as f64,
+        Value::Float(f) => *f,
+        other => panic!("{other:?} in a reduction"),
+    };
+    Ok(match (combine, a, b) {
+        (Combine::Add, Value::Int(a), Value::Int(b)) => Value::Int(a.checked_add(*b).ok_or("overflow")?),
+        (Combine::Mul, Value::Int(a), Value::Int(b)) => Value::Int(a.checked_mul(*b).ok_or("overflow")?),
+        (Combine::And, Value::Int(a), Value::Int(b)) => Value::Int(a & b),
+        (Combine::Or, Value::Int(a), Value::Int(b)) => Value::Int(a | b),
+        (Combine::Xor, Value::Int(a), Value::Int(b)) => Value::Int(a ^ b),
+        (Combine::Add, a, b) => Value::Float(float(a) + float(b)),
+        (Combine::Mul, a, b) => Value::Float(float(a) * float(b)),
+        (Combine::Min, a, b) => {
+            if float(b) < float(a) {
+                b.clone()
+            } else {
+                a.clone()
+            }
+        }
+        (Combine::Max, a, b) => {
+            if float(b) > float(a) {
+                b.clone()
+            } else {
+                a.clone()
+            }
+        }
+        (combine, a, b) => return Err(format!("{combine:?} of {a:?} and {b:?}")),
+    })
+}
