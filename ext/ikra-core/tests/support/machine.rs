@@ -3,11 +3,9 @@
 //! What the bridge does for Ruby objects, done plainly for a few. Ids have gaps between classes, so that nothing can
 //! rely on their being dense.
 
-use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, TrapRecord};
-use ikra_core::config::CodeOptions;
+use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord};
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, Space, Storage, Trap};
-use ikra_core::layout::Layout;
 use ikra_core::layout::schema::{Accumulator, Combine, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::syntax::ast::Name;
@@ -56,10 +54,8 @@ pub fn run(
     facts: &Facts,
     lowered: &Lowered,
     backend: &dyn Backend,
-    options: &CodeOptions,
+    executable: &dyn Executable,
 ) -> Result<Answer, String> {
-    let layout = Layout::structure_of_arrays(&lowered.program);
-    let executable = backend.prepare(&lowered.program, &layout, options).map_err(|e| e.to_string())?;
     let mut limit = Key::NONE;
     loop {
         let mut machine = Machine::new(section, text, facts, lowered);
@@ -77,7 +73,7 @@ pub fn run(
             block_size: None,
             timings: &mut Timings::default(),
         };
-        match backend.launch(&*executable, launch).map_err(|e| e.to_string())? {
+        match backend.launch(executable, launch).map_err(|e| e.to_string())? {
             Outcome::Cancelled => return Err("it was cancelled".to_owned()),
             Outcome::Done => {
                 machine.write_back()?;

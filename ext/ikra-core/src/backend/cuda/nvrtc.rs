@@ -61,11 +61,8 @@ pub fn load() -> Result<&'static Nvrtc> {
 
 /// Directories with a CUDA toolkit that the dynamic linker may not know.
 fn toolkit_directories() -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"]
-        .iter()
-        .filter_map(std::env::var_os)
-        .map(PathBuf::from)
-        .collect();
+    let mut roots: Vec<PathBuf> =
+        ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"].iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
     roots.push("/usr/local/cuda".into());
     roots.push("/opt/cuda".into());
     roots.iter().flat_map(|r| ["lib64", "lib"].map(|lib| r.join(lib))).filter(|d| d.is_dir()).collect()
@@ -96,9 +93,10 @@ fn open() -> Result<Nvrtc> {
     let (Some(found), true) = (found, usable) else {
         return Err(Error::Device {
             what: "opening libnvrtc, NVIDIA's run-time compiler".to_string(),
-            cause: "not found by the dynamic linker (LD_LIBRARY_PATH, ldconfig) nor under CUDA_HOME or /usr/local/cuda; \
+            cause:
+                "not found by the dynamic linker (LD_LIBRARY_PATH, ldconfig) nor under CUDA_HOME or /usr/local/cuda; \
                     it comes with the CUDA toolkit, or as the PyPI package nvidia-cuda-nvrtc"
-                .to_string(),
+                    .to_string(),
         });
     };
     let (mut major, mut minor, mut count) = (0, 0, 0);
