@@ -19,12 +19,14 @@
 //!   for every job of a launch, in any order.
 
 pub mod build;
+pub mod effects;
 pub mod eval;
 pub mod lower;
 pub mod print;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
+pub mod visit;
 
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;

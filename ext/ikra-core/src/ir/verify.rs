@@ -43,8 +43,15 @@ use crate::types::Repr;
 /// # Errors
 /// [`Error::Internal`] that says what is wrong where, with the program as text.
 pub fn verify(program: &Program) -> Result<()> {
-    check_program(program)
-        .map_err(|detail| Error::Internal { stage: "verify", detail: format!("{detail}\n\n{program}") })
+    verify_after("lowering", program)
+}
+
+/// As [`verify`]; `stage` is who made the program.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_after(stage: &'static str, program: &Program) -> Result<()> {
+    check_program(program).map_err(|detail| Error::Internal { stage, detail: format!("{detail}\n\n{program}") })
 }
 
 type Check<T = ()> = std::result::Result<T, String>;

@@ -1,1 +1,58 @@
 //! What improves a program: the ordered list, and one file per pass.
+//!
+//! Here: [`PASSES`] and [`run`]. A pass is a name, a description and a pure function from program to program; it logs
+//! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`; only when an element
+//! is stopped may differ. `facts` is what passes share: knowledge about registers that follows control flow.
+
+mod algebra;
+mod dead;
+mod facts;
+mod inline;
+mod values;
+
+use crate::error::Result;
+use crate::ir::{Program, verify};
+
+/// One step from a program to a better one.
+pub struct Pass {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub run: fn(Program) -> Program,
+}
+
+/// All passes, in order. One may stand more than once.
+pub const PASSES: &[Pass] = &[inline::PASS, values::PASS, dead::PASS];
+
+/// Runs all passes.
+///
+/// # Errors
+/// `Internal` when a pass breaks the contract of the IR (checked after each in debug builds, never in release).
+pub fn run(program: Program) -> Result<Program> {
+    PASSES.iter().try_fold(program, |program, pass| {
+        let program = (pass.run)(program);
+        if cfg!(debug_assertions) {
+            verify::verify_after(pass.name, &program)?;
+        }
+        Ok(program)
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! What the passes' tests share.
+    use super::Pass;
+    use crate::ir::{Program, verify};
+
+    /// The text of the functions after a pass.
+    pub fn after(passes: &[Pass], program: Program) -> String {
+        verify::verify(&program).unwrap_or_else(|e| panic!("before: {e}"));
+        let program = passes.iter().fold(program, |program, pass| {
+            let program = (pass.run)(program);
+            verify::verify(&program).unwrap_or_else(|e| panic!("after {}: {e}", pass.name));
+            program
+        });
+        let text = program.to_string();
+        let start = text.find("\nentry func").map_or(0, |at| at + 1);
+        text[start..].to_string()
+    }
+}

@@ -1,0 +1,81 @@
+//! What a call of each function may read, write and do, callees included.
+
+use super::{ColumnId, Op, Program, Stmt, walk};
+
+/// Summary of a function. Columns are a set of flags in the program's order.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Effects {
+    pub reads: Vec<bool>,
+    pub writes: Vec<bool>,
+    /// Advances the element's draw counter.
+    pub draws: bool,
+    /// Can end the job early.
+    pub stops: bool,
+    /// Repeats something, so that it may run long or for ever.
+    pub loops: bool,
+}
+
+impl Effects {
+    pub fn reads(&self, column: ColumnId) -> bool {
+        self.reads[column.index()]
+    }
+    pub fn writes(&self, column: ColumnId) -> bool {
+        self.writes[column.index()]
+    }
+    /// Whether a call whose results nobody reads can be left out.
+    pub fn is_pure(&self) -> bool {
+        !self.draws && !self.stops && !self.loops && !self.writes.contains(&true)
+    }
+}
+
+impl Program {
+    /// For each function, what a call of it may do.
+    pub fn effects(&self) -> Vec<Effects> {
+        let none = vec![false; self.columns.len()];
+        let stops = self.may_stop();
+        let mut all: Vec<Effects> = stops
+            .into_iter()
+            .zip(&self.funcs)
+            .map(|(stops, func)| Effects {
+                reads: none.clone(),
+                writes: none.clone(),
+                draws: false,
+                stops,
+                loops: func.recursive,
+            })
+            .collect();
+        loop {
+            let before = all.clone();
+            for (func, effects) in self.funcs.iter().zip(&mut all) {
+                walk(&func.body, &mut |stmt| effects.add(stmt, &before));
+            }
+            if all == before {
+                return all;
+            }
+        }
+    }
+}
+
+impl Effects {
+    /// Adds what a statement does itself; `callees` are the summaries known of the functions.
+    pub fn add(&mut self, stmt: &Stmt, callees: &[Effects]) {
+        match stmt {
+            Stmt::Let { op: Op::Random, .. } => self.draws = true,
+            Stmt::Load { column, .. } => self.reads[column.index()] = true,
+            Stmt::Store { column, .. } => self.writes[column.index()] = true,
+            Stmt::Atomic { column, .. } => {
+                self.reads[column.index()] = true;
+                self.writes[column.index()] = true;
+            }
+            Stmt::Loop { .. } => self.loops = true,
+            Stmt::Call { func, .. } => {
+                let callee = &callees[func.index()];
+                self.draws |= callee.draws;
+                self.loops |= callee.loops;
+                self.reads.iter_mut().zip(&callee.reads).for_each(|(a, b)| *a |= b);
+                self.writes.iter_mut().zip(&callee.writes).for_each(|(a, b)| *a |= b);
+            }
+            _ => {}
+        }
+    }
+}
