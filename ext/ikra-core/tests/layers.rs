@@ -11,9 +11,9 @@ const LAYERS: &[&[&str]] = &[
     // Types name classes by id; facts about live values are types.
     &["types"],
     &["world"],
-    &["infer"],
-    // The schema names the columns of a program, and a lowered program carries its schema.
-    &["ir", "layout"],
+    // The table of numeric methods stands beside their code, and inference asks it for result types. The schema names the
+    // columns of a program, and a lowered program carries its schema.
+    &["infer", "ir", "layout"],
     &["passes"],
     &["memory"],
     &["backend"],

@@ -1,1 +1,469 @@
-//! Abstract interpretation of a block to a fixpoint over union types.
+//! Abstract interpretation of a block, and of every method that it reaches, to a fixpoint over union types.
+//!
+//! Here: [`Analysis`], the worklist and its results; `walk` interprets one body, `calls` decides what a call reaches,
+//! `builtins` is the table of known methods that are not numeric, `accumulate` finds captured locals that are reduced.
+//! Not here: code. Lowering asks the finished analysis the same questions and gets the same answers.
+//!
+//! A *specialisation* is a body with the types of its `self` and arguments. Its node types only grow, so the worklist
+//! ends: every type is a finite set over the classes that exist.
+
+pub mod accumulate;
+pub mod builtins;
+pub mod calls;
+mod walk;
+
+pub use walk::{assumption, literal, super_locals};
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::error::{Error, Result};
+use crate::id::{ArrayKind, ClassId, MethodId, ScopeId, define_id};
+use crate::source::Source;
+use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
+use crate::types::{Atom, Ty};
+use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
+use accumulate::Accumulators;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+define_id!(
+    /// A specialisation.
+    SpecId, "spec"
+);
+
+/// What a section does with its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SectionOp {
+    /// `pmap`: the block's values are the result.
+    Map,
+    /// `peach`: the block runs for its effects.
+    Each,
+}
+
+/// What a section runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    Array,
+    /// A Range of Integers: the element is computed from its index.
+    Range,
+}
+
+/// The block of a section and where it stands.
+#[derive(Clone, Debug)]
+pub struct BlockSource {
+    pub unit: Arc<Unit>,
+    pub scope: ScopeId,
+}
+
+/// How one parameter is bound, in the order required, optional, post, keywords.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Binding {
+    Given(Ty),
+    /// The default expression runs.
+    Default,
+}
+
+/// Identity of a specialisation. None: the section's block.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SpecKey {
+    pub method: Option<MethodId>,
+    pub self_ty: Ty,
+    pub args: Vec<Binding>,
+}
+
+/// A body with its types.
+#[derive(Debug)]
+pub struct Spec {
+    pub key: SpecKey,
+    pub unit: Arc<Unit>,
+    pub scope: ScopeId,
+    /// `Car#move`, for people.
+    pub label: String,
+    /// By [`NodeId`]; `never` for what is not reached.
+    pub types: Vec<Ty>,
+    /// Everything that a local ever holds here, by [`LocalId`].
+    pub locals: Vec<Ty>,
+    pub ret: Ty,
+    /// Re-run when `ret` grows.
+    callers: BTreeSet<SpecId>,
+    /// Specialisations that it calls; for recursion.
+    pub callees: BTreeSet<SpecId>,
+    /// Operator assignments whose value nobody uses.
+    pub void: BTreeSet<NodeId>,
+    /// By [`NodeId`]: whether any path comes there.
+    pub visited: Vec<bool>,
+    /// What an operator assignment reads, by its node.
+    pub op_reads: BTreeMap<NodeId, Ty>,
+    /// What the subject of a `case` may still be at a test, by the test's node.
+    pub subjects: BTreeMap<NodeId, Ty>,
+}
+
+impl Spec {
+    pub fn ty(&self, node: NodeId) -> &Ty {
+        &self.types[node.index()]
+    }
+}
+
+/// How a field is used by the program, by provenance of the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    pub read_owned: bool,
+    pub read_shared: bool,
+    pub written_owned: bool,
+    pub written_shared: bool,
+    /// `shared.x += n`, the value unused.
+    pub accumulated: bool,
+}
+
+impl Access {
+    /// Both uses.
+    fn and(self, other: Access) -> Access {
+        Access {
+            read_owned: self.read_owned || other.read_owned,
+            read_shared: self.read_shared || other.read_shared,
+            written_owned: self.written_owned || other.written_owned,
+            written_shared: self.written_shared || other.written_shared,
+            accumulated: self.accumulated || other.accumulated,
+        }
+    }
+    /// Whether all uses go through owned paths.
+    pub fn is_owned(self) -> bool {
+        !self.read_shared && !self.written_shared && !self.accumulated
+    }
+    pub fn written(self) -> bool {
+        self.written_owned || self.written_shared || self.accumulated
+    }
+    /// Only ever accumulated through shared paths: an atomic addition keeps every contribution.
+    pub fn is_atomic(self) -> bool {
+        self.accumulated && !self.read_shared && !self.written_shared && !self.read_owned && !self.written_owned
+    }
+}
+
+/// The finished (or growing) analysis of one section.
+pub struct Analysis<'w> {
+    pub world: &'w mut dyn World,
+    pub facts: &'w mut Facts,
+    pub op: SectionOp,
+    pub base: Base,
+    pub specs: Vec<Spec>,
+    index: HashMap<SpecKey, SpecId>,
+    queue: VecDeque<SpecId>,
+    queued: BTreeSet<SpecId>,
+    /// Who reads a place, to be run again when it grows.
+    readers: BTreeMap<Place, BTreeSet<SpecId>>,
+    /// Roots that were scanned, with what kernels cannot hold.
+    roots: BTreeMap<Root, Option<Opaque>>,
+    demanded: BTreeSet<Place>,
+    pub fields: BTreeMap<(ClassId, Name), Access>,
+    pub arrays: BTreeMap<ArrayKind, Access>,
+    methods: HashMap<(Receiver, Name), MethodFact>,
+    sources: HashMap<MethodId, MethodSource>,
+    classes: HashMap<ClassId, ClassInfo>,
+    pub accumulators: Accumulators,
+    /// What the section's `break` gives.
+    pub has_break: bool,
+    /// Set once the fixpoint is reached: questions are answered, nothing may grow.
+    frozen: bool,
+}
+
+/// Types a section's block and everything it reaches.
+///
+/// # Errors
+/// `Unsupported` and `Conflict`, at the first place in the block's order that kernels cannot do.
+pub fn analyse<'w>(
+    world: &'w mut dyn World,
+    facts: &'w mut Facts,
+    block: &BlockSource,
+    op: SectionOp,
+    base: Base,
+) -> Result<Analysis<'w>> {
+    let accumulators = accumulate::find(&block.unit, op);
+    let mut analysis = Analysis {
+        world,
+        facts,
+        op,
+        base,
+        specs: Vec::new(),
+        index: HashMap::new(),
+        queue: VecDeque::new(),
+        queued: BTreeSet::new(),
+        readers: BTreeMap::new(),
+        roots: BTreeMap::new(),
+        demanded: BTreeSet::new(),
+        fields: BTreeMap::new(),
+        arrays: BTreeMap::new(),
+        methods: HashMap::new(),
+        sources: HashMap::new(),
+        classes: HashMap::new(),
+        accumulators,
+        has_break: false,
+        frozen: false,
+    };
+    let key = SpecKey { method: None, self_ty: Ty::never(), args: Vec::new() };
+    analysis.add_spec(key, block.unit.clone(), block.scope, "block".into());
+    analysis.run()?;
+    analysis.finish();
+    Ok(analysis)
+}
+
+impl Analysis<'_> {
+    /// The section's block.
+    pub const BLOCK: SpecId = SpecId(0);
+
+    pub fn spec(&self, id: SpecId) -> &Spec {
+        &self.specs[id.index()]
+    }
+
+    fn add_spec(&mut self, key: SpecKey, unit: Arc<Unit>, scope: ScopeId, label: String) -> SpecId {
+        let id = SpecId::new(self.specs.len());
+        let (types, locals) = (vec![Ty::never(); unit.nodes], vec![Ty::never(); unit.locals.len()]);
+        self.index.insert(key.clone(), id);
+        let used = key.method.is_some() || self.op == SectionOp::Map;
+        self.specs.push(Spec {
+            void: accumulate::void_assignments(&unit, used),
+            visited: vec![false; unit.nodes],
+            op_reads: BTreeMap::new(),
+            subjects: BTreeMap::new(),
+            key,
+            unit,
+            scope,
+            label,
+            types,
+            locals,
+            ret: Ty::never(),
+            callers: BTreeSet::new(),
+            callees: BTreeSet::new(),
+        });
+        self.enqueue(id);
+        id
+    }
+
+    fn enqueue(&mut self, id: SpecId) {
+        if self.queued.insert(id) {
+            self.queue.push_back(id);
+        }
+    }
+
+    fn run(&mut self) -> Result<()> {
+        loop {
+            while let Some(id) = self.queue.pop_front() {
+                self.queued.remove(&id);
+                walk::interpret(self, id)?;
+                self.wake_readers();
+            }
+            if self.queue.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs the readers of a place again although its type did not grow: it is written from now on.
+    fn wake(&mut self, place: &Place) {
+        for id in self.readers.get(place).cloned().unwrap_or_default() {
+            self.enqueue(id);
+        }
+    }
+
+    fn wake_readers(&mut self) {
+        for place in self.facts.take_changes() {
+            // a merge of kinds concerns whoever reads either
+            let ids: Vec<SpecId> = self.readers.get(&place).into_iter().flatten().copied().collect();
+            for id in ids {
+                self.enqueue(id);
+            }
+        }
+    }
+
+    /// Writes the surviving array kinds into every stored type, and freezes.
+    fn finish(&mut self) {
+        let facts = &*self.facts;
+        for spec in &mut self.specs {
+            let maps = spec.op_reads.values_mut().chain(spec.subjects.values_mut());
+            let vectors = spec.types.iter_mut().chain(&mut spec.locals).chain([&mut spec.ret, &mut spec.key.self_ty]);
+            for ty in vectors.chain(maps) {
+                *ty = facts.resolve(ty);
+            }
+            for arg in &mut spec.key.args {
+                if let Binding::Given(ty) = arg {
+                    *ty = facts.resolve(ty);
+                }
+            }
+        }
+        self.index.clear();
+        for (i, spec) in self.specs.iter().enumerate() {
+            // of two that became one by a merge the later one saw the merged type
+            self.index.insert(spec.key.clone(), SpecId::new(i));
+        }
+        let arrays = std::mem::take(&mut self.arrays);
+        for (kind, access) in arrays {
+            let all = self.arrays.entry(self.facts.find(kind)).or_default();
+            *all = all.and(access);
+        }
+        for ty in self.accumulators.types.values_mut() {
+            *ty = self.facts.resolve(ty);
+        }
+        self.frozen = true;
+    }
+
+    /// The specialisation of a method for these types, found or made; `from` is run again when its result grows.
+    ///
+    /// # Errors
+    /// When the method's source cannot be had.
+    pub fn specialise(&mut self, from: SpecId, method: MethodId, self_ty: Ty, args: Vec<Binding>) -> Result<SpecId> {
+        let key = SpecKey { method: Some(method), self_ty, args };
+        let id = match self.index.get(&key) {
+            Some(id) => *id,
+            None if self.frozen => {
+                return Err(Error::Internal { stage: "infer", detail: format!("{key:?} was not met before lowering") });
+            }
+            None => {
+                let source = self.source(method)?;
+                self.add_spec(key, source.unit.clone(), source.scope, source.label.clone())
+            }
+        };
+        self.specs[id.index()].callers.insert(from);
+        self.specs[from.index()].callees.insert(id);
+        Ok(id)
+    }
+
+    /// # Errors
+    /// When the method's source cannot be had.
+    pub fn source(&mut self, method: MethodId) -> Result<MethodSource> {
+        if let Some(source) = self.sources.get(&method) {
+            return Ok(source.clone());
+        }
+        let source = self.world.source(method)?;
+        self.sources.insert(method, source.clone());
+        Ok(source)
+    }
+
+    pub fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact {
+        let key = (receiver, Name::from(name));
+        if let Some(fact) = self.methods.get(&key) {
+            return fact.clone();
+        }
+        let fact = self.world.method(receiver, name);
+        self.methods.insert(key, fact.clone());
+        fact
+    }
+
+    pub fn class(&mut self, class: ClassId) -> ClassInfo {
+        if let Some(info) = self.classes.get(&class) {
+            return info.clone();
+        }
+        let info = self.world.class(class);
+        self.classes.insert(class, info.clone());
+        info
+    }
+
+    /// The type of a place, scanned at its first use; `reader` runs again when it grows.
+    fn place(&mut self, reader: SpecId, place: &Place) -> std::result::Result<Ty, Opaque> {
+        let place = match place {
+            Place::Elements(kind) => Place::Elements(self.facts.find(*kind)),
+            other => other.clone(),
+        };
+        if !self.frozen {
+            self.readers.entry(place.clone()).or_default().insert(reader);
+            if self.demanded.insert(place.clone()) {
+                match &place {
+                    Place::Root(root) => {
+                        let answer = self.world.scan_root(root, self.facts);
+                        self.roots.insert(root.clone(), answer.err());
+                    }
+                    Place::Field(class, ivar) => self.world.scan_field(*class, ivar, self.facts)?,
+                    Place::Elements(kind) => self.world.scan_array(*kind, self.facts)?,
+                }
+            }
+        }
+        if let Place::Root(root) = &place
+            && let Some(Some(opaque)) = self.roots.get(root)
+        {
+            return Err(opaque.clone());
+        }
+        Ok(self.facts.get(&place).unwrap_or_default())
+    }
+
+    /// # Errors
+    /// When the value is none that kernels can hold.
+    pub fn root(&mut self, reader: SpecId, root: &Root) -> std::result::Result<Ty, Opaque> {
+        let mut ty = self.place(reader, &Place::Root(root.clone()))?;
+        ty.owned = *root == Root::Element;
+        Ok(ty)
+    }
+
+    /// The type of an ivar of one class.
+    ///
+    /// # Errors
+    /// When some object has a value there that kernels cannot hold.
+    pub fn field(
+        &mut self,
+        reader: SpecId,
+        class: ClassId,
+        ivar: &Name,
+        owned: bool,
+    ) -> std::result::Result<Ty, Opaque> {
+        let place = Place::Field(class, ivar.clone());
+        let mut ty = self.place(reader, &place)?;
+        // references that the section itself writes may come to be shared
+        let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
+        ty.owned = owned && !written && self.facts.is_owned(&place);
+        Ok(ty)
+    }
+
+    /// The type of the elements of a kind of array, without the nil of an index out of range.
+    ///
+    /// # Errors
+    /// When some array holds a value that kernels cannot.
+    pub fn elements(&mut self, reader: SpecId, kind: ArrayKind, owned: bool) -> std::result::Result<Ty, Opaque> {
+        let place = Place::Elements(kind);
+        let mut ty = self.place(reader, &place)?;
+        let written = self.arrays.get(&self.facts.find(kind)).is_some_and(|a| a.written());
+        ty.owned = owned && !written && self.facts.is_owned(&place);
+        Ok(ty)
+    }
+
+    /// Whether instances of the kind are instances of a class or module.
+    pub fn atom_is_a(&mut self, atom: Atom, module: ClassId) -> bool {
+        match atom {
+            Atom::Module(object) => self.world.module_is_a(object, module),
+            other => {
+                let class = calls::class_of(other);
+                class == module || self.world.is_a(class, module)
+            }
+        }
+    }
+
+    /// All roots that the program reads, in a fixed order.
+    pub fn read_roots(&self) -> Vec<Root> {
+        self.roots.iter().filter(|(_, opaque)| opaque.is_none()).map(|(root, _)| root.clone()).collect()
+    }
+
+    /// Specialisations that may call themselves, directly or not.
+    pub fn recursive(&self) -> BTreeSet<SpecId> {
+        let mut found = BTreeSet::new();
+        for start in 0..self.specs.len() {
+            let start = SpecId::new(start);
+            let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+            while let Some(id) = open.pop() {
+                for callee in &self.spec(id).callees {
+                    if *callee == start {
+                        found.insert(start);
+                    }
+                    if seen.insert(*callee) {
+                        open.push(*callee);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// The storage type of a local of a specialisation.
+    pub fn local(&self, spec: SpecId, local: LocalId) -> &Ty {
+        &self.spec(spec).locals[local.index()]
+    }
+}
+
+/// An `Unsupported` error at a place.
+pub(crate) fn unsupported(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(source, span, message)
+}

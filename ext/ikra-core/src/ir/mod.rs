@@ -418,8 +418,9 @@ pub enum Trap {
     ZeroDivision,
     /// Ikra::IntegerOverflow; the name of the operation.
     IntegerOverflow(&'static str),
-    /// NoMethodError of `name` on operand 0, with Ruby's own message.
-    NoMethod { name: Arc<str>, private: bool },
+    /// NoMethodError of `name` on operand 0, with Ruby's own message; `bare`: a name alone, which might have been a
+    /// variable (NameError).
+    NoMethod { name: Arc<str>, private: bool, bare: bool },
     /// NameError for a bare identifier or constant.
     Name { message: String, name: Arc<str> },
     /// FrozenError for operand 0.
@@ -435,6 +436,8 @@ pub enum Trap {
     StackOverflow,
     /// `break` out of the section with operand 0; not an error.
     Break,
+    /// A speculation was wrong: the host drops it, compiles again and runs the section afresh. Not an error.
+    Refuted(crate::world::Assumption),
 }
 
 /// How jobs (threads) map to elements.

@@ -312,8 +312,13 @@ impl Display for Trap {
         match self {
             Trap::ZeroDivision => f.write_str("zero_division"),
             Trap::IntegerOverflow(op) => write!(f, "overflow {op:?}"),
-            Trap::NoMethod { name, private } => {
-                write!(f, "no_method {name:?}{}", if *private { " private" } else { "" })
+            Trap::NoMethod { name, private, bare } => {
+                write!(
+                    f,
+                    "no_method {name:?}{}{}",
+                    if *private { " private" } else { "" },
+                    if *bare { " bare" } else { "" }
+                )
             }
             Trap::Name { message, name } => write!(f, "name {name:?} {message:?}"),
             Trap::Frozen => f.write_str("frozen"),
@@ -322,6 +327,7 @@ impl Display for Trap {
             Trap::Describe { class, before, after } => write!(f, "describe {class:?} {before:?} {after:?}"),
             Trap::StackOverflow => f.write_str("stack_overflow"),
             Trap::Break => f.write_str("break"),
+            Trap::Refuted(at) => write!(f, "refuted {:?} {} {}", at.path, at.line, at.column),
         }
     }
 }

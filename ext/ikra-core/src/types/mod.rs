@@ -43,8 +43,8 @@ pub struct Ty {
     /// Classes and modules that are themselves the value, ascending.
     pub modules: Vec<ClassId>,
     pub array: Option<ArrayKind>,
-    /// True while every object in the set was reached through an owned path: the element itself, or from it through
-    /// references that no other element shares. Lost at the first join with one that was not.
+    /// True while every object and array in the set was reached through an owned path: the element itself, or from it
+    /// through references that no other element shares. Lost at the first join with one that was not.
     pub owned: bool,
 }
 
@@ -95,6 +95,10 @@ impl Ty {
     }
     pub fn array(kind: ArrayKind) -> Self {
         Self { array: Some(kind), ..Self::default() }
+    }
+    /// Whether it has a kind that `owned` speaks of.
+    fn has_references(&self) -> bool {
+        !self.objects.is_empty() || self.array.is_some()
     }
     pub fn is_never(&self) -> bool {
         self.prims.0 == 0 && self.objects.is_empty() && self.modules.is_empty() && self.array.is_none()
@@ -149,7 +153,7 @@ impl Ty {
             Atom::IntRange => Self::prim(Prims::INT_RANGE),
             Atom::FloatRange => Self::prim(Prims::FLOAT_RANGE),
             Atom::Module(c) => Self::module(c),
-            Atom::Array(k) => Self::array(k),
+            Atom::Array(k) => Self { owned, ..Self::array(k) },
             Atom::Object(c) => Self::object(c, owned),
         }
     }
@@ -170,9 +174,9 @@ impl Ty {
             all.dedup();
             all
         };
-        let owned = match (self.objects.is_empty(), other.objects.is_empty()) {
-            (false, false) => self.owned && other.owned,
-            (false, true) => self.owned,
+        let owned = match (self.has_references(), other.has_references()) {
+            (true, true) => self.owned && other.owned,
+            (true, false) => self.owned,
             _ => other.owned,
         };
         Self {

@@ -19,6 +19,16 @@ pub enum Place {
     Elements(ArrayKind),
 }
 
+/// A speculation at a place in the source: an index was never out of range there, so no nil came of it. Where it turns
+/// out wrong the launch traps ([`crate::ir::Trap::Refuted`]), nothing is written back, and the section is compiled and run
+/// again without it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Assumption {
+    pub path: String,
+    pub line: u32,
+    pub column: usize,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     types: BTreeMap<Place, Ty>,
@@ -27,6 +37,13 @@ pub struct Facts {
     changes: BTreeSet<Place>,
     /// Kinds that lost their identity in a merge, with the survivor; for whoever keeps lists by kind.
     merges: Vec<(ArrayKind, ArrayKind)>,
+    refuted: BTreeSet<Assumption>,
+    /// Classes of which a frozen object was seen.
+    frozen: BTreeSet<ClassId>,
+    /// Whether a frozen array was seen.
+    frozen_arrays: bool,
+    /// Places whose references are reached from one element only.
+    owned: BTreeSet<Place>,
 }
 
 impl Facts {
@@ -52,6 +69,9 @@ impl Facts {
         let (keep, gone) = (a.min(b), a.max(b));
         self.parents[gone.index()] = keep;
         self.merges.push((gone, keep));
+        if !self.owned.contains(&Place::Elements(gone)) || !self.owned.contains(&Place::Elements(keep)) {
+            self.owned.remove(&Place::Elements(keep));
+        }
         let old = self.types.remove(&Place::Elements(gone));
         self.changes.insert(Place::Elements(keep));
         self.changes.insert(Place::Elements(gone));
@@ -101,6 +121,39 @@ impl Facts {
         let kind = self.fresh_kind();
         self.saw(place, &Ty::array(kind));
         kind
+    }
+    /// From now on the assumption is not made.
+    pub fn refute(&mut self, assumption: &Assumption) {
+        self.refuted.insert(assumption.clone());
+    }
+    pub fn holds(&self, assumption: &Assumption) -> bool {
+        !self.refuted.contains(assumption)
+    }
+    /// An object of this class is frozen: writes to objects of it are checked from now on.
+    pub fn saw_frozen(&mut self, class: ClassId) {
+        self.frozen.insert(class);
+    }
+    pub fn may_be_frozen(&self, class: ClassId) -> bool {
+        self.frozen.contains(&class)
+    }
+    /// An array is frozen: writes to arrays are checked from now on.
+    pub fn saw_frozen_array(&mut self) {
+        self.frozen_arrays = true;
+    }
+    pub fn arrays_may_be_frozen(&self) -> bool {
+        self.frozen_arrays
+    }
+    /// Says whether the objects and arrays that a field of owned objects (or an owned array) refers to are each reached
+    /// from exactly one element. The World decides at the scan, and may only take it back later.
+    pub fn set_owned(&mut self, place: &Place, owned: bool) {
+        let place = self.canonical(place);
+        let changed = if owned { self.owned.insert(place.clone()) } else { self.owned.remove(&place) };
+        if changed {
+            self.changes.insert(place);
+        }
+    }
+    pub fn is_owned(&self, place: &Place) -> bool {
+        self.owned.contains(&self.canonical(place))
     }
     /// Places that grew since the last call.
     pub fn take_changes(&mut self) -> BTreeSet<Place> {

@@ -15,7 +15,7 @@
 mod facts;
 pub mod fixture;
 
-pub use facts::{Facts, Place};
+pub use facts::{Assumption, Facts, Place};
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};

@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, HashMap};
 pub enum Answer {
     Gives(Value),
     Raises(Raised),
+    /// A speculation was wrong: compile again without it, and run again.
+    Refuted(ikra_core::world::Assumption),
 }
 
 /// Words that a slot's value is made of.
@@ -83,6 +85,9 @@ pub fn run(
             Outcome::Trapped(record) => {
                 let site = &lowered.program.sites[record.site.index()];
                 let operands = machine.operands(&record);
+                if let Trap::Refuted(assumption) = &site.trap {
+                    return Ok(Answer::Refuted(assumption.clone()));
+                }
                 if site.trap != Trap::Break {
                     return Ok(Answer::Raises(machine.raised(&record, &operands)));
                 }
@@ -513,7 +518,7 @@ impl<'a> Machine<'a> {
         let (class, message) = match &site.trap {
             Trap::ZeroDivision => ("ZeroDivisionError", "divided by 0".to_owned()),
             Trap::IntegerOverflow(name) => ("Ikra::IntegerOverflow", format!("{name} gives an Integer beyond 64 bits")),
-            Trap::NoMethod { name, private } => {
+            Trap::NoMethod { name, private, bare: _ } => {
                 let (how, done) = if *private { ("private", "called") } else { ("undefined", "") };
                 let receiver = first.map_or_else(String::new, |v| self.described(v));
                 let called = if *private { format!(" {done} for") } else { " for".to_owned() };
@@ -544,7 +549,7 @@ impl<'a> Machine<'a> {
                 (*class, format!("{before}{what}{after}"))
             }
             Trap::StackOverflow => ("SystemStackError", "stack level too deep".to_owned()),
-            Trap::Break => unreachable!("a break is not raised"),
+            Trap::Break | Trap::Refuted(_) => unreachable!("not an exception"),
         };
         Raised { class: class.to_owned(), line: site.line, index: record.key.index(), tick: record.key.tick(), message }
     }

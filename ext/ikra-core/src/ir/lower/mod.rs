@@ -1,12 +1,19 @@
 //! A typed tree to the IR: the one place where Ruby's semantics are.
 //!
-//! Here: [`Cx`], what all parts of the lowering share. `value`: how values are held; `numbers`: what Ruby's numbers do.
+//! Here: [`Cx`], what all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
+//! control flow and variables; `calls`: dispatch, builtins, iterators; `slots`: ivars and elements; [`tables`]: columns
+//! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do.
 
+mod body;
+mod calls;
 pub mod numbers;
+pub mod section;
+mod slots;
+pub mod tables;
 pub mod value;
 
 use super::build::Builder;
-use super::{Func, FuncId, Site, SiteId, Trap};
+use super::{Func, FuncId, Lowered, Site, SiteId, Trap};
 use crate::config::CodeOptions;
 use crate::types::Repr;
 use std::collections::HashMap;

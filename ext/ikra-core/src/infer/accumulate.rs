@@ -1,0 +1,351 @@
+//! Captured locals that the block assigns: which of them are reductions.
+//!
+//! Here: recognising `sum += x`, `sum = sum + x`, `max = x if x > max` and `max = [max, x].max` from the tree alone.
+//! Not here: the combination itself (each backend stores one contribution per element, the host combines them).
+//! A local is an accumulator when every use of it in the block is such a form, of one operation, whose value nobody
+//! uses. Every other captured local that is assigned keeps its last writer, and must be written before it is read.
+
+use super::SectionOp;
+use crate::diagnostic::Span;
+use crate::layout::schema::Combine;
+use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, LocalId, Node, NodeId, Origin, Target, Unit};
+use crate::types::Ty;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the block does to the locals around it.
+#[derive(Debug, Default, Clone)]
+pub struct Accumulators {
+    /// Reduced locals, with the operation and the first place.
+    pub reduced: BTreeMap<LocalId, (Combine, Span)>,
+    /// Locals whose last writer counts, with the first place.
+    pub last: BTreeMap<LocalId, Span>,
+    /// Statements that are one contribution to a reduced local.
+    pub nodes: BTreeSet<NodeId>,
+    /// Types of the contributions, or of the values written; grown by inference.
+    pub types: BTreeMap<LocalId, Ty>,
+}
+
+/// One contribution: `local = local combine value`, or `local - value` where `negated`.
+#[derive(Debug, Clone, Copy)]
+pub struct Contribution<'a> {
+    pub local: LocalId,
+    pub combine: Combine,
+    pub negated: bool,
+    pub value: &'a Node,
+}
+
+/// The operation of an operator that may accumulate; true: negated.
+pub fn combine_of(operator: &str) -> Option<(Combine, bool)> {
+    Some(match operator {
+        "+" => (Combine::Add, false),
+        "-" => (Combine::Add, true),
+        "*" => (Combine::Mul, false),
+        "&" => (Combine::And, false),
+        "|" => (Combine::Or, false),
+        "^" => (Combine::Xor, false),
+        _ => return None,
+    })
+}
+
+fn is_local(node: &Node, local: LocalId) -> bool {
+    matches!(node.kind, Kind::Local(l) if l == local)
+}
+
+fn single_arg(call: &Call) -> Option<&Node> {
+    match call.args.as_slice() {
+        [Arg::Positional(arg)] if call.block.is_none() && call.block_arg.is_none() && !call.safe => Some(arg),
+        _ => None,
+    }
+}
+
+/// Reads a node as a contribution, if it has the form of one.
+pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>> {
+    match &node.kind {
+        Kind::OpAssign { target: Target::Local(local, _), op: AssignOp::Method(op), value } => {
+            let (combine, negated) = combine_of(op)?;
+            Some(Contribution { local: *local, combine, negated, value })
+        }
+        Kind::Assign { target: Target::Local(local, _), value } => {
+            let Kind::Call(call) = &value.kind else { return None };
+            let receiver = call.receiver.as_ref()?;
+            if let (Kind::Array(items), true) = (&receiver.kind, call.args.is_empty() && call.block.is_none()) {
+                let combine = match &*call.name {
+                    "max" => Combine::Max,
+                    "min" => Combine::Min,
+                    _ => return None,
+                };
+                return match items.as_slice() {
+                    [a, b] if is_local(a, *local) => Some((combine, b)),
+                    [a, b] if is_local(b, *local) => Some((combine, a)),
+                    _ => None,
+                }
+                .map(|(combine, value)| Contribution { local: *local, combine, negated: false, value });
+            }
+            let (combine, negated) = combine_of(&call.name)?;
+            let arg = single_arg(call)?;
+            if is_local(receiver, *local) {
+                Some(Contribution { local: *local, combine, negated, value: arg })
+            } else if is_local(arg, *local) && !negated {
+                Some(Contribution { local: *local, combine, negated, value: receiver })
+            } else {
+                None
+            }
+        }
+        Kind::If { cond, then, otherwise } if matches!(otherwise.kind, Kind::Nil) => {
+            let Kind::Assign { target: Target::Local(local, _), value } = &single(then).kind else { return None };
+            let Kind::Call(test) = &cond.kind else { return None };
+            let (left, right) = (test.receiver.as_ref()?, single_arg(test)?);
+            let (other, greater) = match &*test.name {
+                ">" if is_local(right, *local) => (left, true),
+                "<" if is_local(right, *local) => (left, false),
+                "<" if is_local(left, *local) => (right, true),
+                ">" if is_local(left, *local) => (right, false),
+                _ => return None,
+            };
+            // the tested and the assigned value must be one: the same variable, read twice
+            let same = matches!((&other.kind, &value.kind), (Kind::Local(a), Kind::Local(b)) if a == b)
+                || matches!((&other.kind, &value.kind), (Kind::Ivar(a), Kind::Ivar(b)) if a == b)
+                || (is_pure_path(value) && unit.source.slice(other.span) == unit.source.slice(value.span));
+            let combine = if greater { Combine::Max } else { Combine::Min };
+            same.then_some(Contribution { local: *local, combine, negated: false, value })
+        }
+        _ => None,
+    }
+}
+
+fn single(node: &Node) -> &Node {
+    match &node.kind {
+        Kind::Seq(items) if items.len() == 1 => single(&items[0]),
+        _ => node,
+    }
+}
+
+/// `x`, `@x`, `x.y.z`: reading it twice is reading it once, unless a method in it is more than a reader; the second
+/// reading is the one that counts then as well.
+fn is_pure_path(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Local(_) | Kind::Ivar(_) | Kind::SelfRef => true,
+        Kind::Call(call) => {
+            call.args.is_empty() && call.block.is_none() && call.receiver.as_ref().is_some_and(is_pure_path)
+        }
+        _ => false,
+    }
+}
+
+/// Finds the accumulators of a section's block.
+pub fn find(unit: &Unit, op: SectionOp) -> Accumulators {
+    let scan = Scan::of(unit, op == SectionOp::Map);
+    let mut out = Accumulators::default();
+    for (local, span) in &scan.written {
+        match scan.reduced.get(local) {
+            Some(uses) if !scan.plain.contains(local) && uses.iter().all(|(c, _)| *c == uses[0].0) => {
+                out.reduced.insert(*local, (uses[0].0, *span));
+                out.nodes.extend(uses.iter().map(|(_, n)| *n));
+            }
+            _ => {
+                out.last.insert(*local, *span);
+            }
+        }
+    }
+    out
+}
+
+/// The operator assignments of a unit whose value nobody uses; `used`: the value of its body is.
+pub fn void_assignments(unit: &Unit, used: bool) -> BTreeSet<NodeId> {
+    Scan::of(unit, used).void
+}
+
+struct Scan<'a> {
+    unit: &'a Unit,
+    reduced: BTreeMap<LocalId, Vec<(Combine, NodeId)>>,
+    /// Locals with a use that is no contribution.
+    plain: BTreeSet<LocalId>,
+    written: BTreeMap<LocalId, Span>,
+    void: BTreeSet<NodeId>,
+}
+
+impl<'a> Scan<'a> {
+    fn of(unit: &'a Unit, used: bool) -> Self {
+        let mut scan = Scan {
+            unit,
+            reduced: BTreeMap::new(),
+            plain: BTreeSet::new(),
+            written: BTreeMap::new(),
+            void: BTreeSet::new(),
+        };
+        for (_, default) in &unit.params.optional {
+            scan.node(default, true);
+        }
+        scan.node(&unit.body, used);
+        scan
+    }
+
+    fn captured(&self, local: LocalId) -> bool {
+        self.unit.locals[local.index()].origin == Origin::Captured
+    }
+
+    fn write(&mut self, local: LocalId, span: Span) {
+        if self.captured(local) {
+            self.written.entry(local).or_insert(span);
+        }
+    }
+
+    fn node(&mut self, node: &Node, used: bool) {
+        if !used
+            && let Some(c) = contribution(self.unit, node)
+            && self.captured(c.local)
+        {
+            self.write(c.local, node.span);
+            self.reduced.entry(c.local).or_default().push((c.combine, node.id));
+            // in the `if` form the test reads the same value; a use of the local inside the value is a plain one
+            return self.node(c.value, true);
+        }
+        match &node.kind {
+            Kind::Local(local) => {
+                self.plain.insert(*local);
+            }
+            Kind::Assign { target, value } => {
+                self.node(value, true);
+                self.target(target, false);
+            }
+            Kind::OpAssign { target, value, .. } => {
+                if !used {
+                    self.void.insert(node.id);
+                }
+                self.node(value, true);
+                self.target(target, true);
+            }
+            Kind::MultiAssign { before, rest, after, value } => {
+                self.node(value, true);
+                for t in before.iter().chain(rest.iter().flatten().map(|b| &**b)).chain(after) {
+                    self.target(t, false);
+                }
+            }
+            Kind::Seq(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    self.node(item, used && i + 1 == items.len());
+                }
+            }
+            Kind::If { cond, then, otherwise } => {
+                self.node(cond, true);
+                self.node(then, used);
+                self.node(otherwise, used);
+            }
+            Kind::Case { subject, whens, otherwise } => {
+                subject.iter().for_each(|s| self.node(s, true));
+                for when in whens {
+                    when.tests.iter().for_each(|t| self.node(t, true));
+                    self.node(&when.body, used);
+                }
+                self.node(otherwise, used);
+            }
+            Kind::While { cond, body, .. } => {
+                self.node(cond, true);
+                self.node(body, false);
+            }
+            Kind::For { target, over, body } => {
+                self.node(over, true);
+                self.target(target, false);
+                self.node(body, false);
+            }
+            Kind::And(a, b) | Kind::Or(a, b) => {
+                self.node(a, true);
+                self.node(b, used);
+            }
+            Kind::Call(call) => {
+                call.receiver.iter().for_each(|r| self.node(r, true));
+                self.args(&call.args);
+                call.block_arg.iter().for_each(|b| self.node(b, true));
+                if let Some(block) = &call.block {
+                    let for_effect = matches!(
+                        &*call.name,
+                        "each"
+                            | "times"
+                            | "upto"
+                            | "downto"
+                            | "step"
+                            | "each_with_index"
+                            | "each_index"
+                            | "loop"
+                            | "reverse_each"
+                    );
+                    self.block(block, !for_effect);
+                }
+            }
+            Kind::Super { args, block } => {
+                args.iter().for_each(|a| self.args(a));
+                block.iter().for_each(|b| self.block(b, true));
+            }
+            Kind::Yield(args) => self.args(args),
+            Kind::Lambda(block) => self.block(block, true),
+            Kind::Not(x) | Kind::Splat(x) | Kind::Defined(x) => self.node(x, true),
+            Kind::Break(x) | Kind::Next(x) | Kind::Return(x) => x.iter().for_each(|x| self.node(x, true)),
+            Kind::Array(items) => items.iter().for_each(|i| self.node(i, true)),
+            Kind::Hash(pairs) => pairs.iter().for_each(|(k, v)| {
+                self.node(k, true);
+                self.node(v, true);
+            }),
+            Kind::Range { from, to, .. } => from.iter().chain(to).for_each(|x| self.node(x, true)),
+            Kind::Begin { body, rescues, otherwise, ensure } => {
+                self.node(body, used);
+                for rescue in rescues {
+                    rescue.binding.iter().for_each(|t| self.target(t, false));
+                    self.node(&rescue.body, used);
+                }
+                otherwise.iter().for_each(|n| self.node(n, used));
+                ensure.iter().for_each(|n| self.node(n, false));
+            }
+            Kind::Const(path) => {
+                if let crate::syntax::ast::ConstBase::Of(base) = &path.base {
+                    self.node(base, true);
+                }
+            }
+            Kind::Nil
+            | Kind::True
+            | Kind::False
+            | Kind::SelfRef
+            | Kind::Int(_)
+            | Kind::BigInt(_)
+            | Kind::Float(_)
+            | Kind::Sym(_)
+            | Kind::Str(_)
+            | Kind::Ivar(_)
+            | Kind::Unsupported { .. } => {}
+        }
+    }
+
+    fn args(&mut self, args: &[Arg]) {
+        for arg in args {
+            match arg {
+                Arg::Positional(n) | Arg::Keyword(_, n) | Arg::KeywordSplat(n) => self.node(n, true),
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block, used: bool) {
+        for (_, default) in &block.params.optional {
+            self.node(default, true);
+        }
+        self.node(&block.body, used);
+    }
+
+    fn target(&mut self, target: &Target, reads: bool) {
+        match target {
+            Target::Local(local, span) => {
+                self.write(*local, *span);
+                self.plain.insert(*local);
+            }
+            Target::Attr { receiver, .. } => self.node(receiver, true),
+            Target::Index { receiver, args, .. } => {
+                self.node(receiver, true);
+                args.iter().for_each(|a| self.node(a, true));
+            }
+            Target::List { before, rest, after } => {
+                for t in before.iter().chain(rest.iter().flatten().map(|b| &**b)).chain(after) {
+                    self.target(t, reads);
+                }
+            }
+            Target::Ivar(..) | Target::Unsupported { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The table of known methods that are not arithmetic: of objects in general, nil, Symbols, Ranges, Arrays, modules.
+//!
+//! Here: names to [`Builtin`]s. Not here: their types ([`super::calls`], and `walk` for those that take a block) and
+//! their code ([`crate::ir::lower`]). Numeric methods have a table of their own, [`crate::ir::lower::numbers`].
+
+use crate::ir::lower::numbers::{self, Kind, math::Function, random};
+use crate::types::Atom;
+
+/// A method of Ruby's own that kernels know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Builtin {
+    /// An Integer's or Float's method without a block.
+    Numeric(numbers::Method),
+    /// A function of `Math`, or `Integer.sqrt`.
+    Math(Function),
+    // every object
+    IsNil,
+    Not,
+    Equal,
+    NotEqual,
+    Identical,
+    IsA,
+    InstanceOf,
+    RespondTo,
+    ClassOf,
+    Itself,
+    IsFrozen,
+    // nil, true, false
+    NilToInt,
+    NilToFloat,
+    BoolAnd,
+    BoolOr,
+    BoolXor,
+    // modules
+    ModuleCase,
+    /// `Ikra.tick`
+    Tick,
+    /// `Ikra.index`
+    Index,
+    // Kernel and Random
+    Rand(random::Rand),
+    Loop,
+    ToFloat,
+    ToInteger,
+    // Integer iterators
+    Times,
+    Upto,
+    Downto,
+    Step,
+    // Ranges
+    RangeEach,
+    RangeReverseEach,
+    RangeEachWithIndex,
+    RangeStep,
+    RangeFirst,
+    RangeLast,
+    RangeMin,
+    RangeMax,
+    RangeSize,
+    RangeCover,
+    RangeExcludesEnd,
+    // Arrays
+    ArrayGet,
+    ArraySet,
+    ArraySize,
+    ArrayIsEmpty,
+    ArrayFirst,
+    ArrayLast,
+    ArrayEach,
+    ArrayEachWithIndex,
+    ArrayEachIndex,
+    ArrayReverseEach,
+}
+
+impl Builtin {
+    /// Whether it runs a block, many times.
+    pub fn iterates(self) -> bool {
+        use Builtin::*;
+        matches!(
+            self,
+            Loop | Times
+                | Upto
+                | Downto
+                | Step
+                | RangeEach
+                | RangeReverseEach
+                | RangeEachWithIndex
+                | RangeStep
+                | ArrayEach
+                | ArrayEachWithIndex
+                | ArrayEachIndex
+                | ArrayReverseEach
+        )
+    }
+
+    /// How many positional arguments it takes.
+    pub fn arity(self) -> std::ops::RangeInclusive<usize> {
+        use Builtin::*;
+        match self {
+            Numeric(m) => m.arity(),
+            Math(m) => m.arity(),
+            Equal | NotEqual | Identical | IsA | InstanceOf | BoolAnd | BoolOr | BoolXor | ModuleCase | Upto
+            | Downto | RangeStep | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
+            RespondTo => 1..=2,
+            ArraySet => 2..=2,
+            Rand(_) => 0..=1,
+            Step => 0..=2,
+            _ => 0..=0,
+        }
+    }
+}
+
+/// The builtin of a name on a receiver, where `owner` is the class or module that defines it (not redefined).
+pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
+    use Builtin::*;
+    let own = match atom {
+        Atom::Int | Atom::Float => {
+            let iterator = match (atom, name) {
+                (Atom::Int, "times") => Some(Times),
+                (Atom::Int, "upto") => Some(Upto),
+                (Atom::Int, "downto") => Some(Downto),
+                (_, "step") => Some(Step),
+                _ => None,
+            };
+            iterator.or_else(|| numbers::Method::find(Kind::of(atom), name).map(Numeric))
+        }
+        Atom::Nil => match name {
+            "to_i" => Some(NilToInt),
+            "to_f" => Some(NilToFloat),
+            "&" => Some(BoolAnd),
+            "|" => Some(BoolOr),
+            _ => None,
+        },
+        Atom::True | Atom::False => match name {
+            "&" => Some(BoolAnd),
+            "|" => Some(BoolOr),
+            "^" => Some(BoolXor),
+            _ => None,
+        },
+        Atom::Sym => (name == "to_sym").then_some(Itself),
+        Atom::IntRange | Atom::FloatRange => match name {
+            "each" => Some(RangeEach),
+            "reverse_each" => Some(RangeReverseEach),
+            "each_with_index" => Some(RangeEachWithIndex),
+            "step" | "%" => Some(RangeStep),
+            "first" | "begin" => Some(RangeFirst),
+            "end" | "last" => Some(RangeLast),
+            "min" => Some(RangeMin),
+            "max" => Some(RangeMax),
+            "size" | "count" => Some(RangeSize),
+            "include?" | "member?" | "cover?" | "===" => Some(RangeCover),
+            "exclude_end?" => Some(RangeExcludesEnd),
+            _ => None,
+        },
+        Atom::Array(_) => match name {
+            "[]" | "at" => Some(ArrayGet),
+            "[]=" => Some(ArraySet),
+            "size" | "length" | "count" => Some(ArraySize),
+            "empty?" => Some(ArrayIsEmpty),
+            "first" => Some(ArrayFirst),
+            "last" => Some(ArrayLast),
+            "each" => Some(ArrayEach),
+            "each_with_index" => Some(ArrayEachWithIndex),
+            "each_index" => Some(ArrayEachIndex),
+            "reverse_each" => Some(ArrayReverseEach),
+            _ => None,
+        },
+        Atom::Module(_) => match (owner, name) {
+            ("Math" | "Integer", _) if Function::find(owner, name).is_some() => Function::find(owner, name).map(Math),
+            ("Ikra", "tick") => Some(Tick),
+            ("Ikra", "index") => Some(Index),
+            ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
+            ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
+            (_, "===") => Some(ModuleCase),
+            _ => None,
+        },
+        Atom::Object(_) => None,
+    };
+    own.or(match name {
+        "nil?" => Some(IsNil),
+        "!" => Some(Not),
+        "==" | "===" | "eql?" => Some(Equal),
+        "!=" => Some(NotEqual),
+        "equal?" => Some(Identical),
+        "is_a?" | "kind_of?" => Some(IsA),
+        "instance_of?" => Some(InstanceOf),
+        "respond_to?" => Some(RespondTo),
+        "class" => Some(ClassOf),
+        "itself" => Some(Itself),
+        "frozen?" => Some(IsFrozen),
+        "rand" => Some(Rand(random::Rand::Kernel)),
+        "loop" => Some(Loop),
+        "Float" => Some(ToFloat),
+        "Integer" => Some(ToInteger),
+        _ => None,
+    })
+}

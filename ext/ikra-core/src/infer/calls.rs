@@ -1,0 +1,717 @@
+//! What a call reaches, and what it gives.
+//!
+//! Here: method look-up per kind of receiver, binding of arguments to parameters, and result types of everything that
+//! takes no block. Inference asks while types grow; lowering asks again when they stand still.
+
+use super::builtins::{self, Builtin};
+use super::{Analysis, Binding, SpecId};
+use crate::diagnostic::Span;
+use crate::error::Error;
+use crate::id::{ClassId, MethodId};
+use crate::ir::lower::numbers::{Kind, Unsupported};
+use crate::source::Source;
+use crate::syntax::ast::{Name, Params, Unit};
+use crate::types::{Atom, Prims, Ty};
+use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Visibility, well_known};
+use std::sync::Arc;
+
+/// The class whose instance methods a kind of value has.
+pub fn class_of(atom: Atom) -> ClassId {
+    match atom {
+        Atom::Nil => well_known::NIL,
+        Atom::False => well_known::FALSE,
+        Atom::True => well_known::TRUE,
+        Atom::Int => well_known::INTEGER,
+        Atom::Float => well_known::FLOAT,
+        Atom::Sym => well_known::SYMBOL,
+        Atom::IntRange | Atom::FloatRange => well_known::RANGE,
+        Atom::Array(_) => well_known::ARRAY,
+        Atom::Module(_) => well_known::MODULE,
+        Atom::Object(class) => class,
+    }
+}
+
+fn receiver_of(atom: Atom) -> Receiver {
+    match atom {
+        Atom::Module(class) => Receiver::Module(class),
+        other => Receiver::Instance(class_of(other)),
+    }
+}
+
+/// What a call on one kind of receiver reaches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    Builtin(Builtin),
+    Ruby(MethodId),
+    Reader(Name),
+    Writer(Name),
+    /// No receiver of this kind answers: NoMethodError when Ruby gets there. `private`: one exists that may not be
+    /// called this way.
+    NoMethod {
+        private: bool,
+    },
+}
+
+/// A literal that an argument is, where a method must know it when compiling.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    Sym(Name),
+    Int(i64),
+}
+
+/// Arguments of a call, by type.
+#[derive(Clone, Debug, Default)]
+pub struct Args {
+    pub positional: Vec<Ty>,
+    pub literals: Vec<Option<Literal>>,
+    pub keywords: Vec<(Name, Ty)>,
+}
+
+impl Args {
+    pub fn of(positional: Vec<Ty>) -> Self {
+        Self { literals: vec![None; positional.len()], positional, keywords: Vec::new() }
+    }
+}
+
+/// Why a call cannot be compiled; the place is the caller's to add.
+#[derive(Debug)]
+pub enum Refusal {
+    Unsupported { message: String, reason: Option<String>, advice: Option<String> },
+    Failed(Error),
+}
+
+impl Refusal {
+    pub fn new(message: impl Into<String>) -> Self {
+        Refusal::Unsupported { message: message.into(), reason: None, advice: None }
+    }
+    pub fn because(mut self, text: impl Into<String>) -> Self {
+        if let Refusal::Unsupported { reason, .. } = &mut self {
+            *reason = Some(text.into());
+        }
+        self
+    }
+    pub fn advise(mut self, text: impl Into<String>) -> Self {
+        if let Refusal::Unsupported { advice, .. } = &mut self {
+            *advice = Some(text.into());
+        }
+        self
+    }
+    /// The error, at a place.
+    pub fn at(self, source: &Arc<Source>, span: Span) -> Error {
+        match self {
+            Refusal::Unsupported { message, reason, advice } => {
+                let mut d = super::unsupported(source, span, message);
+                d.reason = reason;
+                d.advice = advice;
+                d.into()
+            }
+            Refusal::Failed(error) => error,
+        }
+    }
+}
+
+impl From<Opaque> for Refusal {
+    fn from(opaque: Opaque) -> Self {
+        Refusal::new(format!("kernels cannot hold {}, which {} is", opaque.what, opaque.place)).advise(
+            "keep what the block needs in Integers, Floats, Symbols, true, false, nil, arrays and objects of these",
+        )
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Failed(error)
+    }
+}
+
+impl Args {
+    /// The first argument's value, where the source has an Integer literal there.
+    pub fn int_literal(&self) -> Option<i64> {
+        match self.literals.first() {
+            Some(Some(Literal::Int(n))) => Some(*n),
+            _ => None,
+        }
+    }
+}
+
+pub type Answer<T> = std::result::Result<T, Refusal>;
+
+/// Binds arguments to parameters; Err is ArgumentError's message.
+pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, String> {
+    let (given, required) = (args.positional.len(), params.required.len() + params.post.len());
+    let most = required + params.optional.len();
+    if given < required || given > most {
+        let expected = if most > required { format!("{required}..{most}") } else { required.to_string() };
+        return Err(format!("wrong number of arguments (given {given}, expected {expected})"));
+    }
+    let mut values = args.positional.iter();
+    let mut take = || values.next().map_or(Binding::Default, |ty| Binding::Given(ty.clone()));
+    let mut out: Vec<Binding> = params.required.iter().map(|_| take()).collect();
+    let filled = given - required;
+    out.extend((0..params.optional.len()).map(|i| if i < filled { take() } else { Binding::Default }));
+    out.extend(params.post.iter().map(|_| take()));
+    let mut missing = Vec::new();
+    for keyword in &params.keywords {
+        match args.keywords.iter().find(|(name, _)| *name == keyword.name) {
+            Some((_, ty)) => out.push(Binding::Given(ty.clone())),
+            None => {
+                if keyword.default.is_none() {
+                    missing.push(format!(":{}", keyword.name));
+                }
+                out.push(Binding::Default);
+            }
+        }
+    }
+    let plural = |list: &[String]| if list.len() > 1 { "s" } else { "" };
+    if !missing.is_empty() {
+        return Err(format!("missing keyword{}: {}", plural(&missing), missing.join(", ")));
+    }
+    let unknown: Vec<String> = args
+        .keywords
+        .iter()
+        .filter(|(name, _)| !params.keywords.iter().any(|k| k.name == *name))
+        .map(|(name, _)| format!(":{name}"))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(format!("unknown keyword{}: {}", plural(&unknown), unknown.join(", ")));
+    }
+    Ok(out)
+}
+
+/// Refuses parameter lists that kernels do not know.
+fn check_params(unit: &Unit, label: &str) -> Answer<()> {
+    let p = &unit.params;
+    let what = if p.rest.is_some() {
+        "a splat parameter"
+    } else if p.keyword_rest.is_some() {
+        "a double-splat parameter"
+    } else if p.block.is_some() {
+        "a block parameter"
+    } else if p.required.iter().chain(&p.post).any(|x| !matches!(x, crate::syntax::ast::Pattern::Local(_))) {
+        "a destructuring parameter"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(format!("{label} has {what}, which kernels do not know")).advise("name each parameter"))
+}
+
+impl Analysis<'_> {
+    /// What a call of `name` on one kind of receiver reaches. `on_self`: written without a receiver or with `self`.
+    ///
+    /// # Errors
+    /// Methods that Ruby has and kernels do not.
+    pub fn target(&mut self, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
+        let fact = self.method(receiver_of(atom), name);
+        self.target_of(fact, atom, name, on_self)
+    }
+
+    fn target_of(&mut self, fact: MethodFact, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
+        let visible = |v: Visibility| on_self || v == Visibility::Public;
+        Ok(match fact {
+            MethodFact::Ruby { method, visibility } => {
+                if visible(visibility) || visibility == Visibility::Protected {
+                    Target::Ruby(method)
+                } else {
+                    Target::NoMethod { private: true }
+                }
+            }
+            MethodFact::AttrReader { ivar, visibility } if visible(visibility) => Target::Reader(ivar),
+            MethodFact::AttrWriter { ivar, visibility } if visible(visibility) => Target::Writer(ivar),
+            MethodFact::Builtin { owner, visibility } if visible(visibility) => {
+                match builtins::find(atom, &owner, name) {
+                    Some(builtin) => Target::Builtin(builtin),
+                    None => {
+                        let class = self.describe(atom);
+                        let dot = if matches!(atom, Atom::Module(_)) { "." } else { "#" };
+                        return Err(Refusal::new(format!("kernels do not know {class}{dot}{name}")));
+                    }
+                }
+            }
+            MethodFact::AttrReader { .. } | MethodFact::AttrWriter { .. } | MethodFact::Builtin { .. } => {
+                Target::NoMethod { private: true }
+            }
+            MethodFact::Foreign { what } => {
+                return Err(Refusal::new(format!("{what} is not written in Ruby, so kernels cannot run it")));
+            }
+            MethodFact::Missing { handler: None } => Target::NoMethod { private: false },
+            MethodFact::Missing { handler: Some(_) } => {
+                let class = self.describe(atom);
+                return Err(Refusal::new(format!(
+                    "{class} answers {name} through method_missing, which kernels do not know"
+                ))
+                .advise(format!("define {name} in {class}")));
+            }
+        })
+    }
+
+    /// The name of a kind of value's class, for messages.
+    pub fn describe(&mut self, atom: Atom) -> String {
+        match atom {
+            Atom::Module(class) => self.class(class).name,
+            other => self.class(class_of(other)).name,
+        }
+    }
+
+    /// What a call gives on one kind of receiver. Registers what it reads, writes and calls.
+    ///
+    /// # Errors
+    /// What Ruby could do and kernels cannot.
+    pub fn call(
+        &mut self,
+        from: SpecId,
+        (atom, owned): (Atom, bool),
+        name: &str,
+        args: &Args,
+        on_self: bool,
+        at: &Assumption,
+    ) -> Answer<(Target, Ty)> {
+        let target = self.target(atom, name, on_self)?;
+        let ty = self.reached(from, &target, (atom, owned), name, args, at)?;
+        Ok((target, ty))
+    }
+
+    /// What `super` in `method` reaches and gives.
+    ///
+    /// # Errors
+    /// As [`Analysis::call`].
+    pub fn super_call(
+        &mut self,
+        from: SpecId,
+        method: MethodId,
+        (atom, owned): (Atom, bool),
+        args: &Args,
+        at: &Assumption,
+    ) -> Answer<(Target, Ty)> {
+        let fact = self.world.super_method(receiver_of(atom), method);
+        let name = self.source(method)?.unit.name.clone().unwrap_or_else(|| "super".into());
+        let target = self.target_of(fact, atom, &name, true)?;
+        let ty = self.reached(from, &target, (atom, owned), &name, args, at)?;
+        Ok((target, ty))
+    }
+
+    fn reached(
+        &mut self,
+        from: SpecId,
+        target: &Target,
+        (atom, owned): (Atom, bool),
+        name: &str,
+        args: &Args,
+        at: &Assumption,
+    ) -> Answer<Ty> {
+        let given = args.positional.len();
+        Ok(match target {
+            Target::NoMethod { .. } => Ty::never(),
+            Target::Ruby(method) => {
+                let source = self.source(*method)?;
+                check_params(&source.unit, &source.label)?;
+                match bind(&source.unit.params, args) {
+                    Ok(bindings) => {
+                        let spec = self.specialise(from, *method, Ty::of(atom, owned), bindings)?;
+                        self.spec(spec).ret.clone()
+                    }
+                    Err(_) => Ty::never(),
+                }
+            }
+            Target::Reader(ivar) if given == 0 => self.read_field(from, atom, owned, ivar)?,
+            Target::Writer(ivar) if given == 1 => {
+                self.write_field(atom, owned, ivar, &args.positional[0]);
+                args.positional[0].clone()
+            }
+            Target::Reader(_) | Target::Writer(_) => Ty::never(),
+            Target::Builtin(builtin) if !args.keywords.is_empty() => {
+                return Err(
+                    Refusal::new(format!("kernels do not know {name} with keywords")).because(format!("{builtin:?}"))
+                );
+            }
+            Target::Builtin(builtin) if !builtin.arity().contains(&given) => {
+                // methods with forms that we lack must not be mistaken for wrong calls
+                if matches!(
+                    builtin,
+                    Builtin::ArrayFirst
+                        | Builtin::ArrayLast
+                        | Builtin::ArrayGet
+                        | Builtin::ArraySet
+                        | Builtin::ArraySize
+                        | Builtin::RangeFirst
+                        | Builtin::RangeLast
+                        | Builtin::RangeMin
+                        | Builtin::RangeMax
+                        | Builtin::RangeSize
+                        | Builtin::ToInteger
+                        | Builtin::ToFloat
+                ) {
+                    return Err(Refusal::new(format!("kernels do not know {name} with {given} arguments")));
+                }
+                Ty::never()
+            }
+            Target::Builtin(builtin) => self.builtin(from, *builtin, (atom, owned), name, args, at)?,
+        })
+    }
+
+    /// Result of a builtin without a block, over all kinds that the arguments may be.
+    fn builtin(
+        &mut self,
+        from: SpecId,
+        builtin: Builtin,
+        (atom, owned): (Atom, bool),
+        name: &str,
+        args: &Args,
+        at: &Assumption,
+    ) -> Answer<Ty> {
+        use Builtin::*;
+        if builtin.iterates() {
+            return Err(Refusal::new(format!("{name} without a block gives an Enumerator, which kernels do not know"))
+                .advise(format!("give {name} a block")));
+        }
+        let combinations = combinations(&args.positional);
+        let mut out = Ty::never();
+        for atoms in combinations {
+            let ty = match builtin {
+                Numeric(method) => {
+                    self.asks_argument(method, &atoms)?;
+                    method
+                        .result(Kind::of(atom), &kinds(&atoms), args.int_literal())
+                        .map_err(|u| unknown_form(name, u))?
+                }
+                Math(function) => function.result(&kinds(&atoms)),
+                Rand(rand) => {
+                    let ty = rand.result(&kinds(&atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?;
+                    self.speculate_rand(ty, &atoms, at)
+                }
+                IsNil => flag(atom == Atom::Nil),
+                Not => match atom {
+                    Atom::Nil | Atom::False => Ty::prim(Prims::TRUE),
+                    _ => Ty::prim(Prims::FALSE),
+                },
+                Equal => self.equal_ty(atom, atoms[0], name == "eql?")?,
+                NotEqual => {
+                    let (_, equal) =
+                        self.call(from, (atom, owned), "==", &Args::of(vec![Ty::of(atoms[0], false)]), false, at)?;
+                    negate(&equal)
+                }
+                Identical => self.identical_ty(atom, atoms[0])?,
+                IsA | InstanceOf | ModuleCase => {
+                    let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
+                    match module {
+                        Atom::Module(m) if builtin == InstanceOf => {
+                            flag(!matches!(value, Atom::Module(_)) && self.real_class(class_of(value)) == m)
+                        }
+                        Atom::Module(m) => flag(self.atom_is_a(value, m)),
+                        // TypeError: class or module required
+                        _ => Ty::never(),
+                    }
+                }
+                RespondTo => {
+                    let Some(Some(Literal::Sym(asked))) = args.literals.first() else {
+                        return Err(Refusal::new("kernels know respond_to? only with a literal Symbol"));
+                    };
+                    let answer = match self.method(receiver_of(atom), asked) {
+                        MethodFact::Missing { handler: None } => false,
+                        MethodFact::Missing { handler: Some(_) } => {
+                            return Err(Refusal::new("kernels do not know respond_to_missing?"));
+                        }
+                        MethodFact::Foreign { .. } => true,
+                        MethodFact::Ruby { visibility, .. }
+                        | MethodFact::AttrReader { visibility, .. }
+                        | MethodFact::AttrWriter { visibility, .. }
+                        | MethodFact::Builtin { visibility, .. } => visibility == Visibility::Public,
+                    };
+                    flag(answer)
+                }
+                ClassOf => match atom {
+                    Atom::Module(_) => return Err(Refusal::new("kernels do not know the class of a class")),
+                    other => {
+                        let class = self.real_class(class_of(other));
+                        Ty::module(class)
+                    }
+                },
+                Itself => Ty::of(atom, owned),
+                IsFrozen => match atom {
+                    Atom::Object(_) | Atom::Array(_) | Atom::Module(_) => {
+                        return Err(Refusal::new("kernels do not know frozen? of objects"));
+                    }
+                    _ => Ty::prim(Prims::TRUE),
+                },
+                NilToInt => Ty::int(),
+                NilToFloat => Ty::float(),
+                BoolAnd => match atom {
+                    Atom::True => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
+                    _ => Ty::prim(Prims::FALSE),
+                },
+                BoolOr => match atom {
+                    Atom::True => Ty::prim(Prims::TRUE),
+                    _ => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
+                },
+                BoolXor => flag((atom == Atom::True) == matches!(atoms[0], Atom::Nil | Atom::False)),
+                Tick | Index => Ty::int(),
+                ToFloat => match atoms[0] {
+                    Atom::Int | Atom::Float => Ty::float(),
+                    _ => return Err(Refusal::new("kernels know Float() only of numbers")),
+                },
+                ToInteger => match atoms[0] {
+                    Atom::Int | Atom::Float => Ty::int(),
+                    _ => return Err(Refusal::new("kernels know Integer() only of numbers")),
+                },
+                RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
+                    return Err(Refusal::new(format!("kernels do not know {name} of a Range of Floats")));
+                }
+                RangeFirst | RangeLast => Ty::int(),
+                RangeMin | RangeMax => Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0)),
+                RangeSize => Ty::int(),
+                RangeCover => match atoms[0] {
+                    Atom::Int | Atom::Float => Ty::bool(),
+                    _ => Ty::prim(Prims::FALSE),
+                },
+                RangeExcludesEnd => Ty::bool(),
+                ArrayGet => match atoms[0] {
+                    Atom::Int => self.element(from, (atom, owned), at)?,
+                    Atom::IntRange | Atom::FloatRange => {
+                        return Err(Refusal::new("kernels do not know slices of arrays")
+                            .advise("index the elements one by one"));
+                    }
+                    Atom::Float => {
+                        return Err(Refusal::new("kernels index arrays with Integers only").advise("write a[i.to_i]"));
+                    }
+                    _ => Ty::never(),
+                },
+                ArraySet => match atoms[0] {
+                    Atom::Int => {
+                        self.write_element((atom, owned), &Ty::of(atoms[1], false));
+                        Ty::of(atoms[1], args.positional[1].owned)
+                    }
+                    _ => return Err(Refusal::new("kernels index arrays with Integers only")),
+                },
+                ArrayFirst | ArrayLast => self.element(from, (atom, owned), at)?,
+                ArraySize => Ty::int(),
+                ArrayIsEmpty => Ty::bool(),
+                Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
+                | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach => {
+                    unreachable!("iterators were refused above")
+                }
+            };
+            out = self.facts.join(&out, &ty);
+        }
+        Ok(out)
+    }
+
+    /// Refuses a number's method on an argument that answers to what Ruby would then ask it (`coerce`, …).
+    fn asks_argument(&mut self, method: crate::ir::lower::numbers::Method, args: &[Atom]) -> Answer<()> {
+        let Some(asked) = method.asks_argument() else { return Ok(()) };
+        for atom in args.iter().filter(|a| matches!(a, Atom::Object(_))) {
+            if let MethodFact::Ruby { .. } | MethodFact::Foreign { .. } = self.method(receiver_of(*atom), asked) {
+                let class = self.describe(*atom);
+                return Err(Refusal::new(format!("kernels do not ask {class} for {asked}"))
+                    .advise("call the method on the object"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `rand(n)` is an Integer but for n = 0, and `rand(a..b)` a number but for an empty Range: taken for granted until
+    /// it is refuted at this place.
+    fn speculate_rand(&self, ty: Ty, args: &[Atom], at: &Assumption) -> Ty {
+        if !self.facts.holds(at) {
+            return ty;
+        }
+        match args {
+            [Atom::Int] if ty.may_be(Prims::INT) => Ty::int(),
+            [Atom::IntRange | Atom::FloatRange] => ty.filter(|a| a != Atom::Nil),
+            _ => ty,
+        }
+    }
+
+    /// The class without singleton classes: what `class` and `instance_of?` speak of. The World numbers an object's
+    /// singleton class as a class of its own whose name begins with `#<Class:`.
+    pub fn real_class(&mut self, mut class: ClassId) -> ClassId {
+        loop {
+            let info = self.class(class);
+            match info.superclass {
+                Some(superclass) if info.name.starts_with("#<Class:#<") => class = superclass,
+                _ => return class,
+            }
+        }
+    }
+
+    fn equal_ty(&mut self, a: Atom, b: Atom, strict: bool) -> Answer<Ty> {
+        Ok(match (a, b) {
+            (Atom::Nil, Atom::Nil) | (Atom::True, Atom::True) | (Atom::False, Atom::False) => Ty::prim(Prims::TRUE),
+            (Atom::Sym, Atom::Sym) => Ty::bool(),
+            (Atom::Module(x), Atom::Module(y)) => flag(x == y),
+            (Atom::Array(_), Atom::Array(_)) => {
+                return Err(Refusal::new("kernels do not compare arrays").advise("compare their elements"));
+            }
+            (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => {
+                return Err(Refusal::new("kernels do not compare Ranges"));
+            }
+            (Atom::Object(x), Atom::Object(y)) => {
+                let same = self.class(x).hierarchy == self.class(y).hierarchy;
+                if same && x == y { Ty::bool() } else { Ty::prim(Prims::FALSE) }
+            }
+            _ => {
+                let _ = strict;
+                Ty::prim(Prims::FALSE)
+            }
+        })
+    }
+
+    fn identical_ty(&mut self, a: Atom, b: Atom) -> Answer<Ty> {
+        match (a, b) {
+            (Atom::Int, Atom::Int) | (Atom::Array(_), Atom::Array(_)) => Ok(Ty::bool()),
+            (Atom::Float, Atom::Float) => {
+                Err(Refusal::new("kernels do not know the identity of Floats").advise("write =="))
+            }
+            (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => {
+                Err(Refusal::new("kernels do not know the identity of Ranges"))
+            }
+            _ => self.equal_ty(a, b, true),
+        }
+    }
+
+    /// The type of `array[i]`: without nil while the index was never out of range here.
+    ///
+    /// # Errors
+    /// When some array holds what kernels cannot.
+    pub fn element(&mut self, from: SpecId, (array, owned): (Atom, bool), at: &Assumption) -> Answer<Ty> {
+        let Atom::Array(kind) = array else { return Ok(Ty::never()) };
+        let ty = self.elements(from, kind, owned)?;
+        self.read_array(kind, owned);
+        if ty.is_never() || !self.facts.holds(at) {
+            return Ok(self.facts.join(&ty, &Ty::nil()));
+        }
+        Ok(ty)
+    }
+
+    /// Registers that elements of an array are read.
+    pub fn read_array(&mut self, kind: crate::id::ArrayKind, owned: bool) {
+        let access = self.arrays.entry(self.facts.find(kind)).or_default();
+        if owned {
+            access.read_owned = true;
+        } else {
+            access.read_shared = true;
+        }
+    }
+
+    /// Registers a write to the elements of an array.
+    pub fn write_element(&mut self, (array, owned): (Atom, bool), ty: &Ty) {
+        let Atom::Array(kind) = array else { return };
+        let kind = self.facts.find(kind);
+        let access = self.arrays.entry(kind).or_default();
+        let first = !access.written();
+        if owned {
+            access.written_owned = true;
+        } else {
+            access.written_shared = true;
+        }
+        if first {
+            self.wake(&Place::Elements(kind));
+        }
+        if !self.frozen {
+            self.facts.saw(&Place::Elements(kind), &unowned(ty));
+        }
+    }
+
+    /// The type of an ivar of one kind of object.
+    ///
+    /// # Errors
+    /// When some object holds what kernels cannot.
+    pub fn read_field(&mut self, from: SpecId, atom: Atom, owned: bool, ivar: &Name) -> Answer<Ty> {
+        let class = self.field_owner(atom)?;
+        let ty = self.field(from, class, ivar, owned)?;
+        let access = self.fields.entry((class, ivar.clone())).or_default();
+        if owned {
+            access.read_owned = true;
+        } else {
+            access.read_shared = true;
+        }
+        Ok(ty)
+    }
+
+    /// Registers a write to an ivar of one kind of object. Writes to what is no ordinary object are refused when read.
+    pub fn write_field(&mut self, atom: Atom, owned: bool, ivar: &Name, ty: &Ty) {
+        let Atom::Object(class) = atom else { return };
+        let access = self.fields.entry((class, ivar.clone())).or_default();
+        let first = !access.written();
+        if owned {
+            access.written_owned = true;
+        } else {
+            access.written_shared = true;
+        }
+        if first {
+            self.wake(&Place::Field(class, ivar.clone()));
+        }
+        self.widen_field(class, ivar, ty);
+    }
+
+    /// Registers `object.ivar += …` whose value nobody uses, through a shared path.
+    pub fn accumulate_field(&mut self, class: ClassId, ivar: &Name) {
+        self.fields.entry((class, ivar.clone())).or_default().accumulated = true;
+    }
+
+    /// Registers `array[i] += …` whose value nobody uses, through a shared path.
+    pub fn accumulate_element(&mut self, kind: crate::id::ArrayKind) {
+        let kind = self.facts.find(kind);
+        self.arrays.entry(kind).or_default().accumulated = true;
+    }
+
+    fn widen_field(&mut self, class: ClassId, ivar: &Name, ty: &Ty) {
+        if !self.frozen {
+            self.facts.saw(&Place::Field(class, ivar.clone()), &unowned(ty));
+        }
+    }
+
+    fn field_owner(&mut self, atom: Atom) -> Answer<ClassId> {
+        match atom {
+            Atom::Object(class) => Ok(class),
+            other => {
+                let what = self.describe(other);
+                Err(Refusal::new(format!("kernels do not know instance variables of {what}")))
+            }
+        }
+    }
+}
+
+fn unowned(ty: &Ty) -> Ty {
+    Ty { owned: false, ..ty.clone() }
+}
+
+fn kinds(atoms: &[Atom]) -> Vec<Kind> {
+    atoms.iter().map(|a| Kind::of(*a)).collect()
+}
+
+fn unknown_form(name: &str, u: Unsupported) -> Refusal {
+    Refusal::new(format!("kernels do not know this form of {name}")).because(u.why).advise(u.advice)
+}
+
+fn flag(value: bool) -> Ty {
+    Ty::prim(if value { Prims::TRUE } else { Prims::FALSE })
+}
+
+/// The type of `!x` for a Boolean type.
+pub fn negate(ty: &Ty) -> Ty {
+    let mut out = Prims::default();
+    if ty.may_be_truthy() {
+        out.0 |= Prims::FALSE.0;
+    }
+    if ty.may_be_falsy() {
+        out.0 |= Prims::TRUE.0;
+    }
+    Ty::prim(out)
+}
+
+/// Every choice of one kind for each argument.
+pub fn combinations(args: &[Ty]) -> Vec<Vec<Atom>> {
+    let mut out = vec![Vec::new()];
+    for arg in args {
+        out = out
+            .into_iter()
+            .flat_map(|head| {
+                arg.atoms().into_iter().map(move |a| {
+                    let mut row: Vec<Atom> = head.clone();
+                    row.push(a);
+                    row
+                })
+            })
+            .collect();
+    }
+    out
+}

@@ -1,0 +1,1582 @@
+//! Interprets one body over types: environments flow forward, join at merges, and go round loops to a fixpoint.
+//!
+//! Here: every node of the tree but the look-up of methods ([`super::calls`]). Not here: what anything compiles to.
+//! Invariant: the type that a node gives here is the join of all its visits, so it is what lowering will read.
+
+use super::builtins::Builtin;
+use super::calls::{Args, Literal, Refusal, Target};
+use super::{Analysis, Binding, SpecId, accumulate};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::error::{Error, Result};
+use crate::id::ScopeId;
+use crate::syntax::ast::{
+    self, Arg, AssignOp, Block, Call, ConstBase, Kind, LocalId, Name, Node, Origin, Params, Pattern, Unit,
+};
+use crate::types::{Atom, Prims, Ty};
+use crate::world::{Assumption, Opaque, Place, Root};
+use std::sync::Arc;
+
+/// What a local holds on the path at hand.
+#[derive(Clone, Debug, PartialEq, Default)]
+struct State {
+    ty: Ty,
+    /// Some path to here did not assign it.
+    unset: bool,
+}
+
+/// All locals on the path at hand.
+#[derive(Clone, Debug, PartialEq)]
+struct Env {
+    /// Control does not get here.
+    dead: bool,
+    locals: Vec<State>,
+}
+
+impl Env {
+    fn dead(&self) -> Env {
+        Env { dead: true, locals: self.locals.clone() }
+    }
+}
+
+/// What leaves the innermost loop or block early.
+struct Frame {
+    next: Option<Env>,
+    next_ty: Ty,
+    breaks: Option<Env>,
+    break_ty: Ty,
+    kind: FrameKind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum FrameKind {
+    Loop,
+    Block,
+    Section,
+}
+
+struct Walker<'a, 'w> {
+    an: &'a mut Analysis<'w>,
+    id: SpecId,
+    unit: Arc<Unit>,
+    scope: ScopeId,
+    self_ty: Ty,
+    frames: Vec<Frame>,
+    ret: Ty,
+    types: Vec<Ty>,
+    locals: Vec<Ty>,
+    /// For captured locals whose value kernels cannot hold.
+    opaque: Vec<Option<Opaque>>,
+    section: bool,
+}
+
+/// The assumption that a place in a unit speculates on.
+pub fn assumption(unit: &Unit, span: Span) -> Assumption {
+    let (line, column) = unit.source.line_column(span.start);
+    // two speculating calls may begin at one place (`a[0][1]`): their ends differ
+    Assumption {
+        path: unit.source.path.clone(),
+        line,
+        column: column << 16 | (span.end - span.start) as usize & 0xffff,
+    }
+}
+
+/// A literal that a node is, for methods that must know it.
+pub fn literal(node: &Node) -> Option<Literal> {
+    match &node.kind {
+        Kind::Int(n) => Some(Literal::Int(*n)),
+        Kind::Sym(name) => Some(Literal::Sym(name.clone())),
+        _ => None,
+    }
+}
+
+/// Runs a specialisation once over the types as they stand; wakes its callers if its result grew.
+pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
+    let spec = &mut an.specs[id.index()];
+    let unit = spec.unit.clone();
+    let section = spec.key.method.is_none();
+    let mut walker = Walker {
+        id,
+        scope: spec.scope,
+        self_ty: spec.key.self_ty.clone(),
+        frames: Vec::new(),
+        ret: spec.ret.clone(),
+        types: std::mem::take(&mut spec.types),
+        locals: std::mem::take(&mut spec.locals),
+        opaque: vec![None; unit.locals.len()],
+        section,
+        unit,
+        an,
+    };
+    let outcome = if section { walker.section() } else { walker.method() };
+    let Walker { types, locals, ret, an, .. } = walker;
+    let spec = &mut an.specs[id.index()];
+    spec.types = types;
+    spec.locals = locals;
+    let ret = an.facts.resolve(&ret);
+    let spec = &mut an.specs[id.index()];
+    if ret != spec.ret {
+        spec.ret = ret;
+        for caller in spec.callers.clone() {
+            an.enqueue(caller);
+        }
+    }
+    outcome
+}
+
+impl Walker<'_, '_> {
+    // ---- bodies ----
+
+    fn method(&mut self) -> Result<()> {
+        let unit = self.unit.clone();
+        let mut env = self.fresh_env();
+        let args = self.an.spec(self.id).key.args.clone();
+        let params = &unit.params;
+        let mut args = args.into_iter();
+        let mut defaults: Vec<(LocalId, &Node)> = Vec::new();
+        for pattern in &params.required {
+            if let (Pattern::Local(local), Some(Binding::Given(ty))) = (pattern, args.next()) {
+                self.assign_local(&mut env, *local, &ty);
+            }
+        }
+        for (local, default) in &params.optional {
+            match args.next() {
+                Some(Binding::Given(ty)) => self.assign_local(&mut env, *local, &ty),
+                _ => defaults.push((*local, default)),
+            }
+        }
+        for pattern in &params.post {
+            if let (Pattern::Local(local), Some(Binding::Given(ty))) = (pattern, args.next()) {
+                self.assign_local(&mut env, *local, &ty);
+            }
+        }
+        for keyword in &params.keywords {
+            match (args.next(), &keyword.default) {
+                (Some(Binding::Given(ty)), _) => self.assign_local(&mut env, keyword.local, &ty),
+                (_, Some(default)) => defaults.push((keyword.local, default)),
+                _ => {}
+            }
+        }
+        for (local, default) in defaults {
+            let ty = self.eval(default, &mut env)?;
+            self.assign_local(&mut env, local, &ty);
+        }
+        let ty = self.eval(&unit.body, &mut env)?;
+        if !env.dead {
+            self.ret = self.join(&self.ret.clone(), &ty);
+        }
+        Ok(())
+    }
+
+    fn section(&mut self) -> Result<()> {
+        let unit = self.unit.clone();
+        let mut env = self.fresh_env();
+        for i in 0..unit.locals.len() {
+            let local = LocalId::new(i);
+            let acc = &self.an.accumulators;
+            if unit.locals[i].origin != Origin::Captured
+                || acc.reduced.contains_key(&local)
+                || acc.last.contains_key(&local)
+            {
+                continue;
+            }
+            // all at once, before any branch: a type that narrowing cut down on one path must not stand for all
+            match self.an.root(self.id, &Root::Capture(unit.locals[i].name.clone())) {
+                Ok(ty) => {
+                    env.locals[i] = State { ty: ty.clone(), unset: false };
+                    self.locals[i] = self.join(&self.locals[i].clone(), &ty);
+                }
+                Err(opaque) => self.opaque[i] = Some(opaque),
+            }
+        }
+        let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
+        let element = match self.an.base {
+            super::Base::Range => Ty::int(),
+            super::Base::Array if !wants_element => Ty::never(),
+            super::Base::Array => match self.an.root(self.id, &Root::Element) {
+                Ok(ty) => ty,
+                Err(opaque) => return Err(Refusal::from(opaque).at(&unit.source, self.params_span(&unit))),
+            },
+        };
+        if wants_element && element.is_never() {
+            // an empty array: the block never runs
+            return Ok(());
+        }
+        self.frames.push(Frame::new(FrameKind::Section));
+        self.bind(&unit.params, &[element], &mut env, self.params_span(&unit))?;
+        let ty = self.eval(&unit.body, &mut env)?;
+        let frame = self.frames.pop().expect("pushed above");
+        let mut ret = self.join(&self.ret.clone(), &frame.next_ty);
+        if !env.dead {
+            ret = self.join(&ret, &ty);
+        }
+        self.ret = ret;
+        Ok(())
+    }
+
+    fn params_span(&self, unit: &Unit) -> Span {
+        Span::new(unit.source.slice.start, unit.source.slice.start + 1)
+    }
+
+    fn fresh_env(&self) -> Env {
+        Env { dead: false, locals: vec![State { ty: Ty::never(), unset: true }; self.unit.locals.len()] }
+    }
+
+    // ---- types and environments ----
+
+    fn join(&mut self, a: &Ty, b: &Ty) -> Ty {
+        self.an.facts.join(a, b)
+    }
+
+    fn join_env(&mut self, a: &Env, b: &Env) -> Env {
+        if a.dead {
+            return b.clone();
+        }
+        if b.dead {
+            return a.clone();
+        }
+        let locals = a
+            .locals
+            .iter()
+            .zip(&b.locals)
+            .map(|(x, y)| State {
+                ty: if x.ty == y.ty { x.ty.clone() } else { self.an.facts.join(&x.ty, &y.ty) },
+                unset: x.unset || y.unset,
+            })
+            .collect();
+        Env { dead: false, locals }
+    }
+
+    fn merge_into(&mut self, slot: Option<Env>, env: &Env) -> Option<Env> {
+        Some(match slot {
+            Some(old) => self.join_env(&old, env),
+            None => env.clone(),
+        })
+    }
+
+    fn assign_local(&mut self, env: &mut Env, local: LocalId, ty: &Ty) {
+        if env.dead || ty.is_never() {
+            return;
+        }
+        let i = local.index();
+        env.locals[i] = State { ty: ty.clone(), unset: false };
+        self.locals[i] = self.join(&self.locals[i].clone(), ty);
+        if self.section && self.an.accumulators.last.contains_key(&local) {
+            let old = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
+            let new = self.join(&old, ty);
+            self.an.accumulators.types.insert(local, new);
+        }
+    }
+
+    /// Joins a type into one of the specialisation's side tables.
+    fn note(
+        &mut self,
+        node: ast::NodeId,
+        ty: &Ty,
+        table: fn(&mut super::Spec) -> &mut std::collections::BTreeMap<ast::NodeId, Ty>,
+    ) -> Ty {
+        let old = table(&mut self.an.specs[self.id.index()]).get(&node).cloned().unwrap_or_default();
+        let new = self.join(&old, ty);
+        table(&mut self.an.specs[self.id.index()]).insert(node, new.clone());
+        new
+    }
+
+    fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(&self.unit.source, span, message)
+    }
+
+    fn refused<T>(&self, answer: std::result::Result<T, Refusal>, span: Span) -> Result<T> {
+        answer.map_err(|r| r.at(&self.unit.source, span))
+    }
+
+    fn opaque<T>(&self, answer: std::result::Result<T, Opaque>, span: Span) -> Result<T> {
+        answer.map_err(|o| Refusal::from(o).at(&self.unit.source, span))
+    }
+
+    // ---- expressions ----
+
+    /// Types a node on the path `env`; `env` is dead afterwards if the node does not return.
+    fn eval(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let i = node.id.index();
+        self.an.specs[self.id.index()].visited[i] = true;
+        let ty = self.eval_kind(node, env)?;
+        let old = std::mem::take(&mut self.types[i]);
+        let new = if old == ty { ty } else { self.join(&old, &ty) };
+        self.types[i] = new.clone();
+        Ok(if env.dead { Ty::never() } else { new })
+    }
+
+    fn eval_kind(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+        if self.section && self.an.accumulators.nodes.contains(&node.id) {
+            return self.contribute(node, env);
+        }
+        Ok(match &node.kind {
+            Kind::Nil => Ty::nil(),
+            Kind::True => Ty::prim(Prims::TRUE),
+            Kind::False => Ty::prim(Prims::FALSE),
+            Kind::Int(_) => Ty::int(),
+            Kind::Float(_) => Ty::float(),
+            Kind::Sym(_) => Ty::sym(),
+            Kind::SelfRef => self.self_type(node.span)?,
+            Kind::Local(local) => self.read_local(*local, env, node.span)?,
+            Kind::Ivar(ivar) => {
+                let receiver = self.self_type(node.span)?;
+                self.read_ivar(&receiver, ivar, node.span)?
+            }
+            Kind::Const(_) => self.constant(node, env)?,
+            Kind::Range { from, to, .. } => self.range(node, from.as_deref(), to.as_deref(), env)?,
+            Kind::Assign { target, value } => {
+                let ty = self.eval(value, env)?;
+                self.assign(target, &ty, env)?;
+                ty
+            }
+            Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value, env)?,
+            Kind::MultiAssign { before, rest, after, value } => {
+                if rest.is_some() {
+                    return Err(self
+                        .error(node.span, "kernels do not know splats in assignments")
+                        .advise("name each variable")
+                        .into());
+                }
+                let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
+                self.multi_assign(node, &targets, value, env)?
+            }
+            Kind::Call(call) => self.call(node, call, env)?,
+            Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.is_some(), env)?,
+            Kind::And(a, b) => {
+                let left = self.eval(a, env)?;
+                let mut right_env = env.clone();
+                self.narrow(a, &mut right_env, true);
+                if !left.may_be_truthy() {
+                    right_env.dead = true;
+                }
+                let right = self.eval(b, &mut right_env)?;
+                self.narrow(a, env, false);
+                let falsy = left.filter(|a| matches!(a, Atom::Nil | Atom::False));
+                if falsy.is_never() {
+                    env.dead = true;
+                }
+                *env = self.join_env(env, &right_env);
+                self.join(&falsy, &right)
+            }
+            Kind::Or(a, b) => {
+                let left = self.eval(a, env)?;
+                let mut right_env = env.clone();
+                self.narrow(a, &mut right_env, false);
+                if !left.may_be_falsy() {
+                    right_env.dead = true;
+                }
+                let right = self.eval(b, &mut right_env)?;
+                self.narrow(a, env, true);
+                let truthy = left.filter(|a| !matches!(a, Atom::Nil | Atom::False));
+                if truthy.is_never() {
+                    env.dead = true;
+                }
+                *env = self.join_env(env, &right_env);
+                self.join(&truthy, &right)
+            }
+            Kind::Not(x) => {
+                let ty = self.eval(x, env)?;
+                super::calls::negate(&ty)
+            }
+            Kind::If { cond, then, otherwise } => {
+                let test = self.eval(cond, env)?;
+                let mut then_env = env.clone();
+                self.narrow(cond, &mut then_env, true);
+                then_env.dead |= !test.may_be_truthy();
+                let a = self.eval(then, &mut then_env)?;
+                self.narrow(cond, env, false);
+                env.dead |= !test.may_be_falsy();
+                let b = self.eval(otherwise, env)?;
+                *env = self.join_env(&then_env, env);
+                self.join(&a, &b)
+            }
+            Kind::Case { subject, whens, otherwise } => self.case(subject.as_deref(), whens, otherwise, env)?,
+            Kind::While { cond, body, body_first } => self.while_loop(cond, body, *body_first, env)?,
+            Kind::For { target, over, body } => self.for_loop(node, target, over, body, env)?,
+            Kind::Break(value) => {
+                let ty = self.optional(value.as_deref(), env)?;
+                self.leave(env, &ty, true, node.span)?;
+                Ty::never()
+            }
+            Kind::Next(value) => {
+                let ty = self.optional(value.as_deref(), env)?;
+                self.leave(env, &ty, false, node.span)?;
+                Ty::never()
+            }
+            Kind::Return(value) => {
+                let ty = self.optional(value.as_deref(), env)?;
+                if !env.dead {
+                    if self.section && !self.unit.lambda {
+                        return Err(self
+                            .error(node.span, "return would leave the method around the block")
+                            .because("elements run at the same time, so none can return for all")
+                            .advise("write next to end this element's run")
+                            .into());
+                    }
+                    self.ret = self.join(&self.ret.clone(), &ty);
+                    env.dead = true;
+                }
+                Ty::never()
+            }
+            Kind::Seq(items) => {
+                let mut ty = Ty::nil();
+                for item in items {
+                    ty = self.eval(item, env)?;
+                    if env.dead {
+                        return Ok(Ty::never());
+                    }
+                }
+                ty
+            }
+            Kind::Begin { body, rescues, otherwise: None, ensure: None } if rescues.is_empty() => {
+                self.eval(body, env)?
+            }
+            Kind::Begin { .. } => {
+                return Err(self
+                    .error(node.span, "kernels do not know rescue and ensure")
+                    .advise("test before you act")
+                    .into());
+            }
+            Kind::BigInt(_) => {
+                return Err(self
+                    .error(node.span, "this Integer is beyond 64 bits")
+                    .because("kernels hold Integers in 64 bits")
+                    .into());
+            }
+            Kind::Str(_) => {
+                return Err(self.error(node.span, "kernels do not know Strings").advise("use a Symbol").into());
+            }
+            Kind::Array(_) => {
+                return Err(self
+                    .error(node.span, "kernels make no arrays")
+                    .because("only [a, b].min, .max, .sum and x, y = a, b are known")
+                    .advise("keep the values in variables")
+                    .into());
+            }
+            Kind::Hash(_) => {
+                return Err(self.error(node.span, "kernels do not know Hashes").advise("use case … when").into());
+            }
+            Kind::Splat(_) => {
+                return Err(self
+                    .error(node.span, "kernels do not know splats")
+                    .advise("write the arguments out")
+                    .into());
+            }
+            Kind::Yield(_) => {
+                return Err(self
+                    .error(node.span, "kernels do not know methods that yield")
+                    .advise("call a method")
+                    .into());
+            }
+            Kind::Lambda(_) => {
+                return Err(self.error(node.span, "kernels do not know lambdas").advise("define a method").into());
+            }
+            Kind::Defined(_) => return Err(self.error(node.span, "kernels do not know defined?").into()),
+            Kind::Unsupported { what, advice } => {
+                let mut d = self.error(node.span, format!("kernels do not know {what}"));
+                if !advice.is_empty() {
+                    d = d.advise(*advice);
+                }
+                return Err(d.into());
+            }
+        })
+    }
+
+    fn optional(&mut self, node: Option<&Node>, env: &mut Env) -> Result<Ty> {
+        match node {
+            Some(node) => self.eval(node, env),
+            None => Ok(Ty::nil()),
+        }
+    }
+
+    fn leave(&mut self, env: &mut Env, ty: &Ty, is_break: bool, span: Span) -> Result<()> {
+        if env.dead {
+            return Ok(());
+        }
+        let Some(mut frame) = self.frames.pop() else {
+            let word = if is_break { "break" } else { "next" };
+            return Err(self.error(span, format!("{word} outside of a block or loop")).into());
+        };
+        if is_break {
+            if frame.kind == FrameKind::Section {
+                self.an.has_break = true;
+            } else {
+                frame.breaks = self.merge_into(frame.breaks.take(), env);
+            }
+            frame.break_ty = self.join(&frame.break_ty, ty);
+        } else {
+            frame.next = self.merge_into(frame.next.take(), env);
+            frame.next_ty = self.join(&frame.next_ty, ty);
+        }
+        self.frames.push(frame);
+        env.dead = true;
+        Ok(())
+    }
+
+    fn self_type(&mut self, span: Span) -> Result<Ty> {
+        if !self.section {
+            return Ok(self.self_ty.clone());
+        }
+        let answer = self.an.root(self.id, &Root::SelfObject);
+        self.opaque(answer, span)
+    }
+
+    fn read_local(&mut self, local: LocalId, env: &mut Env, span: Span) -> Result<Ty> {
+        let i = local.index();
+        if let Some(opaque) = self.opaque[i].clone() {
+            return Err(Refusal::from(opaque).at(&self.unit.source, span));
+        }
+        let state = env.locals[i].clone();
+        if self.section && self.unit.locals[i].origin == Origin::Captured && state.unset {
+            let name = self.unit.locals[i].name.clone();
+            let d = self.error(span, format!("{name} is read here before this element has assigned it"));
+            return Err(Error::Conflict(Box::new(
+                d.because(format!(
+                    "its value would be carried from element to element, and elements run at the same time; \
+                     {name} is neither only accumulated (`{name} += x`) nor always assigned first"
+                ))
+                .advise("pscan or preduce for what depends on the elements before; pmap and a sum over its result for totals"),
+            )));
+        }
+        if state.unset {
+            self.locals[i] = self.join(&self.locals[i].clone(), &Ty::nil());
+            return Ok(self.join(&state.ty, &Ty::nil()));
+        }
+        Ok(state.ty)
+    }
+
+    fn read_ivar(&mut self, receiver: &Ty, ivar: &Name, span: Span) -> Result<Ty> {
+        let mut out = Ty::never();
+        for atom in receiver.atoms() {
+            let answer = self.an.read_field(self.id, atom, receiver.owned, ivar);
+            let ty = self.refused(answer, span)?;
+            out = self.join(&out, &ty);
+        }
+        Ok(out)
+    }
+
+    fn constant(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+        match self.constant_root(node, env)? {
+            Some(root) => {
+                let answer = self.an.root(self.id, &root);
+                self.opaque(answer, node.span)
+            }
+            None => {
+                env.dead = true;
+                Ok(Ty::never())
+            }
+        }
+    }
+
+    fn constant_root(&mut self, node: &Node, env: &mut Env) -> Result<Option<Root>> {
+        let Kind::Const(path) = &node.kind else { return Ok(None) };
+        let found = match &path.base {
+            ConstBase::Lexical => self.an.world.constant(self.scope, None, &path.name),
+            ConstBase::Top => self.an.world.top_constant(&path.name),
+            ConstBase::Of(base) => {
+                let ty = self.eval(base, env)?;
+                match ty.atoms().as_slice() {
+                    [Atom::Module(class)] => self.an.world.constant(self.scope, Some(*class), &path.name),
+                    _ if env.dead => None,
+                    _ => {
+                        return Err(self
+                            .error(
+                                node.span,
+                                "constants are looked up in a class or module that is known when compiling",
+                            )
+                            .into());
+                    }
+                }
+            }
+        };
+        Ok(found.map(Root::Const))
+    }
+
+    fn range(&mut self, node: &Node, from: Option<&Node>, to: Option<&Node>, env: &mut Env) -> Result<Ty> {
+        let (Some(from), Some(to)) = (from, to) else {
+            return Err(self.error(node.span, "kernels do not know endless Ranges").advise("write both ends").into());
+        };
+        let a = self.eval(from, env)?;
+        let b = self.eval(to, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        if a.only(Prims::INT) && b.only(Prims::INT) {
+            Ok(Ty::prim(Prims::INT_RANGE))
+        } else if a.only(Prims(Prims::INT.0 | Prims::FLOAT.0)) && b.only(Prims(Prims::INT.0 | Prims::FLOAT.0)) {
+            if a.only(Prims::INT) || a.only(Prims::FLOAT) && (b.only(Prims::INT) || b.only(Prims::FLOAT)) {
+                Ok(Ty::prim(Prims::FLOAT_RANGE))
+            } else {
+                Err(self
+                    .error(node.span, "the ends of this Range may be Integers or Floats")
+                    .advise("write .to_f")
+                    .into())
+            }
+        } else {
+            Err(self.error(node.span, "kernels know Ranges of numbers only").into())
+        }
+    }
+
+    /// Cuts types of locals down by what a condition tells.
+    fn narrow(&mut self, cond: &Node, env: &mut Env, truth: bool) {
+        match &cond.kind {
+            Kind::Not(x) => self.narrow(x, env, !truth),
+            Kind::And(a, b) if truth => {
+                self.narrow(a, env, true);
+                self.narrow(b, env, true);
+            }
+            Kind::Or(a, b) if !truth => {
+                self.narrow(a, env, false);
+                self.narrow(b, env, false);
+            }
+            Kind::Seq(items) if items.len() == 1 => self.narrow(&items[0], env, truth),
+            Kind::Local(local) | Kind::Assign { target: ast::Target::Local(local, _), .. } => {
+                self.keep(env, *local, |_, a| matches!(a, Atom::Nil | Atom::False) != truth);
+            }
+            Kind::Call(call) => {
+                let Some(Kind::Local(local)) = call.receiver.as_ref().map(|r| &r.kind) else { return };
+                match (&*call.name, call.args.as_slice()) {
+                    ("nil?", []) => self.keep(env, *local, |_, a| (a == Atom::Nil) == truth),
+                    ("is_a?" | "kind_of?", [Arg::Positional(class)]) => {
+                        if let [Atom::Module(m)] = self.types[class.id.index()].atoms()[..] {
+                            self.keep(env, *local, |an, a| an.atom_is_a(a, m) == truth);
+                        }
+                    }
+                    ("==", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => {
+                        self.keep(env, *local, |_, a| (a == Atom::Nil) == truth);
+                    }
+                    ("!=", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => {
+                        self.keep(env, *local, |_, a| (a == Atom::Nil) != truth);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, env: &mut Env, local: LocalId, mut keep: impl FnMut(&mut Analysis<'_>, Atom) -> bool) {
+        if env.dead || env.locals[local.index()].unset {
+            return;
+        }
+        let ty = env.locals[local.index()].ty.clone();
+        let narrowed = ty.filter(|a| keep(self.an, a));
+        if narrowed.is_never() {
+            env.dead = true;
+        } else {
+            env.locals[local.index()].ty = narrowed;
+        }
+    }
+
+    fn case(&mut self, subject: Option<&Node>, whens: &[ast::When], otherwise: &Node, env: &mut Env) -> Result<Ty> {
+        let value = match subject {
+            Some(node) => Some(self.eval(node, env)?),
+            None => None,
+        };
+        let local = match subject.map(|s| &s.kind) {
+            Some(Kind::Local(local)) => Some(*local),
+            _ => None,
+        };
+        let mut out = Ty::never();
+        let mut after = env.dead();
+        for when in whens {
+            let mut body_env = env.dead();
+            for test in &when.tests {
+                if matches!(test.kind, Kind::Splat(_)) {
+                    return Err(self
+                        .error(test.span, "kernels do not know splats")
+                        .advise("write the values out")
+                        .into());
+                }
+                let ty = self.eval(test, env)?;
+                if env.dead {
+                    break;
+                }
+                let answer = match &value {
+                    // a narrowed subject was read before: its type now is the environment's
+                    Some(value) => {
+                        let subject_ty = local.map_or_else(|| value.clone(), |l| env.locals[l.index()].ty.clone());
+                        let subject_ty = if subject_ty.is_never() { value.clone() } else { subject_ty };
+                        let subject_ty = self.note(test.id, &subject_ty, |s| &mut s.subjects);
+                        self.case_eq(test, &ty, &subject_ty, env)?
+                    }
+                    None => ty.clone(),
+                };
+                let mut hit = env.clone();
+                hit.dead |= !answer.may_be_truthy();
+                let module = match (local, ty.atoms().as_slice()) {
+                    (Some(local), [Atom::Module(m)]) => Some((local, *m)),
+                    _ => None,
+                };
+                let is_nil = ty.only(Prims::NIL);
+                if let Some((local, m)) = module {
+                    self.keep(&mut hit, local, |an, a| an.atom_is_a(a, m));
+                    self.keep(env, local, |an, a| !an.atom_is_a(a, m));
+                } else if let (Some(local), true) = (local, is_nil) {
+                    self.keep(&mut hit, local, |_, a| a == Atom::Nil);
+                    self.keep(env, local, |_, a| a != Atom::Nil);
+                } else if subject.is_none() {
+                    self.narrow(test, &mut hit, true);
+                    self.narrow(test, env, false);
+                }
+                env.dead |= !answer.may_be_falsy();
+                body_env = self.join_env(&body_env, &hit);
+            }
+            let ty = self.eval(&when.body, &mut body_env)?;
+            out = self.join(&out, &ty);
+            after = self.join_env(&after, &body_env);
+        }
+        let ty = self.eval(otherwise, env)?;
+        out = self.join(&out, &ty);
+        *env = self.join_env(&after, env);
+        Ok(out)
+    }
+
+    /// `test === subject`
+    fn case_eq(&mut self, test: &Node, test_ty: &Ty, subject: &Ty, env: &mut Env) -> Result<Ty> {
+        let at = assumption(&self.unit, test.span);
+        self.dispatch(test_ty, "===", &Args::of(vec![subject.clone()]), false, test.span, &at, env)
+    }
+
+    // ---- loops ----
+
+    fn while_loop(&mut self, cond: &Node, body: &Node, body_first: bool, env: &mut Env) -> Result<Ty> {
+        self.frames.push(Frame::new(FrameKind::Loop));
+        let mut head = env.clone();
+        let exit = loop {
+            let mut e = head.clone();
+            if body_first {
+                self.eval(body, &mut e)?;
+                e = self.with_nexts(&e);
+            }
+            let test = self.eval(cond, &mut e)?;
+            let mut exit = e.clone();
+            self.narrow(cond, &mut exit, false);
+            exit.dead |= !test.may_be_falsy();
+            self.narrow(cond, &mut e, true);
+            e.dead |= !test.may_be_truthy();
+            if !body_first {
+                self.eval(body, &mut e)?;
+                e = self.with_nexts(&e);
+            }
+            let next = self.join_env(&head, &e);
+            if next == head {
+                break exit;
+            }
+            head = next;
+        };
+        let frame = self.frames.pop().expect("pushed above");
+        let normal = if exit.dead { Ty::never() } else { Ty::nil() };
+        let breaks = frame.breaks.unwrap_or_else(|| env.dead());
+        *env = self.join_env(&exit, &breaks);
+        Ok(self.join(&normal, &frame.break_ty))
+    }
+
+    fn with_nexts(&mut self, env: &Env) -> Env {
+        let next = self.frames.last().and_then(|f| f.next.clone());
+        match next {
+            Some(next) => self.join_env(env, &next),
+            None => env.clone(),
+        }
+    }
+
+    /// Runs `body` until the environment at its head stands still; `once` sets up one round. Leaves `env` as after any
+    /// number of rounds, or (`endless`) only as `break` leaves it; gives the type of `break`.
+    fn rounds(
+        &mut self,
+        env: &mut Env,
+        kind: FrameKind,
+        endless: bool,
+        mut once: impl FnMut(&mut Self, &mut Env) -> Result<()>,
+    ) -> Result<Ty> {
+        self.frames.push(Frame::new(kind));
+        let mut head = env.clone();
+        loop {
+            let mut e = head.clone();
+            once(self, &mut e)?;
+            e = self.with_nexts(&e);
+            let next = self.join_env(&head, &e);
+            if next == head {
+                break;
+            }
+            head = next;
+        }
+        let frame = self.frames.pop().expect("pushed above");
+        if endless {
+            head.dead = true;
+        }
+        *env = match frame.breaks {
+            Some(breaks) => self.join_env(&head, &breaks),
+            None => head,
+        };
+        Ok(frame.break_ty)
+    }
+
+    fn for_loop(&mut self, node: &Node, target: &ast::Target, over: &Node, body: &Node, env: &mut Env) -> Result<Ty> {
+        let over_ty = self.eval(over, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let mut out = Ty::never();
+        for atom in over_ty.atoms() {
+            let element = match atom {
+                Atom::IntRange => Ty::int(),
+                Atom::Array(kind) => {
+                    let answer = self.an.elements(self.id, kind, over_ty.owned);
+                    self.an.read_array(kind, over_ty.owned);
+                    self.opaque(answer, over.span)?
+                }
+                other => {
+                    let what = self.an.describe(other);
+                    return Err(self.error(node.span, format!("kernels do not know for over {what}")).into());
+                }
+            };
+            let broke = self.rounds(env, FrameKind::Loop, false, |w, e| {
+                if element.is_never() {
+                    e.dead = true;
+                    return Ok(());
+                }
+                w.assign(target, &element, e)?;
+                w.eval(body, e)?;
+                Ok(())
+            })?;
+            out = self.join(&out, &broke);
+            out = self.join(&out, &Ty::of(atom, over_ty.owned));
+        }
+        Ok(out)
+    }
+
+    /// One round of a block with these arguments; `next` values are not looked at.
+    fn round(&mut self, block: &Block, values: &[Ty], env: &mut Env) -> Result<()> {
+        for local in &block.locals {
+            env.locals[local.index()] = State { ty: Ty::never(), unset: true };
+        }
+        if values.iter().any(Ty::is_never) {
+            env.dead = true;
+            return Ok(());
+        }
+        self.bind(&block.params, values, env, block.span)?;
+        self.eval(&block.body, env)?;
+        Ok(())
+    }
+
+    /// Binds a block's parameters as a yield of `values` does.
+    fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
+        if params.rest.is_some()
+            || !params.keywords.is_empty()
+            || params.keyword_rest.is_some()
+            || params.block.is_some()
+        {
+            return Err(self
+                .error(span, "kernels know only plain parameters of blocks")
+                .advise("name each parameter")
+                .into());
+        }
+        let wants = params.required.len() + params.optional.len() + params.post.len();
+        let spread: Vec<Ty>;
+        let values = match values {
+            [one] if wants > 1 => {
+                spread = self.spread(one, wants, span)?;
+                &spread[..]
+            }
+            _ => values,
+        };
+        let mut values = values.iter();
+        let (nil, given) = (Ty::nil(), values.len());
+        for pattern in &params.required {
+            let ty = values.next().unwrap_or(&nil).clone();
+            self.bind_pattern(pattern, &ty, env, span)?;
+        }
+        let free = given.saturating_sub(params.required.len() + params.post.len());
+        for (i, (local, default)) in params.optional.iter().enumerate() {
+            let ty = if i < free { values.next().unwrap_or(&nil).clone() } else { self.eval(default, env)? };
+            self.assign_local(env, *local, &ty);
+        }
+        for pattern in &params.post {
+            let ty = values.next().unwrap_or(&nil).clone();
+            self.bind_pattern(pattern, &ty, env, span)?;
+        }
+        Ok(())
+    }
+
+    fn bind_pattern(&mut self, pattern: &Pattern, ty: &Ty, env: &mut Env, span: Span) -> Result<()> {
+        match pattern {
+            Pattern::Local(local) => self.assign_local(env, *local, ty),
+            Pattern::List { before, rest, after } => {
+                if rest.is_some() {
+                    return Err(self
+                        .error(span, "kernels do not know splat parameters")
+                        .advise("name each parameter")
+                        .into());
+                }
+                let types = self.spread(ty, before.len() + after.len(), span)?;
+                for (pattern, ty) in before.iter().chain(after).zip(&types) {
+                    self.bind_pattern(pattern, ty, env, span)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The types of the first `n` parts of a value that is destructured: an array's elements, or the value and nils.
+    fn spread(&mut self, ty: &Ty, n: usize, span: Span) -> Result<Vec<Ty>> {
+        let at = assumption(&self.unit, span);
+        let mut out = vec![Ty::never(); n];
+        for atom in ty.atoms() {
+            for (i, slot) in out.iter_mut().enumerate() {
+                let part = match atom {
+                    Atom::Array(_) => {
+                        let answer = self.an.element(self.id, (atom, ty.owned), &at);
+                        self.refused(answer, span)?
+                    }
+                    other if i == 0 => Ty::of(other, ty.owned),
+                    _ => Ty::nil(),
+                };
+                *slot = self.an.facts.join(slot, &part);
+            }
+        }
+        Ok(out)
+    }
+
+    // ---- assignments ----
+
+    fn assign(&mut self, target: &ast::Target, ty: &Ty, env: &mut Env) -> Result<()> {
+        if env.dead {
+            return Ok(());
+        }
+        match target {
+            ast::Target::Local(local, _) => self.assign_local(env, *local, ty),
+            ast::Target::Ivar(ivar, span) => {
+                let receiver = self.self_type(*span)?;
+                self.write_ivar(&receiver, ivar, ty);
+            }
+            ast::Target::Attr { receiver, name, span, safe } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let mut receiver_ty = self.eval(receiver, env)?;
+                if *safe {
+                    receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
+                }
+                let setter = format!("{name}=");
+                let at = assumption(&self.unit, *span);
+                let before = env.clone();
+                self.dispatch(&receiver_ty, &setter, &Args::of(vec![ty.clone()]), on_self, *span, &at, env)?;
+                if *safe {
+                    *env = self.join_env(&before, env);
+                }
+            }
+            ast::Target::Index { receiver, args, span } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let receiver_ty = self.eval(receiver, env)?;
+                let mut types = Vec::new();
+                for arg in args {
+                    types.push(self.eval(arg, env)?);
+                }
+                types.push(ty.clone());
+                let at = assumption(&self.unit, *span);
+                self.dispatch(&receiver_ty, "[]=", &Args::of(types), on_self, *span, &at, env)?;
+            }
+            ast::Target::List { .. } => {
+                let span = Span::default();
+                return Err(self
+                    .error(span, "kernels do not know nested lists in assignments")
+                    .advise("assign in two steps")
+                    .into());
+            }
+            ast::Target::Unsupported { what, advice, span } => {
+                return Err(self.error(*span, format!("kernels do not know {what}")).advise(*advice).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn write_ivar(&mut self, receiver: &Ty, ivar: &Name, ty: &Ty) {
+        if ty.is_never() {
+            return;
+        }
+        for atom in receiver.atoms() {
+            self.an.write_field(atom, receiver.owned, ivar, ty);
+        }
+    }
+
+    fn op_assign(
+        &mut self,
+        node: &Node,
+        target: &ast::Target,
+        op: &AssignOp,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let at = assumption(&self.unit, node.span);
+        if self.accumulates(node, target, op, value, env)? {
+            return Ok(if env.dead { Ty::never() } else { Ty::nil() });
+        }
+        let (old, place) = self.read_target(target, env, &at)?;
+        let old = if env.dead { old } else { self.note(node.id, &old, |s| &mut s.op_reads) };
+        match op {
+            AssignOp::Method(name) => {
+                let arg = self.eval(value, env)?;
+                let mut args = Args::of(vec![arg]);
+                args.literals[0] = literal(value);
+                let ty = self.dispatch(&old, name, &args, false, node.span, &at, env)?;
+                self.write_place(&place, &ty, env, &at)?;
+                Ok(ty)
+            }
+            AssignOp::Or | AssignOp::And => {
+                let or = *op == AssignOp::Or;
+                let keep = old.filter(|a| matches!(a, Atom::Nil | Atom::False) != or);
+                let mut assign_env = env.clone();
+                assign_env.dead |= if or { !old.may_be_falsy() } else { !old.may_be_truthy() };
+                let new = self.eval(value, &mut assign_env)?;
+                self.write_place(&place, &new, &mut assign_env, &at)?;
+                if let ast::Target::Local(local, _) = target {
+                    self.keep(env, *local, |_, a| matches!(a, Atom::Nil | Atom::False) != or);
+                }
+                env.dead |= keep.is_never();
+                *env = self.join_env(env, &assign_env);
+                Ok(self.join(&keep, &new))
+            }
+        }
+    }
+
+    /// `shared.count += n` and `shared[i] += n` of Integers whose value nobody uses: noted as an accumulation, which is
+    /// an atomic operation if nothing else in the section touches the slot. False: an ordinary read and write.
+    fn accumulates(
+        &mut self,
+        node: &Node,
+        target: &ast::Target,
+        op: &AssignOp,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<bool> {
+        let AssignOp::Method(op) = op else { return Ok(false) };
+        if accumulate::combine_of(op).is_none_or(|(c, _)| c == crate::layout::schema::Combine::Mul)
+            || !self.an.spec(self.id).void.contains(&node.id)
+        {
+            return Ok(false);
+        }
+        let receiver = match target {
+            ast::Target::Ivar(_, span) => self.self_type(*span)?,
+            ast::Target::Attr { receiver, safe: false, .. } => self.eval(receiver, env)?,
+            ast::Target::Index { receiver, args, .. } if args.len() == 1 => self.eval(receiver, env)?,
+            _ => return Ok(false),
+        };
+        let on_self = match target {
+            ast::Target::Attr { receiver, .. } => matches!(receiver.kind, Kind::SelfRef),
+            _ => true,
+        };
+        let Some(slots) = self.slots(&receiver, target, on_self, node.span)? else { return Ok(false) };
+        if let ast::Target::Index { args, .. } = target
+            && !self.eval(&args[0], env)?.only(Prims::INT)
+        {
+            return Ok(false);
+        }
+        if !self.eval(value, env)?.only(Prims::INT) {
+            return Ok(false);
+        }
+        for slot in slots {
+            match slot {
+                Place::Field(class, ivar) => self.an.accumulate_field(class, &ivar),
+                Place::Elements(kind) => self.an.accumulate_element(kind),
+                Place::Root(_) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// The slots that an accumulation would touch, if all of them are shared and hold Integers.
+    fn slots(&mut self, receiver: &Ty, target: &ast::Target, on_self: bool, span: Span) -> Result<Option<Vec<Place>>> {
+        if receiver.owned || receiver.is_never() {
+            return Ok(None);
+        }
+        let mut slots = Vec::new();
+        for atom in receiver.atoms() {
+            let (place, ty) = match (atom, target) {
+                (Atom::Array(kind), ast::Target::Index { .. }) => {
+                    let answer = self.an.elements(self.id, kind, false);
+                    (Place::Elements(kind), self.opaque(answer, span)?)
+                }
+                (Atom::Object(class), ast::Target::Ivar(..) | ast::Target::Attr { .. }) => {
+                    let ivar = match target {
+                        ast::Target::Attr { name, .. } => {
+                            let reader = self.an.target(atom, name, on_self);
+                            let writer = self.an.target(atom, &format!("{name}="), on_self);
+                            match (reader, writer) {
+                                (Ok(Target::Reader(a)), Ok(Target::Writer(b))) if a == b => a,
+                                _ => return Ok(None),
+                            }
+                        }
+                        ast::Target::Ivar(ivar, _) => ivar.clone(),
+                        _ => return Ok(None),
+                    };
+                    let answer = self.an.field(self.id, class, &ivar, false);
+                    (Place::Field(class, ivar), self.opaque(answer, span)?)
+                }
+                _ => return Ok(None),
+            };
+            if !ty.only(Prims::INT) {
+                return Ok(None);
+            }
+            slots.push(place);
+        }
+        Ok(Some(slots))
+    }
+
+    fn read_target(&mut self, target: &ast::Target, env: &mut Env, at: &Assumption) -> Result<(Ty, Written)> {
+        Ok(match target {
+            ast::Target::Local(local, span) => (self.read_local(*local, env, *span)?, Written::Local(*local)),
+            ast::Target::Ivar(ivar, span) => {
+                let receiver = self.self_type(*span)?;
+                (self.read_ivar(&receiver, ivar, *span)?, Written::Ivar(receiver, ivar.clone()))
+            }
+            ast::Target::Attr { receiver, name, span, safe } => {
+                if *safe {
+                    return Err(self.error(*span, "kernels do not know &. before an operator assignment").into());
+                }
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let ty = self.eval(receiver, env)?;
+                let old = self.dispatch(&ty, name, &Args::default(), on_self, *span, at, env)?;
+                (old, Written::Call { receiver: ty, name: format!("{name}="), args: Vec::new(), on_self, span: *span })
+            }
+            ast::Target::Index { receiver, args, span } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let ty = self.eval(receiver, env)?;
+                let mut types = Vec::new();
+                for arg in args {
+                    types.push(self.eval(arg, env)?);
+                }
+                let old = self.dispatch(&ty, "[]", &Args::of(types.clone()), on_self, *span, at, env)?;
+                (old, Written::Call { receiver: ty, name: "[]=".into(), args: types, on_self, span: *span })
+            }
+            ast::Target::List { .. } => unreachable!("a list is no target of an operator assignment"),
+            ast::Target::Unsupported { what, advice, span } => {
+                return Err(self.error(*span, format!("kernels do not know {what}")).advise(*advice).into());
+            }
+        })
+    }
+
+    fn write_place(&mut self, place: &Written, ty: &Ty, env: &mut Env, at: &Assumption) -> Result<()> {
+        if env.dead {
+            return Ok(());
+        }
+        match place {
+            Written::Local(local) => self.assign_local(env, *local, ty),
+            Written::Ivar(receiver, ivar) => self.write_ivar(receiver, ivar, ty),
+            Written::Call { receiver, name, args, on_self, span } => {
+                let mut args = args.clone();
+                args.push(ty.clone());
+                self.dispatch(receiver, name, &Args::of(args), *on_self, *span, at, env)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], value: &Node, env: &mut Env) -> Result<Ty> {
+        let types = match &value.kind {
+            Kind::Array(items) if items.iter().all(|i| !matches!(i.kind, Kind::Splat(_))) => {
+                let mut types = Vec::new();
+                for item in items {
+                    types.push(self.eval(item, env)?);
+                }
+                types.resize(types.len().max(targets.len()), Ty::nil());
+                types
+            }
+            Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
+                self.divmod(call, value.span, env)?.to_vec()
+            }
+            _ => {
+                let ty = self.eval(value, env)?;
+                self.spread(&ty, targets.len(), node.span)?
+            }
+        };
+        for (target, ty) in targets.iter().zip(types.iter().chain(std::iter::repeat(&Ty::nil()))) {
+            self.assign(target, ty, env)?;
+        }
+        // the value of the whole is the right-hand array; nobody may look at it
+        Ok(if env.dead { Ty::never() } else { Ty::nil() })
+    }
+
+    fn divmod(&mut self, call: &Call, span: Span, env: &mut Env) -> Result<[Ty; 2]> {
+        let receiver = self.eval(call.receiver.as_ref().expect("checked by the caller"), env)?;
+        let Some(Arg::Positional(arg)) = call.args.first() else {
+            return Err(self.error(span, "kernels know divmod with one argument").into());
+        };
+        let arg = self.eval(arg, env)?;
+        let (mut q, mut r) = (Ty::never(), Ty::never());
+        use crate::ir::lower::numbers::{Kind as Number, divmod_types};
+        for a in receiver.atoms() {
+            for b in arg.atoms() {
+                if !matches!(a, Atom::Int | Atom::Float) {
+                    return Err(self.error(span, "kernels know divmod of numbers only").into());
+                }
+                let (x, y) = divmod_types(Number::of(a), Number::of(b));
+                q = self.join(&q, &x);
+                r = self.join(&r, &y);
+            }
+        }
+        env.dead |= q.is_never();
+        Ok([q, r])
+    }
+
+    /// `sum += x` on a captured local.
+    fn contribute(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+        let unit = self.unit.clone();
+        let c = accumulate::contribution(&unit, node).expect("found to be one by the same function");
+        if let Kind::If { cond, .. } = &node.kind
+            && let Kind::Call(test) = &cond.kind
+        {
+            // types the tested side, for whoever asks
+            for side in test.receiver.iter() {
+                if !matches!(side.kind, Kind::Local(l) if l == c.local) {
+                    self.eval(side, env)?;
+                }
+            }
+        }
+        let ty = self.eval(c.value, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let old = self.an.accumulators.types.get(&c.local).cloned().unwrap_or_default();
+        let new = self.join(&old, &ty);
+        let bits = matches!(
+            c.combine,
+            crate::layout::schema::Combine::And
+                | crate::layout::schema::Combine::Or
+                | crate::layout::schema::Combine::Xor
+        );
+        let known = new.only(Prims::INT) || new.only(Prims::FLOAT) && !bits;
+        if !known {
+            let name = &unit.locals[c.local.index()].name;
+            return Err(self
+                .error(c.value.span, format!("{name} accumulates {new:?} here"))
+                .because("contributions of elements are combined as Integers or as Floats, one of them throughout")
+                .advise("write .to_f or .to_i where kinds mix, and keep nil out")
+                .into());
+        }
+        self.an.accumulators.types.insert(c.local, new);
+        Ok(Ty::nil())
+    }
+
+    // ---- calls ----
+
+    /// A call on every kind of a receiver; `env` is dead if no kind returns.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn dispatch(
+        &mut self,
+        receiver: &Ty,
+        name: &str,
+        args: &Args,
+        on_self: bool,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let mut out = Ty::never();
+        for atom in receiver.atoms() {
+            let answer = self.an.call(self.id, (atom, receiver.owned), name, args, on_self, at);
+            let (_, ty) = self.refused(answer, span)?;
+            out = self.join(&out, &ty);
+        }
+        if out.is_never() {
+            env.dead = true;
+        }
+        Ok(out)
+    }
+
+    fn args(&mut self, args: &[Arg], env: &mut Env) -> Result<Args> {
+        let mut out = Args::default();
+        for arg in args {
+            match arg {
+                Arg::Positional(node) => {
+                    let ty = self.eval(node, env)?;
+                    out.positional.push(ty);
+                    out.literals.push(literal(node));
+                }
+                Arg::Keyword(name, node) => {
+                    let ty = self.eval(node, env)?;
+                    out.keywords.push((name.clone(), ty));
+                }
+                Arg::KeywordSplat(node) => {
+                    return Err(self
+                        .error(node.span, "kernels do not know double splats")
+                        .advise("write the keywords out")
+                        .into());
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn call(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Ty> {
+        if let Some(arg) = &call.block_arg {
+            return Err(self.error(arg.span, "kernels do not know & arguments").advise("write the block out").into());
+        }
+        if let Some(receiver) = &call.receiver
+            && let Kind::Array(items) = &receiver.kind
+            && let Some(ty) = self.literal_array(node, call, items, env)?
+        {
+            return Ok(ty);
+        }
+        let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
+        let receiver = match &call.receiver {
+            Some(receiver) => self.eval(receiver, env)?,
+            None => self.self_type_for(call)?,
+        };
+        let mut skipped = env.dead();
+        let mut receiver = receiver;
+        if call.safe {
+            if receiver.may_be(Prims::NIL) {
+                skipped = env.clone();
+            }
+            receiver = receiver.filter(|a| a != Atom::Nil);
+            env.dead |= receiver.is_never();
+        }
+        let ty = self.call_on(node, call, &receiver, on_self, env)?;
+        let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
+        *env = self.join_env(env, &skipped);
+        Ok(self.join(&ty, &nil))
+    }
+
+    /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
+    /// that kernels cannot hold.
+    fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
+        if self.section && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float") {
+            return match self.an.root(self.id, &Root::SelfObject) {
+                Ok(ty) => Ok(ty),
+                Err(_) => Ok(Ty::module(crate::world::well_known::KERNEL)),
+            };
+        }
+        self.self_type(call.name_span)
+    }
+
+    fn call_on(&mut self, node: &Node, call: &Call, receiver: &Ty, on_self: bool, env: &mut Env) -> Result<Ty> {
+        let args = self.args(&call.args, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let Some(block) = &call.block else {
+            let at = assumption(&self.unit, node.span);
+            return self.dispatch(receiver, &call.name, &args, on_self, call.name_span, &at, env);
+        };
+        let mut out = Ty::never();
+        let mut after = env.dead();
+        for atom in receiver.atoms() {
+            let mut e = env.clone();
+            let answer = self.an.target(atom, &call.name, on_self);
+            let ty = match self.refused(answer, call.name_span)? {
+                Target::Builtin(builtin) if builtin.iterates() => {
+                    self.iterate(builtin, atom, receiver.owned, call, &args, block, &mut e)?
+                }
+                Target::NoMethod { .. } => {
+                    e.dead = true;
+                    Ty::never()
+                }
+                _ => {
+                    return Err(self
+                        .error(call.name_span, format!("kernels do not know {} with a block", call.name))
+                        .advise("times, upto, downto, step, each, each_with_index, each_index and loop take blocks")
+                        .into());
+                }
+            };
+            out = self.join(&out, &ty);
+            after = self.join_env(&after, &e);
+        }
+        *env = after;
+        Ok(out)
+    }
+
+    /// Arguments that each round of an iterator yields, and what the call gives in the end (never: it does not end).
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn iterate(
+        &mut self,
+        builtin: Builtin,
+        atom: Atom,
+        owned: bool,
+        call: &Call,
+        args: &Args,
+        block: &Block,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let span = call.name_span;
+        let numbers = |args: &Args| {
+            let all = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t));
+            all.into_iter().fold((true, false), |(known, float), ty| {
+                (known && (ty.only(Prims::INT) || ty.only(Prims::FLOAT)), float || ty.only(Prims::FLOAT))
+            })
+        };
+        let wrong_count = !builtin.arity().contains(&args.positional.len());
+        if wrong_count {
+            env.dead = true;
+            return Ok(Ty::never());
+        }
+        let itself = Ty::of(atom, owned);
+        let (values, result) = match builtin {
+            Builtin::Loop => (vec![], Ty::never()),
+            Builtin::Times => (vec![Ty::int()], itself),
+            Builtin::Upto | Builtin::Downto => {
+                if !args.positional[0].only(Prims::INT) {
+                    return Err(self.error(span, format!("kernels know {} with an Integer limit", call.name)).into());
+                }
+                (vec![Ty::int()], itself)
+            }
+            Builtin::Step => {
+                let (known, float) = numbers(args);
+                let limit = !args.positional.is_empty() || args.keywords.iter().any(|(n, _)| &**n == "to");
+                if !known || args.keywords.iter().any(|(n, _)| !matches!(&**n, "by" | "to")) {
+                    return Err(self.error(span, "kernels know step with numbers only").into());
+                }
+                if !limit {
+                    return Err(self.error(span, "kernels do not know step without a limit").advise("use loop").into());
+                }
+                (vec![if float || atom == Atom::Float { Ty::float() } else { Ty::int() }], itself)
+            }
+            Builtin::RangeStep => {
+                let (known, float) = numbers(args);
+                if !known || float != (atom == Atom::FloatRange) && (float || atom != Atom::FloatRange) {
+                    return Err(self
+                        .error(
+                            span,
+                            "kernels know step of an Integer Range with an Integer, of a Float Range with a number",
+                        )
+                        .into());
+                }
+                (vec![if atom == Atom::FloatRange { Ty::float() } else { Ty::int() }], itself)
+            }
+            Builtin::RangeEach | Builtin::RangeReverseEach | Builtin::RangeEachWithIndex => {
+                if atom == Atom::FloatRange {
+                    // TypeError: can't iterate from Float
+                    env.dead = true;
+                    return Ok(Ty::never());
+                }
+                let n = if builtin == Builtin::RangeEachWithIndex { 2 } else { 1 };
+                (vec![Ty::int(); n], itself)
+            }
+            Builtin::ArrayEach | Builtin::ArrayEachWithIndex | Builtin::ArrayReverseEach => {
+                let Atom::Array(kind) = atom else { unreachable!("found for arrays only") };
+                let answer = self.an.elements(self.id, kind, owned);
+                let element = self.opaque(answer, span)?;
+                self.an.read_array(kind, owned);
+                let mut values = vec![element];
+                if builtin == Builtin::ArrayEachWithIndex {
+                    values.push(Ty::int());
+                }
+                (values, itself)
+            }
+            Builtin::ArrayEachIndex => (vec![Ty::int()], itself),
+            _ => unreachable!("not an iterator"),
+        };
+        let broke = self.rounds(env, FrameKind::Block, builtin == Builtin::Loop, |w, e| w.round(block, &values, e))?;
+        Ok(self.join(&result, &broke))
+    }
+
+    /// `[a, b].max` and the like, without the array. None: some other method.
+    fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node], env: &mut Env) -> Result<Option<Ty>> {
+        let known = matches!(&*call.name, "min" | "max" | "sum") && call.args.is_empty()
+            || &*call.name == "include?" && call.args.len() == 1;
+        if !known || call.block.is_some() || items.is_empty() || items.iter().any(|i| matches!(i.kind, Kind::Splat(_)))
+        {
+            return Ok(None);
+        }
+        let mut out = Ty::never();
+        for item in items {
+            let ty = self.eval(item, env)?;
+            out = self.join(&out, &ty);
+        }
+        if &*call.name == "include?" {
+            let args = self.args(&call.args, env)?;
+            let at = assumption(&self.unit, node.span);
+            for item in items {
+                let ty = self.types[item.id.index()].clone();
+                self.dispatch(&ty, "==", &args, false, call.name_span, &at, env)?;
+            }
+            return Ok(Some(if env.dead { Ty::never() } else { Ty::bool() }));
+        }
+        if env.dead {
+            return Ok(Some(Ty::never()));
+        }
+        if !out.only(Prims::INT) && !out.only(Prims::FLOAT) {
+            return Err(self
+                .error(call.name_span, format!("kernels know {} of an array of Integers or of Floats only", call.name))
+                .advise("write .to_f where kinds mix")
+                .into());
+        }
+        if &*call.name == "sum" && out.only(Prims::FLOAT) {
+            return Err(self
+                .error(call.name_span, "sum of Floats is compensated in Ruby, which kernels do not do")
+                .advise("add them with +")
+                .into());
+        }
+        Ok(Some(out))
+    }
+
+    fn super_call(&mut self, node: &Node, args: Option<&[Arg]>, has_block: bool, env: &mut Env) -> Result<Ty> {
+        let Some(method) = self.an.spec(self.id).key.method else {
+            return Err(self.error(node.span, "kernels do not know super in a section's block").into());
+        };
+        if has_block {
+            return Err(self.error(node.span, "kernels do not know super with a block").into());
+        }
+        let args = match args {
+            Some(args) => self.args(args, env)?,
+            None => self.implicit_super_args(node, env)?,
+        };
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let (atom, owned) = (self.self_ty.atoms()[0], self.self_ty.owned);
+        let at = assumption(&self.unit, node.span);
+        let answer = self.an.super_call(self.id, method, (atom, owned), &args, &at);
+        let (_, ty) = self.refused(answer, node.span)?;
+        env.dead |= ty.is_never();
+        Ok(ty)
+    }
+
+    /// The method's own parameters, as they are now.
+    fn implicit_super_args(&mut self, node: &Node, env: &mut Env) -> Result<Args> {
+        let unit = self.unit.clone();
+        let mut out = Args::default();
+        for local in super_locals(&unit.params) {
+            let ty = self.read_local(local, env, node.span)?;
+            out.positional.push(ty);
+            out.literals.push(None);
+        }
+        for keyword in &unit.params.keywords {
+            let ty = self.read_local(keyword.local, env, node.span)?;
+            out.keywords.push((keyword.name.clone(), ty));
+        }
+        Ok(out)
+    }
+}
+
+/// Positional parameters in order, as a bare `super` passes them on.
+pub fn super_locals(params: &Params) -> Vec<LocalId> {
+    let local = |p: &Pattern| match p {
+        Pattern::Local(local) => Some(*local),
+        Pattern::List { .. } => None,
+    };
+    params
+        .required
+        .iter()
+        .filter_map(local)
+        .chain(params.optional.iter().map(|(l, _)| *l))
+        .chain(params.post.iter().filter_map(local))
+        .collect()
+}
+
+/// What an operator assignment writes back to.
+enum Written {
+    Local(LocalId),
+    Ivar(Ty, Name),
+    Call { receiver: Ty, name: String, args: Vec<Ty>, on_self: bool, span: Span },
+}
+
+impl Frame {
+    fn new(kind: FrameKind) -> Self {
+        Frame { next: None, next_ty: Ty::never(), breaks: None, break_ty: Ty::never(), kind }
+    }
+}

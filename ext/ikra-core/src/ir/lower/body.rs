@@ -1,0 +1,1096 @@
+//! One body: its variables, its control flow, and the conversion of values between the forms that types ask for.
+//!
+//! Here: every node of the tree but calls ([`super::calls`]) and slots ([`super::slots`]). Not here: types; they are
+//! read from the finished analysis, node by node.
+//! Invariant: [`Body::eval`] answers a value in the form of the node's type, or ends the cursor's list.
+
+use super::tables::{Form, Tables};
+use super::value::Val;
+use super::{Cx, Shared};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::error::{Error, Result};
+use crate::infer::{Analysis, SpecId};
+use crate::ir::build::Builder;
+use crate::ir::{LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
+use crate::layout::schema::RootParam;
+use crate::syntax::ast::{self, AssignOp, Block, Kind, LocalId, Name, Node, Origin, Params, Pattern};
+use crate::types::{Atom, Repr, Tag, Ty, Unit};
+use crate::world::Root;
+use std::sync::Arc;
+
+/// Registers that hold a value of one form.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub form: Form,
+    pub vars: Vec<VarId>,
+}
+
+/// A loop, a block in a loop, or the section's block.
+pub struct Frame {
+    pub next: LabelId,
+    /// What `next` leaves its value in; None: nobody looks at it.
+    pub next_place: Option<Place>,
+    /// None: the section itself, where `break` is a trap.
+    pub brk: Option<(LabelId, Place)>,
+}
+
+/// A captured local that the section's block contributes to, in registers.
+pub struct Contributions {
+    pub local: LocalId,
+    pub place: Place,
+    /// I64: the tick of the last contribution, -1 before the first.
+    pub written: VarId,
+}
+
+pub struct Body<'p, 'w> {
+    pub cx: Cx<'p>,
+    pub an: &'p mut Analysis<'w>,
+    pub t: &'p mut Tables,
+    pub spec: SpecId,
+    pub unit: Arc<ast::Unit>,
+    pub self_val: Option<Val>,
+    pub locals: Vec<Option<Place>>,
+    pub frames: Vec<Frame>,
+    pub contributions: Vec<Contributions>,
+    pub section: bool,
+}
+
+impl<'p, 'w> Body<'p, 'w> {
+    pub fn new(
+        name: String,
+        results: Vec<Scalar>,
+        an: &'p mut Analysis<'w>,
+        t: &'p mut Tables,
+        shared: &'p mut Shared,
+        spec: SpecId,
+    ) -> Self {
+        let unit = an.spec(spec).unit.clone();
+        let path = unit.source.path.clone();
+        let line = unit.source.first_line;
+        let section = an.spec(spec).key.method.is_none();
+        Self {
+            cx: Cx { b: Builder::new(name, results), shared, path, line },
+            an,
+            t,
+            spec,
+            locals: vec![None; unit.locals.len()],
+            unit,
+            self_val: None,
+            frames: Vec::new(),
+            contributions: Vec::new(),
+            section,
+        }
+    }
+
+    // ---- types and forms ----
+
+    pub fn ty(&self, node: &Node) -> Ty {
+        self.an.spec(self.spec).ty(node.id).clone()
+    }
+
+    pub fn is_never(&self, node: &Node) -> bool {
+        self.an.spec(self.spec).ty(node.id).is_never()
+    }
+
+    pub fn error(&self, span: Span, message: impl Into<String>) -> Error {
+        Diagnostic::new(&self.unit.source, span, message).into()
+    }
+
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn form(&self, ty: &Ty, span: Span) -> Result<Form> {
+        self.t.form(ty).ok_or_else(|| self.error(span, "kernels cannot hold a Range where something else may be"))
+    }
+
+    /// Fresh registers of a form.
+    pub fn place(&mut self, form: Form, name: Option<&Name>) -> Place {
+        let scalars = form.scalars();
+        let vars = scalars.iter().map(|s| self.cx.b.var(*s, name.cloned())).collect();
+        Place { form, vars }
+    }
+
+    /// Sets registers to zero, which is nil for a union: what a variable holds before its first assignment.
+    pub fn clear(&mut self, place: &Place) {
+        for (var, scalar) in place.vars.iter().zip(place.form.scalars()) {
+            let zero = zero(scalar);
+            self.cx.b.set(*var, zero);
+        }
+    }
+
+    pub fn store(&mut self, place: &Place, val: Val) {
+        if self.cx.b.ended() {
+            return;
+        }
+        let val = self.cast(val, place.form);
+        for (var, operand) in place.vars.iter().zip(operands(val)) {
+            self.cx.b.set(*var, operand);
+        }
+    }
+
+    pub fn load(&self, place: &Place) -> Val {
+        from_operands(place.form, &place.vars.iter().map(|v| Operand::Var(*v)).collect::<Vec<_>>())
+    }
+
+    /// The value in another form: widened into a union, or read out of one whose kind is known.
+    pub fn cast(&mut self, val: Val, form: Form) -> Val {
+        let b = &mut self.cx.b;
+        match (val, form) {
+            (Val::Unit(Unit::Never), _) => {
+                let zeroes: Vec<Operand> = form.scalars().into_iter().map(zero).collect();
+                from_operands(form, &zeroes)
+            }
+            (_, Form::One(Repr::Unit(unit))) => Val::Unit(unit),
+            (Val::Union { .. }, Form::One(Repr::Union)) => val,
+            (_, Form::One(Repr::Union)) => {
+                let (tag, payload) = val.tagged(b);
+                Val::Union { tag, payload }
+            }
+            (Val::Union { tag, payload }, Form::One(repr)) => match repr {
+                Repr::Bool => Val::Bool(b.icmp(crate::ir::Cmp::Eq, tag, Operand::I32(Tag::TRUE))),
+                Repr::Int => Val::Int(payload),
+                Repr::Float => Val::Float(b.f64(Op::FloatFromBits, &[payload])),
+                Repr::Sym => Val::Sym(payload),
+                Repr::Ref(h) => Val::Ref(h, b.op(Scalar::I32, Op::Narrow, &[payload])),
+                Repr::Array(kind) => Val::Array(kind, payload),
+                Repr::Unit(_) | Repr::Union => unreachable!("matched above"),
+            },
+            (Val::Unit(Unit::True), Form::One(Repr::Bool)) => Val::Bool(Operand::Bool(true)),
+            (Val::Unit(Unit::False), Form::One(Repr::Bool)) => Val::Bool(Operand::Bool(false)),
+            _ => val,
+        }
+    }
+
+    /// The value in the form of a type.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn cast_to(&mut self, val: Val, ty: &Ty, span: Span) -> Result<Val> {
+        let form = self.form(ty, span)?;
+        Ok(self.cast(val, form))
+    }
+
+    /// Words for a trap, and how to read them.
+    pub fn trap_operand(&mut self, val: Val) -> (Repr, Vec<Operand>) {
+        match val {
+            Val::Unit(unit) => (Repr::Unit(unit), vec![]),
+            Val::Bool(v) => (Repr::Bool, vec![v]),
+            Val::Int(v) => (Repr::Int, vec![v]),
+            Val::Float(v) => (Repr::Float, vec![v]),
+            Val::Sym(v) => (Repr::Sym, vec![v]),
+            Val::Ref(h, v) => (Repr::Ref(h), vec![v]),
+            Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
+            Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),
+            // a message never shows more of a Range than its class
+            Val::IntRange { .. } | Val::FloatRange { .. } => {
+                (Repr::Unit(Unit::Module(crate::world::well_known::RANGE)), vec![])
+            }
+        }
+    }
+
+    /// Raises at the current line; the cursor's list ends.
+    pub fn trap(&mut self, trap: Trap, operand: Option<Val>) {
+        let (reprs, words) = match operand {
+            Some(val) => {
+                let (repr, words) = self.trap_operand(val);
+                (vec![repr], words)
+            }
+            None => (vec![], vec![]),
+        };
+        let site = self.cx.site(trap, reprs);
+        self.cx.b.trap(site, words);
+    }
+
+    /// Ends the cursor's list where control never is, after something that does not return.
+    pub fn unreachable(&mut self) {
+        if !self.cx.b.ended() {
+            self.trap(
+                Trap::Raise { class: "RuntimeError", message: "Ikra: unreachable code was reached".into() },
+                None,
+            );
+        }
+    }
+
+    pub fn at(&mut self, span: Span) {
+        self.cx.line = self.unit.source.line_of(span.start);
+    }
+
+    /// Whether a value is neither nil nor false.
+    pub fn truth(&mut self, val: Val) -> Operand {
+        match val {
+            Val::Unit(Unit::Nil | Unit::False | Unit::Never) => Operand::Bool(false),
+            Val::Bool(v) => v,
+            Val::Union { tag, .. } => self.cx.b.icmp(crate::ir::Cmp::Ge, tag, Operand::I32(Tag::TRUE)),
+            _ => Operand::Bool(true),
+        }
+    }
+
+    // ---- variables ----
+
+    /// Registers of a local, made at its first use; they start as nil.
+    fn local(&mut self, local: LocalId) -> Result<Place> {
+        if let Some(place) = &self.locals[local.index()] {
+            return Ok(place.clone());
+        }
+        let ty = self.an.local(self.spec, local).clone();
+        let form = self.form(&ty, self.unit.body.span)?;
+        let name = self.unit.locals[local.index()].name.clone();
+        let place = self.place(form, Some(&name));
+        self.locals[local.index()] = Some(place.clone());
+        Ok(place)
+    }
+
+    /// Makes the registers of all locals and clears them, before anything runs.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn declare_locals(&mut self) -> Result<()> {
+        for i in 0..self.unit.locals.len() {
+            let local = LocalId::new(i);
+            if self.an.local(self.spec, local).is_never() || self.is_capture(local) {
+                continue;
+            }
+            let place = self.local(local)?;
+            self.clear(&place);
+        }
+        Ok(())
+    }
+
+    /// Clears the section block's own variables, before each element and tick.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn declare_block_locals(&mut self) -> Result<()> {
+        for i in 0..self.unit.locals.len() {
+            let local = LocalId::new(i);
+            let captured = self.unit.locals[i].origin == Origin::Captured;
+            if self.an.local(self.spec, local).is_never() || captured {
+                continue;
+            }
+            let place = self.local(local)?;
+            self.clear(&place);
+        }
+        Ok(())
+    }
+
+    /// A captured local that the block only reads: a launch parameter.
+    fn is_capture(&self, local: LocalId) -> bool {
+        let acc = &self.an.accumulators;
+        self.section
+            && self.unit.locals[local.index()].origin == Origin::Captured
+            && !acc.reduced.contains_key(&local)
+            && !acc.last.contains_key(&local)
+    }
+
+    fn read_local(&mut self, local: LocalId, ty: &Ty, span: Span) -> Result<Val> {
+        if self.is_capture(local) {
+            let name = self.unit.locals[local.index()].name.clone();
+            let whole = self.an.local(self.spec, local).clone();
+            let val = self.root(&Root::Capture(name.clone()), &whole, &name)?;
+            return self.cast_to(val, ty, span);
+        }
+        let place = self.local(local)?;
+        let val = self.load(&place);
+        self.cast_to(val, ty, span)
+    }
+
+    pub fn write_local(&mut self, local: LocalId, val: Val) -> Result<()> {
+        let place = self.local(local)?;
+        self.store(&place, val);
+        if let Some(c) = self.contributions.iter().find(|c| c.local == local) {
+            // last writer: the tick says that it wrote
+            let written = c.written;
+            let tick = self.cx.b.i64(Op::Ctx(crate::ir::Ctx::Tick), &[]);
+            self.cx.b.set(written, tick);
+        }
+        Ok(())
+    }
+
+    /// The value of a root, from the launch parameters.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str) -> Result<Val> {
+        let RootParam { repr, value, tag, to, exclusive, .. } = self.t.root(root, ty, name)?;
+        let mut load =
+            |param: Option<crate::ir::ParamId>, ty: Scalar| param.map(|p| self.cx.b.op(ty, Op::Param(p), &[]));
+        if let (Some(from), Some(to), Some(exclusive)) = (value, to, exclusive) {
+            let scalar = if repr == Repr::Int { Scalar::I64 } else { Scalar::F64 };
+            let operands = [load(Some(from), scalar), load(Some(to), scalar), load(Some(exclusive), Scalar::Bool)];
+            let operands: Vec<Operand> = operands.into_iter().flatten().collect();
+            let form = if repr == Repr::Int { Form::IntRange } else { Form::FloatRange };
+            return Ok(from_operands(form, &operands));
+        }
+        let form = Form::One(repr);
+        let mut operands = Vec::new();
+        if repr == Repr::Union {
+            operands.extend(load(tag, Scalar::I32));
+        }
+        if let Some(scalar) = form.scalars().last() {
+            operands.extend(load(value, *scalar));
+        }
+        Ok(from_operands(form, &operands))
+    }
+
+    pub fn self_value(&mut self, span: Span) -> Result<Val> {
+        if let Some(val) = self.self_val {
+            return Ok(val);
+        }
+        let ty = self.self_ty();
+        let _ = span;
+        self.root(&Root::SelfObject, &ty, "self")
+    }
+
+    pub fn self_ty(&mut self) -> Ty {
+        if !self.section {
+            return self.an.spec(self.spec).key.self_ty.clone();
+        }
+        self.an.root(self.spec, &Root::SelfObject).unwrap_or_else(|_| Ty::module(crate::world::well_known::KERNEL))
+    }
+
+    // ---- expressions ----
+
+    /// Lowers a node for its value.
+    ///
+    /// # Errors
+    /// What inference could not see: Ranges in unions.
+    pub fn eval(&mut self, node: &Node) -> Result<Val> {
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        if !self.visited(node) {
+            self.unreachable();
+            return Ok(Val::NEVER);
+        }
+        self.at(node.span);
+        let val = self.eval_kind(node)?;
+        let ty = self.ty(node);
+        if ty.is_never() {
+            self.unreachable();
+            return Ok(Val::NEVER);
+        }
+        self.cast_to(val, &ty, node.span)
+    }
+
+    fn eval_kind(&mut self, node: &Node) -> Result<Val> {
+        if self.section && self.an.accumulators.nodes.contains(&node.id) {
+            return self.contribute(node);
+        }
+        let ty = self.ty(node);
+        Ok(match &node.kind {
+            Kind::Nil => Val::NIL,
+            Kind::True => Val::bool(true),
+            Kind::False => Val::bool(false),
+            Kind::Int(n) => Val::int(*n),
+            Kind::Float(x) => Val::Float(Operand::float(*x)),
+            Kind::Sym(name) => Val::Sym(Operand::I64(crate::world::symbol_hash(name))),
+            Kind::SelfRef => self.self_value(node.span)?,
+            Kind::Local(local) => self.read_local(*local, &ty, node.span)?,
+            Kind::Ivar(ivar) => {
+                let receiver = self.self_value(node.span)?;
+                let receiver_ty = self.self_ty();
+                self.read_ivar(receiver, &receiver_ty, ivar, &ty, node.span)?
+            }
+            Kind::Const(_) => self.constant(node, &ty)?,
+            Kind::Range { from: Some(from), to: Some(to), exclusive } => {
+                let from = self.eval(from)?;
+                let to = self.eval(to)?;
+                self.range(from, to, *exclusive)
+            }
+            Kind::Assign { target, value } => {
+                let val = self.eval(value)?;
+                if self.is_never(value) {
+                    return Ok(Val::NEVER);
+                }
+                let value_ty = self.ty(value);
+                self.assign(target, val, &value_ty)?;
+                val
+            }
+            Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value)?,
+            Kind::MultiAssign { before, after, value, .. } => {
+                let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
+                self.multi_assign(node, &targets, value)?;
+                Val::NIL
+            }
+            Kind::Call(call) => self.call(node, call)?,
+            Kind::Super { args, .. } => self.super_call(node, args.as_deref())?,
+            Kind::And(a, b) => self.and_or(a, b, &ty, true)?,
+            Kind::Or(a, b) => self.and_or(a, b, &ty, false)?,
+            Kind::Not(x) => {
+                let val = self.eval(x)?;
+                let truth = self.truth(val);
+                Val::Bool(self.cx.b.bool(Op::Not, &[truth]))
+            }
+            Kind::If { cond, then, otherwise } => {
+                let val = self.eval(cond)?;
+                if self.is_never(cond) {
+                    return Ok(Val::NEVER);
+                }
+                let test = self.truth(val);
+                let place = self.result_place(&ty, node.span)?;
+                self.branch(test, |s| s.eval_into(then, &place), |s| s.eval_into(otherwise, &place))?;
+                self.load(&place)
+            }
+            Kind::Case { subject, whens, otherwise } => {
+                self.case(subject.as_deref(), whens, otherwise, &ty, node.span)?
+            }
+            Kind::While { cond, body, body_first } => self.while_loop(cond, body, *body_first, &ty, node.span)?,
+            Kind::For { target, over, body } => self.for_loop(target, over, body, &ty, node.span)?,
+            Kind::Break(value) => {
+                let val = self.optional(value.as_deref())?;
+                self.leave(val, true);
+                Val::NEVER
+            }
+            Kind::Next(value) => {
+                let val = self.optional(value.as_deref())?;
+                self.leave(val, false);
+                Val::NEVER
+            }
+            Kind::Return(value) => {
+                let val = self.optional(value.as_deref())?;
+                self.give_back(val)?;
+                Val::NEVER
+            }
+            Kind::Seq(items) => {
+                let mut last = Val::NIL;
+                for item in items {
+                    last = self.eval(item)?;
+                    if self.is_never(item) {
+                        return Ok(Val::NEVER);
+                    }
+                }
+                last
+            }
+            Kind::Begin { body, .. } => self.eval(body)?,
+            _ => return Err(self.error(node.span, "kernels do not know this")),
+        })
+    }
+
+    fn optional(&mut self, node: Option<&Node>) -> Result<Val> {
+        match node {
+            Some(node) => self.eval(node),
+            None => Ok(Val::NIL),
+        }
+    }
+
+    /// `return`, or the end of a method.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn give_back(&mut self, val: Val) -> Result<()> {
+        if self.cx.b.ended() {
+            return Ok(());
+        }
+        if self.section {
+            // a lambda's return ends this element's run as next does
+            self.frames.truncate(1);
+            self.leave(val, false);
+            return Ok(());
+        }
+        let ret = self.an.spec(self.spec).ret.clone();
+        let val = self.cast_to(val, &ret, self.unit.body.span)?;
+        self.cx.b.push(Stmt::Return(operands(val)));
+        Ok(())
+    }
+
+    fn leave(&mut self, val: Val, is_break: bool) {
+        let Some(frame) = self.frames.last() else { return };
+        let (next, place) = (frame.next, frame.next_place.clone());
+        match (is_break, frame.brk.clone()) {
+            (true, Some((label, place))) => {
+                self.store(&place, val);
+                self.cx.b.push(Stmt::Break(label));
+            }
+            (true, None) => self.trap(Trap::Break, Some(val)),
+            (false, _) => {
+                if let Some(place) = place {
+                    self.store(&place, val);
+                }
+                self.cx.b.push(Stmt::Break(next));
+            }
+        }
+    }
+
+    pub fn result_place(&mut self, ty: &Ty, span: Span) -> Result<Place> {
+        let form = self.form(ty, span)?;
+        let place = self.place(form, None);
+        Ok(place)
+    }
+
+    fn eval_into(&mut self, node: &Node, place: &Place) -> Result<()> {
+        let val = self.eval(node)?;
+        if !self.is_never(node) {
+            self.store(place, val);
+        }
+        Ok(())
+    }
+
+    /// Two ways, by a test; what a constant test rules out is not lowered.
+    pub fn branch(
+        &mut self,
+        test: Operand,
+        then: impl FnOnce(&mut Self) -> Result<()>,
+        otherwise: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        match test {
+            Operand::Bool(true) => return then(self),
+            Operand::Bool(false) => return otherwise(self),
+            _ => {}
+        }
+        self.cx.b.open();
+        let a = then(self);
+        let then = self.cx.b.close();
+        self.cx.b.open();
+        let b = otherwise(self);
+        let otherwise = self.cx.b.close();
+        a?;
+        b?;
+        self.cx.b.push(Stmt::If { cond: test, then, otherwise });
+        Ok(())
+    }
+
+    fn and_or(&mut self, a: &Node, b: &Node, ty: &Ty, and: bool) -> Result<Val> {
+        let left = self.eval(a)?;
+        if self.is_never(a) {
+            return Ok(Val::NEVER);
+        }
+        let test = self.truth(left);
+        let place = self.result_place(ty, a.span)?;
+        let keep = |s: &mut Self| {
+            s.store_possible(&place, left);
+            Ok(())
+        };
+        if and {
+            self.branch(test, |s| s.eval_into(b, &place), keep)?;
+        } else {
+            self.branch(test, keep, |s| s.eval_into(b, &place))?;
+        }
+        Ok(self.load(&place))
+    }
+
+    /// Stores a value that may have kinds which cannot be here: a scalar that the place has no room for is never it.
+    fn store_possible(&mut self, place: &Place, val: Val) {
+        let fits = match (val, place.form) {
+            (Val::Union { .. } | Val::Unit(_), _) | (_, Form::One(Repr::Union | Repr::Unit(_))) => true,
+            (Val::Bool(_), Form::One(r)) => r == Repr::Bool,
+            (Val::Int(_), Form::One(r)) => r == Repr::Int,
+            (Val::Float(_), Form::One(r)) => r == Repr::Float,
+            (Val::Sym(_), Form::One(r)) => r == Repr::Sym,
+            (Val::Ref(..), Form::One(r)) => matches!(r, Repr::Ref(_)),
+            (Val::Array(..), Form::One(r)) => matches!(r, Repr::Array(_)),
+            (Val::IntRange { .. }, f) => f == Form::IntRange,
+            (Val::FloatRange { .. }, f) => f == Form::FloatRange,
+            _ => false,
+        };
+        let unit_misfit = matches!((val, place.form), (Val::Unit(u), Form::One(r))
+            if r != Repr::Union && r != Repr::Unit(u) && !(r == Repr::Bool && matches!(u, Unit::True | Unit::False)));
+        if fits && !unit_misfit {
+            self.store(place, val);
+        } else {
+            self.unreachable();
+        }
+    }
+
+    fn range(&mut self, from: Val, to: Val, exclusive: bool) -> Val {
+        let exclusive = Operand::Bool(exclusive);
+        match (from, to) {
+            (Val::Int(from), Val::Int(to)) => Val::IntRange { from, to, exclusive },
+            (Val::Unit(Unit::Never), _) | (_, Val::Unit(Unit::Never)) => Val::NEVER,
+            (a, b) => {
+                let mut float = |v: Val| match v {
+                    Val::Int(v) => self.cx.b.f64(Op::IntToFloat, &[v]),
+                    Val::Float(v) => v,
+                    _ => Operand::float(0.0),
+                };
+                let (from, to) = (float(a), float(b));
+                Val::FloatRange { from, to, exclusive }
+            }
+        }
+    }
+
+    fn constant(&mut self, node: &Node, ty: &Ty) -> Result<Val> {
+        let Kind::Const(path) = &node.kind else { return Ok(Val::NEVER) };
+        let found = match &path.base {
+            ast::ConstBase::Lexical => {
+                let scope = self.an.spec(self.spec).scope;
+                self.an.world.constant(scope, None, &path.name)
+            }
+            ast::ConstBase::Top => self.an.world.top_constant(&path.name),
+            ast::ConstBase::Of(base) => {
+                self.eval(base)?;
+                let scope = self.an.spec(self.spec).scope;
+                match self.ty(base).atoms().as_slice() {
+                    [Atom::Module(class)] => self.an.world.constant(scope, Some(*class), &path.name),
+                    _ => None,
+                }
+            }
+        };
+        match found {
+            Some(id) => self.root(&Root::Const(id), ty, &path.name),
+            None => {
+                let message = format!("uninitialized constant {}", self.unit.source.slice(node.span));
+                self.trap(Trap::Name { message, name: path.name.clone() }, None);
+                Ok(Val::NEVER)
+            }
+        }
+    }
+
+    fn case(
+        &mut self,
+        subject: Option<&Node>,
+        whens: &[ast::When],
+        otherwise: &Node,
+        ty: &Ty,
+        span: Span,
+    ) -> Result<Val> {
+        let value = match subject {
+            Some(node) => {
+                let val = self.eval(node)?;
+                if self.is_never(node) {
+                    return Ok(Val::NEVER);
+                }
+                // the tests must not see what a body assigns to the variable
+                let ty = self.ty(node);
+                let form = self.form(&ty, node.span)?;
+                let place = self.place(form, None);
+                self.store(&place, val);
+                Some((self.load(&place), ty))
+            }
+            None => None,
+        };
+        let place = self.result_place(ty, span)?;
+        let label = self.cx.b.label();
+        self.cx.b.open();
+        for when in whens {
+            let body_label = self.cx.b.label();
+            let skip_label = self.cx.b.label();
+            // block skip { block body { tests: break body … ; break skip } body … break out }
+            self.cx.b.open();
+            self.cx.b.open();
+            for test in &when.tests {
+                let test_val = self.eval(test)?;
+                if self.cx.b.ended() {
+                    break;
+                }
+                let test_ty = self.ty(test);
+                let answer = match &value {
+                    Some((val, subject_ty)) => {
+                        let spec = self.an.spec(self.spec);
+                        let subject_ty = spec.subjects.get(&test.id).unwrap_or(subject_ty).clone();
+                        let val = self.cast_to(*val, &subject_ty, test.span)?;
+                        self.case_eq(test, test_val, &test_ty, val, &subject_ty)?
+                    }
+                    None => test_val,
+                };
+                let truth = self.truth(answer);
+                match truth {
+                    Operand::Bool(false) => {}
+                    Operand::Bool(true) => self.cx.b.push(Stmt::Break(body_label)),
+                    truth => self.cx.b.when(truth, |b| b.push(Stmt::Break(body_label))),
+                }
+            }
+            self.cx.b.push(Stmt::Break(skip_label));
+            let tests = self.cx.b.close();
+            self.cx.b.push(Stmt::Block { label: body_label, body: tests });
+            self.eval_into(&when.body, &place)?;
+            self.cx.b.push(Stmt::Break(label));
+            let body = self.cx.b.close();
+            self.cx.b.push(Stmt::Block { label: skip_label, body });
+        }
+        self.eval_into(otherwise, &place)?;
+        let body = self.cx.b.close();
+        self.cx.b.push(Stmt::Block { label, body });
+        Ok(self.load(&place))
+    }
+
+    /// Whether inference ever came to a node.
+    pub fn visited(&self, node: &Node) -> bool {
+        self.an.spec(self.spec).visited[node.id.index()]
+    }
+
+    fn while_loop(&mut self, cond: &Node, body: &Node, body_first: bool, ty: &Ty, span: Span) -> Result<Val> {
+        let place = self.result_place(ty, span)?;
+        self.looping(&place, |s, exit| {
+            if body_first {
+                s.round_body(|s| s.eval(body).map(drop))?;
+            }
+            let val = s.eval(cond)?;
+            if !s.is_never(cond) {
+                let test = s.truth(val);
+                s.branch(
+                    test,
+                    |_| Ok(()),
+                    |s| {
+                        s.store(&exit.1, Val::NIL);
+                        s.cx.b.push(Stmt::Break(exit.0));
+                        Ok(())
+                    },
+                )?;
+                if !body_first && !s.cx.b.ended() {
+                    s.round_body(|s| s.eval(body).map(drop))?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(self.load(&place))
+    }
+
+    /// A loop around `once`; leaving it is breaking the label that `once` is given, the value in the place beside it.
+    pub fn looping(
+        &mut self,
+        place: &Place,
+        once: impl FnOnce(&mut Self, &(LabelId, Place)) -> Result<()>,
+    ) -> Result<()> {
+        let label = self.cx.b.label();
+        let exit = (label, place.clone());
+        self.cx.b.open();
+        // `next` is set by each round
+        self.frames.push(Frame { next: label, next_place: None, brk: Some(exit.clone()) });
+        let result = once(self, &exit);
+        self.frames.pop();
+        self.cx.b.push(Stmt::Poll);
+        let body = self.cx.b.close();
+        result?;
+        self.cx.b.push(Stmt::Loop { label, body });
+        Ok(())
+    }
+
+    /// One round of the innermost loop: `next` inside goes to its end.
+    pub fn round_body(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let next = self.cx.b.label();
+        if let Some(frame) = self.frames.last_mut() {
+            frame.next = next;
+        }
+        self.cx.b.open();
+        let result = body(self);
+        let stmts = self.cx.b.close();
+        self.cx.b.push(Stmt::Block { label: next, body: stmts });
+        result
+    }
+
+    fn for_loop(&mut self, target: &ast::Target, over: &Node, body: &Node, ty: &Ty, span: Span) -> Result<Val> {
+        let val = self.eval(over)?;
+        if self.is_never(over) {
+            return Ok(Val::NEVER);
+        }
+        let over_ty = self.ty(over);
+        let place = self.result_place(ty, span)?;
+        self.dispatch(val, &over_ty, &place, |s, atom, val| {
+            s.each_element(atom, over_ty.owned, val, &place, span, |s, element, element_ty| {
+                s.assign(target, element, element_ty)?;
+                s.eval(body).map(drop)
+            })?;
+            Ok(None)
+        })?;
+        Ok(self.load(&place))
+    }
+
+    /// One round of a literal block.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn run_block(&mut self, block: &Block, values: &[(Val, Ty)]) -> Result<()> {
+        for local in &block.locals {
+            if !self.an.local(self.spec, *local).is_never() {
+                let place = self.local(*local)?;
+                self.clear(&place);
+            }
+        }
+        self.bind(&block.params, values, block.span)?;
+        self.eval(&block.body)?;
+        Ok(())
+    }
+
+    /// Binds a block's parameters as a yield of `values` does.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn bind(&mut self, params: &Params, values: &[(Val, Ty)], span: Span) -> Result<()> {
+        let wants = params.required.len() + params.optional.len() + params.post.len();
+        let spread: Vec<(Val, Ty)>;
+        let values = match values {
+            [(val, ty)] if wants > 1 => {
+                spread = self.spread(*val, ty, wants, span)?;
+                &spread[..]
+            }
+            _ => values,
+        };
+        let nil = (Val::NIL, Ty::nil());
+        let mut rest = values.iter();
+        for pattern in &params.required {
+            let value = rest.next().unwrap_or(&nil).clone();
+            self.bind_pattern(pattern, value, span)?;
+        }
+        let free = values.len().saturating_sub(params.required.len() + params.post.len());
+        for (i, (local, default)) in params.optional.iter().enumerate() {
+            let val = if i < free { rest.next().unwrap_or(&nil).0 } else { self.eval(default)? };
+            self.write_local(*local, val)?;
+        }
+        for pattern in &params.post {
+            let value = rest.next().unwrap_or(&nil).clone();
+            self.bind_pattern(pattern, value, span)?;
+        }
+        Ok(())
+    }
+
+    fn bind_pattern(&mut self, pattern: &Pattern, (val, ty): (Val, Ty), span: Span) -> Result<()> {
+        match pattern {
+            Pattern::Local(local) => self.write_local(*local, val),
+            Pattern::List { before, after, .. } => {
+                let parts = self.spread(val, &ty, before.len() + after.len(), span)?;
+                for (pattern, part) in before.iter().chain(after).zip(parts) {
+                    self.bind_pattern(pattern, part, span)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    // ---- assignments ----
+
+    fn assign(&mut self, target: &ast::Target, val: Val, ty: &Ty) -> Result<()> {
+        if self.cx.b.ended() {
+            return Ok(());
+        }
+        match target {
+            ast::Target::Local(local, _) => self.write_local(*local, val),
+            ast::Target::Ivar(ivar, span) => {
+                let receiver = self.self_value(*span)?;
+                let receiver_ty = self.self_ty();
+                self.write_ivar(receiver, &receiver_ty, ivar, val, *span)
+            }
+            ast::Target::Attr { receiver, name, span, safe } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let object = self.eval(receiver)?;
+                let mut receiver_ty = self.ty(receiver);
+                if receiver_ty.is_never() {
+                    return Ok(());
+                }
+                let setter = format!("{name}=");
+                let not_nil = if *safe {
+                    receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
+                    self.is_not_nil(object)
+                } else {
+                    Operand::Bool(true)
+                };
+                if receiver_ty.is_never() {
+                    return Ok(());
+                }
+                self.branch(
+                    not_nil,
+                    |s| {
+                        let object = s.cast_to(object, &receiver_ty, *span)?;
+                        s.call_values(
+                            (object, &receiver_ty),
+                            &setter,
+                            &[(val, ty.clone(), None)],
+                            &[],
+                            on_self,
+                            *span,
+                            *span,
+                        )
+                        .map(drop)
+                    },
+                    |_| Ok(()),
+                )
+            }
+            ast::Target::Index { receiver, args, span } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let object = self.eval(receiver)?;
+                let receiver_ty = self.ty(receiver);
+                let mut values = Vec::new();
+                for arg in args {
+                    let val = self.eval(arg)?;
+                    values.push((val, self.ty(arg), None));
+                }
+                if self.cx.b.ended() || receiver_ty.is_never() {
+                    return Ok(());
+                }
+                values.push((val, ty.clone(), None));
+                self.call_values((object, &receiver_ty), "[]=", &values, &[], on_self, *span, *span).map(drop)
+            }
+            ast::Target::List { .. } | ast::Target::Unsupported { .. } => Ok(()),
+        }
+    }
+
+    fn op_assign(&mut self, node: &Node, target: &ast::Target, op: &AssignOp, value: &Node) -> Result<Val> {
+        if let AssignOp::Method(op) = op
+            && self.accumulate_slot(node, target, op, value)?
+        {
+            return Ok(Val::NIL);
+        }
+        // the place is evaluated once
+        let (object, args, span): (Option<(Val, Ty, bool)>, Vec<super::calls::Arg>, Span) = match target {
+            ast::Target::Local(_, span) => (None, vec![], *span),
+            ast::Target::Ivar(_, span) => (None, vec![], *span),
+            ast::Target::Attr { receiver, span, .. } => {
+                let val = self.eval(receiver)?;
+                (Some((val, self.ty(receiver), matches!(receiver.kind, Kind::SelfRef))), vec![], *span)
+            }
+            ast::Target::Index { receiver, args, span } => {
+                let val = self.eval(receiver)?;
+                let object = (val, self.ty(receiver), matches!(receiver.kind, Kind::SelfRef));
+                let mut values = Vec::new();
+                for arg in args {
+                    let val = self.eval(arg)?;
+                    values.push((val, self.ty(arg), None));
+                }
+                (Some(object), values, *span)
+            }
+            ast::Target::List { .. } | ast::Target::Unsupported { .. } => return Ok(Val::NEVER),
+        };
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        let name = match target {
+            ast::Target::Attr { name, .. } => name.to_string(),
+            _ => "[]".to_string(),
+        };
+        let (old, old_ty) = match (target, &object) {
+            (ast::Target::Local(local, span), _) => {
+                let whole = self.an.local(self.spec, *local).clone();
+                let ty = self.an.spec(self.spec).op_reads.get(&node.id).unwrap_or(&whole).clone();
+                (self.read_local(*local, &whole, *span)?, ty)
+            }
+            (ast::Target::Ivar(ivar, span), _) => {
+                let receiver = self.self_value(*span)?;
+                let receiver_ty = self.self_ty();
+                let ty = self.ivar_ty(&receiver_ty, ivar, *span)?;
+                (self.read_ivar(receiver, &receiver_ty, ivar, &ty, *span)?, ty)
+            }
+            (_, Some((object, ty, on_self))) => {
+                self.call_values((*object, ty), &name, &args, &[], *on_self, span, node.span)?
+            }
+            _ => return Ok(Val::NEVER),
+        };
+        let old = self.cast_to(old, &old_ty, node.span)?;
+        let write = |s: &mut Self, val: Val, ty: &Ty| -> Result<()> {
+            match (target, &object) {
+                (ast::Target::Local(local, _), _) => s.write_local(*local, val),
+                (ast::Target::Ivar(ivar, span), _) => {
+                    let receiver = s.self_value(*span)?;
+                    let receiver_ty = s.self_ty();
+                    s.write_ivar(receiver, &receiver_ty, ivar, val, *span)
+                }
+                (_, Some((object, object_ty, on_self))) => {
+                    let mut args = args.clone();
+                    args.push((val, ty.clone(), None));
+                    s.call_values((*object, object_ty), &format!("{name}="), &args, &[], *on_self, span, node.span)
+                        .map(drop)
+                }
+                _ => Ok(()),
+            }
+        };
+        if self.cx.b.ended() || old_ty.is_never() {
+            return Ok(Val::NEVER);
+        }
+        match op {
+            AssignOp::Method(method) => {
+                let arg = self.eval(value)?;
+                if self.is_never(value) {
+                    return Ok(Val::NEVER);
+                }
+                self.at(node.span);
+                let literal = crate::infer::literal(value);
+                let arg = (arg, self.ty(value), literal);
+                let (val, ty) = self.call_values((old, &old_ty), method, &[arg], &[], false, node.span, node.span)?;
+                if ty.is_never() {
+                    return Ok(Val::NEVER);
+                }
+                write(self, val, &ty)?;
+                Ok(val)
+            }
+            AssignOp::Or | AssignOp::And => {
+                let ty = self.ty(node);
+                let place = self.result_place(&ty, node.span)?;
+                let test = self.truth(old);
+                let assign = |s: &mut Self| -> Result<()> {
+                    let val = s.eval(value)?;
+                    if s.is_never(value) {
+                        return Ok(());
+                    }
+                    let value_ty = s.ty(value);
+                    write(s, val, &value_ty)?;
+                    s.store(&place, val);
+                    Ok(())
+                };
+                let keep = |s: &mut Self| -> Result<()> {
+                    s.store_possible(&place, old);
+                    Ok(())
+                };
+                if *op == AssignOp::Or {
+                    self.branch(test, keep, assign)?;
+                } else {
+                    self.branch(test, assign, keep)?;
+                }
+                Ok(self.load(&place))
+            }
+        }
+    }
+
+    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], value: &Node) -> Result<()> {
+        let mut values = match &value.kind {
+            Kind::Array(items) => {
+                let mut values = Vec::new();
+                for item in items {
+                    let val = self.eval(item)?;
+                    let ty = self.ty(item);
+                    // copies: `a, b = b, a`
+                    let form = self.form(&ty, item.span)?;
+                    let place = self.place(form, None);
+                    self.store(&place, val);
+                    values.push((self.load(&place), ty));
+                }
+                values
+            }
+            Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
+                self.divmod(call, value.span)?
+            }
+            _ => {
+                let val = self.eval(value)?;
+                let ty = self.ty(value);
+                self.spread(val, &ty, targets.len(), node.span)?
+            }
+        };
+        values.resize(values.len().max(targets.len()), (Val::NIL, Ty::nil()));
+        for (target, (val, ty)) in targets.iter().zip(values) {
+            self.assign(target, val, &ty)?;
+        }
+        Ok(())
+    }
+}
+
+fn zero(scalar: Scalar) -> Operand {
+    match scalar {
+        Scalar::Bool => Operand::Bool(false),
+        Scalar::I32 => Operand::I32(0),
+        Scalar::I64 => Operand::I64(0),
+        Scalar::F64 => Operand::F64(0),
+    }
+}
+
+/// The registers of a value, in the order of [`Form::scalars`].
+pub fn operands(val: Val) -> Vec<Operand> {
+    match val {
+        Val::Unit(_) => vec![],
+        Val::Bool(v) | Val::Int(v) | Val::Float(v) | Val::Sym(v) | Val::Ref(_, v) | Val::Array(_, v) => vec![v],
+        Val::IntRange { from, to, exclusive } | Val::FloatRange { from, to, exclusive } => vec![from, to, exclusive],
+        Val::Union { tag, payload } => vec![tag, payload],
+    }
+}
+
+/// A value of a form out of its registers.
+pub fn from_operands(form: Form, operands: &[Operand]) -> Val {
+    match (form, operands) {
+        (Form::One(Repr::Unit(unit)), _) => Val::Unit(unit),
+        (Form::One(Repr::Bool), [v]) => Val::Bool(*v),
+        (Form::One(Repr::Int), [v]) => Val::Int(*v),
+        (Form::One(Repr::Float), [v]) => Val::Float(*v),
+        (Form::One(Repr::Sym), [v]) => Val::Sym(*v),
+        (Form::One(Repr::Ref(h)), [v]) => Val::Ref(h, *v),
+        (Form::One(Repr::Array(kind)), [v]) => Val::Array(kind, *v),
+        (Form::One(Repr::Union), [tag, payload]) => Val::Union { tag: *tag, payload: *payload },
+        (Form::IntRange, [from, to, exclusive]) => Val::IntRange { from: *from, to: *to, exclusive: *exclusive },
+        (Form::FloatRange, [from, to, exclusive]) => Val::FloatRange { from: *from, to: *to, exclusive: *exclusive },
+        _ => unreachable!("{} registers for {form:?}", operands.len()),
+    }
+}

@@ -1,0 +1,1361 @@
+//! Calls: dispatch over the kinds of a receiver and of arguments, and what each target does.
+//!
+//! Here: the switch over tags and id intervals, calls of specialisations, builtins that are not numeric, iterators.
+//! Not here: which target a call reaches (inference answers that again) and arithmetic ([`super::numbers`]).
+
+use super::body::{Body, Place, operands};
+use super::numbers::{self, Kind as Number};
+use super::tables::Form;
+use super::value::Val;
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::infer::builtins::Builtin;
+use crate::infer::calls::{Args, Literal, Target, bind};
+use crate::infer::{Binding, SpecId, assumption, literal, super_locals};
+use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
+use crate::layout::schema::Combine;
+use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
+use crate::types::{Atom, Prims, Repr, Tag, Ty, Unit};
+use crate::world::well_known;
+
+/// An argument: its value, its type, and the literal that it is.
+pub type Arg = (Val, Ty, Option<Literal>);
+
+/// The name and the value of a keyword argument.
+pub type Keyword = (Name, Val, Ty);
+
+impl Body<'_, '_> {
+    // ---- dispatch ----
+
+    /// Runs `each` for every kind that a value may be, under the test that it is that kind; stores what it answers.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn dispatch(
+        &mut self,
+        val: Val,
+        ty: &Ty,
+        place: &Place,
+        mut each: impl FnMut(&mut Self, Atom, Val) -> Result<Option<Val>>,
+    ) -> Result<()> {
+        let mut atoms = ty.atoms();
+        atoms.sort_by_key(|a| match a {
+            Atom::Object(class) => {
+                let (h, p) = self.t.position(*class);
+                (1, h, p)
+            }
+            _ => (0, 0, 0),
+        });
+        self.dispatch_rest(val, &atoms, place, &mut each)
+    }
+
+    fn dispatch_rest(
+        &mut self,
+        val: Val,
+        atoms: &[Atom],
+        place: &Place,
+        each: &mut impl FnMut(&mut Self, Atom, Val) -> Result<Option<Val>>,
+    ) -> Result<()> {
+        let Some((first, rest)) = atoms.split_first() else {
+            self.unreachable();
+            return Ok(());
+        };
+        let run = |s: &mut Self, each: &mut dyn FnMut(&mut Self, Atom, Val) -> Result<Option<Val>>| -> Result<()> {
+            let narrowed = s.narrowed(val, *first);
+            if let Some(answer) = each(s, *first, narrowed)? {
+                s.store(place, answer);
+            }
+            Ok(())
+        };
+        if rest.is_empty() {
+            return run(self, each);
+        }
+        let test = self.is_kind(val, *first, rest);
+        self.cx.b.open();
+        let a = run(self, each);
+        let then = self.cx.b.close();
+        self.cx.b.open();
+        let b = self.dispatch_rest(val, rest, place, each);
+        let otherwise = self.cx.b.close();
+        a?;
+        b?;
+        match test {
+            Operand::Bool(true) => then.into_iter().for_each(|s| self.cx.b.push(s)),
+            Operand::Bool(false) => otherwise.into_iter().for_each(|s| self.cx.b.push(s)),
+            cond => self.cx.b.push(Stmt::If { cond, then, otherwise }),
+        }
+        Ok(())
+    }
+
+    fn narrowed(&mut self, val: Val, atom: Atom) -> Val {
+        let form = self.t.form(&Ty::of(atom, false)).unwrap_or(Form::One(Repr::Unit(Unit::Never)));
+        self.cast(val, form)
+    }
+
+    /// The test that a value is of a kind, knowing that it is that or one of `rest`. Objects come last, in the order
+    /// of their ids, so one comparison tells a class from those after it.
+    fn is_kind(&mut self, val: Val, atom: Atom, rest: &[Atom]) -> Operand {
+        let tag_is = |s: &mut Self, tag: Operand, n: i32| s.cx.b.icmp(Cmp::Eq, tag, Operand::I32(n));
+        match (val, atom) {
+            (Val::Bool(v), Atom::True) => v,
+            (Val::Bool(v), Atom::False) => self.cx.b.bool(Op::Not, &[v]),
+            (Val::Ref(_, id), Atom::Object(_)) => self.below_next(id, rest),
+            (Val::Union { tag, payload }, _) => match atom {
+                Atom::Nil => tag_is(self, tag, Tag::NIL),
+                Atom::False => tag_is(self, tag, Tag::FALSE),
+                Atom::True => tag_is(self, tag, Tag::TRUE),
+                Atom::Int => tag_is(self, tag, Tag::INT),
+                Atom::Float => tag_is(self, tag, Tag::FLOAT),
+                Atom::Sym => tag_is(self, tag, Tag::SYM),
+                Atom::Array(_) => tag_is(self, tag, Tag::ARRAY),
+                Atom::Module(class) => {
+                    let is_module = tag_is(self, tag, Tag::MODULE);
+                    let same = self.cx.b.icmp(Cmp::Eq, payload, Operand::I64(i64::from(class.0)));
+                    self.cx.b.bool(Op::And, &[is_module, same])
+                }
+                Atom::Object(class) => {
+                    let (h, _) = self.t.position(class);
+                    let in_hierarchy = tag_is(self, tag, Tag::OBJECT + h as i32);
+                    let more = matches!(rest.first(), Some(Atom::Object(c)) if self.t.position(*c).0 == h);
+                    if !more {
+                        return in_hierarchy;
+                    }
+                    let id = self.cx.b.op(Scalar::I32, Op::Narrow, &[payload]);
+                    let below = self.below_next(id, rest);
+                    self.cx.b.bool(Op::And, &[in_hierarchy, below])
+                }
+                Atom::IntRange | Atom::FloatRange => Operand::Bool(false),
+            },
+            _ => Operand::Bool(true),
+        }
+    }
+
+    fn below_next(&mut self, id: Operand, rest: &[Atom]) -> Operand {
+        let Some(Atom::Object(next)) = rest.first() else { return Operand::Bool(true) };
+        let (h, p) = self.t.position(*next);
+        let base = self.t.base(h, p);
+        let base = self.cx.b.op(Scalar::I32, Op::Param(base), &[]);
+        self.cx.b.bool(Op::UCmp(Cmp::Lt), &[id, base])
+    }
+
+    /// Runs `each` for every choice of one kind per argument.
+    fn dispatch_args(
+        &mut self,
+        args: &[Arg],
+        chosen: &mut Vec<(Atom, Val)>,
+        place: &Place,
+        each: &mut dyn FnMut(&mut Self, &[(Atom, Val)]) -> Result<Option<Val>>,
+    ) -> Result<()> {
+        let Some((first, rest)) = args.split_first() else {
+            if let Some(answer) = each(self, chosen)? {
+                self.store(place, answer);
+            }
+            return Ok(());
+        };
+        let place = place.clone();
+        self.dispatch(first.0, &first.1, &place, |s, atom, val| {
+            chosen.push((atom, val));
+            let result = s.dispatch_args(rest, chosen, &place, each);
+            chosen.pop();
+            result.map(|()| None)
+        })
+    }
+
+    // ---- calls in the tree ----
+
+    fn args(&mut self, args: &[ast::Arg]) -> Result<(Vec<Arg>, Vec<Keyword>)> {
+        let (mut positional, mut keywords) = (Vec::new(), Vec::new());
+        for arg in args {
+            match arg {
+                ast::Arg::Positional(node) => {
+                    let val = self.held(node)?;
+                    positional.push((val, self.ty(node), literal(node)));
+                }
+                ast::Arg::Keyword(name, node) => {
+                    let val = self.held(node)?;
+                    keywords.push((name.clone(), val, self.ty(node)));
+                }
+                ast::Arg::KeywordSplat(_) => {}
+            }
+        }
+        Ok((positional, keywords))
+    }
+
+    /// A node's value, safe from assignments that follow: a variable's registers are copied.
+    fn held(&mut self, node: &Node) -> Result<Val> {
+        let val = self.eval(node)?;
+        if !matches!(node.kind, Kind::Local(_)) || self.cx.b.ended() {
+            return Ok(val);
+        }
+        let ty = self.ty(node);
+        let form = self.form(&ty, node.span)?;
+        let place = self.place(form, None);
+        self.store(&place, val);
+        Ok(self.load(&place))
+    }
+
+    /// A call in the tree.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn call(&mut self, node: &Node, call: &Call) -> Result<Val> {
+        if let Some(receiver) = &call.receiver
+            && let Kind::Array(items) = &receiver.kind
+            && !self.visited(receiver)
+        {
+            return self.literal_array(node, call, items);
+        }
+        let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
+        let (receiver, mut receiver_ty) = match &call.receiver {
+            Some(receiver) => (self.held(receiver)?, self.ty(receiver)),
+            None => {
+                let ty = self.self_ty();
+                let kernel = ty == Ty::module(well_known::KERNEL);
+                (if kernel { Val::Unit(Unit::Module(well_known::KERNEL)) } else { self.self_value(node.span)? }, ty)
+            }
+        };
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        if !call.safe || !receiver_ty.may_be(Prims::NIL) {
+            return self.call_on(node, call, receiver, &receiver_ty, on_self);
+        }
+        receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
+        let ty = self.ty(node);
+        let place = self.result_place(&ty, node.span)?;
+        let test = self.is_not_nil(receiver);
+        self.branch(
+            test,
+            |s| {
+                let receiver = s.cast_to(receiver, &receiver_ty, node.span)?;
+                let val = s.call_on(node, call, receiver, &receiver_ty, on_self)?;
+                s.store(&place, val);
+                Ok(())
+            },
+            |s| {
+                s.store(&place, Val::NIL);
+                Ok(())
+            },
+        )?;
+        Ok(self.load(&place))
+    }
+
+    fn call_on(&mut self, node: &Node, call: &Call, receiver: Val, receiver_ty: &Ty, on_self: bool) -> Result<Val> {
+        let (args, keywords) = self.args(&call.args)?;
+        if self.cx.b.ended() || receiver_ty.is_never() {
+            self.unreachable();
+            return Ok(Val::NEVER);
+        }
+        self.at(call.name_span);
+        let Some(block) = &call.block else {
+            let bare = call.receiver.is_none() && call.args.is_empty() && node.span == call.name_span;
+            let (val, _) = self.call_target(
+                (receiver, receiver_ty),
+                &call.name,
+                &args,
+                &keywords,
+                on_self,
+                (call.name_span, node.span),
+                bare,
+            )?;
+            return Ok(val);
+        };
+        let ty = self.ty(node);
+        let place = self.result_place(&ty, node.span)?;
+        let name = call.name.clone();
+        self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
+            let target = s.an.target(atom, &name, on_self).map_err(|r| r.at(&s.unit.source, call.name_span))?;
+            match target {
+                Target::Builtin(builtin) => {
+                    s.iterate(
+                        builtin,
+                        (atom, receiver_ty.owned),
+                        val,
+                        &args,
+                        &keywords,
+                        block,
+                        &place,
+                        call.name_span,
+                    )?;
+                }
+                _ => s.no_method(val, &name, false, false),
+            }
+            Ok(None)
+        })?;
+        Ok(self.load(&place))
+    }
+
+    /// A call on values; gives the result with its type.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub fn call_values(
+        &mut self,
+        receiver: (Val, &Ty),
+        name: &str,
+        args: &[Arg],
+        keywords: &[Keyword],
+        on_self: bool,
+        span: Span,
+        at: Span,
+    ) -> Result<(Val, Ty)> {
+        self.call_target(receiver, name, args, keywords, on_self, (span, at), false)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn call_target(
+        &mut self,
+        (receiver, receiver_ty): (Val, &Ty),
+        name: &str,
+        args: &[Arg],
+        keywords: &[Keyword],
+        on_self: bool,
+        (span, at): (Span, Span),
+        bare: bool,
+    ) -> Result<(Val, Ty)> {
+        let types = Args {
+            positional: args.iter().map(|a| a.1.clone()).collect(),
+            literals: args.iter().map(|a| a.2.clone()).collect(),
+            keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
+        };
+        let speculated = assumption(&self.unit, at);
+        let mut targets = Vec::new();
+        let mut ty = Ty::never();
+        for atom in receiver_ty.atoms() {
+            let (target, result) = self
+                .an
+                .call(self.spec, (atom, receiver_ty.owned), name, &types, on_self, &speculated)
+                .map_err(|r| r.at(&self.unit.source, span))?;
+            ty = self.an.facts.join(&ty, &result);
+            targets.push((atom, target));
+        }
+        let place = self.result_place(&ty, span)?;
+        // all classes of a hierarchy answer `==` alike: one comparison of ids
+        if let (Val::Ref(h, a), [(Val::Ref(k, b), ..)]) = (receiver, args)
+            && matches!(name, "==" | "!=" | "equal?")
+            && targets
+                .iter()
+                .all(|(_, t)| matches!(t, Target::Builtin(Builtin::Equal | Builtin::NotEqual | Builtin::Identical)))
+            && (name != "!=" || self.equality_is_identity(receiver_ty))
+        {
+            let same = if h == *k { self.cx.b.icmp(Cmp::Eq, a, *b) } else { Operand::Bool(false) };
+            let val = if name == "!=" { self.cx.b.bool(Op::Not, &[same]) } else { same };
+            let val = self.bool_val(val, &ty);
+            return Ok((val, ty));
+        }
+        if let Some(slot) = self.shared_reader(&targets, args)
+            && let Val::Ref(_, id) = receiver
+        {
+            let val = self.load_slot(&slot, id);
+            return Ok((self.cast(val, place.form), ty));
+        }
+        self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
+            let target = targets.iter().find(|(a, _)| *a == atom).map(|(_, t)| t.clone());
+            let Some(target) = target else { return Ok(None) };
+            s.invoke(&target, (atom, receiver_ty.owned), val, name, args, keywords, &types, (span, at), bare, &place)
+        })?;
+        if ty.is_never() {
+            self.unreachable();
+            return Ok((Val::NEVER, ty));
+        }
+        Ok((self.load(&place), ty))
+    }
+
+    fn equality_is_identity(&mut self, ty: &Ty) -> bool {
+        ty.atoms().into_iter().all(|a| matches!(self.an.target(a, "==", false), Ok(Target::Builtin(Builtin::Equal))))
+    }
+
+    /// A Boolean in the form of its type, which may say that it is always one of the two.
+    fn bool_val(&mut self, val: Operand, ty: &Ty) -> Val {
+        match self.t.form(ty) {
+            Some(form) => self.cast(Val::Bool(val), form),
+            None => Val::Bool(val),
+        }
+    }
+
+    /// The slot behind attribute readers that all reach one column.
+    fn shared_reader(&mut self, targets: &[(Atom, Target)], args: &[Arg]) -> Option<crate::layout::schema::Slot> {
+        if targets.len() < 2 || !args.is_empty() {
+            return None;
+        }
+        let mut found: Option<crate::layout::schema::Slot> = None;
+        for (atom, target) in targets {
+            let (Atom::Object(class), Target::Reader(ivar)) = (atom, target) else { return None };
+            let slot = self.t.field(*class, ivar)?.slot.clone();
+            match &found {
+                Some(f) if f.repr != slot.repr || f.value != slot.value || f.tag != slot.tag => return None,
+                _ => found = Some(slot),
+            }
+        }
+        for (atom, target) in targets {
+            if let (Atom::Object(class), Target::Reader(ivar)) = (atom, target)
+                && let Some(field) = self.t.field_mut(*class, ivar)
+            {
+                field.read = true;
+            }
+        }
+        found
+    }
+
+    /// NoMethodError.
+    pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
+        self.trap(Trap::NoMethod { name: name.into(), private, bare }, Some(receiver));
+    }
+
+    /// One target for one kind of receiver. None: the answer is in `place` already, or control does not go on.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn invoke(
+        &mut self,
+        target: &Target,
+        (atom, owned): (Atom, bool),
+        receiver: Val,
+        name: &str,
+        args: &[Arg],
+        keywords: &[Keyword],
+        types: &Args,
+        (span, at): (Span, Span),
+        bare: bool,
+        place: &Place,
+    ) -> Result<Option<Val>> {
+        let wrong_count = |s: &mut Self, expected: &str| {
+            let message = format!("wrong number of arguments (given {}, expected {expected})", args.len());
+            s.trap(Trap::Raise { class: "ArgumentError", message }, None);
+            Ok(None)
+        };
+        match target {
+            Target::NoMethod { private } => {
+                self.no_method(receiver, name, *private, bare);
+                Ok(None)
+            }
+            Target::Reader(ivar) if args.is_empty() => Ok(Some(self.read_field(atom, receiver, ivar))),
+            Target::Reader(_) => wrong_count(self, "0"),
+            Target::Writer(ivar) => match args {
+                [(val, ..)] => {
+                    self.write_field(atom, receiver, ivar, *val);
+                    Ok(Some(*val))
+                }
+                _ => wrong_count(self, "1"),
+            },
+            Target::Ruby(method) => {
+                let source = self.an.source(*method)?;
+                match bind(&source.unit.params, types) {
+                    Ok(bindings) => {
+                        let spec = self.an.specialise(self.spec, *method, Ty::of(atom, owned), bindings.clone())?;
+                        let values = bound_values(&source.unit.params, &bindings, args, keywords);
+                        self.call_spec(spec, receiver, &bindings, &values, span)
+                    }
+                    Err(message) => {
+                        self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                        Ok(None)
+                    }
+                }
+            }
+            Target::Builtin(builtin) if !builtin.arity().contains(&args.len()) => {
+                let arity = builtin.arity();
+                let expected = if arity.start() == arity.end() {
+                    arity.start().to_string()
+                } else {
+                    format!("{}..{}", arity.start(), arity.end())
+                };
+                wrong_count(self, &expected)
+            }
+            Target::Builtin(builtin) => {
+                let mut chosen = Vec::new();
+                self.dispatch_args(args, &mut chosen, place, &mut |s, args_now| {
+                    s.builtin(*builtin, (atom, owned), receiver, name, args_now, types, (span, at))
+                })?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Calls a specialisation.
+    fn call_spec(
+        &mut self,
+        spec: SpecId,
+        receiver: Val,
+        bindings: &[Binding],
+        values: &[Val],
+        span: Span,
+    ) -> Result<Option<Val>> {
+        let func = self.function(spec);
+        let self_ty = self.an.spec(spec).key.self_ty.clone();
+        let receiver = self.cast_to(receiver, &self_ty, span)?;
+        let mut arguments = operands(receiver);
+        for (binding, val) in bindings.iter().zip(values) {
+            if let Binding::Given(ty) = binding {
+                let val = self.cast_to(*val, ty, span)?;
+                arguments.extend(operands(val));
+            }
+        }
+        let ret = self.an.spec(spec).ret.clone();
+        let form = self.form(&ret, span)?;
+        let depth = self.t.recursive.contains(&spec).then(|| self.cx.site(Trap::StackOverflow, vec![]));
+        let results = self.cx.b.call(func, arguments, &form.scalars(), depth);
+        if ret.is_never() {
+            self.unreachable();
+            return Ok(None);
+        }
+        Ok(Some(super::body::from_operands(form, &results)))
+    }
+
+    /// The function of a specialisation, which is lowered later if this is its first call.
+    fn function(&mut self, spec: SpecId) -> FuncId {
+        if let Some(func) = self.t.functions.get(&spec) {
+            return *func;
+        }
+        let func = self.cx.shared.reserve();
+        self.t.functions.insert(spec, func);
+        self.t.pending.push(spec);
+        func
+    }
+
+    /// `super`.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn super_call(&mut self, node: &Node, args: Option<&[ast::Arg]>) -> Result<Val> {
+        let Some(method) = self.an.spec(self.spec).key.method else { return Ok(Val::NEVER) };
+        let (args, keywords) = match args {
+            Some(args) => self.args(args)?,
+            None => {
+                let unit = self.unit.clone();
+                let mut positional = Vec::new();
+                for local in super_locals(&unit.params) {
+                    let place = self.locals[local.index()].clone();
+                    let ty = self.an.local(self.spec, local).clone();
+                    positional.push((place.map_or(Val::NIL, |p| self.load(&p)), ty, None));
+                }
+                let mut keywords = Vec::new();
+                for keyword in &unit.params.keywords {
+                    let place = self.locals[keyword.local.index()].clone();
+                    let ty = self.an.local(self.spec, keyword.local).clone();
+                    keywords.push((keyword.name.clone(), place.map_or(Val::NIL, |p| self.load(&p)), ty));
+                }
+                (positional, keywords)
+            }
+        };
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        self.at(node.span);
+        let types = Args {
+            positional: args.iter().map(|a| a.1.clone()).collect(),
+            literals: args.iter().map(|a| a.2.clone()).collect(),
+            keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
+        };
+        let self_ty = self.self_ty();
+        let (atom, owned) = (self_ty.atoms()[0], self_ty.owned);
+        let at = assumption(&self.unit, node.span);
+        let (target, ty) = self
+            .an
+            .super_call(self.spec, method, (atom, owned), &types, &at)
+            .map_err(|r| r.at(&self.unit.source, node.span))?;
+        let place = self.result_place(&ty, node.span)?;
+        let receiver = self.self_value(node.span)?;
+        let name = self.unit.name.clone().unwrap_or_else(|| "super".into());
+        let spans = (node.span, node.span);
+        let answer = match target {
+            Target::NoMethod { .. } => {
+                self.trap(
+                    Trap::NoMethod { name: format!("super: {name}").into(), private: false, bare: false },
+                    Some(receiver),
+                );
+                None
+            }
+            target => {
+                self.invoke(&target, (atom, owned), receiver, &name, &args, &keywords, &types, spans, false, &place)?
+            }
+        };
+        if let Some(val) = answer {
+            self.store(&place, val);
+        }
+        Ok(self.load(&place))
+    }
+
+    // ---- builtins ----
+
+    /// A builtin without a block, for one kind of each operand.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn builtin(
+        &mut self,
+        builtin: Builtin,
+        (atom, owned): (Atom, bool),
+        receiver: Val,
+        name: &str,
+        args: &[(Atom, Val)],
+        types: &Args,
+        (span, at): (Span, Span),
+    ) -> Result<Option<Val>> {
+        use Builtin::*;
+        let vals: Vec<Val> = args.iter().map(|a| a.1).collect();
+        let first = args.first().copied();
+        let falsy = |a: Atom| matches!(a, Atom::Nil | Atom::False);
+        Ok(match builtin {
+            Numeric(method) => Some(method.lower(&mut self.cx, receiver, &vals, types.int_literal())),
+            Math(function) => Some(function.lower(&mut self.cx, &vals)),
+            Rand(rand) => {
+                self.t.uses_random = true;
+                let val = rand.lower(&mut self.cx, &vals, types.int_literal());
+                Some(self.speculated_rand(val, first.map(|f| f.0), at))
+            }
+            IsNil => Some(Val::bool(atom == Atom::Nil)),
+            Not => Some(Val::bool(falsy(atom))),
+            Equal | Identical => first.map(|(b, y)| self.equal(atom, receiver, b, y)),
+            NotEqual => {
+                let Some((b, y)) = first else { return Ok(None) };
+                let arg = (y, Ty::of(b, false), None);
+                let (val, _) =
+                    self.call_values((receiver, &Ty::of(atom, owned)), "==", &[arg], &[], false, span, at)?;
+                let truth = self.truth(val);
+                Some(match truth {
+                    Operand::Bool(b) => Val::bool(!b),
+                    t => Val::Bool(self.cx.b.bool(Op::Not, &[t])),
+                })
+            }
+            IsA | InstanceOf | ModuleCase => {
+                let Some((other, _)) = first else { return Ok(None) };
+                let (value, module) = if builtin == ModuleCase { (other, atom) } else { (atom, other) };
+                match module {
+                    Atom::Module(m) if builtin == InstanceOf => {
+                        let class = self.an.real_class(crate::infer::calls::class_of(value));
+                        Some(Val::bool(!matches!(value, Atom::Module(_)) && class == m))
+                    }
+                    Atom::Module(m) => Some(Val::bool(self.an.atom_is_a(value, m))),
+                    _ => {
+                        let message = "class or module required".to_string();
+                        self.trap(Trap::Raise { class: "TypeError", message }, None);
+                        None
+                    }
+                }
+            }
+            RespondTo | ClassOf => {
+                // both are facts of the type
+                let types = Args { positional: args.iter().map(|a| Ty::of(a.0, false)).collect(), ..types.clone() };
+                let speculated = assumption(&self.unit, at);
+                let (_, ty) = self
+                    .an
+                    .call(self.spec, (atom, owned), name, &types, false, &speculated)
+                    .map_err(|r| r.at(&self.unit.source, span))?;
+                match self.t.form(&ty) {
+                    Some(Form::One(Repr::Unit(unit))) => Some(Val::Unit(unit)),
+                    _ => None,
+                }
+            }
+            Itself => Some(receiver),
+            IsFrozen => Some(Val::bool(true)),
+            NilToInt => Some(Val::int(0)),
+            NilToFloat => Some(Val::Float(Operand::float(0.0))),
+            BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
+            BoolOr => first.map(|(b, _)| Val::bool(atom == Atom::True || !falsy(b))),
+            BoolXor => first.map(|(b, _)| Val::bool((atom == Atom::True) == falsy(b))),
+            Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
+            Index => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
+            ToFloat => match first {
+                Some((_, Val::Int(v))) => Some(Val::Float(self.cx.b.f64(Op::IntToFloat, &[v]))),
+                Some((_, val)) => Some(val),
+                None => None,
+            },
+            ToInteger => match first {
+                Some((_, val @ Val::Float(_))) => Some(numbers::Method::ToI.lower(&mut self.cx, val, &[], None)),
+                Some((_, val)) => Some(val),
+                None => None,
+            },
+            RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize | RangeCover | RangeExcludesEnd => {
+                self.range_builtin(builtin, receiver, first)
+            }
+            ArrayGet => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((Atom::Int, Val::Int(index)))) => {
+                    Some(self.element(kind, packed, index, at)?)
+                }
+                (_, _, Some((_, val))) => {
+                    self.no_conversion(val, "Integer");
+                    None
+                }
+                _ => None,
+            },
+            ArraySet => match (atom, receiver, args) {
+                (Atom::Array(kind), Val::Array(_, packed), [(Atom::Int, Val::Int(index)), (_, val)]) => {
+                    self.write_element(kind, packed, *index, *val)?;
+                    Some(*val)
+                }
+                _ => None,
+            },
+            ArraySize => match receiver {
+                Val::Array(_, packed) => Some(Val::Int(self.array_parts(packed).1)),
+                _ => None,
+            },
+            ArrayIsEmpty => match receiver {
+                Val::Array(_, packed) => {
+                    let (_, length) = self.array_parts(packed);
+                    Some(Val::Bool(self.cx.b.icmp(Cmp::Eq, length, Operand::I64(0))))
+                }
+                _ => None,
+            },
+            ArrayFirst | ArrayLast => match (atom, receiver) {
+                (Atom::Array(kind), Val::Array(_, packed)) => {
+                    let index = if builtin == ArrayFirst { 0 } else { -1 };
+                    Some(self.element(kind, packed, Operand::I64(index), at)?)
+                }
+                _ => None,
+            },
+            Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
+            | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach => None,
+        })
+    }
+
+    /// TypeError: `no implicit conversion from nil to integer`, in Ruby's two wordings.
+    fn no_conversion(&mut self, val: Val, to: &str) {
+        let trap = if val == Val::NIL {
+            Trap::Raise {
+                class: "TypeError",
+                message: format!("no implicit conversion from nil to {}", to.to_lowercase()),
+            }
+        } else {
+            Trap::Describe {
+                class: "TypeError",
+                before: "no implicit conversion of ".into(),
+                after: format!(" into {to}"),
+            }
+        };
+        self.trap(trap, Some(val));
+    }
+
+    /// Holds the result of `rand` to the speculated kind.
+    fn speculated_rand(&mut self, val: Val, arg: Option<Atom>, span: Span) -> Val {
+        let at = assumption(&self.unit, span);
+        if !self.an.facts.holds(&at) {
+            return val;
+        }
+        let Val::Union { tag, .. } = val else { return val };
+        let (expected, form) = match arg {
+            Some(Atom::Int | Atom::IntRange) => (Tag::INT, Form::One(Repr::Int)),
+            Some(Atom::FloatRange) => (Tag::FLOAT, Form::One(Repr::Float)),
+            _ => return val,
+        };
+        let wrong = self.cx.b.icmp(Cmp::Ne, tag, Operand::I32(expected));
+        let site = self.cx.site(Trap::Refuted(at), vec![]);
+        self.cx.b.trap_if(wrong, site, vec![]);
+        self.cast(val, form)
+    }
+
+    /// `==` for one kind of each side, neither of which has an `==` of its own.
+    fn equal(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
+        match (a, x, b, y) {
+            (Atom::Nil, _, Atom::Nil, _) | (Atom::True, _, Atom::True, _) | (Atom::False, _, Atom::False, _) => {
+                Val::bool(true)
+            }
+            (Atom::Module(m), _, Atom::Module(n), _) => Val::bool(m == n),
+            (_, Val::Int(x), _, Val::Int(y))
+            | (_, Val::Sym(x), _, Val::Sym(y))
+            | (_, Val::Array(_, x), _, Val::Array(_, y)) => Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y)),
+            (Atom::Object(c), Val::Ref(h, x), Atom::Object(d), Val::Ref(k, y)) if h == k && c == d => {
+                Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y))
+            }
+            _ => Val::bool(false),
+        }
+    }
+
+    fn range_builtin(&mut self, builtin: Builtin, receiver: Val, arg: Option<(Atom, Val)>) -> Option<Val> {
+        use numbers::Method;
+        match receiver {
+            Val::IntRange { from, to, exclusive } => Some(match builtin {
+                Builtin::RangeFirst => Val::Int(from),
+                Builtin::RangeLast => Val::Int(to),
+                Builtin::RangeExcludesEnd => self.flag_val(exclusive),
+                Builtin::RangeSize => {
+                    let count = self.trip_count(from, to, exclusive);
+                    Val::Int(count)
+                }
+                Builtin::RangeMin | Builtin::RangeMax => {
+                    let last = self.last(to, exclusive);
+                    let some = self.cx.b.icmp(Cmp::Le, from, last);
+                    let value = if builtin == Builtin::RangeMin { from } else { last };
+                    let tag = self.cx.b.select(Scalar::I32, some, Operand::I32(Tag::INT), Operand::I32(Tag::NIL));
+                    Val::Union { tag, payload: value }
+                }
+                _ => return self.covers(Val::Int(from), Val::Int(to), exclusive, arg),
+            }),
+            Val::FloatRange { from, to, exclusive } => match builtin {
+                Builtin::RangeExcludesEnd => Some(self.flag_val(exclusive)),
+                Builtin::RangeCover => self.covers(Val::Float(from), Val::Float(to), exclusive, arg),
+                _ => {
+                    let _ = Method::Le;
+                    None
+                }
+            },
+            _ => None,
+        }
+    }
+
+    fn flag_val(&mut self, flag: Operand) -> Val {
+        Val::Bool(flag)
+    }
+
+    /// `from <= arg && arg <= to` (or `<`).
+    fn covers(&mut self, from: Val, to: Val, exclusive: Operand, arg: Option<(Atom, Val)>) -> Option<Val> {
+        use numbers::Method;
+        let (_, arg) = arg?;
+        if !Number::of_val(arg).is_number() {
+            return Some(Val::bool(false));
+        }
+        let above = Method::Le.lower(&mut self.cx, from, &[arg], None);
+        let below = Method::Le.lower(&mut self.cx, arg, &[to], None);
+        let strictly = Method::Lt.lower(&mut self.cx, arg, &[to], None);
+        let (above, below, strictly) = (self.truth(above), self.truth(below), self.truth(strictly));
+        let below = self.cx.b.select(Scalar::Bool, exclusive, strictly, below);
+        Some(Val::Bool(self.cx.b.bool(Op::And, &[above, below])))
+    }
+
+    /// The last Integer of a Range; an empty Range's is less than its first. For an exclusive Range that ends at the
+    /// least Integer the answer wraps, but such a Range is empty: callers compare with `from` first.
+    fn last(&mut self, to: Operand, exclusive: Operand) -> Operand {
+        let less = self.cx.b.i64(Op::Sub, &[to, Operand::I64(1)]);
+        let least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
+        let less = self.cx.b.select(Scalar::I64, least, to, less);
+        self.cx.b.select(Scalar::I64, exclusive, less, to)
+    }
+
+    /// How many Integers a Range has.
+    fn trip_count(&mut self, from: Operand, to: Operand, exclusive: Operand) -> Operand {
+        let last = self.last(to, exclusive);
+        let some = self.cx.b.icmp(Cmp::Le, from, last);
+        let empty_least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
+        let empty_least = self.cx.b.bool(Op::And, &[empty_least, exclusive]);
+        let not_least = self.cx.b.bool(Op::Not, &[empty_least]);
+        let some = self.cx.b.bool(Op::And, &[some, not_least]);
+        let site = self.cx.site(Trap::IntegerOverflow("size"), vec![]);
+        let count = self.cx.b.temp(Scalar::I64);
+        self.cx.b.set(count, Operand::I64(0));
+        self.cx.b.when(some, |b| {
+            let span = b.checked(crate::ir::CheckedOp::Sub, last, from, site);
+            let n = b.checked(crate::ir::CheckedOp::Add, span, Operand::I64(1), site);
+            b.set(count, n);
+        });
+        Operand::Var(count)
+    }
+
+    // ---- iterators ----
+
+    /// An iterator with its literal block; the answer goes into `place`.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn iterate(
+        &mut self,
+        builtin: Builtin,
+        (atom, owned): (Atom, bool),
+        receiver: Val,
+        args: &[Arg],
+        keywords: &[Keyword],
+        block: &Block,
+        place: &Place,
+        span: Span,
+    ) -> Result<()> {
+        use Builtin::*;
+        if !builtin.arity().contains(&args.len()) {
+            let message =
+                format!("wrong number of arguments (given {}, expected {})", args.len(), builtin.arity().start());
+            self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+            return Ok(());
+        }
+        let int = Ty::int;
+        let one = Operand::I64(1);
+        match (builtin, receiver) {
+            (Loop, _) => self.looping(place, |s, _| s.round_body(|s| s.run_block(block, &[])))?,
+            (Times, Val::Int(n)) => {
+                self.counted(Operand::I64(0), n, true, one, receiver, place, |s, i| {
+                    s.run_block(block, &[(Val::Int(i), int())])
+                })?;
+            }
+            (Upto, Val::Int(from)) => {
+                let Val::Int(to) = args[0].0 else { return Ok(()) };
+                self.counted(from, to, false, one, receiver, place, |s, i| {
+                    s.run_block(block, &[(Val::Int(i), int())])
+                })?;
+            }
+            (Downto, Val::Int(from)) => {
+                let Val::Int(to) = args[0].0 else { return Ok(()) };
+                let minus = Operand::I64(-1);
+                self.counted(from, to, false, minus, receiver, place, |s, i| {
+                    s.run_block(block, &[(Val::Int(i), int())])
+                })?;
+            }
+            (Step, _) => self.step(receiver, args, keywords, block, place)?,
+            (RangeStep, Val::IntRange { from, to, exclusive }) => {
+                let Val::Int(step) = args[0].0 else { return Ok(()) };
+                self.positive_step(step);
+                let last = self.last(to, exclusive);
+                let empty = self.empty_least(to, exclusive);
+                self.unless_empty(empty, receiver, place, |s| {
+                    s.counted(from, last, false, step, receiver, place, |s, i| {
+                        s.run_block(block, &[(Val::Int(i), int())])
+                    })
+                })?;
+            }
+            (RangeStep, Val::FloatRange { from, to, exclusive }) => {
+                let step = self.float(args[0].0);
+                self.float_steps(from, to, step, exclusive, receiver, block, place)?;
+            }
+            (RangeEach | RangeReverseEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive }) => {
+                let last = self.last(to, exclusive);
+                let empty = self.empty_least(to, exclusive);
+                let (start, end, step) =
+                    if builtin == RangeReverseEach { (last, from, Operand::I64(-1)) } else { (from, last, one) };
+                self.unless_empty(empty, receiver, place, |s| {
+                    s.counted(start, end, false, step, receiver, place, |s, i| {
+                        let mut values = vec![(Val::Int(i), int())];
+                        if builtin == RangeEachWithIndex {
+                            values.push((Val::Int(s.cx.b.i64(Op::Sub, &[i, from])), int()));
+                        }
+                        s.run_block(block, &values)
+                    })
+                })?;
+            }
+            (RangeEach | RangeReverseEach | RangeEachWithIndex, _) => {
+                let message = "can't iterate from Float".to_string();
+                self.trap(Trap::Raise { class: "TypeError", message }, None);
+            }
+            (ArrayEachIndex, Val::Array(_, packed)) => {
+                let (_, length) = self.array_parts(packed);
+                self.counted(Operand::I64(0), length, true, one, receiver, place, |s, i| {
+                    s.run_block(block, &[(Val::Int(i), int())])
+                })?;
+            }
+            (ArrayEach | ArrayEachWithIndex | ArrayReverseEach, Val::Array(kind, packed)) => {
+                let ty = self.an.elements(self.spec, kind, owned).unwrap_or_default();
+                let (_, length) = self.array_parts(packed);
+                if ty.is_never() {
+                    // no array of the kind has an element
+                    self.store(place, receiver);
+                    return Ok(());
+                }
+                let (start, end, exclusive, step) = if builtin == ArrayReverseEach {
+                    (self.cx.b.i64(Op::Sub, &[length, one]), Operand::I64(0), false, Operand::I64(-1))
+                } else {
+                    (Operand::I64(0), length, true, one)
+                };
+                self.counted(start, end, exclusive, step, receiver, place, |s, i| {
+                    let element = s.element_in_range(kind, packed, i)?;
+                    let mut values = vec![(element, ty.clone())];
+                    if builtin == ArrayEachWithIndex {
+                        values.push((Val::Int(i), int()));
+                    }
+                    s.run_block(block, &values)
+                })?;
+            }
+            _ => {
+                let _ = (atom, span);
+                self.unreachable();
+            }
+        }
+        Ok(())
+    }
+
+    /// Elements of what `for` runs over.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn each_element(
+        &mut self,
+        atom: Atom,
+        owned: bool,
+        val: Val,
+        place: &Place,
+        span: Span,
+        mut each: impl FnMut(&mut Self, Val, &Ty) -> Result<()>,
+    ) -> Result<()> {
+        let one = Operand::I64(1);
+        match (atom, val) {
+            (_, Val::IntRange { from, to, exclusive }) => {
+                let last = self.last(to, exclusive);
+                let empty = self.empty_least(to, exclusive);
+                self.unless_empty(empty, val, place, |s| {
+                    s.counted(from, last, false, one, val, place, |s, i| each(s, Val::Int(i), &Ty::int()))
+                })
+            }
+            (Atom::Array(kind), Val::Array(_, packed)) => {
+                let ty = self.an.elements(self.spec, kind, owned).unwrap_or_default();
+                if ty.is_never() {
+                    self.store(place, val);
+                    return Ok(());
+                }
+                let (_, length) = self.array_parts(packed);
+                self.counted(Operand::I64(0), length, true, one, val, place, |s, i| {
+                    let element = s.element_in_range(kind, packed, i)?;
+                    each(s, element, &ty)
+                })
+            }
+            _ => Err(self.error(span, "kernels do not know for over this")),
+        }
+    }
+
+    /// `first...least Integer` is empty, and its last number cannot be told.
+    fn empty_least(&mut self, to: Operand, exclusive: Operand) -> Operand {
+        let least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
+        self.cx.b.bool(Op::And, &[least, exclusive])
+    }
+
+    fn unless_empty(
+        &mut self,
+        empty: Operand,
+        result: Val,
+        place: &Place,
+        run: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.branch(
+            empty,
+            |s| {
+                s.store(place, result);
+                Ok(())
+            },
+            run,
+        )
+    }
+
+    /// Counts from `start` by `step` to `end` (`below`: not including it); afterwards `result` is in `place`. Never
+    /// overflows: it ends when the next number would.
+    #[allow(clippy::too_many_arguments, reason = "a loop has this many parts")]
+    fn counted(
+        &mut self,
+        start: Operand,
+        end: Operand,
+        below: bool,
+        step: Operand,
+        result: Val,
+        place: &Place,
+        body: impl FnOnce(&mut Self, Operand) -> Result<()>,
+    ) -> Result<()> {
+        let i = self.cx.b.temp(Scalar::I64);
+        self.cx.b.set(i, start);
+        let known = match step {
+            Operand::I64(n) => Some(n > 0),
+            _ => None,
+        };
+        let i = Operand::Var(i);
+        let (up_cmp, down_cmp) = if below { (Cmp::Lt, Cmp::Gt) } else { (Cmp::Le, Cmp::Ge) };
+        self.looping(place, |s, exit| {
+            let goes_on = match known {
+                Some(true) => s.cx.b.icmp(up_cmp, i, end),
+                Some(false) => s.cx.b.icmp(down_cmp, i, end),
+                None => {
+                    let rising = s.cx.b.icmp(Cmp::Gt, step, Operand::I64(0));
+                    let (up, down) = (s.cx.b.icmp(up_cmp, i, end), s.cx.b.icmp(down_cmp, i, end));
+                    s.cx.b.select(Scalar::Bool, rising, up, down)
+                }
+            };
+            let leave = |s: &mut Self| {
+                s.store(&exit.1, result);
+                s.cx.b.push(Stmt::Break(exit.0));
+                Ok(())
+            };
+            s.branch(goes_on, |_| Ok(()), leave)?;
+            // the body may assign its parameter, which is a copy
+            let copy = s.cx.b.temp(Scalar::I64);
+            s.cx.b.set(copy, i);
+            s.round_body(|s| body(s, Operand::Var(copy)))?;
+            let Operand::Var(counter) = i else { return Ok(()) };
+            if below && matches!(step, Operand::I64(1 | -1)) {
+                // cannot pass the end, so cannot overflow
+                s.cx.b.push(Stmt::Let { dst: counter, op: Op::Add, args: vec![i, step] });
+            } else {
+                // beyond the end, or past the last Integer: both end the loop
+                let at_end = match step {
+                    Operand::I64(1 | -1) => s.cx.b.icmp(Cmp::Eq, i, end),
+                    _ => {
+                        let left = s.cx.b.i64(Op::Sub, &[end, i]);
+                        let rising = s.cx.b.icmp(Cmp::Gt, step, Operand::I64(0));
+                        // the distance may wrap only where it is far greater than any step
+                        let near_up = s.cx.b.bool(Op::UCmp(Cmp::Lt), &[left, step]);
+                        let (back, back_step) =
+                            (s.cx.b.i64(Op::Sub, &[i, end]), s.cx.b.i64(Op::Sub, &[Operand::I64(0), step]));
+                        let near_down = s.cx.b.bool(Op::UCmp(Cmp::Lt), &[back, back_step]);
+                        s.cx.b.select(Scalar::Bool, rising, near_up, near_down)
+                    }
+                };
+                s.branch(at_end, leave, |_| Ok(()))?;
+                s.cx.b.push(Stmt::Let { dst: counter, op: Op::Add, args: vec![i, step] });
+            }
+            Ok(())
+        })
+    }
+
+    /// ArgumentError where a Range's step is not positive.
+    fn positive_step(&mut self, step: Operand) {
+        let zero = self.cx.b.icmp(Cmp::Eq, step, Operand::I64(0));
+        let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be 0".into() }, vec![]);
+        self.cx.b.trap_if(zero, site, vec![]);
+        let negative = self.cx.b.icmp(Cmp::Lt, step, Operand::I64(0));
+        let site =
+            self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be negative".into() }, vec![]);
+        self.cx.b.trap_if(negative, site, vec![]);
+    }
+
+    fn float(&mut self, val: Val) -> Operand {
+        match val {
+            Val::Int(v) => self.cx.b.f64(Op::IntToFloat, &[v]),
+            Val::Float(v) => v,
+            _ => Operand::float(0.0),
+        }
+    }
+
+    /// `Numeric#step`, to a limit.
+    fn step(&mut self, receiver: Val, args: &[Arg], keywords: &[Keyword], block: &Block, place: &Place) -> Result<()> {
+        let keyword = |name: &str| keywords.iter().find(|k| &*k.0 == name).map(|k| k.1);
+        let Some(limit) = args.first().map(|a| a.0).or_else(|| keyword("to")) else {
+            self.unreachable();
+            return Ok(());
+        };
+        let by = args.get(1).map(|a| a.0).or_else(|| keyword("by")).unwrap_or(Val::int(1));
+        if let (Val::Int(from), Val::Int(to), Val::Int(step)) = (receiver, limit, by) {
+            let zero = self.cx.b.icmp(Cmp::Eq, step, Operand::I64(0));
+            let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be 0".into() }, vec![]);
+            self.cx.b.trap_if(zero, site, vec![]);
+            return self.counted(from, to, false, step, receiver, place, |s, i| {
+                s.run_block(block, &[(Val::Int(i), Ty::int())])
+            });
+        }
+        let (from, to, step) = (self.float(receiver), self.float(limit), self.float(by));
+        let zero = self.cx.b.fcmp(Cmp::Eq, step, Operand::float(0.0));
+        let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be 0".into() }, vec![]);
+        self.cx.b.trap_if(zero, site, vec![]);
+        self.float_steps(from, to, step, Operand::Bool(false), receiver, block, place)
+    }
+
+    /// MRI's `ruby_float_step`: the number of steps first, then `i * step + from`, held to the end.
+    #[allow(clippy::too_many_arguments, reason = "a loop has this many parts")]
+    fn float_steps(
+        &mut self,
+        from: Operand,
+        to: Operand,
+        step: Operand,
+        exclusive: Operand,
+        result: Val,
+        block: &Block,
+        place: &Place,
+    ) -> Result<()> {
+        let b = &mut self.cx.b;
+        let epsilon = Operand::float(f64::EPSILON);
+        let distance = b.f64(Op::FSub, &[to, from]);
+        let n = b.f64(Op::FDiv, &[distance, step]);
+        let (x, y, z) = (b.f64(Op::FAbs, &[from]), b.f64(Op::FAbs, &[to]), b.f64(Op::FAbs, &[distance]));
+        let sum = b.f64(Op::FAdd, &[x, y]);
+        let sum = b.f64(Op::FAdd, &[sum, z]);
+        let unit = b.f64(Op::FAbs, &[step]);
+        let err = b.f64(Op::FDiv, &[sum, unit]);
+        let err = b.f64(Op::FMul, &[err, epsilon]);
+        let half = Operand::float(0.5);
+        let too_great = b.fcmp(Cmp::Gt, err, half);
+        let err = b.select(Scalar::F64, too_great, half, err);
+        // inclusive: floor(n + err) + 1
+        let with_err = b.f64(Op::FAdd, &[n, err]);
+        let floor = b.f64(Op::FFloor, &[with_err]);
+        let inclusive_n = b.f64(Op::FAdd, &[floor, Operand::float(1.0)]);
+        let negative = b.fcmp(Cmp::Lt, n, Operand::float(0.0));
+        let inclusive_n = b.select(Scalar::F64, negative, Operand::float(0.0), inclusive_n);
+        // exclusive: n < 1 gives one step, else floor(n - err), and one more if that is still before the end
+        let without_err = b.f64(Op::FSub, &[n, err]);
+        let floored = b.f64(Op::FFloor, &[without_err]);
+        let below_one = b.fcmp(Cmp::Lt, n, Operand::float(1.0));
+        let d = b.select(Scalar::F64, below_one, Operand::float(0.0), floored);
+        let reached = b.f64(Op::FMul, &[d, step]);
+        let reached = b.f64(Op::FAdd, &[reached, from]);
+        let (up, down) = (b.fcmp(Cmp::Lt, reached, to), b.fcmp(Cmp::Gt, reached, to));
+        let (rising, falling) = (b.fcmp(Cmp::Lt, from, to), b.fcmp(Cmp::Gt, from, to));
+        let up = b.bool(Op::And, &[up, rising]);
+        let down = b.bool(Op::And, &[down, falling]);
+        let more = b.bool(Op::Or, &[up, down]);
+        let plus = b.f64(Op::FAdd, &[d, Operand::float(1.0)]);
+        let exclusive_n = b.select(Scalar::F64, more, plus, d);
+        let not_positive = b.fcmp(Cmp::Le, n, Operand::float(0.0));
+        let exclusive_n = b.select(Scalar::F64, not_positive, Operand::float(0.0), exclusive_n);
+        let count = b.select(Scalar::F64, exclusive, exclusive_n, inclusive_n);
+        let nan = b.fcmp(Cmp::Ne, count, count);
+        let count = b.select(Scalar::F64, nan, Operand::float(0.0), count);
+        let most = b.fcmp(Cmp::Ge, count, Operand::float(9.0e18));
+        let count = b.select(Scalar::F64, most, Operand::float(9.0e18), count);
+        let count = b.i64(Op::FloatToInt, &[count]);
+        let keep_end = b.bool(Op::Not, &[exclusive]);
+        let rising_step = b.fcmp(Cmp::Ge, step, Operand::float(0.0));
+        self.counted(Operand::I64(0), count, true, Operand::I64(1), result, place, |s, i| {
+            let b = &mut s.cx.b;
+            let d = b.f64(Op::IntToFloat, &[i]);
+            let d = b.f64(Op::FMul, &[d, step]);
+            let d = b.f64(Op::FAdd, &[d, from]);
+            let (over, under) = (b.fcmp(Cmp::Lt, to, d), b.fcmp(Cmp::Lt, d, to));
+            let past = b.select(Scalar::Bool, rising_step, over, under);
+            let past = b.bool(Op::And, &[past, keep_end]);
+            let d = b.select(Scalar::F64, past, to, d);
+            s.run_block(block, &[(Val::Float(d), Ty::float())])
+        })
+    }
+
+    // ---- forms without an array ----
+
+    fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node]) -> Result<Val> {
+        let mut values: Vec<Arg> = Vec::new();
+        for item in items {
+            let val = self.held(item)?;
+            values.push((val, self.ty(item), None));
+        }
+        if &*call.name == "include?" {
+            let (args, _) = self.args(&call.args)?;
+            if self.cx.b.ended() {
+                return Ok(Val::NEVER);
+            }
+            let mut any = Operand::Bool(false);
+            for (val, ty, _) in &values {
+                let (equal, _) = self.call_values((*val, ty), "==", &args, &[], false, call.name_span, node.span)?;
+                let truth = self.truth(equal);
+                any = self.cx.b.bool(Op::Or, &[any, truth]);
+            }
+            return Ok(Val::Bool(any));
+        }
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        let mut best = values[0].0;
+        for (val, ..) in &values[1..] {
+            best = match (&*call.name, best, *val) {
+                ("sum", a, b) => numbers::Method::Add.lower(&mut self.cx, a, &[b], None),
+                (name, Val::Int(a), Val::Int(b)) => {
+                    let cmp = if name == "max" { Cmp::Gt } else { Cmp::Lt };
+                    let better = self.cx.b.icmp(cmp, b, a);
+                    Val::Int(self.cx.b.select(Scalar::I64, better, b, a))
+                }
+                (name, Val::Float(a), Val::Float(b)) => {
+                    let better = self.cx.b.fcmp(if name == "max" { Cmp::Gt } else { Cmp::Lt }, b, a);
+                    Val::Float(self.cx.b.select(Scalar::F64, better, b, a))
+                }
+                (_, a, _) => a,
+            };
+        }
+        Ok(best)
+    }
+
+    /// `q, r = a.divmod(b)`
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn divmod(&mut self, call: &Call, span: Span) -> Result<Vec<(Val, Ty)>> {
+        let Some(receiver) = &call.receiver else { return Ok(vec![]) };
+        let object = self.held(receiver)?;
+        let receiver_ty = self.ty(receiver);
+        let (args, _) = self.args(&call.args)?;
+        if self.cx.b.ended() {
+            return Ok(vec![]);
+        }
+        let (mut q, mut r) = (Ty::never(), Ty::never());
+        for a in receiver_ty.atoms() {
+            for b in args[0].1.atoms() {
+                let (x, y) = numbers::divmod_types(Number::of(a), Number::of(b));
+                q = self.an.facts.join(&q, &x);
+                r = self.an.facts.join(&r, &y);
+            }
+        }
+        let (q_place, r_place) = (self.result_place(&q, span)?, self.result_place(&r, span)?);
+        let nothing = self.result_place(&Ty::nil(), span)?;
+        self.dispatch(object, &receiver_ty, &nothing, |s, _, a| {
+            let mut chosen = Vec::new();
+            s.dispatch_args(&args, &mut chosen, &nothing, &mut |s, args| {
+                let (x, y) = numbers::divmod(&mut s.cx, a, args[0].1);
+                s.store(&q_place, x);
+                s.store(&r_place, y);
+                Ok(None)
+            })?;
+            Ok(None)
+        })?;
+        Ok(vec![(self.load(&q_place), q), (self.load(&r_place), r)])
+    }
+
+    /// `test === subject`
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn case_eq(&mut self, test: &Node, test_val: Val, test_ty: &Ty, subject: Val, subject_ty: &Ty) -> Result<Val> {
+        let arg = (subject, subject_ty.clone(), None);
+        let (val, _) = self.call_values((test_val, test_ty), "===", &[arg], &[], false, test.span, test.span)?;
+        Ok(val)
+    }
+
+    /// One contribution to a captured local.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn contribute(&mut self, node: &Node) -> Result<Val> {
+        let unit = self.unit.clone();
+        let Some(c) = crate::infer::accumulate::contribution(&unit, node) else { return Ok(Val::NEVER) };
+        let val = self.eval(c.value)?;
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        self.at(node.span);
+        let Some(entry) = self.contributions.iter().find(|e| e.local == c.local) else { return Ok(Val::NEVER) };
+        let (place, written) = (entry.place.clone(), entry.written);
+        let val = match (c.negated, val) {
+            (true, val) => numbers::Method::Neg.lower(&mut self.cx, val, &[], None),
+            (false, val) => val,
+        };
+        let first = self.cx.b.icmp(Cmp::Lt, Operand::Var(written), Operand::I64(0));
+        let tick = self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]);
+        self.branch(
+            first,
+            |s| {
+                s.store(&place, val);
+                Ok(())
+            },
+            |s| {
+                let old = s.load(&place);
+                let new = s.combined(c.combine, old, val);
+                s.store(&place, new);
+                Ok(())
+            },
+        )?;
+        self.cx.b.set(written, tick);
+        Ok(Val::NIL)
+    }
+
+    fn combined(&mut self, combine: Combine, old: Val, val: Val) -> Val {
+        use numbers::Method;
+        let method = match combine {
+            Combine::Add => Method::Add,
+            Combine::Mul => Method::Mul,
+            Combine::And => Method::BitAnd,
+            Combine::Or => Method::BitOr,
+            Combine::Xor => Method::BitXor,
+            Combine::Last => return val,
+            Combine::Min | Combine::Max => {
+                let greater = combine == Combine::Max;
+                return match (old, val) {
+                    (Val::Int(a), Val::Int(b)) => {
+                        let better = self.cx.b.icmp(if greater { Cmp::Gt } else { Cmp::Lt }, b, a);
+                        Val::Int(self.cx.b.select(Scalar::I64, better, b, a))
+                    }
+                    (Val::Float(a), Val::Float(b)) => {
+                        let better = self.cx.b.fcmp(if greater { Cmp::Gt } else { Cmp::Lt }, b, a);
+                        Val::Float(self.cx.b.select(Scalar::F64, better, b, a))
+                    }
+                    _ => val,
+                };
+            }
+        };
+        method.lower(&mut self.cx, old, &[val], None)
+    }
+}
+
+/// The value of each binding, nil for defaults.
+fn bound_values(params: &ast::Params, bindings: &[Binding], args: &[Arg], keywords: &[Keyword]) -> Vec<Val> {
+    let positional = bindings.len() - params.keywords.len();
+    let mut given = args.iter();
+    bindings
+        .iter()
+        .enumerate()
+        .map(|(i, binding)| match binding {
+            Binding::Default => Val::NIL,
+            Binding::Given(_) if i < positional => given.next().map_or(Val::NIL, |a| a.0),
+            Binding::Given(_) => {
+                let name = &params.keywords[i - positional].name;
+                keywords.iter().find(|k| k.0 == *name).map_or(Val::NIL, |k| k.1)
+            }
+        })
+        .collect()
+}

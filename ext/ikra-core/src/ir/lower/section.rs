@@ -1,0 +1,379 @@
+//! A whole section: the entry function around the block, and the methods that it reaches.
+//!
+//! Here: jobs to elements, ticks, results and contributions to captured locals. Not here: what the block does.
+
+use super::body::{Body, Contributions, Frame};
+use super::tables::{Form, Tables};
+use super::value::Val;
+use super::{Lowered, Shared};
+use crate::config::CodeOptions;
+use crate::error::Result;
+use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
+use crate::ir::{Cmp, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
+use crate::layout::schema::{Accumulator, Combine, Slot};
+use crate::syntax::ast::{LocalId, Pattern};
+use crate::types::Ty;
+use crate::world::Root;
+
+/// How a section maps jobs to elements, as the host found them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SectionShape {
+    pub op: SectionOp,
+    pub base: Base,
+    /// Some object stands more than once among the elements.
+    pub grouped: bool,
+    /// Elements are visited by class, not in their own order.
+    pub reordered: bool,
+}
+
+/// Lowers a finished analysis.
+///
+/// # Errors
+/// Ranges where something else may be; anything else is our own fault.
+pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions, name: &str) -> Result<Lowered> {
+    let mut t = Tables::new(an)?;
+    let mut shared = Shared { options: *options, ..Shared::default() };
+    let entry = shared.reserve();
+    let jobs = match (shape.grouped, shape.reordered) {
+        (true, _) => Jobs::Grouped,
+        (false, true) => Jobs::Reordered,
+        (false, false) => Jobs::Identity,
+    };
+    shared.funcs[entry.index()] = entry_function(an, &mut t, &mut shared, jobs, shape)?;
+    while let Some(spec) = t.pending.pop() {
+        let func = method_function(an, &mut t, &mut shared, spec)?;
+        shared.funcs[t.functions[&spec].index()] = func;
+    }
+    let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
+    let fused_ticks = an.fields.values().all(touched) && an.arrays.values().all(touched);
+    let program = Program {
+        name: name.into(),
+        funcs: shared.funcs,
+        entry,
+        columns: t.columns,
+        params: t.params,
+        sites: shared.sites,
+        jobs,
+        fused_ticks,
+        uses_random: t.uses_random,
+    };
+    Ok(Lowered { program, schema: t.schema })
+}
+
+/// One specialisation of a method.
+fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, spec: SpecId) -> Result<Func> {
+    let (self_ty, ret, label, bindings) = {
+        let s = an.spec(spec);
+        (s.key.self_ty.clone(), s.ret.clone(), s.label.clone(), s.key.args.clone())
+    };
+    let recursive = t.recursive.contains(&spec);
+    let results = t.form(&ret).map(Form::scalars).unwrap_or_default();
+    let mut body = Body::new(label, results, an, t, shared, spec);
+    let unit = body.unit.clone();
+    let span = unit.body.span;
+    let take = |body: &mut Body<'_, '_>, ty: &Ty, name: &str| -> Result<Val> {
+        let form = body.form(ty, span)?;
+        let vars: Vec<Operand> =
+            form.scalars().into_iter().map(|s| Operand::Var(body.cx.b.param(s, Some(name.into())))).collect();
+        Ok(super::body::from_operands(form, &vars))
+    };
+    body.self_val = Some(take(&mut body, &self_ty, "self")?);
+    let params = &unit.params;
+    let locals: Vec<LocalId> = params
+        .required
+        .iter()
+        .map(pattern_local)
+        .chain(params.optional.iter().map(|(l, _)| Some(*l)))
+        .chain(params.post.iter().map(pattern_local))
+        .chain(params.keywords.iter().map(|k| Some(k.local)))
+        .map(|l| l.unwrap_or(LocalId(0)))
+        .collect();
+    let mut given = Vec::new();
+    for (local, binding) in locals.iter().zip(&bindings) {
+        if let Binding::Given(ty) = binding {
+            let name = unit.locals[local.index()].name.clone();
+            given.push((*local, take(&mut body, ty, &name)?));
+        }
+    }
+    body.declare_locals()?;
+    for (local, val) in given {
+        body.write_local(local, val)?;
+    }
+    let defaults = params
+        .optional
+        .iter()
+        .map(|(l, d)| (*l, Some(d)))
+        .chain(params.keywords.iter().map(|k| (k.local, k.default.as_ref())));
+    for (local, default) in defaults {
+        let position = locals.iter().position(|l| *l == local);
+        if let (Some(Binding::Default), Some(default)) = (position.and_then(|p| bindings.get(p)), default) {
+            let val = body.eval(default)?;
+            body.write_local(local, val)?;
+        }
+    }
+    let val = body.eval(&unit.body)?;
+    body.give_back(val)?;
+    let mut func = body.cx.b.finish();
+    func.recursive = recursive;
+    Ok(func)
+}
+
+fn pattern_local(pattern: &Pattern) -> Option<LocalId> {
+    match pattern {
+        Pattern::Local(local) => Some(*local),
+        Pattern::List { .. } => None,
+    }
+}
+
+/// What the entry function works with.
+struct Entry {
+    element: Option<(Slot, Ty)>,
+    result: Option<Slot>,
+    /// With each contribution's columns.
+    accumulators: Vec<(Slot, crate::ir::ColumnId)>,
+}
+
+fn entry_function(
+    an: &mut Analysis<'_>,
+    t: &mut Tables,
+    shared: &mut Shared,
+    jobs: Jobs,
+    shape: &SectionShape,
+) -> Result<Func> {
+    let has_break = an.has_break;
+    let mut body = Body::new("entry".into(), vec![], an, t, shared, Analysis::BLOCK);
+    let job = Operand::Var(body.cx.b.param(Scalar::I64, Some("job".into())));
+    let first_tick = Operand::Var(body.cx.b.param(Scalar::I64, Some("tick_begin".into())));
+    let last_tick = Operand::Var(body.cx.b.param(Scalar::I64, Some("tick_end".into())));
+    let entry = set_up(&mut body, shape)?;
+    let tick = body.cx.b.var(Scalar::I64, Some("tick".into()));
+
+    match jobs {
+        Jobs::Identity | Jobs::Reordered => {
+            let index = if jobs == Jobs::Identity {
+                job
+            } else {
+                let order = body.t.column("order", Space::Job, Storage::U32);
+                body.t.schema.order = Some(order);
+                body.t.columns[order.index()].read = true;
+                let index = body.cx.b.load(Scalar::I32, order, job);
+                let padding = body.cx.b.icmp(Cmp::Eq, index, Operand::I32(-1));
+                body.cx.b.when(padding, |b| b.push(Stmt::Return(vec![])));
+                body.cx.b.i64(Op::Widen, &[index])
+            };
+            body.cx.b.push(Stmt::Begin { index, tick: first_tick, check: true });
+            load_contributions(&mut body, &entry, index);
+            let element = load_element(&mut body, &entry, index)?;
+            ticks(&mut body, tick, first_tick, last_tick, |body| {
+                body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
+                run_block(body, &entry, &element, index, shape)
+            })?;
+            store_contributions(&mut body, &entry, index);
+        }
+        Jobs::Grouped => {
+            let order = body.t.column("order", Space::Job, Storage::U32);
+            let starts = body.t.column("starts", Space::Job, Storage::U32);
+            body.t.schema.order = Some(order);
+            body.t.schema.starts = Some(starts);
+            for column in [order, starts] {
+                body.t.columns[column.index()].read = true;
+            }
+            let from = body.cx.b.load(Scalar::I32, starts, job);
+            let next_job = body.cx.b.i64(Op::Add, &[job, Operand::I64(1)]);
+            let to = body.cx.b.load(Scalar::I32, starts, next_job);
+            let (from, to) = (body.cx.b.i64(Op::Widen, &[from]), body.cx.b.i64(Op::Widen, &[to]));
+            let at = body.cx.b.temp(Scalar::I64);
+            ticks(&mut body, tick, first_tick, last_tick, |body| {
+                body.cx.b.set(at, from);
+                let label = body.cx.b.label();
+                body.cx.b.open();
+                let done = body.cx.b.icmp(Cmp::Ge, Operand::Var(at), to);
+                body.cx.b.when(done, |b| b.push(Stmt::Break(label)));
+                let index = body.cx.b.load(Scalar::I32, order, Operand::Var(at));
+                let index = body.cx.b.i64(Op::Widen, &[index]);
+                body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: true });
+                load_contributions(body, &entry, index);
+                let element = load_element(body, &entry, index)?;
+                let result = run_block(body, &entry, &element, index, shape);
+                store_contributions(body, &entry, index);
+                body.cx.b.push(Stmt::Let { dst: at, op: Op::Add, args: vec![Operand::Var(at), Operand::I64(1)] });
+                let stmts = body.cx.b.close();
+                body.cx.b.push(Stmt::Loop { label, body: stmts });
+                result
+            })?;
+        }
+    }
+    body.cx.b.push(Stmt::Return(vec![]));
+    Ok(body.cx.b.finish())
+}
+
+fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
+    let unit = body.unit.clone();
+    let mut entry = Entry { element: None, result: None, accumulators: Vec::new() };
+    let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
+    match shape.base {
+        Base::Range if wants_element => {
+            let (first, step) = (body.t.param("first", Scalar::I64), body.t.param("step", Scalar::I64));
+            body.t.schema.range = Some((first, step));
+        }
+        Base::Array if wants_element => {
+            let ty = body.an.root(Analysis::BLOCK, &Root::Element).unwrap_or_default();
+            let slot = body.t.slot("element", Space::Element, &ty)?;
+            body.t.schema.elements = Some(slot.clone());
+            entry.element = Some((slot, ty));
+        }
+        _ => {}
+    }
+    if shape.op == SectionOp::Map {
+        let ty = body.an.spec(Analysis::BLOCK).ret.clone();
+        let slot = body.t.slot("result", Space::Element, &ty)?;
+        body.t.schema.result = Some(slot.clone());
+        entry.result = Some(slot);
+    }
+    let acc = body.an.accumulators.clone();
+    let all = acc
+        .reduced
+        .iter()
+        .map(|(l, (combine, span))| (*l, *combine, *span))
+        .chain(acc.last.iter().map(|(l, span)| (*l, Combine::Last, *span)));
+    for (local, combine, span) in all {
+        let ty = acc.types.get(&local).cloned().unwrap_or_default();
+        let name = unit.locals[local.index()].name.clone();
+        let slot = body.t.slot(&name, Space::Element, &ty)?;
+        let written_tick = body.t.column(&format!("{name}.tick"), Space::Element, Storage::I64);
+        let line = unit.source.line_of(span.start);
+        body.t.schema.accumulators.push(Accumulator {
+            name: name.clone(),
+            combine,
+            slot: slot.clone(),
+            written_tick,
+            line,
+        });
+        let form = Form::One(slot.repr);
+        let place = body.place(form, Some(&name));
+        let written: VarId = body.cx.b.var(Scalar::I64, Some(format!("{name}_tick").into()));
+        if combine == Combine::Last {
+            body.locals[local.index()] = Some(place.clone());
+        }
+        body.contributions.push(Contributions { local, place, written });
+        entry.accumulators.push((slot, written_tick));
+    }
+    Ok(entry)
+}
+
+fn load_contributions(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) {
+    for (i, (slot, written_column)) in entry.accumulators.iter().enumerate() {
+        let val = body.load_slot(slot, index);
+        let place = body.contributions[i].place.clone();
+        body.store(&place, val);
+        body.t.columns[written_column.index()].read = true;
+        let tick = body.cx.b.load(Scalar::I64, *written_column, index);
+        body.cx.b.set(body.contributions[i].written, tick);
+    }
+}
+
+fn store_contributions(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) {
+    for (i, (slot, written_column)) in entry.accumulators.iter().enumerate() {
+        let place = body.contributions[i].place.clone();
+        let val = body.load(&place);
+        body.store_slot(slot, index, val);
+        body.t.columns[written_column.index()].written = true;
+        let written = Operand::Var(body.contributions[i].written);
+        body.cx.b.store(*written_column, index, written);
+    }
+}
+
+fn load_element(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) -> Result<Vec<(Val, Ty)>> {
+    if let Some((slot, ty)) = &entry.element {
+        if ty.is_never() {
+            return Ok(vec![]);
+        }
+        let val = body.load_slot(slot, index);
+        return Ok(vec![(val, ty.clone())]);
+    }
+    if let Some((first, step)) = body.t.schema.range {
+        let first = body.cx.b.i64(Op::Param(first), &[]);
+        let step = body.cx.b.i64(Op::Param(step), &[]);
+        let offset = body.cx.b.i64(Op::Mul, &[index, step]);
+        let val = Val::Int(body.cx.b.i64(Op::Add, &[first, offset]));
+        return Ok(vec![(val, Ty::int())]);
+    }
+    Ok(vec![])
+}
+
+fn ticks(
+    body: &mut Body<'_, '_>,
+    tick: VarId,
+    first: Operand,
+    last: Operand,
+    once: impl FnOnce(&mut Body<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    body.cx.b.set(tick, first);
+    let label = body.cx.b.label();
+    body.cx.b.open();
+    let done = body.cx.b.icmp(Cmp::Ge, Operand::Var(tick), last);
+    body.cx.b.when(done, |b| b.push(Stmt::Break(label)));
+    let result = once(body);
+    body.cx.b.push(Stmt::Let { dst: tick, op: Op::Add, args: vec![Operand::Var(tick), Operand::I64(1)] });
+    let stmts = body.cx.b.close();
+    body.cx.b.push(Stmt::Loop { label, body: stmts });
+    result
+}
+
+fn run_block(
+    body: &mut Body<'_, '_>,
+    entry: &Entry,
+    element: &[(Val, Ty)],
+    index: Operand,
+    shape: &SectionShape,
+) -> Result<()> {
+    let unit = body.unit.clone();
+    body.declare_block_locals()?;
+    let place = match &entry.result {
+        Some(slot) => Some(body.place(Form::One(slot.repr), None)),
+        None => None,
+    };
+    let next = body.cx.b.label();
+    body.cx.b.open();
+    body.frames.push(Frame { next, next_place: place.clone(), brk: None });
+    let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
+    let result = (|| -> Result<()> {
+        if wants_element && element.is_empty() {
+            body.unreachable();
+            return Ok(());
+        }
+        body.bind(&unit.params, element, unit.body.span)?;
+        let val = body.eval(&unit.body)?;
+        if let Some(place) = &place {
+            body.store(place, val);
+        }
+        Ok(())
+    })();
+    body.frames.pop();
+    let stmts = body.cx.b.close();
+    result?;
+    body.cx.b.push(Stmt::Block { label: next, body: stmts });
+    if let (Some(slot), Some(place)) = (&entry.result, &place) {
+        let val = body.load(place);
+        body.store_slot(slot, index, val);
+    }
+    let _ = shape;
+    Ok(())
+}
+
+impl Shared {
+    /// The number of a function that is made later.
+    pub fn reserve(&mut self) -> FuncId {
+        let id = FuncId::new(self.funcs.len());
+        self.funcs.push(Func {
+            name: String::new(),
+            params: vec![],
+            results: vec![],
+            vars: vec![],
+            labels: 0,
+            body: vec![],
+            recursive: false,
+        });
+        id
+    }
+}

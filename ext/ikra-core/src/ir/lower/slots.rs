@@ -1,0 +1,402 @@
+//! Reading and writing ivars and array elements.
+//!
+//! Here: which column a slot is, checks for frozen receivers, indices, atomics. Not here: addresses.
+
+use super::body::{Body, operands};
+use super::tables::Form;
+use super::value::Val;
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::id::{ArrayKind, ClassId};
+use crate::infer::accumulate::combine_of;
+use crate::infer::assumption;
+use crate::infer::calls::Target;
+use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Trap};
+use crate::layout::schema::{Combine, Slot};
+use crate::syntax::ast::{self, Kind, Name, Node};
+use crate::types::{Atom, Repr, Tag, Ty};
+
+impl Body<'_, '_> {
+    // ---- slots ----
+
+    /// Loads the value of a row.
+    pub fn load_slot(&mut self, slot: &Slot, row: Operand) -> Val {
+        for column in slot.value.iter().chain(&slot.tag) {
+            self.t.columns[column.index()].read = true;
+        }
+        let form = Form::One(slot.repr);
+        let mut vals = Vec::new();
+        if let Some(tag) = slot.tag {
+            vals.push(self.cx.b.load(Scalar::I32, tag, row));
+        }
+        if let (Some(value), Some(scalar)) = (slot.value, form.scalars().last()) {
+            vals.push(self.cx.b.load(*scalar, value, row));
+        }
+        super::body::from_operands(form, &vals)
+    }
+
+    /// Stores a value into a row, in the slot's form.
+    pub fn store_slot(&mut self, slot: &Slot, row: Operand, val: Val) {
+        if self.cx.b.ended() {
+            return;
+        }
+        let columns: Vec<ColumnId> = slot.tag.into_iter().chain(slot.value).collect();
+        for column in &columns {
+            self.t.columns[column.index()].written = true;
+        }
+        let val = self.cast(val, Form::One(slot.repr));
+        for (column, operand) in columns.into_iter().zip(operands(val)) {
+            self.cx.b.store(column, row, operand);
+        }
+    }
+
+    // ---- ivars ----
+
+    /// The type of an ivar over all kinds of a receiver.
+    ///
+    /// # Errors
+    /// As inference.
+    pub fn ivar_ty(&mut self, receiver: &Ty, ivar: &Name, span: Span) -> Result<Ty> {
+        let mut out = Ty::never();
+        for atom in receiver.atoms() {
+            let ty =
+                self.an.read_field(self.spec, atom, receiver.owned, ivar).map_err(|r| r.at(&self.unit.source, span))?;
+            out = self.an.facts.join(&out, &ty);
+        }
+        Ok(out)
+    }
+
+    /// Reads an ivar of whatever the receiver is.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn read_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, ty: &Ty, span: Span) -> Result<Val> {
+        let place = self.result_place(ty, span)?;
+        let groups = self.by_column(receiver_ty, ivar);
+        if let (Some(slot), Val::Ref(_, id)) = (&groups, receiver) {
+            let val = self.load_slot(&slot.clone(), id);
+            return Ok(self.cast(val, place.form));
+        }
+        self.dispatch(receiver, receiver_ty, &place, |s, atom, val| Ok(Some(s.read_field(atom, val, ivar))))?;
+        Ok(self.load(&place))
+    }
+
+    /// The slot of an ivar where all classes of a receiver share its columns.
+    fn by_column(&self, receiver: &Ty, ivar: &Name) -> Option<Slot> {
+        let mut found: Option<Slot> = None;
+        for class in &receiver.objects {
+            let slot = &self.t.field(*class, ivar)?.slot;
+            match &found {
+                Some(f) if f.repr == slot.repr && f.value == slot.value && f.tag == slot.tag => {}
+                Some(_) => return None,
+                None => found = Some(slot.clone()),
+            }
+        }
+        found
+    }
+
+    /// Reads an ivar of an object of one class.
+    pub fn read_field(&mut self, atom: Atom, val: Val, ivar: &Name) -> Val {
+        let (Atom::Object(class), Val::Ref(_, id)) = (atom, val) else { return Val::NEVER };
+        let Some(field) = self.t.field_mut(class, ivar) else { return Val::NEVER };
+        field.read = true;
+        let slot = field.slot.clone();
+        self.load_slot(&slot, id)
+    }
+
+    /// Writes an ivar of whatever the receiver is.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn write_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, val: Val, span: Span) -> Result<()> {
+        let place = self.result_place(&Ty::nil(), span)?;
+        self.dispatch(receiver, receiver_ty, &place, |s, atom, object| {
+            s.write_field(atom, object, ivar, val);
+            Ok(Some(Val::NIL))
+        })
+    }
+
+    /// Writes an ivar of an object of one class; FrozenError where it is frozen.
+    pub fn write_field(&mut self, atom: Atom, object: Val, ivar: &Name, val: Val) {
+        let (Atom::Object(class), Val::Ref(h, id)) = (atom, object) else { return };
+        self.check_frozen(class, h, id);
+        let Some(field) = self.t.field_mut(class, ivar) else { return };
+        field.written = true;
+        let slot = field.slot.clone();
+        self.store_slot(&slot, id, val);
+    }
+
+    fn check_frozen(&mut self, class: ClassId, h: u32, id: Operand) {
+        if !self.an.facts.may_be_frozen(class) {
+            return;
+        }
+        let column = self.t.frozen(h);
+        self.t.columns[column.index()].read = true;
+        let frozen = self.cx.b.load(Scalar::Bool, column, id);
+        let site = self.cx.site(Trap::Frozen, vec![Repr::Ref(h)]);
+        self.cx.b.trap_if(frozen, site, vec![id]);
+    }
+
+    // ---- arrays ----
+
+    /// Offset and length of an array value, both I64.
+    pub fn array_parts(&mut self, packed: Operand) -> (Operand, Operand) {
+        let offset = self.cx.b.i64(Op::UShr, &[packed, Operand::I64(32)]);
+        let length = self.cx.b.i64(Op::And, &[packed, Operand::I64(0xffff_ffff)]);
+        (offset, length)
+    }
+
+    /// An element at an index that is known to be in range.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn element_in_range(&mut self, kind: ArrayKind, packed: Operand, index: Operand) -> Result<Val> {
+        let (offset, _) = self.array_parts(packed);
+        let row = self.cx.b.i64(Op::Add, &[offset, index]);
+        let field = self.t.array(self.an, kind)?;
+        field.read = true;
+        let slot = field.slot.clone();
+        Ok(self.load_slot(&slot, row))
+    }
+
+    /// `array[index]`: counted from the end where negative, nil (or a refuted assumption) out of range.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, span: Span) -> Result<Val> {
+        let at = assumption(&self.unit, span);
+        let (_, length) = self.array_parts(packed);
+        let index = self.from_end(index, length);
+        let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
+        let slot = self.t.array(self.an, kind)?.slot.clone();
+        if slot.ty.is_never() {
+            return Ok(Val::NIL);
+        }
+        if self.an.facts.holds(&at) {
+            let outside = self.cx.b.bool(Op::Not, &[inside]);
+            let site = self.cx.site(Trap::Refuted(at), vec![]);
+            self.cx.b.trap_if(outside, site, vec![]);
+            return self.element_in_range(kind, packed, index);
+        }
+        let ty = self.an.facts.join(&slot.ty, &Ty::nil());
+        let place = self.result_place(&ty, span)?;
+        self.branch(
+            inside,
+            |s| {
+                let val = s.element_in_range(kind, packed, index)?;
+                s.store(&place, val);
+                Ok(())
+            },
+            |s| {
+                s.store(&place, Val::NIL);
+                Ok(())
+            },
+        )?;
+        Ok(self.load(&place))
+    }
+
+    fn from_end(&mut self, index: Operand, length: Operand) -> Operand {
+        if let Operand::I64(n) = index
+            && n >= 0
+        {
+            return index;
+        }
+        let negative = self.cx.b.icmp(Cmp::Lt, index, Operand::I64(0));
+        let counted = self.cx.b.i64(Op::Add, &[index, length]);
+        self.cx.b.select(Scalar::I64, negative, counted, index)
+    }
+
+    /// `array[index] = val`; IndexError where Ruby would grow the array or refuse the index.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn write_element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, val: Val) -> Result<()> {
+        let row = self.element_row(kind, packed, index)?;
+        let field = self.t.array(self.an, kind)?;
+        field.written = true;
+        let slot = field.slot.clone();
+        self.store_slot(&slot, row, val);
+        Ok(())
+    }
+
+    /// The row of an element that is written.
+    fn element_row(&mut self, kind: ArrayKind, packed: Operand, index: Operand) -> Result<Operand> {
+        let (offset, length) = self.array_parts(packed);
+        if self.an.facts.arrays_may_be_frozen() {
+            let column = match self.t.array(self.an, kind)?.frozen {
+                Some(column) => column,
+                None => {
+                    let column = self.t.column("frozen_arrays", crate::ir::Space::Array(kind), crate::ir::Storage::U8);
+                    self.t.array(self.an, kind)?.frozen = Some(column);
+                    column
+                }
+            };
+            self.t.columns[column.index()].read = true;
+            let frozen = self.cx.b.load(Scalar::Bool, column, offset);
+            let site = self.cx.site(Trap::Frozen, vec![Repr::Array(kind)]);
+            self.cx.b.trap_if(frozen, site, vec![packed]);
+        }
+        let index = self.from_end(index, length);
+        let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
+        let outside = self.cx.b.bool(Op::Not, &[inside]);
+        let message = "index is outside of the array, and arrays do not grow in kernels".to_string();
+        let site = self.cx.site(Trap::Raise { class: "IndexError", message }, vec![]);
+        self.cx.b.trap_if(outside, site, vec![]);
+        Ok(self.cx.b.i64(Op::Add, &[offset, index]))
+    }
+
+    // ---- accumulations into shared slots ----
+
+    /// `shared.x += n` as an atomic operation, where nothing else in the section touches the slot. False: lower it as
+    /// a read and a write.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn accumulate_slot(&mut self, node: &Node, target: &ast::Target, op: &str, value: &Node) -> Result<bool> {
+        let Some((combine, negated)) = combine_of(op) else { return Ok(false) };
+        if combine == Combine::Mul || !self.an.spec(self.spec).void.contains(&node.id) {
+            return Ok(false);
+        }
+        let (receiver_ty, on_self) = match target {
+            ast::Target::Ivar(..) => (self.self_ty(), true),
+            ast::Target::Attr { receiver, safe: false, .. } => {
+                (self.ty(receiver), matches!(receiver.kind, Kind::SelfRef))
+            }
+            ast::Target::Index { receiver, args, .. } if args.len() == 1 && self.ty(&args[0]) == Ty::int() => {
+                (self.ty(receiver), true)
+            }
+            _ => return Ok(false),
+        };
+        if receiver_ty.owned || receiver_ty.is_never() || self.ty(value) != Ty::int() {
+            return Ok(false);
+        }
+        let mut ivars = Vec::new();
+        for atom in receiver_ty.atoms() {
+            let atomic = match (atom, target) {
+                (Atom::Array(kind), ast::Target::Index { .. }) => {
+                    let kind = self.an.facts.find(kind);
+                    self.an.arrays.get(&kind).is_some_and(|a| a.is_atomic())
+                        && self.t.array(self.an, kind)?.slot.repr == Repr::Int
+                }
+                (Atom::Object(class), ast::Target::Ivar(ivar, _)) => {
+                    ivars.push((class, ivar.clone()));
+                    self.is_atomic(class, ivar)
+                }
+                (Atom::Object(class), ast::Target::Attr { name, .. }) => match self.an.target(atom, name, on_self) {
+                    Ok(Target::Reader(ivar)) => {
+                        ivars.push((class, ivar.clone()));
+                        self.is_atomic(class, &ivar)
+                    }
+                    _ => false,
+                },
+                _ => false,
+            };
+            if !atomic {
+                return Ok(false);
+            }
+        }
+        let (receiver, index) = match target {
+            ast::Target::Attr { receiver, .. } => (self.eval(receiver)?, None),
+            ast::Target::Index { receiver, args, .. } => {
+                let receiver = self.eval(receiver)?;
+                (receiver, Some(self.eval(&args[0])?))
+            }
+            _ => (self.self_value(node.span)?, None),
+        };
+        let amount = self.eval(value)?;
+        let Val::Int(amount) = amount else { return Ok(true) };
+        self.at(node.span);
+        let amount = if negated {
+            let site = self.cx.site(Trap::IntegerOverflow("-"), vec![]);
+            self.cx.b.checked(crate::ir::CheckedOp::Sub, Operand::I64(0), amount, site)
+        } else {
+            amount
+        };
+        let atomic = match combine {
+            Combine::Add => AtomicOp::Add,
+            Combine::And => AtomicOp::And,
+            Combine::Or => AtomicOp::Or,
+            _ => AtomicOp::Xor,
+        };
+        let site = (atomic == AtomicOp::Add).then(|| self.cx.site(Trap::IntegerOverflow("+"), vec![]));
+        let place = self.result_place(&Ty::nil(), node.span)?;
+        self.dispatch(receiver, &receiver_ty, &place, |s, atom, val| {
+            let (column, row) = match (atom, val) {
+                (Atom::Array(kind), Val::Array(_, packed)) => {
+                    let Some(Val::Int(index)) = index else { return Ok(None) };
+                    let row = s.element_row(kind, packed, index)?;
+                    let field = s.t.array(s.an, kind)?;
+                    (field.read, field.written) = (true, true);
+                    (field.slot.value, row)
+                }
+                (Atom::Object(class), Val::Ref(h, id)) => {
+                    s.check_frozen(class, h, id);
+                    let Some((_, ivar)) = ivars.iter().find(|(c, _)| *c == class) else { return Ok(None) };
+                    let Some(field) = s.t.field_mut(class, ivar) else { return Ok(None) };
+                    (field.read, field.written) = (true, true);
+                    (field.slot.value, id)
+                }
+                _ => return Ok(None),
+            };
+            if let Some(column) = column {
+                (s.t.columns[column.index()].read, s.t.columns[column.index()].written) = (true, true);
+                s.cx.b.push(Stmt::Atomic { op: atomic, column, row, value: amount, site });
+            }
+            Ok(Some(Val::NIL))
+        })?;
+        Ok(true)
+    }
+
+    fn is_atomic(&self, class: ClassId, ivar: &Name) -> bool {
+        self.an.fields.get(&(class, ivar.clone())).is_some_and(|a| a.is_atomic())
+            && self.t.field(class, ivar).is_some_and(|f| f.slot.repr == Repr::Int)
+    }
+
+    // ---- destructuring ----
+
+    /// The first `n` parts of a value: an array's elements, or the value and nils.
+    ///
+    /// # Errors
+    /// Where a Range may also be something else.
+    pub fn spread(&mut self, val: Val, ty: &Ty, n: usize, span: Span) -> Result<Vec<Typed>> {
+        let at = assumption(&self.unit, span);
+        let mut out = Vec::new();
+        for i in 0..n {
+            let mut part_ty = Ty::never();
+            for atom in ty.atoms() {
+                let part = match atom {
+                    Atom::Array(_) => {
+                        self.an.element(self.spec, (atom, ty.owned), &at).map_err(|r| r.at(&self.unit.source, span))?
+                    }
+                    other if i == 0 => Ty::of(other, ty.owned),
+                    _ => Ty::nil(),
+                };
+                part_ty = self.an.facts.join(&part_ty, &part);
+            }
+            let place = self.result_place(&part_ty, span)?;
+            self.dispatch(val, ty, &place, |s, atom, val| {
+                Ok(Some(match (atom, val) {
+                    (Atom::Array(kind), Val::Array(_, packed)) => {
+                        s.element(kind, packed, Operand::I64(i as i64), span)?
+                    }
+                    _ if i == 0 => val,
+                    _ => Val::NIL,
+                }))
+            })?;
+            out.push((self.load(&place), part_ty));
+        }
+        Ok(out)
+    }
+
+    /// Whether a value is not nil.
+    pub fn is_not_nil(&mut self, val: Val) -> Operand {
+        match val {
+            Val::Unit(crate::types::Unit::Nil) => Operand::Bool(false),
+            Val::Union { tag, .. } => self.cx.b.icmp(Cmp::Ne, tag, Operand::I32(Tag::NIL)),
+            _ => Operand::Bool(true),
+        }
+    }
+}
+
+/// A value with its type.
+pub type Typed = (Val, Ty);

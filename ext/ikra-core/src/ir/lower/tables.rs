@@ -1,0 +1,312 @@
+//! Columns and parameters of the program that is being lowered, and what they mean: the [`Schema`] as it grows.
+//!
+//! Here: id spaces of hierarchies, which classes share a column, representations of types. Not here: statements.
+
+use crate::diagnostic::Diagnostic;
+use crate::error::{Error, Result};
+use crate::id::{ArrayKind, ClassId};
+use crate::infer::{Analysis, SpecId};
+use crate::ir::{Column, ColumnId, FuncId, Param, ParamId, Scalar, Space, Storage};
+use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot};
+use crate::syntax::ast::Name;
+use crate::types::{Atom, Prims, Repr, Ty, Unit};
+use crate::world::{Place, Root};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// How a value is held in registers: a [`Repr`], or the three registers of a Range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    One(Repr),
+    IntRange,
+    FloatRange,
+}
+
+impl Form {
+    /// Types of the registers, in order.
+    pub fn scalars(self) -> Vec<Scalar> {
+        match self {
+            Form::One(Repr::Unit(_)) => vec![],
+            Form::One(Repr::Bool) => vec![Scalar::Bool],
+            Form::One(Repr::Int | Repr::Sym | Repr::Array(_)) => vec![Scalar::I64],
+            Form::One(Repr::Float) => vec![Scalar::F64],
+            Form::One(Repr::Ref(_)) => vec![Scalar::I32],
+            Form::One(Repr::Union) => vec![Scalar::I32, Scalar::I64],
+            Form::IntRange => vec![Scalar::I64, Scalar::I64, Scalar::Bool],
+            Form::FloatRange => vec![Scalar::F64, Scalar::F64, Scalar::Bool],
+        }
+    }
+}
+
+/// What all functions of a program share beside [`super::Shared`].
+#[derive(Default)]
+pub struct Tables {
+    pub columns: Vec<Column>,
+    pub params: Vec<Param>,
+    pub schema: Schema,
+    /// Hierarchy and preorder position of each class.
+    positions: HashMap<ClassId, (u32, u32)>,
+    fields: HashMap<(ClassId, Name), usize>,
+    arrays: BTreeMap<ArrayKind, usize>,
+    roots: BTreeMap<Root, usize>,
+    pub functions: HashMap<SpecId, FuncId>,
+    pub pending: Vec<SpecId>,
+    pub recursive: BTreeSet<SpecId>,
+    pub uses_random: bool,
+}
+
+impl Tables {
+    /// Numbers the classes that the program may meet, and gives every field that it touches its columns.
+    ///
+    /// # Errors
+    /// Where a field's kinds cannot be held together.
+    pub fn new(an: &mut Analysis<'_>) -> Result<Self> {
+        let mut tables = Self { recursive: an.recursive(), ..Self::default() };
+        tables.number_classes(an);
+        tables.lay_out_fields(an)?;
+        Ok(tables)
+    }
+
+    fn number_classes(&mut self, an: &mut Analysis<'_>) {
+        let mut classes: BTreeSet<ClassId> = BTreeSet::new();
+        for (_, ty) in an.facts.places() {
+            classes.extend(&ty.objects);
+        }
+        for spec in &an.specs {
+            for ty in spec.types.iter().chain(&spec.locals).chain([&spec.key.self_ty]) {
+                classes.extend(&ty.objects);
+            }
+        }
+        // preorder: by the path from the hierarchy's root down
+        let mut paths: BTreeMap<ClassId, Vec<(Vec<ClassId>, ClassId)>> = BTreeMap::new();
+        for class in classes {
+            let root = an.class(class).hierarchy;
+            let mut path = vec![class];
+            let mut at = class;
+            while at != root {
+                let Some(superclass) = an.class(at).superclass else { break };
+                path.push(superclass);
+                at = superclass;
+            }
+            path.reverse();
+            paths.entry(root).or_default().push((path, class));
+        }
+        for (h, mut members) in paths.into_values().enumerate() {
+            members.sort();
+            let classes: Vec<ClassId> = members.into_iter().map(|(_, c)| c).collect();
+            for (p, class) in classes.iter().enumerate() {
+                self.positions.insert(*class, (h as u32, p as u32));
+            }
+            let bases = vec![None; classes.len() + 1];
+            self.schema.hierarchies.push(Hierarchy { classes, bases, frozen: None });
+        }
+    }
+
+    fn lay_out_fields(&mut self, an: &mut Analysis<'_>) -> Result<()> {
+        // neighbours in preorder that hold the same ivar in the same form share its columns
+        let mut touched: BTreeMap<(u32, Name), Vec<(u32, ClassId)>> = BTreeMap::new();
+        for (class, ivar) in an.fields.keys() {
+            if let Some((h, p)) = self.positions.get(class) {
+                touched.entry((*h, ivar.clone())).or_default().push((*p, *class));
+            }
+        }
+        for ((h, ivar), mut classes) in touched {
+            classes.sort_unstable();
+            let mut run: Option<(Repr, Option<ColumnId>, Option<ColumnId>)> = None;
+            for (p, class) in classes {
+                let ty = an.facts.get(&Place::Field(class, ivar.clone())).unwrap_or_default();
+                let name = format!("{}{ivar}", an.class(class).name);
+                let repr = self.repr(&ty).ok_or_else(|| unmixable(&name, &ty))?;
+                let shared = run.filter(|(r, ..)| *r == repr);
+                let (value, tag) = match shared {
+                    Some((_, value, tag)) => {
+                        for column in value.iter().chain(&tag) {
+                            if let Space::Class { last, .. } = &mut self.columns[column.index()].space {
+                                *last = p;
+                            }
+                        }
+                        (value, tag)
+                    }
+                    None => self.slot_columns(&name, Space::Class { hierarchy: h, first: p, last: p }, repr),
+                };
+                run = Some((repr, value, tag));
+                self.fields.insert((class, ivar.clone()), self.schema.fields.len());
+                let slot = Slot { ty, repr, value, tag };
+                self.schema.fields.push(Field { class, ivar: ivar.clone(), slot, read: false, written: false });
+            }
+        }
+        Ok(())
+    }
+
+    pub fn column(&mut self, name: &str, space: Space, storage: Storage) -> ColumnId {
+        self.columns.push(Column { name: name.into(), space, storage, read: false, written: false });
+        ColumnId::new(self.columns.len() - 1)
+    }
+
+    pub fn param(&mut self, name: &str, ty: Scalar) -> ParamId {
+        self.params.push(Param { name: name.into(), ty });
+        ParamId::new(self.params.len() - 1)
+    }
+
+    /// Payload and tag columns of a representation.
+    pub fn slot_columns(&mut self, name: &str, space: Space, repr: Repr) -> (Option<ColumnId>, Option<ColumnId>) {
+        let storage = match repr {
+            Repr::Unit(_) => return (None, None),
+            Repr::Bool => Storage::U8,
+            Repr::Int | Repr::Sym | Repr::Array(_) | Repr::Union => Storage::I64,
+            Repr::Float => Storage::F64,
+            Repr::Ref(_) => Storage::U32,
+        };
+        let value = self.column(name, space, storage);
+        let tag = (repr == Repr::Union).then(|| self.column(&format!("{name}.tag"), space, Storage::U8));
+        (Some(value), tag)
+    }
+
+    /// A slot of a type.
+    ///
+    /// # Errors
+    /// Where its kinds cannot be held together.
+    pub fn slot(&mut self, name: &str, space: Space, ty: &Ty) -> Result<Slot> {
+        let repr = self.repr(ty).ok_or_else(|| unmixable(name, ty))?;
+        let (value, tag) = self.slot_columns(name, space, repr);
+        Ok(Slot { ty: ty.clone(), repr, value, tag })
+    }
+
+    /// Hierarchy and position of a class.
+    pub fn position(&self, class: ClassId) -> (u32, u32) {
+        self.positions[&class]
+    }
+
+    /// How values of a type are held in memory; None for Ranges.
+    pub fn repr(&self, ty: &Ty) -> Option<Repr> {
+        match self.form(ty)? {
+            Form::One(repr) => Some(repr),
+            Form::IntRange | Form::FloatRange => None,
+        }
+    }
+
+    /// How values of a type are held in registers; None where a Range is mixed with something else.
+    pub fn form(&self, ty: &Ty) -> Option<Form> {
+        let atoms = ty.atoms();
+        Some(Form::One(match atoms.as_slice() {
+            [] => Repr::Unit(Unit::Never),
+            [Atom::Nil] => Repr::Unit(Unit::Nil),
+            [Atom::True] => Repr::Unit(Unit::True),
+            [Atom::False] => Repr::Unit(Unit::False),
+            [Atom::Module(class)] => Repr::Unit(Unit::Module(*class)),
+            [Atom::Int] => Repr::Int,
+            [Atom::Float] => Repr::Float,
+            [Atom::Sym] => Repr::Sym,
+            [Atom::IntRange] => return Some(Form::IntRange),
+            [Atom::FloatRange] => return Some(Form::FloatRange),
+            [Atom::Array(kind)] => Repr::Array(*kind),
+            _ if ty.only(Prims::BOOL) => Repr::Bool,
+            _ if ty.may_be(Prims(Prims::INT_RANGE.0 | Prims::FLOAT_RANGE.0)) => return None,
+            _ => {
+                let hierarchies: BTreeSet<u32> = ty.objects.iter().map(|c| self.position(*c).0).collect();
+                match hierarchies.first() {
+                    Some(h) if hierarchies.len() == 1 && ty.objects.len() == atoms.len() => Repr::Ref(*h),
+                    _ => Repr::Union,
+                }
+            }
+        }))
+    }
+
+    pub fn field(&self, class: ClassId, ivar: &Name) -> Option<&Field> {
+        self.fields.get(&(class, ivar.clone())).map(|i| &self.schema.fields[*i])
+    }
+
+    pub fn field_mut(&mut self, class: ClassId, ivar: &Name) -> Option<&mut Field> {
+        self.fields.get(&(class, ivar.clone())).map(|i| &mut self.schema.fields[*i])
+    }
+
+    /// The columns of a kind of array.
+    ///
+    /// # Errors
+    /// Where its elements' kinds cannot be held together.
+    pub fn array(&mut self, an: &mut Analysis<'_>, kind: ArrayKind) -> Result<&mut ArrayField> {
+        let kind = an.facts.find(kind);
+        let index = match self.arrays.get(&kind) {
+            Some(index) => *index,
+            None => {
+                let ty = an.facts.get(&Place::Elements(kind)).unwrap_or_default();
+                let slot = self.slot(&format!("elements{}", kind.0), Space::Array(kind), &ty)?;
+                self.schema.arrays.push(ArrayField { kind, slot, read: false, written: false, frozen: None });
+                self.arrays.insert(kind, self.schema.arrays.len() - 1);
+                self.schema.arrays.len() - 1
+            }
+        };
+        Ok(&mut self.schema.arrays[index])
+    }
+
+    /// The parameters of a root.
+    ///
+    /// # Errors
+    /// Where its kinds cannot be held together.
+    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str) -> Result<RootParam> {
+        if let Some(index) = self.roots.get(root) {
+            return Ok(self.schema.roots[*index].clone());
+        }
+        let form = self.form(ty).ok_or_else(|| unmixable(name, ty))?;
+        let scalars = form.scalars();
+        let mut out = RootParam {
+            root: root.clone(),
+            ty: ty.clone(),
+            repr: Repr::Unit(Unit::Never),
+            value: None,
+            tag: None,
+            to: None,
+            exclusive: None,
+        };
+        match form {
+            Form::One(Repr::Union) => {
+                out.repr = Repr::Union;
+                out.tag = Some(self.param(&format!("{name}.tag"), Scalar::I32));
+                out.value = Some(self.param(name, Scalar::I64));
+            }
+            Form::One(repr) => {
+                out.repr = repr;
+                out.value = scalars.first().map(|s| self.param(name, *s));
+            }
+            Form::IntRange | Form::FloatRange => {
+                out.repr = if form == Form::IntRange { Repr::Int } else { Repr::Float };
+                out.value = Some(self.param(&format!("{name}.begin"), scalars[0]));
+                out.to = Some(self.param(&format!("{name}.end"), scalars[1]));
+                out.exclusive = Some(self.param(&format!("{name}.exclude_end"), Scalar::Bool));
+            }
+        }
+        self.roots.insert(root.clone(), self.schema.roots.len());
+        self.schema.roots.push(out.clone());
+        Ok(out)
+    }
+
+    /// The parameter with the first id of the class at a position (or, past the last, the end of the ids).
+    pub fn base(&mut self, hierarchy: u32, position: u32) -> ParamId {
+        let known = self.schema.hierarchies[hierarchy as usize].bases[position as usize];
+        known.unwrap_or_else(|| {
+            let param = self.param(&format!("base_{hierarchy}_{position}"), Scalar::I32);
+            self.schema.hierarchies[hierarchy as usize].bases[position as usize] = Some(param);
+            param
+        })
+    }
+
+    /// The column of frozen flags of a hierarchy.
+    pub fn frozen(&mut self, hierarchy: u32) -> ColumnId {
+        let known = self.schema.hierarchies[hierarchy as usize].frozen;
+        known.unwrap_or_else(|| {
+            let last = self.schema.hierarchies[hierarchy as usize].classes.len() as u32 - 1;
+            let space = Space::Class { hierarchy, first: 0, last };
+            let column = self.column(&format!("frozen_{hierarchy}"), space, Storage::U8);
+            self.schema.hierarchies[hierarchy as usize].frozen = Some(column);
+            column
+        })
+    }
+}
+
+/// A Range and something else in one place.
+fn unmixable(name: &str, ty: &Ty) -> Error {
+    Error::Unsupported(Box::new(Diagnostic::new(
+        &std::sync::Arc::new(crate::source::Source::whole("", "", 1)),
+        crate::diagnostic::Span::default(),
+        format!("kernels cannot hold a Range in {name}, which may also be something else ({ty:?})"),
+    )))
+}
