@@ -16,12 +16,12 @@
 //! | [`ir`], [`passes`] | the program with Ruby's rules made explicit, and what improves it |
 //! | [`layout`] | where columns' rows lie, and what they mean |
 //! | [`memory`] | their bytes |
+//! | [`cache`] | compiled code kept on disk |
 //! | [`backend`] | reference interpreter, CPU, CUDA |
-//! | [`cache`] | kernels kept in memory and on disk |
 //! | [`engine`] | the only module that sees all others |
 //!
-//! `unsafe` is open in [`memory::column`], [`backend::libm`], the CPU backend's `jit` and the CUDA backend's driver-facing
-//! files; nowhere else.
+//! `unsafe` is open in [`memory::column`], [`cache::disk`], [`backend::libm`], the CPU backend's `jit` and the CUDA
+//! backend's driver-facing files; nowhere else.
 #![deny(unsafe_code)]
 
 pub mod backend;

@@ -1,11 +1,25 @@
 //! NVIDIA GPUs: CUDA C++ from the IR, compiled by NVRTC, run through the driver.
 //!
-//! Here: [`emit`] (text, needs no device), [`shim`] (the same text run on the host, for tests). Not here: any rule of
-//! Ruby.
+//! | file | what it holds | needs |
+//! | --- | --- | --- |
+//! | [`emit`], `prelude.cuh` | the IR as CUDA C++ | nothing |
+//! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
+//! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
+//! | [`launch`] | [`CudaBackend`], which puts them together | a GPU |
+//! | [`shim`], `shim.hpp` | the same text run on the host, for tests | a C++ compiler |
+//!
+//! Not here: any rule of Ruby. Both libraries are opened when they are first needed, and that one is missing is an
+//! answer, never a panic.
 
+pub mod driver;
 pub mod emit;
+pub mod launch;
 pub mod nvrtc;
 pub mod shim;
+pub mod storage;
+
+pub use launch::CudaBackend;
+pub use shim::CudaShim;
 
 #[cfg(test)]
 mod tests;

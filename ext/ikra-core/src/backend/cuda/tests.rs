@@ -1,8 +1,9 @@
-//! Programs by hand: their text, and what they do on the shim.
+//! Programs by hand: their text, and what they do on the shim and, where there is one, on a GPU.
 
 use super::emit::{emit, kernel_name};
-use super::shim::CudaShim;
+use super::{CudaBackend, CudaShim};
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
+use crate::cache::disk::DiskCache;
 use crate::config::CodeOptions;
 use crate::ir::build::Builder;
 use crate::ir::{
@@ -11,6 +12,7 @@ use crate::ir::{
 };
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use once_cell::sync::Lazy;
 use std::sync::Arc;
 
 const INPUT: ColumnId = ColumnId(0);
@@ -71,13 +73,29 @@ impl Run {
     }
 }
 
+/// Every machine that is there; the shim is everywhere.
+static MACHINES: Lazy<Vec<Box<dyn Backend>>> = Lazy::new(|| {
+    let mut machines: Vec<Box<dyn Backend>> = vec![Box::new(shim())];
+    match CudaBackend::open(Arc::new(DiskCache::open(None, 0))) {
+        Ok(cuda) => machines.push(Box::new(cuda)),
+        Err(e) if std::env::var_os("IKRA_REQUIRE_GPU").is_some() => panic!("{e}"),
+        Err(_) => {}
+    }
+    machines
+});
+
 fn shim() -> CudaShim {
     CudaShim::new().expect("a C++ compiler is installed").sanitized()
 }
 
-fn prepare(program: &Program) -> Arc<dyn Executable> {
+/// A program as every machine compiled it.
+struct Kernel(Vec<Arc<dyn Executable>>);
+
+fn prepare(program: &Program) -> Kernel {
     let layout = Layout::structure_of_arrays(program);
-    shim().prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"))
+    let options = CodeOptions::default();
+    let prepare = |m: &dyn Backend| m.prepare(program, &layout, &options).unwrap_or_else(|e| panic!("{e}"));
+    Kernel(MACHINES.iter().map(|m| prepare(&**m)).collect())
 }
 
 fn columns(input: &[i64]) -> Vec<HostColumn> {
@@ -90,7 +108,30 @@ fn columns(input: &[i64]) -> Vec<HostColumn> {
     columns
 }
 
-fn launch(kernel: &dyn Executable, columns: &mut [HostColumn], n: i64, limit: Key, cancel: &CancelToken) -> Outcome {
+/// Runs it on every machine, which must agree, and leaves the last one's columns.
+fn launch(kernel: &Kernel, columns: &mut [HostColumn], n: i64, limit: Key, cancel: &CancelToken) -> Outcome {
+    let before = columns.to_vec();
+    let mut agreed: Option<(Outcome, Vec<HostColumn>)> = None;
+    for (machine, kernel) in MACHINES.iter().zip(&kernel.0) {
+        columns.clone_from_slice(&before);
+        let outcome = launch_on(&**machine, &**kernel, columns, n, limit, cancel);
+        if let Some((first, columns_there)) = &agreed {
+            assert_eq!(*first, outcome, "{}", machine.name());
+            assert!(outcome != Outcome::Done || columns_there == columns, "{}", machine.name());
+        }
+        agreed = Some((outcome, columns.to_vec()));
+    }
+    agreed.expect("there is the shim").0
+}
+
+fn launch_on(
+    machine: &dyn Backend,
+    kernel: &dyn Executable,
+    columns: &mut [HostColumn],
+    n: i64,
+    limit: Key,
+    cancel: &CancelToken,
+) -> Outcome {
     let jobs = columns[0].len() as u64;
     let launch = Launch {
         columns,
@@ -105,13 +146,13 @@ fn launch(kernel: &dyn Executable, columns: &mut [HostColumn], n: i64, limit: Ke
         block_size: None,
         timings: &mut Timings::default(),
     };
-    shim().launch(kernel, launch).unwrap_or_else(|e| panic!("{e}"))
+    machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}", machine.name()))
 }
 
 /// Runs `program` over `input` with the parameter `n`.
 fn run(program: &Program, input: &[i64], n: i64) -> Run {
     let mut columns = columns(input);
-    let outcome = launch(&*prepare(program), &mut columns, n, Key::NONE, &CancelToken::default());
+    let outcome = launch(&prepare(program), &mut columns, n, Key::NONE, &CancelToken::default());
     Run { outcome, columns }
 }
 
@@ -255,21 +296,24 @@ fn an_endless_empty_loop_is_cancelled_from_another_thread() {
         b.repeat(|b, _| b.push(Stmt::Poll));
     })]);
     let kernel = prepare(&endless);
-    let cancel = CancelToken::default();
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            cancel.cancel();
+    for (machine, kernel) in MACHINES.iter().zip(&kernel.0) {
+        let cancel = CancelToken::default();
+        let run = || launch_on(&**machine, &**kernel, &mut columns(&[0; 40]), 0, Key::NONE, &cancel);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                cancel.cancel();
+            });
+            assert_eq!(run(), Outcome::Cancelled);
         });
-        assert_eq!(launch(&*kernel, &mut columns(&[0; 40]), 0, Key::NONE, &cancel), Outcome::Cancelled);
-    });
-    assert_eq!(launch(&*kernel, &mut columns(&[0; 40]), 0, Key::NONE, &cancel), Outcome::Cancelled, "at once");
+        assert_eq!(run(), Outcome::Cancelled, "at once");
+    }
 }
 
 #[test]
 fn elements_after_the_limit_do_not_run() {
     let mut data = columns(&[1; 100]);
-    let outcome = launch(&*prepare(&plus()), &mut data, 1, Key::new(0, 41), &CancelToken::default());
+    let outcome = launch(&prepare(&plus()), &mut data, 1, Key::new(0, 41), &CancelToken::default());
     assert_eq!(outcome, Outcome::Done);
     assert_eq!(data[1].view::<i64>().iter().rposition(|x| *x != 0), Some(41));
 }
@@ -470,7 +514,7 @@ fn checked_operations_at_the_limits() {
         for a in limits {
             for n in limits {
                 let mut data = columns(&[a]);
-                let outcome = launch(&*kernel, &mut data, n, Key::NONE, &CancelToken::default());
+                let outcome = launch(&kernel, &mut data, n, Key::NONE, &CancelToken::default());
                 let result = (outcome == Outcome::Done).then(|| data[1].view::<i64>()[0]);
                 assert_eq!(result, exact(a, n), "{op:?} {a} {n}");
             }
@@ -485,7 +529,10 @@ fn several_programs_share_a_compiler_call() {
     let pairs: Vec<_> = programs.iter().zip(&layouts).collect();
     let kernels = shim().prepare_many(&pairs).unwrap_or_else(|e| panic!("{e}"));
     let mut data = columns(&[80]);
-    assert_eq!(launch(&*kernels[1], &mut data, 0, Key::NONE, &CancelToken::default()), Outcome::Done);
+    assert_eq!(
+        launch(&Kernel(kernels[1..2].to_vec()), &mut data, 0, Key::NONE, &CancelToken::default()),
+        Outcome::Done
+    );
     assert_eq!(data[1].view::<i64>(), [27]);
 }
 

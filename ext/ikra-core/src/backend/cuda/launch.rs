@@ -1,0 +1,701 @@
+//! The CUDA backend: programs become cubins, launches become uploads, kernels and downloads on one stream.
+//!
+//! Here: [`CudaBackend`]. A launch takes a *lane* (stream, page-locked memory, events) from a pool, puts all columns into
+//! one arena, runs the ticks in batches that it waits for while it watches the cancel token, and brings back what was
+//! written. Not here: raw calls ([`super::driver`], [`super::storage`]).
+//!
+//! The arena of a launch, in this order: columns that are only read; columns that are written; the status block, which
+//! is the stop key and the trap record of the prelude. Whatever is small goes up in one copy and comes back in one.
+
+use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
+use super::emit::{self, Emitted, Header};
+use super::nvrtc::{self, Code};
+use super::storage::{ALIGNMENT, Arena, Mailbox, SMALL, Staging};
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord};
+use crate::cache::disk::DiskCache;
+use crate::cache::key::KeyBuilder;
+use crate::config::CodeOptions;
+use crate::error::{Error, Result};
+use crate::ir::{Program, SiteId, TRAP_WORDS};
+use crate::layout::Layout;
+use crate::memory::column::HostColumn;
+use crate::target::Target;
+use once_cell::sync::{Lazy, OnceCell};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Threads of a block, unless the kernel or the caller says otherwise.
+const BLOCK: u32 = 256;
+/// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory.
+const CALL_DEPTH: u32 = 1_000;
+/// Bytes of a launch's arguments that every driver takes.
+const ARGUMENT_BYTES: usize = 4_096;
+/// Fused ticks run for about this long before the host looks at them.
+const SLICE: Duration = Duration::from_millis(100);
+/// Idle lanes that are kept.
+const LANES: usize = 4;
+/// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
+const MOST_LAUNCHES: u64 = 384;
+
+/// Words of the status block: the stop key, then `struct TrapRecord`.
+const STATUS_WORDS: usize = 4 + TRAP_WORDS;
+
+/// See the module.
+pub struct CudaBackend {
+    device: Arc<Device>,
+    target: Target,
+    cache: Arc<DiskCache>,
+    lanes: Mutex<Vec<Lane>>,
+    copiers: Lazy<Arc<rayon::ThreadPool>>,
+}
+
+/// What one launch at a time uses.
+struct Lane {
+    stream: Stream,
+    /// On which the stop key is overwritten while the other is busy.
+    beside: Stream,
+    staging: Staging,
+    /// Two letters for the status of batches under way, one that stays zero.
+    mailbox: Mailbox,
+    /// Behind each batch under way.
+    batches: [Event; 2],
+    /// Start, behind the upload, behind the kernels, behind the download.
+    marks: [Event; 4],
+}
+
+const ZERO_LETTER: usize = 2;
+
+/// A compiled program; its code reaches the device at the first launch, or earlier in the background.
+pub struct CudaKernel {
+    emitted: Emitted,
+    artifact: Artifact,
+    compiled_in: Duration,
+    from_cache: bool,
+    fused_ticks: bool,
+    /// For each column, whether it is moved at all, and whether it comes back.
+    columns: Vec<(bool, bool)>,
+    device: Arc<Device>,
+    module: OnceCell<Module>,
+    /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
+    pace: AtomicU64,
+}
+
+/// What the disk cache keeps: code, and the largest stack frame of its functions.
+#[derive(Clone, Debug, PartialEq)]
+struct Artifact {
+    code: Code,
+    frame: u32,
+}
+
+impl Artifact {
+    fn encode(&self) -> Vec<u8> {
+        let kind = match self.code {
+            Code::Cubin(_) => 0,
+            Code::Ptx(_) => 1u8,
+        };
+        let mut bytes = vec![kind];
+        bytes.extend(self.frame.to_le_bytes());
+        bytes.extend(self.code.bytes());
+        bytes
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&kind, rest) = bytes.split_first()?;
+        let (frame, code) = rest.split_first_chunk()?;
+        let code = match kind {
+            0 => Code::Cubin(code.to_vec()),
+            1 => Code::Ptx(code.to_vec()),
+            _ => return None,
+        };
+        Some(Self { code, frame: u32::from_le_bytes(*frame) })
+    }
+}
+
+/// The largest stack frame that the assembler's log speaks of.
+fn largest_frame(log: &str) -> Option<u32> {
+    log.lines().filter_map(|l| l.split_once(" bytes stack frame")?.0.rsplit(' ').next()?.parse().ok()).max()
+}
+
+impl CudaBackend {
+    /// The first GPU. Its context is being made on another thread when this returns.
+    ///
+    /// # Errors
+    /// `Device` where there is no GPU that works, with what to do about it.
+    pub fn open(cache: Arc<DiskCache>) -> Result<Self> {
+        let device = Arc::new(Device::open()?);
+        let facts = &device.facts;
+        let target = Target {
+            architecture: format!("sm_{}", facts.capability),
+            warp: facts.warp as usize,
+            call_depth: CALL_DEPTH,
+            memory: facts.memory,
+        };
+        let early = device.clone();
+        // Whoever needs the context first waits for it, and hears of an error then.
+        let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
+        let copiers = Lazy::new(copying_threads as fn() -> _);
+        Ok(Self { device, target, cache, lanes: Mutex::default(), copiers })
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.device.facts
+    }
+
+    /// Code for this program, from the disk or from NVRTC.
+    fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
+        let source = emitted.source();
+        let key = KeyBuilder::new("cuda")
+            .text(&self.target.architecture)
+            .value(&self.device.facts.driver)
+            .value(options)
+            .text(&emit::without_comments(&source))
+            .finish();
+        if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
+            return Ok((artifact, true));
+        }
+        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
+        // PTX says nothing of its frames.
+        let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
+        let artifact = Artifact { code: compiled.code, frame };
+        self.cache.save(&key, &artifact.encode());
+        Ok((artifact, false))
+    }
+
+    fn lane(&self) -> Result<Lane> {
+        if let Some(lane) = self.lanes.lock().pop() {
+            return Ok(lane);
+        }
+        let device = &self.device;
+        let event = || Event::new(device);
+        Ok(Lane {
+            stream: Stream::new(device)?,
+            beside: Stream::new(device)?,
+            staging: Staging::new(device, self.copiers.clone())?,
+            mailbox: Mailbox::new(device, ZERO_LETTER + 1)?,
+            batches: [event()?, event()?],
+            marks: [event()?, event()?, event()?, event()?],
+        })
+    }
+}
+
+impl CudaKernel {
+    /// The code on the device.
+    fn module(&self) -> Result<&Module> {
+        self.module.get_or_try_init(|| {
+            self.device.enter()?;
+            Module::load(&self.device, self.artifact.code.bytes(), &self.emitted.kernel)
+        })
+    }
+
+    /// Registers, memory and so on; none before the code is on the device.
+    pub fn facts(&self) -> Option<KernelFacts> {
+        self.module.get().map(|m| m.facts)
+    }
+
+    /// Blocks and threads of each for so many jobs.
+    fn shape(&self, module: &Module, jobs: u64, hint: Option<u32>) -> Result<(u32, u32)> {
+        let facts = &self.device.facts;
+        let most = module.facts.max_threads.max(1);
+        let block = match hint {
+            Some(wanted) if wanted == 0 || wanted > most => {
+                return Err(Error::Device {
+                    what: format!("block_size: {wanted}"),
+                    cause: format!(
+                        "this kernel runs with 1 to {most} threads a block ({} registers each)",
+                        module.facts.registers
+                    ),
+                });
+            }
+            Some(wanted) => wanted,
+            None => {
+                // Few jobs are spread over all multiprocessors.
+                let spread =
+                    jobs.div_ceil(u64::from(facts.multiprocessors.max(1))).next_multiple_of(u64::from(facts.warp));
+                let block = spread.clamp(u64::from(facts.warp), u64::from(BLOCK)) as u32;
+                block.min(most)
+            }
+        };
+        let grid = jobs.div_ceil(u64::from(block)).min(i32::MAX as u64) as u32;
+        Ok((grid, block))
+    }
+
+    /// How deep calls may nest, after making room for that.
+    fn call_depth(&self) -> Result<u32> {
+        if !self.emitted.recursive {
+            return Ok(CALL_DEPTH);
+        }
+        let facts = &self.device.facts;
+        let threads = u64::from(facts.multiprocessors) * u64::from(facts.threads_per_multiprocessor);
+        let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
+        // A quarter of the device's memory for all stacks; no thread can have more than half a megabyte.
+        let room = (facts.memory / 4 / threads.max(1)).min(500 << 10).saturating_sub(2 * frame + 2048);
+        let depth = u32::try_from(room / frame).unwrap_or(u32::MAX).clamp(16, CALL_DEPTH);
+        let stack = u64::from(depth) * frame + 2 * frame + 2048;
+        self.device.reserve_stack(usize::try_from(stack).unwrap_or(usize::MAX))?;
+        Ok(depth)
+    }
+}
+
+impl Executable for CudaKernel {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn listing(&self) -> String {
+        let mut text = String::new();
+        if let Some(module) = self.module.get() {
+            let KernelFacts { registers, local, shared, max_threads } = module.facts;
+            let block = BLOCK.min(max_threads.max(1));
+            let resident = module.blocks_per_multiprocessor(block) * block;
+            let _ = writeln!(
+                text,
+                "// {}: {registers} registers, {local} bytes of local and {shared} of shared memory; \
+                 {resident} of {} threads resident on each of {} multiprocessors",
+                self.device.facts.name, self.device.facts.threads_per_multiprocessor, self.device.facts.multiprocessors,
+            );
+        }
+        text + &self.emitted.body
+    }
+    fn compiled_in(&self) -> Duration {
+        self.compiled_in
+    }
+    fn from_cache(&self) -> bool {
+        self.from_cache
+    }
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>> {
+        let start = Instant::now();
+        let emitted = emit::emit(program, layout, &emit::kernel_name(program));
+        let arguments = (Header::WORDS + layout.buffers() + program.params.len()) * 8;
+        if arguments > ARGUMENT_BYTES {
+            return Err(Error::Device {
+                what: "passing the kernel's arguments".to_string(),
+                cause: format!(
+                    "{arguments} bytes, of which CUDA takes {ARGUMENT_BYTES}: the block uses too many different fields and variables"
+                ),
+            });
+        }
+        let (artifact, from_cache) = self.artifact(&emitted, options)?;
+        let columns = program.columns.iter().map(|c| (c.read || c.written, c.written)).collect();
+        let kernel = Arc::new(CudaKernel {
+            emitted,
+            artifact,
+            compiled_in: start.elapsed(),
+            from_cache,
+            fused_ticks: program.fused_ticks,
+            columns,
+            device: self.device.clone(),
+            module: OnceCell::new(),
+            pace: AtomicU64::new(0),
+        });
+        // The first launch finds the code on the device, and the caller may trace meanwhile.
+        let early = kernel.clone();
+        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
+        Ok(kernel)
+    }
+
+    fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
+        let kernel = executable.as_any().downcast_ref::<CudaKernel>();
+        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched"))?;
+        if launch.cancel.is_cancelled() {
+            return Ok(Outcome::Cancelled);
+        }
+        if launch.jobs == 0 || launch.ticks == 0 {
+            return Ok(Outcome::Done);
+        }
+        self.device.enter()?;
+        let module = kernel.module()?;
+        let mut lane = self.lane()?;
+        let outcome = run(&self.device, kernel, module, &mut lane, launch);
+        if outcome.is_ok() {
+            let mut idle = self.lanes.lock();
+            if idle.len() < LANES {
+                idle.push(lane);
+            }
+        }
+        outcome
+    }
+}
+
+/// Threads that fill and empty page-locked memory. A pool of its own: the global one hangs in forked processes.
+fn copying_threads() -> Arc<rayon::ThreadPool> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("ikra copy {i}"));
+    Arc::new(pool.build().expect("threads can be started"))
+}
+
+fn internal(detail: &str) -> Error {
+    Error::Internal { stage: "cuda", detail: detail.to_string() }
+}
+
+/// Where the columns of a launch lie in its arena.
+struct Plan {
+    /// Offset of each column; none for those that do not move.
+    offsets: Vec<Option<usize>>,
+    /// From the first written column on.
+    written: usize,
+    status: usize,
+    end: usize,
+}
+
+impl Plan {
+    fn new(columns: &[(bool, bool)], lengths: &[usize]) -> Self {
+        let mut offsets = vec![None; columns.len()];
+        let mut end = 0;
+        let mut place = |wanted: (bool, bool)| {
+            for (i, column) in columns.iter().enumerate() {
+                if *column == wanted {
+                    offsets[i] = Some(end);
+                    end += lengths[i].next_multiple_of(ALIGNMENT);
+                }
+            }
+            end
+        };
+        let written = place((true, false));
+        let status = place((true, true));
+        Self { offsets, written, status, end: status + STATUS_WORDS * 8 }
+    }
+
+    /// The columns that come back, at ascending offsets.
+    fn written_parts<'a>(&self, columns: &'a mut [HostColumn]) -> Vec<(usize, &'a mut [u8])> {
+        let placed = columns.iter_mut().zip(&self.offsets);
+        let back = placed.filter_map(|(c, offset)| Some(((*offset)?, c.bytes_mut())));
+        let mut parts: Vec<_> = back.filter(|(offset, _)| *offset >= self.written).collect();
+        parts.sort_by_key(|(offset, _)| *offset);
+        parts
+    }
+}
+
+/// The status block, as the device leaves it.
+struct Status {
+    stop_key: u64,
+    key: u64,
+    site: u64,
+    words: [u64; TRAP_WORDS],
+}
+
+impl Status {
+    /// Before the first tick: nothing trapped, and what is after `limit` does not run.
+    fn initial(limit: Key) -> [u8; STATUS_WORDS * 8] {
+        let mut bytes = [0; STATUS_WORDS * 8];
+        bytes[..8].copy_from_slice(&limit.0.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&Key::NONE.0.to_ne_bytes());
+        bytes
+    }
+    fn read(bytes: &[u8; STATUS_WORDS * 8]) -> Self {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |i: usize| u64::from_ne_bytes(words[i]);
+        Self { stop_key: word(0), key: word(2), site: word(3), words: std::array::from_fn(|i| word(4 + i)) }
+    }
+    fn outcome(&self, cancel: &CancelToken) -> Outcome {
+        if cancel.is_cancelled() || self.stop_key == Key::CANCEL.0 {
+            Outcome::Cancelled
+        } else if self.key == Key::NONE.0 {
+            Outcome::Done
+        } else {
+            let site = SiteId::new(usize::try_from(self.site).unwrap_or(usize::MAX));
+            Outcome::Trapped(TrapRecord { key: Key(self.key), site, words: self.words })
+        }
+    }
+}
+
+fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, launch: Launch<'_>) -> Result<Outcome> {
+    let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
+    let plan = Plan::new(&kernel.columns, &lengths);
+    let (grid, block) = kernel.shape(module, launch.jobs, launch.block_size)?;
+    let call_depth = kernel.call_depth()?;
+    let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
+    let arena = Arena::new(device, stream, plan.end)?;
+
+    marks[0].record(stream)?;
+    let initial = Status::initial(launch.limit);
+    let moved = |written| {
+        let plan = &plan;
+        (0..kernel.columns.len())
+            .filter(move |i| kernel.columns[*i] == (true, written))
+            .map(move |i| (i, plan.offsets[i]))
+    };
+    let mut parts: Vec<(usize, &[u8])> =
+        moved(false).chain(moved(true)).filter_map(|(i, offset)| Some((offset?, launch.columns[i].bytes()))).collect();
+    parts.push((plan.status, &initial));
+    staging.upload(&arena, &parts)?;
+    marks[1].record(stream)?;
+
+    let buffers: Vec<u64> = plan
+        .offsets
+        .iter()
+        .enumerate()
+        .map(|(i, offset)| {
+            let bias = launch.biases[i].wrapping_mul(launch.columns[i].storage().bytes() as u64);
+            offset.map_or(0, |o| (arena.address + o as u64).wrapping_sub(bias))
+        })
+        .collect();
+    let header = Header {
+        jobs: launch.jobs,
+        limit: launch.limit.0,
+        seed: launch.seed,
+        section: launch.section,
+        call_depth,
+        stop_key: arena.address + plan.status as u64,
+        trap: arena.address + plan.status as u64 + 8,
+        ..Header::default()
+    };
+    let mut ticks = Ticks {
+        kernel,
+        module,
+        stream,
+        grid,
+        block,
+        args: Emitted::arguments(&header, &buffers, launch.params),
+        total: launch.ticks,
+        next: 0,
+        batch: 0,
+        jobs: launch.jobs,
+    };
+    let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };
+
+    // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
+    let small = plan.end - plan.written <= SMALL;
+    let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
+    let mut download = None;
+    let mut bytes = initial;
+    let ended = (|| {
+        let mut stopped = false;
+        for turn in 0.. {
+            let depth = if kernel.fused_ticks { 1 } else { batches.len() };
+            if !stopped && under_way.len() < depth && !ticks.are_over() {
+                let range = ticks.queue_batch()?;
+                let letter = turn % batches.len();
+                if ticks.are_over() {
+                    marks[2].record(stream)?;
+                }
+                if ticks.are_over() && small {
+                    download = Some(staging.begin_download(&arena, plan.written..plan.end)?);
+                } else {
+                    mailbox.fetch(letter, &arena, plan.status)?;
+                }
+                batches[letter].record(stream)?;
+                under_way.push_back((range, letter, Instant::now()));
+                if under_way.len() < depth && !ticks.are_over() {
+                    continue;
+                }
+            }
+            let Some((range, letter, queued)) = under_way.pop_front() else { break };
+            watch.wait(&batches[letter])?;
+            if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
+                bytes = mailbox.read(letter);
+                // Later ticks do not start once something stopped the launch.
+                stopped |= Status::read(&bytes).stop_key <= range.end << 32;
+            }
+            ticks.adapt(&range, queued.elapsed());
+        }
+        if !ticks.are_over() {
+            marks[2].record(stream)?;
+        }
+        Ok::<_, Error>(())
+    })();
+    if let Err(e) = ended {
+        // Nothing may use the lane's memory after it is gone.
+        let _ = watch.stop();
+        let _ = stream.finish();
+        return Err(e);
+    }
+
+    let came_back = download.is_some();
+    if let Some(download) = download {
+        let mut back = plan.written_parts(launch.columns);
+        back.push((plan.status, &mut bytes));
+        staging.finish_download(&arena, download, &mut back)?;
+    }
+    let outcome = Status::read(&bytes).outcome(launch.cancel);
+    let meaningful = match outcome {
+        Outcome::Done => true,
+        Outcome::Trapped(record) => record.key == launch.limit,
+        Outcome::Cancelled => false,
+    };
+    if !came_back && meaningful && plan.written < plan.status {
+        let download = staging.begin_download(&arena, plan.written..plan.status)?;
+        staging.finish_download(&arena, download, &mut plan.written_parts(launch.columns))?;
+    }
+    marks[3].record(stream)?;
+    marks[3].wait()?;
+    launch.timings.upload += marks[1].since(&marks[0]);
+    let kernel_time = marks[2].since(&marks[1]);
+    launch.timings.kernel += kernel_time;
+    launch.timings.download += marks[3].since(&marks[2]);
+    if outcome == Outcome::Done {
+        let pace = kernel_time.as_nanos() as f64 / (launch.jobs as f64 * launch.ticks as f64);
+        kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
+    }
+    Ok(outcome)
+}
+
+/// The ticks of a launch, in batches.
+struct Ticks<'a> {
+    kernel: &'a CudaKernel,
+    module: &'a Module,
+    stream: &'a Stream,
+    grid: u32,
+    block: u32,
+    args: Vec<u64>,
+    total: u64,
+    next: u64,
+    /// Ticks of the next batch; 0 before the first.
+    batch: u64,
+    jobs: u64,
+}
+
+impl Ticks<'_> {
+    fn are_over(&self) -> bool {
+        self.next == self.total
+    }
+
+    /// Queues the next batch: fused ticks are one launch, others one each.
+    fn queue_batch(&mut self) -> Result<Range<u64>> {
+        if self.batch == 0 {
+            self.batch = self.first_batch();
+        }
+        let range = self.next..self.total.min(self.next + self.batch);
+        let launches = if self.kernel.fused_ticks { range.end - range.start } else { 1 };
+        let mut tick = range.start;
+        while tick < range.end {
+            // The second and third word of `struct Launch`.
+            (self.args[1], self.args[2]) = (tick, tick + launches);
+            self.module.launch(self.stream, self.grid, self.block, &mut self.args)?;
+            tick += launches;
+        }
+        self.next = range.end;
+        Ok(range)
+    }
+
+    fn first_batch(&self) -> u64 {
+        if !self.kernel.fused_ticks {
+            return 16;
+        }
+        let pace = f64::from_bits(self.kernel.pace.load(Ordering::Relaxed));
+        if pace > 0.0 {
+            return (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
+        }
+        // A few milliseconds of a light block on a large device.
+        ((1 << 25) / self.jobs).clamp(1, 1 << 16)
+    }
+
+    /// Sizes the next batch after one that took so long.
+    fn adapt(&mut self, range: &Range<u64>, took: Duration) {
+        let ticks = range.end - range.start;
+        if self.kernel.fused_ticks {
+            let wanted = ticks as f64 * SLICE.as_secs_f64() / took.as_secs_f64().max(1e-6);
+            self.batch = (wanted as u64).clamp(1, ticks.saturating_mul(64));
+        } else if took < SLICE / 10 {
+            self.batch = (self.batch * 2).min(MOST_LAUNCHES);
+        } else if took > SLICE {
+            self.batch = (self.batch / 2).max(1);
+        }
+    }
+}
+
+/// Waits for the device with an eye on the cancel token.
+struct Watch<'a> {
+    cancel: &'a CancelToken,
+    /// When the device was last told to stop.
+    told: Option<Instant>,
+    mailbox: &'a Mailbox,
+    arena: &'a Arena<'a>,
+    status: usize,
+    beside: &'a Stream,
+}
+
+impl Watch<'_> {
+    /// Spins at first, since most kernels are short; then sleeps, longer and longer.
+    fn wait(&mut self, event: &Event) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if event.is_past()? {
+                return Ok(());
+            }
+            // Told again from time to time: the upload may be still under way, and bring the first stop key after it.
+            if self.cancel.is_cancelled() && self.told.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
+                self.stop()?;
+            }
+            match start.elapsed() {
+                t if t < Duration::from_millis(2) => std::hint::spin_loop(),
+                t if t < Duration::from_millis(50) => std::thread::sleep(Duration::from_micros(20)),
+                _ => std::thread::sleep(Duration::from_micros(200)),
+            }
+        }
+    }
+
+    /// Makes all jobs end as soon as they look.
+    fn stop(&mut self) -> Result<()> {
+        self.told = Some(Instant::now());
+        self.mailbox.send_zero(ZERO_LETTER, self.arena, self.status, self.beside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_holds_what_is_read_then_what_is_written_then_the_status() {
+        let columns = [(true, true), (false, false), (true, false), (true, true)];
+        let plan = Plan::new(&columns, &[10, 99, 300, 256]);
+        assert_eq!(plan.offsets, [Some(512), None, Some(0), Some(768)]);
+        assert_eq!((plan.written, plan.status, plan.end), (512, 1024, 1088));
+    }
+
+    #[test]
+    fn the_status_block_is_read_as_the_device_writes_it() {
+        let mut bytes = Status::initial(Key::NONE);
+        assert_eq!(Status::read(&bytes).outcome(&CancelToken::default()), Outcome::Done);
+        bytes[16..24].copy_from_slice(&Key::new(2, 3).0.to_ne_bytes());
+        bytes[24] = 5;
+        bytes[32] = 7;
+        let trapped = TrapRecord { key: Key::new(2, 3), site: SiteId(5), words: [7, 0, 0, 0] };
+        assert_eq!(Status::read(&bytes).outcome(&CancelToken::default()), Outcome::Trapped(trapped));
+        bytes[..8].fill(0);
+        assert_eq!(Status::read(&bytes).outcome(&CancelToken::default()), Outcome::Cancelled);
+    }
+
+    #[test]
+    fn artifacts_survive_the_disk() {
+        for code in [Code::Cubin(vec![1, 2, 3]), Code::Ptx(vec![])] {
+            let artifact = Artifact { code, frame: 104 };
+            assert_eq!(Artifact::decode(&artifact.encode()), Some(artifact));
+        }
+        assert_eq!(Artifact::decode(&[]), None);
+        assert_eq!(Artifact::decode(&[7, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn the_largest_frame_is_found_in_the_log() {
+        let log = "ptxas info    : Function properties for k\n\
+                   ptxas         .     48 bytes stack frame, 0 bytes spill stores\n\
+                   ptxas         .     104 bytes stack frame, 68 bytes spill stores\n";
+        assert_eq!(largest_frame(log), Some(104));
+        assert_eq!(largest_frame(""), None);
+    }
+
+    #[test]
+    fn a_machine_without_a_gpu_is_an_answer() {
+        let cache = Arc::new(DiskCache::open(None, 0));
+        match CudaBackend::open(cache) {
+            Ok(backend) => assert!(backend.target().architecture.starts_with("sm_")),
+            Err(Error::Device { what, cause }) => assert!(!what.is_empty() && !cause.is_empty()),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Device memory of a launch, and the way of its bytes there and back.
+//!
+//! Here: [`Arena`], one stream-ordered allocation that holds all columns of a launch; [`Staging`], page-locked host
+//! memory through which they pass in chunks, copied by several threads while earlier chunks are under way. Not here:
+//! what the bytes mean.
+//!
+//! Invariant: a staging slot is touched by the host only after the event behind its last queued copy has passed.
+#![allow(unsafe_code, reason = "device and page-locked memory, and copies between them")]
+
+use super::driver::{Device, Event, Stream};
+use crate::error::{Error, Result};
+use cudarc::driver::sys::{self, CUresult};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Offsets in an arena are multiples of this, so that every column starts as `cuMemAlloc` would start it.
+pub const ALIGNMENT: usize = 256;
+
+/// What fits into one small slot goes there and back in one copy each.
+pub const SMALL: usize = 256 << 10;
+const LARGE: usize = 8 << 20;
+const LARGE_SLOTS: usize = 3;
+/// Bytes that one thread copies at a time.
+const PIECE: usize = 512 << 10;
+
+/// Device memory, given back to the pool when dropped, in the order of its stream.
+pub struct Arena<'a> {
+    pub address: u64,
+    bytes: usize,
+    stream: &'a Stream,
+    device: &'a Device,
+}
+
+impl<'a> Arena<'a> {
+    /// # Errors
+    /// `Memory` when the device has not enough even after its pool was emptied; `Device`. The context must be current.
+    pub fn new(device: &'a Device, stream: &'a Stream, bytes: usize) -> Result<Self> {
+        let allocate = || {
+            let mut address = 0;
+            // SAFETY: the stream is alive, and the out-pointer is to a live local.
+            let status = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), stream.raw) };
+            (status, address)
+        };
+        let (mut status, mut address) = allocate();
+        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            stream.finish()?;
+            device.trim()?;
+            (status, address) = allocate();
+        }
+        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let what = format!("allocating memory on {}", device.facts.name);
+            return Err(Error::Memory { what, wanted: bytes as u64, free: device.free_memory() });
+        }
+        device.check("cuMemAllocAsync", status)?;
+        Ok(Self { address, bytes, stream, device })
+    }
+
+    /// Queues a copy of `length` bytes of page-locked memory to `offset`.
+    fn copy_in(&self, offset: usize, from: &Pinned, length: usize) -> Result<()> {
+        assert!(offset + length <= self.bytes && length <= from.bytes, "a copy stays within both memories");
+        // SAFETY: both ranges are within live allocations (just asserted). The page-locked memory is not written or
+        // freed before the stream has passed this copy: its slot waits for the event behind it.
+        let status = unsafe {
+            sys::cuMemcpyHtoDAsync_v2(self.address + offset as u64, from.pointer.cast(), length, self.stream.raw)
+        };
+        self.device.check("cuMemcpyHtoDAsync", status)
+    }
+
+    /// Queues a copy of `length` bytes from `offset` into page-locked memory.
+    fn copy_out(&self, offset: usize, to: &Pinned, at: usize, length: usize) -> Result<()> {
+        assert!(offset + length <= self.bytes && at + length <= to.bytes, "a copy stays within both memories");
+        // SAFETY: as in `copy_in`; the host reads the memory only after the event behind this copy.
+        let status = unsafe {
+            let pointer = to.pointer.add(at).cast();
+            sys::cuMemcpyDtoHAsync_v2(pointer, self.address + offset as u64, length, self.stream.raw)
+        };
+        self.device.check("cuMemcpyDtoHAsync", status)
+    }
+}
+
+impl Drop for Arena<'_> {
+    fn drop(&mut self) {
+        if self.device.is_ours() {
+            // SAFETY: the memory is alive; the stream frees it after all that was queued before.
+            let _ = unsafe { sys::cuMemFreeAsync(self.address, self.stream.raw) };
+        }
+    }
+}
+
+/// Page-locked host memory.
+struct Pinned {
+    pointer: *mut u8,
+    bytes: usize,
+    device: Arc<Device>,
+}
+
+// SAFETY: the memory is owned, and plain bytes.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
+        let mut pointer = std::ptr::null_mut();
+        // SAFETY: a context is current, and the out-pointer is to a live local.
+        let status = unsafe { sys::cuMemHostAlloc(&raw mut pointer, bytes, 0) };
+        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let what = "allocating page-locked host memory".to_string();
+            return Err(Error::Memory { what, wanted: bytes as u64, free: 0 });
+        }
+        device.check("cuMemHostAlloc", status)?;
+        let pointer = pointer.cast::<u8>();
+        // SAFETY: the allocation has this many bytes; they are initialised here once, since slices of them are made.
+        unsafe { pointer.write_bytes(0, bytes) };
+        Ok(Self { pointer, bytes, device: device.clone() })
+    }
+
+    /// The bytes; nothing queued may touch them.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the memory is alive, initialised, and `bytes` long. That the device does not write to it meanwhile is
+        // the invariant of the module: callers have waited for the event behind the last copy.
+        unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
+    }
+
+    /// As [`Pinned::bytes`], to write.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.device.is_ours() {
+            // SAFETY: the memory is alive and not used afterwards. CUDA waits for copies that still use it.
+            let _ = unsafe { sys::cuMemFreeHost(self.pointer.cast()) };
+        }
+    }
+}
+
+/// Words that the host reads while the kernel runs, or writes to the device from beside: one per cache line.
+pub struct Mailbox {
+    memory: Pinned,
+}
+
+impl Mailbox {
+    /// Bytes of one letter.
+    pub const LETTER: usize = 64;
+
+    /// # Errors
+    /// `Memory`, `Device`. The context must be current.
+    pub fn new(device: &Arc<Device>, letters: usize) -> Result<Self> {
+        Ok(Self { memory: Pinned::new(device, letters * Self::LETTER)? })
+    }
+
+    /// Queues a copy of a letter's worth of device memory.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn fetch(&self, letter: usize, arena: &Arena<'_>, offset: usize) -> Result<()> {
+        arena.copy_out(offset, &self.memory, letter * Self::LETTER, Self::LETTER)
+    }
+
+    /// A letter that was fetched, once an event behind that has passed.
+    pub fn read(&self, letter: usize) -> [u8; Self::LETTER] {
+        let at = letter * Self::LETTER;
+        let mut copy = [0; Self::LETTER];
+        copy.copy_from_slice(&self.memory.bytes()[at..at + Self::LETTER]);
+        copy
+    }
+
+    /// Queues, on a stream of its own, a copy of 8 zero bytes to a word of the arena: the copy engine carries them while
+    /// a kernel keeps every multiprocessor busy. `letter` is never fetched into.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn send_zero(&self, letter: usize, arena: &Arena<'_>, offset: usize, stream: &Stream) -> Result<()> {
+        assert!(offset + 8 <= arena.bytes && (letter + 1) * Self::LETTER <= self.memory.bytes, "the word is in both");
+        // SAFETY: both ranges are within live allocations (just asserted). The letter is zero from the beginning and
+        // nobody writes to it. Kernels read the word by volatile access and change it by atomics only.
+        let status = unsafe {
+            let zero = self.memory.pointer.add(letter * Self::LETTER).cast();
+            sys::cuMemcpyHtoDAsync_v2(arena.address + offset as u64, zero, 8, stream.raw)
+        };
+        arena.device.check("cuMemcpyHtoDAsync", status)
+    }
+}
+
+/// Page-locked memory that copies to or from the device pass through.
+struct Slot {
+    memory: Pinned,
+    /// Behind the last queued copy.
+    behind: Event,
+    queued: bool,
+}
+
+impl Slot {
+    fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
+        Ok(Self { memory: Pinned::new(device, bytes)?, behind: Event::new(device)?, queued: false })
+    }
+    /// Waits until the host may touch the memory.
+    fn settle(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.queued) { self.behind.wait() } else { Ok(()) }
+    }
+    fn queued(&mut self, stream: &Stream) -> Result<()> {
+        self.queued = true;
+        self.behind.record(stream)
+    }
+}
+
+/// The slots of one lane; large ones are made when a launch first needs them.
+pub struct Staging {
+    device: Arc<Device>,
+    small: Slot,
+    large: Vec<Slot>,
+    copiers: Arc<rayon::ThreadPool>,
+}
+
+/// A download under way.
+#[must_use]
+pub struct Download {
+    left: Range<usize>,
+    /// Slots with the ranges that are on their way into them, first come first.
+    under_way: VecDeque<(usize, Range<usize>)>,
+}
+
+impl Staging {
+    /// # Errors
+    /// `Memory`, `Device`. The context must be current.
+    pub fn new(device: &Arc<Device>, copiers: Arc<rayon::ThreadPool>) -> Result<Self> {
+        Ok(Self { device: device.clone(), small: Slot::new(device, SMALL)?, large: Vec::new(), copiers })
+    }
+
+    /// Slots for `bytes`.
+    fn slots(&mut self, bytes: usize) -> Result<&mut [Slot]> {
+        if bytes <= SMALL {
+            return Ok(std::slice::from_mut(&mut self.small));
+        }
+        while self.large.len() < LARGE_SLOTS {
+            self.large.push(Slot::new(&self.device, LARGE)?);
+        }
+        Ok(&mut self.large)
+    }
+
+    /// Queues copies of `parts`, at ascending offsets, to the arena; what lies between them there is undefined.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`.
+    pub fn upload(&mut self, arena: &Arena<'_>, parts: &[(usize, &[u8])]) -> Result<()> {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
+        let mut left = first.0..last.0 + last.1.len();
+        let copiers = self.copiers.clone();
+        let slots = self.slots(left.len())?;
+        for turn in 0.. {
+            if left.is_empty() {
+                break;
+            }
+            let slot = &mut slots[turn % slots.len()];
+            slot.settle()?;
+            let chunk = left.start..left.end.min(left.start + slot.memory.bytes);
+            let mut copies = Vec::new();
+            let mut memory = slot.memory.bytes_mut();
+            let mut at = chunk.start;
+            for (offset, bytes) in overlapping(parts.iter().map(|(o, b)| *o..o + b.len()), &chunk) {
+                let source = &parts[offset].1[bytes.start - parts[offset].0..bytes.end - parts[offset].0];
+                let (_, rest) = memory.split_at_mut(bytes.start - at);
+                let (own, rest) = rest.split_at_mut(bytes.len());
+                (memory, at) = (rest, bytes.end);
+                copies.push((own, source));
+            }
+            copy_all(&copiers, copies);
+            arena.copy_in(chunk.start, &slot.memory, chunk.len())?;
+            slot.queued(arena.stream)?;
+            left.start = chunk.end;
+        }
+        Ok(())
+    }
+
+    /// Queues copies of a range of the arena, as many as there are slots.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`.
+    pub fn begin_download(&mut self, arena: &Arena<'_>, range: Range<usize>) -> Result<Download> {
+        let mut download = Download { left: range, under_way: VecDeque::new() };
+        let slots = self.slots(download.left.len())?;
+        for slot in 0..slots.len() {
+            download.queue(slots, slot, arena)?;
+        }
+        Ok(download)
+    }
+
+    /// Waits for the copies and spreads them over `parts`, at ascending offsets.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn finish_download(
+        &mut self,
+        arena: &Arena<'_>,
+        mut download: Download,
+        parts: &mut [(usize, &mut [u8])],
+    ) -> Result<()> {
+        let copiers = self.copiers.clone();
+        let total = download.left.end - download.under_way.front().map_or(download.left.start, |(_, r)| r.start);
+        let slots = self.slots(total)?;
+        while let Some((slot, chunk)) = download.under_way.pop_front() {
+            slots[slot].settle()?;
+            let memory = slots[slot].memory.bytes();
+            let mut copies = Vec::new();
+            for (offset, bytes) in parts.iter_mut() {
+                let range = chunk.start.max(*offset)..chunk.end.min(*offset + bytes.len());
+                if !range.is_empty() {
+                    let own = &mut bytes[range.start - *offset..range.end - *offset];
+                    copies.push((own, &memory[range.start - chunk.start..range.end - chunk.start]));
+                }
+            }
+            copy_all(&copiers, copies);
+            download.queue(slots, slot, arena)?;
+        }
+        Ok(())
+    }
+}
+
+impl Download {
+    fn queue(&mut self, slots: &mut [Slot], slot: usize, arena: &Arena<'_>) -> Result<()> {
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        let chunk = self.left.start..self.left.end.min(self.left.start + slots[slot].memory.bytes);
+        self.left.start = chunk.end;
+        arena.copy_out(chunk.start, &slots[slot].memory, 0, chunk.len())?;
+        slots[slot].queued(arena.stream)?;
+        self.under_way.push_back((slot, chunk));
+        Ok(())
+    }
+}
+
+/// The non-empty intersections of ascending ranges with `chunk`, each with the number of its range.
+fn overlapping(
+    ranges: impl Iterator<Item = Range<usize>>,
+    chunk: &Range<usize>,
+) -> impl Iterator<Item = (usize, Range<usize>)> {
+    ranges.enumerate().map(|(i, r)| (i, r.start.max(chunk.start)..r.end.min(chunk.end))).filter(|(_, r)| !r.is_empty())
+}
+
+fn copy_all(copiers: &rayon::ThreadPool, copies: Vec<(&mut [u8], &[u8])>) {
+    if copies.iter().map(|(to, _)| to.len()).sum::<usize>() <= PIECE {
+        copies.into_iter().for_each(|(to, from)| to.copy_from_slice(from));
+        return;
+    }
+    let pieces: Vec<_> =
+        copies.into_iter().flat_map(|(to, from)| to.chunks_mut(PIECE).zip(from.chunks(PIECE))).collect();
+    copiers.install(|| pieces.into_par_iter().for_each(|(to, from)| to.copy_from_slice(from)));
+}
