@@ -671,7 +671,7 @@ impl Analysis<'_> {
 }
 
 fn unowned(ty: &Ty) -> Ty {
-    Ty { owned: false, ..ty.clone() }
+    ty.clone().reached(false)
 }
 
 fn kinds(atoms: &[Atom]) -> Vec<Kind> {

@@ -385,9 +385,8 @@ impl Analysis<'_> {
     /// # Errors
     /// When the value is none that kernels can hold.
     pub fn root(&mut self, reader: SpecId, root: &Root) -> std::result::Result<Ty, Opaque> {
-        let mut ty = self.place(reader, &Place::Root(root.clone()))?;
-        ty.owned = *root == Root::Element;
-        Ok(ty)
+        let ty = self.place(reader, &Place::Root(root.clone()))?;
+        Ok(ty.reached(*root == Root::Element))
     }
 
     /// The type of an ivar of one class.
@@ -402,11 +401,10 @@ impl Analysis<'_> {
         owned: bool,
     ) -> std::result::Result<Ty, Opaque> {
         let place = Place::Field(class, ivar.clone());
-        let mut ty = self.place(reader, &place)?;
+        let ty = self.place(reader, &place)?;
         // references that the section itself writes may come to be shared
         let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
-        ty.owned = owned && !written && self.facts.is_owned(&place);
-        Ok(ty)
+        Ok(ty.reached(owned && !written && self.facts.is_owned(&place)))
     }
 
     /// The type of the elements of a kind of array, without the nil of an index out of range.
@@ -415,10 +413,9 @@ impl Analysis<'_> {
     /// When some array holds a value that kernels cannot.
     pub fn elements(&mut self, reader: SpecId, kind: ArrayKind, owned: bool) -> std::result::Result<Ty, Opaque> {
         let place = Place::Elements(kind);
-        let mut ty = self.place(reader, &place)?;
+        let ty = self.place(reader, &place)?;
         let written = self.arrays.get(&self.facts.find(kind)).is_some_and(|a| a.written());
-        ty.owned = owned && !written && self.facts.is_owned(&place);
-        Ok(ty)
+        Ok(ty.reached(owned && !written && self.facts.is_owned(&place)))
     }
 
     /// Whether instances of the kind are instances of a class or module.

@@ -100,6 +100,11 @@ impl Ty {
     fn has_references(&self) -> bool {
         !self.objects.is_empty() || self.array.is_some()
     }
+    /// The same kinds, reached as said; types without references are never owned.
+    pub fn reached(mut self, owned: bool) -> Self {
+        self.owned = owned && self.has_references();
+        self
+    }
     pub fn is_never(&self) -> bool {
         self.prims.0 == 0 && self.objects.is_empty() && self.modules.is_empty() && self.array.is_none()
     }
@@ -177,7 +182,8 @@ impl Ty {
         let owned = match (self.has_references(), other.has_references()) {
             (true, true) => self.owned && other.owned,
             (true, false) => self.owned,
-            _ => other.owned,
+            (false, true) => other.owned,
+            (false, false) => false,
         };
         Self {
             prims: Prims(self.prims.0 | other.prims.0),
