@@ -52,6 +52,35 @@ pub extern "C" fn load_exponent(x: f64, exponent: i64) -> f64 {
     ldexp(x, exponent.clamp(c_int::MIN.into(), c_int::MAX.into()) as c_int)
 }
 
+/// Every function of the table.
+pub const ALL: [MathFn; 25] = [
+    MathFn::Sin,
+    MathFn::Cos,
+    MathFn::Tan,
+    MathFn::Asin,
+    MathFn::Acos,
+    MathFn::Atan,
+    MathFn::Atan2,
+    MathFn::Sinh,
+    MathFn::Cosh,
+    MathFn::Tanh,
+    MathFn::Asinh,
+    MathFn::Acosh,
+    MathFn::Atanh,
+    MathFn::Exp,
+    MathFn::Log,
+    MathFn::Log2,
+    MathFn::Log10,
+    MathFn::Cbrt,
+    MathFn::Hypot,
+    MathFn::Erf,
+    MathFn::Erfc,
+    MathFn::Pow,
+    MathFn::Tgamma,
+    MathFn::Lgamma,
+    MathFn::Ldexp,
+];
+
 /// A function of the table, by its arguments.
 #[derive(Clone, Copy)]
 pub enum Function {

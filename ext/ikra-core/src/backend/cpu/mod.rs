@@ -1,1 +1,237 @@
-//! Cranelift and rayon.
+//! Cranelift and rayon: programs run on the cores of the host.
+//!
+//! Here: [`CpuBackend`], which compiles a program's functions ([`lower`]), puts them into executable memory ([`jit`])
+//! and runs them over chunks of jobs ([`split`]). What generated code and its caller share is laid out in [`state`].
+//! Not here: any rule of Ruby.
+
+mod helpers;
+mod jit;
+mod lower;
+mod pool;
+mod split;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use crate::backend::{Backend, Executable, Key, Launch, Outcome};
+use crate::config::CodeOptions;
+use crate::error::{Error, Result};
+use crate::ir::{FuncId, Program};
+use crate::layout::Layout;
+use crate::target::Target;
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::FunctionBuilderContext;
+use jit::{Code, Columns, Inputs, Linker, State};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Depth of nested calls at which SystemStackError is raised; Ruby itself gets about this far.
+const CALL_DEPTH: u32 = 10_000;
+
+/// The cores of this machine.
+pub struct CpuBackend {
+    target: Target,
+    isa: OwnedTargetIsa,
+    crew: pool::Crew,
+    /// Compilers at rest: their buffers are worth keeping.
+    compilers: Mutex<Vec<Compiler>>,
+}
+
+struct Compiler {
+    context: Context,
+    builder: FunctionBuilderContext,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self { context: Context::new(), builder: FunctionBuilderContext::new() }
+    }
+}
+
+/// A compiled program.
+struct CpuExecutable {
+    code: Arc<Code>,
+    columns: Columns,
+    params: usize,
+    fused_ticks: bool,
+    /// Runs on threads with a known stack only.
+    recursive: bool,
+    /// Calls that may nest.
+    depth: u64,
+    /// Each function as it was compiled, after Cranelift's own passes.
+    functions: Vec<(String, Function)>,
+    compiled_in: Duration,
+}
+
+impl CpuBackend {
+    /// Uses as many threads as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
+    ///
+    /// # Errors
+    /// `Device` where the host is not a machine that Cranelift knows.
+    pub fn new() -> Result<Self> {
+        let asked = ["IKRA_THREADS", "RAYON_NUM_THREADS"]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
+            .find(|threads| *threads > 0);
+        Self::with_threads(asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)))
+    }
+
+    /// # Errors
+    /// As [`CpuBackend::new`].
+    pub fn with_threads(threads: usize) -> Result<Self> {
+        let mut flags = settings::builder();
+        let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+        for (name, value) in [
+            ("opt_level", "speed"),
+            ("enable_verifier", verify),
+            ("is_pic", "false"),
+            ("use_colocated_libcalls", "false"),
+            ("unwind_info", "false"),
+            // The depth of calls is bounded so that their frames fit.
+            ("enable_probestack", "false"),
+            ("enable_multi_ret_implicit_sret", "true"),
+        ] {
+            flags.set(name, value).map_err(|error| unsupported(error.to_string()))?;
+        }
+        let isa = cranelift_native::builder()
+            .map_err(|error| unsupported(error.to_owned()))?
+            .finish(settings::Flags::new(flags))
+            .map_err(|error| unsupported(error.to_string()))?;
+        let target = Target { architecture: "cpu".to_owned(), warp: 1, call_depth: CALL_DEPTH, memory: memory() };
+        Ok(Self { target, isa, crew: pool::Crew::new(threads.max(1)), compilers: Mutex::new(Vec::new()) })
+    }
+
+    fn compile(&self, program: &Program, layout: &Layout, compiler: &mut Compiler) -> Result<CpuExecutable> {
+        let start = Instant::now();
+        let Compiler { context, builder } = compiler;
+        let facts = lower::Facts::new(program);
+        let mut linker = Linker::new(&self.isa);
+        let host = self.isa.default_call_conv();
+        let all = || (0..program.funcs.len()).map(FuncId::new);
+        let ids =
+            all().map(|id| linker.declare(&lower::signature(program, &facts, id, host))).collect::<Result<Vec<_>>>()?;
+        let mut functions = Vec::with_capacity(ids.len());
+        for id in all() {
+            context.clear();
+            let signature = lower::signature(program, &facts, id, host);
+            let config = self.isa.frontend_config();
+            let function = &mut context.func;
+            lower::lower(program, layout, &facts, &ids, id, signature, config, &mut linker, builder, function)?;
+            linker.define(ids[id.index()], context)?;
+            functions
+                .push((program.funcs[id.index()].name.clone(), std::mem::replace(&mut context.func, Function::new())));
+        }
+        let code = linker.finish(ids[program.entry.index()])?;
+        Ok(CpuExecutable {
+            columns: Columns::new(program, layout),
+            params: program.params.len(),
+            fused_ticks: program.fused_ticks,
+            recursive: program.funcs.iter().any(|func| func.recursive),
+            depth: u64::from(CALL_DEPTH).min(pool::USABLE_STACK / code.stack().max(1)),
+            code: Arc::new(code),
+            functions,
+            compiled_in: start.elapsed(),
+        })
+    }
+}
+
+fn unsupported(cause: String) -> Error {
+    Error::Device { what: "compiling for this processor".to_owned(), cause }
+}
+
+/// Bytes of memory of this machine, as far as it says.
+fn memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB"));
+    total.and_then(|kilobytes| kilobytes.trim().parse::<u64>().ok()).map_or(u64::MAX, |kilobytes| kilobytes * 1024)
+}
+
+impl Executable for CpuExecutable {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn listing(&self) -> String {
+        let texts: Vec<String> = self.functions.iter().map(|(name, f)| format!("; {name}\n{}", f.display())).collect();
+        texts.join("\n")
+    }
+
+    fn compiled_in(&self) -> Duration {
+        self.compiled_in
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
+        // Never waits: in a forked child, the thread that held the lock may not exist.
+        let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
+        let executable = self.compile(program, layout, &mut compiler)?;
+        if let Some(mut rest) = self.compilers.try_lock() {
+            rest.push(compiler);
+        }
+        Ok(Arc::new(executable))
+    }
+
+    fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
+        let Some(executable) = executable.as_any().downcast_ref::<CpuExecutable>() else {
+            return Err(internal("launched with the executable of another backend"));
+        };
+        let counts = [launch.columns.len(), launch.biases.len(), launch.params.len()];
+        if counts != [executable.columns.len(), executable.columns.len(), executable.params] {
+            return Err(internal("launched with other columns or parameters than it was compiled for"));
+        }
+        let stop_key = launch.cancel.stop_key();
+        if !arm(stop_key, launch.limit) {
+            return Ok(Outcome::Cancelled);
+        }
+        let start = Instant::now();
+        let inputs = Inputs {
+            columns: launch.columns,
+            biases: launch.biases,
+            params: launch.params,
+            seed: launch.seed,
+            section: launch.section,
+            stop_key,
+            depth: executable.depth,
+        };
+        let work = split::Work {
+            code: executable.code.clone(),
+            state: State::new(&executable.columns, inputs),
+            jobs: launch.jobs,
+            ticks: launch.ticks,
+            fused_ticks: executable.fused_ticks,
+            chunk: launch.block_size.map(u64::from),
+        };
+        let trap = if executable.recursive { self.crew.run_away(work)? } else { self.crew.run(work) };
+        launch.timings.kernel += start.elapsed();
+        Ok(match trap {
+            _ if launch.cancel.is_cancelled() => Outcome::Cancelled,
+            Some(record) => Outcome::Trapped(record),
+            None => Outcome::Done,
+        })
+    }
+}
+
+/// Sets the stop key to the launch's limit; false if the launch was cancelled before it began.
+fn arm(stop_key: &std::sync::atomic::AtomicU64, limit: Key) -> bool {
+    let set = |now| (now != Key::CANCEL.0).then_some(limit.0);
+    stop_key.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_ok()
+}
+
+fn internal(detail: &str) -> Error {
+    Error::Internal { stage: "cpu", detail: detail.to_owned() }
+}

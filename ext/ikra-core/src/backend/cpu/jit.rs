@@ -1,0 +1,228 @@
+//! Executable memory, and the call into it: the one file of this backend that is `unsafe`.
+//!
+//! # Safety
+//!
+//! Generated code touches the words of its [`State`], the columns and the stop key whose addresses are among them, and
+//! its own stack. That these accesses are in bounds is what [`crate::ir`]'s contract and the packing of columns
+//! promise; a row out of range is a bug of the compiler, as in any compiler. What is argued here is the rest:
+//!
+//! * code is called only while the [`Code`] that owns its pages is borrowed, and the pages go when it is dropped;
+//! * a [`State`] names memory that a launch borrows; [`super::split`] returns from the launch only after every thread
+//!   that it gave a `State` to is done with it;
+//! * no call unwinds: generated code has no frames to unwind, and its helpers do not panic.
+#![allow(unsafe_code, reason = "executable memory, and calls into it")]
+
+use super::helpers::{Helper, Word};
+use super::state;
+use crate::error::{Error, Result};
+use crate::ir::Program;
+use crate::layout::{Address, Layout};
+use crate::memory::column::HostColumn;
+use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, types};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::{Context, control::ControlPlane};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+
+/// The entry of compiled code: state, first job, end of jobs, first tick, end of ticks; answers the job to go on with.
+type Entry = extern "C" fn(*mut u64, u64, u64, u64, u64) -> u64;
+
+/// Collects compiled functions and binds them to each other and to the helpers.
+pub struct Linker {
+    module: JITModule,
+    helpers: HashMap<Helper, FuncId>,
+    /// Bytes of stack that a call of each function takes, summed.
+    stack: u64,
+}
+
+impl Linker {
+    pub fn new(isa: &OwnedTargetIsa) -> Self {
+        let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
+        builder.symbol_lookup_fn(Box::new(|name| Helper::named(name).map(Helper::address)));
+        Self { module: JITModule::new(builder), helpers: HashMap::new(), stack: 0 }
+    }
+
+    /// A function of the program, to be defined later.
+    pub fn declare(&mut self, signature: &Signature) -> Result<FuncId> {
+        self.module.declare_anonymous_function(signature).map_err(internal)
+    }
+
+    /// Makes `id` callable from `function`.
+    pub fn reference(&mut self, id: FuncId, function: &mut Function) -> FuncRef {
+        self.module.declare_func_in_func(id, function)
+    }
+
+    /// Makes a helper callable from `function`.
+    pub fn helper(&mut self, helper: Helper, function: &mut Function) -> Result<FuncRef> {
+        let id = match self.helpers.get(&helper) {
+            Some(id) => *id,
+            None => {
+                let signature = helper_signature(helper, self.module.isa().default_call_conv());
+                let id = self.module.declare_function(&helper.name(), Linkage::Import, &signature).map_err(internal)?;
+                self.helpers.insert(helper, id);
+                id
+            }
+        };
+        Ok(self.reference(id, function))
+    }
+
+    /// Compiles `context.func` as `id`.
+    pub fn define(&mut self, id: FuncId, context: &mut Context) -> Result<()> {
+        self.module.define_function_with_control_plane(id, context, &mut ControlPlane::default()).map_err(internal)?;
+        let layout = context.compiled_code().and_then(|code| code.buffer.frame_layout());
+        // Saved frame pointer and return address lie above the frame.
+        self.stack += layout.map_or(0, |l| u64::from(l.frame_to_fp_offset)) + 16;
+        Ok(())
+    }
+
+    /// Makes everything executable.
+    pub fn finish(mut self, entry: FuncId) -> Result<Code> {
+        self.module.finalize_definitions().map_err(internal)?;
+        let address = self.module.get_finalized_function(entry);
+        // SAFETY: `entry` was lowered with the signature that `Entry` spells out (`lower::entry_signature`), in the
+        // host's C calling convention.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
+        Ok(Code { module: Mutex::new(Some(self.module)), entry, stack: self.stack })
+    }
+}
+
+fn internal(error: cranelift_module::ModuleError) -> Error {
+    Error::Internal { stage: "cpu", detail: format!("{error:?}") }
+}
+
+/// Executable code of one program. Freed when dropped.
+pub struct Code {
+    module: Mutex<Option<JITModule>>,
+    entry: Entry,
+    stack: u64,
+}
+
+impl Code {
+    /// Bytes of stack that one call of every function takes, together.
+    pub fn stack(&self) -> u64 {
+        self.stack
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.get_mut().take() {
+            // SAFETY: `entry` is the only pointer into the module's pages, it is called only through `State::run`, which
+            // borrows `self`; nobody borrows what is being dropped.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+/// What one thread hands to generated code.
+#[derive(Clone)]
+pub struct State {
+    words: Vec<u64>,
+}
+
+/// What a launch has to say to generated code.
+pub struct Inputs<'a> {
+    pub columns: &'a mut [HostColumn],
+    pub biases: &'a [u64],
+    pub params: &'a [u64],
+    pub seed: u64,
+    pub section: u32,
+    pub stop_key: &'a AtomicU64,
+    /// Calls that may nest.
+    pub depth: u64,
+}
+
+impl State {
+    /// Names the memory of a launch. Whoever makes one drops it, and every clone of it, before that memory goes.
+    pub fn new(program: &Columns, inputs: Inputs<'_>) -> Self {
+        let mut words = vec![0; state::COLUMNS];
+        words[state::STOP_KEY] = inputs.stop_key.as_ptr().expose_provenance() as u64;
+        words[state::DEPTH] = inputs.depth;
+        words[state::SEED] = inputs.seed;
+        words[state::SECTION] = inputs.section.into();
+        words[state::POLLS] = state::POLL_INTERVAL as u64;
+        let buffers: Vec<u64> =
+            inputs.columns.iter_mut().map(|column| column.as_mut_ptr().expose_provenance() as u64).collect();
+        words.extend(program.addresses.iter().zip(inputs.biases).map(|(address, bias)| match *address {
+            Address::Strided { buffer, stride, offset } => {
+                buffers[buffer].wrapping_add(offset as u64).wrapping_sub(bias.wrapping_mul(stride as u64))
+            }
+        }));
+        words.extend_from_slice(inputs.params);
+        Self { words }
+    }
+
+    /// Runs jobs `begin..end` for the given ticks until the last is done or one ends early; answers the job after that.
+    pub fn run(&mut self, code: &Code, jobs: std::ops::Range<u64>, ticks: std::ops::Range<u64>) -> u64 {
+        // The code's pages live as long as `code`, and its memory as long as the launch; see the module's safety chapter.
+        (code.entry)(self.words.as_mut_ptr(), jobs.start, jobs.end, ticks.start, ticks.end)
+    }
+
+    pub fn word(&self, word: usize) -> u64 {
+        self.words[word]
+    }
+
+    pub fn set_word(&mut self, word: usize, value: u64) {
+        assert!((state::TICK..state::COLUMNS).contains(&word), "addresses are set once");
+        self.words[word] = value;
+    }
+
+    /// The launch's stop key.
+    pub fn stop_key(&self) -> &AtomicU64 {
+        let address = std::ptr::with_exposed_provenance_mut(self.words[state::STOP_KEY] as usize);
+        // SAFETY: the address is that of the AtomicU64 that `new` was given, which the launch borrows; a State does not
+        // outlive its launch.
+        unsafe { AtomicU64::from_ptr(address) }
+    }
+}
+
+/// Where a program's columns lie, column by column.
+pub struct Columns {
+    addresses: Vec<Address>,
+}
+
+impl Columns {
+    pub fn new(program: &Program, layout: &Layout) -> Self {
+        let ids = (0..program.columns.len()).map(crate::ir::ColumnId::new);
+        Self { addresses: ids.map(|column| layout.address(column)).collect() }
+    }
+    pub fn len(&self) -> usize {
+        self.addresses.len()
+    }
+}
+
+fn helper_signature(helper: Helper, convention: CallConv) -> Signature {
+    let (params, result) = helper.signature();
+    let ty = |word: Word| match word {
+        Word::Int => types::I64,
+        Word::Float => types::F64,
+    };
+    let mut signature = Signature::new(convention);
+    signature.params.extend(params.iter().map(|word| AbiParam::new(ty(*word))));
+    signature.returns.push(AbiParam::new(ty(result)));
+    signature
+}
+
+#[cfg(test)]
+pub mod tests {
+    /// Runs `check` in a forked child; it must hold there, within ten seconds.
+    pub fn in_a_child(check: impl FnOnce() -> bool) {
+        // SAFETY: the child runs `check`, which takes no lock that another thread of this process may hold, and leaves
+        // by `_exit`; an alarm ends it if it hangs all the same.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: as above.
+            unsafe {
+                libc::alarm(10);
+                libc::_exit(i32::from(!check()));
+            }
+        }
+        let mut status = 0;
+        // SAFETY: `child` is our child, and `status` a live local.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((waited, status), (child, 0), "the child answers yes");
+    }
+}

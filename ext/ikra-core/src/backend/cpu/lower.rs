@@ -1,0 +1,967 @@
+//! IR to Cranelift's: registers to variables, structured statements to blocks.
+//!
+//! Here: the translation of every statement and operation. Not here: any rule of Ruby (the IR spells them out), what
+//! the shared words mean ([`super::state`]) and executable memory ([`super::jit`]).
+//!
+//! The entry function becomes a loop over jobs, so that no call is paid per job; it answers the job to go on with,
+//! which is the end, or the job after one that ended early. Every other function takes the state first, and where it
+//! can end early it returns a status first: 1 when the job is over.
+//!
+//! Traps are data: the site and its words are stored in the state and the function returns. Nothing is called, so that
+//! a hot loop with traps keeps its registers.
+
+use super::helpers::Helper;
+use super::jit::Linker;
+use super::state::{self, offset};
+use crate::error::Result;
+use crate::ir::{
+    self, AtomicOp, CheckedOp, Cmp, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
+    Storage, VarId,
+};
+use crate::layout::{Address, Layout};
+use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegionData, AtomicRmwOp, Block, Function, InstBuilder, MemFlagsData, Signature, Type, UserFuncName,
+    Value, types,
+};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use std::collections::BTreeMap;
+
+/// What is known of a whole program before its functions are translated.
+pub struct Facts {
+    /// For each function, whether calls of it return a status.
+    stops: Vec<bool>,
+    /// For each function, whether calls of it poll.
+    polls: Vec<bool>,
+    /// Functions other than the entry read the running element's tick and index.
+    shares_position: bool,
+    /// Functions other than the entry draw random bits.
+    shares_draws: bool,
+}
+
+impl Facts {
+    pub fn new(program: &Program) -> Self {
+        let mut facts = Self {
+            stops: program.may_stop(),
+            polls: vec![false; program.funcs.len()],
+            shares_position: false,
+            shares_draws: false,
+        };
+        for (id, func) in program.funcs.iter().enumerate() {
+            let inner = id != program.entry.index();
+            ir::walk(&func.body, &mut |stmt| match stmt {
+                Stmt::Poll | Stmt::Call { depth: Some(_), .. } => {
+                    facts.polls[id] = true;
+                    facts.shares_position |= inner;
+                }
+                Stmt::Let { op: Op::Ctx(_), .. } => facts.shares_position |= inner,
+                Stmt::Let { op: Op::Random, .. } => {
+                    facts.shares_position |= inner;
+                    facts.shares_draws |= inner;
+                }
+                // A fused loop over ticks has to hear of a cancel even where the body never polls.
+                Stmt::Begin { check: false, .. } => facts.polls[id] |= program.fused_ticks,
+                _ => {}
+            });
+        }
+        loop {
+            let before = facts.polls.clone();
+            for (id, func) in program.funcs.iter().enumerate() {
+                ir::walk(&func.body, &mut |stmt| {
+                    if let Stmt::Call { func, .. } = stmt {
+                        facts.polls[id] |= before[func.index()];
+                    }
+                });
+            }
+            if facts.polls == before {
+                return facts;
+            }
+        }
+    }
+}
+
+/// The signature of a function: of the entry `(state, job, jobs, tick, ticks) -> job`, of others their parameters and
+/// results after the state and the status.
+pub fn signature(program: &Program, facts: &Facts, id: FuncId, host: CallConv) -> Signature {
+    if id == program.entry {
+        let mut signature = Signature::new(host);
+        signature.params = vec![AbiParam::new(types::I64); 5];
+        signature.returns = vec![AbiParam::new(types::I64)];
+        return signature;
+    }
+    let func = &program.funcs[id.index()];
+    // `Tail` returns up to eight words of each kind in registers.
+    let mut signature = Signature::new(CallConv::Tail);
+    signature.params.push(AbiParam::new(types::I64));
+    signature.params.extend(func.params.iter().map(|v| AbiParam::new(ty(func.vars[v.index()].ty))));
+    if facts.stops[id.index()] {
+        signature.returns.push(AbiParam::new(types::I8));
+    }
+    signature.returns.extend(func.results.iter().map(|scalar| AbiParam::new(ty(*scalar))));
+    signature
+}
+
+/// Translates one function.
+#[expect(clippy::too_many_arguments, reason = "the parts of one compilation, each owned elsewhere")]
+pub fn lower(
+    program: &Program,
+    layout: &Layout,
+    facts: &Facts,
+    ids: &[cranelift_module::FuncId],
+    id: FuncId,
+    signature: Signature,
+    config: TargetFrontendConfig,
+    linker: &mut Linker,
+    scratch: &mut FunctionBuilderContext,
+    out: &mut Function,
+) -> Result<()> {
+    out.name = UserFuncName::user(0, id.0);
+    out.signature = signature;
+    let func = &program.funcs[id.index()];
+    let mut b = FunctionBuilder::new(out, scratch);
+    let start = b.create_block();
+    b.append_block_params_for_function_params(start);
+    b.switch_to_block(start);
+    b.seal_block(start);
+    let state = b.block_params(start)[0];
+
+    let mut lowering = Lowering {
+        registers: registers(func, &mut b),
+        labels: vec![None; func.labels],
+        columns: Vec::new(),
+        job: None,
+        tick: None,
+        index: None,
+        draw: None,
+        polls: None,
+        ended: b.create_block(),
+        traps: BTreeMap::new(),
+        entry: id == program.entry,
+        stops: facts.stops[id.index()],
+        program,
+        layout,
+        facts,
+        func,
+        ids,
+        linker,
+        state,
+        b,
+    };
+    lowering.function(start, facts.polls[id.index()])?;
+    let Lowering { b, .. } = lowering;
+    b.finalize(config);
+    Ok(())
+}
+
+/// Where a register's value is.
+#[derive(Clone, Copy)]
+enum Register {
+    /// Assigned in one place, which dominates every use.
+    Once(Option<Value>),
+    Many(Variable),
+}
+
+fn registers(func: &ir::Func, b: &mut FunctionBuilder<'_>) -> Vec<Register> {
+    let mut assignments = vec![0u32; func.vars.len()];
+    for v in &func.params {
+        assignments[v.index()] += 1;
+    }
+    ir::walk(&func.body, &mut |stmt| match stmt {
+        Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => assignments[dst.index()] += 1,
+        Stmt::Call { dsts, .. } => dsts.iter().for_each(|dst| assignments[dst.index()] += 1),
+        _ => {}
+    });
+    let vars = func.vars.iter().zip(assignments);
+    vars.map(|(var, n)| if n > 1 { Register::Many(b.declare_var(ty(var.ty))) } else { Register::Once(None) }).collect()
+}
+
+fn ty(scalar: Scalar) -> Type {
+    match scalar {
+        Scalar::Bool => types::I8,
+        Scalar::I32 => types::I32,
+        Scalar::I64 => types::I64,
+        Scalar::F64 => types::F64,
+    }
+}
+
+/// A column as this function sees it.
+#[derive(Clone, Copy)]
+struct Column {
+    base: Value,
+    flags: MemFlagsData,
+}
+
+struct Lowering<'a, 'b> {
+    program: &'a Program,
+    layout: &'a Layout,
+    facts: &'a Facts,
+    func: &'a ir::Func,
+    ids: &'a [cranelift_module::FuncId],
+    linker: &'a mut Linker,
+    b: FunctionBuilder<'b>,
+    state: Value,
+    registers: Vec<Register>,
+    /// Where a break of each label goes; made when its block or loop opens. True once a break goes there.
+    labels: Vec<Option<(Block, bool)>>,
+    columns: Vec<Option<Column>>,
+    /// Of the entry: the running job and its element.
+    job: Option<Variable>,
+    tick: Option<Variable>,
+    index: Option<Variable>,
+    /// Of the entry, where nobody else draws.
+    draw: Option<Variable>,
+    /// Polls to go.
+    polls: Option<Variable>,
+    /// Leaves the function early; the site is in the state.
+    ended: Block,
+    /// Blocks that trap at a site without words.
+    traps: BTreeMap<SiteId, Block>,
+    entry: bool,
+    stops: bool,
+}
+
+/// Whether control goes on after a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Ended,
+}
+
+impl Lowering<'_, '_> {
+    fn function(&mut self, start: Block, polls: bool) -> Result<()> {
+        self.open_columns();
+        if polls {
+            let variable = self.b.declare_var(types::I64);
+            self.polls = Some(variable);
+            self.reload_polls();
+        }
+        if self.entry {
+            self.entry(start)?
+        } else {
+            self.callee(start)?
+        }
+        self.early_end();
+        for (site, block) in std::mem::take(&mut self.traps) {
+            self.b.switch_to_block(block);
+            self.b.set_cold_block(block);
+            self.b.seal_block(block);
+            self.trap_here(site);
+        }
+        // Traps jump to it, so it is complete only now.
+        self.b.seal_block(self.ended);
+        Ok(())
+    }
+
+    /// The loop over jobs, with the function's body inside.
+    fn entry(&mut self, start: Block) -> Result<()> {
+        let params = self.b.block_params(start).to_vec();
+        let [job, end] = [params[1], params[2]];
+        let variable = self.b.declare_var(types::I64);
+        self.job = Some(variable);
+        self.b.def_var(variable, job);
+        self.tick = Some(self.b.declare_var(types::I64));
+        self.index = Some(self.b.declare_var(types::I64));
+        self.draw = (self.program.uses_random && !self.facts.shares_draws).then(|| self.b.declare_var(types::I64));
+
+        let [head, body, done] = [self.b.create_block(), self.b.create_block(), self.b.create_block()];
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        let job = self.b.use_var(variable);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, job, end);
+        self.b.ins().brif(more, body, &[], done, &[]);
+        self.b.seal_block(body);
+        self.b.seal_block(done);
+        self.b.switch_to_block(body);
+        for (v, value) in self.func.params.clone().into_iter().zip([job, params[3], params[4]]) {
+            self.set(v, value);
+        }
+        // A return from the body is a break to here.
+        let next = self.b.create_block();
+        self.labels.push(Some((next, false)));
+        let flow = self.list(&self.func.body)?;
+        if flow == Flow::On {
+            self.b.ins().jump(next, &[]);
+        }
+        self.b.seal_block(next);
+        self.b.switch_to_block(next);
+        let job = self.b.use_var(variable);
+        let job = self.b.ins().iadd_imm_s(job, 1);
+        self.b.def_var(variable, job);
+        self.b.ins().jump(head, &[]);
+        self.b.seal_block(head);
+        self.b.switch_to_block(done);
+        self.save_polls();
+        self.b.ins().return_(&[end]);
+        Ok(())
+    }
+
+    fn callee(&mut self, start: Block) -> Result<()> {
+        let params = self.b.block_params(start).to_vec();
+        for (v, value) in self.func.params.clone().into_iter().zip(params.into_iter().skip(1)) {
+            self.set(v, value);
+        }
+        if self.list(&self.func.body)? == Flow::On {
+            self.finish(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Returns from a function other than the entry.
+    fn finish(&mut self, results: Vec<Value>) {
+        self.save_polls();
+        let mut values = Vec::with_capacity(results.len() + 1);
+        if self.stops {
+            values.push(self.b.ins().iconst(types::I8, 0));
+        }
+        values.extend(results);
+        self.b.ins().return_(&values);
+    }
+
+    /// The block that ends the job before its time.
+    fn early_end(&mut self) {
+        self.b.switch_to_block(self.ended);
+        self.b.set_cold_block(self.ended);
+        if self.entry {
+            for (variable, word) in [(self.tick, state::TICK), (self.index, state::INDEX)] {
+                if let Some(variable) = variable {
+                    let value = self.b.use_var(variable);
+                    self.store_word(word, value);
+                }
+            }
+            let job = self.job.map(|job| self.b.use_var(job)).expect("the entry has a job");
+            let job = self.b.ins().iadd_imm_s(job, 1);
+            self.b.ins().return_(&[job]);
+        } else {
+            let mut values = Vec::new();
+            if self.stops {
+                values.push(self.b.ins().iconst(types::I8, 1));
+            }
+            for scalar in self.func.results.clone() {
+                values.push(self.zero(scalar));
+            }
+            self.b.ins().return_(&values);
+        }
+    }
+
+    fn zero(&mut self, scalar: Scalar) -> Value {
+        match scalar {
+            Scalar::F64 => self.b.ins().f64const(0.0),
+            other => self.b.ins().iconst(ty(other), 0),
+        }
+    }
+
+    // State
+
+    /// Flags of the state's words, a region of memory that no column overlaps.
+    fn word_flags(&mut self) -> MemFlagsData {
+        let region = self.b.func.dfg.alias_regions.insert(AliasRegionData { user_id: 0, description: "state".into() });
+        MemFlagsData::trusted().with_alias_region(Some(region))
+    }
+
+    fn load_word(&mut self, word: usize) -> Value {
+        let flags = self.word_flags();
+        self.b.ins().load(types::I64, flags, self.state, offset(word))
+    }
+
+    fn store_word(&mut self, word: usize, value: Value) {
+        let flags = self.word_flags();
+        self.b.ins().store(flags, value, self.state, offset(word));
+    }
+
+    /// A word that does not change during the launch; computed where it is used, and once for all loops around.
+    fn constant_word(&mut self, word: usize, ty: Type) -> Value {
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        self.b.ins().load(ty, flags, self.state, offset(word))
+    }
+
+    fn open_columns(&mut self) {
+        self.columns = vec![None; self.program.columns.len()];
+        let mut used = vec![false; self.program.columns.len()];
+        ir::walk(&self.func.body, &mut |stmt| {
+            if let Stmt::Load { column, .. } | Stmt::Store { column, .. } | Stmt::Atomic { column, .. } = stmt {
+                used[column.index()] = true;
+            }
+        });
+        for (i, _) in used.iter().enumerate().filter(|(_, used)| **used) {
+            let base = self.constant_word(state::COLUMNS + i, types::I64);
+            // Columns do not overlap: a store to one leaves what is known of the others.
+            let data = AliasRegionData {
+                user_id: u32::try_from(i + 1).expect("fewer than 2^32 columns"),
+                description: self.program.columns[i].name.clone().into(),
+            };
+            let region = self.b.func.dfg.alias_regions.insert(data);
+            let mut flags = MemFlagsData::trusted().with_alias_region(Some(region));
+            if !self.program.columns[i].written {
+                flags = flags.with_readonly();
+            }
+            self.columns[i] = Some(Column { base, flags });
+        }
+    }
+
+    fn save_polls(&mut self) {
+        if let Some(polls) = self.polls {
+            let value = self.b.use_var(polls);
+            self.store_word(state::POLLS, value);
+        }
+    }
+
+    fn reload_polls(&mut self) {
+        if let Some(polls) = self.polls {
+            let value = self.load_word(state::POLLS);
+            self.b.def_var(polls, value);
+        }
+    }
+
+    /// Counts down; every so often, ends the job if it was stopped.
+    fn poll(&mut self) {
+        let Some(polls) = self.polls else { return };
+        let left = self.b.use_var(polls);
+        let left = self.b.ins().iadd_imm_s(left, -1);
+        self.b.def_var(polls, left);
+        let [look, on] = [self.b.create_block(), self.b.create_block()];
+        self.b.ins().brif(left, on, &[], look, &[]);
+        self.b.seal_block(look);
+        self.b.set_cold_block(look);
+        self.b.switch_to_block(look);
+        let interval = self.b.ins().iconst(types::I64, state::POLL_INTERVAL);
+        self.b.def_var(polls, interval);
+        let stopped = self.is_stopped();
+        self.b.ins().brif(stopped, self.ended, &[], on, &[]);
+        self.b.seal_block(on);
+        self.b.switch_to_block(on);
+    }
+
+    /// Whether the running element's key is beyond the stop key.
+    fn is_stopped(&mut self) -> Value {
+        let tick = self.position(self.tick, state::TICK);
+        let index = self.position(self.index, state::INDEX);
+        // See `Key::new`.
+        let high = self.b.ins().ishl_imm_u(tick, 32);
+        let key = self.b.ins().bor(high, index);
+        let key = self.b.ins().iadd_imm_s(key, 1);
+        // An equal read before it would otherwise do for this one: the word changes behind the optimiser's back.
+        self.store_word(state::SCRATCH, key);
+        let address = self.constant_word(state::STOP_KEY, types::I64);
+        let flags = self.word_flags();
+        let stop = self.b.ins().load(types::I64, flags, address, 0);
+        self.b.ins().icmp(IntCC::UnsignedGreaterThan, key, stop)
+    }
+
+    fn position(&mut self, variable: Option<Variable>, word: usize) -> Value {
+        match variable {
+            Some(variable) => self.b.use_var(variable),
+            None => self.load_word(word),
+        }
+    }
+
+    // Registers
+
+    fn set(&mut self, v: VarId, value: Value) {
+        match &mut self.registers[v.index()] {
+            Register::Once(slot) => *slot = Some(value),
+            Register::Many(variable) => {
+                let variable = *variable;
+                self.b.def_var(variable, value);
+            }
+        }
+    }
+
+    fn get(&mut self, operand: Operand) -> Value {
+        match operand {
+            Operand::Var(v) => match self.registers[v.index()] {
+                Register::Once(Some(value)) => value,
+                // Never assigned, hence never reached.
+                Register::Once(None) => self.zero(self.func.vars[v.index()].ty),
+                Register::Many(variable) => self.b.use_var(variable),
+            },
+            Operand::Bool(value) => self.b.ins().iconst(types::I8, i64::from(value)),
+            // Immediates are given zero-extended.
+            Operand::I32(value) => self.b.ins().iconst(types::I32, i64::from(value as u32)),
+            Operand::I64(value) => self.b.ins().iconst(types::I64, value),
+            Operand::F64(bits) => self.b.ins().f64const(f64::from_bits(bits)),
+        }
+    }
+
+    // Control
+
+    fn list(&mut self, stmts: &[Stmt]) -> Result<Flow> {
+        for stmt in stmts {
+            if self.stmt(stmt)? == Flow::Ended {
+                return Ok(Flow::Ended);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow> {
+        match stmt {
+            Stmt::Let { dst, op, args } => self.operation(*dst, *op, args)?,
+            Stmt::Checked { dst, op, args, site } => self.checked(*dst, *op, *args, *site),
+            Stmt::Load { dst, column, row } => self.load(*dst, *column, *row),
+            Stmt::Store { column, row, value } => self.store(*column, *row, *value),
+            Stmt::Atomic { op, column, row, value, site } => self.atomic(*op, *column, *row, *value, *site),
+            Stmt::If { cond, then, otherwise } => return self.branch(*cond, then, otherwise),
+            Stmt::Block { label, body } => return self.block(*label, body),
+            Stmt::Loop { label, body } => return self.repeat(*label, body),
+            Stmt::Break(label) => {
+                self.go(label.index());
+                return Ok(Flow::Ended);
+            }
+            Stmt::Call { func, args, dsts, depth } => self.call(*func, args, dsts, *depth),
+            Stmt::Return(values) => {
+                if self.entry {
+                    self.go(self.func.labels);
+                } else {
+                    let values = values.iter().map(|value| self.get(*value)).collect();
+                    self.finish(values);
+                }
+                return Ok(Flow::Ended);
+            }
+            Stmt::Trap { site, operands } => {
+                self.trap(*site, operands);
+                return Ok(Flow::Ended);
+            }
+            Stmt::Poll => self.poll(),
+            Stmt::Begin { index, tick, check } => self.begin(*index, *tick, *check),
+        }
+        Ok(Flow::On)
+    }
+
+    /// Jumps to the end of the block or loop with this label.
+    fn go(&mut self, label: usize) {
+        let (block, used) = self.labels[label].as_mut().expect("a break is inside of what it leaves");
+        *used = true;
+        let block = *block;
+        self.b.ins().jump(block, &[]);
+    }
+
+    fn branch(&mut self, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> Result<Flow> {
+        if let Operand::Bool(cond) = cond {
+            return self.list(if cond { then } else { otherwise });
+        }
+        let cond = self.get(cond);
+        let after = self.b.create_block();
+        let mut sides = [(then, after), (otherwise, after)];
+        for (list, block) in &mut sides {
+            if !list.is_empty() {
+                *block = self.b.create_block();
+                if matches!(list.last(), Some(Stmt::Trap { .. })) {
+                    self.b.set_cold_block(*block);
+                }
+            }
+        }
+        self.b.ins().brif(cond, sides[0].1, &[], sides[1].1, &[]);
+        let mut flow = if sides.iter().any(|(list, _)| list.is_empty()) { Flow::On } else { Flow::Ended };
+        for (list, block) in sides {
+            if list.is_empty() {
+                continue;
+            }
+            self.b.seal_block(block);
+            self.b.switch_to_block(block);
+            if self.list(list)? == Flow::On {
+                flow = Flow::On;
+                self.b.ins().jump(after, &[]);
+            }
+        }
+        self.b.seal_block(after);
+        if flow == Flow::On {
+            self.b.switch_to_block(after);
+        }
+        Ok(flow)
+    }
+
+    fn block(&mut self, label: LabelId, body: &[Stmt]) -> Result<Flow> {
+        let after = self.b.create_block();
+        self.labels[label.index()] = Some((after, false));
+        if self.list(body)? == Flow::On {
+            self.go(label.index());
+        }
+        Ok(self.close(label))
+    }
+
+    fn repeat(&mut self, label: LabelId, body: &[Stmt]) -> Result<Flow> {
+        let [head, after] = [self.b.create_block(), self.b.create_block()];
+        self.labels[label.index()] = Some((after, false));
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        if self.list(body)? == Flow::On {
+            self.b.ins().jump(head, &[]);
+        }
+        self.b.seal_block(head);
+        Ok(self.close(label))
+    }
+
+    /// Goes on after a block or loop, if anything leaves it.
+    fn close(&mut self, label: LabelId) -> Flow {
+        let (after, used) = self.labels[label.index()].take().expect("it was opened");
+        self.b.seal_block(after);
+        if !used {
+            return Flow::Ended;
+        }
+        self.b.switch_to_block(after);
+        Flow::On
+    }
+
+    fn call(&mut self, func: FuncId, args: &[Operand], dsts: &[VarId], depth: Option<SiteId>) {
+        let polls = self.facts.polls[func.index()];
+        let left = depth.map(|site| {
+            self.poll();
+            let left = self.load_word(state::DEPTH);
+            let exhausted = self.b.ins().icmp_imm_s(IntCC::Equal, left, 0);
+            self.trap_if(exhausted, site);
+            let fewer = self.b.ins().iadd_imm_s(left, -1);
+            self.store_word(state::DEPTH, fewer);
+            left
+        });
+        if polls {
+            self.save_polls();
+        }
+        let mut values = vec![self.state];
+        values.extend(args.iter().map(|arg| self.get(*arg)));
+        let callee = self.linker.reference(self.ids[func.index()], self.b.func);
+        let call = self.b.ins().call(callee, &values);
+        let mut results = self.b.inst_results(call).to_vec();
+        if let Some(left) = left {
+            self.store_word(state::DEPTH, left);
+        }
+        if self.facts.stops[func.index()] {
+            let status = results.remove(0);
+            let on = self.b.create_block();
+            self.b.ins().brif(status, self.ended, &[], on, &[]);
+            self.b.seal_block(on);
+            self.b.switch_to_block(on);
+        }
+        if polls {
+            self.reload_polls();
+        }
+        for (dst, value) in dsts.iter().zip(results) {
+            self.set(*dst, value);
+        }
+    }
+
+    fn begin(&mut self, index: Operand, tick: Operand, check: bool) {
+        let [index, tick] = [self.get(index), self.get(tick)];
+        for (variable, value) in [(self.tick, tick), (self.index, index)] {
+            self.b.def_var(variable.expect("only the entry begins"), value);
+        }
+        if self.facts.shares_position {
+            self.store_word(state::TICK, tick);
+            self.store_word(state::INDEX, index);
+        }
+        if self.program.uses_random {
+            let zero = self.b.ins().iconst(types::I64, 0);
+            match self.draw {
+                Some(draw) => self.b.def_var(draw, zero),
+                None => self.store_word(state::DRAW, zero),
+            }
+        }
+        if check {
+            let stopped = self.is_stopped();
+            let on = self.b.create_block();
+            self.b.ins().brif(stopped, self.ended, &[], on, &[]);
+            self.b.seal_block(on);
+            self.b.switch_to_block(on);
+        } else if self.program.fused_ticks {
+            self.poll();
+        }
+    }
+
+    // Traps
+
+    fn trap(&mut self, site: SiteId, operands: &[Operand]) {
+        for (i, operand) in operands.iter().enumerate() {
+            let value = self.get(*operand);
+            let value = match self.func.ty(*operand) {
+                Scalar::Bool => self.b.ins().uextend(types::I64, value),
+                Scalar::I32 => self.b.ins().sextend(types::I64, value),
+                Scalar::I64 | Scalar::F64 => value,
+            };
+            self.store_word(state::WORDS + i, value);
+        }
+        if operands.is_empty() {
+            let block = self.trap_block(site);
+            self.b.ins().jump(block, &[]);
+        } else {
+            self.trap_here(site);
+        }
+    }
+
+    fn trap_here(&mut self, site: SiteId) {
+        let site = self.b.ins().iconst(types::I64, i64::from(site.0) + 1);
+        self.store_word(state::SITE, site);
+        self.b.ins().jump(self.ended, &[]);
+    }
+
+    fn trap_block(&mut self, site: SiteId) -> Block {
+        match self.traps.get(&site) {
+            Some(block) => *block,
+            None => {
+                let block = self.b.create_block();
+                self.traps.insert(site, block);
+                block
+            }
+        }
+    }
+
+    fn trap_if(&mut self, cond: Value, site: SiteId) {
+        let trap = self.trap_block(site);
+        let on = self.b.create_block();
+        self.b.ins().brif(cond, trap, &[], on, &[]);
+        self.b.seal_block(on);
+        self.b.switch_to_block(on);
+    }
+
+    fn checked(&mut self, dst: VarId, op: CheckedOp, args: [Operand; 2], site: SiteId) {
+        let [a, b] = args.map(|arg| self.get(arg));
+        let (value, overflow) = match (op, args) {
+            // With a constant on one side the result has only one way to go wrong, and a comparison sees it.
+            (CheckedOp::Add, [_, Operand::I64(c)]) => {
+                let sum = self.b.ins().iadd(a, b);
+                (sum, self.b.ins().icmp(wrong_way(c), sum, a))
+            }
+            (CheckedOp::Add, [Operand::I64(c), _]) => {
+                let sum = self.b.ins().iadd(a, b);
+                (sum, self.b.ins().icmp(wrong_way(c), sum, b))
+            }
+            (CheckedOp::Sub, [_, Operand::I64(c)]) => {
+                let difference = self.b.ins().isub(a, b);
+                (difference, self.b.ins().icmp(wrong_way(c).swap_args(), difference, a))
+            }
+            (CheckedOp::Add, _) => self.b.ins().sadd_overflow(a, b),
+            (CheckedOp::Sub, _) => self.b.ins().ssub_overflow(a, b),
+            (CheckedOp::Mul, _) => self.b.ins().smul_overflow(a, b),
+        };
+        self.trap_if(overflow, site);
+        self.set(dst, value);
+    }
+
+    // Columns
+
+    /// Address, offset and flags of a slot.
+    fn slot(&mut self, column: ColumnId, row: Operand) -> (Value, i32, MemFlagsData) {
+        let Column { base, flags } = self.columns[column.index()].expect("opened above");
+        let narrow = self.func.ty(row) == Scalar::I32;
+        let mut row = self.get(row);
+        if narrow {
+            row = self.b.ins().uextend(types::I64, row);
+        }
+        match self.layout.address(column) {
+            // The offset is in the column's word.
+            Address::Strided { stride, .. } => {
+                let distance = match stride {
+                    1 => row,
+                    s if s.is_power_of_two() => self.b.ins().ishl_imm_u(row, i64::from(s.trailing_zeros())),
+                    s => self.b.ins().imul_imm_s(row, s as i64),
+                };
+                (self.b.ins().iadd(base, distance), 0, flags)
+            }
+        }
+    }
+
+    fn load(&mut self, dst: VarId, column: ColumnId, row: Operand) {
+        let (address, at, flags) = self.slot(column, row);
+        let wanted = self.func.vars[dst.index()].ty;
+        let value = match (self.program.columns[column.index()].storage, wanted) {
+            (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().uload8(ty(wanted), flags, address, at),
+            (Storage::U32, Scalar::I64) => self.b.ins().uload32(flags, address, at),
+            _ => self.b.ins().load(ty(wanted), flags, address, at),
+        };
+        self.set(dst, value);
+    }
+
+    fn store(&mut self, column: ColumnId, row: Operand, value: Operand) {
+        let (address, at, flags) = self.slot(column, row);
+        let given = self.func.ty(value);
+        let value = self.get(value);
+        match (self.program.columns[column.index()].storage, given) {
+            (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().istore8(flags, value, address, at),
+            (Storage::U32, Scalar::I64) => self.b.ins().istore32(flags, value, address, at),
+            _ => self.b.ins().store(flags, value, address, at),
+        };
+    }
+
+    fn atomic(&mut self, op: AtomicOp, column: ColumnId, row: Operand, value: Operand, site: Option<SiteId>) {
+        let (address, _, flags) = self.slot(column, row);
+        let value = self.get(value);
+        let rmw = match op {
+            AtomicOp::Add => AtomicRmwOp::Add,
+            AtomicOp::Min => AtomicRmwOp::Smin,
+            AtomicOp::Max => AtomicRmwOp::Smax,
+            AtomicOp::And => AtomicRmwOp::And,
+            AtomicOp::Or => AtomicRmwOp::Or,
+            AtomicOp::Xor => AtomicRmwOp::Xor,
+        };
+        let old = self.b.ins().atomic_rmw(types::I64, flags, rmw, address, value);
+        if let (AtomicOp::Add, Some(site)) = (op, site) {
+            // The slot has wrapped by now, but after a trap nobody looks at it.
+            let (_, overflow) = self.b.ins().sadd_overflow(old, value);
+            self.trap_if(overflow, site);
+        }
+    }
+
+    // Operations
+
+    fn operation(&mut self, dst: VarId, op: Op, args: &[Operand]) -> Result<()> {
+        let wanted = ty(self.func.vars[dst.index()].ty);
+        let values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
+        let v = |i: usize| values[i];
+        let ins = self.b.ins();
+        let value = match op {
+            Op::Copy => v(0),
+            Op::Add => ins.iadd(v(0), v(1)),
+            Op::Sub => ins.isub(v(0), v(1)),
+            Op::Mul => ins.imul(v(0), v(1)),
+            Op::MulHi => ins.smulhi(v(0), v(1)),
+            Op::UMulHi => ins.umulhi(v(0), v(1)),
+            Op::Div => ins.sdiv(v(0), v(1)),
+            // From the quotient, which a floored division needs as well: one division for both.
+            Op::Rem => {
+                let quotient = ins.sdiv(v(0), v(1));
+                let product = self.b.ins().imul(quotient, v(1));
+                self.b.ins().isub(v(0), product)
+            }
+            Op::UDiv => ins.udiv(v(0), v(1)),
+            Op::URem => ins.urem(v(0), v(1)),
+            Op::MulMod => self.modulo(Helper::MulMod, &values)?,
+            Op::AddMod => self.modulo(Helper::AddMod, &values)?,
+            Op::And => ins.band(v(0), v(1)),
+            Op::Or => ins.bor(v(0), v(1)),
+            Op::Xor => ins.bxor(v(0), v(1)),
+            Op::Shl => ins.ishl(v(0), v(1)),
+            Op::Shr => ins.sshr(v(0), v(1)),
+            Op::UShr => ins.ushr(v(0), v(1)),
+            Op::Clz => ins.clz(v(0)),
+            Op::ICmp(cmp) => ins.icmp(signed(cmp), v(0), v(1)),
+            Op::UCmp(cmp) => ins.icmp(signed(cmp).unsigned(), v(0), v(1)),
+            Op::FCmp(cmp) => ins.fcmp(float(cmp), v(0), v(1)),
+            Op::FAdd => ins.fadd(v(0), v(1)),
+            Op::FSub => ins.fsub(v(0), v(1)),
+            Op::FMul => ins.fmul(v(0), v(1)),
+            Op::FDiv => ins.fdiv(v(0), v(1)),
+            Op::FNeg => ins.fneg(v(0)),
+            Op::FAbs => ins.fabs(v(0)),
+            Op::FSqrt => ins.sqrt(v(0)),
+            Op::FFloor => ins.floor(v(0)),
+            Op::FCeil => ins.ceil(v(0)),
+            Op::FTrunc => ins.trunc(v(0)),
+            Op::FRint => ins.nearest(v(0)),
+            Op::FRound => {
+                // The greatest number below one half: with one half itself its neighbour below would round up.
+                let half = ins.f64const(0.499_999_999_999_999_94);
+                let half = self.b.ins().fcopysign(half, v(0));
+                let sum = self.b.ins().fadd(v(0), half);
+                self.b.ins().trunc(sum)
+            }
+            Op::FRem => self.help(Helper::Remainder, &values)?,
+            Op::FNextAfter => self.help(Helper::NextAfter, &values)?,
+            Op::FCopySign => ins.fcopysign(v(0), v(1)),
+            Op::Math(f) => self.math(f, &values)?,
+            Op::IntToFloat => ins.fcvt_from_sint(types::F64, v(0)),
+            Op::FloatToInt => ins.fcvt_to_sint_sat(types::I64, v(0)),
+            Op::FloatBits => ins.bitcast(types::I64, MemFlagsData::new(), v(0)),
+            Op::FloatFromBits => ins.bitcast(types::F64, MemFlagsData::new(), v(0)),
+            Op::Widen => ins.uextend(types::I64, v(0)),
+            Op::Narrow => ins.ireduce(types::I32, v(0)),
+            Op::BoolToInt => ins.uextend(wanted, v(0)),
+            Op::Not => ins.icmp_imm_s(IntCC::Equal, v(0), 0),
+            Op::Select => ins.select(v(0), v(1), v(2)),
+            Op::Ctx(ir::Ctx::Tick) => self.position(self.tick, state::TICK),
+            Op::Ctx(ir::Ctx::Index) => self.position(self.index, state::INDEX),
+            Op::Random => self.random()?,
+            Op::Param(param) => {
+                let word = state::COLUMNS + self.program.columns.len() + param.index();
+                self.constant_word(word, wanted)
+            }
+        };
+        self.set(dst, value);
+        Ok(())
+    }
+
+    fn help(&mut self, helper: Helper, args: &[Value]) -> Result<Value> {
+        let callee = self.linker.helper(helper, self.b.func)?;
+        let call = self.b.ins().call(callee, args);
+        Ok(self.b.inst_results(call)[0])
+    }
+
+    fn math(&mut self, function: MathFn, args: &[Value]) -> Result<Value> {
+        self.help(Helper::Math(function), args)
+    }
+
+    /// A sum or product modulo, through 128 bits only where 64 do not hold it.
+    fn modulo(&mut self, helper: Helper, args: &[Value]) -> Result<Value> {
+        let [a, b, m] = [args[0], args[1], args[2]];
+        let (value, overflow) = match helper {
+            Helper::MulMod => self.b.ins().smul_overflow(a, b),
+            _ => self.b.ins().sadd_overflow(a, b),
+        };
+        let [narrow, wide, after] = [self.b.create_block(), self.b.create_block(), self.b.create_block()];
+        let result = self.b.append_block_param(after, types::I64);
+        self.b.ins().brif(overflow, wide, &[], narrow, &[]);
+        self.b.seal_block(narrow);
+        self.b.seal_block(wide);
+
+        self.b.switch_to_block(narrow);
+        let quotient = self.b.ins().sdiv(value, m);
+        let product = self.b.ins().imul(quotient, m);
+        let remainder = self.b.ins().isub(value, product);
+        let floored = self.b.ins().iadd(remainder, m);
+        let zero = self.b.ins().iconst(types::I64, 0);
+        let negative = self.b.ins().icmp(IntCC::SignedLessThan, remainder, zero);
+        let remainder = self.b.ins().select(negative, floored, remainder);
+        self.b.ins().jump(after, &[remainder.into()]);
+
+        self.b.switch_to_block(wide);
+        let remainder = self.help(helper, args)?;
+        self.b.ins().jump(after, &[remainder.into()]);
+
+        self.b.seal_block(after);
+        self.b.switch_to_block(after);
+        Ok(result)
+    }
+
+    fn random(&mut self) -> Result<Value> {
+        let draw = match self.draw {
+            Some(draw) => self.b.use_var(draw),
+            None => self.load_word(state::DRAW),
+        };
+        let seed = self.constant_word(state::SEED, types::I64);
+        let section = self.constant_word(state::SECTION, types::I64);
+        let tick = self.position(self.tick, state::TICK);
+        let index = self.position(self.index, state::INDEX);
+        let bits = self.help(Helper::Random, &[seed, section, tick, index, draw])?;
+        let next = self.b.ins().iadd_imm_s(draw, 1);
+        match self.draw {
+            Some(draw) => self.b.def_var(draw, next),
+            None => self.store_word(state::DRAW, next),
+        }
+        Ok(bits)
+    }
+}
+
+/// How `x + c` compares to `x` when it has overflowed.
+fn wrong_way(c: i64) -> IntCC {
+    if c >= 0 { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan }
+}
+
+fn signed(cmp: Cmp) -> IntCC {
+    match cmp {
+        Cmp::Eq => IntCC::Equal,
+        Cmp::Ne => IntCC::NotEqual,
+        Cmp::Lt => IntCC::SignedLessThan,
+        Cmp::Le => IntCC::SignedLessThanOrEqual,
+        Cmp::Gt => IntCC::SignedGreaterThan,
+        Cmp::Ge => IntCC::SignedGreaterThanOrEqual,
+    }
+}
+
+fn float(cmp: Cmp) -> FloatCC {
+    match cmp {
+        Cmp::Eq => FloatCC::Equal,
+        Cmp::Ne => FloatCC::NotEqual,
+        Cmp::Lt => FloatCC::LessThan,
+        Cmp::Le => FloatCC::LessThanOrEqual,
+        Cmp::Gt => FloatCC::GreaterThan,
+        Cmp::Ge => FloatCC::GreaterThanOrEqual,
+    }
+}

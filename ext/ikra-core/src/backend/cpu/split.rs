@@ -1,0 +1,220 @@
+//! Jobs in chunks: which thread runs which, and in what order ticks follow each other.
+//!
+//! Here: one launch's work, its chunks, the records of its traps. Not here: threads ([`super::pool`]) and the call into
+//! generated code ([`super::jit`]).
+//!
+//! A *step* is all jobs for one launch's worth of ticks: all ticks where they are fused, else one. Chunks are numbered
+//! through all steps; whoever has time takes the next, and one of a later step waits until the earlier step is done.
+//! Since only threads that run take chunks, nobody waits for a thread that never came.
+
+use super::jit::{Code, State};
+use super::state;
+use crate::backend::{Key, TrapRecord};
+use crate::ir::{SiteId, TRAP_WORDS};
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A launch: code and data, and how much of it.
+pub struct Work {
+    pub code: Arc<Code>,
+    pub state: State,
+    pub jobs: u64,
+    pub ticks: u64,
+    pub fused_ticks: bool,
+    /// Jobs per chunk, where the user said so.
+    pub chunk: Option<u64>,
+}
+
+/// The trap with the least key so far.
+#[derive(Default)]
+pub struct Record(Mutex<Option<TrapRecord>>);
+
+impl Record {
+    fn keep(&self, trap: TrapRecord, stop_key: &AtomicU64) {
+        let mut least = self.0.lock();
+        // Elements beyond the limit, or beyond an earlier trap, do not count.
+        if trap.key.0 <= stop_key.load(Ordering::SeqCst) && least.is_none_or(|least| trap.key < least.key) {
+            stop_key.fetch_min(trap.key.0, Ordering::SeqCst);
+            *least = Some(trap);
+        }
+    }
+
+    pub fn get(&self) -> Option<TrapRecord> {
+        *self.0.lock()
+    }
+}
+
+impl Work {
+    pub fn steps(&self) -> u64 {
+        if self.fused_ticks { u64::from(self.ticks > 0) } else { self.ticks }
+    }
+
+    fn ticks(&self, step: u64) -> Range<u64> {
+        if self.fused_ticks { 0..self.ticks } else { step..step + 1 }
+    }
+
+    /// Whether the launch was stopped before a step began.
+    fn is_over(&self, state: &State, step: u64) -> bool {
+        state.stop_key().load(Ordering::Relaxed) < Key::new(self.ticks(step).start, 0).0
+    }
+
+    /// Runs jobs of a step.
+    fn run(&self, state: &mut State, step: u64, jobs: Range<u64>, record: &Record) {
+        let ticks = self.ticks(step);
+        let mut next = jobs.start;
+        while next < jobs.end && !self.is_over(state, step) {
+            next = state.run(&self.code, next..jobs.end, ticks.clone());
+            let site = state.word(state::SITE);
+            if site != 0 {
+                state.set_word(state::SITE, 0);
+                record.keep(trap(state, site - 1), state.stop_key());
+            }
+            // The next job of a stopped launch looks at the stop key at its first poll.
+            state.set_word(state::POLLS, 1);
+        }
+    }
+}
+
+fn trap(state: &State, site: u64) -> TrapRecord {
+    let mut words = [0; TRAP_WORDS];
+    for (i, word) in words.iter_mut().enumerate() {
+        *word = state.word(state::WORDS + i);
+    }
+    TrapRecord {
+        key: Key::new(state.word(state::TICK), state.word(state::INDEX)),
+        site: SiteId::new(site as usize),
+        words,
+    }
+}
+
+/// How long the calling thread goes on alone before it calls others.
+const ALONE: Duration = Duration::from_micros(30);
+/// Work that is not worth a wake-up.
+const SMALL: f64 = 60e-6;
+/// Length of a chunk: short enough to hear of a cancel, long enough that taking one costs nothing.
+const CHUNK: Range<f64> = 10e-6..1e-3;
+
+/// How far a thread came alone.
+pub struct Progress {
+    pub step: u64,
+    pub job: u64,
+    /// Seconds that a job takes, in one step.
+    pub cost: f64,
+}
+
+/// Runs on this thread until all is done, or until it is clear that others should help.
+pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) -> Option<Progress> {
+    let start = Instant::now();
+    let steps = work.steps();
+    let mut size = 1;
+    let mut done = 0;
+    for step in 0..steps {
+        let mut job = 0;
+        while job < work.jobs {
+            let end = work.jobs.min(job.saturating_add(size));
+            work.run(state, step, job..end, record);
+            done += end - job;
+            job = end;
+            if job == work.jobs && step + 1 == steps || work.is_over(state, step) {
+                return None;
+            }
+            let spent = start.elapsed();
+            let cost = spent.as_secs_f64() / done as f64;
+            let left = cost * ((work.jobs - job) as f64 + work.jobs as f64 * (steps - step - 1) as f64);
+            if threads > 1 && spent > ALONE && left > SMALL {
+                return Some(Progress { step, job, cost });
+            }
+            size = (size * 4).min((CHUNK.end / cost) as u64).max(1);
+        }
+    }
+    None
+}
+
+/// Work that several threads share.
+pub struct Shared {
+    pub work: Work,
+    pub record: Record,
+    chunk: u64,
+    chunks_per_step: u64,
+    /// The first step's jobs before this are done.
+    first: (u64, u64),
+    next: AtomicU64,
+    done: AtomicU64,
+    end: u64,
+}
+
+impl Shared {
+    pub fn new(work: Work, record: Record, from: Progress, threads: usize) -> Self {
+        let chunk = work.chunk.filter(|chunk| *chunk > 0).unwrap_or_else(|| chunk(&work, &from, threads));
+        let chunks_per_step = work.jobs.div_ceil(chunk);
+        let begin = from.step * chunks_per_step + from.job / chunk;
+        Self {
+            end: work.steps() * chunks_per_step,
+            first: (from.step, from.job),
+            next: AtomicU64::new(begin),
+            done: AtomicU64::new(begin),
+            work,
+            record,
+            chunk,
+            chunks_per_step,
+        }
+    }
+
+    /// Chunks that nobody has taken yet.
+    pub fn left(&self) -> u64 {
+        self.end.saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Takes chunks until none is left.
+    pub fn help(&self) {
+        let mut state = self.work.state.clone();
+        loop {
+            let chunk = self.next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= self.end {
+                return;
+            }
+            let step = chunk / self.chunks_per_step;
+            if self.work.is_over(&state, step) {
+                // Nothing from here on counts; what is still running of earlier steps does.
+                self.next.fetch_max(self.end, Ordering::Relaxed);
+                self.done.fetch_max(self.end, Ordering::Release);
+                return;
+            }
+            self.wait_for(step * self.chunks_per_step);
+            let begin = chunk % self.chunks_per_step * self.chunk;
+            let end = self.work.jobs.min(begin + self.chunk);
+            let begin = if step == self.first.0 { begin.max(self.first.1) } else { begin };
+            self.work.run(&mut state, step, begin..end, &self.record);
+            self.done.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    pub fn finished(&self) -> bool {
+        self.done.load(Ordering::Acquire) >= self.end
+    }
+
+    /// Waits until so many chunks are done: they run on other threads right now.
+    fn wait_for(&self, chunks: u64) {
+        let mut spins = 0u32;
+        while self.done.load(Ordering::Acquire) < chunks {
+            spins = spins.saturating_add(1);
+            match spins {
+                0..=200 => std::hint::spin_loop(),
+                201..=2000 => std::thread::yield_now(),
+                _ => std::thread::sleep(Duration::from_micros(50)),
+            }
+        }
+    }
+}
+
+/// Jobs per chunk.
+fn chunk(work: &Work, from: &Progress, threads: usize) -> u64 {
+    let fair = work.jobs as f64 / (threads * 8) as f64;
+    let size = (CHUNK.end / from.cost).min(fair).max(CHUNK.start / from.cost);
+    let size = (size as u64).clamp(1, work.jobs.max(1));
+    // Whole cache lines of bytes, once chunks are that large: no two threads write one line.
+    if size > 64 { size.next_multiple_of(64) } else { size }
+}
