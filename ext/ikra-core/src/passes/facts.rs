@@ -136,6 +136,15 @@ impl<F: Fact> Facts<F> {
     pub fn close_loop(&mut self) {
         self.close(false);
     }
+    /// Before a walk whose outcome is thrown away.
+    pub fn begin_trial(&mut self) -> Vec<usize> {
+        self.open.iter().map(|o| o.edges.len()).collect()
+    }
+    /// After it: forgets the breaks that it made, and closes what it opened.
+    pub fn end_trial(&mut self, edges: Vec<usize>) {
+        self.open.truncate(edges.len());
+        self.open.iter_mut().zip(edges).for_each(|(open, count)| open.edges.truncate(count));
+    }
     fn close(&mut self, falls_out: bool) {
         if let Some(mut open) = self.open.pop() {
             if falls_out {

@@ -8,7 +8,10 @@ mod algebra;
 mod dead;
 mod facts;
 mod inline;
+mod polls;
+mod ranges;
 mod values;
+mod wrap;
 
 use crate::error::Result;
 use crate::ir::{Program, verify};
@@ -21,7 +24,17 @@ pub struct Pass {
 }
 
 /// All passes, in order. One may stand more than once.
-pub const PASSES: &[Pass] = &[inline::PASS, values::PASS, dead::PASS];
+pub const PASSES: &[Pass] = &[
+    inline::PASS,
+    // Before copies are seen through: then each step of a chain still has one reader.
+    wrap::PASS,
+    values::PASS,
+    dead::PASS,
+    // Its constants settle branches, and these make more values one.
+    ranges::PASS,
+    values::PASS,
+    dead::PASS,
+];
 
 /// Runs all passes.
 ///

@@ -1,0 +1,48 @@
+//! Which loops end soon, and so need not ask whether the launch was stopped.
+//!
+//! Here: how often a loop can repeat, from the range of a counter in it. [`super::ranges`], which knows the ranges, asks.
+
+use crate::ir::{CheckedOp, Op, Operand, Stmt, VarId};
+
+/// A loop may repeat so often, loops inside it included, without polling.
+pub const FEW: u64 = 1 << 16;
+
+/// The greatest number of times that a loop with this body repeats, if one of its registers counts: it is assigned
+/// once in the loop, on every repetition, a constant more (or less) than before, and `range` bounds it at the head.
+pub fn repetitions(body: &[Stmt], range: impl Fn(VarId) -> Option<(i64, i64)>) -> Option<u64> {
+    let counts = |stmt: &Stmt| {
+        let (dst, step) = match stmt {
+            Stmt::Let { dst, op: Op::Add | Op::Sub, args } => (*dst, step(*dst, [args[0], args[1]])?),
+            Stmt::Checked { dst, op: CheckedOp::Add | CheckedOp::Sub, args, .. } => (*dst, step(*dst, *args)?),
+            _ => return None,
+        };
+        let (lo, hi) = range(dst)?;
+        let once = assignments(body, dst) == 1;
+        once.then_some((hi.abs_diff(lo) / step).saturating_add(1))
+    };
+    body.iter().filter_map(counts).min()
+}
+
+fn step(dst: VarId, args: [Operand; 2]) -> Option<u64> {
+    match args {
+        [Operand::Var(v), Operand::I64(step)] if v == dst && step != 0 => Some(step.unsigned_abs()),
+        _ => None,
+    }
+}
+
+fn assignments(body: &[Stmt], var: VarId) -> usize {
+    body.iter()
+        .map(|s| {
+            let here = usize::from(s.assigns().contains(&var));
+            here + s.bodies().iter().map(|b| assignments(b, var)).sum::<usize>()
+        })
+        .sum()
+}
+
+/// Removes the polls of a loop; those of loops inside it stay, if they have any.
+pub fn remove(body: &mut Vec<Stmt>) {
+    body.retain(|s| *s != Stmt::Poll);
+    for stmt in body.iter_mut().filter(|s| !matches!(s, Stmt::Loop { .. })) {
+        stmt.bodies_mut().into_iter().flatten().for_each(remove);
+    }
+}

@@ -1,0 +1,958 @@
+//! Bounds every integer, and drops the checks that can then not fail.
+//!
+//! Each I64, I32 and Bool register has an interval at every point, from constants, masks, remainders, lengths and the
+//! conditions of the branches around it. Checked arithmetic that stays inside 64 bits becomes plain; a comparison whose
+//! answer is known becomes a constant (so the tests for a zero divisor or a negative index go, with [`super::values`]);
+//! division of what is not negative becomes unsigned, and one of 32 bits where both sides fit; a loop that ends soon
+//! loses its poll ([`super::polls`]).
+//!
+//! At the head of a loop an interval is one that its body keeps: guessed from the entry, widened to a bound of the type
+//! where the body leaves it, then narrowed once if the narrower one is kept as well.
+
+use super::Pass;
+use super::facts::{Fact, Facts};
+use super::polls;
+use super::wrap::wrapping;
+use crate::ir::effects::Effects;
+use crate::ir::{Cmp, Ctx, Func, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
+
+pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
+
+fn run(mut program: Program) -> Program {
+    let effects = program.effects();
+    let storages: Vec<Storage> = program.columns.iter().map(|c| c.storage).collect();
+    for (i, func) in program.funcs.iter_mut().enumerate() {
+        let mut body = std::mem::take(&mut func.body);
+        let is_entry = program.entry.index() == i;
+        let mut walker = Walker::new(func, is_entry, &effects, &storages);
+        walker.list(&mut body);
+        func.body = body;
+    }
+    program
+}
+
+/// What is known of a register: its interval (of a Bool: 0 and 1), which assignment gave it its value, and how that was
+/// computed, as an index into the walker's definitions (0: not known).
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    lo: i64,
+    hi: i64,
+    stamp: u32,
+    definition: u32,
+}
+
+impl Fact for Range {
+    fn join(&self, other: &Self, fresh: &mut u32) -> Self {
+        let mut joined = Range { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi), ..*self };
+        if self.stamp != other.stamp {
+            *fresh += 1;
+            joined.stamp = *fresh;
+        }
+        if self.definition != other.definition {
+            joined.definition = 0;
+        }
+        joined
+    }
+}
+
+/// How a register was computed, with the assignments that gave the operands their values.
+#[derive(Clone)]
+struct Definition {
+    op: Op,
+    args: Vec<(Operand, u32)>,
+}
+
+type Interval = (i64, i64);
+
+struct Walker<'a> {
+    func: &'a mut Func,
+    effects: &'a [Effects],
+    storages: &'a [Storage],
+    facts: Facts<Range>,
+    definitions: Vec<Definition>,
+    /// Whether statements are changed, or only looked at.
+    rewrite: bool,
+    /// The greatest product of the repetitions of nested loops seen since it was last reset; none: not known.
+    nested: Option<u64>,
+}
+
+/// How often a loop's intervals are widened before they are given up.
+const ROUNDS: usize = 4;
+
+impl<'a> Walker<'a> {
+    fn new(func: &'a mut Func, is_entry: bool, effects: &'a [Effects], storages: &'a [Storage]) -> Self {
+        let initial = func
+            .vars
+            .iter()
+            .enumerate()
+            .map(|(i, var)| {
+                let (lo, hi) = bounds(var.ty);
+                Range { lo, hi, stamp: i as u32 + 1, definition: 0 }
+            })
+            .collect();
+        let mut facts = Facts::new(initial);
+        facts.fresh = func.vars.len() as u32 + 1;
+        let none = Definition { op: Op::Copy, args: Vec::new() };
+        let mut walker =
+            Self { func, effects, storages, facts, definitions: vec![none], rewrite: true, nested: Some(1) };
+        if is_entry {
+            for (param, hi) in walker.func.params.clone().into_iter().zip([MAX_JOBS, MAX_TICKS, MAX_TICKS]) {
+                walker.narrow(Operand::Var(param), (0, hi));
+            }
+        }
+        walker
+    }
+
+    fn range(&self, operand: Operand) -> Interval {
+        match operand {
+            Operand::Var(v) => {
+                let range = self.facts.get(v.index());
+                (range.lo, range.hi)
+            }
+            Operand::Bool(b) => (b.into(), b.into()),
+            Operand::I32(i) => (i.into(), i.into()),
+            Operand::I64(i) => (i, i),
+            Operand::F64(_) => (i64::MIN, i64::MAX),
+        }
+    }
+
+    fn stamp(&self, operand: Operand) -> u32 {
+        match operand {
+            Operand::Var(v) => self.facts.get(v.index()).stamp,
+            _ => 0,
+        }
+    }
+
+    fn assign(&mut self, dst: VarId, (lo, hi): Interval, definition: u32) {
+        self.facts.fresh += 1;
+        let stamp = self.facts.fresh;
+        self.facts.set(dst.index(), Range { lo, hi, stamp, definition });
+    }
+
+    /// The register lies in this interval, too; an empty meet is ignored: the path does not exist.
+    fn narrow(&mut self, operand: Operand, (lo, hi): Interval) {
+        if let Operand::Var(v) = operand {
+            let range = *self.facts.get(v.index());
+            let met = Range { lo: range.lo.max(lo), hi: range.hi.min(hi), ..range };
+            if met.lo <= met.hi && (met.lo, met.hi) != (range.lo, range.hi) {
+                self.facts.set(v.index(), met);
+            }
+        }
+    }
+
+    fn list(&mut self, body: &mut Vec<Stmt>) {
+        let mut at = 0;
+        while at < body.len() && self.facts.reached() {
+            if let Some(several) = self.stmt(&mut body[at]) {
+                let count = several.len();
+                body.splice(at..=at, several);
+                at += count;
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Learns from a statement and changes it; what to put in its place where one statement is not enough.
+    fn stmt(&mut self, stmt: &mut Stmt) -> Option<Vec<Stmt>> {
+        match stmt {
+            Stmt::Let { dst, op, args } => return self.let_(*dst, op, args),
+            Stmt::Checked { dst, op, args, .. } => {
+                let (dst, op) = (*dst, wrapping(*op));
+                let (exact, fits) = exact(op, self.range(args[0]), self.range(args[1]));
+                if fits && self.rewrite {
+                    *stmt = Stmt::Let { dst, op, args: args.to_vec() };
+                }
+                // It traps where the result is beyond 64 bits.
+                self.assign(dst, exact, 0);
+            }
+            Stmt::Load { dst, column, .. } => {
+                let range = match (self.storages[column.index()], self.func.vars[dst.index()].ty) {
+                    (Storage::U8, Scalar::I32) => (0, 255),
+                    (_, ty) => bounds(ty),
+                };
+                self.assign(*dst, range, 0);
+            }
+            Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
+            Stmt::Block { label, body } => {
+                self.facts.open(*label);
+                self.list(body);
+                self.facts.close_block();
+            }
+            Stmt::Loop { label, body } => {
+                let slots = assigned(body);
+                let heads = self.head(*label, body, &slots);
+                self.facts.open(*label);
+                heads.iter().for_each(|(v, (lo, hi))| self.assign(*v, (*lo, *hi), 0));
+                let around = self.nested.replace(1);
+                self.list(body);
+                self.facts.close_loop();
+                let head = |v: VarId| heads.iter().find(|(slot, _)| *slot == v).map(|(_, range)| *range);
+                let repeats = polls::repetitions(body, head)
+                    .and_then(|n| self.nested.map(|nested| n.saturating_mul(nested)))
+                    .filter(|n| *n <= polls::FEW);
+                if repeats.is_some() && self.rewrite {
+                    polls::remove(body);
+                }
+                self.nested = around.and_then(|around| repeats.map(|n| around.max(n)));
+            }
+            Stmt::Break(label) => self.facts.break_to(*label),
+            Stmt::Return(_) | Stmt::Trap { .. } => self.facts.end(),
+            Stmt::Call { func, dsts, .. } => {
+                if self.effects[func.index()].loops {
+                    self.nested = None;
+                }
+                for dst in dsts {
+                    self.assign(*dst, bounds(self.func.vars[dst.index()].ty), 0);
+                }
+            }
+            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Poll | Stmt::Begin { .. } => {}
+        }
+        None
+    }
+
+    fn branch(&mut self, cond: &mut Operand, then: &mut Vec<Stmt>, otherwise: &mut Vec<Stmt>) {
+        let range = self.range(*cond);
+        if range.0 == range.1 {
+            if self.rewrite {
+                *cond = Operand::Bool(range.0 == 1);
+            }
+            return self.list(if range.0 == 1 { then } else { otherwise });
+        }
+        let mark = self.facts.mark();
+        self.assume(*cond, true);
+        self.list(then);
+        let after_then = self.facts.edge(mark);
+        self.facts.undo(mark);
+        self.assume(*cond, false);
+        self.list(otherwise);
+        let after_otherwise = self.facts.edge(mark);
+        self.facts.undo(mark);
+        let edges: Vec<_> = after_then.into_iter().chain(after_otherwise).collect();
+        self.facts.merge(&edges);
+    }
+
+    /// Intervals at the head of a loop, for the registers that its body assigns.
+    fn head(&mut self, label: crate::ir::LabelId, body: &mut Vec<Stmt>, slots: &[VarId]) -> Vec<(VarId, Interval)> {
+        let entry: Vec<Interval> = slots.iter().map(|v| self.range(Operand::Var(*v))).collect();
+        let rewriting = std::mem::replace(&mut self.rewrite, false);
+        let nested = self.nested;
+        let mut head = entry.clone();
+        let mut kept = false;
+        for _ in 0..ROUNDS {
+            let Some(next) = self.around(label, body, slots, &head, &entry) else {
+                kept = true;
+                break;
+            };
+            if next.iter().zip(&head).all(|(next, head)| within(*next, *head)) {
+                kept = true;
+                // A narrower one is as good if the body keeps it, too.
+                if next != head
+                    && let Some(again) = self.around(label, body, slots, &next, &entry)
+                    && again.iter().zip(&next).all(|(again, next)| within(*again, *next))
+                {
+                    head = next;
+                }
+                break;
+            }
+            for ((head, next), v) in head.iter_mut().zip(next).zip(slots) {
+                *head = widen(*head, next, bounds(self.func.vars[v.index()].ty));
+            }
+        }
+        self.rewrite = rewriting;
+        self.nested = nested;
+        if !kept {
+            head = slots.iter().map(|v| bounds(self.func.vars[v.index()].ty)).collect();
+        }
+        slots.iter().copied().zip(head).collect()
+    }
+
+    /// The intervals with which the next repetition begins, entry included, if this one begins with `head`; none where
+    /// there is no next one.
+    fn around(
+        &mut self,
+        label: crate::ir::LabelId,
+        body: &mut Vec<Stmt>,
+        slots: &[VarId],
+        head: &[Interval],
+        entry: &[Interval],
+    ) -> Option<Vec<Interval>> {
+        let (mark, edges) = (self.facts.mark(), self.facts.begin_trial());
+        self.facts.open(label);
+        slots.iter().zip(head).for_each(|(v, range)| self.assign(*v, *range, 0));
+        self.list(body);
+        let next = self.facts.reached().then(|| {
+            let back = slots.iter().map(|v| self.range(Operand::Var(*v)));
+            back.zip(entry).map(|(back, entry)| (back.0.min(entry.0), back.1.max(entry.1))).collect()
+        });
+        self.facts.end_trial(edges);
+        self.facts.undo(mark);
+        next
+    }
+
+    fn let_(&mut self, dst: VarId, op: &mut Op, args: &mut Vec<Operand>) -> Option<Vec<Stmt>> {
+        let ty = self.func.vars[dst.index()].ty;
+        if ty == Scalar::F64 {
+            self.assign(dst, bounds(ty), 0);
+            return None;
+        }
+        if let Some(unshifted) = self.unshifted(*op, args) {
+            let range = self.range(unshifted);
+            self.assign(dst, range, 0);
+            if self.rewrite {
+                (*op, *args) = (Op::Copy, vec![unshifted]);
+            }
+            return None;
+        }
+        let (lo, hi) = self.result(*op, ty, args);
+        let definition = match *op {
+            Op::Copy => match args[0] {
+                Operand::Var(v) => self.facts.get(v.index()).definition,
+                _ => 0,
+            },
+            Op::ICmp(_) | Op::UCmp(_) | Op::And | Op::Or | Op::Not | Op::Shl => {
+                let args = args.iter().map(|a| (*a, self.stamp(*a))).collect();
+                self.definitions.push(Definition { op: *op, args });
+                self.definitions.len() as u32 - 1
+            }
+            _ => 0,
+        };
+        let operands: Vec<Interval> = args.iter().map(|a| self.range(*a)).collect();
+        self.assign(dst, (lo, hi), definition);
+        if !self.rewrite {
+            return None;
+        }
+        let constant = match ty {
+            Scalar::Bool => Operand::Bool(lo == 1),
+            Scalar::I32 => Operand::I32(lo as i32),
+            _ => Operand::I64(lo),
+        };
+        if lo == hi && !matches!(op, Op::Random) {
+            (*op, *args) = (Op::Copy, vec![constant]);
+            return None;
+        }
+        let positive = operands.iter().all(|(lo, _)| *lo >= 0);
+        match *op {
+            Op::Div if positive => *op = Op::UDiv,
+            Op::Rem if positive => *op = Op::URem,
+            Op::MulMod | Op::AddMod if positive => {
+                let plain = if *op == Op::MulMod { Op::Mul } else { Op::Add };
+                if exact(plain, operands[0], operands[1]).1 {
+                    let sum = self.temp(Scalar::I64);
+                    let first = Stmt::Let { dst: sum, op: plain, args: args[..2].to_vec() };
+                    let range = exact(plain, operands[0], operands[1]).0;
+                    let rest = self.unsigned(dst, Op::URem, [sum.into(), args[2]], range, operands[2]);
+                    return Some(std::iter::once(first).chain(rest).collect());
+                }
+            }
+            _ => {}
+        }
+        if matches!(op, Op::UDiv | Op::URem) && ty == Scalar::I64 {
+            return Some(self.unsigned(dst, *op, [args[0], args[1]], operands[0], operands[1]));
+        }
+        None
+    }
+
+    /// An unsigned division, of 32 bits where both sides fit.
+    fn unsigned(&mut self, dst: VarId, op: Op, args: [Operand; 2], a: Interval, b: Interval) -> Vec<Stmt> {
+        let fits = |(lo, hi): Interval| lo >= 0 && hi <= u32::MAX.into();
+        let constant = |o: Operand| !matches!(o, Operand::Var(_));
+        // Division by a constant is a multiplication anyway.
+        if !fits(a) || !fits(b) || constant(args[1]) {
+            return vec![Stmt::Let { dst, op, args: args.to_vec() }];
+        }
+        let mut out = Vec::new();
+        let narrow = args.map(|arg| match arg {
+            Operand::I64(i) => Operand::I32(i as i32),
+            arg => {
+                let narrow = self.temp(Scalar::I32);
+                out.push(Stmt::Let { dst: narrow, op: Op::Narrow, args: vec![arg] });
+                narrow.into()
+            }
+        });
+        let result = self.temp(Scalar::I32);
+        out.push(Stmt::Let { dst: result, op, args: narrow.to_vec() });
+        out.push(Stmt::Let { dst, op: Op::Widen, args: vec![result.into()] });
+        out
+    }
+
+    fn temp(&mut self, ty: Scalar) -> VarId {
+        self.func.vars.push(Var { ty, name: None });
+        let (lo, hi) = bounds(ty);
+        self.facts.push(Range { lo, hi, stamp: 0, definition: 0 });
+        VarId::new(self.func.vars.len() - 1)
+    }
+
+    /// What a shift to the right brings back from a shift to the left that lost nothing.
+    fn unshifted(&self, op: Op, args: &[Operand]) -> Option<Operand> {
+        let (Op::Shr, [Operand::Var(shifted), by]) = (op, args) else { return None };
+        let definition = &self.definitions[self.facts.get(shifted.index()).definition as usize];
+        let (Op::Shl, [(value, stamp), (amount, amount_stamp)]) = (definition.op, &definition.args[..]) else {
+            return None;
+        };
+        let same = amount == by && self.stamp(*by) == *amount_stamp && self.stamp(*value) == *stamp;
+        let Operand::I64(bits @ 0..=62) = *by else { return None };
+        (same && exact(Op::Mul, self.range(*value), (1 << bits, 1 << bits)).1).then_some(*value)
+    }
+
+    /// The interval of an operation's result.
+    fn result(&mut self, op: Op, ty: Scalar, args: &[Operand]) -> Interval {
+        let full = bounds(ty);
+        let at = |i: usize| self.range(args[i]);
+        match op {
+            Op::Copy | Op::BoolToInt => at(0),
+            Op::Add | Op::Sub | Op::Mul => {
+                let (range, _) = exact(op, at(0), at(1));
+                let (wide_lo, wide_hi) = wide(op, at(0), at(1));
+                if wide_lo >= full.0.into() && wide_hi <= full.1.into() { range } else { full }
+            }
+            Op::Shl => match at(1) {
+                (k, same) if k == same && (0..=62).contains(&k) => {
+                    let (lo, hi) = wide(Op::Mul, at(0), (1 << k, 1 << k));
+                    if lo >= full.0.into() && hi <= full.1.into() { (lo as i64, hi as i64) } else { full }
+                }
+                _ => full,
+            },
+            Op::Shr => match (at(0), at(1)) {
+                ((lo, hi), (least, most)) if least >= 0 && most <= 63 => {
+                    ((lo >> least).min(lo >> most), (hi >> least).max(hi >> most))
+                }
+                _ => full,
+            },
+            Op::UShr => match (at(0), at(1)) {
+                ((lo, hi), (least, most)) if lo >= 0 && least >= 0 && most <= 63 => (lo >> most, hi >> least),
+                (_, (least @ 1..=63, _)) if ty == Scalar::I64 => (0, (u64::MAX >> least) as i64),
+                _ => full,
+            },
+            Op::And => match (at(0), at(1)) {
+                ((a @ 0.., a_hi), (0.., b_hi)) => (if ty == Scalar::Bool { a & at(1).0 } else { 0 }, a_hi.min(b_hi)),
+                ((0.., hi), _) | (_, (0.., hi)) => (0, hi),
+                _ => full,
+            },
+            Op::Or | Op::Xor => match (at(0), at(1)) {
+                ((a @ 0.., a_hi), (b @ 0.., b_hi)) => {
+                    let bits = i64::MAX.checked_shr((a_hi | b_hi).leading_zeros().saturating_sub(1)).unwrap_or(0);
+                    (if op == Op::Or { a.max(b) } else { 0 }, bits)
+                }
+                ((_, i64::MIN..=-1), (0.., _)) | ((0.., _), (_, i64::MIN..=-1)) => (full.0, -1),
+                ((_, i64::MIN..=-1), _) | (_, (_, i64::MIN..=-1)) if op == Op::Or => (full.0, -1),
+                ((_, i64::MIN..=-1), (_, i64::MIN..=-1)) => (0, full.1),
+                _ => full,
+            },
+            Op::Div => match (at(0), at(1)) {
+                ((lo, hi), (least @ 1.., most)) => ((lo / least).min(lo / most), (hi / least).max(hi / most)),
+                _ => full,
+            },
+            Op::Rem => match (at(0), at(1)) {
+                ((lo, hi), (least, most)) if least > 0 || most < 0 => {
+                    let rest = (least.unsigned_abs().max(most.unsigned_abs()) - 1).min(i64::MAX as u64) as i64;
+                    (lo.clamp(-rest, 0), hi.clamp(0, rest))
+                }
+                _ => full,
+            },
+            Op::UDiv => match (at(0), at(1)) {
+                ((lo @ 0.., hi), (least @ 1.., most)) => (lo / most, hi / least),
+                (_, (2.., _)) if ty == Scalar::I64 => (0, i64::MAX),
+                _ => full,
+            },
+            Op::URem => match (at(0), at(1)) {
+                ((0.., hi), (1.., most)) => (0, hi.min(most - 1)),
+                (_, (1.., most)) => (0, most - 1),
+                _ => full,
+            },
+            Op::MulHi => {
+                let (lo, hi) = wide(Op::Mul, at(0), at(1));
+                ((lo >> 64) as i64, (hi >> 64) as i64)
+            }
+            // The high word of n times anything unsigned is less than n.
+            Op::UMulHi => match (at(0), at(1)) {
+                ((0.., a), (0.., b)) => (0, ((i128::from(a) * i128::from(b)) >> 64) as i64),
+                ((0.., hi), _) | (_, (0.., hi)) => (0, (hi - 1).max(0)),
+                _ => full,
+            },
+            Op::MulMod | Op::AddMod => match at(2) {
+                (_, most @ 1..) => (0, most - 1),
+                _ => full,
+            },
+            Op::Clz => (0, 64),
+            Op::ICmp(cmp) => compare(cmp, at(0), at(1)),
+            Op::UCmp(cmp) => match (at(0), at(1)) {
+                (a @ (0.., _), b @ (0.., _)) => compare(cmp, a, b),
+                // Seen as unsigned, what is negative is greater than what is not.
+                ((_, i64::MIN..=-1), (0.., _)) => compare(cmp, (1, 1), (0, 0)),
+                ((0.., _), (_, i64::MIN..=-1)) => compare(cmp, (0, 0), (1, 1)),
+                _ => full,
+            },
+            Op::Widen => match at(0) {
+                (lo @ 0.., hi) => (lo, hi),
+                (lo, hi @ ..=-1) => (lo + (1 << 32), hi + (1 << 32)),
+                _ => (0, u32::MAX.into()),
+            },
+            Op::Narrow => {
+                if within(at(0), full) {
+                    at(0)
+                } else {
+                    full
+                }
+            }
+            Op::Not => (1 - at(0).1, 1 - at(0).0),
+            Op::Select => self.select(args),
+            Op::Ctx(Ctx::Tick) => (0, MAX_TICKS),
+            Op::Ctx(Ctx::Index) => (0, u32::MAX.into()),
+            _ => full,
+        }
+    }
+
+    /// Each arm counts as it is where the condition chooses it.
+    fn select(&mut self, args: &[Operand]) -> Interval {
+        let mark = self.facts.mark();
+        let mut arms = [(0, 0); 2];
+        for (arm, (operand, holds)) in arms.iter_mut().zip([(args[1], true), (args[2], false)]) {
+            self.assume(args[0], holds);
+            *arm = self.range(operand);
+            self.facts.undo(mark);
+        }
+        match self.range(args[0]) {
+            (1, 1) => arms[0],
+            (0, 0) => arms[1],
+            _ => (arms[0].0.min(arms[1].0), arms[0].1.max(arms[1].1)),
+        }
+    }
+
+    /// The condition is as said from here on, and so is what follows from it.
+    fn assume(&mut self, cond: Operand, holds: bool) {
+        let Operand::Var(v) = cond else { return };
+        let known = i64::from(holds);
+        self.narrow(cond, (known, known));
+        let definition = self.definitions[self.facts.get(v.index()).definition as usize].clone();
+        if definition.args.iter().any(|(operand, stamp)| self.stamp(*operand) != *stamp) {
+            return;
+        }
+        let args: Vec<Operand> = definition.args.iter().map(|(operand, _)| *operand).collect();
+        match (definition.op, holds) {
+            (Op::Not, _) => self.assume(args[0], !holds),
+            (Op::And, true) | (Op::Or, false) if self.func.ty(cond) == Scalar::Bool => {
+                args.iter().for_each(|a| self.assume(*a, holds));
+            }
+            (Op::ICmp(cmp), _) => self.compared(if holds { cmp } else { cmp.negated() }, args[0], args[1]),
+            (Op::UCmp(cmp), _) => {
+                let cmp = if holds { cmp } else { cmp.negated() };
+                let (a, b) = (self.range(args[0]), self.range(args[1]));
+                match cmp {
+                    _ if a.0 >= 0 && b.0 >= 0 => self.compared(cmp, args[0], args[1]),
+                    // Less than what is not negative, unsigned: not negative itself.
+                    Cmp::Lt | Cmp::Le if b.0 >= 0 => {
+                        self.narrow(args[0], (0, i64::MAX));
+                        self.compared(cmp, args[0], args[1]);
+                    }
+                    Cmp::Gt | Cmp::Ge if a.0 >= 0 => {
+                        self.narrow(args[1], (0, i64::MAX));
+                        self.compared(cmp, args[0], args[1]);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `a cmp b` holds.
+    fn compared(&mut self, cmp: Cmp, a: Operand, b: Operand) {
+        let ((a_lo, a_hi), (b_lo, b_hi)) = (self.range(a), self.range(b));
+        match cmp {
+            Cmp::Lt => {
+                self.narrow(a, (i64::MIN, b_hi.saturating_sub(1)));
+                self.narrow(b, (a_lo.saturating_add(1), i64::MAX));
+            }
+            Cmp::Le => {
+                self.narrow(a, (i64::MIN, b_hi));
+                self.narrow(b, (a_lo, i64::MAX));
+            }
+            Cmp::Gt | Cmp::Ge => self.compared(cmp.swapped(), b, a),
+            Cmp::Eq => {
+                self.narrow(a, (b_lo, b_hi));
+                self.narrow(b, (a_lo, a_hi));
+            }
+            Cmp::Ne => {
+                let mut trim = |operand: Operand, (lo, hi): Interval, (other_lo, other_hi): Interval| {
+                    if other_lo == other_hi && lo < hi {
+                        let lo = if lo == other_lo { lo + 1 } else { lo };
+                        let hi = if hi == other_lo { hi - 1 } else { hi };
+                        self.narrow(operand, (lo, hi));
+                    }
+                };
+                trim(a, (a_lo, a_hi), (b_lo, b_hi));
+                trim(b, (b_lo, b_hi), (a_lo, a_hi));
+            }
+        }
+    }
+}
+
+/// Greater than the number of any job or tick.
+const MAX_JOBS: i64 = 1 << 40;
+const MAX_TICKS: i64 = 1 << 31;
+
+fn bounds(ty: Scalar) -> Interval {
+    match ty {
+        Scalar::Bool => (0, 1),
+        Scalar::I32 => (i32::MIN.into(), i32::MAX.into()),
+        Scalar::I64 | Scalar::F64 => (i64::MIN, i64::MAX),
+    }
+}
+
+fn within(inner: Interval, outer: Interval) -> bool {
+    inner.0 >= outer.0 && inner.1 <= outer.1
+}
+
+/// Beyond where the body of a loop went: 0 if it did not go below, else a bound of the type.
+fn widen(head: Interval, next: Interval, bounds: Interval) -> Interval {
+    let lo = if next.0 >= head.0 {
+        head.0
+    } else if next.0 >= 0 {
+        0
+    } else {
+        bounds.0
+    };
+    (lo, if next.1 <= head.1 { head.1 } else { bounds.1 })
+}
+
+/// The interval of the true result of `+`, `-` or `*`.
+fn wide(op: Op, a: Interval, b: Interval) -> (i128, i128) {
+    let (a, b) = ([i128::from(a.0), i128::from(a.1)], [i128::from(b.0), i128::from(b.1)]);
+    match op {
+        Op::Add => (a[0] + b[0], a[1] + b[1]),
+        Op::Sub => (a[0] - b[1], a[1] - b[0]),
+        _ => {
+            let corners = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]];
+            corners.iter().fold((i128::MAX, i128::MIN), |(lo, hi), c| (lo.min(*c), hi.max(*c)))
+        }
+    }
+}
+
+/// As [`wide`], cut to 64 bits, and whether nothing was cut off.
+fn exact(op: Op, a: Interval, b: Interval) -> (Interval, bool) {
+    let (lo, hi) = wide(op, a, b);
+    let cut = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    ((cut(lo), cut(hi)), i128::from(cut(lo)) == lo && i128::from(cut(hi)) == hi)
+}
+
+/// The interval of a comparison's answer.
+fn compare(cmp: Cmp, a: Interval, b: Interval) -> Interval {
+    let (always, never) = match cmp {
+        Cmp::Lt => (a.1 < b.0, a.0 >= b.1),
+        Cmp::Le => (a.1 <= b.0, a.0 > b.1),
+        Cmp::Gt | Cmp::Ge => return compare(cmp.swapped(), b, a),
+        Cmp::Eq => (a.0 == a.1 && a == b, a.1 < b.0 || a.0 > b.1),
+        Cmp::Ne => (a.1 < b.0 || a.0 > b.1, a.0 == a.1 && a == b),
+    };
+    (always.into(), (!never).into())
+}
+
+fn assigned(body: &[Stmt]) -> Vec<VarId> {
+    let mut vars = Vec::new();
+    walk(body, &mut |s| vars.extend_from_slice(s.assigns()));
+    vars.sort_unstable();
+    vars.dedup();
+    vars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{INPUT, INTS, OVERFLOW, TAGS, ZERO, program};
+    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt, VarId};
+    use crate::passes::testing::after;
+    use crate::passes::{dead, values};
+
+    fn check(body: impl FnOnce(&mut Builder, Operand)) -> String {
+        after(&[PASS, values::PASS, dead::PASS], program(body))
+    }
+
+    fn store(b: &mut Builder, value: Operand) {
+        b.store(INTS, Operand::Var(VarId(0)), value);
+    }
+
+    /// `i = from; while i < to { body; i += 1 }`, checked and polled.
+    fn counted(b: &mut Builder, from: Operand, to: Operand, body: impl FnOnce(&mut Builder, Operand)) {
+        let i = b.var(Scalar::I64, Some("i".into()));
+        b.set(i, from);
+        b.repeat(|b, done| {
+            let end = b.icmp(Cmp::Ge, i.into(), to);
+            b.when(end, |b| b.push(Stmt::Break(done)));
+            b.push(Stmt::Poll);
+            body(b, i.into());
+            b.push(Stmt::Checked { dst: i, op: CheckedOp::Add, args: [i.into(), Operand::I64(1)], site: OVERFLOW });
+        });
+    }
+
+    #[test]
+    fn a_short_loop_needs_neither_check_nor_poll() {
+        insta::assert_snapshot!(check(|b, _| counted(b, Operand::I64(0), Operand::I64(1000), |b, i| {
+            let square = b.checked(CheckedOp::Mul, i, i, OVERFLOW);
+            store(b, square);
+        })), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          i.3: i64 = copy 0
+          loop L0 {
+            v4: bool = icmp.ge i.3, 1000
+            if v4 {
+              break L0
+            }
+            v5: i64 = mul i.3, i.3
+            store ints[job.0] = v5
+            i.3 = add i.3, 1
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_counter_below_an_unknown_bound_does_not_overflow_but_polls() {
+        insta::assert_snapshot!(check(|b, _| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            counted(b, Operand::I64(0), n, |b, i| {
+                let negative = b.icmp(Cmp::Lt, i, Operand::I64(0));
+                b.trap_if(negative, ZERO, vec![]);
+                let square = b.checked(CheckedOp::Mul, i, i, OVERFLOW);
+                store(b, square);
+            });
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          loop L0 {
+            v5: bool = icmp.ge i.4, v3
+            if v5 {
+              break L0
+            }
+            poll
+            v6: i64 = checked mul i.4, i.4 else s0
+            store ints[job.0] = v6
+            i.4 = add i.4, 1
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn short_loops_in_a_long_one_keep_the_outer_poll() {
+        insta::assert_snapshot!(check(|b, _| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            counted(b, Operand::I64(0), n, |b, _| counted(b, Operand::I64(0), Operand::I64(9), store));
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          loop L0 {
+            v5: bool = icmp.ge i.4, v3
+            if v5 {
+              break L0
+            }
+            poll
+            i.6: i64 = copy 0
+            loop L1 {
+              v7: bool = icmp.ge i.6, 9
+              if v7 {
+                break L1
+              }
+              store ints[job.0] = i.6
+              i.6 = add i.6, 1
+            }
+            i.4 = add i.4, 1
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_sum_over_a_loop_keeps_its_check() {
+        insta::assert_snapshot!(check(|b, _| {
+            let sum = b.var(Scalar::I64, Some("sum".into()));
+            b.set(sum, Operand::I64(0));
+            counted(b, Operand::I64(0), Operand::I64(10), |b, i| {
+                b.push(Stmt::Checked { dst: sum, op: CheckedOp::Add, args: [sum.into(), i], site: OVERFLOW });
+            });
+            store(b, sum.into());
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          sum.3: i64 = copy 0
+          i.4: i64 = copy 0
+          loop L0 {
+            v5: bool = icmp.ge i.4, 10
+            if v5 {
+              break L0
+            }
+            sum.3 = checked add sum.3, i.4 else s0
+            i.4 = add i.4, 1
+          }
+          store ints[job.0] = sum.3
+        }
+        "#);
+    }
+
+    /// `a % b` and `a / b` as Ruby rounds them, with the tests that Ruby makes.
+    fn modulo(b: &mut Builder, a: Operand, m: Operand) -> Operand {
+        let zero = b.icmp(Cmp::Eq, m, Operand::I64(0));
+        b.trap_if(zero, ZERO, vec![]);
+        let inverts = b.icmp(Cmp::Eq, m, Operand::I64(-1));
+        let divisor = b.select(Scalar::I64, inverts, Operand::I64(1), m);
+        let rest = b.i64(Op::Rem, &[a, divisor]);
+        let there = b.icmp(Cmp::Ne, rest, Operand::I64(0));
+        let signs = b.i64(Op::Xor, &[rest, m]);
+        let differ = b.icmp(Cmp::Lt, signs, Operand::I64(0));
+        let off = b.bool(Op::And, &[there, differ]);
+        let lift = b.select(Scalar::I64, off, m, Operand::I64(0));
+        b.i64(Op::Add, &[rest, lift])
+    }
+
+    #[test]
+    fn a_remainder_of_small_numbers_is_one_narrow_instruction() {
+        insta::assert_snapshot!(check(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let dice = b.i64(Op::And, &[x, Operand::I64(0x7fff_ffff)]);
+            let high = b.i64(Op::Shr, &[dice, Operand::I64(16)]);
+            let packed = b.i64(Op::Param(ParamId(0)), &[]);
+            let size = b.i64(Op::And, &[packed, Operand::I64(0xffff_ffff)]);
+            let way = modulo(b, high, size);
+            store(b, way);
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = load in[job.0]
+          v4: i64 = and v3, 2147483647
+          v5: i64 = shr v4, 16
+          v6: i64 = param p0 "n"
+          v7: i64 = and v6, 4294967295
+          v8: bool = icmp.eq v7, 0
+          if v8 {
+            trap s3
+          }
+          v9: i32 = narrow v5
+          v10: i32 = narrow v7
+          v11: i32 = urem v9, v10
+          v12: i64 = widen v11
+          store ints[job.0] = v12
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_remainder_of_unknown_numbers_keeps_its_tests() {
+        insta::assert_snapshot!(check(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let way = modulo(b, x, n);
+            store(b, way);
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = load in[job.0]
+          v4: i64 = param p0 "n"
+          v5: bool = icmp.eq v4, 0
+          if v5 {
+            trap s3
+          }
+          v6: bool = icmp.eq v4, -1
+          v7: i64 = select v6, 1, v4
+          v8: i64 = rem v3, v7
+          v9: bool = icmp.ne v8, 0
+          v10: i64 = xor v8, v4
+          v11: bool = icmp.lt v10, 0
+          v12: bool = and v9, v11
+          v13: i64 = select v12, v4, 0
+          v14: i64 = add v8, v13
+          store ints[job.0] = v14
+        }
+        "#);
+    }
+
+    #[test]
+    fn branches_bound_and_tags_are_bytes() {
+        insta::assert_snapshot!(check(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let low = b.icmp(Cmp::Ge, x, Operand::I64(0));
+            let high = b.icmp(Cmp::Lt, x, Operand::I64(100));
+            let both = b.bool(Op::And, &[low, high]);
+            b.branch(both, |b| {
+                let product = b.checked(CheckedOp::Mul, x, Operand::I64(1 << 40), OVERFLOW);
+                store(b, product);
+            }, |b| {
+                let product = b.checked(CheckedOp::Mul, x, Operand::I64(2), OVERFLOW);
+                store(b, product);
+            });
+            let tag = b.load(Scalar::I32, TAGS, index);
+            let odd = b.icmp(Cmp::Lt, tag, Operand::I32(0));
+            b.trap_if(odd, ZERO, vec![]);
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = load in[job.0]
+          v4: bool = icmp.ge v3, 0
+          v5: bool = icmp.lt v3, 100
+          v6: bool = and v4, v5
+          if v6 {
+            v7: i64 = shl v3, 40
+            store ints[job.0] = v7
+          } else {
+            v8: i64 = checked mul v3, 2 else s0
+            store ints[job.0] = v8
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_shift_that_loses_nothing_is_not_tested() {
+        insta::assert_snapshot!(check(|b, index| {
+            for by in [8, 40] {
+                let shifted = b.i64(Op::Shl, &[index, Operand::I64(by)]);
+                let back = b.i64(Op::Shr, &[shifted, Operand::I64(by)]);
+                let lost = b.icmp(Cmp::Ne, back, index);
+                b.trap_if(lost, OVERFLOW, vec![]);
+                store(b, shifted);
+            }
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = shl job.0, 8
+          store ints[job.0] = v3
+          v4: i64 = shl job.0, 40
+          v5: i64 = shr v4, 40
+          v6: bool = icmp.ne v5, job.0
+          if v6 {
+            trap s0
+          }
+          store ints[job.0] = v4
+        }
+        "#);
+    }
+
+    #[test]
+    fn the_lesser_of_two_is_bounded_by_both() {
+        insta::assert_snapshot!(check(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let less = b.icmp(Cmp::Lt, x, Operand::I64(1000));
+            let least = b.select(Scalar::I64, less, x, Operand::I64(1000));
+            let next = b.checked(CheckedOp::Add, least, Operand::I64(1), OVERFLOW);
+            let before = b.checked(CheckedOp::Sub, least, Operand::I64(1), OVERFLOW);
+            store(b, next);
+            store(b, before);
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = load in[job.0]
+          v4: bool = icmp.lt v3, 1000
+          v5: i64 = select v4, v3, 1000
+          v6: i64 = add v5, 1
+          v7: i64 = checked sub v5, 1 else s0
+          store ints[job.0] = v6
+          store ints[job.0] = v7
+        }
+        "#);
+    }
+}
