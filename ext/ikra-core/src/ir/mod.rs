@@ -24,6 +24,8 @@ pub mod eval;
 pub mod lower;
 pub mod print;
 #[cfg(test)]
+pub(crate) mod random;
+#[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
 pub mod visit;

@@ -5,9 +5,12 @@
 //!
 //! Compiled libraries are kept in a directory that only this user can write, under the hash of everything that went into
 //! them, so a test suite compiles each kernel once.
+//!
+//! With `IKRA_NVRTC_CHECK` set, whatever is prepared must also pass NVRTC, for an old and a new architecture.
 #![allow(unsafe_code, reason = "loads compiled libraries and calls into them")]
 
 use super::emit::{self, Emitted, Header};
+use super::nvrtc;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
@@ -23,9 +26,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
+
+/// What [`nvrtc`] must accept.
+pub const CHECKED_ARCHITECTURES: [u32; 2] = [80, 90];
 
 const SHIM: &str = include_str!("shim.hpp");
 
@@ -102,6 +108,12 @@ impl CudaShim {
         Ok(Self { target, directory: private_directory()?, compiler, sanitize: false, barriers: false })
     }
 
+    /// Threads of a block are fibers, as kernels with barriers need.
+    #[must_use]
+    pub fn with_barriers(self) -> Self {
+        Self { barriers: true, ..self }
+    }
+
     /// Undefined integer arithmetic in generated code ends the process.
     #[must_use]
     pub fn sanitized(self) -> Self {
@@ -122,11 +134,16 @@ impl CudaShim {
                 emit::emit(program, layout, &if programs.len() == 1 { name } else { format!("{name}_{i}") })
             })
             .collect();
-        let mut source = format!("{SHIM}\n{}\n", emit::PRELUDE);
+        let mut device = format!("{}\n", emit::PRELUDE);
+        let mut source = String::new();
         for (i, e) in emitted.iter().enumerate() {
-            source += &format!("namespace program_{i} {{\n{}}}\n", emit::without_comments(&e.body));
+            device += &format!("namespace program_{i} {{\n{}}}\n", emit::without_comments(&e.body));
             source += &format!("IKRA_LAUNCHER(launch_{i}, program_{i}::{})\n", e.kernel);
         }
+        if std::env::var_os("IKRA_NVRTC_CHECK").is_some() {
+            self.check(&device)?;
+        }
+        let source = format!("{SHIM}\n{device}{source}");
         let (library, from_cache) = self.library(&source)?;
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
@@ -145,6 +162,24 @@ impl CudaShim {
             }) as Arc<dyn Executable>)
         };
         emitted.into_iter().enumerate().map(kernel).collect()
+    }
+
+    /// Compiles for devices, unless that was done before.
+    fn check(&self, source: &str) -> Result<()> {
+        if let Err(e) = nvrtc::load() {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| eprintln!("SKIPPED: generated CUDA C++ is not checked by NVRTC: {e}"));
+            return Ok(());
+        }
+        let mark = self.directory.join(format!("{}.nvrtc", &blake3::hash(source.as_bytes()).to_hex()[..32]));
+        if mark.exists() {
+            return Ok(());
+        }
+        for capability in CHECKED_ARCHITECTURES {
+            nvrtc::compile(source, capability, &CodeOptions::default(), false)?;
+        }
+        fs::write(&mark, [])
+            .map_err(|e| Error::Device { what: format!("writing {}", mark.display()), cause: e.to_string() })
     }
 
     /// Compiles, unless that was done before, and loads.
@@ -177,7 +212,14 @@ impl CudaShim {
         let [text, library] = ["cpp", "so"].map(|e| PathBuf::from(format!("{}.{e}", temporary.display())));
         let io = |e: io::Error| Error::Device { what: format!("writing {}", text.display()), cause: e.to_string() };
         fs::write(&text, source).map_err(io)?;
-        let output = Command::new(&self.compiler).args(flags).arg(&text).arg("-o").arg(&library).arg("-lm").output();
+        let output = Command::new(&self.compiler)
+            .env("LC_ALL", "C")
+            .args(flags)
+            .arg(&text)
+            .arg("-o")
+            .arg(&library)
+            .arg("-lm")
+            .output();
         let output = output.map_err(|e| Error::Device {
             what: format!("running {}", self.compiler.display()),
             cause: e.to_string(),
@@ -309,5 +351,52 @@ fn private_directory() -> Result<PathBuf> {
         Ok(path)
     } else {
         Err(fail("it exists and is not a directory of this user's alone".to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMS: &str = "
+struct Args { const i64 *in; i64 *out; u64 n; };
+extern \"C\" __global__ void sums(__grid_constant__ const Args args) {
+  __shared__ i64 warps[32];
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+  i64 sum = i < args.n ? args.in[i] : 0;
+  for (u32 d = 16; d; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
+  if (lane == 0) warps[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    sum = lane < blockDim.x / 32 ? warps[lane] : 0;
+    for (u32 d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    const u32 odd = __ballot_sync(~0u, lane % 2);
+    if (lane == 0) args.out[blockIdx.x] = sum + (odd == 0xaaaaaaaa ? 0 : 1);
+  }
+}
+IKRA_LAUNCHER(launch_0, sums)
+";
+
+    #[test]
+    fn threads_of_a_block_meet_at_barriers_and_exchange_within_warps() {
+        let shim = CudaShim::new().expect("a C++ compiler is installed").with_barriers();
+        let (library, _) =
+            shim.library(&format!("{SHIM}\n{}\n{SUMS}", emit::PRELUDE)).unwrap_or_else(|e| panic!("{e}"));
+        // SAFETY: the text above defines it so.
+        let launch = unsafe { library.get::<Entry>(b"launch_0\0") }.expect("it is defined");
+        let (input, mut sums): (Vec<i64>, _) = ((1..=1000).collect(), [0i64; 4]);
+        let args = [input.as_ptr() as u64, sums.as_mut_ptr() as u64, 1000];
+        // SAFETY: `args` has the words of `Args`, and what they point to outlives the call.
+        unsafe { launch(4, 256, args.as_ptr().cast()) };
+        let block = |b: i64| (b * 256 + 1..=(b * 256 + 256).min(1000)).sum::<i64>();
+        assert_eq!(sums, [0, 1, 2, 3].map(block));
+    }
+
+    #[test]
+    fn what_the_compiler_refuses_is_shown_with_its_line() {
+        let shim = CudaShim::new().expect("a C++ compiler is installed");
+        let message = shim.library("int x;\noops;").expect_err("that is no program").to_string();
+        assert!(message.contains("'oops' does not name a type") && message.contains("   2 oops;"), "{message}");
     }
 }

@@ -2,10 +2,12 @@
 
 use super::emit::{emit, kernel_name};
 use super::{CudaBackend, CudaShim};
+use crate::backend::reference::ReferenceBackend;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use crate::cache::disk::DiskCache;
 use crate::config::CodeOptions;
 use crate::ir::build::Builder;
+use crate::ir::random;
 use crate::ir::{
     CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site,
     SiteId, Space, Stmt, Storage, Trap,
@@ -599,7 +601,7 @@ fn nvrtc_accepts(source: &str) -> Vec<super::nvrtc::Compiled> {
         return Vec::new();
     }
     let compile = |capability| super::nvrtc::compile(source, capability, &CodeOptions::default(), true);
-    [80, 90].map(|c| compile(c).unwrap_or_else(|e| panic!("{e}"))).into()
+    super::shim::CHECKED_ARCHITECTURES.map(|c| compile(c).unwrap_or_else(|e| panic!("{e}"))).into()
 }
 
 #[test]
@@ -622,4 +624,64 @@ fn nvrtc_says_what_it_refuses() {
         let message = refused.expect_err("that is no program").to_string();
         assert!(message.contains("\"oops\" is undefined") && message.contains("   1 __global__"), "{message}");
     }
+}
+
+/// Random programs: as many as `IKRA_FUZZ` says, from the seed `IKRA_FUZZ_SEED`.
+#[test]
+fn random_programs_do_what_the_reference_does() {
+    let number = |name: &str, default| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok()).unwrap_or(default);
+    let (first, count) = (number("IKRA_FUZZ_SEED", 0), number("IKRA_FUZZ", 100));
+    let seeds: Vec<u64> = (first..first + count).collect();
+    for seeds in seeds.chunks(100) {
+        let programs: Vec<random::Generated> = seeds.iter().map(|s| random::generate(*s)).collect();
+        let layouts: Vec<Layout> = programs.iter().map(|g| Layout::structure_of_arrays(&g.program)).collect();
+        let pairs: Vec<_> = programs.iter().map(|g| &g.program).zip(&layouts).collect();
+        let compiled = shim().prepare_many(&pairs).unwrap_or_else(|e| panic!("{e}"));
+        let reference = ReferenceBackend::default();
+        for (generated, (layout, kernel)) in programs.iter().zip(layouts.iter().zip(&compiled)) {
+            let program = &generated.program;
+            let options = CodeOptions::default();
+            let prepare = |m: &dyn Backend| m.prepare(program, layout, &options).unwrap_or_else(|e| panic!("{e}"));
+            let expected = run_generated(&reference, &*prepare(&reference), generated);
+            for (i, machine) in MACHINES.iter().enumerate() {
+                let kernel = if i == 0 { kernel.clone() } else { prepare(&**machine) };
+                let found = run_generated(&**machine, &*kernel, generated);
+                let same =
+                    expected.0 == found.0 && (expected.0 != Outcome::Done || random::same(&expected.1, &found.1));
+                assert!(
+                    same,
+                    "{} differs from the reference on {}: {:?}\n{:?}\n{program}\n{}",
+                    machine.name(),
+                    program.name,
+                    expected,
+                    found,
+                    kernel.listing()
+                );
+            }
+        }
+    }
+}
+
+fn run_generated(
+    machine: &dyn Backend,
+    kernel: &dyn Executable,
+    generated: &random::Generated,
+) -> (Outcome, Vec<HostColumn>) {
+    let mut columns = generated.columns.clone();
+    let launch = Launch {
+        columns: &mut columns,
+        biases: &generated.biases,
+        params: &generated.params,
+        jobs: generated.jobs,
+        ticks: generated.ticks,
+        seed: 77,
+        section: 5,
+        limit: Key::NONE,
+        cancel: &CancelToken::default(),
+        block_size: None,
+        timings: &mut Timings::default(),
+    };
+    let outcome =
+        machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}\n{}", machine.name(), kernel.listing()));
+    (outcome, columns)
 }
