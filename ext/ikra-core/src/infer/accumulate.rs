@@ -150,8 +150,8 @@ pub fn find(unit: &Unit, op: SectionOp) -> Accumulators {
     out
 }
 
-/// The operator assignments of a unit whose value nobody uses; `used`: the value of its body is.
-pub fn void_assignments(unit: &Unit, used: bool) -> BTreeSet<NodeId> {
+/// The nodes of a unit whose value nobody uses; `used`: the value of its body is.
+pub fn void_nodes(unit: &Unit, used: bool) -> BTreeSet<NodeId> {
     Scan::of(unit, used).void
 }
 
@@ -200,6 +200,9 @@ impl<'a> Scan<'a> {
             // in the `if` form the test reads the same value; a use of the local inside the value is a plain one
             return self.node(c.value, true);
         }
+        if !used {
+            self.void.insert(node.id);
+        }
         match &node.kind {
             Kind::Local(local) => {
                 self.plain.insert(*local);
@@ -209,9 +212,6 @@ impl<'a> Scan<'a> {
                 self.target(target, false);
             }
             Kind::OpAssign { target, value, .. } => {
-                if !used {
-                    self.void.insert(node.id);
-                }
                 self.node(value, true);
                 self.target(target, true);
             }

@@ -11,7 +11,7 @@ use crate::id::{ClassId, MethodId};
 use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
 use crate::syntax::ast::{Name, Params, Unit};
-use crate::types::{Atom, Prims, Ty};
+use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Visibility, well_known};
 use std::sync::Arc;
 
@@ -259,14 +259,14 @@ impl Analysis<'_> {
     pub fn call(
         &mut self,
         from: SpecId,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         name: &str,
         args: &Args,
         on_self: bool,
         at: &Assumption,
     ) -> Answer<(Target, Ty)> {
         let target = self.target(atom, name, on_self)?;
-        let ty = self.reached(from, &target, (atom, owned), name, args, at)?;
+        let ty = self.reached(from, &target, (atom, reach), name, args, at)?;
         Ok((target, ty))
     }
 
@@ -278,14 +278,14 @@ impl Analysis<'_> {
         &mut self,
         from: SpecId,
         method: MethodId,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         args: &Args,
         at: &Assumption,
     ) -> Answer<(Target, Ty)> {
         let fact = self.world.super_method(receiver_of(atom), method);
         let name = self.source(method)?.unit.name.clone().unwrap_or_else(|| "super".into());
         let target = self.target_of(fact, atom, &name, true)?;
-        let ty = self.reached(from, &target, (atom, owned), &name, args, at)?;
+        let ty = self.reached(from, &target, (atom, reach), &name, args, at)?;
         Ok((target, ty))
     }
 
@@ -293,7 +293,7 @@ impl Analysis<'_> {
         &mut self,
         from: SpecId,
         target: &Target,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         name: &str,
         args: &Args,
         at: &Assumption,
@@ -306,15 +306,15 @@ impl Analysis<'_> {
                 check_params(&source.unit, &source.label)?;
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
-                        let spec = self.specialise(from, *method, Ty::of(atom, owned), bindings)?;
+                        let spec = self.specialise(from, *method, Ty::of(atom, reach), bindings)?;
                         self.spec(spec).ret.clone()
                     }
                     Err(_) => Ty::never(),
                 }
             }
-            Target::Reader(ivar) if given == 0 => self.read_field(from, atom, owned, ivar)?,
+            Target::Reader(ivar) if given == 0 => self.read_field(from, atom, reach, ivar)?,
             Target::Writer(ivar) if given == 1 => {
-                self.write_field(atom, owned, ivar, &args.positional[0]);
+                self.write_field(atom, reach, ivar, &args.positional[0]);
                 args.positional[0].clone()
             }
             Target::Reader(_) | Target::Writer(_) => Ty::never(),
@@ -344,7 +344,7 @@ impl Analysis<'_> {
                 }
                 Ty::never()
             }
-            Target::Builtin(builtin) => self.builtin(from, *builtin, (atom, owned), name, args, at)?,
+            Target::Builtin(builtin) => self.builtin(from, *builtin, (atom, reach), name, args, at)?,
         })
     }
 
@@ -353,7 +353,7 @@ impl Analysis<'_> {
         &mut self,
         from: SpecId,
         builtin: Builtin,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         name: &str,
         args: &Args,
         at: &Assumption,
@@ -386,7 +386,7 @@ impl Analysis<'_> {
                 Equal => self.equal_ty(atom, atoms[0], name == "eql?")?,
                 NotEqual => {
                     let (_, equal) =
-                        self.call(from, (atom, owned), "==", &Args::of(vec![Ty::of(atoms[0], false)]), false, at)?;
+                        self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Any)]), false, at)?;
                     negate(&equal)
                 }
                 Identical => self.identical_ty(atom, atoms[0])?,
@@ -425,7 +425,7 @@ impl Analysis<'_> {
                         Ty::module(class)
                     }
                 },
-                Itself => Ty::of(atom, owned),
+                Itself => Ty::of(atom, reach),
                 IsFrozen => match atom {
                     Atom::Object(_) | Atom::Array(_) | Atom::Module(_) => {
                         return Err(Refusal::new("kernels do not know frozen? of objects"));
@@ -464,7 +464,7 @@ impl Analysis<'_> {
                 },
                 RangeExcludesEnd => Ty::bool(),
                 ArrayGet => match atoms[0] {
-                    Atom::Int => self.element(from, (atom, owned), at)?,
+                    Atom::Int => self.element(from, (atom, reach), at)?,
                     Atom::IntRange | Atom::FloatRange => {
                         return Err(Refusal::new("kernels do not know slices of arrays")
                             .advise("index the elements one by one"));
@@ -476,12 +476,12 @@ impl Analysis<'_> {
                 },
                 ArraySet => match atoms[0] {
                     Atom::Int => {
-                        self.write_element((atom, owned), &Ty::of(atoms[1], false));
-                        Ty::of(atoms[1], args.positional[1].owned)
+                        self.write_element((atom, reach), &Ty::of(atoms[1], Reach::Any));
+                        Ty::of(atoms[1], args.positional[1].reach)
                     }
                     _ => return Err(Refusal::new("kernels index arrays with Integers only")),
                 },
-                ArrayFirst | ArrayLast => self.element(from, (atom, owned), at)?,
+                ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
                 ArraySize => Ty::int(),
                 ArrayIsEmpty => Ty::bool(),
                 Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
@@ -571,10 +571,10 @@ impl Analysis<'_> {
     ///
     /// # Errors
     /// When some array holds what kernels cannot.
-    pub fn element(&mut self, from: SpecId, (array, owned): (Atom, bool), at: &Assumption) -> Answer<Ty> {
+    pub fn element(&mut self, from: SpecId, (array, reach): (Atom, Reach), at: &Assumption) -> Answer<Ty> {
         let Atom::Array(kind) = array else { return Ok(Ty::never()) };
-        let ty = self.elements(from, kind, owned)?;
-        self.read_array(kind, owned);
+        let ty = self.elements(from, kind, reach)?;
+        self.read_array(kind, reach);
         if ty.is_never() || !self.facts.holds(at) {
             return Ok(self.facts.join(&ty, &Ty::nil()));
         }
@@ -582,9 +582,9 @@ impl Analysis<'_> {
     }
 
     /// Registers that elements of an array are read.
-    pub fn read_array(&mut self, kind: crate::id::ArrayKind, owned: bool) {
+    pub fn read_array(&mut self, kind: crate::id::ArrayKind, reach: Reach) {
         let access = self.arrays.entry(self.facts.find(kind)).or_default();
-        if owned {
+        if reach == Reach::Owned {
             access.read_owned = true;
         } else {
             access.read_shared = true;
@@ -592,12 +592,12 @@ impl Analysis<'_> {
     }
 
     /// Registers a write to the elements of an array.
-    pub fn write_element(&mut self, (array, owned): (Atom, bool), ty: &Ty) {
+    pub fn write_element(&mut self, (array, reach): (Atom, Reach), ty: &Ty) {
         let Atom::Array(kind) = array else { return };
         let kind = self.facts.find(kind);
         let access = self.arrays.entry(kind).or_default();
         let first = !access.written();
-        if owned {
+        if reach == Reach::Owned {
             access.written_owned = true;
         } else {
             access.written_shared = true;
@@ -614,11 +614,11 @@ impl Analysis<'_> {
     ///
     /// # Errors
     /// When some object holds what kernels cannot.
-    pub fn read_field(&mut self, from: SpecId, atom: Atom, owned: bool, ivar: &Name) -> Answer<Ty> {
+    pub fn read_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name) -> Answer<Ty> {
         let class = self.field_owner(atom)?;
-        let ty = self.field(from, class, ivar, owned)?;
+        let ty = self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
-        if owned {
+        if reach == Reach::Owned {
             access.read_owned = true;
         } else {
             access.read_shared = true;
@@ -627,11 +627,11 @@ impl Analysis<'_> {
     }
 
     /// Registers a write to an ivar of one kind of object. Writes to what is no ordinary object are refused when read.
-    pub fn write_field(&mut self, atom: Atom, owned: bool, ivar: &Name, ty: &Ty) {
+    pub fn write_field(&mut self, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) {
         let Atom::Object(class) = atom else { return };
         let access = self.fields.entry((class, ivar.clone())).or_default();
         let first = !access.written();
-        if owned {
+        if reach == Reach::Owned {
             access.written_owned = true;
         } else {
             access.written_shared = true;
@@ -671,7 +671,7 @@ impl Analysis<'_> {
 }
 
 fn unowned(ty: &Ty) -> Ty {
-    ty.clone().reached(false)
+    ty.clone().reached(Reach::Any)
 }
 
 fn kinds(atoms: &[Atom]) -> Vec<Kind> {

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId, MethodId, ScopeId, define_id};
 use crate::source::Source;
 use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
-use crate::types::{Atom, Ty};
+use crate::types::{Atom, Reach, Ty};
 use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
 use accumulate::Accumulators;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -87,7 +87,7 @@ pub struct Spec {
     callers: BTreeSet<SpecId>,
     /// Specialisations that it calls; for recursion.
     pub callees: BTreeSet<SpecId>,
-    /// Operator assignments whose value nobody uses.
+    /// Nodes whose value nobody uses; their type is nil.
     pub void: BTreeSet<NodeId>,
     /// By [`NodeId`]: whether any path comes there.
     pub visited: Vec<bool>,
@@ -219,7 +219,7 @@ impl Analysis<'_> {
         self.index.insert(key.clone(), id);
         let used = key.method.is_some() || self.op == SectionOp::Map;
         self.specs.push(Spec {
-            void: accumulate::void_assignments(&unit, used),
+            void: accumulate::void_nodes(&unit, used),
             visited: vec![false; unit.nodes],
             op_reads: BTreeMap::new(),
             subjects: BTreeMap::new(),
@@ -386,7 +386,7 @@ impl Analysis<'_> {
     /// When the value is none that kernels can hold.
     pub fn root(&mut self, reader: SpecId, root: &Root) -> std::result::Result<Ty, Opaque> {
         let ty = self.place(reader, &Place::Root(root.clone()))?;
-        Ok(ty.reached(*root == Root::Element))
+        Ok(ty.reached(if *root == Root::Element { Reach::Owned } else { Reach::Same }))
     }
 
     /// The type of an ivar of one class.
@@ -398,24 +398,30 @@ impl Analysis<'_> {
         reader: SpecId,
         class: ClassId,
         ivar: &Name,
-        owned: bool,
+        reach: Reach,
     ) -> std::result::Result<Ty, Opaque> {
         let place = Place::Field(class, ivar.clone());
         let ty = self.place(reader, &place)?;
         // references that the section itself writes may come to be shared
         let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
-        Ok(ty.reached(owned && !written && self.facts.is_owned(&place)))
+        Ok(ty.reached(match reach {
+            Reach::Owned if !written && self.facts.is_owned(&place) => Reach::Owned,
+            Reach::Same if !written => Reach::Same,
+            _ => Reach::Any,
+        }))
     }
 
     /// The type of the elements of a kind of array, without the nil of an index out of range.
     ///
     /// # Errors
     /// When some array holds a value that kernels cannot.
-    pub fn elements(&mut self, reader: SpecId, kind: ArrayKind, owned: bool) -> std::result::Result<Ty, Opaque> {
+    pub fn elements(&mut self, reader: SpecId, kind: ArrayKind, reach: Reach) -> std::result::Result<Ty, Opaque> {
         let place = Place::Elements(kind);
         let ty = self.place(reader, &place)?;
         let written = self.arrays.get(&self.facts.find(kind)).is_some_and(|a| a.written());
-        Ok(ty.reached(owned && !written && self.facts.is_owned(&place)))
+        // which element of a common array it is differs from element to element
+        let owned = reach == Reach::Owned && !written && self.facts.is_owned(&place);
+        Ok(ty.reached(if owned { Reach::Owned } else { Reach::Any }))
     }
 
     /// Whether instances of the kind are instances of a class or module.

@@ -12,7 +12,7 @@ use crate::id::ScopeId;
 use crate::syntax::ast::{
     self, Arg, AssignOp, Block, Call, ConstBase, Kind, LocalId, Name, Node, Origin, Params, Pattern, Unit,
 };
-use crate::types::{Atom, Prims, Ty};
+use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, Opaque, Place, Root};
 use std::sync::Arc;
 
@@ -301,7 +301,11 @@ impl Walker<'_, '_> {
         }
         let i = node.id.index();
         self.an.specs[self.id.index()].visited[i] = true;
-        let ty = self.eval_kind(node, env)?;
+        let mut ty = self.eval_kind(node, env)?;
+        if !ty.is_never() && self.an.spec(self.id).void.contains(&node.id) {
+            // nobody looks at the value: it need not be held
+            ty = Ty::nil();
+        }
         let old = std::mem::take(&mut self.types[i]);
         let new = if old == ty { ty } else { self.join(&old, &ty) };
         self.types[i] = new.clone();
@@ -551,7 +555,7 @@ impl Walker<'_, '_> {
     fn read_ivar(&mut self, receiver: &Ty, ivar: &Name, span: Span) -> Result<Ty> {
         let mut out = Ty::never();
         for atom in receiver.atoms() {
-            let answer = self.an.read_field(self.id, atom, receiver.owned, ivar);
+            let answer = self.an.read_field(self.id, atom, receiver.reach, ivar);
             let ty = self.refused(answer, span)?;
             out = self.join(&out, &ty);
         }
@@ -825,8 +829,8 @@ impl Walker<'_, '_> {
             let element = match atom {
                 Atom::IntRange => Ty::int(),
                 Atom::Array(kind) => {
-                    let answer = self.an.elements(self.id, kind, over_ty.owned);
-                    self.an.read_array(kind, over_ty.owned);
+                    let answer = self.an.elements(self.id, kind, over_ty.reach);
+                    self.an.read_array(kind, over_ty.reach);
                     self.opaque(answer, over.span)?
                 }
                 other => {
@@ -844,7 +848,7 @@ impl Walker<'_, '_> {
                 Ok(())
             })?;
             out = self.join(&out, &broke);
-            out = self.join(&out, &Ty::of(atom, over_ty.owned));
+            out = self.join(&out, &Ty::of(atom, over_ty.reach));
         }
         Ok(out)
     }
@@ -878,7 +882,7 @@ impl Walker<'_, '_> {
         let wants = params.required.len() + params.optional.len() + params.post.len();
         let spread: Vec<Ty>;
         let values = match values {
-            [one] if wants > 1 => {
+            [one] if wants > 1 && one.array.is_some() => {
                 spread = self.spread(one, wants, span)?;
                 &spread[..]
             }
@@ -929,10 +933,10 @@ impl Walker<'_, '_> {
             for (i, slot) in out.iter_mut().enumerate() {
                 let part = match atom {
                     Atom::Array(_) => {
-                        let answer = self.an.element(self.id, (atom, ty.owned), &at);
+                        let answer = self.an.element(self.id, (atom, ty.reach), &at);
                         self.refused(answer, span)?
                     }
-                    other if i == 0 => Ty::of(other, ty.owned),
+                    other if i == 0 => Ty::of(other, ty.reach),
                     _ => Ty::nil(),
                 };
                 *slot = self.an.facts.join(slot, &part);
@@ -951,7 +955,7 @@ impl Walker<'_, '_> {
             ast::Target::Local(local, _) => self.assign_local(env, *local, ty),
             ast::Target::Ivar(ivar, span) => {
                 let receiver = self.self_type(*span)?;
-                self.write_ivar(&receiver, ivar, ty);
+                self.write_ivar(&receiver, ivar, ty, *span)?;
             }
             ast::Target::Attr { receiver, name, span, safe } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
@@ -992,13 +996,31 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    fn write_ivar(&mut self, receiver: &Ty, ivar: &Name, ty: &Ty) {
+    fn write_ivar(&mut self, receiver: &Ty, ivar: &Name, ty: &Ty, span: Span) -> Result<()> {
         if ty.is_never() {
-            return;
+            return Ok(());
         }
         for atom in receiver.atoms() {
-            self.an.write_field(atom, receiver.owned, ivar, ty);
+            self.check_shared_write(atom, receiver.reach, ivar, span)?;
+            self.an.write_field(atom, receiver.reach, ivar, ty);
         }
+        Ok(())
+    }
+
+    /// A write to an ivar of one object that all elements have in common, which is no accumulation: Ruby's answer would
+    /// be that of the last element, or of whatever each reads in between.
+    fn check_shared_write(&mut self, atom: Atom, reach: Reach, ivar: &Name, span: Span) -> Result<()> {
+        if reach != Reach::Same || !matches!(atom, Atom::Object(_)) {
+            return Ok(());
+        }
+        let class = self.an.describe(atom);
+        let d = self
+            .error(span, format!("every element writes {ivar} of the same {class} here"))
+            .because("elements run at the same time, so which of them writes last is not known")
+            .advise(format!(
+                "only add to it ({ivar} += …), or give the value as pmap's result and assign it afterwards"
+            ));
+        Err(Error::Conflict(Box::new(d)))
     }
 
     fn op_assign(
@@ -1088,14 +1110,14 @@ impl Walker<'_, '_> {
 
     /// The slots that an accumulation would touch, if all of them are shared and hold Integers.
     fn slots(&mut self, receiver: &Ty, target: &ast::Target, on_self: bool, span: Span) -> Result<Option<Vec<Place>>> {
-        if receiver.owned || receiver.is_never() {
+        if receiver.reach == Reach::Owned || receiver.is_never() {
             return Ok(None);
         }
         let mut slots = Vec::new();
         for atom in receiver.atoms() {
             let (place, ty) = match (atom, target) {
                 (Atom::Array(kind), ast::Target::Index { .. }) => {
-                    let answer = self.an.elements(self.id, kind, false);
+                    let answer = self.an.elements(self.id, kind, Reach::Any);
                     (Place::Elements(kind), self.opaque(answer, span)?)
                 }
                 (Atom::Object(class), ast::Target::Ivar(..) | ast::Target::Attr { .. }) => {
@@ -1111,7 +1133,7 @@ impl Walker<'_, '_> {
                         ast::Target::Ivar(ivar, _) => ivar.clone(),
                         _ => return Ok(None),
                     };
-                    let answer = self.an.field(self.id, class, &ivar, false);
+                    let answer = self.an.field(self.id, class, &ivar, Reach::Any);
                     (Place::Field(class, ivar), self.opaque(answer, span)?)
                 }
                 _ => return Ok(None),
@@ -1129,7 +1151,7 @@ impl Walker<'_, '_> {
             ast::Target::Local(local, span) => (self.read_local(*local, env, *span)?, Written::Local(*local)),
             ast::Target::Ivar(ivar, span) => {
                 let receiver = self.self_type(*span)?;
-                (self.read_ivar(&receiver, ivar, *span)?, Written::Ivar(receiver, ivar.clone()))
+                (self.read_ivar(&receiver, ivar, *span)?, Written::Ivar(receiver, ivar.clone(), *span))
             }
             ast::Target::Attr { receiver, name, span, safe } => {
                 if *safe {
@@ -1163,7 +1185,7 @@ impl Walker<'_, '_> {
         }
         match place {
             Written::Local(local) => self.assign_local(env, *local, ty),
-            Written::Ivar(receiver, ivar) => self.write_ivar(receiver, ivar, ty),
+            Written::Ivar(receiver, ivar, span) => self.write_ivar(receiver, ivar, ty, *span)?,
             Written::Call { receiver, name, args, on_self, span } => {
                 let mut args = args.clone();
                 args.push(ty.clone());
@@ -1278,8 +1300,11 @@ impl Walker<'_, '_> {
         }
         let mut out = Ty::never();
         for atom in receiver.atoms() {
-            let answer = self.an.call(self.id, (atom, receiver.owned), name, args, on_self, at);
-            let (_, ty) = self.refused(answer, span)?;
+            let answer = self.an.call(self.id, (atom, receiver.reach), name, args, on_self, at);
+            let (target, ty) = self.refused(answer, span)?;
+            if let Target::Writer(ivar) = &target {
+                self.check_shared_write(atom, receiver.reach, ivar, span)?;
+            }
             out = self.join(&out, &ty);
         }
         if out.is_never() {
@@ -1370,7 +1395,7 @@ impl Walker<'_, '_> {
             let answer = self.an.target(atom, &call.name, on_self);
             let ty = match self.refused(answer, call.name_span)? {
                 Target::Builtin(builtin) if builtin.iterates() => {
-                    self.iterate(builtin, atom, receiver.owned, call, &args, block, &mut e)?
+                    self.iterate(builtin, atom, receiver.reach, call, &args, block, &mut e)?
                 }
                 Target::NoMethod { .. } => {
                     e.dead = true;
@@ -1396,7 +1421,7 @@ impl Walker<'_, '_> {
         &mut self,
         builtin: Builtin,
         atom: Atom,
-        owned: bool,
+        reach: Reach,
         call: &Call,
         args: &Args,
         block: &Block,
@@ -1414,7 +1439,7 @@ impl Walker<'_, '_> {
             env.dead = true;
             return Ok(Ty::never());
         }
-        let itself = Ty::of(atom, owned);
+        let itself = Ty::of(atom, reach);
         let (values, result) = match builtin {
             Builtin::Loop => (vec![], Ty::never()),
             Builtin::Times => (vec![Ty::int()], itself),
@@ -1458,9 +1483,9 @@ impl Walker<'_, '_> {
             }
             Builtin::ArrayEach | Builtin::ArrayEachWithIndex | Builtin::ArrayReverseEach => {
                 let Atom::Array(kind) = atom else { unreachable!("found for arrays only") };
-                let answer = self.an.elements(self.id, kind, owned);
+                let answer = self.an.elements(self.id, kind, reach);
                 let element = self.opaque(answer, span)?;
-                self.an.read_array(kind, owned);
+                self.an.read_array(kind, reach);
                 let mut values = vec![element];
                 if builtin == Builtin::ArrayEachWithIndex {
                     values.push(Ty::int());
@@ -1528,9 +1553,9 @@ impl Walker<'_, '_> {
         if env.dead {
             return Ok(Ty::never());
         }
-        let (atom, owned) = (self.self_ty.atoms()[0], self.self_ty.owned);
+        let (atom, reach) = (self.self_ty.atoms()[0], self.self_ty.reach);
         let at = assumption(&self.unit, node.span);
-        let answer = self.an.super_call(self.id, method, (atom, owned), &args, &at);
+        let answer = self.an.super_call(self.id, method, (atom, reach), &args, &at);
         let (_, ty) = self.refused(answer, node.span)?;
         env.dead |= ty.is_never();
         Ok(ty)
@@ -1571,7 +1596,7 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
 /// What an operator assignment writes back to.
 enum Written {
     Local(LocalId),
-    Ivar(Ty, Name),
+    Ivar(Ty, Name, Span),
     Call { receiver: Ty, name: String, args: Vec<Ty>, on_self: bool, span: Span },
 }
 

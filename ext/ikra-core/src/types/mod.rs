@@ -43,9 +43,21 @@ pub struct Ty {
     /// Classes and modules that are themselves the value, ascending.
     pub modules: Vec<ClassId>,
     pub array: Option<ArrayKind>,
-    /// True while every object and array in the set was reached through an owned path: the element itself, or from it
-    /// through references that no other element shares. Lost at the first join with one that was not.
-    pub owned: bool,
+    /// How every object and array in the set was reached.
+    pub reach: Reach,
+}
+
+/// How a reference was come by, as far as independence of elements asks. A join of two that differ is `Any`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum Reach {
+    /// The element itself, or from it through references that no other element shares.
+    Owned,
+    /// Nothing is known.
+    #[default]
+    Any,
+    /// A captured variable, a constant or the caller's `self`, and on from there through ivars: one and the same object
+    /// for all elements.
+    Same,
 }
 
 /// One kind out of a [`Ty`], for dispatch.
@@ -87,8 +99,8 @@ impl Ty {
     pub fn bool() -> Self {
         Self::prim(Prims::BOOL)
     }
-    pub fn object(class: ClassId, owned: bool) -> Self {
-        Self { objects: vec![class], owned, ..Self::default() }
+    pub fn object(class: ClassId, reach: Reach) -> Self {
+        Self { objects: vec![class], reach, ..Self::default() }
     }
     pub fn module(class: ClassId) -> Self {
         Self { modules: vec![class], ..Self::default() }
@@ -96,13 +108,13 @@ impl Ty {
     pub fn array(kind: ArrayKind) -> Self {
         Self { array: Some(kind), ..Self::default() }
     }
-    /// Whether it has a kind that `owned` speaks of.
+    /// Whether it has a kind that `reach` speaks of.
     fn has_references(&self) -> bool {
         !self.objects.is_empty() || self.array.is_some()
     }
-    /// The same kinds, reached as said; types without references are never owned.
-    pub fn reached(mut self, owned: bool) -> Self {
-        self.owned = owned && self.has_references();
+    /// The same kinds, reached as said; of types without references nothing is said.
+    pub fn reached(mut self, reach: Reach) -> Self {
+        self.reach = if self.has_references() { reach } else { Reach::Any };
         self
     }
     pub fn is_never(&self) -> bool {
@@ -146,8 +158,8 @@ impl Ty {
         atoms.extend(self.objects.iter().map(|c| Atom::Object(*c)));
         atoms
     }
-    /// The type of one kind; `owned` says how objects of it were reached.
-    pub fn of(atom: Atom, owned: bool) -> Self {
+    /// The type of one kind; `reach` says how objects of it were reached.
+    pub fn of(atom: Atom, reach: Reach) -> Self {
         match atom {
             Atom::Nil => Self::nil(),
             Atom::False => Self::prim(Prims::FALSE),
@@ -158,15 +170,15 @@ impl Ty {
             Atom::IntRange => Self::prim(Prims::INT_RANGE),
             Atom::FloatRange => Self::prim(Prims::FLOAT_RANGE),
             Atom::Module(c) => Self::module(c),
-            Atom::Array(k) => Self { owned, ..Self::array(k) },
-            Atom::Object(c) => Self::object(c, owned),
+            Atom::Array(k) => Self { reach, ..Self::array(k) },
+            Atom::Object(c) => Self::object(c, reach),
         }
     }
     /// The kinds for which `keep` holds.
     pub fn filter(&self, mut keep: impl FnMut(Atom) -> bool) -> Self {
         let mut out = Self::never();
         for atom in self.atoms().into_iter().filter(|a| keep(*a)) {
-            out = out.union_same_arrays(&Self::of(atom, self.owned));
+            out = out.union_same_arrays(&Self::of(atom, self.reach));
         }
         out
     }
@@ -179,18 +191,18 @@ impl Ty {
             all.dedup();
             all
         };
-        let owned = match (self.has_references(), other.has_references()) {
-            (true, true) => self.owned && other.owned,
-            (true, false) => self.owned,
-            (false, true) => other.owned,
-            (false, false) => false,
+        let reach = match (self.has_references(), other.has_references()) {
+            (true, true) if self.reach == other.reach => self.reach,
+            (true, true) | (false, false) => Reach::Any,
+            (true, false) => self.reach,
+            (false, true) => other.reach,
         };
         Self {
             prims: Prims(self.prims.0 | other.prims.0),
             objects: merge(&self.objects, &other.objects),
             modules: merge(&self.modules, &other.modules),
             array: self.array.or(other.array),
-            owned,
+            reach,
         }
     }
 }
@@ -202,7 +214,11 @@ impl fmt::Debug for Ty {
         }
         let parts: Vec<String> = self.atoms().iter().map(|a| format!("{a:?}")).collect();
         f.write_str(&parts.join("|"))?;
-        if self.owned { f.write_str(" owned") } else { Ok(()) }
+        match self.reach {
+            Reach::Owned => f.write_str(" owned"),
+            Reach::Any => Ok(()),
+            Reach::Same => f.write_str(" same"),
+        }
     }
 }
 

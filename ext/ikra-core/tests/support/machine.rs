@@ -518,10 +518,13 @@ impl<'a> Machine<'a> {
         let (class, message) = match &site.trap {
             Trap::ZeroDivision => ("ZeroDivisionError", "divided by 0".to_owned()),
             Trap::IntegerOverflow(name) => ("Ikra::IntegerOverflow", format!("{name} gives an Integer beyond 64 bits")),
-            Trap::NoMethod { name, private, bare: _ } => {
-                let (how, done) = if *private { ("private", "called") } else { ("undefined", "") };
+            Trap::NoMethod { name, bare: true, .. } => {
                 let receiver = first.map_or_else(String::new, |v| self.described(v));
-                let called = if *private { format!(" {done} for") } else { " for".to_owned() };
+                ("NameError", format!("undefined local variable or method `{name}' for {receiver}"))
+            }
+            Trap::NoMethod { name, private, bare: false } => {
+                let (how, called) = if *private { ("private", " called for") } else { ("undefined", " for") };
+                let receiver = first.map_or_else(String::new, |v| self.described(v));
                 ("NoMethodError", format!("{how} method `{name}'{called} {receiver}"))
             }
             Trap::Name { message, .. } => ("NameError", message.clone()),

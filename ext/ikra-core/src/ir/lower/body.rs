@@ -775,7 +775,7 @@ impl<'p, 'w> Body<'p, 'w> {
         let over_ty = self.ty(over);
         let place = self.result_place(ty, span)?;
         self.dispatch(val, &over_ty, &place, |s, atom, val| {
-            s.each_element(atom, over_ty.owned, val, &place, span, |s, element, element_ty| {
+            s.each_element(atom, over_ty.reach, val, &place, span, |s, element, element_ty| {
                 s.assign(target, element, element_ty)?;
                 s.eval(body).map(drop)
             })?;
@@ -808,7 +808,7 @@ impl<'p, 'w> Body<'p, 'w> {
         let wants = params.required.len() + params.optional.len() + params.post.len();
         let spread: Vec<(Val, Ty)>;
         let values = match values {
-            [(val, ty)] if wants > 1 => {
+            [(val, ty)] if wants > 1 && ty.array.is_some() => {
                 spread = self.spread(*val, ty, wants, span)?;
                 &spread[..]
             }

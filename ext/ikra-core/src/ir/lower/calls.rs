@@ -15,7 +15,7 @@ use crate::infer::{Binding, SpecId, assumption, literal, super_locals};
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
-use crate::types::{Atom, Prims, Repr, Tag, Ty, Unit};
+use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::well_known;
 
 /// An argument: its value, its type, and the literal that it is.
@@ -88,7 +88,7 @@ impl Body<'_, '_> {
     }
 
     fn narrowed(&mut self, val: Val, atom: Atom) -> Val {
-        let form = self.t.form(&Ty::of(atom, false)).unwrap_or(Form::One(Repr::Unit(Unit::Never)));
+        let form = self.t.form(&Ty::of(atom, Reach::Any)).unwrap_or(Form::One(Repr::Unit(Unit::Never)));
         self.cast(val, form)
     }
 
@@ -269,7 +269,7 @@ impl Body<'_, '_> {
                 Target::Builtin(builtin) => {
                     s.iterate(
                         builtin,
-                        (atom, receiver_ty.owned),
+                        (atom, receiver_ty.reach),
                         val,
                         &args,
                         &keywords,
@@ -325,7 +325,7 @@ impl Body<'_, '_> {
         for atom in receiver_ty.atoms() {
             let (target, result) = self
                 .an
-                .call(self.spec, (atom, receiver_ty.owned), name, &types, on_self, &speculated)
+                .call(self.spec, (atom, receiver_ty.reach), name, &types, on_self, &speculated)
                 .map_err(|r| r.at(&self.unit.source, span))?;
             ty = self.an.facts.join(&ty, &result);
             targets.push((atom, target));
@@ -353,7 +353,7 @@ impl Body<'_, '_> {
         self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
             let target = targets.iter().find(|(a, _)| *a == atom).map(|(_, t)| t.clone());
             let Some(target) = target else { return Ok(None) };
-            s.invoke(&target, (atom, receiver_ty.owned), val, name, args, keywords, &types, (span, at), bare, &place)
+            s.invoke(&target, (atom, receiver_ty.reach), val, name, args, keywords, &types, (span, at), bare, &place)
         })?;
         if ty.is_never() {
             self.unreachable();
@@ -408,7 +408,7 @@ impl Body<'_, '_> {
     fn invoke(
         &mut self,
         target: &Target,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         receiver: Val,
         name: &str,
         args: &[Arg],
@@ -441,12 +441,18 @@ impl Body<'_, '_> {
                 let source = self.an.source(*method)?;
                 match bind(&source.unit.params, types) {
                     Ok(bindings) => {
-                        let spec = self.an.specialise(self.spec, *method, Ty::of(atom, owned), bindings.clone())?;
+                        let spec = self.an.specialise(self.spec, *method, Ty::of(atom, reach), bindings.clone())?;
                         let values = bound_values(&source.unit.params, &bindings, args, keywords);
                         self.call_spec(spec, receiver, &bindings, &values, span)
                     }
                     Err(message) => {
+                        // Ruby raises it where the method is defined
+                        let here = (self.cx.path.clone(), self.cx.line);
+                        let defined = &source.unit.source;
+                        self.cx.path.clone_from(&defined.path);
+                        self.cx.line = defined.line_of(defined.slice.start as u32);
                         self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                        (self.cx.path, self.cx.line) = here;
                         Ok(None)
                     }
                 }
@@ -463,7 +469,7 @@ impl Body<'_, '_> {
             Target::Builtin(builtin) => {
                 let mut chosen = Vec::new();
                 self.dispatch_args(args, &mut chosen, place, &mut |s, args_now| {
-                    s.builtin(*builtin, (atom, owned), receiver, name, args_now, types, (span, at))
+                    s.builtin(*builtin, (atom, reach), receiver, name, args_now, types, (span, at))
                 })?;
                 Ok(None)
             }
@@ -546,11 +552,11 @@ impl Body<'_, '_> {
             keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
         };
         let self_ty = self.self_ty();
-        let (atom, owned) = (self_ty.atoms()[0], self_ty.owned);
+        let (atom, reach) = (self_ty.atoms()[0], self_ty.reach);
         let at = assumption(&self.unit, node.span);
         let (target, ty) = self
             .an
-            .super_call(self.spec, method, (atom, owned), &types, &at)
+            .super_call(self.spec, method, (atom, reach), &types, &at)
             .map_err(|r| r.at(&self.unit.source, node.span))?;
         let place = self.result_place(&ty, node.span)?;
         let receiver = self.self_value(node.span)?;
@@ -565,7 +571,7 @@ impl Body<'_, '_> {
                 None
             }
             target => {
-                self.invoke(&target, (atom, owned), receiver, &name, &args, &keywords, &types, spans, false, &place)?
+                self.invoke(&target, (atom, reach), receiver, &name, &args, &keywords, &types, spans, false, &place)?
             }
         };
         if let Some(val) = answer {
@@ -581,7 +587,7 @@ impl Body<'_, '_> {
     fn builtin(
         &mut self,
         builtin: Builtin,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         receiver: Val,
         name: &str,
         args: &[(Atom, Val)],
@@ -605,9 +611,9 @@ impl Body<'_, '_> {
             Equal | Identical => first.map(|(b, y)| self.equal(atom, receiver, b, y)),
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };
-                let arg = (y, Ty::of(b, false), None);
+                let arg = (y, Ty::of(b, Reach::Any), None);
                 let (val, _) =
-                    self.call_values((receiver, &Ty::of(atom, owned)), "==", &[arg], &[], false, span, at)?;
+                    self.call_values((receiver, &Ty::of(atom, reach)), "==", &[arg], &[], false, span, at)?;
                 let truth = self.truth(val);
                 Some(match truth {
                     Operand::Bool(b) => Val::bool(!b),
@@ -632,11 +638,12 @@ impl Body<'_, '_> {
             }
             RespondTo | ClassOf => {
                 // both are facts of the type
-                let types = Args { positional: args.iter().map(|a| Ty::of(a.0, false)).collect(), ..types.clone() };
+                let types =
+                    Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
                 let speculated = assumption(&self.unit, at);
                 let (_, ty) = self
                     .an
-                    .call(self.spec, (atom, owned), name, &types, false, &speculated)
+                    .call(self.spec, (atom, reach), name, &types, false, &speculated)
                     .map_err(|r| r.at(&self.unit.source, span))?;
                 match self.t.form(&ty) {
                     Some(Form::One(Repr::Unit(unit))) => Some(Val::Unit(unit)),
@@ -843,7 +850,7 @@ impl Body<'_, '_> {
     fn iterate(
         &mut self,
         builtin: Builtin,
-        (atom, owned): (Atom, bool),
+        (atom, reach): (Atom, Reach),
         receiver: Val,
         args: &[Arg],
         keywords: &[Keyword],
@@ -922,7 +929,7 @@ impl Body<'_, '_> {
                 })?;
             }
             (ArrayEach | ArrayEachWithIndex | ArrayReverseEach, Val::Array(kind, packed)) => {
-                let ty = self.an.elements(self.spec, kind, owned).unwrap_or_default();
+                let ty = self.an.elements(self.spec, kind, reach).unwrap_or_default();
                 let (_, length) = self.array_parts(packed);
                 if ty.is_never() {
                     // no array of the kind has an element
@@ -958,7 +965,7 @@ impl Body<'_, '_> {
     pub fn each_element(
         &mut self,
         atom: Atom,
-        owned: bool,
+        reach: Reach,
         val: Val,
         place: &Place,
         span: Span,
@@ -974,7 +981,7 @@ impl Body<'_, '_> {
                 })
             }
             (Atom::Array(kind), Val::Array(_, packed)) => {
-                let ty = self.an.elements(self.spec, kind, owned).unwrap_or_default();
+                let ty = self.an.elements(self.spec, kind, reach).unwrap_or_default();
                 if ty.is_never() {
                     self.store(place, val);
                     return Ok(());

@@ -14,7 +14,7 @@ use crate::infer::calls::Target;
 use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::{Combine, Slot};
 use crate::syntax::ast::{self, Kind, Name, Node};
-use crate::types::{Atom, Repr, Tag, Ty};
+use crate::types::{Atom, Reach, Repr, Tag, Ty};
 
 impl Body<'_, '_> {
     // ---- slots ----
@@ -60,7 +60,7 @@ impl Body<'_, '_> {
         let mut out = Ty::never();
         for atom in receiver.atoms() {
             let ty =
-                self.an.read_field(self.spec, atom, receiver.owned, ivar).map_err(|r| r.at(&self.unit.source, span))?;
+                self.an.read_field(self.spec, atom, receiver.reach, ivar).map_err(|r| r.at(&self.unit.source, span))?;
             out = self.an.facts.join(&out, &ty);
         }
         Ok(out)
@@ -267,7 +267,7 @@ impl Body<'_, '_> {
             }
             _ => return Ok(false),
         };
-        if receiver_ty.owned || receiver_ty.is_never() || self.ty(value) != Ty::int() {
+        if receiver_ty.reach == Reach::Owned || receiver_ty.is_never() || self.ty(value) != Ty::int() {
             return Ok(false);
         }
         let mut ivars = Vec::new();
@@ -366,9 +366,9 @@ impl Body<'_, '_> {
             for atom in ty.atoms() {
                 let part = match atom {
                     Atom::Array(_) => {
-                        self.an.element(self.spec, (atom, ty.owned), &at).map_err(|r| r.at(&self.unit.source, span))?
+                        self.an.element(self.spec, (atom, ty.reach), &at).map_err(|r| r.at(&self.unit.source, span))?
                     }
-                    other if i == 0 => Ty::of(other, ty.owned),
+                    other if i == 0 => Ty::of(other, ty.reach),
                     _ => Ty::nil(),
                 };
                 part_ty = self.an.facts.join(&part_ty, &part);
