@@ -16,7 +16,7 @@ use super::state::{self, offset};
 use crate::error::Result;
 use crate::ir::{
     self, AtomicOp, CheckedOp, Cmp, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
-    Storage, VarId,
+    Storage, Trap, VarId,
 };
 use crate::layout::{Address, Layout};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
@@ -60,8 +60,8 @@ impl Facts {
                     facts.shares_position |= inner;
                     facts.shares_draws |= inner;
                 }
-                // A fused loop over ticks has to hear of a cancel even where the body never polls.
-                Stmt::Begin { check: false, .. } => facts.polls[id] |= program.fused_ticks,
+                // A long chunk, or a fused loop over ticks, has to hear of a cancel even where the body never polls.
+                Stmt::Begin { check, .. } => facts.polls[id] |= polls_at_begin(program, *check),
                 _ => {}
             });
         }
@@ -79,6 +79,17 @@ impl Facts {
             }
         }
     }
+}
+
+/// Whether elements that begin with `check` look at the stop key each time: only a section that `break` may leave runs
+/// up to a limit, and beyond it no element may run. To others, stopping now and then will do.
+fn checks_at_begin(program: &Program, check: bool) -> bool {
+    check && program.sites.iter().any(|site| site.trap == Trap::Break)
+}
+
+/// Whether elements that begin with `check` poll.
+fn polls_at_begin(program: &Program, check: bool) -> bool {
+    !checks_at_begin(program, check) && (check || program.fused_ticks)
 }
 
 /// The signature of a function: of the entry `(state, job, jobs, tick, ticks) -> job`, of others their parameters and
@@ -656,13 +667,13 @@ impl Lowering<'_, '_> {
                 None => self.store_word(state::DRAW, zero),
             }
         }
-        if check {
+        if checks_at_begin(self.program, check) {
             let stopped = self.is_stopped();
             let on = self.b.create_block();
             self.b.ins().brif(stopped, self.ended, &[], on, &[]);
             self.b.seal_block(on);
             self.b.switch_to_block(on);
-        } else if self.program.fused_ticks {
+        } else if polls_at_begin(self.program, check) {
             self.poll();
         }
     }
