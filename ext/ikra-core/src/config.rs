@@ -14,9 +14,17 @@ pub enum Overflow {
 }
 
 /// Options that change generated code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CodeOptions {
+    /// Major and minor version of the Ruby whose answers, and words of exceptions, kernels give.
+    pub ruby: (u8, u8),
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
+}
+
+impl Default for CodeOptions {
+    fn default() -> Self {
+        Self { ruby: (3, 1), overflow: Overflow::default(), fast_math: false }
+    }
 }

@@ -1,21 +1,366 @@
 //! Rounding, and conversions between Integer and Float.
 
-use super::Kind;
+use super::raise::{self, overflow_if, to_integer};
+use super::slot::Slot;
+use super::{Kind, Unsupported, Val, int};
+use crate::ir::build::Builder;
+use crate::ir::lower::Cx;
+use crate::ir::{Cmp, Op, Operand, Scalar, SiteId, Stmt, Trap, VarId};
 use crate::types::{Prims, Ty};
 
-/// `floor`, `ceil`, `round`, `truncate`.
-pub fn round_type(receiver: Kind, args: &[Kind], literal: Option<i64>) -> Ty {
-    match (receiver, args, literal) {
+/// Which way to round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum To {
+    Floor,
+    Ceil,
+    /// To nearest, ties away from zero.
+    Nearest,
+    Zero,
+}
+
+impl To {
+    /// The Ruby method.
+    fn name(self) -> &'static str {
+        match self {
+            To::Floor => "floor",
+            To::Ceil => "ceil",
+            To::Nearest => "round",
+            To::Zero => "truncate",
+        }
+    }
+    fn op(self) -> Op {
+        match self {
+            To::Floor => Op::FFloor,
+            To::Ceil => Op::FCeil,
+            To::Nearest => Op::FRound,
+            To::Zero => Op::FTrunc,
+        }
+    }
+}
+
+/// Most digits behind the point that a kernel rounds to. Beyond, Ruby computes with Rationals.
+const MOST_DIGITS: i64 = 14;
+const TOO_MANY_DIGITS: &str = "rounding to more than 14 digits takes Rationals, which kernels lack";
+
+/// The type of `floor`, `ceil`, `round` and `truncate`.
+pub fn round_type(receiver: Kind, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
+    Ok(match (receiver, args, literal) {
         (_, [], _) => Ty::int(),
         (_, [k], _) if !k.is_number() => Ty::never(),
         (Kind::Int, ..) => Ty::int(),
-        (_, _, Some(digits)) => {
-            if digits > 0 {
-                Ty::float()
-            } else {
-                Ty::int()
-            }
+        (_, _, Some(digits)) if i32::try_from(digits).is_err() => Ty::never(),
+        (_, _, Some(digits)) if digits > MOST_DIGITS => {
+            return Err(Unsupported { why: TOO_MANY_DIGITS, advice: "round to 14 digits or fewer" });
         }
+        (_, _, Some(digits)) if digits > 0 => Ty::float(),
+        (_, _, Some(_)) => Ty::int(),
         _ => Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0)),
+    })
+}
+
+pub fn round(cx: &mut Cx<'_>, to: To, receiver: Val, args: &[Val], literal: Option<i64>, ty: &Ty) -> Val {
+    let digits = match (args, literal) {
+        ([], _) => Operand::I64(0),
+        ([_], Some(n)) if i32::try_from(n).is_ok() => Operand::I64(n),
+        (&[digits, ..], _) => match raise::to_c_int(cx, digits) {
+            Some(digits) => digits,
+            None => return Val::NEVER,
+        },
+    };
+    match receiver {
+        Val::Int(a) => Val::Int(integer(cx, to, a, digits)),
+        Val::Float(x) => match digits {
+            // A literal that is no C int: the check above always raises.
+            _ if ty.is_never() => raise::raise(cx, "RangeError", "digits out of range"),
+            Operand::I64(n) if n > 0 && literal.is_some() => Val::Float(behind_point(cx, to, x, digits)),
+            Operand::I64(n) if n <= 0 && (literal.is_some() || args.is_empty()) => {
+                Val::Int(before_point(cx, to, x, digits))
+            }
+            _ => float(cx, to, x, digits, ty),
+        },
+        other => unreachable!("{other:?} is not a number"),
+    }
+}
+
+/// A Float to a number of digits that is found at run time.
+fn float(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand, ty: &Ty) -> Val {
+    let slot = Slot::new(&mut cx.b, ty);
+    let behind = cx.b.icmp(Cmp::Gt, digits, Operand::I64(0));
+    cx.b.open();
+    let value = any_behind_point(cx, to, x, digits);
+    slot.set(&mut cx.b, Val::Float(value));
+    let then = cx.b.close();
+    cx.b.open();
+    let value = before_point(cx, to, x, digits);
+    slot.set(&mut cx.b, Val::Int(value));
+    let otherwise = cx.b.close();
+    cx.b.push(Stmt::If { cond: behind, then, otherwise });
+    slot.val()
+}
+
+/// A Float to an Integer with `-digits` zeros, for digits ≤ 0.
+fn before_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
+    // Ruby's `round` drops the fraction first when there are zeros to round to.
+    let op = match (to, digits) {
+        (To::Nearest, Operand::I64(0)) => Op::FRound,
+        (To::Nearest, Operand::I64(_)) => Op::FTrunc,
+        (To::Nearest, _) => {
+            let units = cx.b.icmp(Cmp::Eq, digits, Operand::I64(0));
+            let (nearest, whole) = (cx.b.f64(Op::FRound, &[x]), cx.b.f64(Op::FTrunc, &[x]));
+            let whole = cx.b.select(Scalar::F64, units, nearest, whole);
+            let whole = to_integer(cx, whole, to.name());
+            return integer(cx, to, whole, digits);
+        }
+        _ => to.op(),
+    };
+    let whole = cx.b.f64(op, &[x]);
+    let whole = to_integer(cx, whole, to.name());
+    integer(cx, to, whole, digits)
+}
+
+/// An Integer to a number of digits; those behind the point change nothing.
+fn integer(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Operand {
+    match digits {
+        Operand::I64(0..) => a,
+        Operand::I64(digits @ -18..) => to_multiple(cx, to, a, Operand::I64(10i64.pow(digits.unsigned_abs() as u32))),
+        Operand::I64(digits) => to_far_multiple(cx, to, a, Operand::I64(digits)),
+        _ => {
+            let result = cx.b.temp(Scalar::I64);
+            cx.b.set(result, a);
+            let before = cx.b.icmp(Cmp::Lt, digits, Operand::I64(0));
+            cx.b.open();
+            let near = cx.b.icmp(Cmp::Ge, digits, Operand::I64(-18));
+            cx.b.open();
+            let zeros = cx.b.i64(Op::Sub, &[Operand::I64(0), digits]);
+            let unit = int::power_of_ten(cx, zeros);
+            let value = to_multiple(cx, to, a, unit);
+            cx.b.set(result, value);
+            let then = cx.b.close();
+            cx.b.open();
+            let value = to_far_multiple(cx, to, a, digits);
+            cx.b.set(result, value);
+            let otherwise = cx.b.close();
+            cx.b.push(Stmt::If { cond: near, then, otherwise });
+            let then = cx.b.close();
+            cx.b.push(Stmt::If { cond: before, then, otherwise: vec![] });
+            result.into()
+        }
+    }
+}
+
+/// An Integer to a multiple of `unit`, which is even and positive.
+fn to_multiple(cx: &mut Cx<'_>, to: To, a: Operand, unit: Operand) -> Operand {
+    use crate::ir::CheckedOp::{Add, Sub};
+    let rest = cx.b.i64(Op::Rem, &[a, unit]);
+    let base = cx.b.i64(Op::Sub, &[a, rest]);
+    if to == To::Zero {
+        return base;
+    }
+    let edge = match (to, unit) {
+        (To::Nearest, Operand::I64(unit)) => Operand::I64(unit / 2),
+        (To::Nearest, _) => cx.b.i64(Op::Shr, &[unit, Operand::I64(1)]),
+        _ => Operand::I64(1),
+    };
+    let zero = Operand::I64(0);
+    let mut step = zero;
+    if to != To::Floor {
+        let up = cx.b.icmp(Cmp::Ge, rest, edge);
+        step = cx.b.select(Scalar::I64, up, unit, zero);
+    }
+    let mut value = int::arithmetic(cx, Add, to.name(), base, step);
+    if to != To::Ceil {
+        let edge = cx.b.i64(Op::Sub, &[zero, edge]);
+        let down = cx.b.icmp(Cmp::Le, rest, edge);
+        let step = cx.b.select(Scalar::I64, down, unit, zero);
+        value = int::arithmetic(cx, Sub, to.name(), value, step);
+    }
+    value
+}
+
+/// An Integer to a multiple of 10 ** 19 or more, for digits < -18: 0, or beyond 64 bits. (Before the fix of its bug
+/// 20654, Ruby's `floor` and `ceil` answer 0 from 10 ** 20 on.)
+fn to_far_multiple(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Operand {
+    let zero = Operand::I64(0);
+    let leaves = match to {
+        To::Zero => return zero,
+        To::Floor => cx.b.icmp(Cmp::Lt, a, zero),
+        To::Ceil => cx.b.icmp(Cmp::Gt, a, zero),
+        To::Nearest => {
+            let half = 5_000_000_000_000_000_000;
+            let above = cx.b.icmp(Cmp::Ge, a, Operand::I64(half));
+            let below = cx.b.icmp(Cmp::Le, a, Operand::I64(-half));
+            let half = cx.b.bool(Op::Or, &[above, below]);
+            let near = cx.b.icmp(Cmp::Eq, digits, Operand::I64(-19));
+            cx.b.bool(Op::And, &[half, near])
+        }
+    };
+    overflow_if(cx, leaves, to.name());
+    zero
+}
+
+/// A Float to digits behind the point, for digits > 0 found at run time.
+fn any_behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
+    let result = cx.b.temp(Scalar::F64);
+    let few = cx.b.icmp(Cmp::Le, digits, Operand::I64(MOST_DIGITS));
+    cx.b.open();
+    let value = behind_point(cx, to, x, digits);
+    cx.b.set(result, value);
+    let then = cx.b.close();
+    let site = cx.site(Trap::Raise { class: "RangeError", message: TOO_MANY_DIGITS.into() }, vec![]);
+    cx.b.open();
+    far_behind_point(&mut cx.b, to, x, digits, result, site);
+    let otherwise = cx.b.close();
+    cx.b.push(Stmt::If { cond: few, then, otherwise });
+    result.into()
+}
+
+/// A Float to more than 14 digits: itself where it has no more, by Ruby's estimate from its exponent; 0.0 where it is
+/// too small by the same; else it raises.
+fn far_behind_point(b: &mut Builder, to: To, x: Operand, digits: Operand, result: VarId, site: SiteId) {
+    let zero = Operand::float(0.0);
+    let bits = b.i64(Op::FloatBits, &[x]);
+    let exponent = b.i64(Op::UShr, &[bits, Operand::I64(52)]);
+    let exponent = b.i64(Op::And, &[exponent, Operand::I64(0x7ff)]);
+    // C's frexp, whose mantissa is less than 1. Subnormals are taken for the least normal numbers.
+    let exponent = b.i64(Op::Sub, &[exponent, Operand::I64(1022)]);
+    let quarter = b.i64(Op::Div, &[exponent, Operand::I64(4)]);
+    let third = b.i64(Op::Div, &[exponent, Operand::I64(3)]);
+    let third = b.i64(Op::Sub, &[third, Operand::I64(1)]);
+    let great = b.icmp(Cmp::Gt, exponent, Operand::I64(0));
+    let shift = b.select(Scalar::I64, great, quarter, third);
+    let least = b.i64(Op::Sub, &[Operand::I64(17), shift]);
+    let more = b.icmp(Cmp::Ge, digits, least);
+    let none = b.fcmp(Cmp::Eq, x, zero);
+    let own = b.bool(Op::Or, &[more, none]);
+    let most = b.i64(Op::Sub, &[Operand::I64(0), quarter]);
+    let tiny = b.icmp(Cmp::Lt, digits, most);
+    let vanishes = vanishing(b, to, x, tiny);
+    let known = b.bool(Op::Or, &[own, vanishes]);
+    let unknown = b.bool(Op::Not, &[known]);
+    b.trap_if(unknown, site, vec![]);
+    let value = b.select(Scalar::F64, own, x, zero);
+    b.set(result, value);
+}
+
+/// Whether a tiny Float becomes 0.0, and not the unit on its other side.
+fn vanishing(b: &mut Builder, to: To, x: Operand, tiny: Operand) -> Operand {
+    let inwards = match to {
+        To::Nearest | To::Zero => return tiny,
+        To::Floor => Cmp::Gt,
+        To::Ceil => Cmp::Lt,
+    };
+    let inwards = b.fcmp(inwards, x, Operand::float(0.0));
+    b.bool(Op::And, &[tiny, inwards])
+}
+
+/// A Float to 1 to 14 digits behind the point.
+fn behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand {
+    let scale = match digits {
+        Operand::I64(n) => Operand::float(10f64.powi(n as i32)),
+        _ => {
+            let scale = int::power_of_ten(cx, digits);
+            cx.b.f64(Op::IntToFloat, &[scale])
+        }
+    };
+    // From 2 ** (4 * (17 - digits) - 1) on it has no digit to drop; below 2 ** (-4 * (digits + 1)) none to keep.
+    let power = |cx: &mut Cx<'_>, plus: i64| match digits {
+        Operand::I64(n) => Operand::float(2f64.powi((plus - 4 * n) as i32)),
+        _ => {
+            let scaled = cx.b.i64(Op::Mul, &[digits, Operand::I64(-4)]);
+            int::power_of_two(&mut cx.b, scaled, plus)
+        }
+    };
+    let (great, small) = (power(cx, 67), power(cx, -4));
+    let b = &mut cx.b;
+    let size = b.f64(Op::FAbs, &[x]);
+    let zero = Operand::float(0.0);
+    let positive = b.fcmp(Cmp::Gt, x, zero);
+    let tiny = b.fcmp(Cmp::Lt, size, small);
+    let vanishes = vanishing(b, to, x, tiny);
+    let value = match to {
+        To::Nearest => nearest(b, x, scale, positive),
+        To::Floor => stepped(b, x, scale, Op::FFloor),
+        To::Ceil => stepped(b, x, scale, Op::FCeil),
+        To::Zero => {
+            let (floor, ceil) = (stepped(b, x, scale, Op::FFloor), stepped(b, x, scale, Op::FCeil));
+            b.select(Scalar::F64, positive, floor, ceil)
+        }
+    };
+    let value = b.select(Scalar::F64, vanishes, zero, value);
+    // -0.0 stays, and so do infinities.
+    let whole = b.fcmp(Cmp::Ge, size, great);
+    let none = b.fcmp(Cmp::Eq, x, zero);
+    let own = b.bool(Op::Or, &[whole, none]);
+    b.select(Scalar::F64, own, x, value)
+}
+
+/// `x` in units of 1 / scale, rounded half up, with Ruby's correction for products that were rounded down to below a
+/// half.
+fn nearest(b: &mut Builder, x: Operand, scale: Operand, positive: Operand) -> Operand {
+    let product = b.f64(Op::FMul, &[x, scale]);
+    let units = b.f64(Op::FRound, &[product]);
+    let side = |b: &mut Builder, op: Op, cmp: Cmp| {
+        let half = b.f64(op, &[units, Operand::float(0.5)]);
+        let half = b.f64(Op::FDiv, &[half, scale]);
+        let more = b.fcmp(cmp, half, x);
+        let next = b.f64(op, &[units, Operand::float(1.0)]);
+        b.select(Scalar::F64, more, next, units)
+    };
+    let above = side(b, Op::FAdd, Cmp::Le);
+    let below = side(b, Op::FSub, Cmp::Ge);
+    let units = b.select(Scalar::F64, positive, above, below);
+    b.f64(Op::FDiv, &[units, scale])
+}
+
+/// `x` in units of 1 / scale, rounded down or up, unless the next unit is on the right side too.
+fn stepped(b: &mut Builder, x: Operand, scale: Operand, op: Op) -> Operand {
+    let (step, cmp) = if op == Op::FFloor { (Op::FAdd, Cmp::Gt) } else { (Op::FSub, Cmp::Lt) };
+    let product = b.f64(Op::FMul, &[x, scale]);
+    let units = b.f64(op, &[product]);
+    let next = b.f64(step, &[units, Operand::float(1.0)]);
+    let next = b.f64(Op::FDiv, &[next, scale]);
+    let beyond = b.fcmp(cmp, next, x);
+    let here = b.f64(Op::FDiv, &[units, scale]);
+    b.select(Scalar::F64, beyond, here, next)
+}
+
+/// `to_i`
+pub fn to_i(cx: &mut Cx<'_>, receiver: Val) -> Val {
+    match receiver {
+        Val::Float(x) => {
+            let whole = cx.b.f64(Op::FTrunc, &[x]);
+            Val::Int(to_integer(cx, whole, "to_i"))
+        }
+        other => other,
+    }
+}
+
+/// `Integer(x)` or `Float(x)` of Kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Conversion {
+    Integer,
+    Float,
+}
+
+impl Conversion {
+    /// The type of the result; never where it always raises.
+    pub fn result(self, arg: Kind) -> Ty {
+        match self {
+            _ if !arg.is_number() => Ty::never(),
+            Conversion::Integer => Ty::int(),
+            Conversion::Float => Ty::float(),
+        }
+    }
+    /// Emits the conversion; the value's form is that of [`Conversion::result`]. Of an ordinary object Ruby asks
+    /// `to_int`, `to_i` or `to_f`: where it has them the caller refuses.
+    pub fn lower(self, cx: &mut Cx<'_>, arg: Val) -> Val {
+        match self {
+            _ if Kind::of_val(arg).is_number() => match self {
+                Conversion::Integer => to_i(cx, arg),
+                Conversion::Float => Val::Float(raise::as_float(cx, arg)),
+            },
+            Conversion::Integer => raise::describe_class(cx, "TypeError", "can't convert ", arg, " into Integer"),
+            Conversion::Float => raise::describe_class(cx, "TypeError", "can't convert ", arg, " into Float"),
+        }
     }
 }

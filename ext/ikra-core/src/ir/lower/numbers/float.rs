@@ -1,8 +1,13 @@
 //! Float arithmetic, and what Integer and Float share once both are doubles.
 
-use super::{Kind, Val};
+use super::raise::{self, as_float, zero_division_if};
+use super::slot::Slot;
+use super::{Kind, Val, int};
 use crate::ir::lower::Cx;
+use crate::ir::{Cmp, MathFn, Op, Operand, Scalar, Trap};
 use crate::types::Ty;
+
+const ZERO: Operand = Operand::F64(0);
 
 /// The types of quotient and remainder of `a.divmod(b)`; both never where it always raises.
 pub fn divmod_types(a: Kind, b: Kind) -> (Ty, Ty) {
@@ -13,7 +18,184 @@ pub fn divmod_types(a: Kind, b: Kind) -> (Ty, Ty) {
     }
 }
 
-/// `a.divmod(b)`, for numbers `a`: quotient and remainder.
+/// `a.divmod(b)` of a number `a`: quotient and remainder, of the forms of [`divmod_types`].
 pub fn divmod(cx: &mut Cx<'_>, a: Val, b: Val) -> (Val, Val) {
-    todo!("{a:?} {b:?} {}", cx.line)
+    if let (Val::Int(x), Val::Int(y)) = (a, b) {
+        let quotient = int::div(cx, "divmod", x, y);
+        let remainder = int::modulo(cx, x, y);
+        return (Val::Int(quotient), Val::Int(remainder));
+    }
+    if !Kind::of_val(b).is_number() {
+        raise::not_coerced(cx, Kind::of_val(a), b);
+        return (Val::NEVER, Val::NEVER);
+    }
+    let (x, y) = (as_float(cx, a), as_float(cx, b));
+    check_divisor(cx, y);
+    let fraction = cx.b.f64(Op::FRem, &[x, y]);
+    // (x - fraction) / y, but an infinite x is its own quotient (and its remainder is NaN).
+    let whole = cx.b.f64(Op::FSub, &[x, fraction]);
+    let quotient = cx.b.f64(Op::FDiv, &[whole, y]);
+    let quotient = cx.b.f64(Op::FRound, &[quotient]);
+    let infinite_x = infinite(cx, x);
+    let infinite_y = infinite(cx, y);
+    let finite_y = cx.b.bool(Op::Not, &[infinite_y]);
+    let same = cx.b.bool(Op::And, &[infinite_x, finite_y]);
+    let quotient = cx.b.select(Scalar::F64, same, x, quotient);
+    let (off, lifted) = floored(cx, fraction, y);
+    let less = cx.b.f64(Op::FSub, &[quotient, Operand::float(1.0)]);
+    let quotient = cx.b.select(Scalar::F64, off, less, quotient);
+    // NaN as the divisor makes NaN of the quotient, even under an infinite x.
+    let nan = cx.b.fcmp(Cmp::Ne, y, y);
+    let quotient = cx.b.select(Scalar::F64, nan, y, quotient);
+    let quotient = raise::to_integer(cx, quotient, "divmod");
+    (Val::Int(quotient), Val::Float(lifted))
+}
+
+fn check_divisor(cx: &mut Cx<'_>, y: Operand) {
+    if !matches!(y, Operand::F64(bits) if f64::from_bits(bits) != 0.0) {
+        let zero = cx.b.fcmp(Cmp::Eq, y, ZERO);
+        zero_division_if(cx, zero);
+    }
+}
+
+/// Whether C's remainder has another sign than the divisor, and the remainder with the divisor's sign.
+fn floored(cx: &mut Cx<'_>, fraction: Operand, y: Operand) -> (Operand, Operand) {
+    let product = cx.b.f64(Op::FMul, &[y, fraction]);
+    let off = cx.b.fcmp(Cmp::Lt, product, ZERO);
+    let lifted = cx.b.f64(Op::FAdd, &[fraction, y]);
+    (off, cx.b.select(Scalar::F64, off, lifted, fraction))
+}
+
+pub fn infinite(cx: &mut Cx<'_>, x: Operand) -> Operand {
+    let size = cx.b.f64(Op::FAbs, &[x]);
+    cx.b.fcmp(Cmp::Eq, size, Operand::float(f64::INFINITY))
+}
+
+pub fn finite(cx: &mut Cx<'_>, x: Operand) -> Operand {
+    let size = cx.b.f64(Op::FAbs, &[x]);
+    cx.b.fcmp(Cmp::Lt, size, Operand::float(f64::INFINITY))
+}
+
+/// `%`. A divisor of 0.0 raises ZeroDivisionError, as one of 0 does.
+pub fn modulo(cx: &mut Cx<'_>, x: Operand, y: Operand) -> Operand {
+    check_divisor(cx, y);
+    let fraction = cx.b.f64(Op::FRem, &[x, y]);
+    floored(cx, fraction, y).1
+}
+
+/// `div`: the quotient rounded down, an Integer; for the method `name`.
+pub fn int_div(cx: &mut Cx<'_>, x: Operand, y: Operand, name: &'static str) -> Operand {
+    check_divisor(cx, y);
+    let quotient = cx.b.f64(Op::FDiv, &[x, y]);
+    let floor = cx.b.f64(Op::FFloor, &[quotient]);
+    raise::to_integer(cx, floor, name)
+}
+
+/// `remainder` where one of both is a Float. By an infinite divisor of the other sign the receiver itself remains:
+/// an Integer stays one, unless Ruby keeps it on its heap.
+pub fn remainder(cx: &mut Cx<'_>, receiver: Val, arg: Val, ty: &Ty) -> Val {
+    let (x, y) = (as_float(cx, receiver), as_float(cx, arg));
+    let rest = modulo(cx, x, y);
+    let there = cx.b.fcmp(Cmp::Ne, rest, ZERO);
+    let sides = |cx: &mut Cx<'_>, cmp_x, cmp_y| {
+        let (a, b) = (cx.b.fcmp(cmp_x, x, ZERO), cx.b.fcmp(cmp_y, y, ZERO));
+        cx.b.bool(Op::And, &[a, b])
+    };
+    let (down, up) = (sides(cx, Cmp::Lt, Cmp::Gt), sides(cx, Cmp::Gt, Cmp::Lt));
+    let across = cx.b.bool(Op::Or, &[down, up]);
+    let off = cx.b.bool(Op::And, &[there, across]);
+    let lowered = cx.b.f64(Op::FSub, &[rest, y]);
+    let value = cx.b.select(Scalar::F64, off, lowered, rest);
+    if !matches!(arg, Val::Float(_)) {
+        return Val::Float(value);
+    }
+    let infinite = infinite(cx, y);
+    let itself = cx.b.bool(Op::And, &[off, infinite]);
+    let value = cx.b.select(Scalar::F64, itself, x, value);
+    let Val::Int(n) = receiver else { return Val::Float(value) };
+    let heap = int::beyond_fixnum(&mut cx.b, n);
+    let small = cx.b.bool(Op::Not, &[heap]);
+    let integer = cx.b.bool(Op::And, &[itself, small]);
+    let slot = Slot::new(&mut cx.b, ty);
+    cx.b.branch(integer, |b| slot.set(b, Val::Int(n)), |b| slot.set(b, Val::Float(value)));
+    slot.val()
+}
+
+/// `**` where one of both is a Float. A negative base with a fraction as its exponent makes a Complex.
+pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
+    let (x, y) = (as_float(cx, base), as_float(cx, exponent));
+    if let Val::Int(exponent) = exponent {
+        // Ruby squares by multiplication; pow is not always the same in the last place.
+        let square = cx.b.f64(Op::FMul, &[x, x]);
+        if exponent == Operand::I64(2) {
+            return square;
+        }
+        let power = cx.b.f64(Op::Math(MathFn::Pow), &[x, y]);
+        if matches!(exponent, Operand::I64(_)) {
+            return power;
+        }
+        let two = cx.b.icmp(Cmp::Eq, exponent, Operand::I64(2));
+        return cx.b.select(Scalar::F64, two, square, power);
+    }
+    let site = cx.site(
+        Trap::Describe {
+            class: "RangeError",
+            before: "a negative number ** ".into(),
+            after: " is a Complex, which kernels lack".into(),
+        },
+        vec![crate::types::Repr::Float],
+    );
+    let whole = |y: u64| f64::from_bits(y).round() == f64::from_bits(y);
+    if !matches!(y, Operand::F64(bits) if whole(bits)) {
+        let negative = cx.b.fcmp(Cmp::Lt, x, ZERO);
+        let round = cx.b.f64(Op::FRound, &[y]);
+        let fraction = cx.b.fcmp(Cmp::Ne, y, round);
+        let complex = cx.b.bool(Op::And, &[negative, fraction]);
+        cx.b.trap_if(complex, site, vec![y]);
+    }
+    let power = cx.b.f64(Op::Math(MathFn::Pow), &[x, y]);
+    if !matches!(base, Val::Int(_)) {
+        return power;
+    }
+    // 0 ** NaN is 0.0 for an Integer 0; all else of its rules is pow's.
+    let zero = cx.b.fcmp(Cmp::Eq, x, ZERO);
+    let nan = cx.b.fcmp(Cmp::Ne, y, y);
+    let special = cx.b.bool(Op::And, &[zero, nan]);
+    cx.b.select(Scalar::F64, special, ZERO, power)
+}
+
+/// `infinite?`: 1, -1 or nil.
+pub fn infinite_sign(cx: &mut Cx<'_>, x: Operand, ty: &Ty) -> Val {
+    let infinite = infinite(cx, x);
+    let negative = cx.b.fcmp(Cmp::Lt, x, ZERO);
+    let sign = cx.b.select(Scalar::I64, negative, Operand::I64(-1), Operand::I64(1));
+    let slot = Slot::new(&mut cx.b, ty);
+    cx.b.branch(infinite, |b| slot.set(b, Val::Int(sign)), |b| slot.set(b, Val::NIL));
+    slot.val()
+}
+
+/// `arg`: 0, or π where the sign is set; NaN is its own.
+pub fn angle(cx: &mut Cx<'_>, x: Val, ty: &Ty) -> Val {
+    let slot = Slot::new(&mut cx.b, ty);
+    let pi = Val::Float(Operand::float(std::f64::consts::PI));
+    match x {
+        Val::Int(v) => {
+            let negative = cx.b.icmp(Cmp::Lt, v, Operand::I64(0));
+            cx.b.branch(negative, |b| slot.set(b, pi), |b| slot.set(b, Val::int(0)));
+        }
+        _ => {
+            let v = as_float(cx, x);
+            let nan = cx.b.fcmp(Cmp::Ne, v, v);
+            cx.b.branch(
+                nan,
+                |b| slot.set(b, Val::Float(v)),
+                |b| {
+                    let bits = b.i64(Op::FloatBits, &[v]);
+                    let negative = b.icmp(Cmp::Lt, bits, Operand::I64(0));
+                    b.branch(negative, |b| slot.set(b, pi), |b| slot.set(b, Val::int(0)));
+                },
+            );
+        }
+    }
+    slot.val()
 }

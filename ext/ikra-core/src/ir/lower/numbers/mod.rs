@@ -14,12 +14,16 @@ mod int;
 pub mod math;
 mod raise;
 pub mod random;
+mod slot;
 
+use self::slot::Slot;
 use super::Cx;
 use super::value::Val;
+use crate::ir::{CheckedOp, Cmp, Op, Operand};
 use crate::types::{Atom, Prims, Ty, Unit};
 use std::ops::RangeInclusive;
 
+pub use convert::Conversion;
 pub use float::{divmod, divmod_types};
 
 /// One kind of receiver or argument: what is left of an [`Atom`] once methods of numbers look at it.
@@ -136,7 +140,7 @@ methods! {
     Le: "<=", Both, 1..=1;
     Gt: ">", Both, 1..=1;
     Ge: ">=", Both, 1..=1;
-    Cmp: "<=>", Both, 1..=1;
+    Compare: "<=>", Both, 1..=1;
     Clamp: "clamp", Both, 1..=2;
     Between: "between?", Both, 2..=2;
     Abs: "abs" | "magnitude", Both, 0..=0;
@@ -202,7 +206,7 @@ impl Method {
         use Method::*;
         match self {
             Eq | NotEq => Some("=="),
-            Add | Sub | Mul | Div | Modulo | Pow | BitAnd | BitOr | BitXor | Lt | Le | Gt | Ge | Cmp | Clamp
+            Add | Sub | Mul | Div | Modulo | Pow | BitAnd | BitOr | BitXor | Lt | Le | Gt | Ge | Compare | Clamp
             | Between | IntDiv | Remainder | Fdiv | Quo => Some("coerce"),
             Shl | Shr | BitRef | AllBits | AnyBits | NoBits | Floor | Ceil | Round | Truncate => Some("to_int"),
             CeilDiv => Some("-@"),
@@ -220,6 +224,7 @@ impl Method {
         use Method::*;
         let int = receiver == Kind::Int;
         let first = args.first().copied();
+        let number = || Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0));
         let int_or_nil = || Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0));
         let same = || if int { Ty::int() } else { Ty::float() };
         // Integer with Integer is Integer, Float in either place makes Float, all else raises.
@@ -231,6 +236,8 @@ impl Method {
         let if_number = |ty: Ty| if first.is_some_and(Kind::is_number) { ty } else { Ty::never() };
         let if_int = |ty: Ty| if first == Some(Kind::Int) { ty } else { Ty::never() };
         Ok(match self {
+            // `-5.remainder(Float::INFINITY)` is -5.
+            Remainder if int && first == Some(Kind::Float) => number(),
             Add | Sub | Mul | Div | Modulo | Pow | Remainder => mixed(),
             PowMod => match args {
                 [_] => return Pow.result(receiver, args, literal),
@@ -244,14 +251,14 @@ impl Method {
             BitRef => int::bit_ref_type(args)?,
             Eq | NotEq | Eql | Same => Ty::bool(),
             Lt | Le | Gt | Ge => if_number(Ty::bool()),
-            Cmp => match first {
+            Compare => match first {
                 Some(Kind::Int) if int => Ty::int(),
                 Some(Kind::Int | Kind::Float) => int_or_nil(),
                 _ => Ty::nil(),
             },
-            Clamp => compare::clamp_type(receiver, args),
+            Clamp => compare::clamp_type(receiver, args)?,
             Between => compare::between_type(args),
-            Floor | Ceil | Round | Truncate => convert::round_type(receiver, args, literal),
+            Floor | Ceil | Round | Truncate => convert::round_type(receiver, args, literal)?,
             ToI => Ty::int(),
             ToF | NextFloat | PrevFloat => Ty::float(),
             Zero | Positive | Negative | Even | Odd | Nan => Ty::bool(),
@@ -273,7 +280,7 @@ impl Method {
             Infinite if int => Ty::nil(),
             Infinite => int_or_nil(),
             // 0 or Math::PI; NaN is its own angle.
-            Arg => Ty::prim(Prims(Prims::INT.0 | Prims::FLOAT.0)),
+            Arg => number(),
             IsReal => Ty::prim(Prims::TRUE),
             Imaginary => Ty::int(),
         })
@@ -281,7 +288,144 @@ impl Method {
 
     /// Emits the call at the cursor. `literal` is what [`Method::result`] was given. Where the result's type is
     /// [`Ty::never`], the value is [`Val::NEVER`] and the cursor cannot be reached.
+    ///
+    /// # Panics
+    /// If [`Method::result`] refuses these kinds, or the number of arguments is wrong.
     pub fn lower(self, cx: &mut Cx<'_>, receiver: Val, args: &[Val], literal: Option<i64>) -> Val {
-        todo!("{self:?} {receiver:?} {args:?} {literal:?} {}", cx.line)
+        use Method::*;
+        let kinds: Vec<Kind> = args.iter().map(|a| Kind::of_val(*a)).collect();
+        let ty = self.result(Kind::of_val(receiver), &kinds, literal).expect("the caller asked for the type first");
+        match (self, receiver) {
+            (Add | Sub | Mul | Div | Modulo | Remainder | IntDiv | Fdiv | Quo | CeilDiv | Pow, _) => {
+                self.arithmetic(cx, receiver, args[0], &ty)
+            }
+            (PowMod, Val::Int(_)) if args.len() == 1 => Pow.arithmetic(cx, receiver, args[0], &ty),
+            (PowMod, Val::Int(a)) => int::power_modulo(cx, a, args[0], args[1]),
+            (BitAnd | BitOr | BitXor, Val::Int(a)) => match args[0] {
+                Val::Int(b) => {
+                    let op = match self {
+                        BitAnd => Op::And,
+                        BitOr => Op::Or,
+                        _ => Op::Xor,
+                    };
+                    Val::Int(cx.b.i64(op, &[a, b]))
+                }
+                other => raise::not_coerced(cx, Kind::Int, other),
+            },
+            (Gcd | Lcm, Val::Int(a)) => match args[0] {
+                Val::Int(b) if self == Gcd => Val::Int(int::gcd(cx, a, b)),
+                Val::Int(b) => Val::Int(int::lcm(cx, a, b)),
+                _ => raise::raise(cx, "TypeError", "not an integer"),
+            },
+            (Shl | Shr | AllBits | AnyBits | NoBits, Val::Int(a)) => {
+                let Some(b) = raise::to_int(cx, args[0], self.names()[0]) else { return Val::NEVER };
+                match self {
+                    Shl | Shr => Val::Int(int::shift(cx, self == Shl, a, b)),
+                    AllBits => Val::Bool(int::bits_test(cx, a, b, Cmp::Eq, None)),
+                    AnyBits => Val::Bool(int::bits_test(cx, a, b, Cmp::Ne, Some(Operand::I64(0)))),
+                    _ => Val::Bool(int::bits_test(cx, a, b, Cmp::Eq, Some(Operand::I64(0)))),
+                }
+            }
+            (BitRef, Val::Int(a)) => int::bit_ref(cx, a, args),
+
+            (Eq, _) => compare::equality(cx, Cmp::Eq, receiver, args[0]),
+            (NotEq, _) => compare::equality(cx, Cmp::Ne, receiver, args[0]),
+            (Eql, _) => compare::eql(cx, receiver, args[0]),
+            (Same, _) => compare::same(cx, receiver, args[0]),
+            (Lt, _) => compare::relation(cx, Cmp::Lt, receiver, args[0]),
+            (Le, _) => compare::relation(cx, Cmp::Le, receiver, args[0]),
+            (Gt, _) => compare::relation(cx, Cmp::Gt, receiver, args[0]),
+            (Ge, _) => compare::relation(cx, Cmp::Ge, receiver, args[0]),
+            (Compare, _) => compare::spaceship(cx, receiver, args[0], &ty),
+            (Clamp, _) => compare::clamp(cx, receiver, args, &ty),
+            (Between, _) => compare::between(cx, receiver, args[0], args[1]),
+
+            (Floor, _) => convert::round(cx, convert::To::Floor, receiver, args, literal, &ty),
+            (Ceil, _) => convert::round(cx, convert::To::Ceil, receiver, args, literal, &ty),
+            (Round, _) => convert::round(cx, convert::To::Nearest, receiver, args, literal, &ty),
+            (Truncate, _) => convert::round(cx, convert::To::Zero, receiver, args, literal, &ty),
+            (ToI, _) => convert::to_i(cx, receiver),
+            (ToF, _) => Val::Float(raise::as_float(cx, receiver)),
+
+            (Zero, _) => compare::equality(cx, Cmp::Eq, receiver, Val::int(0)),
+            (Positive, _) => compare::relation(cx, Cmp::Gt, receiver, Val::int(0)),
+            (Negative, _) => compare::relation(cx, Cmp::Lt, receiver, Val::int(0)),
+            (NonZero, _) => {
+                let there = compare::test(cx, Cmp::Ne, receiver, Val::int(0));
+                let slot = Slot::new(&mut cx.b, &ty);
+                cx.b.branch(there, |b| slot.set(b, receiver), |b| slot.set(b, Val::NIL));
+                slot.val()
+            }
+            (Plus | Real | Conjugate, _) => receiver,
+            (Ord | Numerator, Val::Int(_)) => receiver,
+            (IsInteger, _) => Val::bool(matches!(receiver, Val::Int(_))),
+            (IsReal, _) => Val::bool(true),
+            (Imaginary, _) => Val::int(0),
+            (Denominator, Val::Int(_)) => Val::int(1),
+            (Size, Val::Int(_)) => Val::int(8),
+            (Arg, _) => float::angle(cx, receiver, &ty),
+            (Abs2, _) => self.arithmetic(cx, receiver, receiver, &ty),
+
+            (Neg, Val::Int(a)) => Val::Int(int::negate(cx, a)),
+            (Abs, Val::Int(a)) => Val::Int(int::abs(cx, a)),
+            (Not, Val::Int(a)) => Val::Int(cx.b.i64(Op::Xor, &[a, Operand::I64(-1)])),
+            (Succ, Val::Int(a)) => Val::Int(int::arithmetic(cx, CheckedOp::Add, "succ", a, Operand::I64(1))),
+            (Pred, Val::Int(a)) => Val::Int(int::arithmetic(cx, CheckedOp::Sub, "pred", a, Operand::I64(1))),
+            (BitLength, Val::Int(a)) => Val::Int(int::bit_length(cx, a)),
+            (Even, Val::Int(a)) => Val::Bool(int::bits_test(cx, a, Operand::I64(1), Cmp::Eq, Some(Operand::I64(0)))),
+            (Odd, Val::Int(a)) => Val::Bool(int::bits_test(cx, a, Operand::I64(1), Cmp::Ne, Some(Operand::I64(0)))),
+            (Finite, Val::Int(_)) => Val::bool(true),
+            (Infinite, Val::Int(_)) => Val::NIL,
+
+            (Neg, Val::Float(x)) => Val::Float(cx.b.f64(Op::FNeg, &[x])),
+            (Abs, Val::Float(x)) => Val::Float(cx.b.f64(Op::FAbs, &[x])),
+            (Finite, Val::Float(x)) => Val::Bool(float::finite(cx, x)),
+            (Infinite, Val::Float(x)) => float::infinite_sign(cx, x, &ty),
+            (Nan, Val::Float(x)) => Val::Bool(cx.b.fcmp(Cmp::Ne, x, x)),
+            (NextFloat, Val::Float(x)) => Val::Float(cx.b.f64(Op::FNextAfter, &[x, Operand::float(f64::INFINITY)])),
+            (PrevFloat, Val::Float(x)) => Val::Float(cx.b.f64(Op::FNextAfter, &[x, Operand::float(f64::NEG_INFINITY)])),
+            _ => unreachable!("{self:?} is not a method of {receiver:?}"),
+        }
+    }
+
+    /// Arithmetic with one argument: of Integers as such, of a Float and any number as doubles.
+    fn arithmetic(self, cx: &mut Cx<'_>, receiver: Val, arg: Val, ty: &Ty) -> Val {
+        use Method::*;
+        if let (Val::Int(a), Val::Int(b)) = (receiver, arg) {
+            return match self {
+                Add => Val::Int(int::arithmetic(cx, CheckedOp::Add, "+", a, b)),
+                Sub => Val::Int(int::arithmetic(cx, CheckedOp::Sub, "-", a, b)),
+                Mul | Abs2 => Val::Int(int::arithmetic(cx, CheckedOp::Mul, "*", a, b)),
+                Div => Val::Int(int::div(cx, "/", a, b)),
+                IntDiv => Val::Int(int::div(cx, "div", a, b)),
+                CeilDiv => Val::Int(int::ceil_div(cx, a, b)),
+                Modulo => Val::Int(int::modulo(cx, a, b)),
+                Remainder => Val::Int(int::remainder(cx, a, b)),
+                Pow => Val::Int(int::power(cx, a, b)),
+                Fdiv => Val::Float(int::fdiv(cx, a, b)),
+                _ => unreachable!("{self:?} is not arithmetic of Integers"),
+            };
+        }
+        if !Kind::of_val(arg).is_number() {
+            return raise::not_coerced(cx, Kind::of_val(receiver), arg);
+        }
+        let (x, y) = (raise::as_float(cx, receiver), raise::as_float(cx, arg));
+        match self {
+            Add => Val::Float(cx.b.f64(Op::FAdd, &[x, y])),
+            Sub => Val::Float(cx.b.f64(Op::FSub, &[x, y])),
+            Mul | Abs2 => Val::Float(cx.b.f64(Op::FMul, &[x, y])),
+            Div | Fdiv | Quo => Val::Float(cx.b.f64(Op::FDiv, &[x, y])),
+            Modulo => Val::Float(float::modulo(cx, x, y)),
+            IntDiv => Val::Int(float::int_div(cx, x, y, "div")),
+            // -(receiver.div(-arg))
+            CeilDiv => {
+                let y = cx.b.f64(Op::FSub, &[Operand::float(0.0), y]);
+                let quotient = float::int_div(cx, x, y, "ceildiv");
+                Val::Int(int::negate(cx, quotient))
+            }
+            Remainder => float::remainder(cx, receiver, arg, ty),
+            Pow => Val::Float(float::power(cx, receiver, arg)),
+            _ => unreachable!("{self:?} is not arithmetic of Floats"),
+        }
     }
 }
