@@ -18,8 +18,6 @@
 //! * The entry function takes `(job: I64, tick_begin: I64, tick_end: I64)` and returns nothing. A backend calls it once
 //!   for every job of a launch, in any order.
 
-#[cfg(test)]
-pub(crate) mod arbitrary;
 pub mod build;
 pub mod effects;
 pub mod eval;
