@@ -27,58 +27,44 @@ pub enum Rand {
     Random,
 }
 
-/// What the source tells of the argument, beyond its kind. It makes types narrower: `rand(6)` is an Integer, but
-/// `rand(n)` is a Float where n is 0; `rand(1..6)` is an Integer, but `rand(a..b)` nil where b is less than a.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Known {
-    #[default]
-    Nothing,
-    /// An Integer literal.
-    Int(i64),
-    /// A Range of literals that has at least one element; of Floats, also that its bounds are finite.
-    NonEmptyRange,
-}
-
 impl Rand {
-    /// The type of `rand` with at most one argument; never where it always raises.
+    /// The type of `rand` with at most one argument; never where it always raises. `literal` is the argument's value
+    /// where the source has an Integer literal there: `rand(6)` is an Integer, but `rand(n)` a Float where n is 0.
     ///
     /// # Errors
     /// Ruby could do it and Ikra cannot.
-    pub fn result(self, args: &[Kind], known: Known) -> Result<Ty, Unsupported> {
+    pub fn result(self, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {
         let number = Prims(Prims::INT.0 | Prims::FLOAT.0);
-        let drawn = |p: Prims| match (self, known) {
-            (Rand::Kernel, Known::Nothing | Known::Int(_)) => Ty::prim(Prims(p.0 | Prims::NIL.0)),
-            _ => Ty::prim(p),
-        };
+        let or_nil = |p: Prims| Ty::prim(if self == Rand::Kernel { Prims(p.0 | Prims::NIL.0) } else { p });
         Ok(match (self, args) {
             (_, []) | (Rand::Kernel, [Kind::Nil]) | (Rand::Random, [Kind::Float]) => Ty::float(),
-            (Rand::Kernel, [Kind::Int]) => match known {
-                Known::Int(0) => Ty::float(),
-                Known::Int(_) => Ty::int(),
+            (Rand::Kernel, [Kind::Int]) => match literal {
+                Some(0) => Ty::float(),
+                Some(_) => Ty::int(),
                 _ => Ty::prim(number),
             },
             (Rand::Kernel, [Kind::Float]) => Ty::prim(number),
-            (Rand::Random, [Kind::Int]) => match known {
-                Known::Int(..=0) => Ty::never(),
+            (Rand::Random, [Kind::Int]) => match literal {
+                Some(..=0) => Ty::never(),
                 _ => Ty::int(),
             },
-            (_, [Kind::IntRange]) => drawn(Prims::INT),
-            (_, [Kind::FloatRange]) => drawn(Prims::FLOAT),
+            (_, [Kind::IntRange]) => or_nil(Prims::INT),
+            (_, [Kind::FloatRange]) => or_nil(Prims::FLOAT),
             _ => Ty::never(),
         })
     }
 
     /// Emits the draw at the cursor; the value's form is that of [`Rand::result`].
-    pub fn lower(self, cx: &mut Cx<'_>, args: &[Val], known: Known) -> Val {
+    pub fn lower(self, cx: &mut Cx<'_>, args: &[Val], literal: Option<i64>) -> Val {
         let kinds: Vec<Kind> = args.iter().map(|a| Kind::of_val(*a)).collect();
-        let ty = self.result(&kinds, known).expect("the caller asked for the type first");
+        let ty = self.result(&kinds, literal).expect("the caller asked for the type first");
         match (self, args) {
             (_, []) | (Rand::Kernel, [Val::Unit(Unit::Nil)]) => Val::Float(unit(&mut cx.b)),
             (Rand::Kernel, [arg @ (Val::Int(_) | Val::Float(_))]) => {
                 let n = raise::to_int(cx, *arg, "rand").expect("a number converts");
-                match known {
-                    Known::Int(0) => Val::Float(unit(&mut cx.b)),
-                    Known::Int(n) => Val::Int(below(&mut cx.b, Operand::I64(n.unsigned_abs() as i64))),
+                match literal {
+                    Some(0) => Val::Float(unit(&mut cx.b)),
+                    Some(n) => Val::Int(below(&mut cx.b, Operand::I64(n.unsigned_abs() as i64))),
                     _ => {
                         let slot = Slot::new(&mut cx.b, &ty);
                         let zero = cx.b.icmp(Cmp::Eq, n, ZERO);
@@ -119,8 +105,8 @@ impl Rand {
                 let zero = cx.b.fcmp(Cmp::Eq, *max, Operand::float(0.0));
                 Val::Float(cx.b.select(Scalar::F64, zero, value, scaled))
             }
-            (_, &[Val::IntRange { from, to, exclusive }]) => self.int_range(cx, from, to, exclusive, known, &ty),
-            (_, &[Val::FloatRange { from, to, exclusive }]) => self.float_range(cx, from, to, exclusive, known, &ty),
+            (_, &[Val::IntRange { from, to, exclusive }]) => self.int_range(cx, from, to, exclusive, &ty),
+            (_, &[Val::FloatRange { from, to, exclusive }]) => self.float_range(cx, from, to, exclusive, &ty),
             (Rand::Random, [Val::Unit(Unit::Nil)]) => raise::raise(cx, "ArgumentError", "invalid argument - "),
             (_, [other]) => {
                 raise::describe_class(cx, "TypeError", "no implicit conversion of ", *other, " into Integer")
@@ -130,17 +116,7 @@ impl Rand {
     }
 
     /// What an empty Range draws: nil, or of Random ArgumentError. (Ruby names the Range after the dash.)
-    fn draw_if(
-        self,
-        cx: &mut Cx<'_>,
-        there: Operand,
-        known: Known,
-        ty: &Ty,
-        draw: impl FnOnce(&mut Builder) -> Val,
-    ) -> Val {
-        if known == Known::NonEmptyRange {
-            return draw(&mut cx.b);
-        }
+    fn draw_if(self, cx: &mut Cx<'_>, there: Operand, ty: &Ty, draw: impl FnOnce(&mut Builder) -> Val) -> Val {
         if self == Rand::Random {
             let empty = cx.b.bool(Op::Not, &[there]);
             raise_if(cx, empty, "ArgumentError", "invalid argument - an empty Range");
@@ -158,7 +134,7 @@ impl Rand {
         slot.val()
     }
 
-    fn int_range(self, cx: &mut Cx<'_>, from: Operand, to: Operand, exclusive: Operand, known: Known, ty: &Ty) -> Val {
+    fn int_range(self, cx: &mut Cx<'_>, from: Operand, to: Operand, exclusive: Operand, ty: &Ty) -> Val {
         let cmp = |cx: &mut Cx<'_>, cmp| cx.b.icmp(cmp, from, to);
         let there = match exclusive {
             Operand::Bool(true) => cmp(cx, Cmp::Lt),
@@ -170,7 +146,7 @@ impl Rand {
                 cx.b.bool(Op::Or, &[less, last])
             }
         };
-        self.draw_if(cx, there, known, ty, |b| {
+        self.draw_if(cx, there, ty, |b| {
             // How many there are, unsigned; 0 stands for 2 ** 64.
             let count = match (from, to, exclusive) {
                 (Operand::I64(from), Operand::I64(to), Operand::Bool(exclusive)) => {
@@ -189,19 +165,9 @@ impl Rand {
     }
 
     /// As Ruby: the draw times the width, plus the lower bound; where the width is no Float, both halved and centred.
-    fn float_range(
-        self,
-        cx: &mut Cx<'_>,
-        from: Operand,
-        to: Operand,
-        exclusive: Operand,
-        known: Known,
-        ty: &Ty,
-    ) -> Val {
-        if known != Known::NonEmptyRange {
-            refuse_infinite(cx, from);
-            refuse_infinite(cx, to);
-        }
+    fn float_range(self, cx: &mut Cx<'_>, from: Operand, to: Operand, exclusive: Operand, ty: &Ty) -> Val {
+        refuse_infinite(cx, from);
+        refuse_infinite(cx, to);
         let width = cx.b.f64(Op::FSub, &[to, from]);
         let positive = cx.b.fcmp(Cmp::Gt, width, Operand::float(0.0));
         let single = cx.b.fcmp(Cmp::Eq, width, Operand::float(0.0));
@@ -209,7 +175,7 @@ impl Rand {
         let single = cx.b.bool(Op::And, &[single, inclusive]);
         let there = cx.b.bool(Op::Or, &[positive, single]);
         let wide = float::infinite(cx, width);
-        self.draw_if(cx, there, known, ty, |b| {
+        self.draw_if(cx, there, ty, |b| {
             let result = b.temp(Scalar::F64);
             let draw = |b: &mut Builder| {
                 let value = match exclusive {
