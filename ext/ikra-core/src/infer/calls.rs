@@ -4,7 +4,7 @@
 //! takes no block. Inference asks while types grow; lowering asks again when they stand still.
 
 use super::builtins::{self, Builtin};
-use super::{Analysis, Binding, SpecId};
+use super::{Analysis, Binding, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::Error;
 use crate::id::{ClassId, MethodId};
@@ -65,12 +65,19 @@ pub struct Args {
     pub positional: Vec<Ty>,
     pub literals: Vec<Option<Literal>>,
     pub keywords: Vec<(Name, Ty)>,
+    /// Nobody uses the call's value.
+    pub void: bool,
 }
 
 impl Args {
     pub fn of(positional: Vec<Ty>) -> Self {
-        Self { literals: vec![None; positional.len()], positional, keywords: Vec::new() }
+        Self { literals: vec![None; positional.len()], positional, ..Self::default() }
     }
+}
+
+/// `name=` and `[]=`: the value of such a call is never looked at.
+fn is_setter(name: &str) -> bool {
+    name.ends_with('=') && !matches!(name, "==" | "===" | "!=" | "<=" | ">=")
 }
 
 /// Why a call cannot be compiled; the place is the caller's to add.
@@ -135,6 +142,13 @@ impl Args {
 }
 
 pub type Answer<T> = std::result::Result<T, Refusal>;
+
+impl Args {
+    /// The specialisation that these arguments, bound so, reach.
+    pub fn key(&self, method: MethodId, name: &str, self_ty: Ty, args: Vec<Binding>) -> SpecKey {
+        SpecKey { method: Some(method), self_ty, args, void: self.void || is_setter(name) }
+    }
+}
 
 /// Binds arguments to parameters; Err is ArgumentError's message.
 pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, String> {
@@ -306,7 +320,8 @@ impl Analysis<'_> {
                 check_params(&source.unit, &source.label)?;
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
-                        let spec = self.specialise(from, *method, Ty::of(atom, reach), bindings)?;
+                        let key = args.key(*method, name, Ty::of(atom, reach), bindings);
+                        let spec = self.specialise(from, key)?;
                         self.spec(spec).ret.clone()
                     }
                     Err(_) => Ty::never(),

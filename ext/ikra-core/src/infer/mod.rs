@@ -68,6 +68,8 @@ pub struct SpecKey {
     pub method: Option<MethodId>,
     pub self_ty: Ty,
     pub args: Vec<Binding>,
+    /// Nobody uses what it returns; it returns nil.
+    pub void: bool,
 }
 
 /// A body with its types.
@@ -198,7 +200,7 @@ pub fn analyse<'w>(
         has_break: false,
         frozen: false,
     };
-    let key = SpecKey { method: None, self_ty: Ty::never(), args: Vec::new() };
+    let key = SpecKey { method: None, self_ty: Ty::never(), args: Vec::new(), void: op == SectionOp::Each };
     analysis.add_spec(key, block.unit.clone(), block.scope, "block".into());
     analysis.run()?;
     analysis.finish();
@@ -217,7 +219,7 @@ impl Analysis<'_> {
         let id = SpecId::new(self.specs.len());
         let (types, locals) = (vec![Ty::never(); unit.nodes], vec![Ty::never(); unit.locals.len()]);
         self.index.insert(key.clone(), id);
-        let used = key.method.is_some() || self.op == SectionOp::Map;
+        let used = !key.void;
         self.specs.push(Spec {
             void: accumulate::void_nodes(&unit, used),
             visited: vec![false; unit.nodes],
@@ -308,14 +310,16 @@ impl Analysis<'_> {
     ///
     /// # Errors
     /// When the method's source cannot be had.
-    pub fn specialise(&mut self, from: SpecId, method: MethodId, self_ty: Ty, args: Vec<Binding>) -> Result<SpecId> {
-        let key = SpecKey { method: Some(method), self_ty, args };
+    pub fn specialise(&mut self, from: SpecId, key: SpecKey) -> Result<SpecId> {
         let id = match self.index.get(&key) {
             Some(id) => *id,
             None if self.frozen => {
                 return Err(Error::Internal { stage: "infer", detail: format!("{key:?} was not met before lowering") });
             }
             None => {
+                let method = key
+                    .method
+                    .ok_or_else(|| Error::Internal { stage: "infer", detail: "a call of the block".into() })?;
                 let source = self.source(method)?;
                 self.add_spec(key, source.unit.clone(), source.scope, source.label.clone())
             }

@@ -162,9 +162,14 @@ impl Walker<'_, '_> {
         }
         let ty = self.eval(&unit.body, &mut env)?;
         if !env.dead {
-            self.ret = self.join(&self.ret.clone(), &ty);
+            self.returned(&ty);
         }
         Ok(())
+    }
+
+    fn returned(&mut self, ty: &Ty) {
+        let ty = if self.an.spec(self.id).key.void { Ty::nil() } else { ty.clone() };
+        self.ret = self.join(&self.ret.clone(), &ty);
     }
 
     fn section(&mut self) -> Result<()> {
@@ -420,7 +425,7 @@ impl Walker<'_, '_> {
                             .advise("write next to end this element's run")
                             .into());
                     }
-                    self.ret = self.join(&self.ret.clone(), &ty);
+                    self.returned(&ty);
                     env.dead = true;
                 }
                 Ty::never()
@@ -1380,7 +1385,8 @@ impl Walker<'_, '_> {
     }
 
     fn call_on(&mut self, node: &Node, call: &Call, receiver: &Ty, on_self: bool, env: &mut Env) -> Result<Ty> {
-        let args = self.args(&call.args, env)?;
+        let mut args = self.args(&call.args, env)?;
+        args.void = self.an.spec(self.id).void.contains(&node.id);
         if env.dead {
             return Ok(Ty::never());
         }
@@ -1546,10 +1552,11 @@ impl Walker<'_, '_> {
         if has_block {
             return Err(self.error(node.span, "kernels do not know super with a block").into());
         }
-        let args = match args {
+        let mut args = match args {
             Some(args) => self.args(args, env)?,
             None => self.implicit_super_args(node, env)?,
         };
+        args.void = self.an.spec(self.id).void.contains(&node.id);
         if env.dead {
             return Ok(Ty::never());
         }

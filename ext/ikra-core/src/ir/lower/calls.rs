@@ -205,6 +205,9 @@ impl Body<'_, '_> {
         {
             return self.literal_array(node, call, items);
         }
+        if let Some(val) = self.wide_modulo(call)? {
+            return Ok(val);
+        }
         let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
         let (receiver, mut receiver_ty) = match &call.receiver {
             Some(receiver) => (self.held(receiver)?, self.ty(receiver)),
@@ -256,7 +259,7 @@ impl Body<'_, '_> {
                 &keywords,
                 on_self,
                 (call.name_span, node.span),
-                bare,
+                (bare, self.an.spec(self.spec).void.contains(&node.id)),
             )?;
             return Ok(val);
         };
@@ -300,7 +303,7 @@ impl Body<'_, '_> {
         span: Span,
         at: Span,
     ) -> Result<(Val, Ty)> {
-        self.call_target(receiver, name, args, keywords, on_self, (span, at), false)
+        self.call_target(receiver, name, args, keywords, on_self, (span, at), (false, false))
     }
 
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
@@ -312,9 +315,10 @@ impl Body<'_, '_> {
         keywords: &[Keyword],
         on_self: bool,
         (span, at): (Span, Span),
-        bare: bool,
+        (bare, void): (bool, bool),
     ) -> Result<(Val, Ty)> {
         let types = Args {
+            void,
             positional: args.iter().map(|a| a.1.clone()).collect(),
             literals: args.iter().map(|a| a.2.clone()).collect(),
             keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
@@ -441,7 +445,8 @@ impl Body<'_, '_> {
                 let source = self.an.source(*method)?;
                 match bind(&source.unit.params, types) {
                     Ok(bindings) => {
-                        let spec = self.an.specialise(self.spec, *method, Ty::of(atom, reach), bindings.clone())?;
+                        let key = types.key(*method, name, Ty::of(atom, reach), bindings.clone());
+                        let spec = self.an.specialise(self.spec, key)?;
                         let values = bound_values(&source.unit.params, &bindings, args, keywords);
                         self.call_spec(spec, receiver, &bindings, &values, span)
                     }
@@ -547,6 +552,7 @@ impl Body<'_, '_> {
         }
         self.at(node.span);
         let types = Args {
+            void: self.an.spec(self.spec).void.contains(&node.id),
             positional: args.iter().map(|a| a.1.clone()).collect(),
             literals: args.iter().map(|a| a.2.clone()).collect(),
             keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
@@ -1196,7 +1202,79 @@ impl Body<'_, '_> {
         })
     }
 
-    // ---- forms without an array ----
+    // ---- forms without an intermediate value ----
+
+    /// `(a * b) % m` and `(a + b) % m` of Integers: the product is taken in 128 bits, so that it cannot overflow. None:
+    /// some other call.
+    fn wide_modulo(&mut self, call: &Call) -> Result<Option<Val>> {
+        let single = |args: &[ast::Arg]| matches!(args, [ast::Arg::Positional(_)]);
+        let Some(mut product) = call.receiver.as_ref() else { return Ok(None) };
+        while let Kind::Seq(items) = &product.kind
+            && let [only] = items.as_slice()
+        {
+            product = only;
+        }
+        let Kind::Call(inner) = &product.kind else { return Ok(None) };
+        let op = match &*inner.name {
+            "*" => Op::MulMod,
+            "+" => Op::AddMod,
+            _ => return Ok(None),
+        };
+        let (Some(a), [ast::Arg::Positional(b)], [ast::Arg::Positional(m)]) =
+            (&inner.receiver, inner.args.as_slice(), call.args.as_slice())
+        else {
+            return Ok(None);
+        };
+        let builtin = |s: &mut Self, name: &str| {
+            matches!(s.an.target(Atom::Int, name, false), Ok(Target::Builtin(Builtin::Numeric(_))))
+        };
+        if !matches!(&*call.name, "%" | "modulo")
+            || !single(&call.args)
+            || call.safe
+            || inner.safe
+            || ![a, b, m].iter().all(|n| self.ty(n) == Ty::int())
+            || !builtin(self, &call.name)
+            || !builtin(self, &inner.name)
+            || self.cx.shared.options.overflow == crate::config::Overflow::Wrap
+        {
+            return Ok(None);
+        }
+        let (x, y) = (self.held(a)?, self.held(b)?);
+        let (Val::Int(x), Val::Int(y), Val::Int(m)) = (x, y, self.held(m)?) else { return Ok(None) };
+        self.at(call.name_span);
+        let out = self.place(Form::One(Repr::Int), None);
+        // 128 bits are slow, and hardly ever needed
+        let b = &mut self.cx.b;
+        let (low, overflows) = if op == Op::MulMod {
+            let (low, high) = (b.i64(Op::Mul, &[x, y]), b.i64(Op::MulHi, &[x, y]));
+            let sign = b.i64(Op::Shr, &[low, Operand::I64(63)]);
+            (low, b.icmp(Cmp::Ne, high, sign))
+        } else {
+            let low = b.i64(Op::Add, &[x, y]);
+            let (p, q) = (b.i64(Op::Xor, &[x, low]), b.i64(Op::Xor, &[y, low]));
+            let both = b.i64(Op::And, &[p, q]);
+            (low, b.icmp(Cmp::Lt, both, Operand::I64(0)))
+        };
+        let positive = b.icmp(Cmp::Gt, m, Operand::I64(0));
+        let wide = b.bool(Op::And, &[overflows, positive]);
+        self.branch(
+            wide,
+            |s| {
+                let val = Val::Int(s.cx.b.i64(op, &[x, y, m]));
+                s.store(&out, val);
+                Ok(())
+            },
+            |s| {
+                // overflows here with m <= 0 alone
+                let val = numbers::Method::Modulo.lower(&mut s.cx, Val::Int(low), &[Val::Int(m)], None);
+                let site = s.cx.site(Trap::IntegerOverflow(if op == Op::MulMod { "*" } else { "+" }), vec![]);
+                s.cx.b.trap_if(overflows, site, vec![]);
+                s.store(&out, val);
+                Ok(())
+            },
+        )?;
+        Ok(Some(self.load(&out)))
+    }
 
     fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node]) -> Result<Val> {
         let mut values: Vec<Arg> = Vec::new();
