@@ -21,6 +21,15 @@ use std::time::Duration;
 /// Oldest driver (its CUDA version) that has all functions that are called here.
 const OLDEST_DRIVER: i32 = 12_000;
 
+/// Every function that is called here and in [`super::storage`]; cudarc panics at the first call of one that is missing.
+const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
+    cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
+    cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
+    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuStreamCreate \
+    cuStreamSynchronize cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
+    cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \
+    cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel";
+
 /// What is known of the device without a context.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -100,10 +109,16 @@ fn load() -> Result<()> {
             // SAFETY: libcuda's initialisers have no preconditions. The handle is never closed.
             let found = names.into_iter().any(|n| unsafe { libloading::Library::new(n) }.map(std::mem::forget).is_ok());
             // SAFETY: it only tries to open the library by the same names.
-            if found && unsafe { sys::is_culib_present() } {
-                Ok(())
-            } else {
-                Err(no_device("libcuda, which comes with NVIDIA's driver, is not installed"))
+            if !found || !unsafe { sys::is_culib_present() } {
+                return Err(no_device("libcuda, which comes with NVIDIA's driver, is not installed"));
+            }
+            // SAFETY: the library is open; the symbols are only looked for.
+            let has = |name: &&str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()) }.is_ok();
+            match NEEDED.split_whitespace().find(|name| !has(name)) {
+                Some(missing) => {
+                    Err(no_device(format!("the installed libcuda is incomplete or too old: it lacks {missing}")))
+                }
+                None => Ok(()),
             }
         })
         .copied()
@@ -210,12 +225,9 @@ impl Device {
             });
         }
         let context = self.context.get_or_try_init(|| {
-            // Host threads wait by spinning for short kernels only; see `Stream::wait`.
-            let flags = sys::CUctx_flags_enum::CU_CTX_SCHED_AUTO as u32;
-            // SAFETY: `handle` is a device of this process. Somebody else in it may have set the flags: no matter.
-            let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.handle, flags) };
             let mut context = std::ptr::null_mut();
-            // SAFETY: as above, and the out-pointer is to a live local. The context is kept for the process's life.
+            // SAFETY: `handle` is a device of this process, and the out-pointer is to a live local. The context is kept for
+            // the process's life.
             let made = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, self.handle) };
             answer("cuDevicePrimaryCtxRetain", made)?;
             let context = Context(context);

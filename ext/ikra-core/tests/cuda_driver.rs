@@ -1,0 +1,458 @@
+//! The CUDA backend on a stand-in for the driver and NVRTC (`stand_in/`): transfers in chunks, batches of ticks, traps and
+//! limits, cancelling, memory that runs out, machines that are broken, forks.
+//!
+//! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts, and each process sees one kind
+//! of machine: so this is a program that runs itself once for each scene.
+
+use ikra_core::backend::cuda::CudaBackend;
+use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
+use ikra_core::cache::disk::DiskCache;
+use ikra_core::config::CodeOptions;
+use ikra_core::error::{Error, Result};
+use ikra_core::ir::build::Builder;
+use ikra_core::ir::{
+    CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Site, SiteId, Space, Stmt,
+    Storage, Trap,
+};
+use ikra_core::layout::Layout;
+use ikra_core::memory::column::HostColumn;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Name, environment, what it does.
+type Scene = (&'static str, &'static [(&'static str, &'static str)], fn());
+
+const SCENES: &[Scene] = &[
+    ("small_columns_and_large", &[], small_columns_and_large),
+    ("ticks_of_their_own", &[], ticks_of_their_own),
+    ("fused_ticks", &[], fused_ticks),
+    ("traps_and_limits", &[], traps_and_limits),
+    ("cancelling", &[], cancelling),
+    ("threads", &[], threads),
+    ("recursion", &[], recursion),
+    ("block_sizes", &[], block_sizes),
+    ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
+    ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
+    ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
+    ("no_gpu", &[("STAND_IN", "absent")], || refuses("sees no GPU")),
+    ("a_broken_driver", &[("STAND_IN", "broken")], || refuses("installed but does not work")),
+    ("an_old_driver", &[("STAND_IN", "old")], || refuses("the driver is for CUDA 11.4; Ikra needs 12.0")),
+    ("a_forked_child", &[], a_forked_child),
+];
+
+fn main() -> ExitCode {
+    if let Ok(name) = std::env::var("STAND_IN_SCENE") {
+        let scene = SCENES.iter().find(|s| s.0 == name).expect("the scene exists");
+        scene.2();
+        return ExitCode::SUCCESS;
+    }
+    let only = std::env::args().nth(1).filter(|a| !a.starts_with('-')).unwrap_or_default();
+    let folder = Folder::new();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand_in");
+    for (source, library) in [("cuda.cpp", "libcuda.so.1"), ("nvrtc.cpp", "libnvrtc.so.13")] {
+        let compiled = Command::new("g++")
+            .args(["-std=gnu++17", "-O1", "-g", "-w", "-fPIC", "-shared", "-pthread"])
+            .arg(tests.join(source))
+            .arg("-o")
+            .arg(folder.0.join(library))
+            .status();
+        assert!(compiled.expect("g++ is installed").success(), "{source} compiles");
+    }
+    // The names that are looked for first.
+    for (library, name) in [("libcuda.so.1", "libcuda.so"), ("libnvrtc.so.13", "libnvrtc.so")] {
+        std::os::unix::fs::symlink(folder.0.join(library), folder.0.join(name)).expect("the folder is ours");
+    }
+    let mut failed = 0;
+    for (name, environment, _) in SCENES.iter().filter(|s| s.0.contains(&only)) {
+        let run = Command::new(std::env::current_exe().expect("it runs"))
+            .env("LD_LIBRARY_PATH", &folder.0)
+            .env("RUST_BACKTRACE", "0")
+            .env("STAND_IN_SCENE", name)
+            .env("STAND_IN_SHIM", Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda/shim.hpp"))
+            .env("STAND_IN_LOG", folder.0.join(format!("{name}.log")))
+            .env("STAND_IN_CACHE", folder.0.join(format!("{name}.cache")))
+            .envs(environment.iter().copied())
+            .output()
+            .expect("it runs");
+        if !run.status.success() {
+            failed += 1;
+            println!("── {name}\n{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        }
+    }
+    println!("cuda_driver: {} scenes, {failed} failed", SCENES.len());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("ikra-stand-in-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+// ---- Programs ----
+
+const INPUT: ColumnId = ColumnId(0);
+const OUTPUT: ColumnId = ColumnId(1);
+const TAGS: ColumnId = ColumnId(2);
+const OVERFLOW: SiteId = SiteId(0);
+const STACK: SiteId = SiteId(1);
+
+fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
+    let column = |name: &str, storage, read, written| Column {
+        name: name.into(),
+        space: Space::Element,
+        storage,
+        read,
+        written,
+    };
+    let site = |trap| Site { trap, path: "test.rb".into(), line: 1, operands: Vec::new() };
+    Program {
+        name: "block at test.rb:1".into(),
+        funcs,
+        entry: FuncId(0),
+        columns: vec![
+            column("in", Storage::I64, true, false),
+            column("out", Storage::I64, true, true),
+            column("tags", Storage::U8, false, true),
+            column("unused", Storage::F64, false, false),
+        ],
+        params: Vec::new(),
+        sites: vec![site(Trap::IntegerOverflow("+")), site(Trap::StackOverflow)],
+        jobs: Jobs::Identity,
+        fused_ticks,
+        uses_random: false,
+    }
+}
+
+/// An entry that runs `body` with index and tick, in every tick.
+fn entry(body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func {
+    let mut b = Builder::new("entry".into(), Vec::new());
+    let [job, begin, end] = [(); 3].map(|()| b.param(Scalar::I64, None));
+    let tick = b.temp(Scalar::I64);
+    b.set(tick, begin.into());
+    b.repeat(|b, done| {
+        let over = b.icmp(Cmp::Ge, tick.into(), end.into());
+        b.when(over, |b| b.push(Stmt::Break(done)));
+        b.push(Stmt::Begin { index: job.into(), tick: tick.into(), check: true });
+        b.block(|b, _| body(b, job.into(), tick.into()));
+        let next = b.i64(Op::Add, &[tick.into(), Operand::I64(1)]);
+        b.set(tick, next);
+    });
+    b.finish()
+}
+
+/// `out += in` with a check, and a tag where the sum is odd.
+fn sums(fused: bool) -> Program {
+    program(
+        fused,
+        vec![entry(|b, index, _| {
+            let (x, sum) = (b.load(Scalar::I64, INPUT, index), b.load(Scalar::I64, OUTPUT, index));
+            let sum = b.checked(CheckedOp::Add, sum, x, OVERFLOW);
+            b.store(OUTPUT, index, sum);
+            let odd = b.i64(Op::And, &[sum, Operand::I64(1)]);
+            let odd = b.icmp(Cmp::Eq, odd, Operand::I64(1));
+            b.when(odd, |b| b.store(TAGS, index, Operand::I32(7)));
+        })],
+    )
+}
+
+struct Run {
+    columns: Vec<HostColumn>,
+    ticks: u64,
+    limit: Key,
+    block_size: Option<u32>,
+    timings: Timings,
+}
+
+impl Run {
+    fn new(input: impl Iterator<Item = i64>) -> Self {
+        let input: Vec<i64> = input.collect();
+        let column = |storage| HostColumn::zeroed(storage, input.len());
+        let mut columns = vec![column(Storage::I64), column(Storage::I64), column(Storage::U8), column(Storage::F64)];
+        columns[0].view_mut().copy_from_slice(&input);
+        // What a kernel does not write stays.
+        columns[2].view_mut::<u8>().fill(3);
+        Self { columns, ticks: 1, limit: Key::NONE, block_size: None, timings: Timings::default() }
+    }
+    fn ticks(self, ticks: u64) -> Self {
+        Self { ticks, ..self }
+    }
+    fn try_on(&mut self, cuda: &CudaBackend, kernel: &dyn Executable, cancel: &CancelToken) -> Result<Outcome> {
+        let jobs = self.columns[0].len() as u64;
+        let launch = Launch {
+            columns: &mut self.columns,
+            biases: &[0; 4],
+            params: &[],
+            jobs,
+            ticks: self.ticks,
+            seed: 0,
+            section: 0,
+            limit: self.limit,
+            cancel,
+            block_size: self.block_size,
+            timings: &mut self.timings,
+        };
+        cuda.launch(kernel, launch)
+    }
+    fn on(&mut self, cuda: &CudaBackend, program: &Program) -> Outcome {
+        self.try_on(cuda, &*prepare(cuda, program), &CancelToken::default()).unwrap_or_else(|e| panic!("{e}"))
+    }
+    fn out(&self) -> &[i64] {
+        self.columns[1].view()
+    }
+}
+
+fn open() -> CudaBackend {
+    let cache = std::env::var_os("STAND_IN_CACHE").map(PathBuf::from);
+    CudaBackend::open(Arc::new(DiskCache::open(cache.as_deref(), 1 << 28))).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn prepare(cuda: &CudaBackend, program: &Program) -> Arc<dyn Executable> {
+    let layout = Layout::structure_of_arrays(program);
+    cuda.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+// ---- Scenes ----
+
+fn small_columns_and_large() {
+    let cuda = open();
+    // One copy each way; some chunks; many, none of them a whole number of rows.
+    for rows in [1, 1000, 40_000, 1_000_003, 3_000_001] {
+        let mut run = Run::new(0..rows);
+        assert_eq!(run.on(&cuda, &sums(false)), Outcome::Done);
+        assert!(run.out().iter().copied().eq(0..rows), "{rows} rows");
+        let tags = run.columns[2].view::<u8>().iter().enumerate();
+        assert!(tags.into_iter().all(|(i, t)| *t == if i % 2 == 1 { 7 } else { 3 }), "{rows} rows");
+        assert!(run.timings.kernel > Duration::ZERO);
+    }
+    assert_eq!(Run::new(0..0).on(&cuda, &sums(false)), Outcome::Done);
+    assert_eq!(Run::new(0..5).ticks(0).on(&cuda, &sums(false)), Outcome::Done);
+}
+
+fn ticks_of_their_own() {
+    let cuda = open();
+    for rows in [10, 100_000] {
+        let mut run = Run::new(0..rows).ticks(700);
+        assert_eq!(run.on(&cuda, &sums(false)), Outcome::Done);
+        assert!(run.out().iter().copied().eq((0..rows).map(|i| i * 700)));
+    }
+}
+
+fn fused_ticks() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &sums(true));
+    // The first time by guess, then by measure.
+    for _ in 0..3 {
+        let mut run = Run::new(0..1000).ticks(200_000);
+        let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(outcome, Outcome::Done);
+        assert!(run.out().iter().copied().eq((0..1000).map(|i| i * 200_000)));
+    }
+}
+
+fn traps_and_limits() {
+    let cuda = open();
+    for (fused, rows) in [(false, 100), (true, 100), (false, 100_000), (true, 100_000)] {
+        // Overflows in tick 37, first at index 55.
+        let start = |i: i64| if i % 11 == 0 && i >= 55 { i64::MAX / 37 } else { i };
+        let mut run = Run::new((0..rows).map(start)).ticks(2000);
+        run.columns[1].view_mut::<i64>()[55..].iter_mut().step_by(11).for_each(|x| *x = i64::MAX % 37);
+        let before = run.columns.clone();
+        let Outcome::Trapped(record) = run.on(&cuda, &sums(fused)) else { panic!("it overflows") };
+        assert_eq!((record.key, record.site), (Key::new(37, 55), OVERFLOW));
+        // Again with that limit: smaller keys run to their end, and the columns are to be used.
+        run.columns = before;
+        run.limit = record.key;
+        assert_eq!(run.on(&cuda, &sums(fused)), Outcome::Trapped(record));
+        assert_eq!(run.out()[54], 54 * 38, "its key in tick 37 is less");
+        assert_eq!(run.out()[55], i64::MAX, "its key in tick 37 is the limit");
+        assert_eq!(run.out()[56], 56 * 37, "its key in tick 37 is greater");
+    }
+}
+
+fn cancelling() {
+    let cuda = open();
+    let endless = program(false, vec![entry(|b, _, _| b.repeat(|b, _| b.push(Stmt::Poll)))]);
+    let kernel = prepare(&cuda, &endless);
+    for (rows, after) in [(10, 30), (10, 0), (200_000, 1)] {
+        let cancel = CancelToken::default();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(after));
+                cancel.cancel();
+            });
+            let outcome = Run::new(0..rows).ticks(10).try_on(&cuda, &*kernel, &cancel);
+            assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Cancelled);
+        });
+    }
+    // Ticks that are short each, but many.
+    for fused in [false, true] {
+        let kernel = prepare(&cuda, &sums(fused));
+        let cancel = CancelToken::default();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                cancel.cancel();
+            });
+            let start = Instant::now();
+            let outcome = Run::new(0..10).ticks(1 << 31).try_on(&cuda, &*kernel, &cancel);
+            assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Cancelled);
+            assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        });
+    }
+    assert_eq!(Run::new(0..10).on(&cuda, &sums(false)), Outcome::Done, "the next launch is not disturbed");
+}
+
+fn threads() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &sums(false));
+    std::thread::scope(|threads| {
+        for thread in 0..6 {
+            let (cuda, kernel) = (&cuda, &kernel);
+            threads.spawn(move || {
+                for turn in 0..20 {
+                    let rows = 100 + thread * 20_000 + turn;
+                    let mut run = Run::new(0..rows).ticks(3);
+                    let outcome = run.try_on(cuda, &**kernel, &CancelToken::default());
+                    assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+                    assert!(run.out().iter().copied().eq((0..rows).map(|i| i * 3)));
+                }
+            });
+        }
+    });
+}
+
+fn recursion() {
+    // depth(n) = n == 0 ? 0 : depth(n - 1) + 1
+    let mut f = Builder::new("depth".into(), vec![Scalar::I64]);
+    let n = f.param(Scalar::I64, None);
+    let end = f.icmp(Cmp::Le, n.into(), Operand::I64(0));
+    f.when(end, |f| f.push(Stmt::Return(vec![Operand::I64(0)])));
+    let less = f.i64(Op::Sub, &[n.into(), Operand::I64(1)]);
+    let below = f.call(FuncId(1), vec![less], &[Scalar::I64], Some(STACK));
+    let sum = f.i64(Op::Add, &[below[0], Operand::I64(1)]);
+    f.push(Stmt::Return(vec![sum]));
+    let depth = Func { recursive: true, ..f.finish() };
+    let main = entry(|b, index, _| {
+        let x = b.load(Scalar::I64, INPUT, index);
+        let d = b.call(FuncId(1), vec![x], &[Scalar::I64], Some(STACK));
+        b.store(OUTPUT, index, d[0]);
+    });
+    let recursive = program(false, vec![main, depth]);
+    let cuda = open();
+    let mut run = Run::new([0, 3, 900].into_iter());
+    assert_eq!(run.on(&cuda, &recursive), Outcome::Done);
+    assert_eq!(run.out(), [0, 3, 900]);
+    let Outcome::Trapped(record) = Run::new([0, 3, 2000].into_iter()).on(&cuda, &recursive) else {
+        panic!("2 000 calls are too deep")
+    };
+    assert_eq!((record.key, record.site), (Key::new(0, 2), STACK));
+}
+
+fn block_sizes() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &sums(false));
+    for block_size in [1, 96, 1024] {
+        let mut run = Run { block_size: Some(block_size), ..Run::new(0..5000) };
+        let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
+        assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+        assert!(run.out().iter().copied().eq(0..5000));
+    }
+    let mut run = Run { block_size: Some(2048), ..Run::new(0..5000) };
+    let message = run.try_on(&cuda, &*kernel, &CancelToken::default()).expect_err("that is too large").to_string();
+    assert!(message.contains("block_size: 2048") && message.contains("1 to 1024 threads"), "{message}");
+    assert!(kernel.listing().starts_with("// Stand-in: 32 registers"), "{}", kernel.listing());
+}
+
+fn the_disk_spares_the_compiler() {
+    let compiled = || {
+        let log = std::env::var_os("STAND_IN_LOG").expect("it is set");
+        std::fs::read_to_string(log).unwrap_or_default().lines().count()
+    };
+    let cuda = open();
+    let first = prepare(&cuda, &sums(false));
+    assert!((!first.from_cache(), compiled()) == (true, 1));
+    let mut moved = sums(false);
+    moved.name = "block at test.rb:99".into();
+    moved.sites[0].line = 99;
+    let again = prepare(&open(), &moved);
+    assert!((again.from_cache(), compiled()) == (true, 1), "the same code on other lines");
+    let mut run = Run::new(0..10);
+    let outcome = run.try_on(&cuda, &*again, &CancelToken::default());
+    assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+    assert!(run.out().iter().copied().eq(0..10));
+    let layout = Layout::structure_of_arrays(&moved);
+    let fast = CodeOptions { fast_math: true, ..CodeOptions::default() };
+    let other = cuda.prepare(&moved, &layout, &fast).unwrap_or_else(|e| panic!("{e}"));
+    assert!((other.from_cache(), compiled()) == (false, 2), "other options are other code");
+}
+
+fn memory_that_runs_out() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &sums(false));
+    // 17 bytes a row. What the first two leave in the pool must go for the third.
+    for rows in [1_000_000, 1_100_000, 1_200_000] {
+        let outcome = Run::new(0..rows).try_on(&cuda, &*kernel, &CancelToken::default());
+        assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+    }
+    match Run::new(0..10_000_000).try_on(&cuda, &*kernel, &CancelToken::default()) {
+        Err(Error::Memory { what, wanted, free }) => {
+            assert!(what.contains("Stand-in") && wanted >= 170_000_000 && free == 50_000_000, "{what} {wanted} {free}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(Run::new(0..10).on(&cuda, &sums(false)), Outcome::Done, "smaller ones still fit");
+}
+
+fn a_fault_is_remembered() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &sums(false));
+    let try_it = || Run::new(0..10).try_on(&cuda, &*kernel, &CancelToken::default()).expect_err("it fails").to_string();
+    let first = try_it();
+    assert!(first.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{first}");
+    let second = try_it();
+    assert!(second.contains("CUDA_ERROR_ILLEGAL_ADDRESS") && second.contains("restart the process"), "{second}");
+}
+
+fn refuses(because: &str) {
+    match CudaBackend::open(Arc::new(DiskCache::open(None, 0))) {
+        Err(e @ Error::Device { .. }) => assert!(e.to_string().contains(because), "{e}"),
+        Err(e) => panic!("{e}"),
+        Ok(_) => panic!("there is no GPU that works"),
+    }
+}
+
+fn a_forked_child() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &sums(false));
+    let launch = |cuda: &CudaBackend| Run::new(0..10).try_on(cuda, &*kernel, &CancelToken::default());
+    assert_eq!(launch(&cuda).unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+    // SAFETY: the child only touches what is asserted here and then leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let inherited = launch(&cuda).is_err_and(|e| e.to_string().contains("fork before the first use"));
+        let new = CudaBackend::open(Arc::new(DiskCache::open(None, 0)));
+        let refused = new.is_err_and(|e| e.to_string().contains("fork before the first use"));
+        drop((cuda, kernel));
+        // SAFETY: ends this process, and runs nothing else.
+        unsafe { libc::_exit(i32::from(!(inherited && refused))) };
+    }
+    let mut status = 0;
+    // SAFETY: the out-pointer is to a live local.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the child hears why, and frees nothing");
+    assert_eq!(launch(&cuda).unwrap_or_else(|e| panic!("{e}")), Outcome::Done, "the parent is not disturbed");
+}

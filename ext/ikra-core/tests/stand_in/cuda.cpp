@@ -1,0 +1,260 @@
+// A stand-in for libcuda: "device memory" is the host's, each stream is a thread that works off a queue, and a "cubin" is a
+// shared object that stand_in/nvrtc.cpp made of the kernel and the shim.
+//
+// Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
+// asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
+// is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size. Not here: speed.
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+typedef int Result;
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, UNKNOWN = 999 };
+
+static bool is(const char *what) {
+  const char *given = getenv("STAND_IN");
+  return given && strcmp(given, what) == 0;
+}
+
+static pid_t initialised = 0;
+static std::atomic<int> sticky{OK};
+#define USABLE \
+  if (sticky) return sticky
+
+struct Stream {
+  std::deque<std::function<void()>> queue;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false, busy = false;
+  std::thread thread{[this] { work(); }};
+
+  void work() {
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return over || !queue.empty(); });
+      if (queue.empty()) return;
+      auto next = std::move(queue.front());
+      queue.pop_front();
+      busy = true;
+      lock.unlock();
+      next();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+  void push(std::function<void()> work) {
+    std::lock_guard<std::mutex> lock(mutex);
+    queue.push_back(std::move(work));
+    changed.notify_all();
+  }
+  void finish() {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [this] { return queue.empty() && !busy; });
+  }
+};
+
+struct Event {
+  std::atomic<int> pending{0};
+  std::chrono::steady_clock::time_point time;
+};
+
+struct Module {
+  void *library;
+  void (*launch)(unsigned, unsigned, const void *);
+  unsigned long bytes;
+};
+
+// Memory that the pool holds, and what of it is in use.
+static std::mutex memory_mutex;
+static std::map<void *, size_t> in_use;
+static size_t used = 0, reserved = 0;
+static size_t total() {
+  const char *given = getenv("STAND_IN_MEMORY");
+  return given ? strtoull(given, nullptr, 10) : (size_t)4 << 30;
+}
+
+extern "C" {
+Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
+Result cuInit(unsigned) {
+  if (is("absent")) return NO_DEVICE;
+  if (is("broken")) return UNKNOWN;
+  if (initialised && initialised != getpid()) return NOT_INITIALIZED;
+  initialised = getpid();
+  return OK;
+}
+Result cuGetErrorName(Result status, const char **name) {
+  static std::map<int, std::string> names = {{NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {FAULT, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {UNKNOWN, "CUDA_ERROR_UNKNOWN"}};
+  return *name = names.count(status) ? names[status].c_str() : "CUDA_ERROR_SOMETHING", OK;
+}
+Result cuGetErrorString(Result, const char **text) { return *text = "the stand-in says no", OK; }
+Result cuDeviceGetCount(int *count) { return *count = 1, OK; }
+Result cuDeviceGet(int *device, int) { return *device = 0, OK; }
+Result cuDeviceGetName(char *name, int length, int) { return snprintf(name, (size_t)length, "Stand-in"), OK; }
+Result cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = total(), OK; }
+Result cuDeviceGetAttribute(int *value, int attribute, int) {
+  switch (attribute) {
+    case 75: *value = 9; break;      // compute capability
+    case 76: *value = 0; break;
+    case 10: *value = 32; break;     // warp
+    case 16: *value = 2; break;      // multiprocessors
+    case 39: *value = 2048; break;   // threads of each
+    case 115: *value = 1; break;     // memory pools
+    default: return INVALID;
+  }
+  return OK;
+}
+Result cuDevicePrimaryCtxRetain(void **context, int) { return *context = &used, OK; }
+Result cuCtxSetCurrent(void *) { return sticky; }
+static size_t stack_limit = 1024;
+Result cuCtxGetLimit(size_t *value, int) { return *value = stack_limit, OK; }
+Result cuCtxSetLimit(int, size_t value) { return stack_limit = value, OK; }
+
+Result cuDeviceGetDefaultMemPool(void **pool, int) { return *pool = &reserved, OK; }
+Result cuMemPoolSetAttribute(void *, int, void *) { return OK; }
+Result cuMemPoolTrimTo(void *, size_t) {
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  return reserved = used, OK;
+}
+Result cuMemGetInfo_v2(size_t *free, size_t *all) {
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  return *all = total(), *free = *all - used, OK;
+}
+// A pool that never fits a smaller block into a larger one that was freed: it grows unless it is trimmed.
+Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *) {
+  USABLE;
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  if (reserved + bytes > total()) return NO_MEMORY;
+  reserved += bytes;
+  used += bytes;
+  void *memory = malloc(bytes);
+  memset(memory, 0xab, bytes);
+  in_use[memory] = bytes;
+  return *address = (uint64_t)memory, OK;
+}
+Result cuMemFreeAsync(uint64_t address, Stream *stream) {
+  stream->push([address] {
+    std::lock_guard<std::mutex> lock(memory_mutex);
+    used -= in_use.at((void *)address);
+    in_use.erase((void *)address);
+    free((void *)address);
+  });
+  return OK;
+}
+Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  USABLE;
+  return *memory = malloc(bytes), OK;
+}
+Result cuMemFreeHost(void *memory) { return free(memory), OK; }
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream *stream) {
+  USABLE;
+  // In pieces, and volatile: a kernel may be reading.
+  stream->push([=] {
+    if (bytes == 8) __atomic_store_n((uint64_t *)to, *(const uint64_t *)from, __ATOMIC_SEQ_CST);
+    else memcpy((void *)to, from, bytes);
+  });
+  return OK;
+}
+Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *stream) {
+  USABLE;
+  stream->push([=] { memcpy(to, (const void *)from, bytes); });
+  return OK;
+}
+
+Result cuStreamCreate(Stream **stream, unsigned) {
+  USABLE;
+  return *stream = new Stream, OK;
+}
+Result cuStreamSynchronize(Stream *stream) { return stream->finish(), sticky; }
+Result cuStreamDestroy_v2(Stream *stream) {
+  {
+    std::lock_guard<std::mutex> lock(stream->mutex);
+    stream->over = true;
+    stream->changed.notify_all();
+  }
+  stream->thread.join();
+  delete stream;
+  return OK;
+}
+
+Result cuEventCreate(Event **event, unsigned) {
+  USABLE;
+  return *event = new Event, OK;
+}
+Result cuEventRecord(Event *event, Stream *stream) {
+  USABLE;
+  event->pending++;
+  stream->push([event] {
+    event->time = std::chrono::steady_clock::now();
+    event->pending--;
+  });
+  return OK;
+}
+Result cuEventQuery(Event *event) {
+  USABLE;
+  return event->pending ? NOT_READY : OK;
+}
+Result cuEventSynchronize(Event *event) {
+  while (event->pending) std::this_thread::yield();
+  return sticky;
+}
+Result cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
+  return *milliseconds = std::chrono::duration<float, std::milli>(to->time - from->time).count(), OK;
+}
+Result cuEventDestroy_v2(Event *event) { return delete event, OK; }
+
+Result cuModuleLoadDataEx(Module **module, const char *image, unsigned, void *, void *) {
+  USABLE;
+  uint64_t bytes;
+  if (memcmp(image, "STAND-IN", 8) != 0) return INVALID;
+  memcpy(&bytes, image + 8, 8);
+  char path[] = "/tmp/ikra-stand-in-XXXXXX";
+  const int file = mkstemp(path);
+  if (write(file, image + 16, bytes) != (ssize_t)bytes) return INVALID;
+  close(file);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  unlink(path);
+  if (!library) return fprintf(stderr, "%s\n", dlerror()), INVALID;
+  *module = new Module{library, (void (*)(unsigned, unsigned, const void *))dlsym(library, "stand_in_launch"),
+                       ((unsigned long (*)())dlsym(library, "stand_in_bytes"))()};
+  return OK;
+}
+Result cuModuleGetFunction(Module **function, Module *module, const char *) { return *function = module, OK; }
+Result cuModuleUnload(Module *module) { return dlclose(module->library), delete module, OK; }
+Result cuFuncGetAttribute(int *value, int attribute, Module *) {
+  const int values[] = {1024, 0, 0, 16, 32};  // threads, shared, constant, local, registers
+  return *value = values[attribute], OK;
+}
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Module *, int block, size_t) { return *blocks = 2048 / block, OK; }
+Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned, Stream *stream, void **params, void **) {
+  USABLE;
+  std::vector<uint64_t> args((module->bytes + 7) / 8);
+  memcpy(args.data(), params[0], module->bytes);
+  stream->push([=] {
+    if (is("faulty")) {
+      sticky = FAULT;
+      return;
+    }
+    // The shim's built-in variables belong to the module.
+    static std::mutex running;
+    std::lock_guard<std::mutex> lock(running);
+    module->launch(grid, block, args.data());
+  });
+  return OK;
+}
+}
