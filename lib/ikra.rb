@@ -1,4 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "ikra/version"
-require "ikra/ikra" # the native extension
+require_relative "ikra/library"
+
+# The parallel methods are Array's and Range's own; +require "ikra/refinements"+ gives them without this.
+Array.include(Ikra::Parallel)
+Range.include(Ikra::Parallel)

@@ -36,6 +36,7 @@ pub mod ir;
 pub mod layout;
 pub mod memory;
 pub mod passes;
+pub mod sched;
 pub mod source;
 pub mod syntax;
 pub mod target;

@@ -1,14 +1,67 @@
-//! The Ruby extension: what Ruby can see of Ikra.
+//! The Ruby extension: what Ruby can see of Ikra, and the only crate that touches Ruby.
+//!
+//! Public methods are Ruby code under `lib/`; they call the natives defined here, whose names begin with `__`.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`engine`] | one section, from the call to its value: the order of the steps |
+//! | [`block`], [`iseq`] | a Proc to source text, position, `self`, captured locals |
+//! | [`world`], [`reflect`], [`registry`] | questions about classes, methods, constants; their numbers; guards |
+//! | [`observe`] | live values to facts |
+//! | [`plan`], [`trace`], [`pack`], [`unpack`] | objects to columns and back, by a schema |
+//! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
+//! | [`gvl`] | leaving the GVL, interrupts, panics |
+//! | [`backends`], [`config`], [`random`], [`profile`], [`errors`] | what a section runs on and with; where its time goes; its exceptions |
+//!
+//! # Safety
+//!
+//! What types cannot enforce, in one place:
+//!
+//! * A `Value` or a raw VALUE stays on the machine stack, or in something that marks it: [`holder::Holder`] while a
+//!   section runs, [`registry::keep`] for good, [`registry::Kept`] until dropped. A raw VALUE in a `Vec` is otherwise used
+//!   only before the next allocation in Ruby's heap.
+//! * Ruby functions that may raise are called through magnus, or through `protect`: no `longjmp` crosses a Rust frame.
+//! * No lock is held while Ruby runs. Locks are taken with the GVL held (but for one in [`backends`]), so that `fork`
+//!   copies none that is taken.
+//! * Mark functions lock, read and mark; they allocate nothing and cannot panic.
+//! * [`heap`] alone reads objects directly; its own chapter says when that is allowed.
+
+mod backends;
+mod block;
+mod config;
+mod engine;
+mod errors;
+mod gvl;
+mod heap;
+mod holder;
+mod identity;
+mod iseq;
+mod observe;
+mod pack;
+mod plan;
+mod profile;
+mod random;
+mod reflect;
+mod registry;
+mod trace;
+mod unpack;
+mod world;
 
 use magnus::{Error, Object, Ruby, function};
 
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let ikra = ruby.define_module("Ikra")?;
-    ikra.define_singleton_method("__native_version", function!(native_version, 0))?;
-    Ok(())
-}
-
-fn native_version() -> &'static str {
-    env!("CARGO_PKG_VERSION")
+    ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
+    ikra.define_singleton_method("__section", function!(engine::section, 5))?;
+    ikra.define_singleton_method("__configure", function!(config::configure, 2))?;
+    ikra.define_singleton_method("__seed", function!(random::set, 1))?;
+    ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
+    ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
+    ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
+    ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
+    holder::init(ikra, ruby)?;
+    registry::symbols::init();
+    registry::classes::init(ruby)?;
+    reflect::init(ruby)
 }

@@ -1,0 +1,161 @@
+//! Contributions of elements to a captured local, made one value.
+//!
+//! Here: [`combine`], a pure function from the start value and each element's contribution to the new value. Not here:
+//! how an element's own contributions (one per tick) become one; kernels do that.
+//!
+//! Integers are combined in 128 bits, so the order does not matter. Floats are added (or multiplied) by a pairwise tree
+//! over the element indices: the range of indices is halved at its middle until single elements are left, elements that
+//! contributed nothing are left out, and the start value comes first, before the tree's result. The same numbers so give
+//! the same sum on every backend and number of threads; it may differ from Ruby's in the last digits.
+
+use crate::layout::schema::Combine;
+
+/// A number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn float(self) -> f64 {
+        match self {
+            Number::Int(i) => i as f64,
+            Number::Float(f) => f,
+        }
+    }
+}
+
+/// The product left 128 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow;
+
+/// Combines `start` with the contributions of elements `0..len`; None: the element contributed nothing.
+///
+/// [`Combine::Last`] is not for numbers alone, and not done here.
+///
+/// # Errors
+/// When Integers leave 128 bits.
+///
+/// # Panics
+/// For [`Combine::Last`].
+pub fn combine(
+    how: Combine,
+    start: Number,
+    len: usize,
+    contribution: &mut dyn FnMut(usize) -> Option<Number>,
+) -> Result<Number, Overflow> {
+    let all = tree(how, 0, len, contribution)?;
+    match all {
+        Some(all) => two(how, start, all),
+        None => Ok(start),
+    }
+}
+
+/// Spans this short are combined from left to right by a loop that works as the tree would.
+fn tree(
+    how: Combine,
+    from: usize,
+    to: usize,
+    contribution: &mut dyn FnMut(usize) -> Option<Number>,
+) -> Result<Option<Number>, Overflow> {
+    match to - from {
+        0 => Ok(None),
+        1 => Ok(contribution(from)),
+        length => {
+            // the depth is that of a balanced tree over at most 2^32 elements
+            let middle = from + length / 2;
+            let left = tree(how, from, middle, contribution)?;
+            let right = tree(how, middle, to, contribution)?;
+            match (left, right) {
+                (Some(a), Some(b)) => two(how, a, b).map(Some),
+                (a, b) => Ok(a.or(b)),
+            }
+        }
+    }
+}
+
+fn two(how: Combine, a: Number, b: Number) -> Result<Number, Overflow> {
+    use Number::{Float, Int};
+    let int = |result: Option<i128>| result.map(Int).ok_or(Overflow);
+    match (how, a, b) {
+        (Combine::Add, Int(a), Int(b)) => int(a.checked_add(b)),
+        (Combine::Mul, Int(a), Int(b)) => int(a.checked_mul(b)),
+        (Combine::Add, a, b) => Ok(Float(a.float() + b.float())),
+        (Combine::Mul, a, b) => Ok(Float(a.float() * b.float())),
+        (Combine::And, Int(a), Int(b)) => Ok(Int(a & b)),
+        (Combine::Or, Int(a), Int(b)) => Ok(Int(a | b)),
+        (Combine::Xor, Int(a), Int(b)) => Ok(Int(a ^ b)),
+        // `b` takes over only where it is really less: of equals the earliest stays, and NaN never comes in
+        (Combine::Min, a, b) => Ok(if less(b, a) { b } else { a }),
+        (Combine::Max, a, b) => Ok(if less(a, b) { b } else { a }),
+        (Combine::And | Combine::Or | Combine::Xor, ..) => panic!("bits of a Float"),
+        (Combine::Last, ..) => panic!("the last writer's value is not combined"),
+    }
+}
+
+fn less(a: Number, b: Number) -> bool {
+    match (a, b) {
+        (Number::Int(a), Number::Int(b)) => a < b,
+        (Number::Float(a), Number::Float(b)) => a < b,
+        (Number::Int(a), Number::Float(b)) => int_less(a, b),
+        (Number::Float(a), Number::Int(b)) => !a.is_nan() && !int_less(b, a) && !int_equal(b, a),
+    }
+}
+
+/// Exact comparison, as Ruby's.
+fn int_less(a: i128, b: f64) -> bool {
+    if b.is_nan() {
+        return false;
+    }
+    if b.is_infinite() || b.abs() >= 1e38 {
+        return b > 0.0;
+    }
+    a < b.ceil() as i128
+}
+
+fn int_equal(a: i128, b: f64) -> bool {
+    b.is_finite() && b.fract() == 0.0 && b.abs() < 1e38 && a == b as i128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(how: Combine, start: Number, parts: &[Option<Number>]) -> Result<Number, Overflow> {
+        combine(how, start, parts.len(), &mut |i| parts[i])
+    }
+
+    #[test]
+    fn integers_are_exact_beyond_64_bits_on_the_way() {
+        let max = Number::Int(i64::MAX.into());
+        let parts = [Some(max), Some(max), Some(Number::Int(-i128::from(i64::MAX)))];
+        assert_eq!(run(Combine::Add, Number::Int(0), &parts), Ok(max));
+    }
+
+    #[test]
+    fn floats_are_added_in_pairs_after_the_start() {
+        let parts: Vec<_> = [0.1, 0.2, 0.3, 0.4].into_iter().map(|f| Some(Number::Float(f))).collect();
+        let expected = 1.0 + ((0.1 + 0.2) + (0.3 + 0.4));
+        assert_eq!(run(Combine::Add, Number::Float(1.0), &parts), Ok(Number::Float(expected)));
+    }
+
+    #[test]
+    fn those_who_contribute_nothing_are_left_out() {
+        assert_eq!(run(Combine::Mul, Number::Int(3), &[None, None]), Ok(Number::Int(3)));
+        assert_eq!(run(Combine::Min, Number::Int(3), &[None, Some(Number::Int(2))]), Ok(Number::Int(2)));
+    }
+
+    #[test]
+    fn of_equals_the_earliest_stays_and_nan_does_not_come_in() {
+        let parts = [Some(Number::Float(f64::NAN)), Some(Number::Int(2)), Some(Number::Float(2.0))];
+        assert_eq!(run(Combine::Max, Number::Int(1), &parts[1..]), Ok(Number::Int(2)));
+        assert_eq!(run(Combine::Max, Number::Int(1), &parts[..1]), Ok(Number::Int(1)));
+    }
+
+    #[test]
+    fn a_product_beyond_128_bits_is_an_error() {
+        let parts = [Some(Number::Int(i128::MAX)), Some(Number::Int(2))];
+        assert_eq!(run(Combine::Mul, Number::Int(1), &parts), Err(Overflow));
+    }
+}

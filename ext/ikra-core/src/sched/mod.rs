@@ -1,0 +1,3 @@
+//! What happens around launches: combining what elements contributed.
+
+pub mod combine;

@@ -1,0 +1,112 @@
+//! The backends of this process, opened when they are first asked for.
+//!
+//! Here: [`open`], and how `auto` chooses. Not here: what a backend is ([`ikra_core::backend`]).
+//! Invariant: a child of `fork` opens its own device; the parent's handles are forgotten, never freed.
+
+use crate::config::Choice;
+use crate::gvl;
+use ikra_core::backend::Backend;
+use ikra_core::backend::cpu::CpuBackend;
+use ikra_core::backend::cuda::{CudaBackend, CudaShim};
+use ikra_core::backend::reference::ReferenceBackend;
+use ikra_core::cache::disk::{DiskCache, default_directory};
+use ikra_core::error::{Error, Result};
+use magnus::{Ruby, Symbol};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+struct Opened {
+    choice: Choice,
+    process: u32,
+    backend: std::result::Result<Arc<dyn Backend>, (String, String)>,
+}
+
+/// What compiled kernels may take on disk.
+const CACHE_BYTES: u64 = 256 << 20;
+
+static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
+/// Held, without the GVL, while one is opened.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// The backend of a name.
+///
+/// # Errors
+/// `Device` where the machine or its software lacks what it needs.
+pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
+    if let Some(known) = known(choice) {
+        return known;
+    }
+    gvl::released(|| {
+        let _turn = OPENING.lock();
+        if let Some(known) = known(choice) {
+            return known;
+        }
+        let made = make(choice);
+        let mut opened = OPENED.lock();
+        let process = std::process::id();
+        for old in opened.extract_if(.., |o| o.choice == choice) {
+            // of another process: its device handles are not ours to free
+            std::mem::forget(old);
+        }
+        let backend = match &made {
+            Ok(backend) => Ok(backend.clone()),
+            Err(error) => Err(("backend".to_owned(), error.to_string())),
+        };
+        opened.push(Opened { choice, process, backend });
+        made
+    })
+}
+
+fn known(choice: Choice) -> Option<Result<Arc<dyn Backend>>> {
+    let opened = OPENED.lock();
+    let found =
+        opened.iter().find(|o| o.choice == choice && (o.process == std::process::id() || choice != Choice::Cuda))?;
+    Some(match &found.backend {
+        Ok(backend) => Ok(backend.clone()),
+        Err((what, cause)) => Err(Error::Device { what: what.clone(), cause: cause.clone() }),
+    })
+}
+
+fn make(choice: Choice) -> Result<Arc<dyn Backend>> {
+    Ok(match choice {
+        Choice::Auto | Choice::Cpu => Arc::new(CpuBackend::new()?),
+        Choice::Reference => Arc::new(ReferenceBackend::default()),
+        Choice::Cuda => {
+            Arc::new(CudaBackend::open(Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))?)
+        }
+        Choice::CudaShim => Arc::new(CudaShim::new()?),
+    })
+}
+
+/// Element runs from which a GPU may be worth its transfers and its launch, which take about as long as a CPU core needs
+/// for some ten thousand of them; and elements below which it cannot be kept busy.
+const WORTH_A_GPU: u64 = 2_000_000;
+const BUSY_GPU: usize = 4_096;
+
+/// What `auto` means for a section.
+pub fn choose(choice: Choice, elements: usize, ticks: u64) -> Choice {
+    match choice {
+        Choice::Auto
+            if elements >= BUSY_GPU && elements as u64 * ticks >= WORTH_A_GPU && open(Choice::Cuda).is_ok() =>
+        {
+            Choice::Cuda
+        }
+        Choice::Auto => Choice::Cpu,
+        chosen => chosen,
+    }
+}
+
+/// `Ikra.__backend(name)`: architecture, and what is wrong with it.
+///
+/// # Errors
+/// ArgumentError for an unknown name.
+pub fn describe(ruby: &Ruby, name: Symbol) -> std::result::Result<(Option<String>, Option<String>), magnus::Error> {
+    let name = name.name()?;
+    let Some((_, choice)) = Choice::ALL.iter().find(|(known, _)| *known == name) else {
+        return Err(magnus::Error::new(ruby.exception_arg_error(), format!("{name} is no backend")));
+    };
+    Ok(match open(*choice) {
+        Ok(backend) => (Some(backend.target().architecture.clone()), None),
+        Err(error) => (None, Some(error.to_string())),
+    })
+}

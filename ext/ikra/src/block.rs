@@ -1,0 +1,187 @@
+//! A section's block: which one it is, its source, and what it captures.
+//!
+//! Here: [`Key`], the identity of a block's code, cheap enough for every call; [`read`], from there to a
+//! [`BlockSource`]; [`Captures`], its locals and `self`, read and assigned at every call. Not here: positions and texts
+//! ([`crate::iseq`]).
+
+use crate::errors::caller;
+use crate::heap::Raw;
+use crate::iseq::{Failure, Sequence};
+use crate::reflect;
+use crate::registry::keep;
+use crate::world;
+use ikra_core::infer::BlockSource;
+use ikra_core::source::Source;
+use ikra_core::syntax;
+use magnus::block::Proc;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, Ruby, Symbol, Value};
+use once_cell::unsync::OnceCell;
+use std::sync::Arc;
+
+/// Which code a block is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A literal block or lambda, by its instruction sequence.
+    Iseq(Raw),
+    /// `&:name`.
+    Symbol(String),
+    /// `&method(:name)`: class of the receiver, file and line of the method.
+    Method(Raw, String, u32),
+}
+
+/// What a key was made of, which must stay alive as long as the key.
+pub struct Identified {
+    pub key: Key,
+    pub holds: Option<Value>,
+}
+
+/// Finds out which code a block is.
+///
+/// # Errors
+/// `NoSource` for a block that is not written in Ruby.
+pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
+    if let Some(iseq) = reflect::iseq_of(block.as_value())? {
+        return Ok(Identified { key: Key::Iseq(iseq.as_raw()), holds: Some(iseq) });
+    }
+    let shown = block.inspect();
+    if let Some(symbol) = shown.split_once("(&:").and_then(|(_, rest)| rest.strip_suffix(") (lambda)>")) {
+        let symbol = symbol.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(symbol);
+        return Ok(Identified { key: Key::Symbol(symbol.into()), holds: None });
+    }
+    if let Some((path, line)) = block.funcall::<_, _, Option<(String, u32)>>("source_location", ())? {
+        let receiver: Value = Captures::new(block).receiver(ruby)?;
+        let class = receiver.class();
+        return Ok(Identified { key: Key::Method(class.as_raw(), path, line), holds: Some(class.as_value()) });
+    }
+    Err(Failure::NoSource(format!(
+        "{shown} is not written in Ruby, so there is no source to compile. Write the call out in a block: `{{ |x| … }}`"
+    )))
+}
+
+/// Reads and parses a block.
+///
+/// # Errors
+/// Where its source cannot be had or parsed.
+pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, Failure> {
+    match key {
+        Key::Iseq(iseq) => {
+            let sequence = Sequence::of(reflect::value(*iseq))?;
+            let source = sequence.source(ruby)?;
+            let locals = captures.names(ruby)?;
+            let locals: Vec<&str> = locals.iter().map(String::as_str).collect();
+            let unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
+            Ok(BlockSource { unit: Arc::new(unit), scope: captures.scope(ruby)? })
+        }
+        Key::Symbol(name) => {
+            let (path, line) = caller(ruby)?;
+            let text = format!("&:{name}");
+            let source = Arc::new(Source::whole(&path, &text, line));
+            Ok(BlockSource { unit: Arc::new(syntax::symbol_block(&source, name)), scope: world::scope(&[]) })
+        }
+        Key::Method(_, path, line) => read_method(ruby, captures, path, *line),
+    }
+}
+
+/// The method of the receiver that stands at a place.
+fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Result<BlockSource, Failure> {
+    let receiver = captures.receiver(ruby)?;
+    for list in ["methods", "private_methods"] {
+        for name in receiver.funcall::<_, _, RArray>(list, ())? {
+            let method: Value = receiver.funcall("method", (name,))?;
+            let at: Option<(String, u32)> = method.funcall("source_location", ())?;
+            if at.is_none_or(|(p, l)| p != path || l != line) {
+                continue;
+            }
+            let Some(iseq) = reflect::iseq_of(method)? else { continue };
+            let sequence = Sequence::of(iseq)?;
+            if sequence.kind != "method" {
+                continue;
+            }
+            let mut unit = syntax::parse_method(&sequence.source(ruby)?).map_err(Failure::Unsupported)?;
+            unit.name = None;
+            unit.lambda = true;
+            let owner: Value = method.funcall("owner", ())?;
+            let scope = world::scope(&world::method_nesting(ruby, iseq, owner.as_raw())?);
+            return Ok(BlockSource { unit: Arc::new(unit), scope });
+        }
+    }
+    Err(Failure::NoSource(format!(
+        "the method at {path}:{line} is not written in Ruby, so there is no source to compile"
+    )))
+}
+
+/// The locals and the `self` that a block sees.
+pub struct Captures {
+    block: Proc,
+    binding: OnceCell<Value>,
+}
+
+impl Captures {
+    pub fn new(block: Proc) -> Self {
+        Self { block, binding: OnceCell::new() }
+    }
+
+    fn binding(&self) -> Result<Option<Value>, Error> {
+        if let Some(binding) = self.binding.get() {
+            return Ok(Some(*binding));
+        }
+        // `&:name` has none
+        match self.block.funcall::<_, _, Value>("binding", ()) {
+            Ok(binding) => Ok(Some(*self.binding.get_or_init(|| binding))),
+            Err(error) if error.is_kind_of(Ruby::get_with(self.block).exception_arg_error()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `self` in the block.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn receiver(&self, ruby: &Ruby) -> Result<Value, Error> {
+        match self.binding()? {
+            Some(binding) => binding.funcall("receiver", ()),
+            None => Ok(ruby.qnil().as_value()),
+        }
+    }
+
+    /// The value of a local now.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn get(&self, ruby: &Ruby, name: &str) -> Result<Value, Error> {
+        match self.binding()? {
+            Some(binding) => binding.funcall("local_variable_get", (ruby.to_symbol(name),)),
+            None => Ok(ruby.qnil().as_value()),
+        }
+    }
+
+    /// Assigns a local.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn set(&self, ruby: &Ruby, name: &str, value: Value) -> Result<(), Error> {
+        if let Some(binding) = self.binding()? {
+            binding.funcall::<_, _, Value>("local_variable_set", (ruby.to_symbol(name), value))?;
+        }
+        Ok(())
+    }
+
+    fn names(&self, _ruby: &Ruby) -> Result<Vec<String>, Error> {
+        let Some(binding) = self.binding()? else { return Ok(Vec::new()) };
+        let names: RArray = binding.funcall("local_variables", ())?;
+        names.into_iter().map(|n| Symbol::try_convert(n)?.name().map(|n| n.into_owned())).collect()
+    }
+
+    fn scope(&self, _ruby: &Ruby) -> Result<ikra_core::id::ScopeId, Error> {
+        let Some(binding) = self.binding()? else { return Ok(world::scope(&[])) };
+        let nesting: RArray = binding.funcall("eval", ("::Module.nesting",))?;
+        let mut modules = Vec::with_capacity(nesting.len());
+        for module in nesting {
+            keep(module);
+            modules.push(module.as_raw());
+        }
+        Ok(world::scope(&modules))
+    }
+}

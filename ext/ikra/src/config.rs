@@ -1,0 +1,134 @@
+//! Options from Ruby to the core's.
+//!
+//! Here: [`Settings`], what `Ikra.configure`, `IKRA_*` and per-call keywords come to. Not here: documentation of the
+//! options (lib/ikra/config.rb).
+//! Invariant: an unknown key or value raises, and the message names the known ones.
+
+use ikra_core::config::{CodeOptions, Overflow};
+use magnus::prelude::*;
+use magnus::r_hash::ForEach;
+use magnus::{Error, RHash, Ruby, Symbol, TryConvert, Value};
+use parking_lot::Mutex;
+
+/// Which backend is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    Auto,
+    Reference,
+    Cpu,
+    Cuda,
+    CudaShim,
+}
+
+impl Choice {
+    pub const ALL: [(&'static str, Choice); 5] = [
+        ("auto", Choice::Auto),
+        ("cpu", Choice::Cpu),
+        ("cuda", Choice::Cuda),
+        ("cuda_shim", Choice::CudaShim),
+        ("reference", Choice::Reference),
+    ];
+}
+
+/// Everything that a section can be told.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub backend: Choice,
+    pub code: CodeOptions,
+    pub block_size: Option<u32>,
+}
+
+const KEYS: [&str; 7] = ["backend", "block_size", "check", "fast_math", "overflow", "precision", "unsupported"];
+
+static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
+    backend: Choice::Auto,
+    code: CodeOptions { overflow: Overflow::Raise, fast_math: false },
+    block_size: None,
+});
+
+impl Settings {
+    /// The defaults, changed by a call's keywords.
+    ///
+    /// # Errors
+    /// ArgumentError for an unknown key or value.
+    pub fn for_call(ruby: &Ruby, options: Option<RHash>) -> Result<Self, Error> {
+        let mut settings = *DEFAULTS.lock();
+        if let Some(options) = options.filter(|o| !o.is_empty()) {
+            options.foreach(|key: Value, value: Value| {
+                settings.set(ruby, &text(key), value)?;
+                Ok(ForEach::Continue)
+            })?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, ruby: &Ruby, key: &str, value: Value) -> Result<(), Error> {
+        let given = text(value);
+        match key {
+            "backend" => {
+                let name = given.replace('-', "_");
+                let names = Choice::ALL.map(|(name, _)| name);
+                let at = one_of(ruby, key, &name, &names)?;
+                self.backend = Choice::ALL[at].1;
+            }
+            "overflow" => {
+                let at = one_of(ruby, key, &given, &["raise", "wrap"])?;
+                self.code.overflow = [Overflow::Raise, Overflow::Wrap][at];
+            }
+            "fast_math" => self.code.fast_math = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "precision" => drop(one_of(ruby, key, &given, &["f64"])?),
+            "check" => drop(one_of(ruby, key, &given, &["none"])?),
+            "unsupported" => drop(one_of(ruby, key, &given, &["raise", "ruby"])?),
+            "block_size" => {
+                self.block_size = match value {
+                    nil if nil.is_nil() => None,
+                    size => match u32::try_convert(size).ok().or_else(|| given.parse().ok()) {
+                        Some(size) if (1..=1024).contains(&size) => Some(size),
+                        _ => {
+                            return Err(argument(
+                                ruby,
+                                format!("block_size: {} is not an Integer from 1 to 1024", value.inspect()),
+                            ));
+                        }
+                    },
+                };
+            }
+            _ => {
+                let known = KEYS.join(", ");
+                return Err(argument(ruby, format!("unknown option {key}: Ikra's options are {known}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `Ikra.__configure(key, value)`: changes a default.
+///
+/// # Errors
+/// ArgumentError for an unknown key or value.
+pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
+    let mut settings = *DEFAULTS.lock();
+    settings.set(ruby, &key.name()?, value)?;
+    *DEFAULTS.lock() = settings;
+    Ok(())
+}
+
+/// A Symbol or String as text; nil is `none`.
+fn text(value: Value) -> String {
+    match Symbol::from_value(value) {
+        Some(symbol) => symbol.name().map(|n| n.into_owned()).unwrap_or_default(),
+        None if value.is_nil() => "none".into(),
+        None => value.to_string(),
+    }
+}
+
+fn one_of(ruby: &Ruby, key: &str, given: &str, known: &[&str]) -> Result<usize, Error> {
+    known.iter().position(|k| *k == given).ok_or_else(|| {
+        let known: Vec<String> = known.iter().map(|k| format!(":{k}")).collect();
+        argument(ruby, format!("{key}: {given} is not one of {}", known.join(", ")))
+    })
+}
+
+fn argument(ruby: &Ruby, message: String) -> Error {
+    Error::new(ruby.exception_arg_error(), message)
+}

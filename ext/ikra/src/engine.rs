@@ -1,0 +1,459 @@
+//! One section from Ruby to Ruby: observe, compile, pack, run, unpack.
+//!
+//! Here: [`section`], the order of the steps, and what is kept of each block between calls. Not here: any of the steps.
+//! Invariant: until [`crate::unpack::Changes::apply`] nothing of the user's has changed, whatever happens.
+//!
+//! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by its
+//! schema; the first value that does not fit ends packing, and another variant is tried, or one is compiled for the
+//! values that are there.
+
+use crate::backends;
+use crate::block::{self, Captures, Key as BlockKey};
+use crate::config::{Choice, Settings};
+use crate::errors;
+use crate::gvl;
+use crate::heap::{self, Raw, Seen};
+use crate::holder::LazyHolder;
+use crate::iseq::Failure;
+use crate::observe::{Bounds, Observer};
+use crate::pack::{Elements, Packed, RootValue, pack};
+use crate::plan::Plan;
+use crate::profile::{Clock, Phase};
+use crate::random;
+use crate::registry::{Kept, symbols};
+use crate::trace::{Misfit, Tables};
+use crate::unpack::Unpacker;
+use crate::world::{self, Guards, LiveWorld};
+use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
+use ikra_core::config::CodeOptions;
+use ikra_core::engine::{Base, SectionOp, SectionShape, compile};
+use ikra_core::error::Error as CoreError;
+use ikra_core::infer::BlockSource;
+use ikra_core::ir::{Lowered, Trap};
+use ikra_core::world::{Assumption, Facts, Place, Root, World};
+use magnus::block::Proc;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a variant was compiled for, beside types.
+#[derive(Clone, PartialEq, Eq)]
+struct Form {
+    op: SectionOp,
+    base: Base,
+    code: CodeOptions,
+    backend: Choice,
+    process: u32,
+}
+
+/// A block compiled for some types.
+struct Variant {
+    form: Form,
+    guards: Guards,
+    lowered: Lowered,
+    plan: Plan,
+    executable: Arc<dyn Executable>,
+}
+
+/// What is known of one block.
+struct Site {
+    source: BlockSource,
+    /// Keeps the block's instruction sequence, so that no other comes to its address.
+    _holds: Option<Kept>,
+    state: Mutex<SiteState>,
+}
+
+#[derive(Default)]
+struct SiteState {
+    /// The last used first.
+    variants: Vec<Arc<Variant>>,
+    refuted: Vec<Assumption>,
+    last_used: u64,
+}
+
+#[derive(Default)]
+struct Sites {
+    by_block: HashMap<BlockKey, Arc<Site>>,
+    clock: u64,
+}
+
+static SITES: Mutex<Option<Sites>> = Mutex::new(None);
+/// Blocks that are remembered.
+const MOST_SITES: usize = 4_096;
+/// Variants of one block.
+const MOST_VARIANTS: usize = 6;
+/// How often a section is compiled for values that change while it is.
+const MOST_ATTEMPTS: usize = 50;
+
+fn known_site(key: &BlockKey) -> Option<Arc<Site>> {
+    let mut sites = SITES.lock();
+    let sites = sites.get_or_insert_default();
+    sites.clock += 1;
+    let site = sites.by_block.get(key)?.clone();
+    site.state.lock().last_used = sites.clock;
+    Some(site)
+}
+
+fn remember(key: BlockKey, site: Site) -> Arc<Site> {
+    let site = Arc::new(site);
+    let mut sites = SITES.lock();
+    let sites = sites.get_or_insert_default();
+    if sites.by_block.len() >= MOST_SITES {
+        let mut uses: Vec<u64> = sites.by_block.values().map(|s| s.state.lock().last_used).collect();
+        uses.sort_unstable();
+        let middle = uses[uses.len() / 2];
+        sites.by_block.retain(|_, s| s.state.lock().last_used > middle);
+    }
+    sites.by_block.entry(key).or_insert(site).clone()
+}
+
+/// Why a section has to be run again from the start.
+enum Again {
+    /// Compile for what is there now.
+    Compile,
+    /// An interrupt that did not raise stopped it.
+    Beside,
+    /// Up to the element that left it by `break`.
+    Until(Key),
+}
+
+/// One call of `pmap` or `peach`.
+struct Section<'r> {
+    ruby: &'r Ruby,
+    op: SectionOp,
+    base: Value,
+    /// For a Range: first element and how many.
+    range: Option<(i64, usize)>,
+    ticks: u64,
+    settings: Settings,
+    choice: Choice,
+    backend: Arc<dyn Backend>,
+    captures: Captures,
+    site: Arc<Site>,
+    number: u32,
+    clock: Clock,
+}
+
+/// `Ikra.__section(op, base, ticks, options, block)`.
+///
+/// # Errors
+/// CompileError and its kin, whatever the block itself raises, and interrupts.
+pub fn section(
+    ruby: &Ruby,
+    op: Symbol,
+    base: Value,
+    ticks: u64,
+    options: Option<RHash>,
+    block: Proc,
+) -> Result<Value, Error> {
+    let op = if op.name()? == "map" { SectionOp::Map } else { SectionOp::Each };
+    let settings = Settings::for_call(ruby, options)?;
+    let range = match RArray::from_value(base) {
+        Some(_) => None,
+        None => Some(int_range(ruby, base)?),
+    };
+    let elements = range.map_or_else(|| heap::elements(base.as_raw()).len(), |(_, len)| len);
+    let number = random::next_section();
+    if elements == 0 || ticks == 0 {
+        return Ok(if op == SectionOp::Map { ruby.ary_new().as_value() } else { base });
+    }
+    if elements as u64 > Key::MAX_ELEMENTS || ticks > Key::MAX_TICKS {
+        let message = format!("a section has at most {} elements and {} ticks", Key::MAX_ELEMENTS, Key::MAX_TICKS);
+        return Err(Error::new(ruby.exception_arg_error(), message));
+    }
+    let mut clock = Clock::start(ruby);
+    let captures = Captures::new(block);
+    let site =
+        clock.measure(Phase::Source, || find_site(ruby, block, &captures)).map_err(|f| errors::source(ruby, f))?;
+    let choice = backends::choose(settings.backend, elements, ticks);
+    let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
+    Section { ruby, op, base, range, ticks, settings, choice, backend, captures, site, number, clock }.run()
+}
+
+fn find_site(ruby: &Ruby, block: Proc, captures: &Captures) -> Result<Arc<Site>, Failure> {
+    let identified = block::identify(ruby, block)?;
+    if let Some(site) = known_site(&identified.key) {
+        return Ok(site);
+    }
+    let source = block::read(ruby, &identified.key, captures)?;
+    let site = Site { source, _holds: identified.holds.map(Kept::new), state: Mutex::default() };
+    Ok(remember(identified.key, site))
+}
+
+/// First element and number of elements of a Range of Integers.
+fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
+    let wrong = || {
+        let message =
+            format!("Ikra runs over Arrays and over Ranges of Integers with an end, not over {}", range.inspect());
+        Error::new(ruby.exception_arg_error(), message)
+    };
+    let bounds = Bounds::of(ruby, range.as_raw()).ok_or_else(wrong)?;
+    let (Seen::Int(from), Seen::Int(to)) = (heap::see(bounds.from), heap::see(bounds.to)) else { return Err(wrong()) };
+    let len = (i128::from(to) - i128::from(from) + i128::from(!bounds.exclusive)).max(0);
+    Ok((from, usize::try_from(len).unwrap_or(usize::MAX)))
+}
+
+impl Section<'_> {
+    fn form(&self) -> Form {
+        let base = if self.range.is_some() { Base::Range } else { Base::Array };
+        Form { op: self.op, base, code: self.settings.code, backend: self.choice, process: std::process::id() }
+    }
+
+    fn len(&self) -> usize {
+        self.range.map_or_else(|| heap::elements(self.base.as_raw()).len(), |(_, len)| len)
+    }
+
+    fn run(mut self) -> Result<Value, Error> {
+        let (mut limit, mut beside) = (Key::NONE, false);
+        for _ in 0..MOST_ATTEMPTS {
+            let holder = LazyHolder::default();
+            let (variant, packed, tables) = self.packed(&holder)?;
+            match self.launch(&variant, packed, &tables, &holder, limit, beside)? {
+                Ok(value) => return Ok(value),
+                Err(Again::Compile) => {}
+                Err(Again::Beside) => beside = true,
+                Err(Again::Until(key)) => limit = key,
+            }
+        }
+        Err(Error::new(
+            self.ruby.exception_runtime_error(),
+            "the objects of a section kept changing their types while it was compiled for them",
+        ))
+    }
+
+    /// A variant that fits what is there, and its columns.
+    fn packed(&mut self, holder: &LazyHolder) -> Result<(Arc<Variant>, Packed, Arc<Tables>), Error> {
+        let form = self.form();
+        for _ in 0..MOST_ATTEMPTS {
+            let known: Vec<Arc<Variant>> = {
+                let state = self.site.state.lock();
+                state.variants.iter().filter(|v| v.form == form).cloned().collect()
+            };
+            for (nth, variant) in known.into_iter().enumerate() {
+                if !variant.guards.hold(self.ruby)? {
+                    self.site.state.lock().variants.retain(|v| !Arc::ptr_eq(v, &variant));
+                    continue;
+                }
+                if let Some((packed, tables)) = self.pack(&variant, holder)? {
+                    if nth > 0 {
+                        let mut state = self.site.state.lock();
+                        state.variants.retain(|v| !Arc::ptr_eq(v, &variant));
+                        state.variants.insert(0, variant.clone());
+                    }
+                    return Ok((variant, packed, tables));
+                }
+            }
+            let variant = Arc::new(self.compile(form.clone())?);
+            let mut state = self.site.state.lock();
+            state.variants.truncate(MOST_VARIANTS - 1);
+            state.variants.insert(0, variant);
+        }
+        Err(Error::new(
+            self.ruby.exception_runtime_error(),
+            "the objects of a section kept changing their types while it was compiled for them",
+        ))
+    }
+
+    fn compile(&mut self, form: Form) -> Result<Variant, Error> {
+        let Section { ruby, captures, clock, site, base, range, backend, .. } = self;
+        let mut facts = Facts::default();
+        for assumption in &site.state.lock().refuted {
+            facts.refute(assumption);
+        }
+        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base));
+        let compiled = clock.measure(Phase::Infer, || {
+            // what is wrong with an element is told where the block looks at it
+            let _ = world.scan_root(&Root::Element, &mut facts);
+            let elements = facts.get(&Place::Root(Root::Element)).unwrap_or_default();
+            let shape = SectionShape {
+                op: form.op,
+                base: form.base,
+                grouped: world.observer.grouped,
+                reordered: Observer::mixed(&elements),
+            };
+            compile(&mut world, &mut facts, &site.source, &shape, &form.code)
+        });
+        if let Some(error) = world.raised.take() {
+            return Err(error);
+        }
+        let compiled = compiled.map_err(|e| errors::core(ruby, e))?;
+        let program = &compiled.lowered.program;
+        let executable = clock
+            .measure(Phase::Compile, || gvl::released(|| backend.prepare(program, &compiled.layout, &form.code)))
+            .map_err(|e| errors::core(ruby, e))?;
+        let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
+        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, executable })
+    }
+
+    fn root_value(&self, root: &Root) -> Result<Value, Error> {
+        match root {
+            Root::SelfObject => self.captures.receiver(self.ruby),
+            Root::Capture(name) => self.captures.get(self.ruby, name),
+            Root::Const(id) => Ok(crate::reflect::value(world::constant(*id)?.unwrap_or(heap::NIL))),
+            Root::Element => Ok(self.base),
+        }
+    }
+
+    /// Packs by a variant's schema; None where something does not fit it.
+    fn pack(&mut self, variant: &Variant, holder: &LazyHolder) -> Result<Option<(Packed, Arc<Tables>)>, Error> {
+        let (ruby, plan, lowered) = (self.ruby, &variant.plan, &variant.lowered);
+        let schema = &lowered.schema;
+        let mut roots = Vec::with_capacity(schema.roots.len());
+        for root in &schema.roots {
+            let value = self.root_value(&root.root)?;
+            holder.add(ruby, value.as_raw());
+            let range = Bounds::of(ruby, value.as_raw()).map(|b| (b.from, b.to, b.exclusive));
+            roots.push(RootValue { value: value.as_raw(), range });
+        }
+        let raws: Vec<Raw> = roots.iter().map(|r| r.value).collect();
+        if !plan.plain {
+            holder.get(ruby);
+        }
+        let warp = self.backend.target().warp;
+        loop {
+            let mut unknown = Vec::new();
+            let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
+            let elements = match (self.range, base) {
+                (Some((first, len)), _) => Elements::Range(first, 1, len),
+                (None, base) => Elements::Values(base.unwrap_or(&[])),
+            };
+            // from here to the holder nothing allocates in Ruby's heap
+            let traced = self.clock.measure(Phase::Trace, || Tables::trace(plan, base, &raws));
+            let mut tables = match traced {
+                Ok(tables) => tables,
+                Err(misfit) => return self.misfit(misfit).map(|()| None),
+            };
+            let packed = self.clock.measure(Phase::Pack, || {
+                pack(plan, &lowered.program, schema, &tables, elements, &roots, warp, &mut unknown)
+            });
+            match packed {
+                Ok(packed) => {
+                    tables.forget_numbers();
+                    let tables = Arc::new(tables);
+                    if !plan.plain {
+                        holder.get(ruby).hold_tables(&tables);
+                    }
+                    return Ok(Some((packed, tables)));
+                }
+                Err(Misfit::Symbols) => {
+                    for symbol in &unknown {
+                        holder.add(ruby, *symbol);
+                    }
+                    for symbol in unknown {
+                        symbols::add(ruby, symbol)?;
+                    }
+                }
+                Err(misfit) => return self.misfit(misfit).map(|()| None),
+            }
+        }
+    }
+
+    fn misfit(&self, misfit: Misfit) -> Result<(), Error> {
+        match misfit {
+            Misfit::TooMany => {
+                let message = "more objects or array elements than a kernel can number (2^31)";
+                Err(Error::new(self.ruby.exception_range_error(), message))
+            }
+            Misfit::Value | Misfit::Symbols => Ok(()),
+        }
+    }
+
+    fn launch(
+        &mut self,
+        variant: &Variant,
+        mut packed: Packed,
+        tables: &Tables,
+        holder: &LazyHolder,
+        limit: Key,
+        beside: bool,
+    ) -> Result<Result<Value, Again>, Error> {
+        let ruby = self.ruby;
+        let cancel = CancelToken::default();
+        let mut timings = Timings::default();
+        let outcome = {
+            let launch = Launch {
+                columns: &mut packed.columns,
+                biases: &packed.biases,
+                params: &packed.params,
+                jobs: packed.jobs,
+                ticks: self.ticks,
+                seed: random::seed(),
+                section: self.number,
+                limit,
+                cancel: &cancel,
+                block_size: self.settings.block_size,
+                timings: &mut timings,
+            };
+            let backend = &self.backend;
+            let work = || backend.launch(&*variant.executable, launch);
+            if beside { gvl::run_beside(ruby, &cancel, work).map(Some) } else { gvl::run(ruby, &cancel, work) }?
+        };
+        for (phase, time) in
+            [(Phase::Upload, timings.upload), (Phase::Kernel, timings.kernel), (Phase::Download, timings.download)]
+        {
+            self.clock.add(phase, time);
+        }
+        let outcome = match outcome {
+            None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
+            Some(Err(error)) => return Err(self.failed(error)),
+            Some(Ok(outcome)) => outcome,
+        };
+        let lowered = &variant.lowered;
+        let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);
+        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns: &packed.columns, holder };
+        let mut left_with = None;
+        if let Outcome::Trapped(record) = outcome {
+            let site = &program.sites[record.site.index()];
+            if let Trap::Refuted(assumption) = &site.trap {
+                let mut state = self.site.state.lock();
+                if !state.refuted.contains(assumption) {
+                    state.refuted.push(assumption.clone());
+                }
+                let form = &variant.form;
+                state.variants.retain(|v| v.form != *form);
+                return Ok(Err(Again::Compile));
+            }
+            if site.trap == Trap::Break && limit != record.key {
+                return Ok(Err(Again::Until(record.key)));
+            }
+            let operands = unpacker.operands(&site.operands, &record.words)?;
+            if site.trap != Trap::Break {
+                return Err(errors::trapped(ruby, site, &operands, record.key));
+            }
+            left_with = Some(operands.first().copied().unwrap_or(heap::NIL));
+        }
+        let len = self.len();
+        let mut clock = std::mem::replace(&mut self.clock, Clock::start(ruby));
+        clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len)).map(Ok)
+    }
+
+    /// Writes back, and gives the section's value.
+    fn unpack(&self, unpacker: &Unpacker<'_>, left_with: Option<Raw>, len: usize) -> Result<Value, Error> {
+        let value = match (left_with, &unpacker.plan.result) {
+            (Some(raw), _) => crate::reflect::value(raw),
+            (None, Some(slot)) => unpacker.results(slot, len)?.as_value(),
+            (None, None) => self.base,
+        };
+        let changes = unpacker.prepare()?;
+        let mut locals = Vec::new();
+        for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
+            let start = self.captures.get(self.ruby, &accumulator.name)?;
+            if let Some(value) = unpacker.combined(accumulator, slot, start, len)? {
+                unpacker.holder.add(self.ruby, value.as_raw());
+                locals.push((accumulator.name.clone(), value));
+            }
+        }
+        changes.apply(unpacker)?;
+        for (name, value) in locals {
+            self.captures.set(self.ruby, &name, value)?;
+        }
+        Ok(value)
+    }
+
+    fn failed(&self, error: CoreError) -> Error {
+        errors::core(self.ruby, error)
+    }
+}

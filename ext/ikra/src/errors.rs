@@ -1,0 +1,169 @@
+//! The core's errors and traps to Ruby's exceptions: one match each.
+//!
+//! Here: classes, messages, backtraces. Not here: the exception classes themselves (lib/ikra/error.rb), and any message
+//! of the core.
+//! Invariant: an exception that a block raises in a kernel is of Ruby's own class, with Ruby's own message.
+
+use crate::heap::{self, Raw, Seen};
+use crate::iseq::Failure;
+use crate::reflect::value;
+use ikra_core::backend::Key;
+use ikra_core::error::Error as CoreError;
+use ikra_core::ir::{Site, Trap};
+use magnus::prelude::*;
+use magnus::rb_sys::protect;
+use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
+use once_cell::sync::OnceCell;
+
+static LIBRARY: OnceCell<String> = OnceCell::new();
+
+/// Told once, by lib/ikra.rb: the folder of Ikra's own Ruby code, whose frames no backtrace shows.
+pub fn set_library(folder: String) {
+    let _ = LIBRARY.set(folder);
+}
+
+fn ikra(ruby: &Ruby) -> Result<RModule, Error> {
+    ruby.class_object().const_get("Ikra")
+}
+
+fn class(ruby: &Ruby, name: &str) -> ExceptionClass {
+    let mut found: Result<Value, Error> = Ok(ruby.class_object().as_value());
+    for part in name.split("::") {
+        found = found.and_then(|module| module.funcall("const_get", (part,)));
+    }
+    found.ok().and_then(ExceptionClass::from_value).unwrap_or_else(|| ruby.exception_runtime_error())
+}
+
+fn new(ruby: &Ruby, name: &str, message: String) -> Error {
+    Error::new(class(ruby, name), message)
+}
+
+/// A broken invariant of the bridge.
+pub fn internal(ruby: &Ruby, detail: &str) -> Error {
+    core(ruby, CoreError::Internal { stage: "bridge", detail: detail.into() })
+}
+
+/// The core's error as an exception.
+pub fn core(ruby: &Ruby, error: CoreError) -> Error {
+    let name = match &error {
+        CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
+        CoreError::Device { .. } => "Ikra::DeviceError",
+        CoreError::Memory { .. } => "Ikra::DeviceMemoryError",
+        CoreError::Internal { .. } => "Ikra::InternalError",
+    };
+    new(ruby, name, error.to_string())
+}
+
+/// A block whose source cannot be had, as an exception.
+pub fn source(ruby: &Ruby, failure: Failure) -> Error {
+    match failure {
+        Failure::Ruby(error) => error,
+        Failure::Unsupported(diagnostic) => core(ruby, CoreError::Unsupported(diagnostic)),
+        Failure::NoSource(message) => new(ruby, "Ikra::CompileError", message),
+    }
+}
+
+/// FrozenError as Ruby words it.
+pub fn frozen(_ruby: &Ruby, object: Value) -> Error {
+    use magnus::rb_sys::AsRawValue;
+    // SAFETY: `object` is alive; `protect` catches what is raised, which is the point.
+    #[allow(unsafe_code)]
+    let raised = protect(|| unsafe { rb_sys::rb_error_frozen_object(object.as_raw()) });
+    raised.expect_err("rb_error_frozen_object raises")
+}
+
+/// A captured Integer left 64 bits.
+pub fn accumulated_overflow(ruby: &Ruby, name: &str) -> Error {
+    new(ruby, "Ikra::IntegerOverflow", format!("`{name}` becomes an Integer beyond 64 bits"))
+}
+
+/// The exception that an element raised.
+pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
+    let located = exception(ruby, site, operands).and_then(|exception| {
+        let mut frames = vec![format!("{}:{}", site.path, site.line)];
+        frames.extend(backtrace(ruby)?);
+        ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, key.index(), key.tick(), frames))?;
+        Ok(exception)
+    });
+    match located {
+        Ok(exception) => exception.into(),
+        Err(error) => error,
+    }
+}
+
+fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Error> {
+    let operand = operands.first().copied().unwrap_or(heap::NIL);
+    let made = |name: &str, message: String| class(ruby, name).new_instance((message,));
+    match &site.trap {
+        Trap::ZeroDivision => made("ZeroDivisionError", "divided by 0".into()),
+        Trap::IntegerOverflow(operation) => {
+            made("Ikra::IntegerOverflow", format!("{operation} gives an Integer beyond 64 bits"))
+        }
+        Trap::NoMethod { name, bare, .. } => raised_by(ruby, || no_method(ruby, value(operand), name, *bare)),
+        Trap::Name { message, name } => {
+            let name = ruby.to_symbol(name.as_ref());
+            class(ruby, "NameError").new_instance((message.as_str(), name))
+        }
+        Trap::Frozen => raised_by(ruby, || Err(frozen(ruby, value(operand)))),
+        Trap::FloatDomain => made("FloatDomainError", value(operand).funcall("to_s", ())?),
+        Trap::Raise { class, message } => made(class, message.clone()),
+        Trap::Describe { class, before, after } => {
+            let what = match heap::see(operand) {
+                Seen::Nil => "nil".into(),
+                Seen::True => "true".into(),
+                Seen::False => "false".into(),
+                _ => class_name(value(operand)),
+            };
+            made(class, format!("{before}{what}{after}"))
+        }
+        Trap::StackOverflow => made("SystemStackError", "stack level too deep".into()),
+        Trap::Break | Trap::Refuted(_) => Err(internal(ruby, "a trap that raises nothing")),
+    }
+}
+
+/// The name of an object's class.
+pub fn class_name(object: Value) -> String {
+    // SAFETY: the name is copied at once.
+    #[allow(unsafe_code)]
+    unsafe { object.classname() }.into_owned()
+}
+
+/// Has Ruby itself raise, and takes the exception.
+fn raised_by(ruby: &Ruby, raise: impl FnOnce() -> Result<Value, Error>) -> Result<Exception, Error> {
+    match raise() {
+        Err(error) => error.value().and_then(Exception::from_value).ok_or(error),
+        Ok(_) => Err(internal(ruby, "a call that has no receiver in the kernel has one in Ruby")),
+    }
+}
+
+/// Calls what no method answers.
+fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Value, Error> {
+    let kernel = ruby.module_kernel();
+    if bare {
+        let eval: Value =
+            ruby.class_object().const_get::<_, Value>("BasicObject")?.funcall("instance_method", ("instance_eval",))?;
+        return eval.funcall("bind_call", (receiver, name));
+    }
+    let send: Value = kernel.funcall("instance_method", ("public_send",))?;
+    send.funcall("bind_call", (receiver, ruby.to_symbol(name)))
+}
+
+/// Where Ruby is now, without Ikra's own frames.
+fn backtrace(ruby: &Ruby) -> Result<Vec<String>, Error> {
+    let frames: RArray = ruby.module_kernel().funcall("caller", (0,))?;
+    let frames: Vec<String> = frames.to_vec()?;
+    Ok(frames.into_iter().filter(|f| !LIBRARY.get().is_some_and(|l| f.starts_with(l.as_str()))).collect())
+}
+
+/// File and line of the user's code that called Ikra.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn caller(ruby: &Ruby) -> Result<(String, u32), Error> {
+    let frames = backtrace(ruby)?;
+    let first = frames.first().map_or("", String::as_str);
+    let mut parts = first.splitn(3, ':');
+    let path = parts.next().unwrap_or("").to_string();
+    let line = parts.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    Ok((path, line))
+}

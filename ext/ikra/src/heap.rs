@@ -1,0 +1,397 @@
+//! Reads, and in one case writes, Ruby's heap directly.
+//!
+//! Here: the class word, the flags, the ivar slots and the array body behind a VALUE, and the bits of immediate values.
+//! Not here: what they mean to a program ([`crate::observe`], [`crate::pack`]).
+//!
+//! # Safety
+//!
+//! Every function here that takes a VALUE assumes three things of its caller, and keeps one promise.
+//!
+//! * **A live holder.** The VALUE was read, in the same stretch of work, from something that keeps it alive: an argument
+//!   on the machine stack, a slot of a live object, or a table that [`crate::holder::Holder`] marks (and so pins).
+//! * **The GVL is held**, by this thread or, for workers, by the Ruby thread that waits for them. No Ruby code runs
+//!   meanwhile, so nothing is written to the objects that are read.
+//! * **No allocation, no GC.** Between the first read of a stretch and the last use of what it gave, nothing allocates
+//!   in Ruby's heap: no object is freed or moved. What would have to allocate is put off to the end of the stretch.
+//! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_ivar`], which says
+//!   so.
+//!
+//! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray`
+//! (through rb-sys's stable API) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else
+//! behind a pointer; from 3.2 the shape number in the upper half of the flags. Which slot holds which ivar is not
+//! assumed but found out, by pairing what `rb_ivar_foreach` yields with the slots of one object, value by value
+//! ([`slots_of`]). Any other Ruby, and any object that does not pair, is read through `rb_ivar_get`.
+#![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
+
+use rb_sys::{ID, VALUE, ruby_value_type as T};
+use std::os::raw::c_int;
+
+/// A Ruby VALUE without magnus's type around it: nothing but a word.
+pub type Raw = VALUE;
+
+pub const NIL: Raw = rb_sys::Qnil as Raw;
+pub const TRUE: Raw = rb_sys::Qtrue as Raw;
+pub const FALSE: Raw = rb_sys::Qfalse as Raw;
+const UNDEF: Raw = rb_sys::Qundef as Raw;
+
+const FROZEN: usize = 1 << 11;
+const TYPE_MASK: usize = 0x1f;
+const ROBJECT_EMBED: usize = 1 << 13;
+
+const VERSION: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR);
+/// Objects have shapes instead of an index table per class.
+const SHAPES: bool = VERSION.0 == 3 && VERSION.1 >= 2;
+/// Whether this Ruby's `RObject` is one that this file knows.
+const KNOWN_OBJECTS: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 4;
+/// The shape of objects whose ivars are in a hash table.
+const COMPLEX_SHAPE: usize = if VERSION.1 == 2 { 11 } else { 6 };
+
+const _: () = assert!(size_of::<Raw>() == 8, "Ikra needs a 64-bit Ruby");
+
+/// What a VALUE is, as far as its own word and its flags tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen {
+    Nil,
+    False,
+    True,
+    Int(i64),
+    Float(f64),
+    /// Static or dynamic.
+    Symbol,
+    Array,
+    /// An ordinary object, T_OBJECT.
+    Object,
+    /// A class or module.
+    Module,
+    /// A Bignum beyond 64 bits.
+    BigInt,
+    /// A Range or another Struct.
+    Struct,
+    Other,
+}
+
+pub fn is_immediate(v: Raw) -> bool {
+    v & 7 != 0 || v & !NIL == 0
+}
+
+#[inline]
+fn flags(v: Raw) -> usize {
+    debug_assert!(!is_immediate(v));
+    // SAFETY: `v` is a live heap object (chapter); its first word is its flags.
+    unsafe { *(v as *const usize) }
+}
+
+/// The class word: the singleton class where there is one. Not for immediate values.
+#[inline]
+pub fn class_word(v: Raw) -> Raw {
+    // SAFETY: `v` is a live heap object (chapter); its second word is its class.
+    unsafe { *(v as *const Raw).add(1) }
+}
+
+#[inline]
+pub fn is_frozen(v: Raw) -> bool {
+    is_immediate(v) || flags(v) & FROZEN != 0
+}
+
+/// Whether `v` is an ordinary object.
+#[inline]
+pub fn is_object(v: Raw) -> bool {
+    !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_OBJECT as usize
+}
+
+#[inline]
+pub fn see(v: Raw) -> Seen {
+    if v & 1 == 1 {
+        return Seen::Int((v as i64) >> 1);
+    }
+    if v & 3 == 2 {
+        return Seen::Float(flonum(v));
+    }
+    if is_immediate(v) {
+        return match v {
+            NIL => Seen::Nil,
+            FALSE => Seen::False,
+            TRUE => Seen::True,
+            _ if v & 0xff == 0x0c => Seen::Symbol,
+            _ => Seen::Other,
+        };
+    }
+    let kind = flags(v) & TYPE_MASK;
+    match kind {
+        k if k == T::RUBY_T_OBJECT as usize => Seen::Object,
+        k if k == T::RUBY_T_FLOAT as usize => {
+            // SAFETY: `v` is a live Float; the function only reads its double.
+            Seen::Float(unsafe { rb_sys::rb_float_value(v) })
+        }
+        k if k == T::RUBY_T_ARRAY as usize => Seen::Array,
+        k if k == T::RUBY_T_SYMBOL as usize => Seen::Symbol,
+        k if k == T::RUBY_T_BIGNUM as usize => bignum(v).map_or(Seen::BigInt, Seen::Int),
+        k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
+        k if k == T::RUBY_T_STRUCT as usize => Seen::Struct,
+        _ => Seen::Other,
+    }
+}
+
+/// The Float in a flonum's bits, as Ruby's `rb_float_flonum_value`.
+#[inline]
+pub fn flonum(v: Raw) -> f64 {
+    if v == 0x8000_0000_0000_0002 {
+        return 0.0;
+    }
+    let b63 = v >> 63;
+    f64::from_bits((2u64.wrapping_sub(b63) | (v & !3)).rotate_right(3))
+}
+
+/// The flonum of a Float, or None where only an object on the heap can hold it.
+#[inline]
+pub fn flonum_of(f: f64) -> Option<Raw> {
+    let bits = f.to_bits();
+    if bits == 0 {
+        return Some(0x8000_0000_0000_0002);
+    }
+    let top = (bits >> 60) & 7;
+    (bits != 0x3000_0000_0000_0000 && (top == 3 || top == 4)).then(|| (bits.rotate_left(3) & !3) | 2)
+}
+
+/// The fixnum of an Integer, or None where only a Bignum can hold it.
+#[inline]
+pub fn fixnum_of(i: i64) -> Option<Raw> {
+    (-(1 << 62)..1 << 62).contains(&i).then_some(((i << 1) | 1) as Raw)
+}
+
+/// A Bignum that fits 64 bits.
+fn bignum(v: Raw) -> Option<i64> {
+    const NATIVE_WORD: c_int = 0x40; // INTEGER_PACK_NATIVE_BYTE_ORDER
+    const LEAST_FIRST: c_int = 0x02; // INTEGER_PACK_LSWORD_FIRST
+    const TWO_COMPLEMENT: c_int = 0x80; // INTEGER_PACK_2COMP
+    let mut words = [0i64; 2];
+    // SAFETY: `v` is a live Bignum; the function writes exactly two words, and answers ±2 where that is not enough.
+    let sign = unsafe {
+        rb_sys::rb_integer_pack(v, words.as_mut_ptr().cast(), 2, 8, 0, LEAST_FIRST | NATIVE_WORD | TWO_COMPLEMENT)
+    };
+    (sign.abs() < 2 && words[1] == words[0] >> 63).then_some(words[0])
+}
+
+/// The elements of an Array. Not to be kept past the stretch.
+#[inline]
+pub fn elements<'a>(array: Raw) -> &'a [Raw] {
+    let api = rb_sys::stable_api::get_default();
+    // SAFETY: `array` is a live Array (chapter); its body stays where it is as long as no Ruby code runs.
+    unsafe {
+        let len = rb_sys::StableApiDefinition::rarray_len(api, array);
+        if len <= 0 {
+            return &[];
+        }
+        std::slice::from_raw_parts(rb_sys::StableApiDefinition::rarray_const_ptr(api, array), len as usize)
+    }
+}
+
+/// How the ivars of one object are held.
+struct Body {
+    at: *const Raw,
+    len: usize,
+}
+
+/// Where an ordinary object keeps its ivars. `shape` objects: as many slots as `count` says, which the caller knows from
+/// the shape.
+#[inline]
+fn body(object: Raw, count: usize) -> Body {
+    // SAFETY: `object` is a live T_OBJECT of a Ruby whose RObject this is (`KNOWN_OBJECTS`).
+    unsafe {
+        let words = object as *const usize;
+        if *words & ROBJECT_EMBED != 0 {
+            return Body { at: words.add(2).cast(), len: if SHAPES { count } else { 3 } };
+        }
+        if SHAPES {
+            Body { at: *words.add(2) as *const Raw, len: count }
+        } else {
+            Body { at: *words.add(3) as *const Raw, len: *words.add(2) as u32 as usize }
+        }
+    }
+}
+
+/// What decides where an object keeps an ivar: its shape, or (3.1) its class.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Form(pub u64);
+
+/// The form of an ordinary object of class `class`.
+#[inline]
+pub fn form(object: Raw, class: Raw) -> Form {
+    if SHAPES { Form(flags(object) as u64 >> 32) } else { Form(class) }
+}
+
+/// Where objects of one form keep one ivar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    At(u32),
+    /// Objects of this form do not have it (shapes only).
+    Absent,
+    /// Only `rb_ivar_get` knows.
+    Unknown,
+}
+
+/// Reads an ivar from its slot; None where the slot cannot tell. An ivar that was never assigned is nil, as in Ruby.
+#[inline]
+pub fn slot_value(object: Raw, slot: Slot) -> Option<Raw> {
+    match slot {
+        Slot::At(index) => {
+            let index = index as usize;
+            let body = body(object, index + 1);
+            if index >= body.len {
+                return Some(NIL);
+            }
+            // SAFETY: `index` is within the object's slots: by `len` on 3.1, by the object's shape from 3.2.
+            let value = unsafe { *body.at.add(index) };
+            Some(if value == UNDEF { NIL } else { value })
+        }
+        Slot::Absent => Some(NIL),
+        Slot::Unknown => None,
+    }
+}
+
+/// Assigns an ivar through its slot; false where only `rb_ivar_set` can. The object is not frozen.
+#[inline]
+pub fn set_slot(object: Raw, slot: Slot, value: Raw) -> bool {
+    let Slot::At(index) = slot else { return false };
+    let index = index as usize;
+    let body = body(object, index + 1);
+    if index >= body.len {
+        return false;
+    }
+    // SAFETY: within the object's slots, as in `slot_value`; the store is what Ruby itself does, write barrier included.
+    unsafe {
+        let at = body.at.add(index).cast_mut();
+        if *at == UNDEF {
+            return false;
+        }
+        *at = value;
+        if !is_immediate(value) {
+            rb_sys::rb_gc_writebarrier(object, value);
+        }
+    }
+    true
+}
+
+/// Reads an ivar of any object by Ruby's own function, which neither allocates nor raises.
+pub fn ivar(object: Raw, ivar: ID) -> Raw {
+    // SAFETY: `object` is live (chapter); nil for an ivar that it lacks.
+    unsafe { rb_sys::rb_attr_get(object, ivar) }
+}
+
+/// All ivars of an object with their slots, verified; None where its slots cannot be known.
+pub fn slots_of(object: Raw) -> Option<Vec<(ID, u32)>> {
+    if !KNOWN_OBJECTS || !is_object(object) || (SHAPES && flags(object) >> 32 == COMPLEX_SHAPE) {
+        return None;
+    }
+    unsafe extern "C" fn collect(id: ID, value: Raw, out: rb_sys::st_data_t) -> c_int {
+        // SAFETY: `out` is the vector below, which outlives the call.
+        unsafe { (*(out as *mut Vec<(ID, Raw)>)).push((id, value)) };
+        0
+    }
+    let mut pairs: Vec<(ID, Raw)> = Vec::new();
+    // SAFETY: `object` is live; the callback allocates nothing of Ruby's and changes no object.
+    unsafe { rb_sys::rb_ivar_foreach(object, Some(collect), (&raw mut pairs) as rb_sys::st_data_t) };
+    let mut body = body(object, pairs.len());
+    if SHAPES && flags(object) & ROBJECT_EMBED == 0 {
+        // SAFETY: `at` is the start of a block from malloc, or null, for which the answer is 0.
+        let room = unsafe { libc::malloc_usable_size(body.at.cast_mut().cast()) };
+        body.len = body.len.min(room / size_of::<Raw>());
+    }
+    let mut slots = Vec::with_capacity(pairs.len());
+    let mut next = 0;
+    for (id, value) in pairs {
+        let found = loop {
+            if next >= body.len {
+                return None;
+            }
+            // SAFETY: `next` is within the object's slots.
+            let held = unsafe { *body.at.add(next) };
+            next += 1;
+            if held != UNDEF {
+                break held;
+            }
+        };
+        if found != value {
+            return None;
+        }
+        slots.push((id, next as u32 - 1));
+    }
+    Some(slots)
+}
+
+/// The slot of one ivar in objects of the form of `example`.
+pub fn find_slot(example: Raw, ivar: ID) -> Slot {
+    match slots_of(example) {
+        None => Slot::Unknown,
+        Some(slots) => match slots.iter().find(|(id, _)| *id == ivar) {
+            Some((_, index)) => Slot::At(*index),
+            // a shape says all that its objects have; on 3.1 another object of the class may have it
+            None => {
+                if SHAPES {
+                    Slot::Absent
+                } else {
+                    Slot::Unknown
+                }
+            }
+        },
+    }
+}
+
+/// Where objects of a few forms keep one ivar: what was found out, the last first.
+#[derive(Clone, Debug)]
+pub struct IvarReader {
+    pub ivar: ID,
+    last: (Form, Slot),
+    others: Vec<(Form, Slot)>,
+}
+
+impl IvarReader {
+    pub fn new(ivar: ID) -> Self {
+        Self { ivar, last: (Form(u64::MAX), Slot::Unknown), others: Vec::new() }
+    }
+    /// The ivar of an object of class `class` (its class word). Never assigned: nil.
+    #[inline]
+    pub fn get(&mut self, object: Raw, class: Raw) -> Raw {
+        let form = form(object, class);
+        if self.last.0 == form
+            && let Some(value) = slot_value(object, self.last.1)
+        {
+            return value;
+        }
+        self.get_slowly(object, form)
+    }
+    /// Assigns it by slot; false where only `rb_ivar_set` can.
+    #[inline]
+    pub fn set(&mut self, object: Raw, class: Raw, value: Raw) -> bool {
+        let form = form(object, class);
+        self.last.0 == form && set_slot(object, self.last.1, value)
+    }
+    #[cold]
+    fn get_slowly(&mut self, object: Raw, form: Form) -> Raw {
+        if !is_object(object) {
+            return ivar(object, self.ivar);
+        }
+        let known = self.others.iter().find(|(f, _)| *f == form).map(|(_, slot)| *slot);
+        let slot = match known {
+            Some(slot) => slot,
+            None => {
+                let slot = find_slot(object, self.ivar);
+                if slot != Slot::Unknown || SHAPES {
+                    self.others.push((form, slot));
+                }
+                slot
+            }
+        };
+        self.last = (form, slot);
+        slot_value(object, slot).unwrap_or_else(|| ivar(object, self.ivar))
+    }
+}
+
+/// Assigns an ivar by Ruby's own function: may allocate, and raises for a frozen object.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn set_ivar(object: Raw, ivar: ID, value: Raw) -> Result<(), magnus::Error> {
+    // SAFETY: `object` and `value` are live; `protect` catches what Ruby raises.
+    magnus::rb_sys::protect(|| unsafe { rb_sys::rb_ivar_set(object, ivar, value) }).map(drop)
+}

@@ -1,0 +1,94 @@
+//! Keeps objects alive and where they are while Rust remembers their addresses.
+//!
+//! Here: [`Holder`], a Ruby object whose only work is to mark; it lives on the machine stack of whoever needs it, and
+//! [`LazyHolder`]. Not here: whose objects they are.
+//! Invariant: the vectors change only under their lock, and no Ruby function is called under it; so when the GC comes,
+//! from whatever thread, the lock is free.
+
+use crate::heap::Raw;
+use crate::trace::Tables;
+use magnus::prelude::*;
+use magnus::rb_sys::FromRawValue;
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, gc};
+use once_cell::unsync::OnceCell;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Marks VALUEs, which pins them too.
+#[derive(TypedData, Default)]
+#[magnus(class = "Ikra::Holder", free_immediately, mark, size)]
+pub struct Holder {
+    lists: Mutex<Vec<Vec<Raw>>>,
+    tables: Mutex<Option<Arc<Tables>>>,
+}
+
+/// Defines `Ikra::Holder`, which Ruby code cannot make.
+///
+/// # Errors
+/// Where the name is taken.
+pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
+    let class = ikra.define_class("Holder", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Holder"),))?;
+    Ok(())
+}
+
+impl DataTypeFunctions for Holder {
+    fn mark(&self, marker: &gc::Marker) {
+        let mark = |list: &[Raw]| {
+            for raw in list {
+                // SAFETY: the VALUE was alive when it came in, and has been marked at every GC since.
+                #[allow(unsafe_code)]
+                marker.mark(unsafe { Value::from_raw(*raw) });
+            }
+        };
+        self.lists.lock().iter().for_each(|list| mark(list));
+        if let Some(tables) = &*self.tables.lock() {
+            tables.classes.iter().for_each(|rows| mark(&rows.objects));
+            tables.kinds.iter().for_each(|rows| mark(&rows.arrays));
+        }
+    }
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.lists.lock().iter().map(|list| list.capacity() * size_of::<Raw>()).sum::<usize>()
+    }
+}
+
+impl Holder {
+    pub fn new(ruby: &Ruby) -> Obj<Self> {
+        ruby.obj_wrap(Self::default())
+    }
+    /// Holds these too.
+    pub fn hold(&self, objects: Vec<Raw>) {
+        if !objects.is_empty() {
+            self.lists.lock().push(objects);
+        }
+    }
+    /// Holds one more.
+    pub fn add(&self, object: Raw) {
+        let mut lists = self.lists.lock();
+        match lists.first_mut() {
+            Some(list) => list.push(object),
+            None => lists.push(vec![object]),
+        }
+    }
+    /// Holds everything in the tables, instead of those before.
+    pub fn hold_tables(&self, tables: &Arc<Tables>) {
+        *self.tables.lock() = Some(tables.clone());
+    }
+}
+
+/// A holder that is made when the first object comes.
+#[derive(Default)]
+pub struct LazyHolder(OnceCell<Obj<Holder>>);
+
+impl LazyHolder {
+    pub fn get(&self, ruby: &Ruby) -> Obj<Holder> {
+        *self.0.get_or_init(|| Holder::new(ruby))
+    }
+    pub fn add(&self, ruby: &Ruby, object: Raw) {
+        if !crate::heap::is_immediate(object) {
+            self.get(ruby).add(object);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Maps from VALUEs to numbers.
+//!
+//! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by address and without hashing on the
+//! fast path; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
+//! Invariant: a map lives only while what it names is alive and pinned.
+
+use crate::heap::Raw;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Multiplies; VALUEs differ in their middle bits.
+#[derive(Default)]
+pub struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.write_u64(u64::from(*b));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+/// A hash map keyed by words.
+pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+/// A hash map keyed by VALUEs.
+pub type RawMap<V> = WordMap<Raw, V>;
+
+/// Two objects on Ruby's heap are at least this many bytes apart, in every Ruby since 2.0.
+const APART: usize = 40;
+const REGION_BITS: u32 = 16;
+const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
+
+/// A number other than 0 for each of many heap objects.
+///
+/// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
+/// offset divided by 40 is the index, so that no two objects meet.
+pub struct IdentityMap {
+    /// Open addressing: region number + 1 (0: free), and its index in `regions`.
+    buckets: Vec<(usize, u32)>,
+    regions: Vec<Box<[u32; REGION_SLOTS]>>,
+    last: (usize, u32),
+}
+
+impl Default for IdentityMap {
+    fn default() -> Self {
+        Self { buckets: vec![(0, 0); 64], regions: Vec::new(), last: (0, 0) }
+    }
+}
+
+impl IdentityMap {
+    /// The number of an object: 0 at first. To be set by whoever sees it first.
+    #[inline]
+    pub fn entry(&mut self, object: Raw) -> &mut u32 {
+        let (region, slot) = place(object);
+        let index = if self.last.0 == region { self.last.1 } else { self.find_or_add(region) };
+        &mut self.regions[index as usize][slot]
+    }
+    /// The number of an object, 0 if it has none.
+    #[inline]
+    pub fn get(&self, object: Raw) -> u32 {
+        let (region, slot) = place(object);
+        let index = if self.last.0 == region {
+            self.last.1
+        } else {
+            match self.find(region) {
+                Some(index) => index,
+                None => return 0,
+            }
+        };
+        self.regions[index as usize][slot]
+    }
+
+    fn bucket(&self, region: usize) -> usize {
+        let mask = self.buckets.len() - 1;
+        let mut at = (region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) & mask;
+        loop {
+            let key = self.buckets[at].0;
+            if key == region || key == 0 {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+    #[inline]
+    fn find(&self, region: usize) -> Option<u32> {
+        let bucket = self.buckets[self.bucket(region)];
+        (bucket.0 == region).then_some(bucket.1)
+    }
+    fn find_or_add(&mut self, region: usize) -> u32 {
+        let at = self.bucket(region);
+        let index = if self.buckets[at].0 == region {
+            self.buckets[at].1
+        } else {
+            let index = self.regions.len() as u32;
+            self.regions.push(zeroes());
+            self.buckets[at] = (region, index);
+            if self.regions.len() * 2 > self.buckets.len() {
+                self.grow();
+            }
+            index
+        };
+        self.last = (region, index);
+        index
+    }
+    fn grow(&mut self) {
+        let size = self.buckets.len() * 4;
+        let old = std::mem::replace(&mut self.buckets, vec![(0, 0); size]);
+        for bucket in old.into_iter().filter(|b| b.0 != 0) {
+            let at = self.bucket(bucket.0);
+            self.buckets[at] = bucket;
+        }
+    }
+}
+
+/// Region number + 1, and slot within the region.
+#[inline]
+fn place(object: Raw) -> (usize, usize) {
+    let address = object as usize;
+    ((address >> REGION_BITS) + 1, (address & ((1 << REGION_BITS) - 1)) / APART)
+}
+
+fn zeroes() -> Box<[u32; REGION_SLOTS]> {
+    let boxed: Box<[u32]> = vec![0; REGION_SLOTS].into_boxed_slice();
+    boxed.try_into().expect("the slice has as many slots as the array")
+}

@@ -1,0 +1,486 @@
+//! Instruction sequences: where a block or method stands in its file, and whether the file still says what runs.
+//!
+//! Here: [`Sequence`], what one instruction sequence tells of itself, and [`Text`], a file (or the text of an `eval`)
+//! with an index of all code in it. Not here: parsing ([`ikra_core::syntax`]) and what a block captures
+//! ([`crate::block`]).
+//! Invariant: a [`Source`] is made only of text that Ruby compiles to the very instructions that run.
+//!
+//! A file that was loaded after Ikra keeps its lines in memory (`RubyVM.keep_script_lines`), so its text is the one that
+//! runs whatever became of the file. A file that was loaded earlier is read again and compiled by Ruby itself; the
+//! instructions at the block's place must be the same.
+
+use crate::registry::Kept;
+use ikra_core::diagnostic::Diagnostic;
+use ikra_core::source::Source;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// First line, byte column in it, last line, byte column in it.
+pub type Location = [u32; 4];
+
+/// Why the text of a block cannot be had.
+#[derive(Debug)]
+pub enum Failure {
+    /// Said to the user.
+    NoSource(String),
+    /// Said to the user, with the place.
+    Unsupported(Box<Diagnostic>),
+    Ruby(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Ruby(error)
+    }
+}
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// What an instruction sequence tells of itself.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    pub path: String,
+    /// None for `eval`, `-e` and the like.
+    pub absolute_path: Option<String>,
+    /// `block`, `method`…
+    pub kind: String,
+    pub location: Location,
+    /// Of its instructions, without their lines.
+    digest: u64,
+    /// It uses locals of the code around it.
+    pub captures: bool,
+    /// What Ruby kept of the text when it was loaded.
+    kept: Option<Arc<Text>>,
+}
+
+impl Sequence {
+    /// Asks an instruction sequence.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn of(iseq: Value) -> Result<Self> {
+        let array: RArray = iseq.funcall("to_a", ())?;
+        let found = header(array)?;
+        let absolute_path: Option<String> = iseq.funcall("absolute_path", ())?;
+        let path: String = array.entry(6)?;
+        let lines: Option<RArray> = iseq.funcall("script_lines", ())?;
+        let kept = lines.map(|lines| Text::of_lines(&path, lines)).transpose()?;
+        Ok(Self {
+            path,
+            absolute_path,
+            kind: found.kind,
+            location: found.location,
+            digest: digest(array)?,
+            captures: reaches_out(array, 0)?,
+            kept,
+        })
+    }
+
+    /// The text that it was compiled from, and where in that text it stands.
+    ///
+    /// # Errors
+    /// Where the text cannot be had, or is not what runs.
+    pub fn text(&self, ruby: &Ruby) -> Result<(Arc<Text>, Location)> {
+        let text = self.find_text()?;
+        if let (Some(_), Some(_)) = (&self.kept, &self.absolute_path) {
+            return Ok((text, self.location));
+        }
+        let place = text.place(ruby, self)?;
+        Ok((text, place))
+    }
+
+    fn find_text(&self) -> Result<Arc<Text>> {
+        if let Some(text) = &self.kept {
+            return Ok(text.clone());
+        }
+        if let Some(path) = &self.absolute_path {
+            return Text::of_file(&self.path, path);
+        }
+        if self.path == "-e"
+            && let Some(text) = command_line_text()
+        {
+            return Ok(Text::new("-e", text.into()));
+        }
+        Err(Failure::NoSource(format!(
+            "Ruby kept no source of {}:{}: it was evaluated before `require \"ikra\"`, or does not come from a file",
+            self.path, self.location[0]
+        )))
+    }
+
+    /// Its source, for parsing.
+    ///
+    /// # Errors
+    /// As [`Sequence::text`].
+    pub fn source(&self, ruby: &Ruby) -> Result<Arc<Source>> {
+        let (text, place) = self.text(ruby)?;
+        text.slice(&self.path, place, self.location[0]).ok_or_else(|| changed(&self.path, self.location[0]))
+    }
+}
+
+fn changed(path: &str, line: u32) -> Failure {
+    Failure::NoSource(format!(
+        "{path} changed since it was loaded: what stands at line {line} now is not the code that runs. \
+         Load it again, or start the program again"
+    ))
+}
+
+/// The scripts given by `-e`, as the operating system remembers them.
+fn command_line_text() -> Option<String> {
+    let line = std::fs::read("/proc/self/cmdline").ok()?;
+    let args: Vec<&[u8]> = line.split(|b| *b == 0).collect();
+    let mut text = String::new();
+    for pair in args.windows(2).filter(|pair| pair[0].starts_with(b"-") && pair[0].ends_with(b"e")) {
+        text.push_str(std::str::from_utf8(pair[1]).ok()?);
+        text.push('\n');
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// How a class body was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// `class A::B` or `module A::B`.
+    Named,
+    /// `class << self`.
+    Singleton,
+}
+
+/// One `class` or `module` around a piece of code: its path as written (`A::B`, `::A`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    pub opening: Opening,
+    pub path: String,
+}
+
+/// Code found in a text.
+#[derive(Debug)]
+struct Node {
+    location: Location,
+    kind: String,
+    digest: u64,
+    /// From the outermost inwards.
+    bodies: Arc<[Body]>,
+}
+
+/// The text of a file, or of an `eval`, and an index of the code in it, made when first asked.
+#[derive(Debug)]
+pub struct Text {
+    path: String,
+    text: Arc<str>,
+    nodes: Mutex<Option<Arc<Vec<Node>>>>,
+}
+
+struct Cached {
+    modified: Option<SystemTime>,
+    length: u64,
+    text: Arc<Text>,
+}
+
+static FILES: Mutex<Option<HashMap<String, Cached>>> = Mutex::new(None);
+/// Texts by the Array of lines that Ruby keeps.
+static LINES: Mutex<Vec<(Kept, Arc<Text>)>> = Mutex::new(Vec::new());
+/// How many of them are remembered.
+const REMEMBERED: usize = 256;
+
+impl Text {
+    fn new(path: &str, text: Arc<str>) -> Arc<Self> {
+        Arc::new(Self { path: path.into(), text, nodes: Mutex::new(None) })
+    }
+
+    fn of_lines(path: &str, lines: RArray) -> Result<Arc<Self>> {
+        let raw = lines.as_raw();
+        if let Some((_, text)) = LINES.lock().iter().find(|(kept, _)| kept.raw() == raw) {
+            return Ok(text.clone());
+        }
+        let text = Self::new(path, join(lines)?);
+        let mut known = LINES.lock();
+        if known.len() >= REMEMBERED {
+            known.drain(..REMEMBERED / 2);
+        }
+        known.push((Kept::new(lines.as_value()), text.clone()));
+        Ok(text)
+    }
+
+    fn of_file(path: &str, absolute: &str) -> Result<Arc<Self>> {
+        let unreadable = |e: std::io::Error| Failure::NoSource(format!("{absolute} cannot be read again: {e}"));
+        let meta = std::fs::metadata(absolute).map_err(unreadable)?;
+        let (modified, length) = (meta.modified().ok(), meta.len());
+        if let Some(cached) = FILES.lock().get_or_insert_default().get(absolute)
+            && cached.modified == modified
+            && cached.length == length
+        {
+            return Ok(cached.text.clone());
+        }
+        let bytes = std::fs::read(absolute).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Failure::NoSource(format!("{absolute} is not UTF-8, the only encoding of source that Ikra reads"))
+        })?;
+        let text = Self::new(path, text.into());
+        let cached = Cached { modified, length, text: text.clone() };
+        FILES.lock().get_or_insert_default().insert(absolute.into(), cached);
+        Ok(text)
+    }
+
+    /// Whole lines with the slice at a place; `line` is the number of its first line for people.
+    fn slice(&self, path: &str, place: Location, line: u32) -> Option<Arc<Source>> {
+        let [first, from, last, to] = place.map(|n| n as usize);
+        let mut start = 0;
+        for _ in 1..first {
+            start += self.text.get(start..)?.find('\n')? + 1;
+        }
+        let mut last_start = start;
+        for _ in first..last {
+            last_start += self.text.get(last_start..)?.find('\n')? + 1;
+        }
+        let end = self.text.get(last_start..)?.find('\n').map_or(self.text.len(), |n| last_start + n);
+        let text = self.text.get(start..end)?;
+        let slice = from..last_start - start + to;
+        text.get(slice.clone())?;
+        Some(Arc::new(Source { path: path.into(), text: text.into(), first_line: line, slice }))
+    }
+
+    /// Where in this text the sequence stands.
+    fn place(&self, ruby: &Ruby, sequence: &Sequence) -> Result<Location> {
+        self.node(ruby, sequence).map(|(nodes, at)| nodes[at].location)
+    }
+
+    /// The classes and modules around a sequence, from the outermost inwards.
+    ///
+    /// # Errors
+    /// Where it is not found in this text.
+    pub fn bodies(&self, ruby: &Ruby, sequence: &Sequence) -> Result<Arc<[Body]>> {
+        self.node(ruby, sequence).map(|(nodes, at)| nodes[at].bodies.clone())
+    }
+
+    fn node(&self, ruby: &Ruby, sequence: &Sequence) -> Result<(Arc<Vec<Node>>, usize)> {
+        let nodes = self.index(ruby)?;
+        let same = |n: &&Node| n.digest == sequence.digest && n.kind == sequence.kind;
+        let exact = nodes.iter().position(|n| same(&n) && n.location == sequence.location);
+        // an `eval` may count its lines from any number
+        let shifted = || {
+            let [first, from, last, to] = sequence.location;
+            nodes.iter().position(|n| {
+                let [f, a, l, b] = n.location;
+                same(&n) && sequence.absolute_path.is_none() && (a, b, l - f) == (from, to, last - first)
+            })
+        };
+        let at = exact.or_else(shifted).ok_or_else(|| changed(&sequence.path, sequence.location[0]))?;
+        Ok((nodes, at))
+    }
+
+    fn index(&self, ruby: &Ruby) -> Result<Arc<Vec<Node>>> {
+        if let Some(nodes) = &*self.nodes.lock() {
+            return Ok(nodes.clone());
+        }
+        let nodes = Arc::new(self.compile(ruby)?);
+        *self.nodes.lock() = Some(nodes.clone());
+        Ok(nodes)
+    }
+
+    fn compile(&self, ruby: &Ruby) -> Result<Vec<Node>> {
+        let class: Value =
+            ruby.class_object().const_get::<_, Value>("RubyVM")?.funcall("const_get", ("InstructionSequence",))?;
+        let text = ruby.str_new(&self.text);
+        let path = ruby.str_new(&self.path);
+        let compiled: std::result::Result<Value, Error> = quietly(|| class.funcall("compile", (text, path, path, 1)));
+        let compiled = compiled.map_err(|_| changed(&self.path, 1))?;
+        let mut nodes = Vec::new();
+        self.visit(compiled.funcall("to_a", ())?, &[], &mut nodes)?;
+        Ok(nodes)
+    }
+
+    /// Adds a sequence and all within it.
+    fn visit(&self, array: RArray, bodies: &[Body], nodes: &mut Vec<Node>) -> Result<()> {
+        let Header { location, kind } = header(array)?;
+        let mut bodies = bodies.to_vec();
+        if kind == "class" {
+            bodies.push(self.opening(location));
+        }
+        nodes.push(Node { location, kind, digest: digest(array)?, bodies: bodies.clone().into() });
+        children(array, &mut |child| self.visit(child, &bodies, nodes))
+    }
+
+    /// Reads `class A::B` or `class << self` at a class body's place.
+    fn opening(&self, location: Location) -> Body {
+        let line = self.text.split('\n').nth(location[0] as usize - 1).unwrap_or("");
+        let words = line.get(location[1] as usize..).unwrap_or("");
+        let words = words.strip_prefix("class").or_else(|| words.strip_prefix("module")).unwrap_or("").trim_start();
+        if words.starts_with("<<") {
+            return Body { opening: Opening::Singleton, path: String::new() };
+        }
+        let path: String = words.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
+        Body { opening: Opening::Named, path }
+    }
+}
+
+struct Header {
+    location: Location,
+    kind: String,
+}
+
+fn header(array: RArray) -> Result<Header> {
+    let misc: RHash = array.entry(4)?;
+    let location: Vec<u32> = misc.aref(Ruby::get_with(misc).to_symbol("code_location"))?;
+    let location =
+        location.try_into().map_err(|_| Failure::NoSource("Ruby does not say where its code stands".into()))?;
+    let kind: Symbol = array.entry(9)?;
+    Ok(Header { location, kind: kind.name()?.into_owned() })
+}
+
+/// Whether a sequence, or one within it, uses a local from more than `depth` levels out.
+fn reaches_out(array: RArray, depth: i64) -> Result<bool> {
+    let body: RArray = array.entry(13)?;
+    for item in body {
+        let Some(instruction) = RArray::from_value(item) else { continue };
+        let name: Symbol = instruction.entry(0)?;
+        let name = name.name()?;
+        let local = ["getlocal", "setlocal", "getblockparam", "setblockparam"].iter().any(|l| name.contains(l));
+        let level = match () {
+            () if !local => 0,
+            () if name.ends_with("WC_0") => 0,
+            () if name.ends_with("WC_1") => 1,
+            () => instruction.entry::<i64>(2)?,
+        };
+        if level > depth {
+            return Ok(true);
+        }
+    }
+    let mut found = false;
+    children(array, &mut |child| {
+        found |= reaches_out(child, depth + 1)?;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
+
+fn as_sequence(value: Value) -> Option<RArray> {
+    let array = RArray::from_value(value)?;
+    let first = RString::from_value(array.entry(0).ok()?)?;
+    (first.to_string().ok()? == FORMAT).then_some(array)
+}
+
+/// Calls `visit` with each sequence right within one.
+fn children(array: RArray, visit: &mut dyn FnMut(RArray) -> Result<()>) -> Result<()> {
+    fn walk(value: Value, visit: &mut dyn FnMut(RArray) -> Result<()>) -> Result<()> {
+        if let Some(sequence) = as_sequence(value) {
+            return visit(sequence);
+        }
+        if let Some(list) = RArray::from_value(value) {
+            for item in list {
+                walk(item, visit)?;
+            }
+        }
+        Ok(())
+    }
+    // catch table and instructions
+    for part in [array.entry::<Value>(12)?, array.entry(13)?] {
+        if let Some(list) = RArray::from_value(part) {
+            for item in list {
+                walk(item, visit)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A hash of all that a sequence does: parameters, locals, instructions and what is within them; labels by the order in
+/// which they turn up, lines and events left out.
+fn digest(array: RArray) -> Result<u64> {
+    let mut state = Digest { hasher: Default::default(), labels: HashMap::new() };
+    // kind, locals, parameters; then catch table and instructions
+    for part in 9..=11 {
+        state.text(&array.entry::<Value>(part)?.inspect());
+    }
+    state.list(array.entry(12)?)?;
+    let body: RArray = array.entry(13)?;
+    for item in body {
+        if let Some(instruction) = RArray::from_value(item) {
+            state.instruction(instruction)?;
+        } else if let Some(symbol) = Symbol::from_value(item) {
+            let name = symbol.name()?;
+            if name.starts_with("label_") {
+                state.label(&name);
+            }
+        }
+    }
+    Ok(state.hasher.finish())
+}
+
+struct Digest {
+    hasher: std::collections::hash_map::DefaultHasher,
+    labels: HashMap<String, u64>,
+}
+
+impl Digest {
+    fn text(&mut self, text: &str) {
+        self.hasher.write(text.as_bytes());
+        self.hasher.write_u8(0xff);
+    }
+    fn label(&mut self, name: &str) {
+        let next = self.labels.len() as u64;
+        let number = *self.labels.entry(name.into()).or_insert(next);
+        self.hasher.write_u64(number);
+    }
+    fn list(&mut self, list: RArray) -> Result<()> {
+        self.hasher.write_usize(list.len());
+        for item in list {
+            self.operand(item)?;
+        }
+        Ok(())
+    }
+    fn instruction(&mut self, instruction: RArray) -> Result<()> {
+        for (i, item) in instruction.into_iter().enumerate() {
+            match Symbol::from_value(item) {
+                // an active TracePoint shows in the names of instructions
+                Some(name) if i == 0 => self.text(name.name()?.trim_start_matches("trace_")),
+                _ => self.operand(item)?,
+            }
+        }
+        Ok(())
+    }
+    fn operand(&mut self, item: Value) -> Result<()> {
+        if let Some(sequence) = as_sequence(item) {
+            self.hasher.write_u64(digest(sequence)?);
+        } else if let Some(list) = RArray::from_value(item) {
+            self.list(list)?;
+        } else if let Some(symbol) = Symbol::from_value(item)
+            && let name = symbol.name()?
+            && name.strip_prefix("label_").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+        {
+            self.label(&name);
+        } else {
+            self.text(&item.inspect());
+        }
+        Ok(())
+    }
+}
+
+/// Runs with Ruby's warnings off: compiling a file again would repeat them.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: Ruby's own variable for $VERBOSE, read and written under the GVL.
+    #[allow(unsafe_code)]
+    let verbose = unsafe { &mut *rb_sys::rb_ruby_verbose_ptr() };
+    let before = std::mem::replace(verbose, crate::heap::NIL);
+    let result = work();
+    *verbose = before;
+    result
+}
+
+fn join(lines: RArray) -> Result<Arc<str>> {
+    let mut text = String::new();
+    for line in lines {
+        let line = RString::from_value(line).ok_or_else(|| {
+            Failure::NoSource("Ruby keeps this code's lines in a form that Ikra does not know".into())
+        })?;
+        text.push_str(&line.to_string()?);
+    }
+    Ok(text.into())
+}

@@ -1,0 +1,451 @@
+//! Live values to facts: which types are at which places.
+//!
+//! Here: [`Observer`], which scans roots, ivars and arrays as inference demands them, finds further objects on the way,
+//! and scans those for all that was demanded before. Not here: columns ([`crate::trace`] walks again, by a schema).
+//! Invariant: between two Ruby calls every object in the tables is held, so the identity map stays true.
+//!
+//! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about.
+
+use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::holder::Holder;
+use crate::identity::{IdentityMap, RawMap, WordMap};
+use crate::registry::{self, classes};
+use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::syntax::ast::Name;
+use ikra_core::types::{Prims, Ty};
+use ikra_core::world::{Facts, Opaque, Place, Root};
+use magnus::typed_data::Obj;
+use magnus::{Error, Ruby};
+
+/// A value that kernels cannot hold, or an exception from a Ruby call.
+#[derive(Debug)]
+pub enum Refusal {
+    Opaque(Opaque),
+    Ruby(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Ruby(error)
+    }
+}
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// What was seen at one place since its fact was last told.
+#[derive(Default)]
+struct Summary {
+    prims: u16,
+    classes: Vec<ClassId>,
+    modules: Vec<ClassId>,
+}
+
+impl Summary {
+    fn ty(&self) -> Ty {
+        let mut ty = Ty::prim(Prims(self.prims));
+        ty.objects.clone_from(&self.classes);
+        ty.modules.clone_from(&self.modules);
+        ty
+    }
+    fn class(&mut self, class: ClassId) {
+        if let Err(at) = self.classes.binary_search(&class) {
+            self.classes.insert(at, class);
+        }
+    }
+    fn module(&mut self, module: ClassId) {
+        if let Err(at) = self.modules.binary_search(&module) {
+            self.modules.insert(at, module);
+        }
+    }
+}
+
+/// Index into [`Observer::places`].
+type PlaceIndex = u32;
+
+/// All objects found of one exact class.
+struct ClassTable {
+    class: ClassId,
+    raw: Raw,
+    objects: Vec<Raw>,
+    demands: Vec<Demand>,
+    frozen: bool,
+}
+
+/// An ivar to be read of all objects of a class.
+struct Demand {
+    place: PlaceIndex,
+    reader: IvarReader,
+    cursor: usize,
+}
+
+/// Arrays that were found at places of one kind, before any merge.
+#[derive(Default)]
+struct KindTable {
+    arrays: Vec<Raw>,
+    cursor: usize,
+    place: Option<PlaceIndex>,
+}
+
+/// The tables of one compilation.
+pub struct Observer {
+    holder: Obj<Holder>,
+    /// Position in `entries`, plus 1.
+    map: IdentityMap,
+    entries: Vec<Entry>,
+    class_index: RawMap<usize>,
+    tables: Vec<ClassTable>,
+    kinds: WordMap<u32, KindTable>,
+    demanded_kinds: Vec<ArrayKind>,
+    places: Vec<Place>,
+    /// The kind of the arrays at a place, as it was when the first was found.
+    place_kinds: Vec<Option<ArrayKind>>,
+    /// Something there was reached from elsewhere too.
+    shared: Vec<bool>,
+    /// Found since the holder was last told.
+    fresh: Vec<Raw>,
+    /// Some object or array is more than once among the elements.
+    pub grouped: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The place where it was found first.
+    first: PlaceIndex,
+    /// Of an array.
+    kind: Option<ArrayKind>,
+}
+
+impl Observer {
+    pub fn new(ruby: &Ruby) -> Self {
+        Self {
+            holder: Holder::new(ruby),
+            map: IdentityMap::default(),
+            entries: Vec::new(),
+            class_index: RawMap::default(),
+            tables: Vec::new(),
+            kinds: WordMap::default(),
+            demanded_kinds: Vec::new(),
+            places: Vec::new(),
+            place_kinds: Vec::new(),
+            shared: Vec::new(),
+            fresh: Vec::new(),
+            grouped: false,
+        }
+    }
+
+    fn place(&mut self, place: &Place) -> PlaceIndex {
+        let at = self.places.iter().position(|p| p == place).unwrap_or_else(|| {
+            self.places.push(place.clone());
+            self.place_kinds.push(None);
+            self.shared.push(false);
+            self.places.len() - 1
+        });
+        at as PlaceIndex
+    }
+
+    /// Whether the elements are of more than one kind, as job ordering counts them.
+    pub fn mixed(ty: &Ty) -> bool {
+        ty.atoms().len() > 1
+    }
+
+    /// Reports one value at a root.
+    ///
+    /// # Errors
+    /// A value that kernels cannot hold.
+    pub fn root(&mut self, ruby: &Ruby, root: &Root, value: Raw, what: &str, facts: &mut Facts) -> Result<()> {
+        let place = self.place(&Place::Root(root.clone()));
+        let mut summary = Summary::default();
+        self.value(ruby, place, value, &mut summary, facts, &|| what.into())?;
+        facts.saw(&self.places[place as usize].clone(), &summary.ty());
+        self.settle(ruby, facts)
+    }
+
+    /// Reports the elements of the base array.
+    ///
+    /// # Errors
+    /// A value that kernels cannot hold.
+    pub fn base(&mut self, ruby: &Ruby, array: Raw, facts: &mut Facts) -> Result<()> {
+        let place = self.place(&Place::Root(Root::Element));
+        let mut summary = Summary::default();
+        let mut i = 0;
+        while let Some(value) = heap::elements(array).get(i).copied() {
+            let index = i;
+            self.value(ruby, place, value, &mut summary, facts, &|| format!("element {index}"))?;
+            i += 1;
+        }
+        facts.saw(&Place::Root(Root::Element), &summary.ty());
+        self.settle(ruby, facts)
+    }
+
+    /// Demands an ivar of all objects of a class, found or to be found.
+    ///
+    /// # Errors
+    /// A value that kernels cannot hold.
+    pub fn field(&mut self, ruby: &Ruby, class: ClassId, ivar: &Name, facts: &mut Facts) -> Result<()> {
+        let place = self.place(&Place::Field(class, ivar.clone()));
+        facts.saw(&self.places[place as usize].clone(), &Ty::never());
+        let table = self.table(class, classes::get(class).raw);
+        if self.tables[table].demands.iter().all(|d| d.place != place) {
+            let reader = IvarReader::new(registry::id(ruby, ivar));
+            self.tables[table].demands.push(Demand { place, reader, cursor: 0 });
+        }
+        self.settle(ruby, facts)
+    }
+
+    /// Demands the elements of all arrays of a kind, found or to be found.
+    ///
+    /// # Errors
+    /// A value that kernels cannot hold.
+    pub fn elements(&mut self, ruby: &Ruby, kind: ArrayKind, facts: &mut Facts) -> Result<()> {
+        facts.saw(&Place::Elements(kind), &Ty::never());
+        self.demanded_kinds.push(kind);
+        self.settle(ruby, facts)
+    }
+
+    fn table(&mut self, class: ClassId, raw: Raw) -> usize {
+        if let Some(at) = self.class_index.get(&raw) {
+            return *at;
+        }
+        let at = self.tables.len();
+        self.class_index.insert(raw, at);
+        self.tables.push(ClassTable { class, raw, objects: Vec::new(), demands: Vec::new(), frozen: false });
+        at
+    }
+
+    /// The table of a class word; a class that was never met is numbered, for which Ruby is called.
+    fn table_of(&mut self, ruby: &Ruby, raw: Raw) -> Result<usize> {
+        if let Some(at) = self.class_index.get(&raw) {
+            return Ok(*at);
+        }
+        self.hold_fresh();
+        let class = classes::number(ruby, raw)?;
+        Ok(self.table(class, raw))
+    }
+
+    fn hold_fresh(&mut self) {
+        self.holder.hold(std::mem::take(&mut self.fresh));
+    }
+
+    /// Notes one value: its kind in `summary`, and the object or array in the tables.
+    fn value(
+        &mut self,
+        ruby: &Ruby,
+        place: PlaceIndex,
+        value: Raw,
+        summary: &mut Summary,
+        facts: &mut Facts,
+        what: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let prim = match heap::see(value) {
+            Seen::Nil => Prims::NIL,
+            Seen::False => Prims::FALSE,
+            Seen::True => Prims::TRUE,
+            Seen::Int(_) => Prims::INT,
+            Seen::Float(_) => Prims::FLOAT,
+            Seen::Symbol => Prims::SYM,
+            Seen::Object => {
+                let table = self.table_of(ruby, heap::class_word(value))?;
+                summary.class(self.tables[table].class);
+                self.object(place, value, table, facts);
+                return Ok(());
+            }
+            Seen::Array => {
+                self.array(place, value, facts);
+                return Ok(());
+            }
+            Seen::Module => {
+                self.hold_fresh();
+                summary.module(classes::number(ruby, value)?);
+                return Ok(());
+            }
+            Seen::Struct => match range(ruby, value) {
+                Some(prim) => prim,
+                None => return Err(opaque(value, what())),
+            },
+            Seen::BigInt => {
+                return Err(Refusal::Opaque(Opaque { what: "an Integer beyond 64 bits".into(), place: what() }));
+            }
+            Seen::Other => return Err(opaque(value, what())),
+        };
+        summary.prims |= prim.0;
+        Ok(())
+    }
+
+    fn object(&mut self, place: PlaceIndex, object: Raw, table: usize, facts: &mut Facts) {
+        let number = self.map.entry(object);
+        if *number != 0 {
+            let entry = self.entries[*number as usize - 1];
+            return self.met_again(place, entry, facts);
+        }
+        self.entries.push(Entry { first: place, kind: None });
+        *number = self.entries.len() as u32;
+        let table = &mut self.tables[table];
+        table.objects.push(object);
+        self.fresh.push(object);
+        if !table.frozen && heap::is_frozen(object) {
+            table.frozen = true;
+            facts.saw_frozen(table.class);
+        }
+    }
+
+    fn array(&mut self, place: PlaceIndex, array: Raw, facts: &mut Facts) {
+        let kind = match self.place_kinds[place as usize] {
+            Some(kind) => kind,
+            None => {
+                let kind = facts.array_at(&self.places[place as usize].clone());
+                self.place_kinds[place as usize] = Some(kind);
+                kind
+            }
+        };
+        let number = self.map.entry(array);
+        if *number != 0 {
+            let entry = self.entries[*number as usize - 1];
+            if let Some(known) = entry.kind {
+                facts.merge(known, kind);
+            }
+            return self.met_again(place, entry, facts);
+        }
+        self.entries.push(Entry { first: place, kind: Some(kind) });
+        *number = self.entries.len() as u32;
+        self.kinds.entry(kind.0).or_default().arrays.push(array);
+        self.fresh.push(array);
+        if heap::is_frozen(array) {
+            facts.saw_frozen_array();
+        }
+    }
+
+    /// An object or array is reached once more: neither place has it for its own.
+    fn met_again(&mut self, place: PlaceIndex, entry: Entry, facts: &mut Facts) {
+        let element = matches!(self.places[place as usize], Place::Root(Root::Element));
+        self.grouped |= element && entry.first == place;
+        for place in [place, entry.first] {
+            if !std::mem::replace(&mut self.shared[place as usize], true) {
+                self.tell_owned(place, facts);
+            }
+        }
+    }
+
+    fn tell_owned(&self, place: PlaceIndex, facts: &mut Facts) {
+        let at = &self.places[place as usize];
+        if !matches!(at, Place::Root(_)) {
+            facts.set_owned(at, !self.shared[place as usize]);
+        }
+    }
+
+    /// Reads what was demanded of everything that was found, until nothing new turns up.
+    fn settle(&mut self, ruby: &Ruby, facts: &mut Facts) -> Result<()> {
+        loop {
+            let mut progress = false;
+            for table in 0..self.tables.len() {
+                for demand in 0..self.tables[table].demands.len() {
+                    progress |= self.scan_field(ruby, table, demand, facts)?;
+                }
+            }
+            let mut kinds: Vec<u32> = self.kinds.keys().copied().collect();
+            kinds.sort_unstable();
+            for kind in kinds {
+                progress |= self.scan_kind(ruby, ArrayKind(kind), facts)?;
+            }
+            if !progress {
+                self.hold_fresh();
+                return Ok(());
+            }
+        }
+    }
+
+    fn scan_field(&mut self, ruby: &Ruby, table: usize, demand: usize, facts: &mut Facts) -> Result<bool> {
+        let (start, place, class, id) = {
+            let t = &self.tables[table];
+            (t.demands[demand].cursor, t.demands[demand].place, t.raw, t.class)
+        };
+        let ivar = match &self.places[place as usize] {
+            Place::Field(_, ivar) => ivar.clone(),
+            _ => "".into(),
+        };
+        let what = move || format!("{ivar} of {}", classes::get(id).info.name);
+        let mut summary = Summary::default();
+        let mut i = start;
+        while let Some(object) = self.tables[table].objects.get(i).copied() {
+            let value = self.tables[table].demands[demand].reader.get(object, class);
+            self.value(ruby, place, value, &mut summary, facts, &what)?;
+            i += 1;
+        }
+        self.tables[table].demands[demand].cursor = i;
+        if i > start {
+            facts.saw(&self.places[place as usize].clone(), &summary.ty());
+            self.tell_owned(place, facts);
+        }
+        Ok(i > start)
+    }
+
+    fn scan_kind(&mut self, ruby: &Ruby, kind: ArrayKind, facts: &mut Facts) -> Result<bool> {
+        let known = facts.find(kind);
+        if !self.demanded_kinds.iter().any(|k| facts.find(*k) == known) {
+            return Ok(false);
+        }
+        let place = match self.kinds[&kind.0].place {
+            Some(place) => place,
+            None => {
+                let place = self.place(&Place::Elements(kind));
+                self.kinds.get_mut(&kind.0).expect("the caller names a table").place = Some(place);
+                place
+            }
+        };
+        let start = self.kinds[&kind.0].cursor;
+        let mut summary = Summary::default();
+        let mut i = start;
+        while let Some(array) = self.kinds[&kind.0].arrays.get(i).copied() {
+            let mut at = 0;
+            while let Some(value) = heap::elements(array).get(at).copied() {
+                self.value(ruby, place, value, &mut summary, facts, &|| "an element of an array".into())?;
+                at += 1;
+            }
+            i += 1;
+        }
+        self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = i;
+        if i > start {
+            facts.saw(&Place::Elements(facts.find(kind)), &summary.ty());
+            self.tell_owned(place, facts);
+        }
+        Ok(i > start)
+    }
+}
+
+/// The kind of a Range that kernels know.
+fn range(ruby: &Ruby, value: Raw) -> Option<Prims> {
+    let bounds = Bounds::of(ruby, value)?;
+    match (heap::see(bounds.from), heap::see(bounds.to)) {
+        (Seen::Int(_), Seen::Int(_)) => Some(Prims::INT_RANGE),
+        (Seen::Int(_) | Seen::Float(_), Seen::Int(_) | Seen::Float(_)) => Some(Prims::FLOAT_RANGE),
+        _ => None,
+    }
+}
+
+/// The ends of a Range.
+pub struct Bounds {
+    pub from: Raw,
+    pub to: Raw,
+    pub exclusive: bool,
+}
+
+impl Bounds {
+    /// None for anything but a Range.
+    pub fn of(ruby: &Ruby, value: Raw) -> Option<Self> {
+        use magnus::rb_sys::AsRawValue;
+        if heap::is_immediate(value) || heap::class_word(value) != ruby.class_range().as_raw() {
+            return None;
+        }
+        let (mut from, mut to, mut exclusive) = (heap::NIL, heap::NIL, 0);
+        // SAFETY: `value` is a Range of Ruby's own class, for which the function only reads.
+        #[allow(unsafe_code)]
+        let found = unsafe { rb_sys::rb_range_values(value, &mut from, &mut to, &mut exclusive) };
+        (found != 0).then_some(Self { from, to, exclusive: exclusive != 0 })
+    }
+}
+
+/// Says what a value is that kernels cannot hold.
+fn opaque(value: Raw, place: String) -> Refusal {
+    let class = crate::errors::class_name(crate::reflect::value(value));
+    let article = if class.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
+    Refusal::Opaque(Opaque { what: format!("{article} {class}"), place })
+}

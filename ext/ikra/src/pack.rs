@@ -1,0 +1,463 @@
+//! Tables to columns and parameters.
+//!
+//! Here: [`pack`], which fills what a [`Schema`] asks for. Not here: who is in the tables ([`crate::trace`]), and the way
+//! back ([`crate::unpack`]).
+//! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
+
+use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::plan::{Plan, SlotPlan};
+use crate::registry::{classes, symbols};
+use crate::trace::{Misfit, Tables};
+use ikra_core::id::ClassId;
+use ikra_core::ir::{ColumnId, Jobs, Program, Scalar, Space};
+use ikra_core::layout::schema::{RootParam, Schema};
+use ikra_core::memory::column::HostColumn;
+use ikra_core::types::{Prims, Repr, Tag};
+use std::cell::RefCell;
+
+type Result<T> = std::result::Result<T, Misfit>;
+
+/// What a section runs over.
+#[derive(Clone, Copy)]
+pub enum Elements<'a> {
+    Values(&'a [Raw]),
+    /// First, step, how many.
+    Range(i64, i64, usize),
+}
+
+impl Elements<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Elements::Values(values) => values.len(),
+            Elements::Range(_, _, len) => *len,
+        }
+    }
+}
+
+/// A root's value: one word, or the ends of a Range.
+#[derive(Clone, Copy)]
+pub struct RootValue {
+    pub value: Raw,
+    /// Begin, end, and whether the end is left out.
+    pub range: Option<(Raw, Raw, bool)>,
+}
+
+/// All that a launch takes.
+pub struct Packed {
+    pub columns: Vec<HostColumn>,
+    pub biases: Vec<u64>,
+    pub params: Vec<u64>,
+    pub jobs: u64,
+}
+
+/// Fills columns and parameters.
+///
+/// # Errors
+/// A value outside its slot's type, and symbols that are new (left in `unknown`).
+pub fn pack(
+    plan: &Plan,
+    program: &Program,
+    schema: &Schema,
+    tables: &Tables,
+    elements: Elements<'_>,
+    roots: &[RootValue],
+    warp: usize,
+    unknown: &mut Vec<Raw>,
+) -> Result<Packed> {
+    let packer = Packer { plan, tables, unknown: RefCell::new(unknown) };
+    let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
+    let mut columns: Vec<HostColumn> = Vec::with_capacity(program.columns.len());
+    let mut biases = Vec::with_capacity(program.columns.len());
+    for column in &program.columns {
+        let (rows, bias) = match column.space {
+            Space::Class { hierarchy, first, last } => {
+                let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
+                ((to - from) as usize, u64::from(from))
+            }
+            Space::Array(kind) => {
+                let rows = plan.kinds.iter().position(|k| k.kind == kind).map_or(0, |k| tables.kinds[k].rows);
+                (rows as usize, 0)
+            }
+            Space::Element => (elements.len(), 0),
+            // filled below, each at its own length
+            Space::Job => (0, 0),
+        };
+        columns.push(HostColumn::zeroed(column.storage, rows));
+        biases.push(bias);
+    }
+    for (column, numbers) in [(schema.order, order), (schema.starts, starts)] {
+        if let Some(column) = column {
+            let column = &mut columns[column.index()];
+            column.resize(numbers.len());
+            column.view_mut::<u32>().copy_from_slice(&numbers);
+        }
+    }
+    if let (Some(slot), Elements::Values(values)) = (&plan.elements, elements) {
+        packer.fill(slot, &mut columns, 0, values.len(), |i| values[i], |i| tables.element_word(i))?;
+    }
+    packer.fields(program, &mut columns)?;
+    packer.arrays(&mut columns)?;
+    packer.frozen(schema, program, &mut columns);
+    for accumulator in &schema.accumulators {
+        columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
+    }
+    let params = packer.params(program, schema, elements, roots)?;
+    if !packer.unknown.borrow().is_empty() {
+        return Err(Misfit::Symbols);
+    }
+    Ok(Packed { columns, biases, params, jobs })
+}
+
+struct Packer<'a> {
+    plan: &'a Plan,
+    tables: &'a Tables,
+    unknown: RefCell<&'a mut Vec<Raw>>,
+}
+
+impl Packer<'_> {
+    /// First id of the class at one preorder position, and end of the one at another.
+    fn ids(&self, hierarchy: usize, first: usize, last: usize) -> (u32, u32) {
+        let classes = self.plan.hierarchy(hierarchy);
+        let from = self.tables.bases[classes.start + first];
+        let to = if classes.start + last + 1 < classes.end {
+            self.tables.bases[classes.start + last + 1]
+        } else {
+            self.tables.ends[hierarchy]
+        };
+        (from, to)
+    }
+
+    /// Tag and payload of a value in a slot. `word`: what the tracer already knows of it.
+    #[inline]
+    fn encode(&self, slot: &SlotPlan, value: Raw, word: Option<u64>) -> Result<(i32, u64)> {
+        let (prim, tag, payload) = match heap::see(value) {
+            Seen::Int(i) => (Prims::INT, Tag::INT, i as u64),
+            Seen::Float(f) => (Prims::FLOAT, Tag::FLOAT, f.to_bits()),
+            Seen::Nil => (Prims::NIL, Tag::NIL, 0),
+            Seen::False => (Prims::FALSE, Tag::FALSE, 0),
+            Seen::True => (Prims::TRUE, Tag::TRUE, 1),
+            Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
+            Seen::Object => {
+                let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
+                let tag = match slot.repr {
+                    Repr::Union => {
+                        let class = self.plan.class_index.get(&heap::class_word(value)).ok_or(Misfit::Value)?;
+                        Tag::OBJECT + self.plan.classes[*class as usize].hierarchy as i32
+                    }
+                    _ => 0,
+                };
+                return Ok((tag, word));
+            }
+            Seen::Array if slot.kind.is_some() => {
+                let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
+                return Ok((Tag::ARRAY, word));
+            }
+            Seen::Module => {
+                let id = classes::find(value).filter(|id| slot.modules.contains(id)).ok_or(Misfit::Value)?;
+                return Ok((Tag::MODULE, module_word(id)));
+            }
+            _ => return Err(Misfit::Value),
+        };
+        if slot.prims.intersects(prim) { Ok((tag, payload)) } else { Err(Misfit::Value) }
+    }
+
+    fn symbol(&self, symbol: Raw) -> i64 {
+        symbols::hash(symbol).unwrap_or_else(|| {
+            let mut unknown = self.unknown.borrow_mut();
+            if !unknown.contains(&symbol) {
+                unknown.push(symbol);
+            }
+            0
+        })
+    }
+
+    /// Fills `len` rows of a slot's columns from `start`.
+    fn fill(
+        &self,
+        slot: &SlotPlan,
+        columns: &mut [HostColumn],
+        start: usize,
+        len: usize,
+        mut get: impl FnMut(usize) -> Raw,
+        word: impl Fn(usize) -> Option<u64>,
+    ) -> Result<()> {
+        let rows = start..start + len;
+        match (slot.repr, slot.value) {
+            (Repr::Float, Some(column)) => {
+                for (i, out) in columns[column.index()].view_mut::<f64>()[rows].iter_mut().enumerate() {
+                    let value = get(i);
+                    *out = if value & 3 == 2 {
+                        heap::flonum(value)
+                    } else {
+                        match heap::see(value) {
+                            Seen::Float(f) => f,
+                            _ => return Err(Misfit::Value),
+                        }
+                    };
+                }
+            }
+            (Repr::Int, Some(column)) => {
+                for (i, out) in columns[column.index()].view_mut::<i64>()[rows].iter_mut().enumerate() {
+                    let value = get(i);
+                    *out = if value & 1 == 1 {
+                        (value as i64) >> 1
+                    } else {
+                        match heap::see(value) {
+                            Seen::Int(i) => i,
+                            _ => return Err(Misfit::Value),
+                        }
+                    };
+                }
+            }
+            (Repr::Ref(_), Some(column)) => {
+                for (i, out) in columns[column.index()].view_mut::<u32>()[rows].iter_mut().enumerate() {
+                    let value = get(i);
+                    if !heap::is_object(value) {
+                        return Err(Misfit::Value);
+                    }
+                    *out = word(i).or_else(|| self.tables.word(value)).ok_or(Misfit::Value)? as u32;
+                }
+            }
+            (Repr::Bool, Some(column)) => {
+                for (i, out) in columns[column.index()].view_mut::<u8>()[rows].iter_mut().enumerate() {
+                    *out = self.encode(slot, get(i), None)?.1 as u8;
+                }
+            }
+            (Repr::Union, Some(column)) => {
+                for i in 0..len {
+                    let (tag, payload) = self.encode(slot, get(i), word(i))?;
+                    columns[column.index()].view_mut::<u64>()[start + i] = payload;
+                    if let Some(tags) = slot.tag {
+                        columns[tags.index()].view_mut::<u8>()[start + i] = tag as u8;
+                    }
+                }
+            }
+            (_, Some(column)) => {
+                for i in 0..len {
+                    let payload = self.encode(slot, get(i), word(i))?.1;
+                    columns[column.index()].view_mut::<u64>()[start + i] = payload;
+                }
+            }
+            // a union of kinds that carry no payload has a tag alone; a unit has neither
+            (_, None) => {
+                for i in 0..len {
+                    let (tag, _) = self.encode(slot, get(i), word(i))?;
+                    if let Some(tags) = slot.tag {
+                        columns[tags.index()].view_mut::<u8>()[start + i] = tag as u8;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
+        for (at, class) in self.plan.classes.iter().enumerate() {
+            let objects = &self.tables.classes[at].objects;
+            for field in class.fields.iter().filter(|f| f.read) {
+                let slot = &field.slot;
+                let start = match slot.value.or(slot.tag) {
+                    Some(column) => self.row(program, column, at),
+                    None => 0,
+                };
+                let mut reader = IvarReader::new(field.ivar);
+                self.fill(slot, columns, start, objects.len(), |i| reader.get(objects[i], class.raw), |_| None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the rows of a class begin in a column.
+    fn row(&self, program: &Program, column: ColumnId, class: usize) -> usize {
+        match program.columns[column.index()].space {
+            Space::Class { hierarchy, first, .. } => {
+                let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
+                (self.tables.bases[class] - self.tables.bases[first]) as usize
+            }
+            _ => 0,
+        }
+    }
+
+    fn arrays(&self, columns: &mut [HostColumn]) -> Result<()> {
+        for (at, kind) in self.plan.kinds.iter().enumerate() {
+            let rows = &self.tables.kinds[at];
+            if let Some(slot) = &kind.slot {
+                for (array, offset) in rows.arrays.iter().zip(&rows.offsets) {
+                    let elements = heap::elements(*array);
+                    self.fill(slot, columns, *offset as usize, elements.len(), |i| elements[i], |_| None)?;
+                }
+            }
+            if let Some(column) = kind.frozen {
+                let flags = columns[column.index()].view_mut::<u8>();
+                for (array, offset) in rows.arrays.iter().zip(&rows.offsets) {
+                    flags[*offset as usize] = u8::from(heap::is_frozen(*array));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn frozen(&self, schema: &Schema, program: &Program, columns: &mut [HostColumn]) {
+        for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
+            let Some(column) = hierarchy.frozen else { continue };
+            for class in self.plan.hierarchy(h) {
+                let start = self.row(program, column, class);
+                let objects = &self.tables.classes[class].objects;
+                let flags = &mut columns[column.index()].view_mut::<u8>()[start..start + objects.len()];
+                for (flag, object) in flags.iter_mut().zip(objects) {
+                    *flag = u8::from(heap::is_frozen(*object));
+                }
+            }
+        }
+    }
+
+    /// Order and starts of jobs, and how many there are.
+    fn jobs(&self, jobs: Jobs, elements: usize, warp: usize) -> (Vec<u32>, Vec<u32>, u64) {
+        if jobs == Jobs::Identity {
+            return (Vec::new(), Vec::new(), elements as u64);
+        }
+        // elements by class, others last; two linear passes
+        let groups = self.plan.classes.len() + 1;
+        let group = |i: usize| match self.tables.element_number(i) {
+            0 => groups - 1,
+            number if number & (1 << 31) != 0 => groups - 1,
+            _ => self.tables.element_class(i),
+        };
+        if jobs == Jobs::Reordered {
+            let mut counts = vec![0usize; groups];
+            (0..elements).for_each(|i| counts[group(i)] += 1);
+            let mut next = Vec::with_capacity(groups);
+            let mut total = 0;
+            for count in counts {
+                next.push(total);
+                total += count.next_multiple_of(warp);
+            }
+            let mut order = vec![u32::MAX; total];
+            for i in 0..elements {
+                let at = &mut next[group(i)];
+                order[*at] = i as u32;
+                *at += 1;
+            }
+            // the last group's padding does nothing for anyone
+            while order.last() == Some(&u32::MAX) {
+                order.pop();
+            }
+            let jobs = order.len() as u64;
+            order.push(u32::MAX);
+            return (order, Vec::new(), jobs);
+        }
+        // one job per object, its occurrences in their order
+        let mut job_of: crate::identity::WordMap<u32, usize> = Default::default();
+        let mut list: Vec<(usize, Vec<u32>)> = Vec::new();
+        for i in 0..elements {
+            let number = self.tables.element_number(i);
+            let known = if number == 0 { None } else { job_of.get(&number).copied() };
+            match known {
+                Some(job) => list[job].1.push(i as u32),
+                None => {
+                    if number != 0 {
+                        job_of.insert(number, list.len());
+                    }
+                    list.push((group(i), vec![i as u32]));
+                }
+            }
+        }
+        list.sort_by_key(|(group, _)| *group);
+        let (mut order, mut starts) = (Vec::with_capacity(elements), Vec::with_capacity(list.len() + 1));
+        let mut last = None;
+        for (group, occurrences) in list {
+            if last.is_some_and(|l| l != group) {
+                // a new class starts at a multiple of the warp: jobs without occurrences fill up
+                while starts.len() % warp != 0 {
+                    starts.push(order.len() as u32);
+                }
+            }
+            last = Some(group);
+            starts.push(order.len() as u32);
+            order.extend(occurrences);
+        }
+        let jobs = starts.len() as u64;
+        starts.push(order.len() as u32);
+        (order, starts, jobs)
+    }
+
+    fn params(
+        &self,
+        program: &Program,
+        schema: &Schema,
+        elements: Elements<'_>,
+        roots: &[RootValue],
+    ) -> Result<Vec<u64>> {
+        let mut params = vec![0u64; program.params.len()];
+        for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
+            let classes = self.plan.hierarchy(h);
+            for (i, param) in hierarchy.bases.iter().enumerate() {
+                let Some(param) = param else { continue };
+                let base = if classes.start + i < classes.end {
+                    self.tables.bases[classes.start + i]
+                } else {
+                    self.tables.ends[h]
+                };
+                params[param.index()] = i64::from(base as i32) as u64;
+            }
+        }
+        if let (Some((first, step)), Elements::Range(from, by, _)) = (schema.range, elements) {
+            params[first.index()] = from as u64;
+            params[step.index()] = by as u64;
+        }
+        for ((root, slot), value) in schema.roots.iter().zip(&self.plan.roots).zip(roots) {
+            self.root(program, root, slot, *value, &mut params)?;
+        }
+        Ok(params)
+    }
+
+    fn root(
+        &self,
+        program: &Program,
+        root: &RootParam,
+        slot: &SlotPlan,
+        value: RootValue,
+        params: &mut [u64],
+    ) -> Result<()> {
+        if let Some((from, to, exclusive)) = value.range {
+            let float = |v: Raw| match heap::see(v) {
+                Seen::Int(i) => Ok((i as f64).to_bits()),
+                Seen::Float(f) => Ok(f.to_bits()),
+                _ => Err(Misfit::Value),
+            };
+            let ints = matches!((heap::see(from), heap::see(to)), (Seen::Int(_), Seen::Int(_)));
+            let wanted = if ints { Prims::INT_RANGE } else { Prims::FLOAT_RANGE };
+            if !slot.prims.intersects(wanted) {
+                return Err(Misfit::Value);
+            }
+            for (param, end) in [(root.value, from), (root.to, to)] {
+                let Some(param) = param else { continue };
+                params[param.index()] = match (program.params[param.index()].ty, heap::see(end)) {
+                    (Scalar::F64, _) => float(end)?,
+                    (_, Seen::Int(i)) => i as u64,
+                    _ => return Err(Misfit::Value),
+                };
+            }
+            if let Some(param) = root.exclusive {
+                params[param.index()] = u64::from(exclusive);
+            }
+            return Ok(());
+        }
+        let (tag, payload) = self.encode(slot, value.value, None)?;
+        if let Some(param) = root.value {
+            params[param.index()] = match program.params[param.index()].ty {
+                Scalar::I32 => i64::from(payload as u32 as i32) as u64,
+                _ => payload,
+            };
+        }
+        if let Some(param) = root.tag {
+            params[param.index()] = i64::from(tag) as u64;
+        }
+        Ok(())
+    }
+}
+
+/// How a class or module is held.
+pub fn module_word(id: ClassId) -> u64 {
+    u64::from(id.0)
+}

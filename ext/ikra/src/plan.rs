@@ -1,0 +1,201 @@
+//! A schema made ready for the heap: class words instead of class numbers, IDs instead of names.
+//!
+//! Here: [`Plan`], made once per compiled program and read by every call. Not here: walking ([`crate::trace`]) and
+//! filling columns ([`crate::pack`]).
+
+use crate::heap::Raw;
+use crate::identity::RawMap;
+use crate::registry::{self, classes};
+use ikra_core::error::{Error as CoreError, Result as CoreResult};
+use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::ir::{ColumnId, Jobs, Program};
+use ikra_core::layout::schema::{Schema, Slot};
+use ikra_core::types::{Prims, Repr, Ty};
+use ikra_core::world::{Facts, Place};
+use magnus::Ruby;
+
+/// What may be in a slot, and how it is held.
+pub struct SlotPlan {
+    pub prims: Prims,
+    /// By class index of the plan; empty: no objects.
+    pub classes: Vec<bool>,
+    pub modules: Vec<ClassId>,
+    /// Kind index of the plan.
+    pub kind: Option<usize>,
+    /// Objects and arrays there are reached from nowhere else.
+    pub owned: bool,
+    pub repr: Repr,
+    pub value: Option<ColumnId>,
+    pub tag: Option<ColumnId>,
+}
+
+impl SlotPlan {
+    /// Whether something on the heap with columns of its own may be there.
+    pub fn leads_on(&self) -> bool {
+        !self.classes.is_empty() || self.kind.is_some()
+    }
+}
+
+pub struct FieldPlan {
+    pub ivar: rb_sys::ID,
+    pub slot: SlotPlan,
+    /// Filled before a launch.
+    pub read: bool,
+    pub written: bool,
+}
+
+/// A class that the program has ids for.
+pub struct ClassPlan {
+    pub raw: Raw,
+    pub hierarchy: usize,
+    pub fields: Vec<FieldPlan>,
+    /// Those of `fields` that the tracer follows.
+    pub leads: Vec<usize>,
+    /// The program writes objects of it and does not check for frozen ones.
+    pub must_not_be_frozen: bool,
+}
+
+/// A kind of arrays that the program has values of.
+pub struct KindPlan {
+    pub kind: ArrayKind,
+    /// None: the program looks at their lengths at most.
+    pub slot: Option<SlotPlan>,
+    pub written: bool,
+    pub frozen: Option<ColumnId>,
+    pub must_not_be_frozen: bool,
+}
+
+pub struct Plan {
+    pub classes: Vec<ClassPlan>,
+    /// Index into `classes` of each hierarchy's first class, and the number of all.
+    pub hierarchies: Vec<usize>,
+    pub class_index: RawMap<u32>,
+    pub kinds: Vec<KindPlan>,
+    pub elements: Option<SlotPlan>,
+    /// As the schema's.
+    pub roots: Vec<SlotPlan>,
+    pub result: Option<SlotPlan>,
+    pub accumulators: Vec<SlotPlan>,
+    /// Some slot is owned, so the tracer must see to it that it is.
+    pub any_owned: bool,
+    /// Several occurrences of one object among the elements are one job.
+    pub grouped: bool,
+    /// Jobs are ordered by the class of their element.
+    pub ordered: bool,
+    /// Nothing leads on: no tables are needed.
+    pub plain: bool,
+}
+
+impl Plan {
+    /// # Errors
+    /// A schema that contradicts itself.
+    pub fn new(ruby: &Ruby, program: &Program, schema: &Schema, facts: &Facts) -> CoreResult<Self> {
+        let mut plan = Plan {
+            classes: Vec::new(),
+            hierarchies: Vec::new(),
+            class_index: RawMap::default(),
+            kinds: Vec::new(),
+            elements: None,
+            roots: Vec::new(),
+            result: None,
+            accumulators: Vec::new(),
+            any_owned: false,
+            grouped: program.jobs == Jobs::Grouped,
+            ordered: program.jobs != Jobs::Identity,
+            plain: true,
+        };
+        for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
+            plan.hierarchies.push(plan.classes.len());
+            for class in &hierarchy.classes {
+                let raw = classes::get(*class).raw;
+                plan.class_index.insert(raw, plan.classes.len() as u32);
+                let written = schema.fields.iter().any(|f| f.class == *class && f.written);
+                plan.classes.push(ClassPlan {
+                    raw,
+                    hierarchy: h,
+                    fields: Vec::new(),
+                    leads: Vec::new(),
+                    must_not_be_frozen: written && hierarchy.frozen.is_none(),
+                });
+            }
+        }
+        plan.hierarchies.push(plan.classes.len());
+        for array in &schema.arrays {
+            let at = plan.kind(array.kind);
+            let mut slot = plan.slot(&array.slot)?;
+            slot.owned = slot.leads_on() && facts.is_owned(&Place::Elements(array.kind));
+            plan.kinds[at].slot = Some(slot);
+            plan.kinds[at].written = array.written;
+            plan.kinds[at].frozen = array.frozen;
+            plan.kinds[at].must_not_be_frozen = array.written && array.frozen.is_none();
+        }
+        for field in &schema.fields {
+            let mut slot = plan.slot(&field.slot)?;
+            slot.owned = slot.leads_on() && facts.is_owned(&Place::Field(field.class, field.ivar.clone()));
+            let class = plan.class(field.class)?;
+            let fields = &mut plan.classes[class];
+            if slot.leads_on() {
+                fields.leads.push(fields.fields.len());
+            }
+            let ivar = registry::id(ruby, &field.ivar);
+            fields.fields.push(FieldPlan { ivar, slot, read: field.read || field.written, written: field.written });
+        }
+        plan.elements = schema.elements.as_ref().map(|s| plan.slot(s)).transpose()?;
+        for root in &schema.roots {
+            let slot = Slot { ty: root.ty.clone(), repr: root.repr, value: None, tag: None };
+            let slot = plan.slot(&slot)?;
+            plan.roots.push(slot);
+        }
+        plan.result = schema.result.as_ref().map(|s| plan.slot(s)).transpose()?;
+        for accumulator in &schema.accumulators {
+            let slot = plan.slot(&accumulator.slot)?;
+            plan.accumulators.push(slot);
+        }
+        plan.plain = !plan.elements.iter().chain(&plan.roots).any(SlotPlan::leads_on);
+        let fields = plan.classes.iter().flat_map(|c| c.fields.iter().map(|f| &f.slot));
+        let arrays = plan.kinds.iter().filter_map(|k| k.slot.as_ref());
+        plan.any_owned = fields.chain(arrays).any(|slot| slot.owned);
+        Ok(plan)
+    }
+
+    fn kind(&mut self, kind: ArrayKind) -> usize {
+        if let Some(at) = self.kinds.iter().position(|k| k.kind == kind) {
+            return at;
+        }
+        self.kinds.push(KindPlan { kind, slot: None, written: false, frozen: None, must_not_be_frozen: false });
+        self.kinds.len() - 1
+    }
+
+    fn class(&self, class: ClassId) -> CoreResult<usize> {
+        let raw = classes::get(class).raw;
+        self.class_index.get(&raw).map(|i| *i as usize).ok_or_else(|| CoreError::Internal {
+            stage: "pack",
+            detail: format!("the schema has no ids for {}", classes::get(class).info.name),
+        })
+    }
+
+    fn slot(&mut self, slot: &Slot) -> CoreResult<SlotPlan> {
+        let ty: &Ty = &slot.ty;
+        let mut accepted = Vec::new();
+        for class in &ty.objects {
+            let at = self.class(*class)?;
+            accepted.resize(self.classes.len(), false);
+            accepted[at] = true;
+        }
+        Ok(SlotPlan {
+            prims: ty.prims,
+            classes: accepted,
+            modules: ty.modules.clone(),
+            kind: ty.array.map(|k| self.kind(k)),
+            owned: false,
+            repr: slot.repr,
+            value: slot.value,
+            tag: slot.tag,
+        })
+    }
+
+    /// Hierarchy, and class indices within it.
+    pub fn hierarchy(&self, hierarchy: usize) -> std::ops::Range<usize> {
+        self.hierarchies[hierarchy]..self.hierarchies[hierarchy + 1]
+    }
+}

@@ -1,0 +1,54 @@
+//! The seed of `rand` in kernels, and the number of each section since it was set.
+//!
+//! Here: `Ikra.srand`. Not here: the generator (the backends share it). A process that was never given a seed has one of
+//! its own; a child of `fork` too.
+
+use parking_lot::Mutex;
+use std::hash::{BuildHasher, RandomState};
+
+struct Seed {
+    value: u64,
+    /// The process that it was drawn for; None: the user gave it.
+    drawn_for: Option<u32>,
+    sections: u32,
+}
+
+static SEED: Mutex<Seed> = Mutex::new(Seed { value: 0, drawn_for: Some(0), sections: 0 });
+
+fn current(seed: &mut Seed) -> &mut Seed {
+    let process = std::process::id();
+    if seed.drawn_for.is_some_and(|p| p != process) {
+        *seed = Seed { value: fresh(), drawn_for: Some(process), sections: 0 };
+    }
+    seed
+}
+
+/// Random bits from the operating system, by way of the standard library's hash keys.
+fn fresh() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// The seed.
+pub fn seed() -> u64 {
+    current(&mut SEED.lock()).value
+}
+
+/// The number of the section that begins now.
+pub fn next_section() -> u32 {
+    let mut seed = SEED.lock();
+    let seed = current(&mut seed);
+    let number = seed.sections;
+    seed.sections = seed.sections.wrapping_add(1);
+    number
+}
+
+/// Sets the seed (None: a fresh one) and begins to count sections anew; gives the seed before.
+pub fn set(value: Option<u64>) -> u64 {
+    let mut seed = SEED.lock();
+    let before = current(&mut seed).value;
+    *seed = match value {
+        Some(value) => Seed { value, drawn_for: None, sections: 0 },
+        None => Seed { value: fresh(), drawn_for: Some(std::process::id()), sections: 0 },
+    };
+    before
+}

@@ -1,0 +1,297 @@
+//! Questions to Ruby's own classes, asked so that no class can answer for itself.
+//!
+//! Here: methods of Module called on classes that may define methods of the same names, and [`Found`], what a method
+//! look-up gives. Not here: what the answers mean to a program ([`crate::world`]).
+
+use crate::heap::{self, Raw};
+use crate::registry::{self, Kept, keep};
+use ikra_core::world::Visibility;
+use magnus::prelude::*;
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RArray, Ruby, Value};
+use once_cell::sync::OnceCell;
+
+struct Natives {
+    instance_method: Kept,
+    private: Kept,
+    protected: Kept,
+    iseq_class: Kept,
+    /// `rb_callable_method_entry`, where this Ruby exports it.
+    entry: Option<EntryFn>,
+}
+
+type EntryFn = unsafe extern "C" fn(Raw, rb_sys::ID) -> *const Raw;
+
+static NATIVES: OnceCell<Natives> = OnceCell::new();
+
+/// Fetches what is asked often.
+///
+/// # Errors
+/// Where this Ruby lacks one of them.
+pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    let method = |name: &str| -> Result<Kept, Error> {
+        Ok(Kept::new(ruby.class_module().funcall::<_, _, Value>("instance_method", (name,))?))
+    };
+    let vm: Value = ruby.class_object().const_get("RubyVM")?;
+    let iseq_class: Value = vm.funcall("const_get", ("InstructionSequence",))?;
+    let natives = Natives {
+        instance_method: method("instance_method")?,
+        private: method("private_method_defined?")?,
+        protected: method("protected_method_defined?")?,
+        iseq_class: Kept::new(iseq_class),
+        entry: entry_function(),
+    };
+    let _ = NATIVES.set(natives);
+    Ok(())
+}
+
+fn natives() -> &'static Natives {
+    NATIVES.get().expect("fetched when Ikra is loaded")
+}
+
+fn entry_function() -> Option<EntryFn> {
+    // SAFETY: a look-up by name among the loaded libraries; the type is that of method.h in 3.1.
+    #[allow(unsafe_code)]
+    unsafe {
+        if (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR) != (3, 1) {
+            return None;
+        }
+        let address = libc::dlsym(libc::RTLD_DEFAULT, c"rb_callable_method_entry".as_ptr());
+        (!address.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, EntryFn>(address))
+    }
+}
+
+/// A VALUE as magnus has it.
+pub fn value(raw: Raw) -> Value {
+    // SAFETY: callers pass VALUEs that something keeps alive: a table, a holder, or the machine stack.
+    #[allow(unsafe_code)]
+    unsafe {
+        Value::from_raw(raw)
+    }
+}
+
+/// A method as a look-up finds it.
+#[derive(Clone, Copy)]
+pub struct Found {
+    /// An UnboundMethod.
+    pub unbound: Value,
+    pub owner: Raw,
+    /// Its instructions; None for C functions and accessors.
+    pub iseq: Option<Value>,
+    pub visibility: Visibility,
+}
+
+impl Found {
+    /// The name under which its owner defined it.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn original_name(&self) -> Result<String, Error> {
+        self.unbound.funcall::<_, _, Value>("original_name", ())?.funcall("name", ())
+    }
+    /// File and line; None for C functions.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn location(&self) -> Result<Option<(String, u32)>, Error> {
+        self.unbound.funcall("source_location", ())
+    }
+}
+
+/// Looks a method up in a class (a singleton class, for methods of one object).
+///
+/// # Errors
+/// What Ruby raises.
+pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
+    // SAFETY: `class` is a live class.
+    #[allow(unsafe_code)]
+    let bound = unsafe { rb_sys::rb_method_boundp(class, registry::id(ruby, name), 0) };
+    if bound == 0 {
+        return Ok(None);
+    }
+    let natives = natives();
+    let class = value(class);
+    let symbol = ruby.to_symbol(name);
+    let unbound: Value = natives.instance_method.value().funcall("bind_call", (class, symbol))?;
+    let is = |question: &Kept| question.value().funcall::<_, _, bool>("bind_call", (class, symbol));
+    let visibility = if is(&natives.private)? {
+        Visibility::Private
+    } else if is(&natives.protected)? {
+        Visibility::Protected
+    } else {
+        Visibility::Public
+    };
+    let owner: Value = unbound.funcall("owner", ())?;
+    Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility }))
+}
+
+/// The instruction sequence of a Proc or Method, the same object each time; None where there is none.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn iseq_of(code: Value) -> Result<Option<Value>, Error> {
+    natives().iseq_class.value().funcall("of", (code,))
+}
+
+/// The ancestors of a class or module, itself first.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn ancestors(class: Raw) -> Result<RArray, Error> {
+    // SAFETY: `class` is a live class or module.
+    #[allow(unsafe_code)]
+    let raw = protect(|| unsafe { rb_sys::rb_mod_ancestors(class) })?;
+    Ok(RArray::from_value(value(raw)).expect("ancestors are an Array"))
+}
+
+/// Whether `class <= module`.
+pub fn inherits(class: Raw, module: Raw) -> bool {
+    if class == module {
+        return true;
+    }
+    // SAFETY: both are live classes or modules, for which the function only reads.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::rb_class_inherited_p(class, module) == heap::TRUE
+    }
+}
+
+/// Whether an object is an instance of a class or module.
+pub fn is_kind_of(object: Raw, module: Raw) -> bool {
+    // SAFETY: both are alive, and the second is a class or module.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::rb_obj_is_kind_of(object, module) == heap::TRUE
+    }
+}
+
+/// The singleton class of a class or module, made where there is none yet, and kept for good.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn singleton_class(module: Raw) -> Result<Raw, Error> {
+    // SAFETY: `module` is a live class or module.
+    #[allow(unsafe_code)]
+    let raw = protect(|| unsafe { rb_sys::rb_singleton_class(module) })?;
+    keep(value(raw));
+    Ok(raw)
+}
+
+/// How a later call tells that a look-up would find the same.
+#[derive(Clone, Debug)]
+pub struct MethodGuard {
+    class: Raw,
+    id: rb_sys::ID,
+    found: Identity,
+}
+
+#[derive(Clone, Debug)]
+enum Identity {
+    /// One of Ruby's own, as it was when Ruby started.
+    Basic,
+    /// A method entry with its visibility; the entry is kept alive, so no other comes to its address.
+    Entry(Raw, usize),
+    None,
+    /// Owner and instructions; source position and visibility where there are none.
+    Described(Described),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Described {
+    owner: Raw,
+    iseq: Option<Raw>,
+    location: Option<(String, u32)>,
+    visibility: Visibility,
+}
+
+/// Bits of a method entry's flags that hold its visibility (method.h, 3.1).
+const VISIBILITY_BITS: usize = 3 << 16;
+
+impl MethodGuard {
+    /// The guard for a look-up, as it stands now.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn new(ruby: &Ruby, class: Raw, name: &str) -> Result<Self, Error> {
+        let id = registry::id(ruby, name);
+        let found = identity(ruby, class, id, name)?;
+        Ok(Self { class, id, found })
+    }
+    pub fn is_about(&self, class: Raw, id: rb_sys::ID) -> bool {
+        (self.class, self.id) == (class, id)
+    }
+    /// Whether the look-up still finds the same.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn holds(&self, ruby: &Ruby) -> Result<bool, Error> {
+        match &self.found {
+            Identity::Basic => Ok(is_basic(self.class, self.id)),
+            Identity::Entry(entry, visibility) => {
+                let Some(now) = method_entry(self.class, self.id) else { return Ok(false) };
+                Ok(now == (*entry, *visibility))
+            }
+            Identity::None => {
+                // SAFETY: `class` is kept by the registry.
+                #[allow(unsafe_code)]
+                let bound = unsafe { rb_sys::rb_method_boundp(self.class, self.id, 0) };
+                Ok(bound == 0)
+            }
+            Identity::Described(then) => Ok(describe(ruby, self.class, &name_of(self.id))?.as_ref() == Some(then)),
+        }
+    }
+}
+
+/// A class; of modules Ruby's own look-ups are made only through the classes that include them.
+fn is_class(module: Raw) -> bool {
+    // SAFETY: `module` is a live class or module.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::RB_TYPE_P(module, rb_sys::ruby_value_type::RUBY_T_CLASS)
+    }
+}
+
+fn is_basic(class: Raw, id: rb_sys::ID) -> bool {
+    // SAFETY: `class` is kept by the registry.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::rb_method_basic_definition_p(class, id) != 0
+    }
+}
+
+fn method_entry(class: Raw, id: rb_sys::ID) -> Option<(Raw, usize)> {
+    let entry = natives().entry?;
+    // SAFETY: `class` is kept by the registry; an entry is an object of the GC, whose first word is its flags.
+    #[allow(unsafe_code)]
+    unsafe {
+        let found = entry(class, id);
+        (!found.is_null()).then(|| (found as Raw, *found as usize & VISIBILITY_BITS))
+    }
+}
+
+fn name_of(id: rb_sys::ID) -> String {
+    // SAFETY: an ID that Ruby made from a name.
+    #[allow(unsafe_code)]
+    let symbol = value(unsafe { rb_sys::rb_id2sym(id) });
+    symbol.funcall("name", ()).unwrap_or_default()
+}
+
+fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Identity, Error> {
+    if is_class(class) && is_basic(class, id) {
+        return Ok(Identity::Basic);
+    }
+    if is_class(class)
+        && let Some((entry, visibility)) = method_entry(class, id)
+    {
+        keep(value(entry));
+        return Ok(Identity::Entry(entry, visibility));
+    }
+    Ok(describe(ruby, class, name)?.map_or(Identity::None, Identity::Described))
+}
+
+fn describe(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Described>, Error> {
+    let Some(found) = find_method(ruby, class, name)? else { return Ok(None) };
+    let iseq = found.iseq.map(|i| i.as_raw());
+    let location = if iseq.is_none() { found.location()? } else { None };
+    Ok(Some(Described { owner: found.owner, iseq, location, visibility: found.visibility }))
+}

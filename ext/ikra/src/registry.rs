@@ -1,0 +1,288 @@
+//! Numbers for classes and hashes for symbols, for the life of the process.
+//!
+//! Here: [`classes`] and [`symbols`], two tables behind locks that are never held while Ruby runs. Not here: anything
+//! that is asked of a class ([`crate::world`]).
+//! Invariant: a class or symbol that is in a table is registered with the GC, so it lives on and stays where it is.
+
+use crate::heap::{self, Raw};
+use crate::identity::{RawMap, WordMap};
+use ikra_core::id::ClassId;
+use ikra_core::world::{ClassInfo, symbol_hash, well_known};
+use magnus::prelude::*;
+use magnus::rb_sys::{AsRawValue, FromRawValue};
+use magnus::value::Id;
+use magnus::{Error, Ruby, Value, rb_sys::AsRawId};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Classes {
+    by_value: RawMap<ClassId>,
+    entries: Vec<Class>,
+}
+
+/// A class or module with its number.
+#[derive(Clone)]
+pub struct Class {
+    pub raw: Raw,
+    pub info: Arc<ClassInfo>,
+}
+
+static CLASSES: Mutex<Option<Classes>> = Mutex::new(None);
+static SYMBOLS: Mutex<Option<Symbols>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Symbols {
+    hashes: RawMap<i64>,
+    back: WordMap<i64, Raw>,
+}
+
+pub mod classes {
+    use super::*;
+
+    /// Numbers the well-known ones.
+    ///
+    /// # Errors
+    /// Where one of them is missing.
+    pub fn init(ruby: &Ruby) -> Result<(), Error> {
+        *CLASSES.lock() = Some(Classes::default());
+        for (i, name) in well_known::NAMES.iter().enumerate() {
+            let class: Value = ruby.class_object().const_get(*name)?;
+            // their superclasses are registered on the way, so numbers are given by position
+            keep(class);
+            let mut table = CLASSES.lock();
+            let table = table.as_mut().expect("the table was made above");
+            table.by_value.insert(class.as_raw(), ClassId::new(i));
+            let info =
+                ClassInfo { name: (*name).into(), superclass: None, hierarchy: ClassId::new(i), is_module: false };
+            table.entries.push(Class { raw: class.as_raw(), info: Arc::new(info) });
+        }
+        for i in 0..well_known::NAMES.len() {
+            let raw = get(ClassId::new(i)).raw;
+            let info = Arc::new(describe(ruby, raw, ClassId::new(i))?);
+            with(|table| table.entries[i].info = info);
+        }
+        Ok(())
+    }
+
+    fn with<T>(work: impl FnOnce(&mut Classes) -> T) -> T {
+        work(CLASSES.lock().as_mut().expect("the table is made when Ikra is loaded"))
+    }
+
+    /// The class or module of a number.
+    pub fn get(id: ClassId) -> Class {
+        with(|table| table.entries[id.index()].clone())
+    }
+
+    /// The number of a class or module that has one.
+    pub fn find(raw: Raw) -> Option<ClassId> {
+        with(|table| table.by_value.get(&raw).copied())
+    }
+
+    /// The number of a class or module.
+    ///
+    /// # Errors
+    /// What Ruby raises when it is asked for the name.
+    pub fn number(ruby: &Ruby, raw: Raw) -> Result<ClassId, Error> {
+        if let Some(id) = find(raw) {
+            return Ok(id);
+        }
+        // SAFETY: `raw` is the class word of a live object, or a class that the caller holds.
+        #[allow(unsafe_code)]
+        keep(unsafe { Value::from_raw(raw) });
+        // the superclass first: describing may run Ruby code, and meanwhile another thread may come here
+        let superclass = superclass(raw);
+        if let Some(superclass) = superclass {
+            number(ruby, superclass)?;
+        }
+        let placeholder = ClassId(u32::MAX);
+        let mut info = describe(ruby, raw, placeholder)?;
+        Ok(with(|table| {
+            if let Some(id) = table.by_value.get(&raw) {
+                return *id;
+            }
+            let id = ClassId::new(table.entries.len());
+            if info.hierarchy == placeholder {
+                info.hierarchy = id;
+            }
+            table.by_value.insert(raw, id);
+            table.entries.push(Class { raw, info: Arc::new(info) });
+            id
+        }))
+    }
+
+    fn describe(ruby: &Ruby, raw: Raw, own: ClassId) -> Result<ClassInfo, Error> {
+        // SAFETY: `raw` is a class or module that the table keeps alive.
+        #[allow(unsafe_code)]
+        let value = unsafe { Value::from_raw(raw) };
+        let is_module = value.is_kind_of(ruby.class_module()) && !value.is_kind_of(ruby.class_class());
+        let superclass = superclass(raw).map(|s| number(ruby, s)).transpose()?;
+        let object = well_known::OBJECT;
+        let hierarchy = match superclass {
+            None => own,
+            Some(s) if s == object || s == well_known::BASIC_OBJECT || own == object => own,
+            Some(s) => get(s).info.hierarchy,
+        };
+        Ok(ClassInfo { name: name(value)?, superclass, hierarchy, is_module })
+    }
+
+    /// The superclass as Ruby counts it (modules left out); None for modules and BasicObject.
+    fn superclass(raw: Raw) -> Option<Raw> {
+        if heap::see(raw) != heap::Seen::Module || !is_class(raw) {
+            return None;
+        }
+        // SAFETY: `raw` is a live class.
+        #[allow(unsafe_code)]
+        let superclass = unsafe { rb_sys::rb_class_superclass(raw) };
+        (superclass != heap::NIL).then_some(superclass)
+    }
+
+    fn is_class(raw: Raw) -> bool {
+        // SAFETY: `raw` is a live class or module.
+        #[allow(unsafe_code)]
+        unsafe {
+            rb_sys::RB_TYPE_P(raw, rb_sys::ruby_value_type::RUBY_T_CLASS)
+        }
+    }
+
+    /// `Module#name`, whatever the class itself calls `name`; its `inspect` where it has none.
+    fn name(class: Value) -> Result<String, Error> {
+        // SAFETY: `class` is a live class or module.
+        #[allow(unsafe_code)]
+        let name = unsafe { Value::from_raw(rb_sys::rb_mod_name(class.as_raw())) };
+        if name.is_nil() { class.funcall("inspect", ()) } else { name.funcall("to_s", ()) }
+    }
+}
+
+static KEPT: Mutex<Option<RawMap<()>>> = Mutex::new(None);
+
+/// Registers an object with the GC, for good.
+pub fn keep(value: Value) {
+    let new = KEPT.lock().get_or_insert_default().insert(value.as_raw(), ()).is_none();
+    if new {
+        // SAFETY: `value` is alive.
+        #[allow(unsafe_code)]
+        unsafe {
+            rb_sys::rb_gc_register_mark_object(value.as_raw());
+        }
+    }
+}
+
+/// A VALUE that the GC knows of, and does not move, until this is dropped under the GVL.
+#[derive(Debug)]
+pub struct Kept(Box<Raw>);
+
+impl Kept {
+    pub fn new(value: Value) -> Self {
+        let mut place = Box::new(value.as_raw());
+        // SAFETY: the box does not move its content, and is unregistered before it is freed.
+        #[allow(unsafe_code)]
+        unsafe {
+            rb_sys::rb_gc_register_address(&raw mut *place);
+        }
+        Self(place)
+    }
+    pub fn raw(&self) -> Raw {
+        *self.0
+    }
+    pub fn value(&self) -> Value {
+        // SAFETY: registered with the GC.
+        #[allow(unsafe_code)]
+        unsafe {
+            Value::from_raw(*self.0)
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // SAFETY: registered in `new`.
+        #[allow(unsafe_code)]
+        unsafe {
+            rb_sys::rb_gc_unregister_address(&raw mut *self.0);
+        }
+    }
+}
+
+pub mod symbols {
+    use super::*;
+
+    pub fn init() {
+        *SYMBOLS.lock() = Some(Symbols::default());
+    }
+
+    fn with<T>(work: impl FnOnce(&mut Symbols) -> T) -> T {
+        work(SYMBOLS.lock().as_mut().expect("the table is made when Ikra is loaded"))
+    }
+
+    /// A symbol's hash; None for one that is not in the table yet.
+    #[inline]
+    pub fn hash(symbol: Raw) -> Option<i64> {
+        with(|table| table.hashes.get(&symbol).copied())
+    }
+
+    /// Puts symbols into the table.
+    ///
+    /// # Errors
+    /// Two symbols whose names have the same hash.
+    pub fn add(ruby: &Ruby, symbol: Raw) -> Result<i64, Error> {
+        // SAFETY: the caller holds the symbol.
+        #[allow(unsafe_code)]
+        let value = unsafe { Value::from_raw(symbol) };
+        keep(value);
+        let name: String = value.funcall("name", ())?;
+        let hash = symbol_hash(&name);
+        let other = with(|table| {
+            let holder = *table.back.entry(hash).or_insert(symbol);
+            table.hashes.insert(symbol, hash);
+            holder
+        });
+        if other == symbol {
+            return Ok(hash);
+        }
+        // SAFETY: registered with the GC when it came into the table.
+        #[allow(unsafe_code)]
+        let other = unsafe { Value::from_raw(other) };
+        let message = format!(
+            "Ikra cannot tell {} and {} apart: their names have the same hash",
+            value.inspect(),
+            other.inspect()
+        );
+        Err(Error::new(ruby.exception_arg_error(), message))
+    }
+
+    /// The symbol of a hash that kernels hold. The name's own where the program made it and no value of Ruby's did.
+    pub fn symbol(hash: i64) -> Option<Raw> {
+        with(|table| table.back.get(&hash).copied())
+    }
+
+    /// The symbol of a hash that no value had: a program names it in its text, so Ruby knows it.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn search(ruby: &Ruby, wanted: i64) -> Result<Option<Raw>, Error> {
+        if let Some(known) = symbol(wanted) {
+            return Ok(Some(known));
+        }
+        // SAFETY: a list that Ruby makes for us.
+        #[allow(unsafe_code)]
+        let all = magnus::rb_sys::protect(|| unsafe { rb_sys::rb_sym_all_symbols() })?;
+        // SAFETY: just made.
+        #[allow(unsafe_code)]
+        let all = magnus::RArray::try_convert(unsafe { Value::from_raw(all) })?;
+        for symbol in all {
+            let name: Result<String, Error> = symbol.funcall("name", ());
+            if name.is_ok_and(|name| symbol_hash(&name) == wanted) {
+                add(ruby, symbol.as_raw())?;
+                return Ok(Some(symbol.as_raw()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The ID of a name.
+pub fn id(ruby: &Ruby, name: &str) -> rb_sys::ID {
+    let id: Id = ruby.intern(name);
+    id.as_raw()
+}

@@ -1,0 +1,438 @@
+//! Columns to objects: the write-back, results, and captured locals.
+//!
+//! Here: [`Unpacker`], which first works out all that is to change ([`Unpacker::prepare`]) and then changes it
+//! ([`Changes::apply`]). Not here: what a launch did.
+//! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change
+//! and the last.
+
+use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::holder::LazyHolder;
+use crate::plan::{Plan, SlotPlan};
+use crate::reflect::value;
+use crate::registry::{classes, symbols};
+use crate::trace::Tables;
+use ikra_core::id::ClassId;
+use ikra_core::ir::{ColumnId, Program, Space};
+use ikra_core::layout::schema::{Accumulator, Combine, Schema};
+use ikra_core::memory::column::HostColumn;
+use ikra_core::sched::combine::{Number, combine};
+use ikra_core::types::{Repr, Tag, Unit};
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, RArray, Ruby, Value};
+
+/// What a column or trap holds, before it is a Ruby value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Decoded {
+    /// A VALUE that is there already, or needs no object.
+    Value(Raw),
+    /// A Float that only an object can hold.
+    Float(f64),
+    /// An Integer that only a Bignum can hold.
+    Int(i64),
+    /// A symbol that the table does not have.
+    Symbol(i64),
+}
+
+/// Reads columns of one launch.
+pub struct Unpacker<'a> {
+    pub ruby: &'a Ruby,
+    pub plan: &'a Plan,
+    pub program: &'a Program,
+    pub schema: &'a Schema,
+    pub tables: &'a Tables,
+    pub columns: &'a [HostColumn],
+    /// Keeps what is made on the way.
+    pub holder: &'a LazyHolder,
+}
+
+/// A row of one field that is to change.
+struct FieldChange {
+    class: usize,
+    field: usize,
+    /// Where the class's rows begin in the columns.
+    start: usize,
+    rows: Vec<u32>,
+    /// Values of rows that needed an object, in the order of rows.
+    made: Vec<(u32, Raw)>,
+}
+
+/// Everything that is to change.
+pub struct Changes {
+    fields: Vec<FieldChange>,
+    /// Array, index, value.
+    slots: Vec<(Raw, usize, Raw)>,
+}
+
+impl Unpacker<'_> {
+    fn broken(&self, what: &str) -> Error {
+        crate::errors::internal(self.ruby, &format!("{what} came back from a kernel"))
+    }
+
+    fn word(&self, column: ColumnId, row: usize) -> u64 {
+        let column = &self.columns[column.index()];
+        match column.storage() {
+            ikra_core::ir::Storage::U8 => u64::from(column.view::<u8>()[row]),
+            ikra_core::ir::Storage::U32 => u64::from(column.view::<u32>()[row]),
+            _ => column.view::<u64>()[row],
+        }
+    }
+
+    /// What a register or slot holds.
+    #[inline]
+    fn decode(&self, repr: Repr, kind: Option<usize>, tag: i32, payload: u64) -> Result<Decoded, Error> {
+        Ok(Decoded::Value(match repr {
+            Repr::Unit(Unit::Nil) => heap::NIL,
+            Repr::Unit(Unit::True) => heap::TRUE,
+            Repr::Unit(Unit::False) => heap::FALSE,
+            Repr::Unit(Unit::Module(class)) => classes::get(class).raw,
+            Repr::Unit(Unit::Never) => return Err(self.broken("a value where none can be")),
+            Repr::Bool => {
+                if payload & 1 == 1 {
+                    heap::TRUE
+                } else {
+                    heap::FALSE
+                }
+            }
+            Repr::Int => match heap::fixnum_of(payload as i64) {
+                Some(raw) => raw,
+                None => return Ok(Decoded::Int(payload as i64)),
+            },
+            Repr::Float => match heap::flonum_of(f64::from_bits(payload)) {
+                Some(raw) => raw,
+                None => return Ok(Decoded::Float(f64::from_bits(payload))),
+            },
+            Repr::Sym => match symbols::symbol(payload as i64) {
+                Some(raw) => raw,
+                None => return Ok(Decoded::Symbol(payload as i64)),
+            },
+            Repr::Ref(hierarchy) => self
+                .tables
+                .object(self.plan, hierarchy as usize, payload as u32)
+                .ok_or_else(|| self.broken("an id that no object has"))?,
+            Repr::Array(_) => kind
+                .and_then(|k| self.tables.array(k, (payload >> 32) as u32))
+                .ok_or_else(|| self.broken("an offset where no array begins"))?,
+            Repr::Union => {
+                let repr = match tag {
+                    Tag::NIL => Repr::Unit(Unit::Nil),
+                    Tag::FALSE => Repr::Unit(Unit::False),
+                    Tag::TRUE => Repr::Unit(Unit::True),
+                    Tag::INT => Repr::Int,
+                    Tag::FLOAT => Repr::Float,
+                    Tag::SYM => Repr::Sym,
+                    Tag::MODULE => Repr::Unit(Unit::Module(ClassId(payload as u32))),
+                    Tag::ARRAY => Repr::Array(ikra_core::id::ArrayKind(0)),
+                    object if object >= Tag::OBJECT => Repr::Ref((object - Tag::OBJECT) as u32),
+                    _ => return Err(self.broken("an unknown tag")),
+                };
+                return self.decode(repr, kind, 0, payload);
+            }
+        }))
+    }
+
+    /// The value of one row of a slot.
+    #[inline]
+    fn row(&self, slot: &SlotPlan, row: usize) -> Result<Decoded, Error> {
+        let payload = slot.value.map_or(0, |column| self.word(column, row));
+        let tag = slot.tag.map_or(0, |column| self.word(column, row) as i32);
+        self.decode(slot.repr, slot.kind, tag, payload)
+    }
+
+    /// Makes the object that a value needs, and keeps it.
+    fn make(&self, decoded: Decoded) -> Result<Raw, Error> {
+        let raw = match decoded {
+            Decoded::Value(raw) => return Ok(raw),
+            // SAFETY: constructors of plain numbers; `protect` catches NoMemoryError.
+            #[allow(unsafe_code)]
+            Decoded::Float(f) => protect(|| unsafe { rb_sys::rb_float_new(f) })?,
+            // SAFETY: as above.
+            #[allow(unsafe_code)]
+            Decoded::Int(i) => protect(|| unsafe { rb_sys::rb_ll2inum(i) })?,
+            Decoded::Symbol(hash) => {
+                symbols::search(self.ruby, hash)?.ok_or_else(|| self.broken("an unknown symbol"))?
+            }
+        };
+        self.holder.add(self.ruby, raw);
+        Ok(raw)
+    }
+
+    /// The values of trap words, as the site says how to read them.
+    ///
+    /// # Errors
+    /// Words that mean nothing.
+    pub fn operands(&self, reprs: &[Repr], words: &[u64]) -> Result<Vec<Raw>, Error> {
+        let mut words = words.iter().copied();
+        let mut next = || words.next().unwrap_or(0);
+        let mut values = Vec::with_capacity(reprs.len());
+        for repr in reprs {
+            let (tag, payload) = match repr {
+                Repr::Unit(_) => (0, 0),
+                Repr::Union => {
+                    let tag = next() as i32;
+                    (tag, next())
+                }
+                _ => (0, next()),
+            };
+            // a union's array may be of any kind: offsets of two kinds may be equal, and this is for messages only
+            let kind = match repr {
+                Repr::Array(kind) => self.plan.kinds.iter().position(|k| k.kind == *kind),
+                _ => (0..self.plan.kinds.len()).find(|k| self.tables.array(*k, (payload >> 32) as u32).is_some()),
+            };
+            values.push(self.make(self.decode(*repr, kind, tag, payload)?)?);
+        }
+        Ok(values)
+    }
+
+    /// The block's values as an Array.
+    ///
+    /// # Errors
+    /// Rows that mean nothing, or what Ruby raises when memory ends.
+    pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
+        let mut values: Vec<Raw> = Vec::with_capacity(len);
+        let mut rest: Vec<(usize, Decoded)> = Vec::new();
+        let column = slot.value.map(|c| &self.columns[c.index()]);
+        let mut push = |decoded: Decoded| match decoded {
+            Decoded::Value(raw) => values.push(raw),
+            other => {
+                rest.push((values.len(), other));
+                values.push(heap::NIL);
+            }
+        };
+        match (slot.repr, column) {
+            (Repr::Int, Some(column)) => {
+                for i in &column.view::<i64>()[..len] {
+                    push(heap::fixnum_of(*i).map_or(Decoded::Int(*i), Decoded::Value));
+                }
+            }
+            (Repr::Float, Some(column)) => {
+                for f in &column.view::<f64>()[..len] {
+                    push(heap::flonum_of(*f).map_or(Decoded::Float(*f), Decoded::Value));
+                }
+            }
+            _ => {
+                for i in 0..len {
+                    push(self.row(slot, i)?);
+                }
+            }
+        }
+        // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them.
+        #[allow(unsafe_code)]
+        let array = protect(|| unsafe { rb_sys::rb_ary_new_from_values(values.len() as _, values.as_ptr()) })?;
+        let array = RArray::from_value(value(array)).expect("just made");
+        for (index, decoded) in rest {
+            let made = value(self.make(decoded)?);
+            array.store(index as isize, made)?;
+        }
+        Ok(array)
+    }
+
+    /// Works out what is to change in objects and arrays, and makes sure that it can.
+    ///
+    /// # Errors
+    /// FrozenError for an object that another thread froze meanwhile, and the like.
+    pub fn prepare(&self) -> Result<Changes, Error> {
+        let mut changes = Changes { fields: Vec::new(), slots: Vec::new() };
+        for (at, class) in self.plan.classes.iter().enumerate() {
+            for (number, field) in class.fields.iter().enumerate() {
+                if field.written {
+                    let change = self.field(at, number)?;
+                    if !change.rows.is_empty() {
+                        changes.fields.push(change);
+                    }
+                }
+            }
+        }
+        for (at, kind) in self.plan.kinds.iter().enumerate() {
+            if let (true, Some(slot)) = (kind.written, &kind.slot) {
+                self.arrays(at, slot, &mut changes.slots)?;
+            }
+        }
+        Ok(changes)
+    }
+
+    fn field(&self, at: usize, number: usize) -> Result<FieldChange, Error> {
+        let class = &self.plan.classes[at];
+        let field = &class.fields[number];
+        let slot = &field.slot;
+        let start = match slot.value.or(slot.tag).map(|c| self.program.columns[c.index()].space) {
+            Some(Space::Class { hierarchy, first, .. }) => {
+                let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
+                (self.tables.bases[at] - self.tables.bases[first]) as usize
+            }
+            _ => 0,
+        };
+        let mut change = FieldChange { class: at, field: number, start, rows: Vec::new(), made: Vec::new() };
+        let mut reader = IvarReader::new(field.ivar);
+        for (row, object) in self.tables.classes[at].objects.iter().enumerate() {
+            let new = self.row(slot, start + row)?;
+            let old = reader.get(*object, class.raw);
+            if same(old, new) {
+                continue;
+            }
+            if heap::is_frozen(*object) {
+                return Err(crate::errors::frozen(self.ruby, value(*object)));
+            }
+            if !matches!(new, Decoded::Value(_)) {
+                change.made.push((row as u32, self.make(new)?));
+            }
+            change.rows.push(row as u32);
+        }
+        Ok(change)
+    }
+
+    fn arrays(&self, at: usize, slot: &SlotPlan, slots: &mut Vec<(Raw, usize, Raw)>) -> Result<(), Error> {
+        let rows = &self.tables.kinds[at];
+        for (i, array) in rows.arrays.iter().enumerate() {
+            let offset = rows.offsets[i] as usize;
+            let end = rows.offsets.get(i + 1).map_or(rows.rows as usize, |o| *o as usize);
+            let packed = rows.lengths[i] as usize;
+            debug_assert!(offset + packed <= end);
+            let mut touched = false;
+            for index in 0..packed {
+                let new = self.row(slot, offset + index)?;
+                let old = heap::elements(*array).get(index).copied();
+                if old.is_some_and(|old| same(old, new)) {
+                    continue;
+                }
+                if heap::is_frozen(*array) {
+                    return Err(crate::errors::frozen(self.ruby, value(*array)));
+                }
+                if old.is_none() {
+                    let message = "an Array that a section writes was made shorter while the section ran";
+                    return Err(Error::new(self.ruby.exception_runtime_error(), message));
+                }
+                slots.push((*array, index, self.make(new)?));
+                touched = true;
+            }
+            if touched {
+                // SAFETY: a live Array; after this its body is its own, so that storing cannot fail.
+                #[allow(unsafe_code)]
+                protect(|| unsafe {
+                    rb_sys::rb_ary_modify(*array);
+                    heap::NIL
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The new value of a captured local; None where nobody wrote it.
+    ///
+    /// # Errors
+    /// IntegerOverflow.
+    pub fn combined(
+        &self,
+        accumulator: &Accumulator,
+        slot: &SlotPlan,
+        start: Value,
+        len: usize,
+    ) -> Result<Option<Value>, Error> {
+        let written = &self.columns[accumulator.written_tick.index()].view::<i64>()[..len];
+        if accumulator.combine == Combine::Last {
+            let last = (0..len).filter(|i| written[*i] >= 0).max_by_key(|i| (written[*i], *i));
+            return match last {
+                Some(row) => Ok(Some(value(self.make(self.row(slot, row)?)?))),
+                None => Ok(None),
+            };
+        }
+        if written.iter().all(|tick| *tick < 0) {
+            return Ok(None);
+        }
+        let number = |raw: Raw| match heap::see(raw) {
+            Seen::Int(i) => Ok(Number::Int(i.into())),
+            Seen::Float(f) => Ok(Number::Float(f)),
+            _ => Err(self.broken("a contribution that is no number")),
+        };
+        let start = number(start.as_raw())?;
+        let mut failed = None;
+        let mut contribution = |i: usize| {
+            if written[i] < 0 {
+                return None;
+            }
+            let decoded = self.row(slot, i);
+            match decoded {
+                Ok(Decoded::Value(raw)) => match number(raw) {
+                    Ok(number) => Some(number),
+                    Err(error) => {
+                        failed = Some(error);
+                        None
+                    }
+                },
+                Ok(Decoded::Float(f)) => Some(Number::Float(f)),
+                Ok(Decoded::Int(i)) => Some(Number::Int(i.into())),
+                Ok(Decoded::Symbol(_)) => None,
+                Err(error) => {
+                    failed = Some(error);
+                    None
+                }
+            }
+        };
+        let combined = combine(accumulator.combine, start, len, &mut contribution);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let decoded = match combined {
+            Ok(Number::Float(f)) => heap::flonum_of(f).map_or(Decoded::Float(f), Decoded::Value),
+            Ok(Number::Int(i)) => match i64::try_from(i) {
+                Ok(i) => heap::fixnum_of(i).map_or(Decoded::Int(i), Decoded::Value),
+                Err(_) => return Err(crate::errors::accumulated_overflow(self.ruby, &accumulator.name)),
+            },
+            Err(_) => return Err(crate::errors::accumulated_overflow(self.ruby, &accumulator.name)),
+        };
+        Ok(Some(value(self.make(decoded)?)))
+    }
+}
+
+/// Whether an ivar holds this already. Floats are compared by their bits, so that -0.0 and NaN come through.
+#[inline]
+fn same(old: Raw, new: Decoded) -> bool {
+    match new {
+        Decoded::Value(raw) if raw == old => true,
+        Decoded::Value(raw) if raw & 3 == 2 => {
+            matches!(heap::see(old), Seen::Float(f) if f.to_bits() == heap::flonum(raw).to_bits())
+        }
+        Decoded::Value(_) | Decoded::Symbol(_) => false,
+        Decoded::Float(f) => matches!(heap::see(old), Seen::Float(o) if o.to_bits() == f.to_bits()),
+        Decoded::Int(i) => heap::see(old) == Seen::Int(i),
+    }
+}
+
+impl Changes {
+    /// Changes objects and arrays. Nothing in it can be interrupted.
+    ///
+    /// # Errors
+    /// Only when memory ends while an object gets an ivar that it never had.
+    pub fn apply(self, unpacker: &Unpacker<'_>) -> Result<(), Error> {
+        for change in self.fields {
+            let class = &unpacker.plan.classes[change.class];
+            let field = &class.fields[change.field];
+            let objects = &unpacker.tables.classes[change.class].objects;
+            let mut reader = IvarReader::new(field.ivar);
+            let mut made = change.made.into_iter().peekable();
+            for row in change.rows {
+                let object = objects[row as usize];
+                let new = match made.next_if(|(r, _)| *r == row) {
+                    Some((_, raw)) => raw,
+                    None => match unpacker.row(&field.slot, change.start + row as usize)? {
+                        Decoded::Value(raw) => raw,
+                        other => unpacker.make(other)?,
+                    },
+                };
+                // the reader learns where the ivar is from the first object of each form
+                reader.get(object, class.raw);
+                if !reader.set(object, class.raw, new) {
+                    heap::set_ivar(object, field.ivar, new)?;
+                }
+            }
+        }
+        for (array, index, new) in self.slots {
+            // SAFETY: a live Array that is not frozen and whose body is its own, at an index that it has.
+            #[allow(unsafe_code)]
+            protect(|| unsafe {
+                rb_sys::rb_ary_store(array, index as _, new);
+                heap::NIL
+            })?;
+        }
+        Ok(())
+    }
+}

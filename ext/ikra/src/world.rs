@@ -1,0 +1,608 @@
+//! Answers the core's questions about classes, methods and constants, by reflection.
+//!
+//! Here: [`LiveWorld`], one compilation's view of the live program, and the process-wide numbers of methods, scopes and
+//! constants. Every answer is logged as a guard ([`Guards`]), which later calls check before they use what was compiled.
+//! Not here: values ([`crate::observe`] scans them; this file only fetches roots).
+//! Invariant: no lock is held while Ruby runs.
+
+use crate::block::Captures;
+use crate::heap::{self, Raw, Seen};
+use crate::iseq::{self, Body, Opening, Sequence};
+use crate::observe::{Observer, Refusal};
+use crate::reflect::{self, Found, MethodGuard, value};
+use crate::registry::{self, Kept, classes, keep};
+use ikra_core::diagnostic::{Diagnostic, Span};
+use ikra_core::error::{Error as CoreError, Result as CoreResult};
+use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
+use ikra_core::source::Source;
+use ikra_core::syntax::{self, ast::Name};
+use ikra_core::world::{
+    ClassInfo, ConstId, Facts, MethodFact, MethodSource, Opaque, Receiver, Root, World, well_known,
+};
+use magnus::prelude::*;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, RArray, Ruby, Value};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Classes and modules whose C functions are Ruby's own.
+const CORE: &[&str] = &[
+    "Array",
+    "BasicObject",
+    "Class",
+    "Comparable",
+    "Complex",
+    "Enumerable",
+    "Enumerator",
+    "Exception",
+    "FalseClass",
+    "Float",
+    "GC",
+    "Hash",
+    "Integer",
+    "Kernel",
+    "MatchData",
+    "Math",
+    "Method",
+    "Module",
+    "NilClass",
+    "Numeric",
+    "Object",
+    "ObjectSpace",
+    "Proc",
+    "Process",
+    "Random",
+    "Range",
+    "Rational",
+    "Regexp",
+    "String",
+    "Struct",
+    "Symbol",
+    "Thread",
+    "Time",
+    "TrueClass",
+    "UnboundMethod",
+];
+
+/// A method with source, numbered for the life of the process.
+struct Method {
+    iseq: Kept,
+    owner: Raw,
+    /// Under which its owner defined it.
+    name: String,
+    label: String,
+    source: Option<MethodSource>,
+}
+
+/// A lexical scope: the classes and modules around a piece of code, innermost first, Object left out.
+enum Scope {
+    Known(Arc<[Raw]>),
+    /// Of a method, found out when a constant is first looked up.
+    Method {
+        method: MethodId,
+    },
+}
+
+/// A constant as one scope sees it.
+#[derive(Clone)]
+struct Const {
+    from: From,
+    id: rb_sys::ID,
+    name: String,
+}
+
+#[derive(Clone, PartialEq)]
+enum From {
+    Scope(Arc<[Raw]>),
+    Module(Raw),
+}
+
+#[derive(Default)]
+struct Numbers {
+    methods: Vec<Method>,
+    scopes: Vec<Scope>,
+    consts: Vec<Const>,
+}
+
+static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { methods: Vec::new(), scopes: Vec::new(), consts: Vec::new() });
+
+/// Numbers the scope of a block.
+pub fn scope(nesting: &[Raw]) -> ScopeId {
+    let mut numbers = NUMBERS.lock();
+    let at = numbers.scopes.iter().position(|s| matches!(s, Scope::Known(known) if **known == *nesting));
+    let at = at.unwrap_or_else(|| {
+        numbers.scopes.push(Scope::Known(nesting.into()));
+        numbers.scopes.len() - 1
+    });
+    ScopeId::new(at)
+}
+
+impl Const {
+    /// The value now; None if it is not defined.
+    fn get(&self) -> Result<Option<Raw>, Error> {
+        let id = self.id;
+        let object = classes::get(well_known::OBJECT).raw;
+        // SAFETY: classes and modules of scopes are kept; `protect` catches what `const_missing` and autoload raise.
+        #[allow(unsafe_code)]
+        unsafe {
+            match &self.from {
+                From::Scope(nesting) => {
+                    for module in nesting.iter() {
+                        if rb_sys::rb_const_defined_at(*module, id) != 0 {
+                            return protect(|| rb_sys::rb_const_get_at(*module, id)).map(Some);
+                        }
+                    }
+                    let innermost = nesting.first().copied().unwrap_or(object);
+                    if rb_sys::rb_const_defined(innermost, id) == 0 {
+                        return Ok(None);
+                    }
+                    protect(|| rb_sys::rb_const_get(innermost, id)).map(Some)
+                }
+                From::Module(module) => {
+                    if rb_sys::rb_const_defined_from(*module, id) == 0 {
+                        return Ok(None);
+                    }
+                    protect(|| rb_sys::rb_const_get_from(*module, id)).map(Some)
+                }
+            }
+        }
+    }
+}
+
+/// The value of a constant now.
+///
+/// # Errors
+/// What Ruby raises, autoload included.
+pub fn constant(id: ConstId) -> Result<Option<Raw>, Error> {
+    let constant = NUMBERS.lock().consts[id.index()].clone();
+    constant.get()
+}
+
+fn number_constant(from: From, id: rb_sys::ID, name: &str) -> ConstId {
+    let mut numbers = NUMBERS.lock();
+    let at = numbers.consts.iter().position(|c| c.id == id && c.from == from);
+    let at = at.unwrap_or_else(|| {
+        numbers.consts.push(Const { from, id, name: name.into() });
+        numbers.consts.len() - 1
+    });
+    ConstId::new(at)
+}
+
+/// What must still hold for a compiled section to be used again.
+#[derive(Default, Debug)]
+pub struct Guards {
+    methods: Vec<MethodGuard>,
+    /// Constants with the class or module that each names; for others only that they are defined.
+    constants: Vec<(ConstId, Option<Raw>)>,
+    missing: Vec<ConstId>,
+}
+
+impl Guards {
+    /// Whether everything that was looked up is as it was.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn hold(&self, ruby: &Ruby) -> Result<bool, Error> {
+        for guard in &self.methods {
+            if !guard.holds(ruby)? {
+                return Ok(false);
+            }
+        }
+        for (id, module) in &self.constants {
+            match constant(*id)? {
+                Some(now) if module.is_none_or(|m| m == now) => {}
+                _ => return Ok(false),
+            }
+        }
+        for id in &self.missing {
+            if constant(*id)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// One compilation's view of the live program.
+pub struct LiveWorld<'a> {
+    ruby: &'a Ruby,
+    captures: &'a Captures,
+    /// The base array; None for a Range.
+    base: Option<Value>,
+    pub observer: Observer,
+    pub guards: Guards,
+    /// An exception that a question met; the caller raises it instead of what the core makes of the answer.
+    pub raised: Option<Error>,
+}
+
+impl<'a> LiveWorld<'a> {
+    pub fn new(ruby: &'a Ruby, captures: &'a Captures, base: Option<Value>) -> Self {
+        Self { ruby, captures, base, observer: Observer::new(ruby), guards: Guards::default(), raised: None }
+    }
+
+    fn caught<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        match result {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                self.raised.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// The class in which a receiver's methods are looked up.
+    fn class_of(&mut self, receiver: Receiver) -> Option<Raw> {
+        match receiver {
+            Receiver::Instance(class) => Some(classes::get(class).raw),
+            Receiver::Module(module) => {
+                let singleton = reflect::singleton_class(classes::get(module).raw);
+                self.caught(singleton)
+            }
+        }
+    }
+
+    fn guard(&mut self, class: Raw, name: &str) {
+        let id = registry::id(self.ruby, name);
+        if self.guards.methods.iter().any(|g| g.is_about(class, id)) {
+            return;
+        }
+        let guard = MethodGuard::new(self.ruby, class, name);
+        if let Some(guard) = self.caught(guard) {
+            self.guards.methods.push(guard);
+        }
+    }
+
+    fn fact(&self, receiver: Receiver, found: &Found) -> Result<MethodFact, Error> {
+        let visibility = found.visibility;
+        let ikra = reflect::singleton_class(classes::get(well_known::IKRA).raw)?;
+        if found.owner == ikra {
+            return Ok(MethodFact::Builtin { owner: "Ikra".into(), visibility });
+        }
+        let path: Option<String> = match found.iseq {
+            Some(iseq) => Some(iseq.funcall("path", ())?),
+            None => None,
+        };
+        let own = path.as_deref().is_none_or(|p| p.starts_with("<internal:"));
+        if own && let Some(owner) = self.core_owner(receiver, found.owner)? {
+            return Ok(MethodFact::Builtin { owner: owner.into(), visibility });
+        }
+        if let (Some(iseq), false) = (found.iseq, own) {
+            let method = number_method(found, iseq)?;
+            return Ok(MethodFact::Ruby { method, visibility });
+        }
+        if found.iseq.is_none() && found.location()?.is_some() {
+            let name = found.original_name()?;
+            let arity: i64 = found.unbound.funcall("arity", ())?;
+            match (arity, name.strip_suffix('=')) {
+                (0, None) => return Ok(MethodFact::AttrReader { ivar: format!("@{name}").into(), visibility }),
+                (1, Some(name)) => return Ok(MethodFact::AttrWriter { ivar: format!("@{name}").into(), visibility }),
+                _ => {}
+            }
+        }
+        Ok(MethodFact::Foreign { what: format!("{}, which is not written in Ruby", label(found)?) })
+    }
+
+    /// The name of a core class or module that owns a method; for methods of a class itself, that class's.
+    fn core_owner(&self, receiver: Receiver, owner: Raw) -> Result<Option<String>, Error> {
+        let mut candidate = owner;
+        if let Receiver::Module(module) = receiver {
+            let singletons = std::iter::successors(Some(module), |m| classes::get(*m).info.superclass);
+            for module in singletons {
+                let raw = classes::get(module).raw;
+                if reflect::singleton_class(raw)? == owner {
+                    candidate = raw;
+                    break;
+                }
+            }
+        }
+        let id = classes::number(self.ruby, candidate)?;
+        let name = classes::get(id).info.name.clone();
+        let core = CORE.contains(&name.as_str())
+            && self.ruby.class_object().const_get::<_, Value>(name.as_str())?.as_raw() == candidate;
+        Ok(core.then_some(name))
+    }
+
+    fn look_up(&mut self, receiver: Receiver, name: &str) -> Option<MethodFact> {
+        let class = self.class_of(receiver)?;
+        self.guard(class, name);
+        let found = reflect::find_method(self.ruby, class, name);
+        match self.caught(found)? {
+            Some(found) => {
+                let fact = self.fact(receiver, &found);
+                self.caught(fact)
+            }
+            None => {
+                self.guard(class, "method_missing");
+                let handler = reflect::find_method(self.ruby, class, "method_missing");
+                let handler = match self.caught(handler)? {
+                    Some(found) => match found.iseq {
+                        Some(iseq) => {
+                            let number = number_method(&found, iseq);
+                            Some(self.caught(number)?)
+                        }
+                        None => None,
+                    },
+                    None => None,
+                };
+                Some(MethodFact::Missing { handler })
+            }
+        }
+    }
+
+    fn read_source(&mut self, method: MethodId) -> Result<MethodSource, iseq::Failure> {
+        let (iseq, label, known) = {
+            let numbers = NUMBERS.lock();
+            let entry = &numbers.methods[method.index()];
+            (entry.iseq.value(), entry.label.clone(), entry.source.clone())
+        };
+        if let Some(source) = known {
+            return Ok(source);
+        }
+        let sequence = Sequence::of(iseq)?;
+        let text = sequence.source(self.ruby)?;
+        let unit = if sequence.kind == "method" {
+            syntax::parse_method(&text)
+        } else if sequence.captures {
+            let whole = Span::new(text.slice.start, text.slice.end);
+            Err(Box::new(
+                Diagnostic::new(&text, whole, format!("{label} is a block that uses local variables from around it"))
+                    .because("kernels see the locals around a section's block only")
+                    .advise("define the method with `def`, and pass it what it needs"),
+            ))
+        } else {
+            syntax::parse_block(&text, &[])
+        };
+        let unit = Arc::new(unit.map_err(|d| iseq::Failure::Unsupported(d))?);
+        let mut numbers = NUMBERS.lock();
+        numbers.scopes.push(Scope::Method { method });
+        let scope = ScopeId::new(numbers.scopes.len() - 1);
+        let source = MethodSource { unit, scope, label };
+        numbers.methods[method.index()].source = Some(source.clone());
+        Ok(source)
+    }
+
+    fn nesting(&mut self, scope: ScopeId) -> Result<Arc<[Raw]>, Error> {
+        let (iseq, owner) = {
+            let numbers = NUMBERS.lock();
+            match &numbers.scopes[scope.index()] {
+                Scope::Known(nesting) => return Ok(nesting.clone()),
+                Scope::Method { method, .. } => {
+                    let method = &numbers.methods[method.index()];
+                    (method.iseq.value(), method.owner)
+                }
+            }
+        };
+        let nesting = method_nesting(self.ruby, iseq, owner)?;
+        NUMBERS.lock().scopes[scope.index()] = Scope::Known(nesting.clone());
+        Ok(nesting)
+    }
+
+    fn resolve(&mut self, from: From, name: &str) -> Option<ConstId> {
+        let id = number_constant(from, registry::id(self.ruby, name), name);
+        let now = constant(id);
+        match self.caught(now)? {
+            None => {
+                self.guards.missing.push(id);
+                None
+            }
+            Some(raw) => {
+                let module = (heap::see(raw) == Seen::Module).then_some(raw);
+                if !self.guards.constants.contains(&(id, module)) {
+                    self.guards.constants.push((id, module));
+                }
+                Some(id)
+            }
+        }
+    }
+
+    fn scanned(&mut self, result: Result<(), Refusal>) -> Result<(), Opaque> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Refusal::Opaque(opaque)) => Err(opaque),
+            Err(Refusal::Ruby(error)) => {
+                let opaque = Opaque { what: "an exception".into(), place: error.to_string() };
+                self.raised.get_or_insert(error);
+                Err(opaque)
+            }
+        }
+    }
+}
+
+/// Numbers a method with source; the same one again for the same definition.
+fn number_method(found: &Found, iseq: Value) -> Result<MethodId, Error> {
+    let name = found.original_name()?;
+    let label = label(found)?;
+    let mut numbers = NUMBERS.lock();
+    let at =
+        numbers.methods.iter().position(|m| m.iseq.raw() == iseq.as_raw() && m.owner == found.owner && m.name == name);
+    if let Some(at) = at {
+        return Ok(MethodId::new(at));
+    }
+    drop(numbers);
+    keep(value(found.owner));
+    let iseq = Kept::new(iseq);
+    numbers = NUMBERS.lock();
+    numbers.methods.push(Method { iseq, owner: found.owner, name, label, source: None });
+    Ok(MethodId::new(numbers.methods.len() - 1))
+}
+
+/// `Car#move` or `Car.build`.
+fn label(found: &Found) -> Result<String, Error> {
+    let owner = value(found.owner);
+    let (name, owner) = (found.original_name()?, owner.inspect());
+    Ok(match owner.strip_prefix("#<Class:").and_then(|o| o.strip_suffix('>')) {
+        Some(object) => format!("{object}.{name}"),
+        None => format!("{owner}#{name}"),
+    })
+}
+
+/// The classes and modules around a method's code, innermost first: the `class` and `module` bodies around its text,
+/// each looked up in the one before; where that does not lead to its owner, the owner alone.
+pub fn method_nesting(ruby: &Ruby, iseq: Value, owner: Raw) -> Result<Arc<[Raw]>, Error> {
+    let bodies = Sequence::of(iseq).and_then(|sequence| {
+        let (text, _) = sequence.text(ruby)?;
+        text.bodies(ruby, &sequence)
+    });
+    let bodies = match bodies {
+        Ok(bodies) => bodies,
+        Err(iseq::Failure::Ruby(error)) => return Err(error),
+        Err(_) => return Ok([owner].into()),
+    };
+    let mut nesting: Vec<Raw> = Vec::new();
+    for body in bodies.iter() {
+        match open(ruby, &nesting, body)? {
+            Some(module) => nesting.insert(0, module),
+            None => return Ok([owner].into()),
+        }
+    }
+    for module in &nesting {
+        keep(value(*module));
+    }
+    Ok(nesting.into())
+}
+
+/// What `class A::B` opened, seen from the scope around it.
+fn open(ruby: &Ruby, nesting: &[Raw], body: &Body) -> Result<Option<Raw>, Error> {
+    if body.opening == Opening::Singleton {
+        return match nesting.first() {
+            Some(module) => reflect::singleton_class(*module).map(Some),
+            None => Ok(None),
+        };
+    }
+    let object = classes::get(well_known::OBJECT).raw;
+    let mut parts = body.path.split("::").peekable();
+    let top = parts.next_if(|p| p.is_empty()).is_some();
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, heads)) = parts.split_last() else { return Ok(None) };
+    let mut within = if top { object } else { nesting.first().copied().unwrap_or(object) };
+    for (i, head) in heads.iter().enumerate() {
+        let from = if i == 0 && !top { From::Scope(nesting.into()) } else { From::Module(within) };
+        match (Const { from, id: registry::id(ruby, head), name: String::new() }).get()? {
+            Some(module) if heap::see(module) == Seen::Module => within = module,
+            _ => return Ok(None),
+        }
+    }
+    let id = registry::id(ruby, last);
+    // SAFETY: `within` is a live class or module.
+    #[allow(unsafe_code)]
+    let defined = unsafe { rb_sys::rb_const_defined_at(within, id) } != 0;
+    let from = if defined || within != object { From::Module(within) } else { From::Scope([].into()) };
+    let found = Const { from, id, name: String::new() }.get()?;
+    Ok(found.filter(|raw| heap::see(*raw) == Seen::Module))
+}
+
+fn internal(detail: String) -> CoreError {
+    CoreError::Internal { stage: "world", detail }
+}
+
+impl World for LiveWorld<'_> {
+    fn class(&self, class: ClassId) -> ClassInfo {
+        (*classes::get(class).info).clone()
+    }
+
+    fn is_a(&self, class: ClassId, module: ClassId) -> bool {
+        reflect::inherits(classes::get(class).raw, classes::get(module).raw)
+    }
+
+    fn module_is_a(&self, object: ClassId, module: ClassId) -> bool {
+        reflect::is_kind_of(classes::get(object).raw, classes::get(module).raw)
+    }
+
+    fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact {
+        self.look_up(receiver, name).unwrap_or(MethodFact::Foreign { what: name.into() })
+    }
+
+    fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact {
+        let foreign = || MethodFact::Foreign { what: "the method that `super` calls".into() };
+        let (owner, name) = {
+            let numbers = NUMBERS.lock();
+            let method = &numbers.methods[method.index()];
+            (method.owner, method.name.clone())
+        };
+        let Some(class) = self.class_of(receiver) else { return foreign() };
+        let list = reflect::ancestors(class);
+        let Some(list) = self.caught(list) else { return foreign() };
+        let after = list.into_iter().map(|a| a.as_raw()).skip_while(|a| *a != owner).skip(1);
+        for ancestor in after {
+            // a method that comes between would be found here
+            keep(value(ancestor));
+            self.guard(ancestor, &name);
+            let found = reflect::find_method(self.ruby, ancestor, &name);
+            match self.caught(found) {
+                None => return foreign(),
+                Some(Some(found)) if found.owner == ancestor => {
+                    let fact = self.fact(receiver, &found);
+                    return self.caught(fact).unwrap_or_else(foreign);
+                }
+                Some(_) => {}
+            }
+        }
+        MethodFact::Missing { handler: None }
+    }
+
+    fn source(&mut self, method: MethodId) -> CoreResult<MethodSource> {
+        match self.read_source(method) {
+            Ok(source) => Ok(source),
+            Err(iseq::Failure::Unsupported(diagnostic)) => Err(CoreError::Unsupported(diagnostic)),
+            Err(iseq::Failure::NoSource(message)) => {
+                let label = NUMBERS.lock().methods[method.index()].label.clone();
+                let source = Arc::new(Source::whole(&label, "", 0));
+                Err(Diagnostic::new(&source, Span::default(), message).into())
+            }
+            Err(iseq::Failure::Ruby(error)) => {
+                let error = internal(self.raised.get_or_insert(error).to_string());
+                Err(error)
+            }
+        }
+    }
+
+    fn constant(&mut self, scope: ScopeId, base: Option<ClassId>, name: &str) -> Option<ConstId> {
+        let from = match base {
+            Some(module) => From::Module(classes::get(module).raw),
+            None => {
+                let nesting = self.nesting(scope);
+                From::Scope(self.caught(nesting)?)
+            }
+        };
+        self.resolve(from, name)
+    }
+
+    fn top_constant(&mut self, name: &str) -> Option<ConstId> {
+        self.resolve(From::Module(classes::get(well_known::OBJECT).raw), name)
+    }
+
+    fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> Result<(), Opaque> {
+        let ruby = self.ruby;
+        let fetched = match root {
+            Root::Element => {
+                let Some(base) = self.base.and_then(RArray::from_value) else {
+                    facts.saw(&ikra_core::world::Place::Root(Root::Element), &ikra_core::types::Ty::int());
+                    return Ok(());
+                };
+                let result = self.observer.base(ruby, base.as_raw(), facts);
+                return self.scanned(result);
+            }
+            Root::SelfObject => self.captures.receiver(ruby).map(|v| (v, "self".to_string())),
+            Root::Capture(name) => self.captures.get(ruby, name).map(|v| (v, name.to_string())),
+            Root::Const(id) => {
+                let name = NUMBERS.lock().consts[id.index()].name.clone();
+                constant(*id).map(|raw| (value(raw.unwrap_or(heap::NIL)), name))
+            }
+        };
+        let result = match fetched {
+            Ok((value, name)) => self.observer.root(ruby, root, value.as_raw(), &name, facts),
+            Err(error) => Err(Refusal::Ruby(error)),
+        };
+        self.scanned(result)
+    }
+
+    fn scan_field(&mut self, class: ClassId, ivar: &Name, facts: &mut Facts) -> Result<(), Opaque> {
+        let result = self.observer.field(self.ruby, class, ivar, facts);
+        self.scanned(result)
+    }
+
+    fn scan_array(&mut self, kind: ArrayKind, facts: &mut Facts) -> Result<(), Opaque> {
+        let result = self.observer.elements(self.ruby, kind, facts);
+        self.scanned(result)
+    }
+}

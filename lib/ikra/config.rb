@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Options and their defaults. Each can be given per call (+array.pmap(backend: :cpu) { … }+), in {Ikra.configure}, and as
+  # an environment variable (+IKRA_BACKEND=cpu+), which is read when Ikra is loaded.
+  #
+  # [+backend+] +:auto+ (the default: a GPU where there is one and the work is worth it, else the CPU), +:cpu+, +:cuda+,
+  #   +:reference+ (a slow interpreter, to compare with), +:cuda_shim+ (the GPU's code on the CPU, for tests)
+  # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+
+  # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic
+  # [+precision+] +:f64+
+  # [+check+] +nil+
+  # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a warning
+  # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result
+  class Config
+    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, precision: :f64, check: nil, unsupported: :raise, block_size: nil }.freeze
+
+    DEFAULTS.each_key do |key|
+      define_method(key) { @values.fetch(key) }
+      define_method(:"#{key}=") { |value| set(key, value) }
+    end
+
+    def initialize
+      @values = DEFAULTS.dup
+    end
+
+    # @return [Hash] every option with its value
+    def to_h = @values.dup
+
+    # @api private
+    def self.read_environment
+      DEFAULTS.each_key do |key|
+        value = ENV.fetch("IKRA_#{key.upcase}", "")
+        Ikra.config.__send__(:set, key, parse(value)) unless value.empty?
+      end
+    end
+
+    # @api private
+    def self.parse(text)
+      case text
+      when "true" then true
+      when "false" then false
+      when /\A\d+\z/ then text.to_i
+      else text.tr("-", "_").to_sym
+      end
+    end
+    private_class_method :parse
+
+    private
+
+    def set(key, value)
+      Ikra.__configure(key, value)
+      @values[key] = value.is_a?(String) ? value.tr("-", "_").to_sym : value
+    end
+
+    def method_missing(name, *)
+      return super unless name.end_with?("=")
+
+      raise ArgumentError, "unknown option #{name[0..-2]}: Ikra's options are #{DEFAULTS.keys.sort.join(", ")}"
+    end
+
+    def respond_to_missing?(*) = false
+  end
+
+  class << self
+    # @return [Config] the defaults of all calls
+    def config
+      @config ||= Config.new
+    end
+
+    # Changes the defaults of all calls.
+    #
+    # @example
+    #   Ikra.configure { |c| c.backend = :cpu }
+    # @yieldparam config [Config]
+    # @return [Config]
+    # @raise [ArgumentError] for an unknown option or value; the message names the known ones
+    def configure
+      yield config if block_given?
+      config
+    end
+
+    # Where warnings go; nil (the default) is Ruby's own +warn+.
+    # @return [Logger, nil]
+    attr_accessor :logger
+  end
+end

@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+module Ikra
+  class << self
+    # Says what Ikra finds on this machine, and what to do about what is missing.
+    #
+    # @param output [IO]
+    # @return [void]
+    def doctor(output = $stdout)
+      output.puts "Ikra #{VERSION}, Ruby #{RUBY_VERSION} (#{RUBY_PLATFORM})"
+      %i[cpu cuda].each do |backend|
+        architecture, trouble = __backend(backend)
+        output.puts "#{backend}: #{trouble || "works (#{architecture})"}"
+      end
+      output.puts "default backend: #{config.backend}"
+      nil
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module Ikra
+  # In every exception of Ikra's own, so that one +rescue Ikra::Error+ catches all. What a block raises by itself is none
+  # of these, but Ruby's own class with Ruby's own message.
+  module Error
+  end
+
+  # A block that Ikra cannot run: what, where, why, and what to write instead.
+  class CompileError < StandardError
+    include Error
+  end
+
+  # Two elements touched the same place, and one of them wrote it.
+  class RaceError < StandardError
+    include Error
+  end
+
+  # The machine: a driver, a device or a compiler that is missing or failed.
+  class DeviceError < StandardError
+    include Error
+  end
+
+  # The columns of a section do not fit the device's memory.
+  class DeviceMemoryError < DeviceError
+  end
+
+  # An Integer beyond 64 bits came up in a kernel.
+  class IntegerOverflow < RangeError
+    include Error
+  end
+
+  # A mistake in Ikra itself.
+  class InternalError < StandardError
+    include Error
+  end
+
+  # Which element raised, and when.
+  Position = Struct.new(:index, :tick)
+
+  # Extends an exception that a block raised.
+  module Located
+    # @return [Position] index of the element in the Array or Range, and number of the tick, both from 0
+    attr_reader :ikra
+  end
+
+  class << self
+    # @api private
+    def __locate(exception, index, tick, backtrace)
+      exception.extend(Located)
+      exception.instance_variable_set(:@ikra, Position.new(index, tick).freeze)
+      exception.set_backtrace(backtrace)
+    end
+  end
+end

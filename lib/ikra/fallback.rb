@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Blocks that cannot be compiled, run as plain sequential Ruby where the user asked for that.
+  # @api private
+  module Fallback
+    class << self
+      # Raises +error+, or gives the section's value.
+      def run(error, operation, base, ticks, options, block)
+        raise error unless options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
+
+        warn(error)
+        outer = Thread.current[:__ikra_position]
+        operation == :map ? map(base, block) : each(base, ticks, block)
+      ensure
+        Thread.current[:__ikra_position] = outer if outer || !error.nil?
+      end
+
+      private
+
+      def map(base, block)
+        base.each_with_index.map do |element, index|
+          at(index, 0)
+          block.call(element)
+        end
+      end
+
+      def each(base, ticks, block)
+        ticks.times do |tick|
+          base.each_with_index do |element, index|
+            at(index, tick)
+            block.call(element)
+          end
+        end
+        base
+      end
+
+      def at(index, tick)
+        Thread.current[:__ikra_position] = Position.new(index, tick)
+      end
+
+      def warn(error)
+        message = "Ikra runs a block as plain Ruby:\n#{error.message}"
+        Ikra.logger ? Ikra.logger.warn(message) : Kernel.warn(message, category: nil)
+      end
+    end
+  end
+  private_constant :Fallback
+end

@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+require_relative "library"
+
+module Ikra
+  # The parallel methods for those who want no monkey patch.
+  #
+  # @example
+  #   require "ikra/refinements"
+  #   using Ikra::Refinements
+  #   [1, 2, 3].pmap { |x| x + 1 } # => [2, 3, 4]
+  module Refinements
+    refine(Array) { import_methods Parallel }
+    refine(Range) { import_methods Parallel }
+  end
+end
