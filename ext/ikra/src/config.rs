@@ -40,9 +40,12 @@ pub struct Settings {
 
 const KEYS: [&str; 7] = ["backend", "block_size", "check", "fast_math", "overflow", "precision", "unsupported"];
 
+/// The Ruby that this extension was built for, and so the one that runs it.
+const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
+
 static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     backend: Choice::Auto,
-    code: CodeOptions { overflow: Overflow::Raise, fast_math: false },
+    code: CodeOptions { ruby: RUBY, overflow: Overflow::Raise, fast_math: false },
     block_size: None,
 });
 
