@@ -326,7 +326,9 @@ struct Header {
 
 fn header(array: RArray) -> Result<Header> {
     let misc: RHash = array.entry(4)?;
-    let location: Vec<u32> = misc.aref(Ruby::get_with(misc).to_symbol("code_location"))?;
+    let location: Vec<i64> = misc.aref(Ruby::get_with(misc).to_symbol("code_location"))?;
+    // code that stands nowhere, such as the writing of a default value, is at -1
+    let location: Vec<u32> = location.into_iter().map(|n| u32::try_from(n).unwrap_or(0)).collect();
     let location =
         location.try_into().map_err(|_| Failure::NoSource("Ruby does not say where its code stands".into()))?;
     let kind: Symbol = array.entry(9)?;

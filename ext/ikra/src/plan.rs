@@ -39,7 +39,7 @@ impl SlotPlan {
 pub struct FieldPlan {
     pub ivar: rb_sys::ID,
     pub slot: SlotPlan,
-    /// Filled before a launch.
+    /// Filled (or, where there is no column, checked) before a launch.
     pub read: bool,
     pub written: bool,
 }
@@ -138,7 +138,11 @@ impl Plan {
                 fields.leads.push(fields.fields.len());
             }
             let ivar = registry::id(ruby, &field.ivar);
-            fields.fields.push(FieldPlan { ivar, slot, read: field.read || field.written, written: field.written });
+            let columns = || slot.value.iter().chain(&slot.tag).map(|c| &program.columns[c.index()]);
+            let written = field.written || columns().any(|c| c.written);
+            // a slot without columns says that there is one value: that is to be checked
+            let read = field.read || written || columns().next().is_none() || columns().any(|c| c.read);
+            fields.fields.push(FieldPlan { ivar, slot, read, written });
         }
         plan.elements = schema.elements.as_ref().map(|s| plan.slot(s)).transpose()?;
         for root in &schema.roots {

@@ -329,7 +329,7 @@ impl Analysis<'_> {
             }
             Target::Reader(ivar) if given == 0 => self.read_field(from, atom, reach, ivar)?,
             Target::Writer(ivar) if given == 1 => {
-                self.write_field(atom, reach, ivar, &args.positional[0]);
+                self.write_field(from, atom, reach, ivar, &args.positional[0])?;
                 args.positional[0].clone()
             }
             Target::Reader(_) | Target::Writer(_) => Ty::never(),
@@ -491,7 +491,7 @@ impl Analysis<'_> {
                 },
                 ArraySet => match atoms[0] {
                     Atom::Int => {
-                        self.write_element((atom, reach), &Ty::of(atoms[1], Reach::Any));
+                        self.write_element(from, (atom, reach), &Ty::of(atoms[1], Reach::Any))?;
                         Ty::of(atoms[1], args.positional[1].reach)
                     }
                     _ => return Err(Refusal::new("kernels index arrays with Integers only")),
@@ -606,9 +606,13 @@ impl Analysis<'_> {
         }
     }
 
-    /// Registers a write to the elements of an array.
-    pub fn write_element(&mut self, (array, reach): (Atom, Reach), ty: &Ty) {
-        let Atom::Array(kind) = array else { return };
+    /// Registers a write to the elements of an array. Those that are there are scanned: the column holds them too.
+    ///
+    /// # Errors
+    /// When some array holds what kernels cannot.
+    pub fn write_element(&mut self, from: SpecId, (array, reach): (Atom, Reach), ty: &Ty) -> Answer<()> {
+        let Atom::Array(kind) = array else { return Ok(()) };
+        self.elements(from, kind, reach)?;
         let kind = self.facts.find(kind);
         let access = self.arrays.entry(kind).or_default();
         let first = !access.written();
@@ -623,6 +627,7 @@ impl Analysis<'_> {
         if !self.frozen {
             self.facts.saw(&Place::Elements(kind), &unowned(ty));
         }
+        Ok(())
     }
 
     /// The type of an ivar of one kind of object.
@@ -641,9 +646,14 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
-    /// Registers a write to an ivar of one kind of object. Writes to what is no ordinary object are refused when read.
-    pub fn write_field(&mut self, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) {
-        let Atom::Object(class) = atom else { return };
+    /// Registers a write to an ivar of one kind of object. What is there is scanned: the column holds it too. Writes to
+    /// what is no ordinary object are refused when read.
+    ///
+    /// # Errors
+    /// When some object holds what kernels cannot.
+    pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
+        let Atom::Object(class) = atom else { return Ok(()) };
+        self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
         let first = !access.written();
         if reach == Reach::Owned {
@@ -655,6 +665,7 @@ impl Analysis<'_> {
             self.wake(&Place::Field(class, ivar.clone()));
         }
         self.widen_field(class, ivar, ty);
+        Ok(())
     }
 
     /// Registers `object.ivar += …` whose value nobody uses, through a shared path.

@@ -1007,7 +1007,8 @@ impl Walker<'_, '_> {
         }
         for atom in receiver.atoms() {
             self.check_shared_write(atom, receiver.reach, ivar, span)?;
-            self.an.write_field(atom, receiver.reach, ivar, ty);
+            let written = self.an.write_field(self.id, atom, receiver.reach, ivar, ty);
+            written.map_err(|r| r.at(&self.unit.source, span))?;
         }
         Ok(())
     }
