@@ -26,6 +26,7 @@ type Scene = (&'static str, &'static [(&'static str, &'static str)], fn());
 
 const SCENES: &[Scene] = &[
     ("small_columns_and_large", &[], small_columns_and_large),
+    ("columns_that_are_filled", &[], columns_that_are_filled),
     ("ticks_of_their_own", &[], ticks_of_their_own),
     ("fused_ticks", &[], fused_ticks),
     ("traps_and_limits", &[], traps_and_limits),
@@ -240,6 +241,31 @@ fn small_columns_and_large() {
     }
     assert_eq!(Run::new(0..0).on(&cuda, &sums(false)), Outcome::Done);
     assert_eq!(Run::new(0..5).ticks(0).on(&cuda, &sums(false)), Outcome::Done);
+}
+
+/// What every element stores does not go up; the stand-in's memory is full of other things.
+fn columns_that_are_filled() {
+    let mut filled = program(
+        false,
+        vec![entry(|b, index, _| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let twice = b.checked(CheckedOp::Add, x, x, OVERFLOW);
+            b.store(OUTPUT, index, twice);
+            b.store(TAGS, index, Operand::I32(1));
+        })],
+    );
+    filled.columns[OUTPUT.index()].read = false;
+    let cuda = open();
+    for rows in [3, 1000, 200_000, 2_000_003] {
+        let mut run = Run::new(0..rows);
+        assert_eq!(run.on(&cuda, &filled), Outcome::Done);
+        assert!(run.out().iter().copied().eq((0..rows).map(|i| i * 2)), "{rows} rows");
+        assert!(run.columns[2].view::<u8>().iter().all(|t| *t == 1));
+        // Up to a limit, the rest is as before.
+        let mut run = Run { limit: Key::new(0, 1), ..Run::new(0..rows) };
+        assert_eq!(run.on(&cuda, &filled), Outcome::Done);
+        assert!(run.out()[..3] == [0, 2, 0] && run.columns[2].view::<u8>()[2..].iter().all(|t| *t == 3));
+    }
 }
 
 fn ticks_of_their_own() {

@@ -21,6 +21,7 @@
 pub mod build;
 pub mod effects;
 pub mod eval;
+pub mod filled;
 pub mod lower;
 pub mod print;
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! one arena, runs the ticks in batches that it waits for while it watches the cancel token, and brings back what was
 //! written. Not here: raw calls ([`super::driver`], [`super::storage`]).
 //!
-//! The arena of a launch, in this order: columns that are only read; columns that are written; the status block, which
-//! is the stop key and the trap record of the prelude. Whatever is small goes up in one copy and comes back in one.
+//! The arena of a launch, in this order: columns that are only read; columns that are written here and there; the status
+//! block, which is the stop key and the trap record of the prelude; columns that are written whole, which need not go
+//! up. Whatever is small goes up in one copy and comes back in one.
 
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
@@ -16,7 +17,7 @@ use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Program, SiteId, TRAP_WORDS};
+use crate::ir::{Column, Program, SiteId, TRAP_WORDS, filled};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use crate::target::Target;
@@ -78,12 +79,35 @@ pub struct CudaKernel {
     compiled_in: Duration,
     from_cache: bool,
     fused_ticks: bool,
-    /// For each column, whether it is moved at all, and whether it comes back.
-    columns: Vec<(bool, bool)>,
+    columns: Vec<Use>,
     device: Arc<Device>,
     module: OnceCell<Module>,
     /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
     pace: AtomicU64,
+}
+
+/// What becomes of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// It is not moved.
+    None,
+    Read,
+    /// In part: what is not written is as before.
+    Written,
+    /// Every row, by its own element.
+    Filled,
+}
+
+impl Use {
+    fn of_columns(program: &Program) -> Vec<Self> {
+        let one = |(column, filled): (&Column, bool)| match (column.read, column.written) {
+            (false, false) => Use::None,
+            (true, false) => Use::Read,
+            (false, true) if filled => Use::Filled,
+            _ => Use::Written,
+        };
+        program.columns.iter().zip(filled::filled(program)).map(one).collect()
+    }
 }
 
 /// What the disk cache keeps: code, and the largest stack frame of its functions.
@@ -289,7 +313,7 @@ impl Backend for CudaBackend {
             });
         }
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
-        let columns = program.columns.iter().map(|c| (c.read || c.written, c.written)).collect();
+        let columns = Use::of_columns(program);
         let kernel = Arc::new(CudaKernel {
             emitted,
             artifact,
@@ -348,14 +372,15 @@ struct Plan {
     /// From the first written column on.
     written: usize,
     status: usize,
+    /// From the first column on that is written whole.
+    filled: usize,
     end: usize,
 }
 
 impl Plan {
-    fn new(columns: &[(bool, bool)], lengths: &[usize]) -> Self {
+    fn new(columns: &[Use], lengths: &[usize]) -> Self {
         let mut offsets = vec![None; columns.len()];
-        let mut end = 0;
-        let mut place = |wanted: (bool, bool)| {
+        let mut place = |mut end: usize, wanted: Use| {
             for (i, column) in columns.iter().enumerate() {
                 if *column == wanted {
                     offsets[i] = Some(end);
@@ -364,17 +389,30 @@ impl Plan {
             }
             end
         };
-        let written = place((true, false));
-        let status = place((true, true));
-        Self { offsets, written, status, end: status + STATUS_WORDS * 8 }
+        let written = place(0, Use::Read);
+        let status = place(written, Use::Written);
+        let filled = (status + STATUS_WORDS * 8).next_multiple_of(ALIGNMENT);
+        let end = place(filled, Use::Filled);
+        Self { offsets, written, status, filled, end }
     }
 
-    /// The columns that come back, at ascending offsets.
-    fn written_parts<'a>(&self, columns: &'a mut [HostColumn]) -> Vec<(usize, &'a mut [u8])> {
+    /// What goes up, at ascending offsets; with `whole`, all of it.
+    fn parts_up<'a>(&self, columns: &'a [HostColumn], status: &'a [u8], whole: bool) -> Vec<(usize, &'a [u8])> {
+        let placed = columns.iter().zip(&self.offsets);
+        let mut parts: Vec<_> = placed.filter_map(|(c, offset)| Some(((*offset)?, c.bytes()))).collect();
+        parts.retain(|(offset, _)| whole || *offset < self.filled);
+        parts.push((self.status, status));
+        parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
+        parts
+    }
+
+    /// What comes back, at ascending offsets.
+    fn parts_back<'a>(&self, columns: &'a mut [HostColumn], status: &'a mut [u8]) -> Vec<(usize, &'a mut [u8])> {
         let placed = columns.iter_mut().zip(&self.offsets);
-        let back = placed.filter_map(|(c, offset)| Some(((*offset)?, c.bytes_mut())));
-        let mut parts: Vec<_> = back.filter(|(offset, _)| *offset >= self.written).collect();
-        parts.sort_by_key(|(offset, _)| *offset);
+        let mut parts: Vec<_> = placed.filter_map(|(c, offset)| Some(((*offset)?, c.bytes_mut()))).collect();
+        parts.retain(|(offset, _)| *offset >= self.written);
+        parts.push((self.status, status));
+        parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
         parts
     }
 }
@@ -422,16 +460,10 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
 
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
-    let moved = |written| {
-        let plan = &plan;
-        (0..kernel.columns.len())
-            .filter(move |i| kernel.columns[*i] == (true, written))
-            .map(move |i| (i, plan.offsets[i]))
-    };
-    let mut parts: Vec<(usize, &[u8])> =
-        moved(false).chain(moved(true)).filter_map(|(i, offset)| Some((offset?, launch.columns[i].bytes()))).collect();
-    parts.push((plan.status, &initial));
-    staging.upload(&arena, &parts)?;
+    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
+    let covered = |(i, c): (usize, &HostColumn)| kernel.columns[i] != Use::Filled || c.len() as u64 <= launch.jobs;
+    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
+    staging.upload(&arena, &plan.parts_up(launch.columns, &initial, whole))?;
     marks[1].record(stream)?;
 
     let buffers: Vec<u64> = plan
@@ -516,9 +548,7 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
 
     let came_back = download.is_some();
     if let Some(download) = download {
-        let mut back = plan.written_parts(launch.columns);
-        back.push((plan.status, &mut bytes));
-        staging.finish_download(&arena, download, &mut back)?;
+        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &mut bytes))?;
     }
     let outcome = Status::read(&bytes).outcome(launch.cancel);
     let meaningful = match outcome {
@@ -526,9 +556,9 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
         Outcome::Trapped(record) => record.key == launch.limit,
         Outcome::Cancelled => false,
     };
-    if !came_back && meaningful && plan.written < plan.status {
-        let download = staging.begin_download(&arena, plan.written..plan.status)?;
-        staging.finish_download(&arena, download, &mut plan.written_parts(launch.columns))?;
+    if !came_back && meaningful {
+        let download = staging.begin_download(&arena, plan.written..plan.end)?;
+        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &mut bytes))?;
     }
     marks[3].record(stream)?;
     marks[3].wait()?;
@@ -648,13 +678,21 @@ impl Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::Storage;
 
     #[test]
     fn an_arena_holds_what_is_read_then_what_is_written_then_the_status() {
-        let columns = [(true, true), (false, false), (true, false), (true, true)];
-        let plan = Plan::new(&columns, &[10, 99, 300, 256]);
-        assert_eq!(plan.offsets, [Some(512), None, Some(0), Some(768)]);
-        assert_eq!((plan.written, plan.status, plan.end), (512, 1024, 1088));
+        let columns = [Use::Written, Use::None, Use::Filled, Use::Read, Use::Written];
+        let plan = Plan::new(&columns, &[10, 99, 1000, 300, 256]);
+        assert_eq!(plan.offsets, [Some(512), None, Some(1280), Some(0), Some(768)]);
+        assert_eq!((plan.written, plan.status, plan.filled, plan.end), (512, 1024, 1280, 2304));
+        let mut columns = [10, 99, 1000, 300, 256].map(|n| HostColumn::zeroed(Storage::U8, n));
+        let offsets = |parts: Vec<(usize, &[u8])>| parts.iter().map(|p| p.0).collect::<Vec<_>>();
+        assert_eq!(offsets(plan.parts_up(&columns, &[0; 64], false)), [0, 512, 768, 1024]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[0; 64], true)), [0, 512, 768, 1024, 1280]);
+        let mut status = [0; 64];
+        let back = plan.parts_back(&mut columns, &mut status);
+        assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
     }
 
     #[test]
