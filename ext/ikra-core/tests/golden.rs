@@ -3,30 +3,28 @@
 
 mod support;
 
+use ikra_core::backend::cuda::emit;
+use ikra_core::config::CodeOptions;
+use ikra_core::infer::{Analysis, Spec};
+use ikra_core::layout::Layout;
+use ikra_core::syntax::ast::Origin;
 use ikra_core::syntax::print;
-use ikra_core::world::World;
+use ikra_core::world::fixture::{Case, Section};
+use ikra_core::world::{Facts, World};
+use std::fmt::Write;
+use support::compile::{compile, improved, shape};
 use support::{Failures, cases, check_snapshot};
 
-#[test]
-fn ast() {
-    let mut failures = Failures::default();
-    for case in cases() {
-        let run = case.runs.first().unwrap_or_else(|| panic!("{} has no run", case.name));
-        match case.section(run) {
-            Ok(mut section) => {
-                let mut text = print::unit(&section.block);
-                for method in section.world.classes.methods() {
-                    match section.world.source(method) {
-                        Ok(source) => text += &format!("\n\n{}\n{}", source.label, print::unit(&source.unit)),
-                        Err(error) => failures.add(&case.name, error),
-                    }
-                }
-                check_snapshot(&mut failures, "ast", &case.name, &text);
-            }
-            Err(error) => failures.add(&case.name, error),
+/// The section of a case's first run.
+fn first(case: &Case, failures: &mut Failures) -> Option<(Section, CodeOptions)> {
+    let run = case.runs.first().unwrap_or_else(|| panic!("{} has no run", case.name));
+    match case.section(run) {
+        Ok(section) => Some((section, run.expected.options)),
+        Err(error) => {
+            failures.add(&case.name, error);
+            None
         }
     }
-    failures.check();
 }
 
 #[test]
@@ -40,4 +38,80 @@ fn every_run_of_a_case_can_be_set_up() {
         }
     }
     failures.check();
+}
+
+#[test]
+fn ast() {
+    let mut failures = Failures::default();
+    for case in cases() {
+        let Some((mut section, _)) = first(&case, &mut failures) else { continue };
+        let mut text = print::unit(&section.block);
+        for method in section.world.classes.methods() {
+            match section.world.source(method) {
+                Ok(source) => text += &format!("\n\n{}\n{}", source.label, print::unit(&source.unit)),
+                Err(error) => failures.add(&case.name, error),
+            }
+        }
+        check_snapshot(&mut failures, "ast", &case.name, &text);
+    }
+    failures.check();
+}
+
+/// Types, the program as lowering leaves it, after all passes, and as CUDA C++; or the error.
+#[test]
+fn types_ir_passes_and_cuda() {
+    let mut failures = Failures::default();
+    for case in cases() {
+        failures.guard(&case.name, |failures| stages(&case, failures));
+    }
+    failures.check();
+}
+
+fn stages(case: &Case, failures: &mut Failures) {
+    let Some((mut section, options)) = first(case, failures) else { return };
+    let shape = shape(&section);
+    let mut types = String::new();
+    let mut facts = Facts::default();
+    let lowered = match compile(&mut section, &mut facts, &shape, &options, |analysis| types = typed(analysis)) {
+        Ok(lowered) => lowered,
+        Err(error) => return check_snapshot(failures, "errors", &case.name, &error.to_string()),
+    };
+    check_snapshot(failures, "types", &case.name, &types);
+    check_snapshot(failures, "ir", &case.name, &lowered.program.to_string());
+    match improved(&lowered) {
+        Ok(improved) => {
+            check_snapshot(failures, "passes", &case.name, &improved.program.to_string());
+            let layout = Layout::structure_of_arrays(&improved.program);
+            let emitted = emit::emit(&improved.program, &layout, &emit::kernel_name(&improved.program));
+            check_snapshot(failures, "cuda", &case.name, &emitted.body);
+        }
+        Err(error) => failures.add(&case.name, error),
+    }
+}
+
+/// Each specialisation with the types of its locals and its result, and the places outside.
+fn typed(analysis: &Analysis<'_>) -> String {
+    let mut text = String::new();
+    let mut specs: Vec<&Spec> = analysis.specs.iter().collect();
+    specs.sort_by_key(|s| (s.key.method.is_some(), s.label.clone(), format!("{:?}", s.key)));
+    for spec in specs {
+        let _ = writeln!(text, "{}", spec.label);
+        if spec.key.method.is_some() {
+            let _ = writeln!(text, "  self: {:?}", spec.key.self_ty);
+        }
+        for (local, ty) in spec.unit.locals.iter().zip(&spec.locals) {
+            let how = match local.origin {
+                Origin::Captured => " (captured)",
+                Origin::Param => " (parameter)",
+                _ => "",
+            };
+            let _ = writeln!(text, "  {}{how}: {ty:?}", local.name);
+        }
+        let _ = writeln!(text, "  → {:?}\n", spec.ret);
+    }
+    for (place, ty) in analysis.facts.places() {
+        let owned = if analysis.facts.is_owned(place) { " owned" } else { "" };
+        let _ = writeln!(text, "{place:?}: {ty:?}{owned}");
+    }
+    text
 }

@@ -2,10 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod compile;
 pub mod machine;
 
 use ikra_core::world::fixture::Case;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// `tests/`.
@@ -52,6 +54,17 @@ pub struct Failures(Vec<String>);
 impl Failures {
     pub fn add(&mut self, case: &str, what: impl std::fmt::Display) {
         self.0.push(format!("── {case}\n{what}"));
+    }
+    /// Runs a part of a test; a panic in it is a failure like others.
+    pub fn guard(&mut self, case: &str, part: impl FnOnce(&mut Failures)) {
+        let mut inner = Failures::default();
+        let outcome = catch_unwind(AssertUnwindSafe(|| part(&mut inner)));
+        self.0.append(&mut inner.0);
+        if let Err(panic) = outcome {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|t| (*t).to_owned()));
+            self.add(case, format!("panic: {}", text.unwrap_or_default()));
+        }
     }
     pub fn check(self) {
         assert!(self.0.is_empty(), "{} failed:\n\n{}\n", self.0.len(), self.0.join("\n\n"));
