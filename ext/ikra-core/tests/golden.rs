@@ -5,11 +5,12 @@ mod support;
 
 use ikra_core::backend::cuda::emit;
 use ikra_core::config::CodeOptions;
+use ikra_core::id::ClassId;
 use ikra_core::infer::{Analysis, Spec};
 use ikra_core::layout::Layout;
 use ikra_core::syntax::ast::Origin;
 use ikra_core::syntax::print;
-use ikra_core::world::fixture::{Case, Section};
+use ikra_core::world::fixture::{Case, Classes, Section};
 use ikra_core::world::{Facts, World};
 use std::fmt::Write;
 use support::compile::{compile, improved, shape};
@@ -72,7 +73,9 @@ fn stages(case: &Case, failures: &mut Failures) {
     let shape = shape(&section);
     let mut types = String::new();
     let mut facts = Facts::default();
-    let lowered = match compile(&mut section, &mut facts, &shape, &options, |analysis| types = typed(analysis)) {
+    let classes = section.world.classes.clone();
+    let inspect = |analysis: &Analysis<'_>| types = with_names(&typed(analysis), &classes);
+    let lowered = match compile(&mut section, &mut facts, &shape, &options, inspect) {
         Ok(lowered) => lowered,
         Err(error) => return check_snapshot(failures, "errors", &case.name, &error.to_string()),
     };
@@ -87,6 +90,21 @@ fn stages(case: &Case, failures: &mut Failures) {
         }
         Err(error) => failures.add(&case.name, error),
     }
+}
+
+/// The text with names in place of the numbers of classes.
+fn with_names(text: &str, classes: &Classes) -> String {
+    let mut parts = text.split("class");
+    let mut out = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        match part[..end].parse() {
+            Ok(number) => out += &classes.info(ClassId(number)).name,
+            Err(_) => out += "class",
+        }
+        out += &part[end..];
+    }
+    out
 }
 
 /// Each specialisation with the types of its locals and its result, and the places outside.

@@ -305,7 +305,7 @@ impl<'a> Lower<'a> {
             return self.unsupported(
                 self.span_of(node),
                 "an expression nested this deeply",
-                "Give parts of it names, or write it as several statements.",
+                "give parts of it names, or write it as several statements",
             );
         }
         self.depth += 1;

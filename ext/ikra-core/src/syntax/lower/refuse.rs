@@ -1,7 +1,7 @@
 //! What we say of Ruby that our tree has no node for.
 //!
-//! `what` is a noun phrase that completes "… cannot run in a kernel"; `advice` is a sentence that says what to write
-//! instead. Neither is an error until inference reaches the node.
+//! `what` is a noun phrase that completes "kernels do not know …"; `advice` follows "Instead:". Neither is an error
+//! until inference reaches the node.
 
 use crate::syntax::ast::Kind;
 use lib_ruby_parser::Node as Ruby;
@@ -12,49 +12,45 @@ const fn refuse(what: &'static str, advice: &'static str) -> Kind {
 
 pub(super) const INTERPOLATION: Kind = refuse(
     "a string with interpolation",
-    "Return the values from the block and build the string from its results in Ruby.",
+    "return the values from the block and build the string from its results in Ruby",
 );
 pub(super) const INTERPOLATED_SYMBOL: Kind =
-    refuse("a symbol with interpolation", "Choose between plain symbols with `case` or `if`.");
-pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "Use a symbol of valid characters.");
-pub(super) const NUMBER: Kind = refuse("this number", "Write it in plain decimal form.");
+    refuse("a symbol with interpolation", "choose between plain symbols with `case` or `if`");
+pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");
+pub(super) const NUMBER: Kind = refuse("this number", "write it in plain decimal form");
 pub(super) const FORWARDING: Kind =
-    refuse("argument forwarding (`...`, `*`, `**`, `&`)", "Name the parameters and pass them on by name.");
+    refuse("argument forwarding (`...`, `*`, `**`, `&`)", "name the parameters and pass them on by name");
 pub(super) const SUPER_BLOCK: Kind =
-    refuse("a block passed on to `super` with `&`", "Give `super` a literal block: `super(x) { |y| … }`.");
+    refuse("a block passed on to `super` with `&`", "give `super` a literal block: `super(x) { |y| … }`");
 pub(super) const HASH_SPLAT: Kind =
-    refuse("`**` in a Hash literal", "Write the keys out, or build the Hash before the call and capture it.");
+    refuse("`**` in a Hash literal", "write the keys out, or build the Hash before the call and capture it");
 pub(super) const METHOD_NAME: Kind =
-    refuse("`__method__` in a block", "Store it in a local variable before the call and use that in the block.");
+    refuse("`__method__` in a block", "store it in a local variable before the call and use that in the block");
 
 const GLOBAL: (&str, &str) =
-    ("a global variable", "Copy it into a local variable before the call and use that in the block.");
+    ("a global variable", "copy it into a local variable before the call and use that in the block");
 const CLASS_VARIABLE: (&str, &str) =
-    ("a class variable", "Use a constant, an instance variable, or a local variable that is set before the call.");
+    ("a class variable", "use a constant, an instance variable, or a local variable that is set before the call");
 const MATCH_VARIABLE: (&str, &str) =
-    ("a variable of the last match", "Match before the call and capture what was found.");
-const REGEXP: (&str, &str) = (
-    "a regular expression",
-    "Match in Ruby before or after the call, or use `start_with?`, `end_with?`, `include?` or `==`.",
-);
+    ("a variable of the last match", "match before the call and capture what was found");
+const REGEXP: (&str, &str) = ("a regular expression", "compare with `==`, or match in Ruby before or after the call");
 const PATTERN: (&str, &str) =
-    ("pattern matching (`case … in`, `=>`, `in`)", "Use `case … when`, `is_a?` and `==`, or read the parts by name.");
+    ("pattern matching (`case … in`, `=>`, `in`)", "use `case … when`, `is_a?` and `==`, or read the parts by name");
 const DEFINITION: (&str, &str) =
-    ("a definition of a method or class", "Define it outside the block; the block can call it.");
-const NAMES: (&str, &str) = ("`alias` and `undef`", "Do this once, outside the block.");
-const COMMAND: (&str, &str) = ("a shell command", "Run it before the call and capture its result.");
+    ("a definition of a method or class", "define it outside the block; the block can call it");
+const NAMES: (&str, &str) = ("`alias` and `undef`", "do this once, outside the block");
+const COMMAND: (&str, &str) = ("a shell command", "run it before the call and capture its result");
 const FLIP_FLOP: (&str, &str) = (
     "a flip-flop (a range as a condition)",
-    "Elements run in any order, so there is no state between them; compare with the two bounds instead.",
+    "elements run in any order, so there is no state between them; compare with the two bounds instead",
 );
-const HOOK: (&str, &str) = ("`BEGIN` and `END`", "Put this before or after the call.");
+const HOOK: (&str, &str) = ("`BEGIN` and `END`", "put this before or after the call");
 const AGAIN: (&str, &str) =
-    ("`redo` and `retry`", "Use a `while` loop or `loop do … end` around what is to be repeated.");
-const RATIONAL: (&str, &str) =
-    ("a Rational literal", "Use a Float, or keep numerator and denominator in two Integers.");
-const COMPLEX: (&str, &str) = ("a Complex literal", "Keep the real and the imaginary part in two Floats.");
-const ENCODING: (&str, &str) = ("`__ENCODING__`", "Store it in a local variable before the call.");
-const OTHER: (&str, &str) = ("this construct", "Compute it before the call and capture the result.");
+    ("`redo` and `retry`", "use a `while` loop or `loop do … end` around what is to be repeated");
+const RATIONAL: (&str, &str) = ("a Rational literal", "use a Float, or keep numerator and denominator in two Integers");
+const COMPLEX: (&str, &str) = ("a Complex literal", "keep the real and the imaginary part in two Floats");
+const ENCODING: (&str, &str) = ("`__ENCODING__`", "store it in a local variable before the call");
+const OTHER: (&str, &str) = ("this construct", "compute it before the call and capture the result");
 
 /// Any expression that has no node of ours.
 pub(super) fn node(node: &Ruby) -> Kind {
@@ -67,15 +63,15 @@ pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
     match node {
         Ruby::Gvasgn(_) => (
             "an assignment to a global variable",
-            "Assign to a local variable of the caller, and to the global after the call.",
+            "assign to a local variable of the caller, and to the global after the call",
         ),
         Ruby::Cvasgn(_) => (
             "an assignment to a class variable",
-            "Assign to an instance variable, or to a local variable of the caller.",
+            "assign to an instance variable, or to a local variable of the caller",
         ),
-        Ruby::Casgn(_) => ("an assignment to a constant", "Use a local variable."),
-        Ruby::Kwargs(_) => ("keywords in an index assignment", "Call a method of your own with these keywords."),
-        Ruby::BlockPass(_) => ("a block in an index assignment", "Call a method of your own with this block."),
+        Ruby::Casgn(_) => ("an assignment to a constant", "use a local variable"),
+        Ruby::Kwargs(_) => ("keywords in an index assignment", "call a method of your own with these keywords"),
+        Ruby::BlockPass(_) => ("a block in an index assignment", "call a method of your own with this block"),
         other => describe(other),
     }
 }
@@ -97,7 +93,7 @@ fn describe(node: &Ruby) -> (&'static str, &'static str) {
         Ruby::Complex(_) => COMPLEX,
         Ruby::Encoding(_) => ENCODING,
         Ruby::ForwardedArgs(_) | Ruby::ForwardArg(_) => {
-            ("argument forwarding (`...`)", "Name the parameters and pass them on by name.")
+            ("argument forwarding (`...`)", "name the parameters and pass them on by name")
         }
         _ => OTHER,
     }

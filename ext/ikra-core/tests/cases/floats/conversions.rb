@@ -5,6 +5,6 @@
 #
 # elements = [1e19]
 # differs: Integers beyond 64 bits raise
-# raises: Ikra::IntegerOverflow at line 11, index 0, tick 0: to_i gives an Integer beyond 64 bits
+# raises: Ikra::IntegerOverflow at line 10, index 0, tick 0: to_i gives an Integer beyond 64 bits
 
 elements.pmap { |x| x.to_i.to_f / 2 + (x == x.to_i ? 1 : 0) + x.to_f }
