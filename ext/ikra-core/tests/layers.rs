@@ -57,9 +57,19 @@ fn files() -> Vec<(String, String)> {
             }
         }
     }
-    found.retain(|(name, _)| !name.ends_with("tests.rs") && !name.ends_with("testing.rs"));
+    let tests: Vec<String> = found.iter().flat_map(|(name, text)| test_modules(name, text)).collect();
+    found.retain(|(name, _)| !tests.contains(name));
     found.sort();
     found
+}
+
+/// Files of the modules that a file declares for tests only.
+fn test_modules(name: &str, text: &str) -> Vec<String> {
+    let folder =
+        name.strip_suffix("mod.rs").map_or_else(|| format!("{}/", name.trim_end_matches(".rs")), str::to_owned);
+    let after = text.split("#[cfg(test)]\n").skip(1).filter_map(|rest| rest.lines().next());
+    let modules = after.filter_map(|line| line.strip_suffix(';')?.split("mod ").nth(1));
+    modules.map(|module| format!("{folder}{module}.rs")).collect()
 }
 
 fn layer(module: &str) -> Option<usize> {
