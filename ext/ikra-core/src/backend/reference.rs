@@ -234,12 +234,20 @@ impl<'a> Machine<'a> {
                 frame.set(*dst, value);
             }
             Stmt::Store { column, row, value } => self.store(*column, frame.get(*row)?, frame.get(*value)?)?,
+            Stmt::Atomic { op: AtomicOp::FAdd, column, row, value, .. } => {
+                let (row, value) = (frame.get(*row)?, frame.get(*value)?);
+                let (Value::F64(old), Value::F64(value)) = (self.load(*column, row, Scalar::F64)?, value) else {
+                    return Err(format!("{column} is not of F64"));
+                };
+                self.store(*column, row, Value::F64(old + value))?;
+            }
             Stmt::Atomic { op, column, row, value, site } => {
                 let (row, value) = (frame.get(*row)?, frame.int(*value)?);
                 let Value::I64(old) = self.load(*column, row, Scalar::I64)? else {
                     return Err(format!("{column} is not of I64"));
                 };
                 let new = match op {
+                    AtomicOp::FAdd => return Err("matched above".into()),
                     AtomicOp::Add => match (old.checked_add(value), site) {
                         (None, Some(site)) => return Ok(self.trap(*site, &[])),
                         _ => old.wrapping_add(value),

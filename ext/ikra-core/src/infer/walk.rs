@@ -1069,7 +1069,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// `shared.count += n` and `shared[i] += n` of Integers whose value nobody uses: noted as an accumulation, which is
+    /// `shared.count += n` and `shared[i] += n` of numbers whose value nobody uses: noted as an accumulation, which is
     /// an atomic operation if nothing else in the section touches the slot. False: an ordinary read and write.
     fn accumulates(
         &mut self,
@@ -1095,13 +1095,17 @@ impl Walker<'_, '_> {
             ast::Target::Attr { receiver, .. } => matches!(receiver.kind, Kind::SelfRef),
             _ => true,
         };
-        let Some(slots) = self.slots(&receiver, target, on_self, node.span)? else { return Ok(false) };
+        let Some((slots, number)) = self.slots(&receiver, target, on_self, node.span)? else { return Ok(false) };
+        if number == Prims::FLOAT && !matches!(&**op, "+" | "-") {
+            return Ok(false);
+        }
         if let ast::Target::Index { args, .. } = target
             && !self.eval(&args[0], env)?.only(Prims::INT)
         {
             return Ok(false);
         }
-        if !self.eval(value, env)?.only(Prims::INT) {
+        let amount = self.eval(value, env)?;
+        if !amount.only(number) && !(number == Prims::FLOAT && amount.only(Prims::INT)) {
             return Ok(false);
         }
         for slot in slots {
@@ -1115,11 +1119,12 @@ impl Walker<'_, '_> {
     }
 
     /// The slots that an accumulation would touch, if all of them are shared and hold Integers.
-    fn slots(&mut self, receiver: &Ty, target: &ast::Target, on_self: bool, span: Span) -> Result<Option<Vec<Place>>> {
+    fn slots(&mut self, receiver: &Ty, target: &ast::Target, on_self: bool, span: Span) -> Result<Option<(Vec<Place>, Prims)>> {
         if receiver.reach == Reach::Owned || receiver.is_never() {
             return Ok(None);
         }
         let mut slots = Vec::new();
+        let mut number = None;
         for atom in receiver.atoms() {
             let (place, ty) = match (atom, target) {
                 (Atom::Array(kind), ast::Target::Index { .. }) => {
@@ -1144,12 +1149,13 @@ impl Walker<'_, '_> {
                 }
                 _ => return Ok(None),
             };
-            if !ty.only(Prims::INT) {
+            let here = if ty.only(Prims::INT) { Prims::INT } else { Prims::FLOAT };
+            if !ty.only(here) || *number.get_or_insert(here) != here {
                 return Ok(None);
             }
             slots.push(place);
         }
-        Ok(Some(slots))
+        Ok(number.map(|number| (slots, number)))
     }
 
     fn read_target(&mut self, target: &ast::Target, env: &mut Env, at: &Assumption) -> Result<(Ty, Written)> {

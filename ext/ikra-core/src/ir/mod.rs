@@ -268,10 +268,12 @@ pub enum CheckedOp {
     Mul,
 }
 
-/// Read-modify-write of an I64 slot that several elements may touch; `Add` traps at its site when it overflows.
+/// Read-modify-write of a slot that several elements may touch, I64 but for `FAdd`, whose slot is F64. `Add` traps at its
+/// site when it overflows. The order of `FAdd`s is not fixed, and so not their rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AtomicOp {
     Add,
+    FAdd,
     Min,
     Max,
     And,

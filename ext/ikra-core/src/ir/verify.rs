@@ -21,7 +21,7 @@
 //!
 //! **Columns.** The row of a column is an I32 in class spaces and an I64 in all others. Registers and storage go
 //! together: U8 with Bool and I32, U32 with I32, I64 with I64, F64 with F64. A column that is loaded is marked `read`,
-//! one that is stored `written`, one that an `Atomic` names (of I64 storage) both.
+//! one that is stored `written`, one that an `Atomic` names (of I64 storage, or F64) both.
 //!
 //! **Traps.** A site's operands take at most [`TRAP_WORDS`] words, and a `Trap` passes exactly them: none for a unit,
 //! (I32, I64) for a union, else one of the type of the representation. `Checked`, `Atomic` and `Call` pass none, so
@@ -238,10 +238,14 @@ impl<'a> Checker<'a> {
             }
             Stmt::Atomic { op, column, row, value, site } => {
                 let column = self.column(*column, *row)?;
-                if !column.written || !column.read || column.storage != Storage::I64 {
-                    return Err("the column is an I64 one, read and written".into());
+                let (storage, scalar) = match op {
+                    AtomicOp::FAdd => (Storage::F64, Scalar::F64),
+                    _ => (Storage::I64, Scalar::I64),
+                };
+                if !column.written || !column.read || column.storage != storage {
+                    return Err(format!("the column is of {storage}, read and written"));
                 }
-                self.wants(&[*value], &[Scalar::I64])?;
+                self.wants(&[*value], &[scalar])?;
                 if let Some(site) = site {
                     self.begun()?;
                     self.bare_site(*site)?;

@@ -796,6 +796,7 @@ impl Lowering<'_, '_> {
         let (address, _, flags) = self.slot(column, row);
         let value = self.get(value);
         let rmw = match op {
+            AtomicOp::FAdd => return self.atomic_float_add(address, flags, value),
             AtomicOp::Add => AtomicRmwOp::Add,
             AtomicOp::Min => AtomicRmwOp::Smin,
             AtomicOp::Max => AtomicRmwOp::Smax,
@@ -809,6 +810,24 @@ impl Lowering<'_, '_> {
             let (_, overflow) = self.b.ins().sadd_overflow(old, value);
             self.trap_if(overflow, site);
         }
+    }
+
+    /// No machine adds floats atomically: tries until nobody came between.
+    fn atomic_float_add(&mut self, address: Value, flags: MemFlagsData, value: Value) {
+        let (retry, done) = (self.b.create_block(), self.b.create_block());
+        let seen = self.b.append_block_param(retry, types::I64);
+        let first = self.b.ins().load(types::I64, flags, address, 0);
+        self.b.ins().jump(retry, &[first.into()]);
+        self.b.switch_to_block(retry);
+        let float = self.b.ins().bitcast(types::F64, MemFlagsData::new(), seen);
+        let sum = self.b.ins().fadd(float, value);
+        let bits = self.b.ins().bitcast(types::I64, MemFlagsData::new(), sum);
+        let found = self.b.ins().atomic_cas(flags, address, seen, bits);
+        let swapped = self.b.ins().icmp(IntCC::Equal, found, seen);
+        self.b.ins().brif(swapped, done, &[], retry, &[found.into()]);
+        self.b.seal_block(retry);
+        self.b.switch_to_block(done);
+        self.b.seal_block(done);
     }
 
     // Operations

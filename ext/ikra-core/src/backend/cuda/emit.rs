@@ -781,6 +781,7 @@ impl<'a> Function<'a> {
                 self.declare(stmt, list, position);
                 let helper = match op {
                     AtomicOp::Add => "atomic_add",
+                    AtomicOp::FAdd => "atomic_fadd",
                     AtomicOp::Min => "atomic_min",
                     AtomicOp::Max => "atomic_max",
                     AtomicOp::And => "atomic_and",

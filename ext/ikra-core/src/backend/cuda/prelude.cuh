@@ -184,6 +184,7 @@ INLINE bool atomic_add_overflows(i64 *slot, i64 x) {
   i64 sum;
   return add_overflows(i64(atomicAdd((u64 *)slot, u64(x))), x, sum);
 }
+INLINE void atomic_fadd(f64 *slot, f64 x) { atomicAdd(slot, x); }
 INLINE void atomic_min(i64 *slot, i64 x) { atomicMin(slot, x); }
 INLINE void atomic_max(i64 *slot, i64 x) { atomicMax(slot, x); }
 INLINE void atomic_and(i64 *slot, i64 x) { atomicAnd((u64 *)slot, u64(x)); }

@@ -63,6 +63,16 @@ template <class T> static inline T atomicCAS(T *p, T expected, T wanted) {
 }
 template <class T> static inline T atomicExch(T *p, T x) { return __atomic_exchange_n(p, x, __ATOMIC_SEQ_CST); }
 template <class T> static inline T atomicAdd(T *p, T x) { return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST); }
+static inline double atomicAdd(double *p, double x) {
+  unsigned long long *bits = (unsigned long long *)p, old = __atomic_load_n(bits, __ATOMIC_SEQ_CST), sum;
+  double seen;
+  do {
+    __builtin_memcpy(&seen, &old, sizeof seen);
+    double next = seen + x;
+    __builtin_memcpy(&sum, &next, sizeof sum);
+  } while (!__atomic_compare_exchange_n(bits, &old, sum, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return seen;
+}
 template <class T> static inline T atomicAnd(T *p, T x) { return __atomic_fetch_and(p, x, __ATOMIC_SEQ_CST); }
 template <class T> static inline T atomicOr(T *p, T x) { return __atomic_fetch_or(p, x, __ATOMIC_SEQ_CST); }
 template <class T> static inline T atomicXor(T *p, T x) { return __atomic_fetch_xor(p, x, __ATOMIC_SEQ_CST); }

@@ -5,8 +5,8 @@
 use super::body::{Body, operands};
 use super::tables::Form;
 use super::value::Val;
-use crate::diagnostic::Span;
-use crate::error::Result;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::accumulate::combine_of;
 use crate::infer::assumption;
@@ -14,7 +14,7 @@ use crate::infer::calls::Target;
 use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::{Combine, Slot};
 use crate::syntax::ast::{self, Kind, Name, Node};
-use crate::types::{Atom, Reach, Repr, Tag, Ty};
+use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty};
 
 impl Body<'_, '_> {
     // ---- slots ----
@@ -267,34 +267,49 @@ impl Body<'_, '_> {
             }
             _ => return Ok(false),
         };
-        if receiver_ty.reach == Reach::Owned || receiver_ty.is_never() || self.ty(value) != Ty::int() {
+        let amount_ty = self.ty(value);
+        let number = Prims(Prims::INT.0 | Prims::FLOAT.0);
+        if receiver_ty.reach == Reach::Owned || receiver_ty.is_never() || !amount_ty.only(number) {
             return Ok(false);
         }
+        let fits = |repr: Repr| match repr {
+            Repr::Int => amount_ty == Ty::int(),
+            Repr::Float => combine == Combine::Add && (amount_ty == Ty::int() || amount_ty == Ty::float()),
+            _ => false,
+        };
+        let mut reprs = Vec::new();
         let mut ivars = Vec::new();
         for atom in receiver_ty.atoms() {
             let atomic = match (atom, target) {
                 (Atom::Array(kind), ast::Target::Index { .. }) => {
                     let kind = self.an.facts.find(kind);
+                    reprs.push(self.t.array(self.an, kind)?.slot.repr);
                     self.an.arrays.get(&kind).is_some_and(|a| a.is_atomic())
-                        && self.t.array(self.an, kind)?.slot.repr == Repr::Int
                 }
                 (Atom::Object(class), ast::Target::Ivar(ivar, _)) => {
                     ivars.push((class, ivar.clone()));
+                    reprs.extend(self.t.field(class, ivar).map(|f| f.slot.repr));
                     self.is_atomic(class, ivar)
                 }
                 (Atom::Object(class), ast::Target::Attr { name, .. }) => match self.an.target(atom, name, on_self) {
                     Ok(Target::Reader(ivar)) => {
                         ivars.push((class, ivar.clone()));
+                        reprs.extend(self.t.field(class, &ivar).map(|f| f.slot.repr));
                         self.is_atomic(class, &ivar)
                     }
                     _ => false,
                 },
                 _ => false,
             };
-            if !atomic {
+            let same = reprs.iter().all(|r| *r == reprs[0] && fits(*r));
+            if !atomic || !same {
+                if receiver_ty.reach == Reach::Same && matches!(atom, Atom::Object(_)) {
+                    return Err(self.read_and_accumulated(node, target));
+                }
                 return Ok(false);
             }
         }
+        let float = reprs.first() == Some(&Repr::Float);
         let (receiver, index) = match target {
             ast::Target::Attr { receiver, .. } => (self.eval(receiver)?, None),
             ast::Target::Index { receiver, args, .. } => {
@@ -304,15 +319,22 @@ impl Body<'_, '_> {
             _ => (self.self_value(node.span)?, None),
         };
         let amount = self.eval(value)?;
-        let Val::Int(amount) = amount else { return Ok(true) };
         self.at(node.span);
-        let amount = if negated {
-            let site = self.cx.site(Trap::IntegerOverflow("-"), vec![]);
-            self.cx.b.checked(crate::ir::CheckedOp::Sub, Operand::I64(0), amount, site)
-        } else {
-            amount
+        let amount = match amount {
+            Val::Int(v) if float => self.cx.b.f64(Op::IntToFloat, &[v]),
+            Val::Int(v) | Val::Float(v) => v,
+            _ => return Ok(true),
+        };
+        let amount = match (negated, float) {
+            (false, _) => amount,
+            (true, true) => self.cx.b.f64(Op::FNeg, &[amount]),
+            (true, false) => {
+                let site = self.cx.site(Trap::IntegerOverflow("-"), vec![]);
+                self.cx.b.checked(crate::ir::CheckedOp::Sub, Operand::I64(0), amount, site)
+            }
         };
         let atomic = match combine {
+            Combine::Add if float => AtomicOp::FAdd,
             Combine::Add => AtomicOp::Add,
             Combine::And => AtomicOp::And,
             Combine::Or => AtomicOp::Or,
@@ -349,7 +371,21 @@ impl Body<'_, '_> {
 
     fn is_atomic(&self, class: ClassId, ivar: &Name) -> bool {
         self.an.fields.get(&(class, ivar.clone())).is_some_and(|a| a.is_atomic())
-            && self.t.field(class, ivar).is_some_and(|f| f.slot.repr == Repr::Int)
+    }
+
+    fn read_and_accumulated(&self, node: &Node, target: &ast::Target) -> Error {
+        let name = match target {
+            ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. } => name.to_string(),
+            _ => "it".into(),
+        };
+        let d = Diagnostic::new(
+            &self.unit.source,
+            node.span,
+            format!("every element adds to {name} of one object, and {name} is read or set in this section as well"),
+        )
+        .because("elements run at the same time, so what they read in between is not known")
+        .advise(format!("read {name} after the section, or give the amounts as pmap's result"));
+        Error::Conflict(Box::new(d))
     }
 
     // ---- destructuring ----
