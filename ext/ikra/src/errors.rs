@@ -99,7 +99,17 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
         Trap::IntegerOverflow(operation) => {
             made("Ikra::IntegerOverflow", format!("{operation} gives an Integer beyond 64 bits"))
         }
-        Trap::NoMethod { name, bare, .. } => raised_by(ruby, || no_method(ruby, value(operand), name, *bare)),
+        Trap::NoMethod { name, bare, .. } => {
+            let raised = raised_by(ruby, || no_method(ruby, value(operand), name, *bare))?;
+            // anew, because Ruby would show the source line where the call just now was made
+            let class: Value = raised.funcall("class", ())?;
+            let keywords = magnus::kwargs!(ruby, "receiver" => value(operand));
+            let name = ruby.to_symbol(name.as_ref());
+            match *bare {
+                true => class.funcall("new", (plain_message(raised)?, name, keywords)),
+                false => class.funcall("new", (plain_message(raised)?, name, ruby.ary_new(), keywords)),
+            }
+        }
         Trap::Name { message, name } => {
             let name = ruby.to_symbol(name.as_ref());
             class(ruby, "NameError").new_instance((message.as_str(), name))
@@ -133,6 +143,19 @@ fn raised_by(ruby: &Ruby, raise: impl FnOnce() -> Result<Value, Error>) -> Resul
     match raise() {
         Err(error) => error.value().and_then(Exception::from_value).ok_or(error),
         Ok(_) => Err(internal(ruby, "a call that has no receiver in the kernel has one in Ruby")),
+    }
+}
+
+/// The message without what libraries add to it, which they will add again.
+fn plain_message(exception: Exception) -> Result<Value, Error> {
+    let mut method: Value = exception.funcall("method", ("to_s",))?;
+    loop {
+        let owner: Value = method.funcall("owner", ())?;
+        let next: Option<Value> = method.funcall("super_method", ())?;
+        match next {
+            Some(next) if !owner.is_kind_of(Ruby::get_with(exception).class_class()) => method = next,
+            _ => return method.funcall("call", ()),
+        }
     }
 }
 

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+require "open3"
+require "tempfile"
+
+# How the source of a block is found, and what happens where it cannot be.
+RSpec.describe "The source of a block" do
+  # Runs a program of its own; files that it loads before Ikra are not kept by Ruby, and are read again.
+  def run_ruby(*arguments, **options)
+    output, status = Open3.capture2e(RbConfig.ruby, "-W0", "-I#{File.expand_path("../../lib", __dir__)}", *arguments, **options)
+    expect(status).to be_success, output
+    output
+  end
+
+  def with_file(text)
+    Tempfile.create(["ikra", ".rb"]) do |file|
+      file.write(text)
+      file.close
+      yield file.path
+    end
+  end
+
+  it "tells two blocks on one line apart" do
+    results = [[1, 2].pmap { |x| x + 1 }, [1, 2].pmap { |x| x * 10 }]
+    expect(results).to eq [[2, 3], [10, 20]]
+  end
+
+  it "reads blocks of several lines, in both forms" do
+    braces = [1, 2].pmap { |x|
+      y = x + 1
+      y * 2
+    }
+    words = [1, 2].pmap do |x|
+      y = x + 1
+      y * 2
+    end
+    expect([braces, words]).to eq [[4, 6], [4, 6]]
+  end
+
+  it "reads blocks that are not written at the call" do
+    increment = proc { |x| x + 1 }
+    expect([1, 2].pmap(&increment)).to eq [2, 3]
+    expect([1, 2].pmap(&lambda { |x| x + 2 })).to eq [3, 4]
+    expect([1, 2].pmap(&->(x) { x + 3 })).to eq [4, 5]
+  end
+
+  it "reads numbered parameters" do
+    expect([1, 2].pmap { _1 + 1 }).to eq [2, 3]
+    expect([[1, 2], [3, 4]].pmap { _1 * _2 }).to eq [2, 12]
+  end
+
+  it "counts columns in bytes, as Ruby does" do
+    größe = [1, 2].pmap { |ü| ü + 1 }; gröber = [1, 2].pmap { |ü| ü * 7 }
+    expect([größe, gröber]).to eq [[2, 3], [7, 14]]
+  end
+
+  it "reads what eval was given, whatever its lines are called" do
+    expect(eval("[1, 2].pmap { |x| x + 1 }", binding, __FILE__, __LINE__)).to eq [2, 3]
+    expect(eval("\n\n[1, 2].pmap { |x|\n  x + 2\n}", binding, "nowhere.rb", 1000)).to eq [3, 4]
+    expect(eval("[[1].pmap { |x| x + 1 }, [1].pmap { |x| x + 5 }]", binding, "(irb)", 12)).to eq [[2], [6]]
+  end
+
+  it "reads -e" do
+    expect(run_ruby("-e", "require 'ikra'", "-e", "p [1, 2].pmap { |x| x + 1 }, [1].pmap { |x| x - 1 }")).to eq "[2, 3]\n[0]\n"
+  end
+
+  it "reads a main program that was loaded before Ikra" do
+    with_file("require 'ikra'\nX = 3\nmodule M; Y = 4; def self.go = [1].pmap { |x| x + X + Y }; end\np M.go, [2].pmap { |x| x * X }\n") do |path|
+      expect(run_ruby(path)).to eq "[8]\n[6]\n"
+    end
+  end
+
+  it "refuses a program from standard input, of which nothing is left" do
+    program = "require 'ikra'\nbegin; [1].pmap { |x| x }; rescue Ikra::CompileError => e; puts e.message; end\n"
+    expect(run_ruby("-", stdin_data: program)).to start_with "Ruby kept no source of -:2"
+  end
+
+  it "refuses a file that changed after it was loaded before Ikra" do
+    with_file("BLOCK = proc { |x| x + 1 }\nSAME = proc { |x| x + 3 }\n") do |path|
+      output = run_ruby("-e", <<~RUBY)
+        load #{path.dump}
+        File.write(#{path.dump}, "BLOCK = proc { |x| x + 2 }\nSAME = proc { |x| x + 3 }\n")
+        require "ikra"
+        begin
+          [1].pmap(&BLOCK)
+        rescue Ikra::CompileError => e
+          puts e.message
+        end
+        p [1].pmap(&SAME)
+      RUBY
+      expect(output).to eq "#{path} changed since it was loaded: what stands at line 1 now is not the code that runs. " \
+                           "Load it again, or start the program again\n[4]\n"
+    end
+  end
+
+  it "runs what was loaded, though the file changed, when Ruby kept the text" do
+    with_file("$ikra_spec_block = proc { |x| x + 1 }\n") do |path|
+      load path
+      File.write(path, "# nothing\n")
+      expect([1].pmap(&$ikra_spec_block)).to eq [2]
+    end
+  end
+
+  it "refuses what is not written in Ruby" do
+    expect { [1].pmap(&method(:Integer)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
+    expect { [1].pmap(&1.method(:+)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
+  end
+
+  it "gives NoMethodError for a symbol that names no method" do
+    expect { [1].pmap(&:frobnicate) }.to raise_error(NoMethodError, /undefined method .frobnicate. for 1/)
+  end
+
+  it "points at the place in the source" do
+    text = "a string"
+    line = __LINE__ + 1
+    expect { [1].pmap { |x| text + x } }.to raise_error(Ikra::CompileError) { |error|
+      expect(error.message).to start_with "#{__FILE__}:#{line}:"
+      expect(error.message).to include "    expect { [1].pmap { |x| text + x } }.to raise_error"
+      expect(error.message).to match(/^ +\^\^\^\^$/)
+    }
+  end
+end
