@@ -99,6 +99,10 @@ fn expand<'a>(body: &mut Vec<Stmt>, caller: &mut Func, room: &mut usize, callee:
             }
             _ => out.push(stmt),
         }
+        // A callee that never returns ends the list.
+        if out.last().is_some_and(Stmt::ends_list) {
+            break;
+        }
     }
     *body = out;
 }

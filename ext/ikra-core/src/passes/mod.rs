@@ -2,7 +2,7 @@
 //!
 //! Here: [`PASSES`] and [`run`]. A pass is a name, a description and a pure function from program to program; it logs
 //! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`; only when an element
-//! is stopped may differ. `facts` is what passes share: knowledge about registers that follows control flow.
+//! is stopped may differ. (But `wrap` takes away overflows that Ruby would not notice.) `facts` is what passes share: knowledge about registers that follows control flow.
 
 mod algebra;
 mod dead;

@@ -4,6 +4,8 @@
 //! difference or product depend on the low bits of its operands alone. So a checked operation whose result reaches
 //! nothing but an `& constant` (not negative, so that the result has no high bits), directly or through further such
 //! operations, needs no check. Ruby computes the same with a big integer in between.
+//!
+//! The one pass that changes what a program does: where others would raise IntegerOverflow, Ruby's answer results.
 
 use super::Pass;
 use crate::ir::visit::walk_mut;
@@ -36,7 +38,13 @@ pub fn wrapping(op: CheckedOp) -> Op {
 
 /// For each register, whether everything that reads it depends on its low bits alone (and something does).
 fn low_only(func: &Func) -> Vec<bool> {
-    let mut low: Vec<bool> = func.vars.iter().map(|v| v.ty == Scalar::I64).collect();
+    let mut low = vec![false; func.vars.len()];
+    walk(&func.body, &mut |stmt| {
+        stmt.reads(|operand| match operand {
+            Operand::Var(v) => low[v.index()] = func.vars[v.index()].ty == Scalar::I64,
+            _ => {}
+        });
+    });
     // Registers whose low bits go into the low bits of others.
     let mut flows: Vec<(VarId, VarId)> = Vec::new();
     walk(&func.body, &mut |stmt| {

@@ -4,6 +4,7 @@
 
 pub mod compile;
 pub mod machine;
+pub mod random_program;
 
 use ikra_core::world::fixture::Case;
 use std::fs;

@@ -1,0 +1,74 @@
+//! Programs that nobody would write, before and after each pass, and on each machine that is present.
+
+mod support;
+
+use ikra_core::backend::reference::ReferenceBackend;
+use ikra_core::ir::Program;
+use ikra_core::ir::verify::verify;
+use ikra_core::passes::PASSES;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use support::random_program::{Rows, program, run};
+
+/// More or fewer with `CASES=1000`.
+fn runner(cases: u32) -> TestRunner {
+    let cases = std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
+    TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 5000, ..Config::default() })
+}
+
+fn choices() -> impl Strategy<Value = Vec<u16>> {
+    proptest::collection::vec(0..0x1000u16, 0..600)
+}
+
+fn explained(what: &str, before: &Program, after: &Program) -> String {
+    format!("{what}\n\n── before\n{before}\n── after\n{after}")
+}
+
+#[test]
+fn passes_change_no_outcome() {
+    let backend = ReferenceBackend::default();
+    let cases = (choices(), prop_oneof![Just(Rows::Own), Just(Rows::Any)], 1..4u64);
+    let result = runner(400).run(&cases, |(choices, rows, ticks)| {
+        let mut before = program(&choices, rows);
+        verify(&before).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let mut expected = run(&backend, &before, ticks).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        for pass in PASSES {
+            let after = (pass.run)(before.clone());
+            let fail =
+                |what: String| TestCaseError::fail(explained(&format!("{}: {what}", pass.name), &before, &after));
+            verify(&after).map_err(|e| fail(e.to_string().lines().next().unwrap_or("").to_owned()))?;
+            let got = run(&backend, &after, ticks).map_err(|e| fail(e.to_string()))?;
+            if pass.name == "wrap" {
+                // It takes away overflows.
+                expected = got;
+            } else if got != expected {
+                return Err(fail(format!("{:?}, not {:?}", got, expected)));
+            }
+            before = after;
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+#[cfg(feature = "cpu")]
+#[test]
+fn cpu_agrees_with_the_reference() {
+    let reference = ReferenceBackend::default();
+    let cpu = ikra_core::backend::cpu::CpuBackend::new().expect("a host that Cranelift knows");
+    let result = runner(200).run(&(choices(), 1..4u64, any::<bool>()), |(choices, ticks, optimise)| {
+        let mut program = program(&choices, Rows::Own);
+        if optimise {
+            program = PASSES.iter().fold(program, |program, pass| (pass.run)(program));
+        }
+        let fail = |what: String| TestCaseError::fail(format!("{what}\n\n{program}"));
+        let expected = run(&reference, &program, ticks).map_err(|e| fail(e.to_string()))?;
+        let got = run(&cpu, &program, ticks).map_err(|e| fail(e.to_string()))?;
+        if got == expected { Ok(()) } else { Err(fail(format!("{got:?}, not {expected:?}"))) }
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
