@@ -396,8 +396,13 @@ impl Generator<'_> {
             (_, 3) => Op::UCmp(cmp),
             _ => Op::ICmp(cmp),
         };
-        let args = [self.operand(scope, ty), self.operand(scope, ty)];
-        b.bool(op, &args)
+        let x = self.operand(scope, ty);
+        let y = match (ty, self.pick(3)) {
+            // Around the bounds of loops and masks.
+            (Scalar::I64, 2) => Operand::I64(self.pick(9) as i64 - 1),
+            _ => self.operand(scope, ty),
+        };
+        b.bool(op, &[x, y])
     }
 
     fn operation(&mut self, b: &mut Builder, scope: &Scope, ty: Scalar) -> Operand {
