@@ -5,7 +5,8 @@
 #![allow(unsafe_code, reason = "declarations of C's <math.h>")]
 
 use crate::ir::MathFn;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
 
 // SAFETY: these are the prototypes of <math.h>; the functions take and return plain numbers and touch no memory but
 // errno and the floating-point status. `lgamma_r` writes through its pointer, so it alone is not safe.
@@ -27,7 +28,8 @@ unsafe extern "C" {
     pub safe fn log(x: f64) -> f64;
     pub safe fn log2(x: f64) -> f64;
     pub safe fn log10(x: f64) -> f64;
-    pub safe fn cbrt(x: f64) -> f64;
+    #[link_name = "cbrt"]
+    safe fn linked_cbrt(x: f64) -> f64;
     pub safe fn hypot(x: f64, y: f64) -> f64;
     pub safe fn erf(x: f64) -> f64;
     pub safe fn erfc(x: f64) -> f64;
@@ -38,6 +40,21 @@ unsafe extern "C" {
     pub safe fn round(x: f64) -> f64;
     safe fn ldexp(x: f64, exponent: c_int) -> f64;
     fn lgamma_r(x: f64, sign: *mut c_int) -> f64;
+}
+
+/// The cube root of libm. Rust's own library holds another `cbrt`, which the linker prefers, and which differs from
+/// glibc's in the last place; so this one is asked for at run time.
+pub extern "C" fn cbrt(x: f64) -> f64 {
+    static LIBM: OnceLock<extern "C" fn(f64) -> f64> = OnceLock::new();
+    LIBM.get_or_init(|| {
+        // SAFETY: the name is a C string; the call only looks it up.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"cbrt".as_ptr()) };
+        if found.is_null() {
+            return linked_cbrt;
+        }
+        // SAFETY: a `cbrt` that the process's libraries export is C's, with this prototype; libm is never unloaded.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(f64) -> f64>(found) }
+    })(x)
 }
 
 /// log |Γ(x)|
