@@ -126,6 +126,15 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             };
             made(class, format!("{before}{what}{after}"))
         }
+        Trap::Mention { class, before, after } => {
+            let what = match heap::see(operand) {
+                Seen::Nil | Seen::True | Seen::False | Seen::Int(_) | Seen::Float(_) | Seen::Symbol => {
+                    value(operand).inspect()
+                }
+                _ => class_name(value(operand)),
+            };
+            made(class, format!("{before}{what}{after}"))
+        }
         Trap::StackOverflow => made("SystemStackError", "stack level too deep".into()),
         Trap::Break | Trap::Refuted(_) => Err(internal(ruby, "a trap that raises nothing")),
     }

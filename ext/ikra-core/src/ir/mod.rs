@@ -435,8 +435,10 @@ pub enum Trap {
     /// Another exception of Ruby's own with a fixed message.
     Raise { class: &'static str, message: String },
     /// TypeError or ArgumentError about operand 0 in Ruby's words: `before`, the operand as Ruby describes it there
-    /// (`nil`, `true`, `false`, else its class name), `after`.
+    /// (`nil`, `true`, `false`, else its class name), `after`. So speaks Ruby of conversions.
     Describe { class: &'static str, before: String, after: String },
+    /// As `Describe`, but numbers and Symbols are inspected too. So speaks Ruby of comparison and of arithmetic.
+    Mention { class: &'static str, before: String, after: String },
     /// SystemStackError.
     StackOverflow,
     /// `break` out of the section with operand 0; not an error.

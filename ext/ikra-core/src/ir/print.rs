@@ -325,6 +325,7 @@ impl Display for Trap {
             Trap::FloatDomain => f.write_str("float_domain"),
             Trap::Raise { class, message } => write!(f, "raise {class:?} {message:?}"),
             Trap::Describe { class, before, after } => write!(f, "describe {class:?} {before:?} {after:?}"),
+            Trap::Mention { class, before, after } => write!(f, "mention {class:?} {before:?} {after:?}"),
             Trap::StackOverflow => f.write_str("stack_overflow"),
             Trap::Break => f.write_str("break"),
             Trap::Refuted(at) => write!(f, "refuted {:?} {} {}", at.path, at.line, at.column),

@@ -551,6 +551,14 @@ impl<'a> Machine<'a> {
                 };
                 (*class, format!("{before}{what}{after}"))
             }
+            Trap::Mention { class, before, after } => {
+                let what = match first {
+                    Some(value @ (Value::Object(_) | Value::Array(_) | Value::Module(_))) => self.class_name(value),
+                    Some(value) => self.inspected(value),
+                    None => String::new(),
+                };
+                (*class, format!("{before}{what}{after}"))
+            }
             Trap::StackOverflow => ("SystemStackError", "stack level too deep".to_owned()),
             Trap::Break | Trap::Refuted(_) => unreachable!("not an exception"),
         };

@@ -335,7 +335,7 @@ impl<'a> Shared<'a> {
             Trap::Name { message, .. } | Trap::Raise { message, .. } => message.clone(),
             Trap::Frozen => "frozen".to_string(),
             Trap::FloatDomain => "not a number or infinite".to_string(),
-            Trap::Describe { before, .. } => before.clone(),
+            Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),
             Trap::StackOverflow => "stack level too deep".to_string(),
             Trap::Break => "break".to_string(),
             #[allow(unreachable_patterns, reason = "a trap without a wording of its own is still a trap")]

@@ -241,7 +241,7 @@ pub fn clamp(cx: &mut Cx<'_>, receiver: Val, args: &[Val], ty: &Ty) -> Val {
         }
         [min, max] => (min, max),
         [other] => {
-            return raise::describe_class(cx, "TypeError", "wrong argument type ", other, " (expected Range)");
+            return raise::describe(cx, "TypeError", "wrong argument type ", other, " (expected Range)");
         }
         _ => unreachable!("`clamp` takes one or two arguments"),
     };
@@ -249,7 +249,7 @@ pub fn clamp(cx: &mut Cx<'_>, receiver: Val, args: &[Val], ty: &Ty) -> Val {
     let is_number = kinds.map(Kind::is_number);
     if min != Val::NIL && max != Val::NIL {
         if !is_number[1] {
-            return raise::describe(cx, "ArgumentError", "comparison of Symbol with ", max, " failed");
+            return raise::mention(cx, "ArgumentError", "comparison of Symbol with ", max, " failed");
         }
         if !is_number[2] {
             return not_compared(cx, kinds[1], max);

@@ -16,6 +16,8 @@ pub enum To {
     /// To nearest, ties away from zero.
     Nearest,
     Zero,
+    /// Of the whole part of a Float: `floor` above 0, and `ceil` below.
+    ZeroOfFloat,
 }
 
 impl To {
@@ -25,7 +27,7 @@ impl To {
             To::Floor => "floor",
             To::Ceil => "ceil",
             To::Nearest => "round",
-            To::Zero => "truncate",
+            To::Zero | To::ZeroOfFloat => "truncate",
         }
     }
     fn op(self) -> Op {
@@ -33,7 +35,7 @@ impl To {
             To::Floor => Op::FFloor,
             To::Ceil => Op::FCeil,
             To::Nearest => Op::FRound,
-            To::Zero => Op::FTrunc,
+            To::Zero | To::ZeroOfFloat => Op::FTrunc,
         }
     }
 }
@@ -115,7 +117,7 @@ fn before_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand
     };
     let whole = cx.b.f64(op, &[x]);
     let whole = to_integer(cx, whole, to.name());
-    integer(cx, to, whole, digits)
+    integer(cx, if to == To::Zero { To::ZeroOfFloat } else { to }, whole, digits)
 }
 
 /// An Integer to a number of digits; those behind the point change nothing.
@@ -153,8 +155,15 @@ fn to_multiple(cx: &mut Cx<'_>, to: To, a: Operand, unit: Operand) -> Operand {
     use crate::ir::CheckedOp::{Add, Sub};
     let rest = cx.b.i64(Op::Rem, &[a, unit]);
     let base = cx.b.i64(Op::Sub, &[a, rest]);
-    if to == To::Zero {
-        return base;
+    if let Some(off) = off_by_one_unit(cx, to, a, rest) {
+        let step = cx.b.select(Scalar::I64, off, unit, Operand::I64(0));
+        let base = int::arithmetic(cx, Add, to.name(), base, step);
+        if matches!(to, To::Zero | To::ZeroOfFloat) {
+            return base;
+        }
+        let up = cx.b.icmp(Cmp::Gt, rest, Operand::I64(0));
+        let step = cx.b.select(Scalar::I64, up, unit, Operand::I64(0));
+        return int::arithmetic(cx, Add, to.name(), base, step);
     }
     let edge = match (to, unit) {
         (To::Nearest, Operand::I64(unit)) => Operand::I64(unit / 2),
@@ -177,22 +186,48 @@ fn to_multiple(cx: &mut Cx<'_>, to: To, a: Operand, unit: Operand) -> Operand {
     value
 }
 
-/// An Integer to a multiple of 10 ** 19 or more, for digits < -18: 0, or beyond 64 bits. (Before the fix of its bug
-/// 20654, Ruby's `floor` and `ceil` answer 0 from 10 ** 20 on.)
+/// Where Ruby answers one unit too much: of multiples that it keeps on its heap `truncate` does so below 0, and `ceil`
+/// did before the fix of its bug 20654. None where it never does.
+fn off_by_one_unit(cx: &mut Cx<'_>, to: To, a: Operand, rest: Operand) -> Option<Operand> {
+    let wrong = match to {
+        To::Ceil if before_fix(cx) => Operand::Bool(true),
+        To::ZeroOfFloat if !before_fix(cx) => Operand::Bool(false),
+        To::Zero | To::ZeroOfFloat => cx.b.icmp(Cmp::Lt, a, Operand::I64(0)),
+        _ => return None,
+    };
+    let heap = int::beyond_fixnum(&mut cx.b, a);
+    let multiple = cx.b.icmp(Cmp::Eq, rest, Operand::I64(0));
+    let off = cx.b.bool(Op::And, &[heap, multiple]);
+    Some(cx.b.bool(Op::And, &[off, wrong]))
+}
+
+/// Whether the running Ruby has bug 20654, which was fixed in patches of 3.2 and 3.3, and not in 3.1.
+fn before_fix(cx: &Cx<'_>) -> bool {
+    cx.shared.options.ruby < (3, 2)
+}
+
+/// An Integer to a multiple of 10 ** 19 or more, for digits < -18: 0, or beyond 64 bits. Before the fix of its bug 20654
+/// Ruby's `floor` and `ceil` answer 0 from 10 ** 20 on, and `ceil` takes 0 to 10 ** 19.
 fn to_far_multiple(cx: &mut Cx<'_>, to: To, a: Operand, digits: Operand) -> Operand {
     let zero = Operand::I64(0);
-    let leaves = match to {
-        To::Zero => return zero,
+    let old = before_fix(cx);
+    let away = match to {
+        To::Zero | To::ZeroOfFloat => return zero,
         To::Floor => cx.b.icmp(Cmp::Lt, a, zero),
+        To::Ceil if old => cx.b.icmp(Cmp::Ge, a, zero),
         To::Ceil => cx.b.icmp(Cmp::Gt, a, zero),
         To::Nearest => {
             let half = 5_000_000_000_000_000_000;
             let above = cx.b.icmp(Cmp::Ge, a, Operand::I64(half));
             let below = cx.b.icmp(Cmp::Le, a, Operand::I64(-half));
-            let half = cx.b.bool(Op::Or, &[above, below]);
-            let near = cx.b.icmp(Cmp::Eq, digits, Operand::I64(-19));
-            cx.b.bool(Op::And, &[half, near])
+            cx.b.bool(Op::Or, &[above, below])
         }
+    };
+    let leaves = if to == To::Nearest || old {
+        let near = cx.b.icmp(Cmp::Eq, digits, Operand::I64(-19));
+        cx.b.bool(Op::And, &[away, near])
+    } else {
+        away
     };
     overflow_if(cx, leaves, to.name());
     zero
@@ -245,7 +280,7 @@ fn far_behind_point(b: &mut Builder, to: To, x: Operand, digits: Operand, result
 /// Whether a tiny Float becomes 0.0, and not the unit on its other side.
 fn vanishing(b: &mut Builder, to: To, x: Operand, tiny: Operand) -> Operand {
     let inwards = match to {
-        To::Nearest | To::Zero => return tiny,
+        To::Nearest | To::Zero | To::ZeroOfFloat => return tiny,
         To::Floor => Cmp::Gt,
         To::Ceil => Cmp::Lt,
     };
@@ -279,10 +314,10 @@ fn behind_point(cx: &mut Cx<'_>, to: To, x: Operand, digits: Operand) -> Operand
     let vanishes = vanishing(b, to, x, tiny);
     let value = match to {
         To::Nearest => nearest(b, x, scale, positive),
-        To::Floor => stepped(b, x, scale, Op::FFloor),
-        To::Ceil => stepped(b, x, scale, Op::FCeil),
-        To::Zero => {
-            let (floor, ceil) = (stepped(b, x, scale, Op::FFloor), stepped(b, x, scale, Op::FCeil));
+        To::Floor => floor(b, x, scale),
+        To::Ceil => ceil(b, x, scale),
+        To::Zero | To::ZeroOfFloat => {
+            let (floor, ceil) = (floor(b, x, scale), ceil(b, x, scale));
             b.select(Scalar::F64, positive, floor, ceil)
         }
     };
@@ -312,16 +347,22 @@ fn nearest(b: &mut Builder, x: Operand, scale: Operand, positive: Operand) -> Op
     b.f64(Op::FDiv, &[units, scale])
 }
 
-/// `x` in units of 1 / scale, rounded down or up, unless the next unit is on the right side too.
-fn stepped(b: &mut Builder, x: Operand, scale: Operand, op: Op) -> Operand {
-    let (step, cmp) = if op == Op::FFloor { (Op::FAdd, Cmp::Gt) } else { (Op::FSub, Cmp::Lt) };
+/// `x` in units of 1 / scale, rounded down, unless the next unit is not above it either.
+fn floor(b: &mut Builder, x: Operand, scale: Operand) -> Operand {
     let product = b.f64(Op::FMul, &[x, scale]);
-    let units = b.f64(op, &[product]);
-    let next = b.f64(step, &[units, Operand::float(1.0)]);
+    let units = b.f64(Op::FFloor, &[product]);
+    let next = b.f64(Op::FAdd, &[units, Operand::float(1.0)]);
     let next = b.f64(Op::FDiv, &[next, scale]);
-    let beyond = b.fcmp(cmp, next, x);
+    let above = b.fcmp(Cmp::Gt, next, x);
     let here = b.f64(Op::FDiv, &[units, scale]);
-    b.select(Scalar::F64, beyond, here, next)
+    b.select(Scalar::F64, above, here, next)
+}
+
+/// `x` in units of 1 / scale, rounded up: a product that was rounded up counts, as in Ruby.
+fn ceil(b: &mut Builder, x: Operand, scale: Operand) -> Operand {
+    let product = b.f64(Op::FMul, &[x, scale]);
+    let units = b.f64(Op::FCeil, &[product]);
+    b.f64(Op::FDiv, &[units, scale])
 }
 
 /// `to_i`
@@ -359,8 +400,8 @@ impl Conversion {
                 Conversion::Integer => to_i(cx, arg),
                 Conversion::Float => Val::Float(raise::as_float(cx, arg)),
             },
-            Conversion::Integer => raise::describe_class(cx, "TypeError", "can't convert ", arg, " into Integer"),
-            Conversion::Float => raise::describe_class(cx, "TypeError", "can't convert ", arg, " into Float"),
+            Conversion::Integer => raise::describe(cx, "TypeError", "can't convert ", arg, " into Integer"),
+            Conversion::Float => raise::describe(cx, "TypeError", "can't convert ", arg, " into Float"),
         }
     }
 }

@@ -83,12 +83,19 @@ pub fn modulo(cx: &mut Cx<'_>, x: Operand, y: Operand) -> Operand {
     floored(cx, fraction, y).1
 }
 
-/// `div`: the quotient rounded down, an Integer; for the method `name`.
-pub fn int_div(cx: &mut Cx<'_>, x: Operand, y: Operand, name: &'static str) -> Operand {
+/// `div`: the quotient as an Integer, for the method `name`; rounded down, but of an Integer that Ruby keeps on its
+/// heap, towards 0.
+pub fn int_div(cx: &mut Cx<'_>, receiver: Val, y: Operand, name: &'static str) -> Operand {
     check_divisor(cx, y);
+    let x = as_float(cx, receiver);
     let quotient = cx.b.f64(Op::FDiv, &[x, y]);
-    let floor = cx.b.f64(Op::FFloor, &[quotient]);
-    raise::to_integer(cx, floor, name)
+    let mut whole = cx.b.f64(Op::FFloor, &[quotient]);
+    if let Val::Int(n) = receiver {
+        let heap = int::beyond_fixnum(&mut cx.b, n);
+        let cut = cx.b.f64(Op::FTrunc, &[quotient]);
+        whole = cx.b.select(Scalar::F64, heap, cut, whole);
+    }
+    raise::to_integer(cx, whole, name)
 }
 
 /// `remainder` where one of both is a Float. By an infinite divisor of the other sign the receiver itself remains:
@@ -138,7 +145,7 @@ pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
         return cx.b.select(Scalar::F64, two, square, power);
     }
     let site = cx.site(
-        Trap::Describe {
+        Trap::Mention {
             class: "RangeError",
             before: "a negative number ** ".into(),
             after: " is a Complex, which kernels lack".into(),

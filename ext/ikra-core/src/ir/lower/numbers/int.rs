@@ -182,7 +182,7 @@ pub fn power(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
     }
     let zero_division = cx.site(Trap::ZeroDivision, vec![]);
     let rational = cx.site(
-        Trap::Describe {
+        Trap::Mention {
             class: "RangeError",
             before: "Integer ** ".into(),
             after: " is a Rational, which kernels lack".into(),
@@ -279,9 +279,8 @@ pub fn power_modulo(cx: &mut Cx<'_>, a: Operand, b: Val, m: Val) -> Val {
             // Modulo 2 ** 63, whose magnitude no I64 holds: the low bits of the wrapping power.
             let answers = c.call(by_least, vec![a, b], &[Scalar::I64, Scalar::Bool], None);
             let low = c.i64(Op::And, &[answers[0], Operand::I64(i64::MAX)]);
-            let none = c.icmp(Cmp::Eq, low, ZERO);
-            let lowered = c.i64(Op::Or, &[low, MIN]);
-            let value = c.select(Scalar::I64, none, ZERO, lowered);
+            // (Of a multiple of that modulus Ruby answers the modulus itself, not 0.)
+            let value = c.i64(Op::Or, &[low, MIN]);
             c.set(result, value);
         },
         |c| {
@@ -553,9 +552,10 @@ pub fn fdiv(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
 
 /// `(a, b) → a.fdiv(b)`, as Ruby computes it beyond 53 bits: both are divided by their greatest common divisor; then,
 /// where the divisor is still wide, 64 or 65 bits of the quotient are found by long division, the rest is dropped, and
-/// these are rounded; else two doubles are divided. An Integer counts as wide from 53 bits, or, where the dividend has
-/// more than 62, from 62 (Ruby's Integers change their form there, and their division with it).
+/// these are rounded; else two doubles are divided. A divisor is wide beyond 62 bits, where Ruby's Integers change
+/// their form, and since Ruby 3.3 from 53 bits on, unless the dividend has more than 62.
 fn wide_fdiv_function(cx: &mut Cx<'_>) -> FuncId {
+    let wide = if cx.shared.options.ruby >= (3, 3) { 53 } else { 63 };
     cx.helper("Integer#fdiv", || {
         let mut b = Builder::new("Integer#fdiv".into(), vec![Scalar::F64]);
         let x = Operand::Var(b.param(Scalar::I64, Some("a".into())));
@@ -581,7 +581,7 @@ fn wide_fdiv_function(cx: &mut Cx<'_>) -> FuncId {
         let (x, y) = (signed(&mut b, negative_x, size_x), signed(&mut b, negative_y, size_y));
         let (big_x, big_y) = (beyond_fixnum(&mut b, x), beyond_fixnum(&mut b, y));
         let small_x = b.bool(Op::Not, &[big_x]);
-        let inexact_y = b.bool(Op::UCmp(Cmp::Ge), &[size_y, Operand::I64(1 << 53)]);
+        let inexact_y = b.bool(Op::UCmp(Cmp::Ge), &[size_y, Operand::I64(1 << (wide - 1) << 1)]);
         let both = b.bool(Op::And, &[small_x, inexact_y]);
         let long = b.bool(Op::Or, &[big_y, both]);
         let short = b.bool(Op::Not, &[long]);

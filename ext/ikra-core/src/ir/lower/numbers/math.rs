@@ -181,18 +181,36 @@ fn newton(cx: &mut Cx<'_>, x: Operand, root: Operand) -> Operand {
     cx.b.select(Scalar::F64, steps, better, root)
 }
 
-/// `log(x)`, `log(x, base)`
+/// `log(x)`, `log(x, base)`. Before Ruby 3.3 the latter divides natural logarithms.
 fn log(cx: &mut Cx<'_>, args: &[Val]) -> Val {
+    if args.len() == 2 && cx.shared.options.ruby >= (3, 3) {
+        return log_to_base(cx, args[0], args[1]);
+    }
     let mut logs = Vec::new();
     for arg in args {
         let Some(x) = to_float(cx, *arg) else { return Val::NEVER };
-        logs.push((x, Function::Log.of_float(cx, x)));
+        logs.push(Function::Log.of_float(cx, x));
     }
-    match logs[..] {
-        [(_, log)] => Val::Float(log),
-        [(_, log), (_, base)] => Val::Float(cx.b.f64(Op::FDiv, &[log, base])),
-        _ => unreachable!("log takes one or two arguments"),
-    }
+    Val::Float(if logs.len() == 1 { logs[0] } else { cx.b.f64(Op::FDiv, &logs) })
+}
+
+/// Since Ruby 3.3: by binary logarithms, with answers of its own for 0.
+fn log_to_base(cx: &mut Cx<'_>, x: Val, base: Val) -> Val {
+    let Some(x) = to_float(cx, x) else { return Val::NEVER };
+    at_least(cx, x, 0.0, "log");
+    let Some(base) = to_float(cx, base) else { return Val::NEVER };
+    at_least(cx, base, 0.0, "log");
+    let b = &mut cx.b;
+    let zero = Operand::float(0.0);
+    let (log_x, log_base) = (b.f64(Op::Math(MathFn::Log2), &[x]), b.f64(Op::Math(MathFn::Log2), &[base]));
+    let quotient = b.f64(Op::FDiv, &[log_x, log_base]);
+    // What a Bignum's lower bits would add. It makes NaN for the base 1.
+    let rest = b.f64(Op::FDiv, &[zero, log_base]);
+    let sum = b.f64(Op::FAdd, &[quotient, rest]);
+    let (no_x, no_base) = (b.fcmp(Cmp::Eq, x, zero), b.fcmp(Cmp::Eq, base, zero));
+    let of_none = b.select(Scalar::F64, no_base, Operand::float(f64::NAN), Operand::float(f64::NEG_INFINITY));
+    let of_some = b.select(Scalar::F64, no_base, Operand::float(-0.0), sum);
+    Val::Float(b.select(Scalar::F64, no_x, of_none, of_some))
 }
 
 fn ldexp(cx: &mut Cx<'_>, x: Val, exponent: Val) -> Val {

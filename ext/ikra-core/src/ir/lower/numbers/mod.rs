@@ -15,6 +15,8 @@ pub mod math;
 mod raise;
 pub mod random;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use self::slot::Slot;
 use super::Cx;
@@ -416,11 +418,11 @@ impl Method {
             Mul | Abs2 => Val::Float(cx.b.f64(Op::FMul, &[x, y])),
             Div | Fdiv | Quo => Val::Float(cx.b.f64(Op::FDiv, &[x, y])),
             Modulo => Val::Float(float::modulo(cx, x, y)),
-            IntDiv => Val::Int(float::int_div(cx, x, y, "div")),
+            IntDiv => Val::Int(float::int_div(cx, receiver, y, "div")),
             // -(receiver.div(-arg))
             CeilDiv => {
                 let y = cx.b.f64(Op::FSub, &[Operand::float(0.0), y]);
-                let quotient = float::int_div(cx, x, y, "ceildiv");
+                let quotient = float::int_div(cx, receiver, y, "ceildiv");
                 Val::Int(int::negate(cx, quotient))
             }
             Remainder => float::remainder(cx, receiver, arg, ty),

@@ -38,51 +38,53 @@ pub fn raise_if(cx: &mut Cx<'_>, cond: Operand, class: &'static str, message: im
     cx.b.trap_if(cond, site, vec![]);
 }
 
-/// A message about a value: `before`, the value (special constants and Floats inspected, else its class), `after`.
-fn describe_site(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> (SiteId, Vec<Operand>) {
+/// A message about a value: `before`, the value ([`Trap::Mention`]), `after`.
+fn mention_site(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> (SiteId, Vec<Operand>) {
     match carried(val) {
         Some((repr, words)) => {
-            (cx.site(Trap::Describe { class, before: before.into(), after: after.into() }, vec![repr]), words)
+            (cx.site(Trap::Mention { class, before: before.into(), after: after.into() }, vec![repr]), words)
         }
         None => (cx.site(Trap::Raise { class, message: format!("{before}Range{after}") }, vec![]), vec![]),
     }
 }
 
-pub fn describe(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> Val {
-    let (site, words) = describe_site(cx, class, before, val, after);
+pub fn mention(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> Val {
+    let (site, words) = mention_site(cx, class, before, val, after);
     cx.b.trap(site, words);
     Val::NEVER
 }
 
-pub fn describe_if(cx: &mut Cx<'_>, cond: Operand, class: &'static str, before: &str, val: Val, after: &str) {
-    let (site, words) = describe_site(cx, class, before, val, after);
+pub fn mention_if(cx: &mut Cx<'_>, cond: Operand, class: &'static str, before: &str, val: Val, after: &str) {
+    let (site, words) = mention_site(cx, class, before, val, after);
     cx.b.trap_if(cond, site, words);
 }
 
-/// As [`describe`], where Ruby names the classes of numbers and symbols too: messages about conversions.
-pub fn describe_class(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> Val {
-    let name = match Kind::of_val(val) {
-        Kind::Int => "Integer",
-        Kind::Float => "Float",
-        Kind::Sym => "Symbol",
-        _ => return describe(cx, class, before, val, after),
-    };
-    raise(cx, class, format!("{before}{name}{after}"))
+/// A message about a conversion of a value, which Ruby names by its class unless it is nil, true or false.
+pub fn describe(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> Val {
+    match carried(val) {
+        Some((repr, words)) => {
+            let trap = Trap::Describe { class, before: before.into(), after: after.into() };
+            let site = cx.site(trap, vec![repr]);
+            cx.b.trap(site, words);
+            Val::NEVER
+        }
+        None => raise(cx, class, format!("{before}Range{after}")),
+    }
 }
 
 /// `nil can't be coerced into Integer`
 pub fn not_coerced(cx: &mut Cx<'_>, receiver: Kind, arg: Val) -> Val {
-    describe(cx, "TypeError", "", arg, &format!(" can't be coerced into {}", class_of(receiver)))
+    mention(cx, "TypeError", "", arg, &format!(" can't be coerced into {}", class_of(receiver)))
 }
 
 /// `comparison of Integer with nil failed`
 pub fn not_compared(cx: &mut Cx<'_>, receiver: Kind, arg: Val) -> Val {
-    describe(cx, "ArgumentError", &format!("comparison of {} with ", class_of(receiver)), arg, " failed")
+    mention(cx, "ArgumentError", &format!("comparison of {} with ", class_of(receiver)), arg, " failed")
 }
 
 pub fn not_compared_if(cx: &mut Cx<'_>, cond: Operand, receiver: Kind, arg: Val) {
     let before = format!("comparison of {} with ", class_of(receiver));
-    describe_if(cx, cond, "ArgumentError", &before, arg, " failed");
+    mention_if(cx, cond, "ArgumentError", &before, arg, " failed");
 }
 
 pub fn zero_division_if(cx: &mut Cx<'_>, cond: Operand) {
@@ -130,7 +132,7 @@ pub fn to_int(cx: &mut Cx<'_>, arg: Val, name: &'static str) -> Option<Operand> 
             Some(to_integer(cx, whole, name))
         }
         _ => {
-            describe_class(cx, "TypeError", "no implicit conversion of ", arg, " into Integer");
+            describe(cx, "TypeError", "no implicit conversion of ", arg, " into Integer");
             None
         }
     }
@@ -144,7 +146,7 @@ pub fn to_c_int(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
             let whole = cx.b.f64(Op::FTrunc, &[v]);
             let within = within_i64(cx, whole);
             let outside = cx.b.bool(Op::Not, &[within]);
-            describe_if(cx, outside, "RangeError", "float ", arg, " out of range of integer");
+            mention_if(cx, outside, "RangeError", "float ", arg, " out of range of integer");
             cx.b.i64(Op::FloatToInt, &[whole])
         }
         Val::Unit(Unit::Nil) => {
@@ -152,15 +154,15 @@ pub fn to_c_int(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
             return None;
         }
         _ => {
-            describe_class(cx, "TypeError", "no implicit conversion of ", arg, " into Integer");
+            describe(cx, "TypeError", "no implicit conversion of ", arg, " into Integer");
             return None;
         }
     };
     if !matches!(value, Operand::I64(n) if i32::try_from(n).is_ok()) {
         let big = cx.b.icmp(Cmp::Gt, value, Operand::I64(i32::MAX.into()));
-        describe_if(cx, big, "RangeError", "integer ", Val::Int(value), " too big to convert to `int'");
+        mention_if(cx, big, "RangeError", "integer ", Val::Int(value), " too big to convert to `int'");
         let small = cx.b.icmp(Cmp::Lt, value, Operand::I64(i32::MIN.into()));
-        describe_if(cx, small, "RangeError", "integer ", Val::Int(value), " too small to convert to `int'");
+        mention_if(cx, small, "RangeError", "integer ", Val::Int(value), " too small to convert to `int'");
     }
     Some(value)
 }
@@ -170,7 +172,7 @@ pub fn to_float(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
     if Kind::of_val(arg).is_number() {
         return Some(as_float(cx, arg));
     }
-    describe_class(cx, "TypeError", "can't convert ", arg, " into Float");
+    describe(cx, "TypeError", "can't convert ", arg, " into Float");
     None
 }
 

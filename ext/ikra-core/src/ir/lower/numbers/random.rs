@@ -89,16 +89,16 @@ impl Rand {
             }
             (Rand::Random, [Val::Int(n)]) => {
                 if ty.is_never() {
-                    return raise::describe(cx, "ArgumentError", "invalid argument - ", args[0], "");
+                    return raise::mention(cx, "ArgumentError", "invalid argument - ", args[0], "");
                 }
                 let invalid = cx.b.icmp(Cmp::Le, *n, ZERO);
-                raise::describe_if(cx, invalid, "ArgumentError", "invalid argument - ", args[0], "");
+                raise::mention_if(cx, invalid, "ArgumentError", "invalid argument - ", args[0], "");
                 Val::Int(below(&mut cx.b, *n))
             }
             (Rand::Random, [Val::Float(max)]) => {
                 refuse_infinite(cx, *max);
                 let negative = cx.b.fcmp(Cmp::Lt, *max, Operand::float(0.0));
-                raise::describe_if(cx, negative, "ArgumentError", "invalid argument - ", args[0], "");
+                raise::mention_if(cx, negative, "ArgumentError", "invalid argument - ", args[0], "");
                 let value = unit(&mut cx.b);
                 let scaled = cx.b.f64(Op::FMul, &[value, *max]);
                 // Random.rand(0.0) is as Random.rand.
@@ -108,9 +108,7 @@ impl Rand {
             (_, &[Val::IntRange { from, to, exclusive }]) => self.int_range(cx, from, to, exclusive, &ty),
             (_, &[Val::FloatRange { from, to, exclusive }]) => self.float_range(cx, from, to, exclusive, &ty),
             (Rand::Random, [Val::Unit(Unit::Nil)]) => raise::raise(cx, "ArgumentError", "invalid argument - "),
-            (_, [other]) => {
-                raise::describe_class(cx, "TypeError", "no implicit conversion of ", *other, " into Integer")
-            }
+            (_, [other]) => raise::describe(cx, "TypeError", "no implicit conversion of ", *other, " into Integer"),
             _ => unreachable!("`rand` takes at most one argument"),
         }
     }
