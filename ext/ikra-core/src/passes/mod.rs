@@ -10,6 +10,7 @@ mod facts;
 mod inline;
 mod polls;
 mod ranges;
+mod ticks;
 mod values;
 mod wrap;
 
@@ -32,6 +33,12 @@ pub const PASSES: &[Pass] = &[
     dead::PASS,
     // Its constants settle branches, and these make more values one.
     ranges::PASS,
+    values::PASS,
+    dead::PASS,
+    // Functions are smaller by now, and what is left of calls keeps rows out of registers.
+    inline::PASS,
+    values::PASS,
+    ticks::PASS,
     values::PASS,
     dead::PASS,
 ];

@@ -164,10 +164,15 @@ fn entry_function(
             body.cx.b.push(Stmt::Begin { index, tick: first_tick, check: true });
             load_contributions(&mut body, &entry, index);
             let element = load_element(&mut body, &entry, index)?;
-            ticks(&mut body, tick, first_tick, last_tick, |body| {
-                body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
-                run_block(body, &entry, &element, index, shape)
-            })?;
+            if shape.op == SectionOp::Map {
+                // There is only one tick.
+                run_block(&mut body, &entry, &element, index, shape)?;
+            } else {
+                ticks(&mut body, tick, first_tick, last_tick, |body| {
+                    body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
+                    run_block(body, &entry, &element, index, shape)
+                })?;
+            }
             store_contributions(&mut body, &entry, index);
         }
         Jobs::Grouped => {
