@@ -116,6 +116,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         name: name.into(),
         space: Space::Element,
         storage,
+        refers: None,
         read,
         written,
     };

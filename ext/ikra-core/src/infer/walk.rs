@@ -1119,7 +1119,13 @@ impl Walker<'_, '_> {
     }
 
     /// The slots that an accumulation would touch, if all of them are shared and hold Integers.
-    fn slots(&mut self, receiver: &Ty, target: &ast::Target, on_self: bool, span: Span) -> Result<Option<(Vec<Place>, Prims)>> {
+    fn slots(
+        &mut self,
+        receiver: &Ty,
+        target: &ast::Target,
+        on_self: bool,
+        span: Span,
+    ) -> Result<Option<(Vec<Place>, Prims)>> {
         if receiver.reach == Reach::Owned || receiver.is_never() {
             return Ok(None);
         }

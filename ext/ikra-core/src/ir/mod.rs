@@ -396,6 +396,8 @@ pub struct Column {
     pub name: String,
     pub space: Space,
     pub storage: Storage,
+    /// Of a column of ids: all that it ever holds are rows of this space. None: some may be ids of nothing.
+    pub refers: Option<Space>,
     pub read: bool,
     pub written: bool,
 }

@@ -261,6 +261,9 @@ impl Printer<'_> {
 impl Display for Column {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {} in {}", self.name, self.storage, self.space)?;
+        if let Some(space) = self.refers {
+            write!(f, " to {space}")?;
+        }
         match (self.read, self.written) {
             (true, true) => f.write_str(", read written"),
             (true, false) => f.write_str(", read"),

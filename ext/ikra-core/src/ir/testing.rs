@@ -51,7 +51,14 @@ pub fn with_functions(functions: Vec<Func>, body: impl FnOnce(&mut Builder, Oper
 
 /// A program of these functions, the first of which is the entry.
 pub fn shell(funcs: Vec<Func>) -> Program {
-    let column = |name: &str, space, storage| Column { name: name.into(), space, storage, read: true, written: true };
+    let column = |name: &str, space, storage| Column {
+        name: name.into(),
+        space,
+        storage,
+        refers: None,
+        read: true,
+        written: true,
+    };
     let param = |name: &str, ty| Param { name: name.into(), ty };
     let site = |trap, operands| Site { trap, path: "test.rb".into(), line: 1, operands };
     Program {

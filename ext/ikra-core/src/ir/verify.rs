@@ -23,6 +23,8 @@
 //! together: U8 with Bool and I32, U32 with I32, I64 with I64, F64 with F64. A column that is loaded is marked `read`,
 //! one that is stored `written`, one that an `Atomic` names (of I64 storage, or F64) both.
 //!
+//! An I32 in a U8 column is a tag, from 0 to 255. Only a column of ids (U32) says to what it refers.
+//!
 //! **Traps.** A site's operands take at most [`TRAP_WORDS`] words, and a `Trap` passes exactly them: none for a unit,
 //! (I32, I64) for a union, else one of the type of the representation. `Checked`, `Atomic` and `Call` pass none, so
 //! their sites have none.
@@ -78,6 +80,9 @@ fn check_program(program: &Program) -> Check {
         if site.operands.iter().map(|r| trap_scalars(*r).len()).sum::<usize>() > TRAP_WORDS {
             return Err(format!("s{i} carries more than {TRAP_WORDS} words"));
         }
+    }
+    if let Some(column) = program.columns.iter().find(|c| c.refers.is_some() && c.storage != Storage::U32) {
+        return Err(format!("{:?} does not hold ids", column.name));
     }
     check_recursion(program)?;
     for (i, func) in program.funcs.iter().enumerate() {

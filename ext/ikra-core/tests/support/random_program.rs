@@ -88,8 +88,14 @@ pub fn program(choices: &[u16], rows: Rows) -> Program {
 
 fn columns() -> Vec<Column> {
     let objects = Space::Class { hierarchy: 0, first: 0, last: 1 };
-    let column =
-        |name: &str, space, storage, written| Column { name: name.into(), space, storage, read: true, written };
+    let column = |name: &str, space, storage, written| Column {
+        name: name.into(),
+        space,
+        storage,
+        refers: None,
+        read: true,
+        written,
+    };
     vec![
         column("in", Space::Element, Storage::I64, false),
         column("refs", Space::Element, Storage::U32, false),

@@ -26,8 +26,14 @@ const STACK: SiteId = SiteId(2);
 
 /// I64 columns `in` and `out`, an F64 column of objects, an I64 parameter.
 fn program(funcs: Vec<Func>) -> Program {
-    let column =
-        |name: &str, space, storage, written| Column { name: name.into(), space, storage, read: true, written };
+    let column = |name: &str, space, storage, written| Column {
+        name: name.into(),
+        space,
+        storage,
+        refers: None,
+        read: true,
+        written,
+    };
     let site = |trap, line| Site { trap, path: "/home/me/test.rb".into(), line, operands: Vec::new() };
     Program {
         name: "block in main at test.rb:12".into(),

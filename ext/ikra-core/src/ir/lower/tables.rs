@@ -119,14 +119,16 @@ impl Tables {
                 let shared = run.filter(|(r, ..)| *r == repr);
                 let (value, tag) = match shared {
                     Some((_, value, tag)) => {
-                        for column in value.iter().chain(&tag) {
-                            if let Space::Class { last, .. } = &mut self.columns[column.index()].space {
+                        let refers = self.refers(&ty);
+                        for column in value.iter().chain(&tag).map(|c| c.index()) {
+                            if let Space::Class { last, .. } = &mut self.columns[column].space {
                                 *last = p;
                             }
+                            self.columns[column].refers = span(self.columns[column].refers, refers);
                         }
                         (value, tag)
                     }
-                    None => self.slot_columns(&name, Space::Class { hierarchy: h, first: p, last: p }, repr),
+                    None => self.slot_columns(&name, Space::Class { hierarchy: h, first: p, last: p }, repr, &ty),
                 };
                 run = Some((repr, value, tag));
                 self.fields.insert((class, ivar.clone()), self.schema.fields.len());
@@ -138,7 +140,7 @@ impl Tables {
     }
 
     pub fn column(&mut self, name: &str, space: Space, storage: Storage) -> ColumnId {
-        self.columns.push(Column { name: name.into(), space, storage, read: false, written: false });
+        self.columns.push(Column { name: name.into(), space, storage, refers: None, read: false, written: false });
         ColumnId::new(self.columns.len() - 1)
     }
 
@@ -147,8 +149,23 @@ impl Tables {
         ParamId::new(self.params.len() - 1)
     }
 
-    /// Payload and tag columns of a representation.
-    pub fn slot_columns(&mut self, name: &str, space: Space, repr: Repr) -> (Option<ColumnId>, Option<ColumnId>) {
+    /// Where the ids are rows that a column of references of a type holds.
+    fn refers(&self, ty: &Ty) -> Option<Space> {
+        let spaces = ty.objects.iter().map(|class| {
+            let (hierarchy, p) = self.position(*class);
+            Some(Space::Class { hierarchy, first: p, last: p })
+        });
+        spaces.reduce(span).flatten()
+    }
+
+    /// Payload and tag columns of a representation, for values of a type.
+    pub fn slot_columns(
+        &mut self,
+        name: &str,
+        space: Space,
+        repr: Repr,
+        ty: &Ty,
+    ) -> (Option<ColumnId>, Option<ColumnId>) {
         let storage = match repr {
             Repr::Unit(_) => return (None, None),
             Repr::Bool => Storage::U8,
@@ -157,6 +174,9 @@ impl Tables {
             Repr::Ref(_) => Storage::U32,
         };
         let value = self.column(name, space, storage);
+        if storage == Storage::U32 {
+            self.columns[value.index()].refers = self.refers(ty);
+        }
         let tag = (repr == Repr::Union).then(|| self.column(&format!("{name}.tag"), space, Storage::U8));
         (Some(value), tag)
     }
@@ -167,7 +187,7 @@ impl Tables {
     /// Where its kinds cannot be held together.
     pub fn slot(&mut self, name: &str, space: Space, ty: &Ty) -> Result<Slot> {
         let repr = self.repr(ty).ok_or_else(|| unmixable(name, ty))?;
-        let (value, tag) = self.slot_columns(name, space, repr);
+        let (value, tag) = self.slot_columns(name, space, repr, ty);
         Ok(Slot { ty: ty.clone(), repr, value, tag })
     }
 
@@ -299,6 +319,19 @@ impl Tables {
             self.schema.hierarchies[hierarchy as usize].frozen = Some(column);
             column
         })
+    }
+}
+
+/// The least space that holds two of one hierarchy.
+fn span(a: Option<Space>, b: Option<Space>) -> Option<Space> {
+    match (a?, b?) {
+        (
+            Space::Class { hierarchy, first, last },
+            Space::Class { hierarchy: other, first: other_first, last: other_last },
+        ) if hierarchy == other => {
+            Some(Space::Class { hierarchy, first: first.min(other_first), last: last.max(other_last) })
+        }
+        _ => None,
     }
 }
 
