@@ -21,5 +21,6 @@ RSpec.configure do |config|
 
   config.extend Backends::Groups
   config.include Backends::Examples
+  config.include SameAsRuby::Examples
   config.before(:suite) { Backends.announce(RSpec.configuration.output_stream) }
 end

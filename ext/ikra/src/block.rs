@@ -71,7 +71,9 @@ pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, 
             let source = sequence.source(ruby)?;
             let locals = captures.names(ruby)?;
             let locals: Vec<&str> = locals.iter().map(String::as_str).collect();
-            let unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
+            let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
+            // `lambda { … }` reads like a block, but `return` ends it
+            unit.lambda |= captures.block.is_lambda();
             Ok(BlockSource { unit: Arc::new(unit), scope: captures.scope(ruby)? })
         }
         Key::Symbol(name) => {

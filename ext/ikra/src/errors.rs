@@ -110,6 +110,11 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
                 false => class.funcall("new", (plain_message(raised)?, name, ruby.ary_new(), keywords)),
             }
         }
+        Trap::NoSuper(name) => no_super(ruby, value(operand), name),
+        Trap::IndexTooSmall => {
+            let [index, least] = [0, 1].map(|i| operands.get(i).map_or_else(String::new, |o| value(*o).inspect()));
+            made("IndexError", format!("index {index} too small for array; minimum: {least}"))
+        }
         Trap::Name { message, name } => {
             let name = ruby.to_symbol(name.as_ref());
             class(ruby, "NameError").new_instance((message.as_str(), name))
@@ -178,6 +183,16 @@ fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Val
     }
     let send: Value = kernel.funcall("instance_method", ("public_send",))?;
     send.funcall("bind_call", (receiver, ruby.to_symbol(name)))
+}
+
+/// NoMethodError of `super`: Ruby's words for a receiver are those of any other missing method.
+fn no_super(ruby: &Ruby, receiver: Value, name: &str) -> Result<Exception, Error> {
+    const NOWHERE: &str = "__ikra_nowhere";
+    let missing = raised_by(ruby, || no_method(ruby, receiver, NOWHERE, false))?;
+    let message = plain_message(missing)?.to_r_string()?.to_string()?;
+    let message = message.replacen("undefined method", "super: no superclass method", 1).replacen(NOWHERE, name, 1);
+    let keywords = magnus::kwargs!(ruby, "receiver" => receiver);
+    class(ruby, "NoMethodError").funcall("new", (message, ruby.to_symbol(name), ruby.ary_new(), keywords))
 }
 
 /// Where Ruby is now, without Ikra's own frames.

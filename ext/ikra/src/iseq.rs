@@ -439,10 +439,19 @@ impl Digest {
         Ok(())
     }
     fn instruction(&mut self, instruction: RArray) -> Result<()> {
+        let mut is_super = false;
         for (i, item) in instruction.into_iter().enumerate() {
-            match Symbol::from_value(item) {
+            match (Symbol::from_value(item), RHash::from_value(item)) {
                 // an active TracePoint shows in the names of instructions
-                Some(name) if i == 0 => self.text(name.name()?.trim_start_matches("trace_")),
+                (Some(name), _) if i == 0 => {
+                    is_super = name.name()?.ends_with("invokesuper");
+                    self.text(name.name()?.trim_start_matches("trace_"));
+                }
+                // once it has run, it knows the method's name
+                (_, Some(call)) if is_super => {
+                    let call: RHash = call.funcall("except", (Ruby::get_with(call).to_symbol("mid"),))?;
+                    self.text(&call.inspect());
+                }
                 _ => self.operand(item)?,
             }
         }

@@ -125,6 +125,29 @@ pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>,
     Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility }))
 }
 
+/// The method of that name that a class or module defines itself; one that a prepended module puts before it, or that
+/// it inherits, is none.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn own_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
+    let Some(mut found) = find_method(ruby, class, name)? else { return Ok(None) };
+    let ancestors = ancestors(class)?;
+    let before = ancestors.into_iter().map(|a| a.as_raw()).take_while(|a| *a != class).count();
+    for _ in 0..=before {
+        if found.owner == class {
+            return Ok(Some(found));
+        }
+        let above: Value = found.unbound.funcall("super_method", ())?;
+        if above.is_nil() {
+            break;
+        }
+        let owner: Value = above.funcall("owner", ())?;
+        found = Found { unbound: above, owner: owner.as_raw(), iseq: iseq_of(above)?, ..found };
+    }
+    Ok(None)
+}
+
 /// The instruction sequence of a Proc or Method, the same object each time; None where there is none.
 ///
 /// # Errors

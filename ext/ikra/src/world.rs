@@ -512,6 +512,14 @@ impl World for LiveWorld<'_> {
         self.look_up(receiver, name).unwrap_or(MethodFact::Foreign { what: name.into() })
     }
 
+    fn method_owner(&mut self, receiver: Receiver, name: &str) -> Option<ClassId> {
+        let class = self.class_of(receiver)?;
+        let found = reflect::find_method(self.ruby, class, name);
+        let owner = self.caught(found)??.owner;
+        let number = classes::number(self.ruby, owner);
+        self.caught(number)
+    }
+
     fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact {
         let foreign = || MethodFact::Foreign { what: "the method that `super` calls".into() };
         let (owner, name) = {
@@ -527,14 +535,14 @@ impl World for LiveWorld<'_> {
             // a method that comes between would be found here
             keep(value(ancestor));
             self.guard(ancestor, &name);
-            let found = reflect::find_method(self.ruby, ancestor, &name);
+            let found = reflect::own_method(self.ruby, ancestor, &name);
             match self.caught(found) {
                 None => return foreign(),
-                Some(Some(found)) if found.owner == ancestor => {
+                Some(Some(found)) => {
                     let fact = self.fact(receiver, &found);
                     return self.caught(fact).unwrap_or_else(foreign);
                 }
-                Some(_) => {}
+                Some(None) => {}
             }
         }
         MethodFact::Missing { handler: None }
@@ -569,6 +577,13 @@ impl World for LiveWorld<'_> {
 
     fn top_constant(&mut self, name: &str) -> Option<ConstId> {
         self.resolve(From::Module(classes::get(well_known::OBJECT).raw), name)
+    }
+
+    fn scope_module(&mut self, scope: ScopeId) -> ClassId {
+        let nesting = self.nesting(scope);
+        let innermost = self.caught(nesting).and_then(|nesting| nesting.first().copied());
+        let number = innermost.map(|module| classes::number(self.ruby, module));
+        number.and_then(|n| self.caught(n)).unwrap_or(well_known::OBJECT)
     }
 
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> Result<(), Opaque> {

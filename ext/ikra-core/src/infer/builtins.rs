@@ -129,6 +129,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "to_f" => Some(NilToFloat),
             "&" => Some(BoolAnd),
             "|" => Some(BoolOr),
+            "^" => Some(BoolXor),
             _ => None,
         },
         Atom::True | Atom::False => match name {

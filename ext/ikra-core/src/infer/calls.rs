@@ -12,7 +12,7 @@ use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
 use crate::syntax::ast::{Name, Params, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Visibility, well_known};
+use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, well_known};
 use std::sync::Arc;
 
 /// The class whose instance methods a kind of value has.
@@ -209,13 +209,25 @@ fn check_params(unit: &Unit, label: &str) -> Answer<()> {
     Err(Refusal::new(format!("{label} has {what}, which kernels do not know")).advise("name each parameter"))
 }
 
+fn is_protected(fact: &MethodFact) -> bool {
+    match fact {
+        MethodFact::Ruby { visibility, .. }
+        | MethodFact::AttrReader { visibility, .. }
+        | MethodFact::AttrWriter { visibility, .. }
+        | MethodFact::Builtin { visibility, .. } => *visibility == Visibility::Protected,
+        MethodFact::Foreign { .. } | MethodFact::Missing { .. } => false,
+    }
+}
+
 impl Analysis<'_> {
-    /// What a call of `name` on one kind of receiver reaches. `on_self`: written without a receiver or with `self`.
+    /// What a call of `name` in `from` on one kind of receiver reaches. `on_self`: written without a receiver or with
+    /// `self`.
     ///
     /// # Errors
     /// Methods that Ruby has and kernels do not.
-    pub fn target(&mut self, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
+    pub fn target(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
         let fact = self.method(receiver_of(atom), name);
+        let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
         self.target_of(fact, atom, name, on_self)
     }
 
@@ -223,7 +235,7 @@ impl Analysis<'_> {
         let visible = |v: Visibility| on_self || v == Visibility::Public;
         Ok(match fact {
             MethodFact::Ruby { method, visibility } => {
-                if visible(visibility) || visibility == Visibility::Protected {
+                if visible(visibility) {
                     Target::Ruby(method)
                 } else {
                     Target::NoMethod { private: true }
@@ -258,6 +270,16 @@ impl Analysis<'_> {
         })
     }
 
+    /// Whether `self` in `from` is an instance of the class or module that defines a protected method.
+    fn may_call_protected(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
+        let Some(owner) = self.world.method_owner(receiver_of(atom), name) else { return false };
+        let callers = match self.spec(from).key.method {
+            Some(_) => self.spec(from).key.self_ty.clone(),
+            None => self.root(from, &Root::SelfObject).unwrap_or_default(),
+        };
+        !callers.is_never() && callers.atoms().into_iter().all(|caller| self.atom_is_a(caller, owner))
+    }
+
     /// The name of a kind of value's class, for messages.
     pub fn describe(&mut self, atom: Atom) -> String {
         match atom {
@@ -279,7 +301,7 @@ impl Analysis<'_> {
         on_self: bool,
         at: &Assumption,
     ) -> Answer<(Target, Ty)> {
-        let target = self.target(atom, name, on_self)?;
+        let target = self.target(from, atom, name, on_self)?;
         let ty = self.reached(from, &target, (atom, reach), name, args, at)?;
         Ok((target, ty))
     }

@@ -1140,8 +1140,8 @@ impl Walker<'_, '_> {
                 (Atom::Object(class), ast::Target::Ivar(..) | ast::Target::Attr { .. }) => {
                     let ivar = match target {
                         ast::Target::Attr { name, .. } => {
-                            let reader = self.an.target(atom, name, on_self);
-                            let writer = self.an.target(atom, &format!("{name}="), on_self);
+                            let reader = self.an.target(self.id, atom, name, on_self);
+                            let writer = self.an.target(self.id, atom, &format!("{name}="), on_self);
                             match (reader, writer) {
                                 (Ok(Target::Reader(a)), Ok(Target::Writer(b))) if a == b => a,
                                 _ => return Ok(None),
@@ -1411,7 +1411,7 @@ impl Walker<'_, '_> {
         let mut after = env.dead();
         for atom in receiver.atoms() {
             let mut e = env.clone();
-            let answer = self.an.target(atom, &call.name, on_self);
+            let answer = self.an.target(self.id, atom, &call.name, on_self);
             let ty = match self.refused(answer, call.name_span)? {
                 Target::Builtin(builtin) if builtin.iterates() => {
                     self.iterate(builtin, atom, receiver.reach, call, &args, block, &mut e)?

@@ -428,6 +428,10 @@ pub enum Trap {
     /// NoMethodError of `name` on operand 0, with Ruby's own message; `bare`: a name alone, which might have been a
     /// variable (NameError).
     NoMethod { name: Arc<str>, private: bool, bare: bool },
+    /// NoMethodError of `super` in the method of that name, for operand 0.
+    NoSuper(Arc<str>),
+    /// IndexError for a write to an array at operand 0, below operand 1, the least index it has (Integers).
+    IndexTooSmall,
     /// NameError for a bare identifier or constant.
     Name { message: String, name: Arc<str> },
     /// FrozenError for operand 0.

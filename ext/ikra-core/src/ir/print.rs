@@ -323,6 +323,8 @@ impl Display for Trap {
                     if *bare { " bare" } else { "" }
                 )
             }
+            Trap::NoSuper(name) => write!(f, "no_super {name:?}"),
+            Trap::IndexTooSmall => f.write_str("index_too_small"),
             Trap::Name { message, name } => write!(f, "name {name:?} {message:?}"),
             Trap::Frozen => f.write_str("frozen"),
             Trap::FloatDomain => f.write_str("float_domain"),

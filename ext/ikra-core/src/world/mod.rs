@@ -135,6 +135,8 @@ pub trait World {
     /// The class of a class or module object (`Class`, `Module`, or a metaclass): what `is_a?` on it asks.
     fn module_is_a(&self, object: ClassId, module: ClassId) -> bool;
     fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact;
+    /// The class or module that defines what a protected method of that name is.
+    fn method_owner(&mut self, receiver: Receiver, name: &str) -> Option<ClassId>;
     /// The method that `super` in `method`, running for `receiver`, reaches.
     fn super_method(&mut self, receiver: Receiver, method: MethodId) -> MethodFact;
     /// # Errors
@@ -144,6 +146,8 @@ pub trait World {
     fn constant(&mut self, scope: ScopeId, base: Option<ClassId>, name: &str) -> Option<ConstId>;
     /// The same from the top level (`::Name`).
     fn top_constant(&mut self, name: &str) -> Option<ConstId>;
+    /// The class or module whose constants a scope sees first; Object at the top level.
+    fn scope_module(&mut self, scope: ScopeId) -> ClassId;
     /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].
     ///
     /// # Errors

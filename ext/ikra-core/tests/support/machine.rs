@@ -527,6 +527,14 @@ impl<'a> Machine<'a> {
                 let receiver = first.map_or_else(String::new, |v| self.described(v));
                 ("NoMethodError", format!("{how} method `{name}'{called} {receiver}"))
             }
+            Trap::NoSuper(name) => {
+                let receiver = first.map_or_else(String::new, |v| self.described(v));
+                ("NoMethodError", format!("super: no superclass method `{name}' for {receiver}"))
+            }
+            Trap::IndexTooSmall => {
+                let of = |i: usize| operands.get(i).map_or_else(String::new, |v| self.inspected(v));
+                ("IndexError", format!("index {} too small for array; minimum: {}", of(0), of(1)))
+            }
             Trap::Name { message, .. } => ("NameError", message.clone()),
             Trap::Frozen => {
                 let (class, inspected) =

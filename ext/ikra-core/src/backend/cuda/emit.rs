@@ -333,6 +333,8 @@ impl<'a> Shared<'a> {
             Trap::IntegerOverflow(op) => format!("overflow in {op}"),
             Trap::NoMethod { name, .. } => format!("no method {name}"),
             Trap::Name { message, .. } | Trap::Raise { message, .. } => message.clone(),
+            Trap::NoSuper(name) => format!("no super method of {name}"),
+            Trap::IndexTooSmall => "index too small".to_string(),
             Trap::Frozen => "frozen".to_string(),
             Trap::FloatDomain => "not a number or infinite".to_string(),
             Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),

@@ -15,7 +15,7 @@ use crate::ir::{LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
 use crate::layout::schema::RootParam;
 use crate::syntax::ast::{self, AssignOp, Block, Kind, LocalId, Name, Node, Origin, Params, Pattern};
 use crate::types::{Atom, Repr, Tag, Ty, Unit};
-use crate::world::Root;
+use crate::world::{Root, well_known};
 use std::sync::Arc;
 
 /// Registers that hold a value of one form.
@@ -627,7 +627,19 @@ impl<'p, 'w> Body<'p, 'w> {
         match found {
             Some(id) => self.root(&Root::Const(id), ty, &path.name),
             None => {
-                let message = format!("uninitialized constant {}", self.unit.source.slice(node.span));
+                let within = match &path.base {
+                    ast::ConstBase::Lexical => Some(self.an.world.scope_module(self.an.spec(self.spec).scope)),
+                    ast::ConstBase::Top => None,
+                    ast::ConstBase::Of(base) => match self.ty(base).atoms().as_slice() {
+                        [Atom::Module(class)] => Some(*class),
+                        _ => None,
+                    },
+                };
+                let prefix = match within {
+                    Some(class) if class != well_known::OBJECT => format!("{}::", self.an.class(class).name),
+                    _ => String::new(),
+                };
+                let message = format!("uninitialized constant {prefix}{}", path.name);
                 self.trap(Trap::Name { message, name: path.name.clone() }, None);
                 Ok(Val::NEVER)
             }

@@ -267,7 +267,7 @@ impl Body<'_, '_> {
         let place = self.result_place(&ty, node.span)?;
         let name = call.name.clone();
         self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
-            let target = s.an.target(atom, &name, on_self).map_err(|r| r.at(&s.unit.source, call.name_span))?;
+            let target = s.an.target(s.spec, atom, &name, on_self).map_err(|r| r.at(&s.unit.source, call.name_span))?;
             match target {
                 Target::Builtin(builtin) => {
                     s.iterate(
@@ -367,7 +367,9 @@ impl Body<'_, '_> {
     }
 
     fn equality_is_identity(&mut self, ty: &Ty) -> bool {
-        ty.atoms().into_iter().all(|a| matches!(self.an.target(a, "==", false), Ok(Target::Builtin(Builtin::Equal))))
+        ty.atoms()
+            .into_iter()
+            .all(|a| matches!(self.an.target(self.spec, a, "==", false), Ok(Target::Builtin(Builtin::Equal))))
     }
 
     /// A Boolean in the form of its type, which may say that it is always one of the two.
@@ -570,10 +572,7 @@ impl Body<'_, '_> {
         let spans = (node.span, node.span);
         let answer = match target {
             Target::NoMethod { .. } => {
-                self.trap(
-                    Trap::NoMethod { name: format!("super: {name}").into(), private: false, bare: false },
-                    Some(receiver),
-                );
+                self.trap(Trap::NoSuper(name.clone()), Some(receiver));
                 None
             }
             target => {
@@ -1226,7 +1225,7 @@ impl Body<'_, '_> {
             return Ok(None);
         };
         let builtin = |s: &mut Self, name: &str| {
-            matches!(s.an.target(Atom::Int, name, false), Ok(Target::Builtin(Builtin::Numeric(_))))
+            matches!(s.an.target(s.spec, Atom::Int, name, false), Ok(Target::Builtin(Builtin::Numeric(_))))
         };
         if !matches!(&*call.name, "%" | "modulo")
             || !single(&call.args)

@@ -236,12 +236,19 @@ impl Body<'_, '_> {
             let site = self.cx.site(Trap::Frozen, vec![Repr::Array(kind)]);
             self.cx.b.trap_if(frozen, site, vec![packed]);
         }
+        let asked = index;
         let index = self.from_end(index, length);
         let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
         let outside = self.cx.b.bool(Op::Not, &[inside]);
         let message = "index is outside of the array, and arrays do not grow in kernels".to_string();
-        let site = self.cx.site(Trap::Raise { class: "IndexError", message }, vec![]);
-        self.cx.b.trap_if(outside, site, vec![]);
+        let too_small = self.cx.site(Trap::IndexTooSmall, vec![Repr::Int, Repr::Int]);
+        let too_large = self.cx.site(Trap::Raise { class: "IndexError", message }, vec![]);
+        self.cx.b.when(outside, |b| {
+            let least = b.i64(Op::Sub, &[Operand::I64(0), length]);
+            let small = b.icmp(Cmp::Lt, asked, least);
+            b.trap_if(small, too_small, vec![asked, least]);
+            b.trap(too_large, vec![]);
+        });
         Ok(self.cx.b.i64(Op::Add, &[offset, index]))
     }
 
@@ -291,14 +298,16 @@ impl Body<'_, '_> {
                     reprs.extend(self.t.field(class, ivar).map(|f| f.slot.repr));
                     self.is_atomic(class, ivar)
                 }
-                (Atom::Object(class), ast::Target::Attr { name, .. }) => match self.an.target(atom, name, on_self) {
-                    Ok(Target::Reader(ivar)) => {
-                        ivars.push((class, ivar.clone()));
-                        reprs.extend(self.t.field(class, &ivar).map(|f| f.slot.repr));
-                        self.is_atomic(class, &ivar)
+                (Atom::Object(class), ast::Target::Attr { name, .. }) => {
+                    match self.an.target(self.spec, atom, name, on_self) {
+                        Ok(Target::Reader(ivar)) => {
+                            ivars.push((class, ivar.clone()));
+                            reprs.extend(self.t.field(class, &ivar).map(|f| f.slot.repr));
+                            self.is_atomic(class, &ivar)
+                        }
+                        _ => false,
                     }
-                    _ => false,
-                },
+                }
                 _ => false,
             };
             let same = reprs.iter().all(|r| *r == reprs[0] && fits(*r));

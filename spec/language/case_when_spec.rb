@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+module CaseWhen
+  LIMIT = 7
+
+  class Shape; end
+  class Circle < Shape; end
+  class Square < Shape; end
+  class Token; end
+end
+
+RSpec.describe "case" do
+  on_every_backend do
+    it "compares with values" do
+      expect do |x|
+        case x
+        when 0 then :zero
+        when 1, 2, 3 then :few
+        when CaseWhen::LIMIT then :limit
+        when -1.0 then :float
+        else :many
+        end
+      end.to be_same_as_ruby.over(0, 1, 3, 7, 8, -1, -1.0, 2.0, Float::NAN)
+    end
+
+    it "compares with ranges" do
+      expect do |x|
+        case x
+        when 0..9 then 1
+        when 10...20 then 2
+        when 20.0..30.5 then 3
+        end
+      end.to be_same_as_ruby.over(0, 9, 9.5, 10, 19, 19.9, 20, 30.5, 30.6, -1, Float::NAN)
+    end
+
+    it "compares with classes" do
+      expect do |x|
+        case x
+        when Integer then x + 1
+        when Float then x * 2
+        when nil then 0
+        when true, false then -1
+        when Symbol then x
+        end
+      end.to be_same_as_ruby.over(1, 2.5, nil, true, false, :a)
+    end
+
+    it "compares objects with their classes" do
+      objects = [CaseWhen::Circle.new, CaseWhen::Square.new, CaseWhen::Shape.new, CaseWhen::Token.new, nil, 1]
+      expect do |x|
+        case x
+        when CaseWhen::Circle then 1
+        when CaseWhen::Shape then 2
+        when NilClass then 3
+        when Comparable then 4
+        else 5
+        end
+      end.to be_same_as_ruby.over(objects)
+    end
+
+    it "compares Symbols" do
+      expect do |x|
+        case x
+        when :north, :south then :vertical
+        when :east, :west then :horizontal
+        end
+      end.to be_same_as_ruby.over(:north, :south, :east, :west, :up, nil)
+    end
+
+    it "stands without a subject" do
+      expect do |x|
+        case
+        when x < 0 then -1
+        when x > 10, x == 5 then 1
+        else 0
+        end
+      end.to be_same_as_ruby.over(-5, 0, 5, 20)
+    end
+
+    it "evaluates its subject once" do
+      expect do |x|
+        n = 0
+        r = case n += x
+            when 100 then 1
+            when 200 then 2
+            else 3
+            end
+        n * 10 + r
+      end.to be_same_as_ruby.over(100, 200, 300)
+    end
+
+    it "asks nothing after the test that holds" do
+      expect do |x|
+        case x
+        when 0 then 0
+        when 10 / x then 1
+        else 2
+        end
+      end.to be_same_as_ruby.over(0, 1, 10)
+    end
+  end
+end

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+RSpec.describe "Comparisons" do
+  integers = Values.pairs(Values::INTEGERS)
+  floats = Values.pairs(Values::FLOATS)
+
+  on_every_backend do
+    it "orders Integers" do
+      expect { |a, b| a < b }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a <= b }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a > b }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a >= b }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a <=> b }.to be_same_as_ruby.over(integers)
+    end
+
+    it "orders Floats, and NaN not at all" do
+      expect { |a, b| a < b }.to be_same_as_ruby.over(floats)
+      expect { |a, b| a <= b }.to be_same_as_ruby.over(floats)
+      expect { |a, b| a > b }.to be_same_as_ruby.over(floats)
+      expect { |a, b| a >= b }.to be_same_as_ruby.over(floats)
+      expect { |a, b| a <=> b }.to be_same_as_ruby.over(floats)
+    end
+
+    it "knows equality of Integers" do
+      expect { |a, b| a == b }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a != b }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a.eql?(b) }.to be_same_as_ruby.over(integers)
+      expect { |a, b| a.equal?(b) }.to be_same_as_ruby.over(integers.select { |pair| pair.all? { |x| x.bit_length < 63 } })
+    end
+
+    it "knows equality of Floats" do
+      expect { |a, b| a == b }.to be_same_as_ruby.over(floats)
+      expect { |a, b| a != b }.to be_same_as_ruby.over(floats)
+      expect { |a, b| a.eql?(b) }.to be_same_as_ruby.over(floats)
+    end
+
+    it "tells Integers from Floats by eql?" do
+      expect { |a, b| a.eql?(b) }.to be_same_as_ruby.over([1, 1], [1, 1.0], [1.0, 1.0], [1.0, 1], [1, nil], [nil, nil])
+    end
+
+    it "knows equality of values of any kind" do
+      values = [0, 1, 1.0, -0.0, Float::NAN, nil, true, false, :a, :b]
+      expect { |a, b| a == b }.to be_same_as_ruby.over(Values.pairs(values))
+      expect { |a, b| a != b }.to be_same_as_ruby.over(Values.pairs(values))
+    end
+
+    it "cannot order what has no order" do
+      expect { |x| x < 1 }.to be_same_as_ruby.over(0, 2.0, nil)
+      expect { |x| 1 < x }.to be_same_as_ruby.over(0, 2.0, nil, true, :a)
+      expect { |x| 1.5 >= x }.to be_same_as_ruby.over(0, 2.0, nil, true, :a)
+      expect { |x| 1 <=> x }.to be_same_as_ruby.over(0, 2.0, Float::NAN, nil, true, :a)
+    end
+
+    it "has between? and clamp" do
+      expect { |x| x.between?(-1, 2) }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |x| x.between?(-1, 2.5) }.to be_same_as_ruby.over(Values::FLOATS)
+      expect { |x| x.clamp(-2, 10) }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |x| x.clamp(-2.5, 10.5) }.to be_same_as_ruby.over(Values::FLOATS - [Float::NAN])
+      expect { |x| x.clamp(1..5) }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |a, b| 3.clamp(a, b) }.to be_same_as_ruby.over([1, 2], [4, 9], [2, 3], [5, 1])
+    end
+  end
+end

@@ -1,0 +1,132 @@
+# frozen_string_literal: true
+
+module UnusualObjects
+  class Item
+    attr_accessor :a, :b
+
+    def initialize(a = 1, b = 2)
+      @a = a
+      @b = b
+    end
+
+    def sum = @a + @b
+    def swap = (@a, @b = @b, @a)
+    def late = @late.nil? ? 0 : @late
+    def set_late(v) = @late = v
+  end
+
+  class Sub < Item
+    def sum = super * 10
+  end
+
+  # Instance variables in another order.
+  class Reversed < Item
+    def initialize(a, b)
+      @b = b
+      @a = a
+    end
+  end
+
+  # More instance variables than fit into an object's own slot.
+  class Wide
+    def initialize(n)
+      @v0 = @v1 = @v2 = @v3 = @v4 = @v5 = @v6 = @v7 = @v8 = n
+      @v9 = n * 2
+    end
+
+    def shift
+      @v0, @v9 = @v9, @v0
+      @v5 += 1
+    end
+  end
+end
+
+RSpec.describe "Objects out of the ordinary" do
+  on_every_backend do
+    it "may be frozen, as long as nobody writes to them" do
+      items = [UnusualObjects::Item.new.freeze, UnusualObjects::Item.new(3, 4)]
+      expect { |item| item.sum }.to be_same_as_ruby.over(items)
+    end
+
+    it "raises FrozenError where a frozen object is written, and changes nothing" do
+      expect do |run|
+        items = [UnusualObjects::Item.new, UnusualObjects::Item.new(3, 4).freeze, UnusualObjects::Item.new]
+        run.peach(items) { |item| item.swap }
+      end.to be_same_as_ruby
+    end
+
+    it "asks for frozenness only where the write is reached" do
+      expect do |run|
+        items = [UnusualObjects::Item.new, UnusualObjects::Item.new(3, 4).freeze]
+        run.peach(items) { |item| item.swap if item.a == 1 }
+      end.to be_same_as_ruby
+    end
+
+    it "may be of a subclass, with instance variables in another order" do
+      expect do |run|
+        items = [UnusualObjects::Item.new, UnusualObjects::Sub.new(5, 6), UnusualObjects::Reversed.new(7, 8), UnusualObjects::Reversed.new(9.5, nil)]
+        run.peach(items) { |item| item.swap }
+        run.pmap(items.first(3)) { |item| item.sum }
+      end.to be_same_as_ruby
+    end
+
+    it "may have methods of its own" do
+      expect do |run|
+        items = Array.new(3) { |i| UnusualObjects::Item.new(i) }
+        def (items[1]).sum = super + 1000
+        run.pmap(items) { |item| item.sum }
+      end.to be_same_as_ruby
+    end
+
+    it "may be extended by a module" do
+      extension = Module.new { def sum = super * 7 }
+      expect do |run|
+        items = Array.new(3) { |i| UnusualObjects::Item.new(i) }
+        items[2].extend(extension)
+        run.peach(items) { |item| item.swap }
+        run.pmap(items) { |item| item.sum }
+      end.to be_same_as_ruby
+    end
+
+    it "may lack instance variables that others have" do
+      expect do |run|
+        items = Array.new(6) { |i| UnusualObjects::Item.new(i) }
+        items.each_with_index { |item, i| item.set_late(i * 100) if i.even? }
+        run.pmap(items) { |item| item.late }
+      end.to be_same_as_ruby
+    end
+
+    it "gets an instance variable that it did not have" do
+      expect do |run|
+        items = Array.new(4) { |i| UnusualObjects::Item.new(i) }
+        run.peach(items) { |item| item.set_late(7) if item.a > 1 }
+      end.to be_same_as_ruby
+    end
+
+    it "may have many instance variables" do
+      expect { |run| run.peach([UnusualObjects::Wide.new(1), UnusualObjects::Wide.new(2.5)], 3) { |wide| wide.shift } }.to be_same_as_ruby
+    end
+
+    it "may hold what kernels cannot, as long as nobody looks" do
+      expect do |run|
+        items = [UnusualObjects::Item.new("text", { a: 1 }), UnusualObjects::Item.new(2**100, /x/)]
+        run.peach(items) { |item| item.set_late(1) }
+      end.to be_same_as_ruby
+    end
+
+    it "says which value of which object kernels cannot hold" do
+      items = [UnusualObjects::Item.new(1, "text")]
+      expect { items.pmap(backend:) { |item| item.b } }.to raise_error(Ikra::CompileError, /a String.*@b/m)
+      items = [UnusualObjects::Item.new(1, 2**64)]
+      expect { items.pmap(backend:) { |item| item.b } }.to raise_error(Ikra::CompileError, /64 bits.*@b/m)
+    end
+
+    it "keeps what it is: its class, its identity, its other variables" do
+      item = UnusualObjects::Sub.new(1, 2)
+      item.instance_variable_set(:@untouched, +"text")
+      id = item.object_id
+      [item].peach(3, backend:) { |x| x.swap }
+      expect([item.class, item.object_id, item.a, item.b, item.instance_variable_get(:@untouched)]).to eq([UnusualObjects::Sub, id, 2, 1, "text"])
+    end
+  end
+end
