@@ -209,16 +209,16 @@ impl<'a> Scan<'a> {
             }
             Kind::Assign { target, value } => {
                 self.node(value, true);
-                self.target(target, false);
+                self.target(target);
             }
             Kind::OpAssign { target, value, .. } => {
                 self.node(value, true);
-                self.target(target, true);
+                self.target(target);
             }
             Kind::MultiAssign { before, rest, after, value } => {
                 self.node(value, true);
                 for t in before.iter().chain(rest.iter().flatten().map(|b| &**b)).chain(after) {
-                    self.target(t, false);
+                    self.target(t);
                 }
             }
             Kind::Seq(items) => {
@@ -245,7 +245,7 @@ impl<'a> Scan<'a> {
             }
             Kind::For { target, over, body } => {
                 self.node(over, true);
-                self.target(target, false);
+                self.target(target);
                 self.node(body, false);
             }
             Kind::And(a, b) | Kind::Or(a, b) => {
@@ -289,7 +289,7 @@ impl<'a> Scan<'a> {
             Kind::Begin { body, rescues, otherwise, ensure } => {
                 self.node(body, used);
                 for rescue in rescues {
-                    rescue.binding.iter().for_each(|t| self.target(t, false));
+                    rescue.binding.iter().for_each(|t| self.target(t));
                     self.node(&rescue.body, used);
                 }
                 otherwise.iter().for_each(|n| self.node(n, used));
@@ -329,7 +329,7 @@ impl<'a> Scan<'a> {
         self.node(&block.body, used);
     }
 
-    fn target(&mut self, target: &Target, reads: bool) {
+    fn target(&mut self, target: &Target) {
         match target {
             Target::Local(local, span) => {
                 self.write(*local, *span);
@@ -342,7 +342,7 @@ impl<'a> Scan<'a> {
             }
             Target::List { before, rest, after } => {
                 for t in before.iter().chain(rest.iter().flatten().map(|b| &**b)).chain(after) {
-                    self.target(t, reads);
+                    self.target(t);
                 }
             }
             Target::Ivar(..) | Target::Unsupported { .. } => {}

@@ -1105,7 +1105,7 @@ impl Walker<'_, '_> {
             return Ok(false);
         }
         let amount = self.eval(value, env)?;
-        if !amount.only(number) && !(number == Prims::FLOAT && amount.only(Prims::INT)) {
+        if !(amount.only(number) || number == Prims::FLOAT && amount.only(Prims::INT)) {
             return Ok(false);
         }
         for slot in slots {

@@ -373,7 +373,8 @@ fn surely_touched(list: &[Stmt], sure: &mut Vec<(ColumnId, Operand)>) -> bool {
             Stmt::Load { column, row, .. } | Stmt::Store { column, row, .. } => sure.push((*column, *row)),
             Stmt::Block { body, .. } => {
                 // Who breaks the block goes on behind it.
-                if !surely_touched(body, sure) && leaves(std::slice::from_ref(stmt)) {
+                let comes_through = surely_touched(body, sure);
+                if !comes_through && leaves(std::slice::from_ref(stmt)) {
                     return false;
                 }
             }

@@ -40,9 +40,10 @@ pub fn wrapping(op: CheckedOp) -> Op {
 fn low_only(func: &Func) -> Vec<bool> {
     let mut low = vec![false; func.vars.len()];
     walk(&func.body, &mut |stmt| {
-        stmt.reads(|operand| match operand {
-            Operand::Var(v) => low[v.index()] = func.vars[v.index()].ty == Scalar::I64,
-            _ => {}
+        stmt.reads(|operand| {
+            if let Operand::Var(v) = operand {
+                low[v.index()] = func.vars[v.index()].ty == Scalar::I64;
+            }
         });
     });
     // Registers whose low bits go into the low bits of others.

@@ -225,6 +225,7 @@ impl<'a> Machine<'a> {
                 (order, Vec::new())
             }
             Jobs::Grouped => {
+                #[allow(clippy::type_complexity, reason = "an object, if any, and its occurrences")]
                 let mut groups: Vec<(Option<(u32, u32)>, Vec<u32>)> = Vec::new();
                 for (i, value) in elements.iter().enumerate() {
                     let key = key(value);

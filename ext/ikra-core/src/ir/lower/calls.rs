@@ -21,6 +21,9 @@ use crate::world::well_known;
 /// An argument: its value, its type, and the literal that it is.
 pub type Arg = (Val, Ty, Option<Literal>);
 
+/// What one kind of receiver or argument gives; None: the answer is stored already, or control does not go on.
+pub type Answer = Result<Option<Val>>;
+
 /// The name and the value of a keyword argument.
 pub type Keyword = (Name, Val, Ty);
 
@@ -36,7 +39,7 @@ impl Body<'_, '_> {
         val: Val,
         ty: &Ty,
         place: &Place,
-        mut each: impl FnMut(&mut Self, Atom, Val) -> Result<Option<Val>>,
+        mut each: impl FnMut(&mut Self, Atom, Val) -> Answer,
     ) -> Result<()> {
         let mut atoms = ty.atoms();
         atoms.sort_by_key(|a| match a {
@@ -54,13 +57,13 @@ impl Body<'_, '_> {
         val: Val,
         atoms: &[Atom],
         place: &Place,
-        each: &mut impl FnMut(&mut Self, Atom, Val) -> Result<Option<Val>>,
+        each: &mut impl FnMut(&mut Self, Atom, Val) -> Answer,
     ) -> Result<()> {
         let Some((first, rest)) = atoms.split_first() else {
             self.unreachable();
             return Ok(());
         };
-        let run = |s: &mut Self, each: &mut dyn FnMut(&mut Self, Atom, Val) -> Result<Option<Val>>| -> Result<()> {
+        let run = |s: &mut Self, each: &mut dyn FnMut(&mut Self, Atom, Val) -> Answer| -> Result<()> {
             let narrowed = s.narrowed(val, *first);
             if let Some(answer) = each(s, *first, narrowed)? {
                 s.store(place, answer);
@@ -139,12 +142,13 @@ impl Body<'_, '_> {
     }
 
     /// Runs `each` for every choice of one kind per argument.
+    #[allow(clippy::type_complexity, reason = "a callback that recursion must be able to pass on")]
     fn dispatch_args(
         &mut self,
         args: &[Arg],
         chosen: &mut Vec<(Atom, Val)>,
         place: &Place,
-        each: &mut dyn FnMut(&mut Self, &[(Atom, Val)]) -> Result<Option<Val>>,
+        each: &mut dyn FnMut(&mut Self, &[(Atom, Val)]) -> Answer,
     ) -> Result<()> {
         let Some((first, rest)) = args.split_first() else {
             if let Some(answer) = each(self, chosen)? {

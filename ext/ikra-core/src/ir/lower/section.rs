@@ -334,10 +334,7 @@ fn run_block(
 ) -> Result<()> {
     let unit = body.unit.clone();
     body.declare_block_locals()?;
-    let place = match &entry.result {
-        Some(slot) => Some(body.place(Form::One(slot.repr), None)),
-        None => None,
-    };
+    let place = entry.result.as_ref().map(|slot| body.place(Form::One(slot.repr), None));
     let next = body.cx.b.label();
     body.cx.b.open();
     body.frames.push(Frame { next, next_place: place.clone(), brk: None });

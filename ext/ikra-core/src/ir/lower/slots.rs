@@ -166,7 +166,7 @@ impl Body<'_, '_> {
     pub fn element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, span: Span) -> Result<Val> {
         let at = assumption(&self.unit, span);
         let (_, length) = self.array_parts(packed);
-        let index = self.from_end(index, length);
+        let index = self.counted_from_start(index, length);
         let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
         let slot = self.t.array(self.an, kind)?.slot.clone();
         if slot.ty.is_never() {
@@ -195,7 +195,7 @@ impl Body<'_, '_> {
         Ok(self.load(&place))
     }
 
-    fn from_end(&mut self, index: Operand, length: Operand) -> Operand {
+    fn counted_from_start(&mut self, index: Operand, length: Operand) -> Operand {
         if let Operand::I64(n) = index
             && n >= 0
         {
@@ -237,7 +237,7 @@ impl Body<'_, '_> {
             self.cx.b.trap_if(frozen, site, vec![packed]);
         }
         let asked = index;
-        let index = self.from_end(index, length);
+        let index = self.counted_from_start(index, length);
         let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
         let outside = self.cx.b.bool(Op::Not, &[inside]);
         let message = "index is outside of the array, and arrays do not grow in kernels".to_string();

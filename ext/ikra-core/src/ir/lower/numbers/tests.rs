@@ -457,8 +457,8 @@ fn agrees(question: &Question, ours: &str, ruby: &str, overflow: Overflow) -> bo
         _ if ruby.ends_with("with Integer failed") => ours.contains("comparison of") && ours.ends_with(" failed"),
         _ if ours == "big" => {
             // Bits of an Integer that was shifted out of 64 on the way.
-            question.name == "[]" && question.operands.len() == 3
-                || question.name == "[]" && matches!(question.operands[1], Word::IntRange(..))
+            question.name == "[]"
+                && (question.operands.len() == 3 || matches!(question.operands[1], Word::IntRange(..)))
         }
         _ => false,
     }
