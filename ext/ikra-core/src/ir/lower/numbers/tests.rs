@@ -296,6 +296,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         space: Space::Element,
         storage: Storage::I64,
         read: true,
+        refers: None,
         written: true,
     };
     Program {
