@@ -392,7 +392,7 @@ fn recursion() {
 fn block_sizes() {
     let cuda = open();
     let kernel = prepare(&cuda, &sums(false));
-    for block_size in [1, 96, 1024] {
+    for block_size in [1, 96, 512] {
         let mut run = Run { block_size: Some(block_size), ..Run::new(0..5000) };
         let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
         assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
@@ -400,7 +400,7 @@ fn block_sizes() {
     }
     let mut run = Run { block_size: Some(2048), ..Run::new(0..5000) };
     let message = run.try_on(&cuda, &*kernel, &CancelToken::default()).expect_err("that is too large").to_string();
-    assert!(message.contains("block_size: 2048") && message.contains("1 to 1024 threads"), "{message}");
+    assert!(message.contains("block_size: 2048") && message.contains("1 to 512 threads"), "{message}");
     assert!(kernel.listing().starts_with("// Stand-in: 32 registers"), "{}", kernel.listing());
 }
 

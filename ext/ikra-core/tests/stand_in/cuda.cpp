@@ -237,7 +237,7 @@ Result cuModuleLoadDataEx(Module **module, const char *image, unsigned, void *, 
 Result cuModuleGetFunction(Module **function, Module *module, const char *) { return *function = module, OK; }
 Result cuModuleUnload(Module *module) { return dlclose(module->library), delete module, OK; }
 Result cuFuncGetAttribute(int *value, int attribute, Module *) {
-  const int values[] = {1024, 0, 0, 16, 32};  // threads, shared, constant, local, registers
+  const int values[] = {512, 0, 0, 16, 32};  // threads, shared, constant, local, registers
   return *value = values[attribute], OK;
 }
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Module *, int block, size_t) { return *blocks = 2048 / block, OK; }

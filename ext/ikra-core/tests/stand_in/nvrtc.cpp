@@ -28,7 +28,7 @@ int nvrtcCreateProgram(Program **program, const char *source, const char *, int,
   return *program = new Program{source, ""}, 0;
 }
 int nvrtcCompileProgram(Program *program, int, const char *const *) {
-  const std::string before = "extern \"C\" __global__ void ";
+  const std::string before = "extern \"C\" __global__ void __launch_bounds__(512) ";
   const size_t at = program->source.find(before) + before.size();
   const std::string kernel = program->source.substr(at, program->source.find('(', at) - at);
   char folder[] = "/tmp/ikra-stand-in-XXXXXX";

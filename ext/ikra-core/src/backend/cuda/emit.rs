@@ -21,6 +21,8 @@ pub const PRELUDE: &str = include_str!("prelude.cuh");
 
 /// Expanded size, in statements, up to which a function that is called several times is inlined everywhere.
 const INLINE_SIZE: usize = 2_000;
+/// Threads that a block may have. Each may then use 128 registers.
+const MOST_THREADS: u32 = 512;
 /// Longest expression that is folded into another.
 const FOLD_WIDTH: usize = 72;
 
@@ -129,7 +131,7 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
     let entry = shared.func_name(program.entry);
     let _ = write!(
         body,
-        "extern \"C\" __global__ void {kernel}(__grid_constant__ const Args args) {{
+        "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const Args args) {{
   if (launch_is_over(args.launch)) return;
   const u64 step = u64(gridDim.x) * blockDim.x;
   for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{

@@ -226,7 +226,7 @@ fn text_reads_like_a_program() {
       return false;
     }
 
-    extern "C" __global__ void ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
+    extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
       if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
@@ -263,7 +263,7 @@ fn text_of_checked_arithmetic() {
       return false;
     }
 
-    extern "C" __global__ void ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
+    extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
       if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
@@ -410,7 +410,7 @@ fn recursion_has_results_and_a_depth() {
       return false;
     }
 
-    extern "C" __global__ void ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
+    extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
       if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {

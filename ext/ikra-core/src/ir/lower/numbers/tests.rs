@@ -298,6 +298,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         read: true,
         refers: None,
         written: true,
+        refers: None,
     };
     Program {
         name: "numbers".into(),
