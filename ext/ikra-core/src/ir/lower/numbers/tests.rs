@@ -298,7 +298,6 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         read: true,
         refers: None,
         written: true,
-        refers: None,
     };
     Program {
         name: "numbers".into(),
