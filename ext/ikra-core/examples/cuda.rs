@@ -154,7 +154,6 @@ fn program(name: &str, fused_ticks: bool, funcs: Vec<Func>) -> Program {
         storage: Storage::I64,
         read: true,
         written,
-        refers: None,
     };
     let site = |trap| Site { trap, path: "cuda.rs".into(), line: 1, operands: Vec::new() };
     Program {
