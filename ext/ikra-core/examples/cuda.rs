@@ -149,7 +149,7 @@ fn prepare(cuda: &CudaBackend, program: &Program) -> Arc<dyn Executable> {
 fn program(name: &str, fused_ticks: bool, funcs: Vec<Func>) -> Program {
     let column = |name: &str, written| Column {
         name: name.into(),
-        refers: None,
+
         space: Space::Element,
         storage: Storage::I64,
         read: true,

@@ -292,7 +292,6 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
     let mut funcs = shared.funcs;
     funcs[0] = entry;
     let column = |i: usize| Column {
-        refers: None,
         name: format!("c{i}"),
         space: Space::Element,
         storage: Storage::I64,
