@@ -26,6 +26,7 @@ use crate::unpack::Unpacker;
 use crate::world::{self, Guards, LiveWorld};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
+use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::engine::{Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
@@ -326,6 +327,9 @@ impl Section<'_> {
                 Ok(tables) => tables,
                 Err(misfit) => return self.misfit(misfit).map(|()| None),
             };
+            if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
+                return Err(self.writes_its_base());
+            }
             let packed = self.clock.measure(Phase::Pack, || {
                 pack(plan, &lowered.program, schema, &tables, elements, &roots, warp, &mut unknown)
             });
@@ -349,6 +353,18 @@ impl Section<'_> {
                 Err(misfit) => return self.misfit(misfit).map(|()| None),
             }
         }
+    }
+
+    /// The block writes the array that it runs over, through a variable: in later ticks Ruby's elements would be the
+    /// new ones, but an element is handed to the block once.
+    fn writes_its_base(&self) -> Error {
+        let source = &self.site.source.unit.source;
+        let span = Span::new(source.slice.start, source.slice.start + 1);
+        let message = "over several ticks this block writes the very array that it runs over";
+        let diagnostic = Diagnostic::new(source, span, message)
+            .because("its parameter is the element as it was when the section began")
+            .advise("read the element from the array, at Ikra.index, and give the block no parameter");
+        errors::core(self.ruby, CoreError::Conflict(Box::new(diagnostic)))
     }
 
     fn misfit(&self, misfit: Misfit) -> Result<(), Error> {

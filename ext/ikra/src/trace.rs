@@ -68,6 +68,11 @@ pub struct Tables {
 type Result<T> = std::result::Result<T, Misfit>;
 
 impl Tables {
+    /// Whether an array is among those that the program writes.
+    pub fn writes_array(&self, plan: &Plan, array: Raw) -> bool {
+        self.kinds.iter().zip(&plan.kinds).any(|(rows, kind)| kind.written && rows.arrays.contains(&array))
+    }
+
     /// Empty ones, for a plan where nothing leads on.
     pub fn empty(plan: &Plan) -> Self {
         Self {
