@@ -43,14 +43,14 @@ const APART: usize = 40;
 const REGION_BITS: u32 = 16;
 const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 
-/// A number other than 0 for each of many heap objects.
+/// A word other than 0 for each of many heap objects.
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40 is the index, so that no two objects meet.
 pub struct IdentityMap {
     /// Open addressing: region number + 1 (0: free), and its index in `regions`.
     buckets: Vec<(usize, u32)>,
-    regions: Vec<Box<[u32; REGION_SLOTS]>>,
+    regions: Vec<Box<[u64; REGION_SLOTS]>>,
     last: (usize, u32),
 }
 
@@ -61,16 +61,16 @@ impl Default for IdentityMap {
 }
 
 impl IdentityMap {
-    /// The number of an object: 0 at first. To be set by whoever sees it first.
+    /// The word of an object: 0 at first. To be set by whoever sees it first.
     #[inline]
-    pub fn entry(&mut self, object: Raw) -> &mut u32 {
+    pub fn entry(&mut self, object: Raw) -> &mut u64 {
         let (region, slot) = place(object);
         let index = if self.last.0 == region { self.last.1 } else { self.find_or_add(region) };
         &mut self.regions[index as usize][slot]
     }
-    /// The number of an object, 0 if it has none.
+    /// The word of an object, 0 if it has none.
     #[inline]
-    pub fn get(&self, object: Raw) -> u32 {
+    pub fn get(&self, object: Raw) -> u64 {
         let (region, slot) = place(object);
         let index = if self.last.0 == region {
             self.last.1
@@ -81,6 +81,15 @@ impl IdentityMap {
             }
         };
         self.regions[index as usize][slot]
+    }
+
+    /// Asks for the memory of an object's word ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, object: Raw) {
+        let (region, slot) = place(object);
+        if let Some(index) = self.find(region) {
+            crate::heap::prefetch((&raw const self.regions[index as usize][slot]) as Raw);
+        }
     }
 
     fn bucket(&self, region: usize) -> usize {
@@ -132,7 +141,7 @@ fn place(object: Raw) -> (usize, usize) {
     ((address >> REGION_BITS) + 1, (address & ((1 << REGION_BITS) - 1)) / APART)
 }
 
-fn zeroes() -> Box<[u32; REGION_SLOTS]> {
-    let boxed: Box<[u32]> = vec![0; REGION_SLOTS].into_boxed_slice();
+fn zeroes() -> Box<[u64; REGION_SLOTS]> {
+    let boxed: Box<[u64]> = vec![0; REGION_SLOTS].into_boxed_slice();
     boxed.try_into().expect("the slice has as many slots as the array")
 }

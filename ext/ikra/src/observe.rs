@@ -278,7 +278,7 @@ impl Observer {
             return self.met_again(place, entry, facts);
         }
         self.entries.push(Entry { first: place, kind: None });
-        *number = self.entries.len() as u32;
+        *number = self.entries.len() as u64;
         let table = &mut self.tables[table];
         table.objects.push(object);
         self.fresh.push(object);
@@ -306,7 +306,7 @@ impl Observer {
             return self.met_again(place, entry, facts);
         }
         self.entries.push(Entry { first: place, kind: Some(kind) });
-        *number = self.entries.len() as u32;
+        *number = self.entries.len() as u64;
         self.kinds.entry(kind.0).or_default().arrays.push(array);
         self.fresh.push(array);
         if heap::is_frozen(array) {

@@ -7,7 +7,7 @@
 use crate::heap::{self, IvarReader, Raw, Seen};
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
-use crate::trace::{Misfit, Tables};
+use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{ColumnId, Jobs, Program, Scalar, Space};
 use ikra_core::layout::schema::{RootParam, Schema};
@@ -93,7 +93,7 @@ pub fn pack(
         }
     }
     if let (Some(slot), Elements::Values(values)) = (&plan.elements, elements) {
-        packer.fill(slot, &mut columns, 0, values.len(), |i| values[i], |i| tables.element_word(i))?;
+        packer.fill(slot, &mut columns, 0, values.len(), |i| values[i], |i| tables.element_word(plan, i))?;
     }
     packer.fields(program, &mut columns)?;
     packer.arrays(&mut columns)?;
@@ -253,15 +253,25 @@ impl Packer<'_> {
 
     fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
         for (at, class) in self.plan.classes.iter().enumerate() {
-            let objects = &self.tables.classes[at].objects;
+            let mut fields: Vec<(&SlotPlan, usize, IvarReader)> = Vec::new();
             for field in class.fields.iter().filter(|f| f.read) {
-                let slot = &field.slot;
-                let start = match slot.value.or(slot.tag) {
-                    Some(column) => self.row(program, column, at),
-                    None => 0,
-                };
-                let mut reader = IvarReader::new(field.ivar);
-                self.fill(slot, columns, start, objects.len(), |i| reader.get(objects[i], class.raw), |_| None)?;
+                let column = field.slot.value.or(field.slot.tag);
+                let start = column.map_or(0, |column| self.row(program, column, at));
+                fields.push((&field.slot, start, IvarReader::new(field.ivar)));
+            }
+            if fields.is_empty() {
+                continue;
+            }
+            let objects = &self.tables.classes[at].objects;
+            for (chunk, rows) in objects.chunks(CHUNK).enumerate() {
+                for object in rows {
+                    heap::prefetch(*object);
+                }
+                let first = chunk * CHUNK;
+                for (slot, start, reader) in &mut fields {
+                    let get = |i: usize| reader.get(rows[i], class.raw);
+                    self.fill(slot, columns, *start + first, rows.len(), get, |_| None)?;
+                }
             }
         }
         Ok(())
@@ -318,10 +328,9 @@ impl Packer<'_> {
         }
         // elements by class, others last; two linear passes
         let groups = self.plan.classes.len() + 1;
-        let group = |i: usize| match self.tables.element_number(i) {
-            0 => groups - 1,
-            number if number & (1 << 31) != 0 => groups - 1,
-            _ => self.tables.element_class(i),
+        let group = |i: usize| match self.tables.element_class(i) {
+            NO_CLASS => groups - 1,
+            class => class as usize,
         };
         if jobs == Jobs::Reordered {
             let mut counts = vec![0usize; groups];
@@ -347,16 +356,15 @@ impl Packer<'_> {
             return (order, Vec::new(), jobs);
         }
         // one job per object, its occurrences in their order
-        let mut job_of: crate::identity::WordMap<u32, usize> = Default::default();
+        let mut job_of: std::collections::HashMap<(u16, u32), usize> = std::collections::HashMap::new();
         let mut list: Vec<(usize, Vec<u32>)> = Vec::new();
         for i in 0..elements {
-            let number = self.tables.element_number(i);
-            let known = if number == 0 { None } else { job_of.get(&number).copied() };
-            match known {
-                Some(job) => list[job].1.push(i as u32),
+            let identity = self.tables.element_identity(i);
+            match identity.and_then(|id| job_of.get(&id)) {
+                Some(job) => list[*job].1.push(i as u32),
                 None => {
-                    if number != 0 {
-                        job_of.insert(number, list.len());
+                    if let Some(identity) = identity {
+                        job_of.insert(identity, list.len());
                     }
                     list.push((group(i), vec![i as u32]));
                 }

@@ -30,6 +30,12 @@ pub struct SlotPlan {
 }
 
 impl SlotPlan {
+    /// Whether objects of the class at an index of the plan may be there.
+    #[inline]
+    pub fn takes(&self, class: usize) -> bool {
+        self.classes.get(class).copied().unwrap_or(false)
+    }
+
     /// Whether something on the heap with columns of its own may be there.
     pub fn leads_on(&self) -> bool {
         !self.classes.is_empty() || self.kind.is_some()
@@ -80,8 +86,6 @@ pub struct Plan {
     pub any_owned: bool,
     /// Several occurrences of one object among the elements are one job.
     pub grouped: bool,
-    /// Jobs are ordered by the class of their element.
-    pub ordered: bool,
     /// Nothing leads on: no tables are needed.
     pub plain: bool,
 }
@@ -101,7 +105,6 @@ impl Plan {
             accumulators: Vec::new(),
             any_owned: false,
             grouped: program.jobs == Jobs::Grouped,
-            ordered: program.jobs != Jobs::Identity,
             plain: true,
         };
         for (h, hierarchy) in schema.hierarchies.iter().enumerate() {

@@ -9,7 +9,7 @@
 
 use crate::heap::{self, IvarReader, Raw, Seen};
 use crate::identity::IdentityMap;
-use crate::plan::{Plan, SlotPlan};
+use crate::plan::{ClassPlan, Plan, SlotPlan};
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,22 @@ pub enum Misfit {
     TooMany,
 }
 
-const ARRAY: u32 = 1 << 31;
+/// What the identity map has of an object: class index + 1 in the upper half, row in the lower; of an array: this bit,
+/// kind index in the upper half, position in [`KindRows`] in the lower.
+const ARRAY: u64 = 1 << 63;
+/// Rows of one class, or arrays of one kind.
+const MOST_ROWS: usize = u32::MAX as usize;
+/// Rows that are worked on together, so that an object is still in the cache when its ivars are read.
+pub const CHUNK: usize = 256;
+/// How many objects ahead the memory is asked for.
+pub const AHEAD: usize = 16;
 
 /// Rows of one class.
 #[derive(Default)]
 pub struct ClassRows {
     pub objects: Vec<Raw>,
-    /// Index of each in [`Tables::words`].
-    numbers: Vec<u32>,
+    /// Those that belong to one owned slot; empty where no slot is owned.
+    claimed: Vec<bool>,
     cursor: usize,
 }
 
@@ -42,28 +50,28 @@ pub struct KindRows {
     pub lengths: Vec<u32>,
     /// Rows of all.
     pub rows: u64,
+    claimed: Vec<bool>,
     cursor: usize,
 }
 
 /// All that was reached.
 pub struct Tables {
     map: IdentityMap,
-    /// How each object or array is held in a register: `class << 32 | row` while tracing and the id afterwards, or
-    /// `offset << 32 | length`.
-    words: Vec<u64>,
-    /// Class index of each, where jobs are ordered by it.
-    class_of: Vec<u32>,
-    /// Objects that belong to one owned slot, by index into `words`.
-    claimed: Vec<bool>,
     pub classes: Vec<ClassRows>,
     pub kinds: Vec<KindRows>,
-    /// For each element, its index in `words` plus 1; 0 for other values. Empty where elements lead nowhere.
-    element_numbers: Vec<u32>,
-    /// First id of each class, and of what would follow, by class index.
+    /// Class index and row of each element. Empty where elements lead nowhere.
+    element_classes: Vec<u16>,
+    element_rows: Vec<u32>,
+    /// First id of each class, by class index.
     pub bases: Vec<u32>,
     /// End of the ids of each hierarchy.
     pub ends: Vec<u32>,
 }
+
+/// Of elements that are no objects.
+pub const NO_CLASS: u16 = u16::MAX;
+/// Of elements that are arrays; the row is the position in [`KindRows`].
+const ARRAY_CLASS: u16 = u16::MAX - 1;
 
 type Result<T> = std::result::Result<T, Misfit>;
 
@@ -77,12 +85,10 @@ impl Tables {
     pub fn empty(plan: &Plan) -> Self {
         Self {
             map: IdentityMap::default(),
-            words: Vec::new(),
-            class_of: Vec::new(),
-            claimed: Vec::new(),
             classes: plan.classes.iter().map(|_| ClassRows::default()).collect(),
             kinds: plan.kinds.iter().map(|_| KindRows::default()).collect(),
-            element_numbers: Vec::new(),
+            element_classes: Vec::new(),
+            element_rows: Vec::new(),
             bases: vec![0; plan.classes.len()],
             ends: vec![0; plan.hierarchies.len() - 1],
         }
@@ -97,7 +103,9 @@ impl Tables {
         if plan.plain {
             return Ok(tables);
         }
-        let mut tracer = Tracer { plan, tables: &mut tables, last: (0, 0) };
+        let readers = |c: &ClassPlan| c.leads.iter().map(|f| IvarReader::new(c.fields[*f].ivar)).collect();
+        let readers = plan.classes.iter().map(readers).collect();
+        let mut tracer = Tracer { plan, tables: &mut tables, readers, last: (0, 0) };
         if let (Some(slot), Some(base)) = (&plan.elements, base)
             && slot.leads_on()
         {
@@ -114,33 +122,50 @@ impl Tables {
     /// How an object or array is held in a register; None for one that was not reached.
     #[inline]
     pub fn word(&self, value: Raw) -> Option<u64> {
-        let number = self.map.get(value) & !ARRAY;
-        (number != 0).then(|| self.words[number as usize - 1])
+        match self.map.get(value) {
+            0 => None,
+            entry if entry & ARRAY != 0 => {
+                let rows = &self.kinds[(entry & !ARRAY) as usize >> 32];
+                Some(rows.word(entry as u32))
+            }
+            entry => Some(u64::from(self.bases[(entry as usize >> 32) - 1]) + (entry & 0xffff_ffff)),
+        }
     }
 
     /// The same of an element, by its index.
     #[inline]
-    pub fn element_word(&self, index: usize) -> Option<u64> {
-        let number = *self.element_numbers.get(index)? & !ARRAY;
-        (number != 0).then(|| self.words[number as usize - 1])
+    pub fn element_word(&self, plan: &Plan, index: usize) -> Option<u64> {
+        let row = *self.element_rows.get(index)?;
+        match self.element_classes[index] {
+            NO_CLASS => None,
+            ARRAY_CLASS => {
+                let kind = plan.elements.as_ref()?.kind?;
+                Some(self.kinds[kind].word(row))
+            }
+            class => Some(u64::from(self.bases[class as usize]) + u64::from(row)),
+        }
     }
 
-    /// Which object or array the element at an index is; the same number for the same one, 0 for any other value.
+    /// Which object or array the element at an index is: equal for the same one, None for any other value.
     #[inline]
-    pub fn element_number(&self, index: usize) -> u32 {
-        self.element_numbers.get(index).copied().unwrap_or(0)
+    pub fn element_identity(&self, index: usize) -> Option<(u16, u32)> {
+        let class = *self.element_classes.get(index)?;
+        (class != NO_CLASS).then(|| (class, self.element_rows[index]))
     }
 
-    /// Class index of the element at an index, which is an object.
-    pub fn element_class(&self, index: usize) -> usize {
-        let number = self.element_numbers[index] as usize - 1;
-        self.class_of[number] as usize
+    /// Class index of the element at an index; [`NO_CLASS`] for what is no object.
+    #[inline]
+    pub fn element_class(&self, index: usize) -> u16 {
+        match self.element_classes.get(index) {
+            Some(class) if *class != ARRAY_CLASS => *class,
+            _ => NO_CLASS,
+        }
     }
 
     /// The object of an id within a hierarchy.
     pub fn object(&self, plan: &Plan, hierarchy: usize, id: u32) -> Option<Raw> {
         let classes = plan.hierarchy(hierarchy);
-        let at = classes.start + self.bases[classes.clone()].partition_point(|base| *base <= id) - 1;
+        let at = classes.start + self.bases[classes.clone()].partition_point(|base| *base <= id).checked_sub(1)?;
         self.classes[at].objects.get((id - self.bases[at]) as usize).copied()
     }
 
@@ -153,34 +178,62 @@ impl Tables {
     /// Frees what only packing needs.
     pub fn forget_numbers(&mut self) {
         self.map = IdentityMap::default();
-        self.words = Vec::new();
-        self.class_of = Vec::new();
-        self.claimed = Vec::new();
-        self.element_numbers = Vec::new();
-        for class in &mut self.classes {
-            class.numbers = Vec::new();
-        }
+        self.element_classes = Vec::new();
+        self.element_rows = Vec::new();
     }
 }
 
 struct Tracer<'a> {
     plan: &'a Plan,
     tables: &'a mut Tables,
+    /// By class, for each slot that leads on.
+    readers: Vec<Vec<IvarReader>>,
     /// The class that was looked up last, and its index.
     last: (Raw, u32),
 }
 
+impl KindRows {
+    #[inline]
+    fn word(&self, at: u32) -> u64 {
+        u64::from(self.offsets[at as usize]) << 32 | u64::from(self.lengths[at as usize])
+    }
+}
+
+/// What a slot was found to hold.
+struct Reached {
+    /// As in the identity map; 0 for what is neither object nor array.
+    entry: u64,
+    known: bool,
+}
+
 impl Tracer<'_> {
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
-        let mut numbers = Vec::with_capacity(base.len());
-        for value in base {
-            let (number, known) = self.follow(slot, *value, true)?;
-            if known && number != 0 && !self.plan.grouped {
-                return Err(Misfit::Value);
+        let mut rows = Vec::with_capacity(base.len());
+        let mut classes = Vec::with_capacity(base.len());
+        for values in base.chunks(CHUNK) {
+            for value in values {
+                if !heap::is_immediate(*value) {
+                    heap::prefetch(*value);
+                    self.tables.map.prefetch(*value);
+                }
             }
-            numbers.push(number);
+            for value in values {
+                let Reached { entry, known } = self.follow(slot, *value, true)?;
+                if known && !self.plan.grouped {
+                    return Err(Misfit::Value);
+                }
+                rows.push(entry as u32);
+                classes.push(match entry {
+                    0 => NO_CLASS,
+                    entry if entry & ARRAY != 0 => ARRAY_CLASS,
+                    entry => (entry >> 32) as u16 - 1,
+                });
+            }
+            // while they are in the cache
+            self.settle()?;
         }
-        self.tables.element_numbers = numbers;
+        self.tables.element_rows = rows;
+        self.tables.element_classes = classes;
         Ok(())
     }
 
@@ -191,111 +244,105 @@ impl Tracer<'_> {
         Some(self.last.1)
     }
 
-    /// Notes what a slot holds; gives its number (0 for what is neither object nor array) and whether it was known.
+    /// Notes what a slot holds, where that is an object or array.
     #[inline]
-    fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<(u32, bool)> {
+    fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<Reached> {
+        if heap::is_immediate(value) {
+            return Ok(Reached { entry: 0, known: false });
+        }
+        // what is known is not read again
+        let entry = *self.tables.map.entry(value);
+        if entry != 0 {
+            return self.again(slot, entry, element);
+        }
         if heap::is_object(value) {
             return self.object(slot, value, element);
         }
         match heap::see(value) {
             Seen::Array => self.array(slot, value, element),
             // other values are checked when they are packed
-            _ => Ok((0, false)),
+            _ => Ok(Reached { entry: 0, known: false }),
         }
     }
 
     #[inline]
-    fn object(&mut self, slot: &SlotPlan, object: Raw, element: bool) -> Result<(u32, bool)> {
-        let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)?;
-        if !slot.classes.get(class as usize).copied().unwrap_or(false) {
-            return Err(Misfit::Value);
+    fn again(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
+        let tables = &*self.tables;
+        let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
+        let (fits, claimed) = if entry & ARRAY != 0 {
+            (slot.kind == Some(upper), &tables.kinds[upper].claimed)
+        } else {
+            (slot.takes(upper - 1), &tables.classes[upper - 1].claimed)
+        };
+        let claimed = claimed.get(row).copied().unwrap_or(false);
+        if fits && !claimed && (element || !slot.owned) {
+            Ok(Reached { entry, known: true })
+        } else {
+            Err(Misfit::Value)
         }
-        let tables = &mut *self.tables;
-        let entry = tables.map.entry(object);
-        let owned = slot.owned && !element;
-        if *entry != 0 {
-            let number = *entry;
-            if owned || (self.plan.any_owned && tables.claimed[number as usize - 1]) {
-                return Err(Misfit::Value);
-            }
-            return Ok((number, true));
-        }
-        let rows = &mut tables.classes[class as usize];
-        let row = rows.objects.len() as u64;
-        let number = tables.words.len() as u32 + 1;
-        if number >= ARRAY {
-            return Err(Misfit::TooMany);
-        }
-        *entry = number;
-        tables.words.push(u64::from(class) << 32 | row);
-        if element && self.plan.ordered {
-            // elements come first, so the numbers of this vector are theirs
-            tables.class_of.resize(number as usize, 0);
-            tables.class_of[number as usize - 1] = class;
-        }
-        if self.plan.any_owned {
-            tables.claimed.push(owned);
-        }
-        rows.objects.push(object);
-        rows.numbers.push(number - 1);
-        if self.plan.classes[class as usize].must_not_be_frozen && heap::is_frozen(object) {
-            return Err(Misfit::Value);
-        }
-        Ok((number, false))
     }
 
-    fn array(&mut self, slot: &SlotPlan, array: Raw, element: bool) -> Result<(u32, bool)> {
-        let kind = slot.kind.ok_or(Misfit::Value)?;
-        let tables = &mut *self.tables;
-        let owned = slot.owned && !element;
-        let entry = tables.map.entry(array);
-        if *entry != 0 {
-            let number = *entry;
-            if owned || (self.plan.any_owned && tables.claimed[(number & !ARRAY) as usize - 1]) {
-                return Err(Misfit::Value);
-            }
-            // known as an array of another kind: two kinds have met
-            let offset = (tables.words[(number & !ARRAY) as usize - 1] >> 32) as u32;
-            let rows = &tables.kinds[kind];
-            let same = rows.offsets.binary_search(&offset).is_ok_and(|at| rows.arrays[at] == array);
-            return if same { Ok((number, true)) } else { Err(Misfit::Value) };
+    #[inline]
+    fn object(&mut self, slot: &SlotPlan, object: Raw, element: bool) -> Result<Reached> {
+        let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)? as usize;
+        if !slot.takes(class) {
+            return Err(Misfit::Value);
         }
-        let rows = &mut tables.kinds[kind];
-        let len = heap::elements(array).len() as u64;
-        let number = tables.words.len() as u32 + 1;
-        if number >= ARRAY || rows.rows + len.max(1) > u64::from(u32::MAX) {
+        let rows = &mut self.tables.classes[class];
+        let row = rows.objects.len();
+        if row >= MOST_ROWS {
             return Err(Misfit::TooMany);
         }
-        *entry = number | ARRAY;
-        tables.words.push(rows.rows << 32 | len);
+        let entry = (class as u64 + 1) << 32 | row as u64;
+        rows.objects.push(object);
         if self.plan.any_owned {
-            tables.claimed.push(owned);
+            rows.claimed.push(slot.owned && !element);
         }
+        *self.tables.map.entry(object) = entry;
+        if self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
+            return Err(Misfit::Value);
+        }
+        Ok(Reached { entry, known: false })
+    }
+
+    fn array(&mut self, slot: &SlotPlan, array: Raw, element: bool) -> Result<Reached> {
+        let kind = slot.kind.ok_or(Misfit::Value)?;
+        let rows = &mut self.tables.kinds[kind];
+        let len = heap::elements(array).len() as u64;
+        let at = rows.arrays.len();
+        if at >= MOST_ROWS || rows.rows + len.max(1) > u64::from(u32::MAX) {
+            return Err(Misfit::TooMany);
+        }
+        let entry = ARRAY | (kind as u64) << 32 | at as u64;
         rows.arrays.push(array);
         rows.offsets.push(rows.rows as u32);
         rows.lengths.push(len as u32);
         rows.rows += len.max(1);
+        if self.plan.any_owned {
+            rows.claimed.push(slot.owned && !element);
+        }
+        *self.tables.map.entry(array) = entry;
         if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
             return Err(Misfit::Value);
         }
-        Ok((number | ARRAY, false))
+        Ok(Reached { entry, known: false })
     }
 
     /// Follows every slot that leads on, until nothing new turns up.
     fn settle(&mut self) -> Result<()> {
         let plan = self.plan;
-        let mut readers: Vec<Vec<IvarReader>> =
-            plan.classes.iter().map(|c| c.leads.iter().map(|f| IvarReader::new(c.fields[*f].ivar)).collect()).collect();
         loop {
             let mut progress = false;
             for (at, class) in plan.classes.iter().enumerate() {
-                if class.leads.is_empty() {
-                    continue;
-                }
                 let mut row = self.tables.classes[at].cursor;
-                while let Some(object) = self.tables.classes[at].objects.get(row).copied() {
-                    for (field, reader) in class.leads.iter().zip(&mut readers[at]) {
-                        let value = reader.get(object, class.raw);
+                while !class.leads.is_empty()
+                    && let Some(object) = self.tables.classes[at].objects.get(row).copied()
+                {
+                    if let Some(later) = self.tables.classes[at].objects.get(row + AHEAD) {
+                        heap::prefetch(*later);
+                    }
+                    for (i, field) in class.leads.iter().enumerate() {
+                        let value = self.readers[at][i].get(object, class.raw);
                         self.follow(&class.fields[*field].slot, value, false)?;
                     }
                     row += 1;
@@ -321,7 +368,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Turns rows into ids, one linear pass.
+    /// Gives each class its ids.
     fn number(&mut self) -> Result<()> {
         let tables = &mut *self.tables;
         for hierarchy in 0..tables.ends.len() {
@@ -331,12 +378,6 @@ impl Tracer<'_> {
                 next += tables.classes[class].objects.len() as u64;
             }
             tables.ends[hierarchy] = u32::try_from(next).map_err(|_| Misfit::TooMany)?;
-        }
-        for (class, rows) in tables.classes.iter().enumerate() {
-            let base = u64::from(tables.bases[class]);
-            for (row, number) in rows.numbers.iter().enumerate() {
-                tables.words[*number as usize] = base + row as u64;
-            }
         }
         Ok(())
     }

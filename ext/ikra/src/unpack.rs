@@ -7,10 +7,10 @@
 
 use crate::heap::{self, IvarReader, Raw, Seen};
 use crate::holder::LazyHolder;
-use crate::plan::{Plan, SlotPlan};
+use crate::plan::{FieldPlan, Plan, SlotPlan};
 use crate::reflect::value;
 use crate::registry::{classes, symbols};
-use crate::trace::Tables;
+use crate::trace::{AHEAD, CHUNK, Tables};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{ColumnId, Program, Space};
 use ikra_core::layout::schema::{Accumulator, Combine, Schema};
@@ -58,7 +58,8 @@ struct FieldChange {
 
 /// Everything that is to change.
 pub struct Changes {
-    fields: Vec<FieldChange>,
+    /// By class: of one class's fields.
+    classes: Vec<Vec<FieldChange>>,
     /// Array, index, value.
     slots: Vec<(Raw, usize, Raw)>,
 }
@@ -231,15 +232,25 @@ impl Unpacker<'_> {
     /// # Errors
     /// FrozenError for an object that another thread froze meanwhile, and the like.
     pub fn prepare(&self) -> Result<Changes, Error> {
-        let mut changes = Changes { fields: Vec::new(), slots: Vec::new() };
+        let mut changes = Changes { classes: Vec::new(), slots: Vec::new() };
         for (at, class) in self.plan.classes.iter().enumerate() {
-            for (number, field) in class.fields.iter().enumerate() {
-                if field.written {
-                    let change = self.field(at, number)?;
-                    if !change.rows.is_empty() {
-                        changes.fields.push(change);
-                    }
+            let fields = class.fields.iter().enumerate().filter(|(_, f)| f.written);
+            let mut fields: Vec<(FieldChange, IvarReader)> =
+                fields.map(|(number, f)| (self.change(at, number), IvarReader::new(f.ivar))).collect();
+            if fields.is_empty() {
+                continue;
+            }
+            let objects = &self.tables.classes[at].objects;
+            for (chunk, rows) in objects.chunks(CHUNK).enumerate() {
+                rows.iter().for_each(|object| heap::prefetch(*object));
+                for (change, reader) in &mut fields {
+                    self.compare(change, reader, chunk * CHUNK, rows)?;
                 }
+            }
+            let changed = fields.into_iter().map(|(change, _)| change).filter(|c| !c.rows.is_empty());
+            let changed: Vec<FieldChange> = changed.collect();
+            if !changed.is_empty() {
+                changes.classes.push(changed);
             }
         }
         for (at, kind) in self.plan.kinds.iter().enumerate() {
@@ -250,10 +261,8 @@ impl Unpacker<'_> {
         Ok(changes)
     }
 
-    fn field(&self, at: usize, number: usize) -> Result<FieldChange, Error> {
-        let class = &self.plan.classes[at];
-        let field = &class.fields[number];
-        let slot = &field.slot;
+    fn change(&self, at: usize, number: usize) -> FieldChange {
+        let slot = &self.plan.classes[at].fields[number].slot;
         let start = match slot.value.or(slot.tag).map(|c| self.program.columns[c.index()].space) {
             Some(Space::Class { hierarchy, first, .. }) => {
                 let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
@@ -261,10 +270,22 @@ impl Unpacker<'_> {
             }
             _ => 0,
         };
-        let mut change = FieldChange { class: at, field: number, start, rows: Vec::new(), made: Vec::new() };
-        let mut reader = IvarReader::new(field.ivar);
-        for (row, object) in self.tables.classes[at].objects.iter().enumerate() {
-            let new = self.row(slot, start + row)?;
+        FieldChange { class: at, field: number, start, rows: Vec::new(), made: Vec::new() }
+    }
+
+    /// Finds the rows from `first` on whose objects hold another value.
+    fn compare(
+        &self,
+        change: &mut FieldChange,
+        reader: &mut IvarReader,
+        first: usize,
+        objects: &[Raw],
+    ) -> Result<(), Error> {
+        let class = &self.plan.classes[change.class];
+        let slot = &class.fields[change.field].slot;
+        for (i, object) in objects.iter().enumerate() {
+            let row = first + i;
+            let new = self.row(slot, change.start + row)?;
             let old = reader.get(*object, class.raw);
             if same(old, new) {
                 continue;
@@ -277,7 +298,7 @@ impl Unpacker<'_> {
             }
             change.rows.push(row as u32);
         }
-        Ok(change)
+        Ok(())
     }
 
     fn arrays(&self, at: usize, slot: &SlotPlan, slots: &mut Vec<(Raw, usize, Raw)>) -> Result<(), Error> {
@@ -397,31 +418,69 @@ fn same(old: Raw, new: Decoded) -> bool {
     }
 }
 
+/// Writes one field, row by row.
+struct Writer<'a> {
+    class: Raw,
+    field: &'a FieldPlan,
+    objects: &'a [Raw],
+    reader: IvarReader,
+    start: usize,
+    rows: std::iter::Peekable<std::vec::IntoIter<u32>>,
+    made: std::iter::Peekable<std::vec::IntoIter<(u32, Raw)>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(unpacker: &Unpacker<'a>, change: FieldChange) -> Self {
+        let class = &unpacker.plan.classes[change.class];
+        let field = &class.fields[change.field];
+        Self {
+            class: class.raw,
+            field,
+            objects: &unpacker.tables.classes[change.class].objects,
+            reader: IvarReader::new(field.ivar),
+            start: change.start,
+            rows: change.rows.into_iter().peekable(),
+            made: change.made.into_iter().peekable(),
+        }
+    }
+
+    fn write_up_to(&mut self, unpacker: &Unpacker<'_>, end: u32) -> Result<(), Error> {
+        while let Some(row) = self.rows.next_if(|row| *row < end) {
+            let object = self.objects[row as usize];
+            if let Some(later) = self.objects.get(row as usize + AHEAD) {
+                heap::prefetch(*later);
+            }
+            let new = match self.made.next_if(|(r, _)| *r == row) {
+                Some((_, raw)) => raw,
+                None => match unpacker.row(&self.field.slot, self.start + row as usize)? {
+                    Decoded::Value(raw) => raw,
+                    other => unpacker.make(other)?,
+                },
+            };
+            if !self.reader.set(object, self.class, new) {
+                // the first of its form: from here the reader knows where the ivar is
+                self.reader.get(object, self.class);
+                if !self.reader.set(object, self.class, new) {
+                    heap::set_ivar(object, self.field.ivar, new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Changes {
     /// Changes objects and arrays. Nothing in it can be interrupted.
     ///
     /// # Errors
     /// Only when memory ends while an object gets an ivar that it never had.
     pub fn apply(self, unpacker: &Unpacker<'_>) -> Result<(), Error> {
-        for change in self.fields {
-            let class = &unpacker.plan.classes[change.class];
-            let field = &class.fields[change.field];
-            let objects = &unpacker.tables.classes[change.class].objects;
-            let mut reader = IvarReader::new(field.ivar);
-            let mut made = change.made.into_iter().peekable();
-            for row in change.rows {
-                let object = objects[row as usize];
-                let new = match made.next_if(|(r, _)| *r == row) {
-                    Some((_, raw)) => raw,
-                    None => match unpacker.row(&field.slot, change.start + row as usize)? {
-                        Decoded::Value(raw) => raw,
-                        other => unpacker.make(other)?,
-                    },
-                };
-                // the reader learns where the ivar is from the first object of each form
-                reader.get(object, class.raw);
-                if !reader.set(object, class.raw, new) {
-                    heap::set_ivar(object, field.ivar, new)?;
+        for fields in self.classes {
+            let mut fields: Vec<Writer<'_>> = fields.into_iter().map(|change| Writer::new(unpacker, change)).collect();
+            let objects = fields.first().map_or(0, |f| f.objects.len());
+            for end in (CHUNK..objects + CHUNK).step_by(CHUNK) {
+                for field in &mut fields {
+                    field.write_up_to(unpacker, end as u32)?;
                 }
             }
         }
