@@ -84,7 +84,7 @@ class CallsBenchmark
   # Blocks of ten lines that no cache can take for each other.
   def source
     blocks = Array.new(BLOCKS) { |number| <<~RUBY }
-      work = proc do |n|
+      work#{number} = proc do |n|
         x = n + #{number}
         steps = 0
         while x > 1 && steps < 200
@@ -95,7 +95,7 @@ class CallsBenchmark
         y = steps * 0.5
         y > 25.0 ? y - x : y + x
       end
-      BLOCKS << ->(numbers, backend) { backend ? numbers.pmap(backend: backend, &work) : numbers.map(&work) }
+      BLOCKS << ->(numbers, backend) { backend ? numbers.pmap(backend: backend, &work#{number}) : numbers.map(&work#{number}) }
     RUBY
     "# frozen_string_literal: true\n\nBLOCKS = []\n#{blocks.join("\n")}"
   end
