@@ -27,7 +27,7 @@ pub fn simplify(op: Op, result: Scalar, args: &[Operand]) -> Option<Simpler> {
         && Value::of(*a).is_some()
     {
         let swapped = match op {
-            Op::Add | Op::Mul | Op::MulHi | Op::UMulHi | Op::And | Op::Or | Op::Xor => Some(op),
+            Op::Add | Op::Mul | Op::MulHi | Op::UMulHi | Op::And | Op::Or | Op::Xor | Op::FAdd | Op::FMul => Some(op),
             Op::ICmp(cmp) => Some(Op::ICmp(cmp.swapped())),
             Op::UCmp(cmp) => Some(Op::UCmp(cmp.swapped())),
             Op::FCmp(cmp) => Some(Op::FCmp(cmp.swapped())),
@@ -88,9 +88,13 @@ pub fn simplify(op: Op, result: Scalar, args: &[Operand]) -> Option<Simpler> {
         }
         (Op::Shl | Op::Shr | Op::UShr, [Operand::I64(0) | Operand::I32(0), _]) => Is(int(0)),
         // Exact for every Float: these neither round nor change the sign of a zero.
-        (Op::FMul | Op::FDiv, [a, Operand::F64(ONE)]) | (Op::FMul, [Operand::F64(ONE), a]) => Is(*a),
+        (Op::FMul | Op::FDiv, [a, Operand::F64(ONE)]) => Is(*a),
         (Op::FSub, [a, Operand::F64(PLUS_ZERO)]) => Is(*a),
-        (Op::FAdd, [a, Operand::F64(MINUS_ZERO)]) | (Op::FAdd, [Operand::F64(MINUS_ZERO), a]) => Is(*a),
+        (Op::FAdd, [a, Operand::F64(MINUS_ZERO)]) => Is(*a),
+        // A power of two has an exact reciprocal: quotient and product are one number before they are rounded alike.
+        (Op::FDiv, [a, Operand::F64(bits)]) if is_power_of_two(*bits) => {
+            Simpler::Op(Op::FMul, vec![*a, Operand::float(1.0 / f64::from_bits(*bits))])
+        }
         (Op::Select, [Operand::Bool(c), a, b]) => Is(if *c { *a } else { *b }),
         (Op::Select, [_, a, b]) if a == b => Is(*a),
         (Op::Select, [c, Operand::Bool(true), Operand::Bool(false)]) => Is(*c),
@@ -99,6 +103,11 @@ pub fn simplify(op: Op, result: Scalar, args: &[Operand]) -> Option<Simpler> {
         (Op::Select, [c, Operand::Bool(true), b]) => Simpler::Op(Op::Or, vec![*c, *b]),
         _ => return None,
     })
+}
+
+fn is_power_of_two(bits: u64) -> bool {
+    let x = f64::from_bits(bits);
+    bits << 12 == 0 && x.is_normal() && (1.0 / x).is_normal()
 }
 
 const ONE: u64 = 0x3ff0_0000_0000_0000;
@@ -118,13 +127,22 @@ mod tests {
     #[test]
     fn floats_are_simplified_only_where_exact() {
         let f = Operand::float;
-        for (op, b) in [(Op::FAdd, 0.0), (Op::FSub, -0.0), (Op::FMul, 0.0), (Op::FMul, 2.0), (Op::FDiv, 2.0)] {
+        for (op, b) in [(Op::FAdd, 0.0), (Op::FSub, -0.0), (Op::FMul, 0.0), (Op::FMul, 2.0), (Op::FDiv, 3.0)] {
             assert_eq!(simplify(op, Scalar::F64, &[X, f(b)]), None, "{op} {b}");
         }
         assert_eq!(simplify(Op::FSub, Scalar::F64, &[X, X]), None);
         assert_eq!(simplify(Op::FCmp(Cmp::Eq), Scalar::Bool, &[X, X]), None);
         assert_eq!(simplify(Op::FMul, Scalar::F64, &[X, f(1.0)]), Some(Is(X)));
         assert_eq!(simplify(Op::FSub, Scalar::F64, &[X, f(0.0)]), Some(Is(X)));
+        assert_eq!(simplify(Op::FDiv, Scalar::F64, &[X, f(-8.0)]), Some(Simpler::Op(Op::FMul, vec![X, f(-0.125)])));
+        for c in [0.0, f64::INFINITY, f64::NAN, f64::MAX, 5e-324, f64::MIN_POSITIVE / 2.0] {
+            assert_eq!(simplify(Op::FDiv, Scalar::F64, &[X, f(c)]), None, "{c}");
+        }
+        for x in [1.0, 3.7, 5e-324, 1.5e-308, f64::MAX, f64::INFINITY, -0.0] {
+            for c in [8.0, -0.25, 2f64.powi(1000), 2f64.powi(-1000)] {
+                assert_eq!((x / c).to_bits(), (x * (1.0 / c)).to_bits());
+            }
+        }
         assert_eq!(simplify(Op::FAdd, Scalar::F64, &[f(0.1), f(0.2)]), Some(Is(f(0.1 + 0.2))));
     }
 

@@ -15,8 +15,8 @@ use super::jit::Linker;
 use super::state::{self, offset};
 use crate::error::Result;
 use crate::ir::{
-    self, AtomicOp, CheckedOp, Cmp, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
-    Storage, Trap, VarId,
+    self, AtomicOp, CheckedOp, Cmp, Column, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId,
+    Stmt, Storage, Trap, VarId,
 };
 use crate::layout::{Address, Layout};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
@@ -60,8 +60,6 @@ impl Facts {
                     facts.shares_position |= inner;
                     facts.shares_draws |= inner;
                 }
-                // A long chunk, or a fused loop over ticks, has to hear of a cancel even where the body never polls.
-                Stmt::Begin { check, .. } => facts.polls[id] |= polls_at_begin(program, *check),
                 _ => {}
             });
         }
@@ -85,11 +83,6 @@ impl Facts {
 /// up to a limit, and beyond it no element may run. To others, stopping now and then will do.
 fn checks_at_begin(program: &Program, check: bool) -> bool {
     check && program.sites.iter().any(|site| site.trap == Trap::Break)
-}
-
-/// Whether elements that begin with `check` poll.
-fn polls_at_begin(program: &Program, check: bool) -> bool {
-    !checks_at_begin(program, check) && (check || program.fused_ticks)
 }
 
 /// The signature of a function: of the entry `(state, job, jobs, tick, ticks) -> job`, of others their parameters and
@@ -140,7 +133,9 @@ pub fn lower(
     let mut lowering = Lowering {
         registers: registers(func, &mut b),
         labels: vec![None; func.labels],
-        columns: Vec::new(),
+        bases: vec![None; program.columns.len()],
+        flags: vec![None; program.columns.len()],
+        loops: 0,
         job: None,
         tick: None,
         index: None,
@@ -181,26 +176,60 @@ fn registers(func: &ir::Func, b: &mut FunctionBuilder<'_>) -> Vec<Register> {
     ir::walk(&func.body, &mut |stmt| match stmt {
         Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => assignments[dst.index()] += 1,
         Stmt::Call { dsts, .. } => dsts.iter().for_each(|dst| assignments[dst.index()] += 1),
+        // The test is translated twice.
+        Stmt::Loop { label, body } => {
+            let test = leading_test(*label, body).map_or(&[][..], |(test, ..)| test);
+            test.iter().flat_map(Stmt::assigns).for_each(|dst| assignments[dst.index()] += 1);
+        }
         _ => {}
     });
     let vars = func.vars.iter().zip(assignments);
     vars.map(|(var, n)| if n > 1 { Register::Many(b.declare_var(ty(var.ty))) } else { Register::Once(None) }).collect()
 }
 
+/// The test that a loop begins with, its condition, and what follows: `while` loops and those over ranges.
+fn leading_test(label: LabelId, body: &[Stmt]) -> Option<(&[Stmt], Operand, &[Stmt])> {
+    let at = body.iter().position(|stmt| !matches!(stmt, Stmt::Let { op, .. } if *op != Op::Random))?;
+    let (test, rest) = body.split_at(at);
+    match rest {
+        [Stmt::If { cond, then, otherwise }, rest @ ..]
+            if test.len() <= 4 && otherwise.is_empty() && *then == [Stmt::Break(label)] =>
+        {
+            Some((test, *cond, rest))
+        }
+        _ => None,
+    }
+}
+
+/// How a register is held. An I32 is zero-extended to 64 bits: most are ids, loaded so and added to addresses so.
 fn ty(scalar: Scalar) -> Type {
     match scalar {
         Scalar::Bool => types::I8,
-        Scalar::I32 => types::I32,
-        Scalar::I64 => types::I64,
+        Scalar::I32 | Scalar::I64 => types::I64,
         Scalar::F64 => types::F64,
     }
 }
 
-/// A column as this function sees it.
-#[derive(Clone, Copy)]
-struct Column {
-    base: Value,
-    flags: MemFlagsData,
+/// How many base addresses a loop keeps in registers.
+const MOST_BASES: usize = 7;
+/// Regions of memory, for alias analysis.
+const STATE_REGION: u32 = 0;
+const BASES_REGION: u32 = 1;
+const FIRST_COLUMN_REGION: u32 = 2;
+
+fn has_loop(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Loop { .. }) || stmt.bodies().into_iter().flatten().any(has_loop)
+}
+
+/// Adds to each column how often a list touches it, by a rough guess.
+fn weigh(list: &[Stmt], times: u32, weights: &mut [u32]) {
+    for stmt in list {
+        if let Stmt::Load { column, .. } | Stmt::Store { column, .. } | Stmt::Atomic { column, .. } = stmt {
+            weights[column.index()] = weights[column.index()].saturating_add(times);
+        }
+        let times = if matches!(stmt, Stmt::Loop { .. }) { times.saturating_mul(8) } else { times };
+        stmt.bodies().into_iter().for_each(|body| weigh(body, times, weights));
+    }
 }
 
 struct Lowering<'a, 'b> {
@@ -215,7 +244,12 @@ struct Lowering<'a, 'b> {
     registers: Vec<Register>,
     /// Where a break of each label goes; made when its block or loop opens. True once a break goes there.
     labels: Vec<Option<(Block, bool)>>,
-    columns: Vec<Option<Column>>,
+    /// Base addresses of columns, as far as they are loaded.
+    bases: Vec<Option<Value>>,
+    /// Flags of columns' slots, as far as they were asked for.
+    flags: Vec<Option<MemFlagsData>>,
+    /// How many loops are open, but that over jobs.
+    loops: usize,
     /// Of the entry: the running job and its element.
     job: Option<Variable>,
     tick: Option<Variable>,
@@ -241,7 +275,6 @@ enum Flow {
 
 impl Lowering<'_, '_> {
     fn function(&mut self, start: Block, polls: bool) -> Result<()> {
-        self.open_columns();
         if polls {
             let variable = self.b.declare_var(types::I64);
             self.polls = Some(variable);
@@ -275,15 +308,15 @@ impl Lowering<'_, '_> {
         self.index = Some(self.b.declare_var(types::I64));
         self.draw = (self.program.uses_random && !self.facts.shares_draws).then(|| self.b.declare_var(types::I64));
 
-        let [head, body, done] = [self.b.create_block(), self.b.create_block(), self.b.create_block()];
-        self.b.ins().jump(head, &[]);
-        self.b.switch_to_block(head);
-        let job = self.b.use_var(variable);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, job, end);
-        self.b.ins().brif(more, body, &[], done, &[]);
-        self.b.seal_block(body);
-        self.b.seal_block(done);
+        // Where jobs have no loops inside, this one is the hottest.
+        if !self.func.body.iter().any(has_loop) {
+            self.open_columns(&self.func.body);
+        }
+        // There is at least one job.
+        let [body, done] = [self.b.create_block(), self.b.create_block()];
+        self.b.ins().jump(body, &[]);
         self.b.switch_to_block(body);
+        let job = self.b.use_var(variable);
         for (v, value) in self.func.params.clone().into_iter().zip([job, params[3], params[4]]) {
             self.set(v, value);
         }
@@ -299,8 +332,10 @@ impl Lowering<'_, '_> {
         let job = self.b.use_var(variable);
         let job = self.b.ins().iadd_imm_s(job, 1);
         self.b.def_var(variable, job);
-        self.b.ins().jump(head, &[]);
-        self.b.seal_block(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, job, end);
+        self.b.ins().brif(more, body, &[], done, &[]);
+        self.b.seal_block(body);
+        self.b.seal_block(done);
         self.b.switch_to_block(done);
         self.save_polls();
         self.b.ins().return_(&[end]);
@@ -366,7 +401,12 @@ impl Lowering<'_, '_> {
 
     /// Flags of the state's words, a region of memory that no column overlaps.
     fn word_flags(&mut self) -> MemFlagsData {
-        let region = self.b.func.dfg.alias_regions.insert(AliasRegionData { user_id: 0, description: "state".into() });
+        let region = self
+            .b
+            .func
+            .dfg
+            .alias_regions
+            .insert(AliasRegionData { user_id: STATE_REGION, description: "state".into() });
         MemFlagsData::trusted().with_alias_region(Some(region))
     }
 
@@ -386,28 +426,57 @@ impl Lowering<'_, '_> {
         self.b.ins().load(ty, flags, self.state, offset(word))
     }
 
-    fn open_columns(&mut self) {
-        self.columns = vec![None; self.program.columns.len()];
-        let mut used = vec![false; self.program.columns.len()];
-        ir::walk(&self.func.body, &mut |stmt| {
-            if let Stmt::Load { column, .. } | Stmt::Store { column, .. } | Stmt::Atomic { column, .. } = stmt {
-                used[column.index()] = true;
-            }
-        });
-        for (i, _) in used.iter().enumerate().filter(|(_, used)| **used) {
-            let base = self.constant_word(state::COLUMNS + i, types::I64);
-            // Columns do not overlap: a store to one leaves what is known of the others.
-            let data = AliasRegionData {
-                user_id: u32::try_from(i + 1).expect("fewer than 2^32 columns"),
-                description: self.program.columns[i].name.clone().into(),
-            };
-            let region = self.b.func.dfg.alias_regions.insert(data);
-            let mut flags = MemFlagsData::trusted().with_alias_region(Some(region));
-            if !self.program.columns[i].written {
-                flags = flags.with_readonly();
-            }
-            self.columns[i] = Some(Column { base, flags });
+    /// As [`Self::constant_word`], of which only the low half counts.
+    fn constant_half(&mut self, word: usize) -> Value {
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        self.b.ins().uload32(flags, self.state, offset(word))
+    }
+
+    /// Flags of a column's slots: a region of memory of its own, for columns do not overlap.
+    fn column_flags(&mut self, column: ColumnId) -> MemFlagsData {
+        if let Some(flags) = self.flags[column.index()] {
+            return flags;
         }
+        let Column { name, written, .. } = &self.program.columns[column.index()];
+        let data = AliasRegionData { user_id: column.0 + FIRST_COLUMN_REGION, description: name.clone().into() };
+        let region = self.b.func.dfg.alias_regions.insert(data);
+        let flags = MemFlagsData::trusted().with_alias_region(Some(region));
+        let flags = if *written { flags } else { flags.with_readonly() };
+        self.flags[column.index()] = Some(flags);
+        flags
+    }
+
+    /// A column's base address.
+    fn column_base(&mut self, column: ColumnId) -> Value {
+        match self.bases[column.index()] {
+            Some(base) => base,
+            None => self.load_base(column),
+        }
+    }
+
+    /// Loads a base address here. The optimiser must not move it out of loops: in all of a function's loops there may be
+    /// more of them than registers, and then even the hottest loop would spill.
+    fn load_base(&mut self, column: ColumnId) -> Value {
+        let data = AliasRegionData { user_id: BASES_REGION, description: "bases".into() };
+        let region = self.b.func.dfg.alias_regions.insert(data);
+        let flags = MemFlagsData::trusted().with_readonly().with_alias_region(Some(region));
+        self.b.ins().load(types::I64, flags, self.state, offset(state::COLUMNS + column.index()))
+    }
+
+    /// Loads the base addresses that a list uses, where they are few; the most used of them, where they are many.
+    /// Answers what was known before, to be put back behind the list.
+    fn open_columns(&mut self, list: &[Stmt]) -> Vec<Option<Value>> {
+        let before = self.bases.clone();
+        let mut weights = vec![0u32; self.program.columns.len()];
+        weigh(list, 1, &mut weights);
+        let mut used: Vec<usize> = (0..weights.len()).filter(|column| weights[*column] > 0).collect();
+        used.sort_by_key(|column| std::cmp::Reverse(weights[*column]));
+        for column in used.into_iter().take(MOST_BASES) {
+            if self.bases[column].is_none() {
+                self.bases[column] = Some(self.load_base(ColumnId::new(column)));
+            }
+        }
+        before
     }
 
     fn save_polls(&mut self) {
@@ -437,6 +506,28 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(look);
         let interval = self.b.ins().iconst(types::I64, state::POLL_INTERVAL);
         self.b.def_var(polls, interval);
+        self.look(on);
+    }
+
+    /// As [`Self::poll`], by a number that counts anyway.
+    fn poll_by(&mut self, count: Value) {
+        let low = self.b.ins().band_imm_s(count, state::POLL_INTERVAL - 1);
+        let [due, look, on] = [self.b.create_block(), self.b.create_block(), self.b.create_block()];
+        self.b.ins().brif(low, on, &[], due, &[]);
+        for block in [due, look] {
+            self.b.set_cold_block(block);
+        }
+        self.b.seal_block(due);
+        self.b.switch_to_block(due);
+        // The first does not look: often there is only one.
+        self.b.ins().brif(count, look, &[], on, &[]);
+        self.b.seal_block(look);
+        self.b.switch_to_block(look);
+        self.look(on);
+    }
+
+    /// Ends the job if it was stopped, else goes on to `on`.
+    fn look(&mut self, on: Block) {
         let stopped = self.is_stopped();
         self.b.ins().brif(stopped, self.ended, &[], on, &[]);
         self.b.seal_block(on);
@@ -487,8 +578,7 @@ impl Lowering<'_, '_> {
                 Register::Many(variable) => self.b.use_var(variable),
             },
             Operand::Bool(value) => self.b.ins().iconst(types::I8, i64::from(value)),
-            // Immediates are given zero-extended.
-            Operand::I32(value) => self.b.ins().iconst(types::I32, i64::from(value as u32)),
+            Operand::I32(value) => self.b.ins().iconst(types::I64, i64::from(value as u32)),
             Operand::I64(value) => self.b.ins().iconst(types::I64, value),
             Operand::F64(bits) => self.b.ins().f64const(f64::from_bits(bits)),
         }
@@ -593,13 +683,34 @@ impl Lowering<'_, '_> {
 
     fn repeat(&mut self, label: LabelId, body: &[Stmt]) -> Result<Flow> {
         let [head, after] = [self.b.create_block(), self.b.create_block()];
-        self.labels[label.index()] = Some((after, false));
-        self.b.ins().jump(head, &[]);
-        self.b.switch_to_block(head);
-        if self.list(body)? == Flow::On {
-            self.b.ins().jump(head, &[]);
+        let before = if self.loops == 0 { self.open_columns(body) } else { self.bases.clone() };
+        self.loops += 1;
+        match leading_test(label, body) {
+            // Tested before the first repetition and after each: one jump per repetition instead of two.
+            Some((test, cond, rest)) => {
+                self.labels[label.index()] = Some((after, true));
+                self.list(test)?;
+                let over = self.get(cond);
+                self.b.ins().brif(over, after, &[], head, &[]);
+                self.b.switch_to_block(head);
+                if self.list(rest)? == Flow::On {
+                    self.list(test)?;
+                    let over = self.get(cond);
+                    self.b.ins().brif(over, after, &[], head, &[]);
+                }
+            }
+            None => {
+                self.labels[label.index()] = Some((after, false));
+                self.b.ins().jump(head, &[]);
+                self.b.switch_to_block(head);
+                if self.list(body)? == Flow::On {
+                    self.b.ins().jump(head, &[]);
+                }
+            }
         }
         self.b.seal_block(head);
+        self.loops -= 1;
+        self.bases = before;
         Ok(self.close(label))
     }
 
@@ -668,13 +779,15 @@ impl Lowering<'_, '_> {
             }
         }
         if checks_at_begin(self.program, check) {
-            let stopped = self.is_stopped();
             let on = self.b.create_block();
-            self.b.ins().brif(stopped, self.ended, &[], on, &[]);
-            self.b.seal_block(on);
-            self.b.switch_to_block(on);
-        } else if polls_at_begin(self.program, check) {
-            self.poll();
+            self.look(on);
+        } else if check {
+            // A long chunk has to hear of a cancel even where the body never polls,
+            let job = self.job.map(|job| self.b.use_var(job)).expect("the entry has a job");
+            self.poll_by(job);
+        } else if self.program.fused_ticks {
+            // and so has a long loop over ticks.
+            self.poll_by(tick);
         }
     }
 
@@ -685,7 +798,10 @@ impl Lowering<'_, '_> {
             let value = self.get(*operand);
             let value = match self.func.ty(*operand) {
                 Scalar::Bool => self.b.ins().uextend(types::I64, value),
-                Scalar::I32 => self.b.ins().sextend(types::I64, value),
+                Scalar::I32 => {
+                    let value = self.b.ins().ireduce(types::I32, value);
+                    self.b.ins().sextend(types::I64, value)
+                }
                 Scalar::I64 | Scalar::F64 => value,
             };
             self.store_word(state::WORDS + i, value);
@@ -751,12 +867,8 @@ impl Lowering<'_, '_> {
 
     /// Address, offset and flags of a slot.
     fn slot(&mut self, column: ColumnId, row: Operand) -> (Value, i32, MemFlagsData) {
-        let Column { base, flags } = self.columns[column.index()].expect("opened above");
-        let narrow = self.func.ty(row) == Scalar::I32;
-        let mut row = self.get(row);
-        if narrow {
-            row = self.b.ins().uextend(types::I64, row);
-        }
+        let (base, flags) = (self.column_base(column), self.column_flags(column));
+        let row = self.get(row);
         match self.layout.address(column) {
             // The offset is in the column's word.
             Address::Strided { stride, .. } => {
@@ -774,8 +886,8 @@ impl Lowering<'_, '_> {
         let (address, at, flags) = self.slot(column, row);
         let wanted = self.func.vars[dst.index()].ty;
         let value = match (self.program.columns[column.index()].storage, wanted) {
-            (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().uload8(ty(wanted), flags, address, at),
-            (Storage::U32, Scalar::I64) => self.b.ins().uload32(flags, address, at),
+            (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().uload8(types::I64, flags, address, at),
+            (Storage::U32, _) => self.b.ins().uload32(flags, address, at),
             _ => self.b.ins().load(ty(wanted), flags, address, at),
         };
         self.set(dst, value);
@@ -787,7 +899,7 @@ impl Lowering<'_, '_> {
         let value = self.get(value);
         match (self.program.columns[column.index()].storage, given) {
             (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().istore8(flags, value, address, at),
-            (Storage::U32, Scalar::I64) => self.b.ins().istore32(flags, value, address, at),
+            (Storage::U32, _) => self.b.ins().istore32(flags, value, address, at),
             _ => self.b.ins().store(flags, value, address, at),
         };
     }
@@ -833,12 +945,38 @@ impl Lowering<'_, '_> {
     // Operations
 
     fn operation(&mut self, dst: VarId, op: Op, args: &[Operand]) -> Result<()> {
-        let wanted = ty(self.func.vars[dst.index()].ty);
-        let values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
+        let wanted = self.func.vars[dst.index()].ty;
+        let value = if args.iter().any(|arg| self.func.ty(*arg) == Scalar::I32) {
+            self.narrow(wanted, op, args)?
+        } else {
+            let values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
+            self.compute(wanted, op, args, &values)?
+        };
+        self.set(dst, value);
+        Ok(())
+    }
+
+    /// An operation on I32 operands.
+    fn narrow(&mut self, wanted: Scalar, op: Op, args: &[Operand]) -> Result<Value> {
+        let mut values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
+        // The upper half is zero: what does not look at the sign may see all 64 bits.
+        if matches!(op, Op::Copy | Op::Widen | Op::Select | Op::And | Op::Or | Op::Xor | Op::UCmp(_))
+            || matches!(op, Op::ICmp(Cmp::Eq | Cmp::Ne))
+        {
+            return self.compute(wanted, op, args, &values);
+        }
+        for value in &mut values {
+            *value = self.b.ins().ireduce(types::I32, *value);
+        }
+        let value = self.compute(wanted, op, args, &values)?;
+        Ok(if wanted == Scalar::I32 { self.b.ins().uextend(types::I64, value) } else { value })
+    }
+
+    fn compute(&mut self, wanted: Scalar, op: Op, args: &[Operand], values: &[Value]) -> Result<Value> {
         let v = |i: usize| values[i];
         let ins = self.b.ins();
-        let value = match op {
-            Op::Copy => v(0),
+        Ok(match op {
+            Op::Copy | Op::Widen => v(0),
             Op::Add => ins.iadd(v(0), v(1)),
             Op::Sub => ins.isub(v(0), v(1)),
             Op::Mul => ins.imul(v(0), v(1)),
@@ -853,8 +991,10 @@ impl Lowering<'_, '_> {
             }
             Op::UDiv => ins.udiv(v(0), v(1)),
             Op::URem => ins.urem(v(0), v(1)),
-            Op::MulMod => self.modulo(Helper::MulMod, &values)?,
-            Op::AddMod => self.modulo(Helper::AddMod, &values)?,
+            Op::MulMod => self.modulo(Helper::MulMod, values)?,
+            Op::AddMod => self.modulo(Helper::AddMod, values)?,
+            // One instruction without a constant.
+            Op::And if args[1] == Operand::I64(0xffff_ffff) => self.low_half(v(0)),
             Op::And => ins.band(v(0), v(1)),
             Op::Or => ins.bor(v(0), v(1)),
             Op::Xor => ins.bxor(v(0), v(1)),
@@ -883,17 +1023,16 @@ impl Lowering<'_, '_> {
                 let sum = self.b.ins().fadd(v(0), half);
                 self.b.ins().trunc(sum)
             }
-            Op::FRem => self.help(Helper::Remainder, &values)?,
-            Op::FNextAfter => self.help(Helper::NextAfter, &values)?,
+            Op::FRem => self.help(Helper::Remainder, values)?,
+            Op::FNextAfter => self.help(Helper::NextAfter, values)?,
             Op::FCopySign => ins.fcopysign(v(0), v(1)),
-            Op::Math(f) => self.math(f, &values)?,
+            Op::Math(f) => self.math(f, values)?,
             Op::IntToFloat => ins.fcvt_from_sint(types::F64, v(0)),
             Op::FloatToInt => ins.fcvt_to_sint_sat(types::I64, v(0)),
             Op::FloatBits => ins.bitcast(types::I64, MemFlagsData::new(), v(0)),
             Op::FloatFromBits => ins.bitcast(types::F64, MemFlagsData::new(), v(0)),
-            Op::Widen => ins.uextend(types::I64, v(0)),
-            Op::Narrow => ins.ireduce(types::I32, v(0)),
-            Op::BoolToInt => ins.uextend(wanted, v(0)),
+            Op::Narrow => self.low_half(v(0)),
+            Op::BoolToInt => ins.uextend(types::I64, v(0)),
             Op::Not => ins.icmp_imm_s(IntCC::Equal, v(0), 0),
             Op::Select => ins.select(v(0), v(1), v(2)),
             Op::Ctx(ir::Ctx::Tick) => self.position(self.tick, state::TICK),
@@ -901,11 +1040,15 @@ impl Lowering<'_, '_> {
             Op::Random => self.random()?,
             Op::Param(param) => {
                 let word = state::COLUMNS + self.program.columns.len() + param.index();
-                self.constant_word(word, wanted)
+                if wanted == Scalar::I32 { self.constant_half(word) } else { self.constant_word(word, ty(wanted)) }
             }
-        };
-        self.set(dst, value);
-        Ok(())
+        })
+    }
+
+    /// The low 32 bits.
+    fn low_half(&mut self, value: Value) -> Value {
+        let half = self.b.ins().ireduce(types::I32, value);
+        self.b.ins().uextend(types::I64, half)
     }
 
     fn help(&mut self, helper: Helper, args: &[Value]) -> Result<Value> {
