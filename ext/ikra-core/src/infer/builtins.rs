@@ -196,3 +196,29 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         _ => None,
     })
 }
+
+/// What to write instead of a method of Ruby's own that kernels do not know.
+pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
+    Some(match (owner, name) {
+        ("Kernel", "puts" | "p" | "print" | "pp" | "printf" | "putc" | "warn") => {
+            "give the value as pmap's result, and print it afterwards"
+        }
+        ("Kernel", "raise" | "fail") => "give a value that says what is wrong, and raise after the section",
+        ("Kernel", "lambda" | "proc") => "define a method",
+        ("Kernel", "sleep" | "gets" | "open" | "system" | "require") => "do it before or after the section",
+        ("Class", "new" | "allocate") => {
+            "make the objects before the section, and write their instance variables in it"
+        }
+        (
+            "Array",
+            "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
+        ) => "give the array its length before the section, and write its elements by index",
+        (
+            "Array" | "Enumerable" | "Range",
+            "map" | "select" | "reject" | "sum" | "inject" | "reduce" | "any?" | "all?" | "find",
+        ) => "write the loop with each and a variable",
+        (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels have no Strings: give the value itself",
+        (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
+        _ => return None,
+    })
+}

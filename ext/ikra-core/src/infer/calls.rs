@@ -247,9 +247,16 @@ impl Analysis<'_> {
                 match builtins::find(atom, &owner, name) {
                     Some(builtin) => Target::Builtin(builtin),
                     None => {
-                        let class = self.describe(atom);
-                        let dot = if matches!(atom, Atom::Module(_)) { "." } else { "#" };
-                        return Err(Refusal::new(format!("kernels do not know {class}{dot}{name}")));
+                        // the module that defines it says more than an anonymous class that has it
+                        let what = match atom {
+                            Atom::Module(_) if &*owner != "Kernel" => format!("{}.{name}", self.describe(atom)),
+                            _ => format!("{owner}#{name}"),
+                        };
+                        let refusal = Refusal::new(format!("kernels do not know {what}"));
+                        return Err(match builtins::instead(&owner, name) {
+                            Some(advice) => refusal.advise(advice),
+                            None => refusal,
+                        });
                     }
                 }
             }

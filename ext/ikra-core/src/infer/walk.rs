@@ -1398,6 +1398,13 @@ impl Walker<'_, '_> {
     }
 
     fn call_on(&mut self, node: &Node, call: &Call, receiver: &Ty, on_self: bool, env: &mut Env) -> Result<Ty> {
+        if call.receiver.is_none() {
+            // `raise "…"`: what cannot be called is told before what it is called with
+            for atom in receiver.atoms() {
+                let answer = self.an.target(self.id, atom, &call.name, on_self);
+                self.refused(answer, call.name_span)?;
+            }
+        }
         let mut args = self.args(&call.args, env)?;
         args.void = self.an.spec(self.id).void.contains(&node.id);
         if env.dead {
