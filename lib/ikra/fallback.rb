@@ -7,7 +7,7 @@ module Ikra
     class << self
       # Raises +error+, or gives the section's value.
       def run(error, operation, base, ticks, options, block)
-        raise error unless options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
+        raise from_the_caller(error) unless options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
 
         warn(error)
         outer = Thread.current[:__ikra_position]
@@ -17,6 +17,12 @@ module Ikra
       end
 
       private
+
+      # The error with a backtrace that begins where the user called, as if Ikra were a method of Ruby's own.
+      def from_the_caller(error)
+        error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__dir__) })
+        error
+      end
 
       def map(base, block)
         base.each_with_index.map do |element, index|

@@ -101,4 +101,8 @@ RSpec.describe Ikra::Parallel do
     expect { (1..).pmap { |x| x } }.to raise_error(ArgumentError, /not over 1\.\./)
     expect { ("a".."c").pmap { |x| x } }.to raise_error(ArgumentError, /not over "a"\.\."c"/)
   end
+
+  it "raises a CompileError from where the user called" do
+    expect { [1].pmap { |x| x.to_s } }.to raise_error(Ikra::CompileError) { |error| expect(error.backtrace.first).to start_with(__FILE__) }
+  end
 end
