@@ -331,7 +331,7 @@ impl Section<'_> {
                 return Err(self.writes_its_base());
             }
             let packed = self.clock.measure(Phase::Pack, || {
-                pack(plan, &lowered.program, schema, &tables, elements, &roots, warp, &mut unknown)
+                pack(plan, &lowered.program, schema, &mut tables, elements, &roots, warp, &mut unknown)
             });
             match packed {
                 Ok(packed) => {

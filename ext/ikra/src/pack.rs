@@ -58,33 +58,18 @@ pub fn pack(
     plan: &Plan,
     program: &Program,
     schema: &Schema,
-    tables: &Tables,
+    tables: &mut Tables,
     elements: Elements<'_>,
     roots: &[RootValue],
     warp: usize,
     unknown: &mut Vec<Raw>,
 ) -> Result<Packed> {
-    let packer = Packer { plan, tables, unknown: RefCell::new(unknown) };
+    let packer = Packer { plan, tables, unknown: RefCell::new(&mut *unknown) };
     let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
-    let mut columns: Vec<HostColumn> = Vec::with_capacity(program.columns.len());
-    let mut biases = Vec::with_capacity(program.columns.len());
-    for column in &program.columns {
-        let (rows, bias) = match column.space {
-            Space::Class { hierarchy, first, last } => {
-                let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
-                ((to - from) as usize, u64::from(from))
-            }
-            Space::Array(kind) => {
-                let rows = plan.kinds.iter().position(|k| k.kind == kind).map_or(0, |k| tables.kinds[k].rows);
-                (rows as usize, 0)
-            }
-            Space::Element => (elements.len(), 0),
-            // filled below, each at its own length
-            Space::Job => (0, 0),
-        };
-        columns.push(HostColumn::zeroed(column.storage, rows));
-        biases.push(bias);
-    }
+    // first what is by element: what the tables know of elements is then forgotten, before the rest takes its memory
+    let by_element = |space| if space == Space::Element { elements.len() } else { 0 };
+    let mut columns: Vec<HostColumn> =
+        program.columns.iter().map(|c| HostColumn::zeroed(c.storage, by_element(c.space))).collect();
     for (column, numbers) in [(schema.order, order), (schema.starts, starts)] {
         if let Some(column) = column {
             let column = &mut columns[column.index()];
@@ -93,7 +78,24 @@ pub fn pack(
         }
     }
     if let (Some(slot), Elements::Values(values)) = (&plan.elements, elements) {
-        packer.fill(slot, &mut columns, 0, values.len(), |i| values[i], |i| tables.element_word(plan, i))?;
+        packer.fill(slot, &mut columns, 0, values.len(), |i| values[i], |i| packer.tables.element_word(plan, i))?;
+    }
+    tables.forget_elements();
+    let packer = Packer { plan, tables, unknown: RefCell::new(unknown) };
+    let mut biases = vec![0; program.columns.len()];
+    for (at, column) in program.columns.iter().enumerate() {
+        let rows = match column.space {
+            Space::Class { hierarchy, first, last } => {
+                let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
+                biases[at] = u64::from(from);
+                (to - from) as usize
+            }
+            Space::Array(kind) => {
+                plan.kinds.iter().position(|k| k.kind == kind).map_or(0, |k| packer.tables.kinds[k].rows as usize)
+            }
+            Space::Element | Space::Job => continue,
+        };
+        columns[at] = HostColumn::zeroed(column.storage, rows);
     }
     packer.fields(program, &mut columns)?;
     packer.arrays(&mut columns)?;

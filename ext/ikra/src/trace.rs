@@ -178,6 +178,11 @@ impl Tables {
     /// Frees what only packing needs.
     pub fn forget_numbers(&mut self) {
         self.map = IdentityMap::default();
+        self.forget_elements();
+    }
+
+    /// Frees what only the packing of elements needs.
+    pub fn forget_elements(&mut self) {
         self.element_classes = Vec::new();
         self.element_rows = Vec::new();
     }

@@ -51,9 +51,28 @@ struct FieldChange {
     field: usize,
     /// Where the class's rows begin in the columns.
     start: usize,
-    rows: Vec<u32>,
+    rows: Rows,
     /// Values of rows that needed an object, in the order of rows.
     made: Vec<(u32, Raw)>,
+}
+
+/// A set of rows.
+struct Rows {
+    bits: Vec<u64>,
+    any: bool,
+}
+
+impl Rows {
+    fn new(len: usize) -> Self {
+        Self { bits: vec![0; len.div_ceil(64)], any: false }
+    }
+    fn insert(&mut self, row: usize) {
+        self.bits[row / 64] |= 1 << (row % 64);
+        self.any = true;
+    }
+    fn contains(&self, row: usize) -> bool {
+        self.bits[row / 64] >> (row % 64) & 1 == 1
+    }
 }
 
 /// Everything that is to change.
@@ -247,7 +266,7 @@ impl Unpacker<'_> {
                     self.compare(change, reader, chunk * CHUNK, rows)?;
                 }
             }
-            let changed = fields.into_iter().map(|(change, _)| change).filter(|c| !c.rows.is_empty());
+            let changed = fields.into_iter().map(|(change, _)| change).filter(|c| c.rows.any);
             let changed: Vec<FieldChange> = changed.collect();
             if !changed.is_empty() {
                 changes.classes.push(changed);
@@ -270,7 +289,13 @@ impl Unpacker<'_> {
             }
             _ => 0,
         };
-        FieldChange { class: at, field: number, start, rows: Vec::new(), made: Vec::new() }
+        FieldChange {
+            class: at,
+            field: number,
+            start,
+            rows: Rows::new(self.tables.classes[at].objects.len()),
+            made: Vec::new(),
+        }
     }
 
     /// Finds the rows from `first` on whose objects hold another value.
@@ -296,7 +321,7 @@ impl Unpacker<'_> {
             if !matches!(new, Decoded::Value(_)) {
                 change.made.push((row as u32, self.make(new)?));
             }
-            change.rows.push(row as u32);
+            change.rows.insert(row);
         }
         Ok(())
     }
@@ -425,7 +450,7 @@ struct Writer<'a> {
     objects: &'a [Raw],
     reader: IvarReader,
     start: usize,
-    rows: std::iter::Peekable<std::vec::IntoIter<u32>>,
+    rows: Rows,
     made: std::iter::Peekable<std::vec::IntoIter<(u32, Raw)>>,
 }
 
@@ -439,20 +464,23 @@ impl<'a> Writer<'a> {
             objects: &unpacker.tables.classes[change.class].objects,
             reader: IvarReader::new(field.ivar),
             start: change.start,
-            rows: change.rows.into_iter().peekable(),
+            rows: change.rows,
             made: change.made.into_iter().peekable(),
         }
     }
 
-    fn write_up_to(&mut self, unpacker: &Unpacker<'_>, end: u32) -> Result<(), Error> {
-        while let Some(row) = self.rows.next_if(|row| *row < end) {
-            let object = self.objects[row as usize];
-            if let Some(later) = self.objects.get(row as usize + AHEAD) {
+    fn write(&mut self, unpacker: &Unpacker<'_>, rows: std::ops::Range<usize>) -> Result<(), Error> {
+        for row in rows {
+            if !self.rows.contains(row) {
+                continue;
+            }
+            let object = self.objects[row];
+            if let Some(later) = self.objects.get(row + AHEAD) {
                 heap::prefetch(*later);
             }
-            let new = match self.made.next_if(|(r, _)| *r == row) {
+            let new = match self.made.next_if(|(r, _)| *r as usize == row) {
                 Some((_, raw)) => raw,
-                None => match unpacker.row(&self.field.slot, self.start + row as usize)? {
+                None => match unpacker.row(&self.field.slot, self.start + row)? {
                     Decoded::Value(raw) => raw,
                     other => unpacker.make(other)?,
                 },
@@ -480,7 +508,7 @@ impl Changes {
             let objects = fields.first().map_or(0, |f| f.objects.len());
             for end in (CHUNK..objects + CHUNK).step_by(CHUNK) {
                 for field in &mut fields {
-                    field.write_up_to(unpacker, end as u32)?;
+                    field.write(unpacker, end - CHUNK..end.min(objects))?;
                 }
             }
         }
