@@ -5,7 +5,7 @@ use super::slot::Slot;
 use super::{Kind, Val, int};
 use crate::ir::lower::Cx;
 use crate::ir::{Cmp, MathFn, Op, Operand, Scalar, Trap};
-use crate::types::Ty;
+use crate::types::{Repr, Ty};
 
 const ZERO: Operand = Operand::F64(0);
 
@@ -83,19 +83,35 @@ pub fn modulo(cx: &mut Cx<'_>, x: Operand, y: Operand) -> Operand {
     floored(cx, fraction, y).1
 }
 
-/// `div`: the quotient as an Integer, for the method `name`; rounded down, but of an Integer that Ruby keeps on its
-/// heap, towards 0.
-pub fn int_div(cx: &mut Cx<'_>, receiver: Val, y: Operand, name: &'static str) -> Operand {
+/// `div`: the quotient as an Integer.
+pub fn int_div(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
+    let quotient = whole_quotient(cx, receiver, y);
+    raise::to_integer(cx, quotient, "div")
+}
+
+/// `ceildiv`, which is `-receiver.div(-y)`.
+pub fn ceil_div(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
+    let y = cx.b.f64(Op::FSub, &[ZERO, y]);
+    let quotient = whole_quotient(cx, receiver, y);
+    // NaN and infinities raise before the sign changes.
+    let site = cx.site(Trap::FloatDomain, vec![Repr::Float]);
+    let finite = finite(cx, quotient);
+    let special = cx.b.bool(Op::Not, &[finite]);
+    cx.b.trap_if(special, site, vec![quotient]);
+    let negated = cx.b.f64(Op::FNeg, &[quotient]);
+    raise::to_integer(cx, negated, "ceildiv")
+}
+
+/// The quotient rounded down; of an Integer that Ruby keeps on its heap, towards 0.
+fn whole_quotient(cx: &mut Cx<'_>, receiver: Val, y: Operand) -> Operand {
     check_divisor(cx, y);
     let x = as_float(cx, receiver);
     let quotient = cx.b.f64(Op::FDiv, &[x, y]);
-    let mut whole = cx.b.f64(Op::FFloor, &[quotient]);
-    if let Val::Int(n) = receiver {
-        let heap = int::beyond_fixnum(&mut cx.b, n);
-        let cut = cx.b.f64(Op::FTrunc, &[quotient]);
-        whole = cx.b.select(Scalar::F64, heap, cut, whole);
-    }
-    raise::to_integer(cx, whole, name)
+    let floor = cx.b.f64(Op::FFloor, &[quotient]);
+    let Val::Int(n) = receiver else { return floor };
+    let heap = int::beyond_fixnum(&mut cx.b, n);
+    let cut = cx.b.f64(Op::FTrunc, &[quotient]);
+    cx.b.select(Scalar::F64, heap, cut, floor)
 }
 
 /// `remainder` where one of both is a Float. By an infinite divisor of the other sign the receiver itself remains:
@@ -150,7 +166,7 @@ pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
             before: "a negative number ** ".into(),
             after: " is a Complex, which kernels lack".into(),
         },
-        vec![crate::types::Repr::Float],
+        vec![Repr::Float],
     );
     let whole = |y: u64| f64::from_bits(y).round() == f64::from_bits(y);
     if !matches!(y, Operand::F64(bits) if whole(bits)) {

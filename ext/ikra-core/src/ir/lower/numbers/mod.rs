@@ -12,6 +12,8 @@ mod convert;
 mod float;
 mod int;
 pub mod math;
+#[cfg(test)]
+mod questions;
 mod raise;
 pub mod random;
 mod slot;
@@ -418,13 +420,8 @@ impl Method {
             Mul | Abs2 => Val::Float(cx.b.f64(Op::FMul, &[x, y])),
             Div | Fdiv | Quo => Val::Float(cx.b.f64(Op::FDiv, &[x, y])),
             Modulo => Val::Float(float::modulo(cx, x, y)),
-            IntDiv => Val::Int(float::int_div(cx, receiver, y, "div")),
-            // -(receiver.div(-arg))
-            CeilDiv => {
-                let y = cx.b.f64(Op::FSub, &[Operand::float(0.0), y]);
-                let quotient = float::int_div(cx, receiver, y, "ceildiv");
-                Val::Int(int::negate(cx, quotient))
-            }
+            IntDiv => Val::Int(float::int_div(cx, receiver, y)),
+            CeilDiv => Val::Int(float::ceil_div(cx, receiver, y)),
             Remainder => float::remainder(cx, receiver, arg, ty),
             Pow => Val::Float(float::power(cx, receiver, arg)),
             _ => unreachable!("{self:?} is not arithmetic of Floats"),

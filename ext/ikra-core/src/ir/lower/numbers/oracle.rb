@@ -11,6 +11,7 @@ def value(word)
   when "Math" then Math
   when "Integer" then Integer
   when "Kernel" then Kernel
+  when "Random" then Random
   when /\Ai/ then Integer($')
   when /\Af/ then [Integer($', 16)].pack("Q").unpack1("D")
   when /\Ar(.*?)(\.\.\.?)(.*)\z/ then Range.new(value($1), value($3), $2 == "...")
