@@ -96,10 +96,6 @@ fn expand<'a>(body: &mut Vec<Stmt>, caller: &mut Func, room: &mut usize, callee:
             Some(callee) if size(&callee.body) <= *room => {
                 *room -= size(&callee.body);
                 splice(callee, args, dsts, caller, &mut out);
-                // a callee that never returns ends the list
-                if matches!(out.last(), Some(Stmt::Trap { .. } | Stmt::Break(_) | Stmt::Return(_))) {
-                    break;
-                }
             }
             _ => out.push(stmt),
         }

@@ -5,11 +5,15 @@
 //! is stopped may differ. (But `wrap` takes away overflows that Ruby would not notice.) `facts` is what passes share: knowledge about registers that follows control flow.
 
 mod algebra;
+mod carry;
 mod dead;
 mod facts;
 mod inline;
+mod loads;
+mod loops;
 mod polls;
 mod ranges;
+mod rotate;
 mod ticks;
 mod values;
 mod wrap;
@@ -26,19 +30,31 @@ pub struct Pass {
 
 /// All passes, in order. One may stand more than once.
 pub const PASSES: &[Pass] = &[
-    inline::PASS,
-    // Before copies are seen through: then each step of a chain still has one reader.
+    // What the source says, before anything was moved: so that which overflow raises does not depend on other passes.
     wrap::PASS,
+    // Small before inlined, so that more is small enough.
+    values::PASS,
+    dead::PASS,
+    inline::PASS,
+    values::PASS,
+    dead::PASS,
+    // What took in others is small again by now.
+    inline::PASS,
     values::PASS,
     dead::PASS,
     // Its constants settle branches, and these make more values one.
     ranges::PASS,
     values::PASS,
     dead::PASS,
-    // Functions are smaller by now, and what is left of calls keeps rows out of registers.
-    inline::PASS,
-    values::PASS,
+    // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
     ticks::PASS,
+    values::PASS,
+    rotate::PASS,
+    loads::PASS,
+    // So that a register that holds a field is the row of what it refers to.
+    values::PASS,
+    dead::PASS,
+    carry::PASS,
     values::PASS,
     dead::PASS,
 ];

@@ -305,16 +305,12 @@ impl<'a> Walker<'a> {
             return None;
         }
         let (lo, hi) = self.result(*op, ty, args);
-        let definition = match *op {
-            Op::Copy => match args[0] {
-                Operand::Var(v) => self.facts.get(v.index()).definition,
-                _ => 0,
-            },
-            Op::ICmp(_) | Op::UCmp(_) | Op::And | Op::Or | Op::Not | Op::Shl => {
-                let args = args.iter().map(|a| (*a, self.stamp(*a))).collect();
-                self.definitions.push(Definition { op: *op, args });
-                self.definitions.len() as u32 - 1
-            }
+        let definition = match (self.same_as(*op, args), *op) {
+            (Some(same), _) => self.define(Op::Copy, &[same]),
+            (
+                None,
+                Op::ICmp(_) | Op::UCmp(_) | Op::And | Op::Or | Op::Not | Op::Shl | Op::Rem | Op::URem | Op::Widen,
+            ) => self.define(*op, args),
             _ => 0,
         };
         let operands: Vec<Interval> = args.iter().map(|a| self.range(*a)).collect();
@@ -383,16 +379,61 @@ impl<'a> Walker<'a> {
         VarId::new(self.func.vars.len() - 1)
     }
 
+    fn define(&mut self, op: Op, args: &[Operand]) -> u32 {
+        let args = args.iter().map(|a| (*a, self.stamp(*a))).collect();
+        self.definitions.push(Definition { op, args });
+        self.definitions.len() as u32 - 1
+    }
+
+    /// How a register was computed, if the operands are still what they were.
+    fn definition(&self, operand: Operand) -> Option<&Definition> {
+        let Operand::Var(v) = operand else { return None };
+        let definition = &self.definitions[self.facts.get(v.index()).definition as usize];
+        let holds = definition.args.iter().all(|(operand, stamp)| self.stamp(*operand) == *stamp);
+        (holds && !definition.args.is_empty()).then_some(definition)
+    }
+
+    /// The operand whose value the operation surely gives.
+    fn same_as(&self, op: Op, args: &[Operand]) -> Option<Operand> {
+        let is = |i: usize, value: i64| self.range(args[i]) == (value, value);
+        match op {
+            Op::Copy => Some(args[0]),
+            Op::Select if is(0, 1) => Some(args[1]),
+            Op::Select if is(0, 0) => Some(args[2]),
+            Op::Add | Op::Sub | Op::Or | Op::Xor if is(1, 0) => Some(args[0]),
+            Op::Add | Op::Or | Op::Xor if is(0, 0) => Some(args[1]),
+            _ => None,
+        }
+    }
+
+    /// The first register with the same value, as far as copies tell.
+    fn origin(&self, mut operand: Operand) -> Operand {
+        while let Some(Definition { op: Op::Copy, args }) = self.definition(operand) {
+            operand = args[0].0;
+        }
+        operand
+    }
+
+    /// Whether `a` is a remainder of division by `b`, both not negative, and so the lesser.
+    fn is_remainder(&self, a: Operand, b: Operand) -> bool {
+        let rest = self.origin(a);
+        match self.definition(rest) {
+            Some(Definition { op: Op::Rem, args }) => {
+                self.range(rest).0 >= 0 && self.range(b).0 >= 0 && self.origin(args[1].0) == self.origin(b)
+            }
+            Some(Definition { op: Op::URem, args }) => self.range(b).0 >= 0 && self.origin(args[1].0) == self.origin(b),
+            _ => false,
+        }
+    }
+
     /// What a shift to the right brings back from a shift to the left that lost nothing.
     fn unshifted(&self, op: Op, args: &[Operand]) -> Option<Operand> {
-        let (Op::Shr, [Operand::Var(shifted), by]) = (op, args) else { return None };
-        let definition = &self.definitions[self.facts.get(shifted.index()).definition as usize];
-        let (Op::Shl, [(value, stamp), (amount, amount_stamp)]) = (definition.op, &definition.args[..]) else {
-            return None;
-        };
-        let same = amount == by && self.stamp(*by) == *amount_stamp && self.stamp(*value) == *stamp;
+        let (Op::Shr, [shifted, by]) = (op, args) else { return None };
+        let Some(Definition { op: Op::Shl, args }) = self.definition(*shifted) else { return None };
+        let [(value, _), (amount, _)] = args[..] else { return None };
         let Operand::I64(bits @ 0..=62) = *by else { return None };
-        (same && exact(Op::Mul, self.range(*value), (1 << bits, 1 << bits)).1).then_some(*value)
+        let whole = exact(Op::Mul, self.range(value), (1 << bits, 1 << bits)).1;
+        (amount == *by && whole).then_some(value)
     }
 
     /// The interval of an operation's result.
@@ -475,6 +516,8 @@ impl<'a> Walker<'a> {
                 _ => full,
             },
             Op::Clz => (0, 64),
+            Op::ICmp(Cmp::Lt) | Op::UCmp(Cmp::Lt) if self.is_remainder(args[0], args[1]) => (1, 1),
+            Op::ICmp(Cmp::Ge) | Op::UCmp(Cmp::Ge) if self.is_remainder(args[0], args[1]) => (0, 0),
             Op::ICmp(cmp) => compare(cmp, at(0), at(1)),
             Op::UCmp(cmp) => match (at(0), at(1)) {
                 (a @ (0.., _), b @ (0.., _)) => compare(cmp, a, b),
@@ -521,16 +564,13 @@ impl<'a> Walker<'a> {
 
     /// The condition is as said from here on, and so is what follows from it.
     fn assume(&mut self, cond: Operand, holds: bool) {
-        let Operand::Var(v) = cond else { return };
         let known = i64::from(holds);
         self.narrow(cond, (known, known));
-        let definition = self.definitions[self.facts.get(v.index()).definition as usize].clone();
-        if definition.args.iter().any(|(operand, stamp)| self.stamp(*operand) != *stamp) {
-            return;
-        }
+        let Some(definition) = self.definition(cond).cloned() else { return };
         let args: Vec<Operand> = definition.args.iter().map(|(operand, _)| *operand).collect();
         match (definition.op, holds) {
             (Op::Not, _) => self.assume(args[0], !holds),
+            (Op::Copy, _) => self.assume(args[0], holds),
             (Op::And, true) | (Op::Or, false) if self.func.ty(cond) == Scalar::Bool => {
                 args.iter().for_each(|a| self.assume(*a, holds));
             }
@@ -833,7 +873,7 @@ mod tests {
             trap s3
           }
           v9: i32 = narrow v5
-          v10: i32 = narrow v7
+          v10: i32 = narrow v6
           v11: i32 = urem v9, v10
           v12: i64 = widen v11
           store ints[job.0] = v12

@@ -424,6 +424,10 @@ impl<'a> Walker<'a> {
             | (Op::Narrow, Op::Widen)
             | (Op::FloatBits, Op::FloatFromBits)
             | (Op::FloatFromBits, Op::FloatBits) => Simpler::Is(held[0]),
+            // The low half of a register without its high half.
+            (Op::Narrow, Op::And) if matches!(held[1], Operand::I64(mask) if mask as u32 == u32::MAX) => {
+                Simpler::Op(Op::Narrow, vec![held[0]])
+            }
             (Op::Not, Op::ICmp(cmp)) => Simpler::Op(Op::ICmp(cmp.negated()), held),
             (Op::Not, Op::UCmp(cmp)) => Simpler::Op(Op::UCmp(cmp.negated()), held),
             (Op::Not, Op::FCmp(cmp @ (Cmp::Eq | Cmp::Ne))) => Simpler::Op(Op::FCmp(cmp.negated()), held),

@@ -98,7 +98,7 @@ fn columns() -> Vec<Column> {
     };
     vec![
         column("in", Space::Element, Storage::I64, false),
-        column("refs", Space::Element, Storage::U32, false),
+        Column { refers: Some(objects), ..column("refs", Space::Element, Storage::U32, false) },
         column("Thing@weight", objects, Storage::F64, false),
         column("ints", Space::Element, Storage::I64, true),
         column("floats", Space::Element, Storage::F64, true),
@@ -106,7 +106,7 @@ fn columns() -> Vec<Column> {
         column("Thing@count", objects, Storage::I64, true),
         column("Thing@speed", objects, Storage::F64, true),
         column("Thing@flag", objects, Storage::U8, true),
-        column("Thing@other", objects, Storage::U32, true),
+        Column { refers: Some(objects), ..column("Thing@other", objects, Storage::U32, true) },
     ]
 }
 

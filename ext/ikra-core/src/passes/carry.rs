@@ -1,0 +1,244 @@
+//! Keeps fields of what a register refers to in registers, until it refers to something else.
+//!
+//! An actor looks at its street's length in every second, and changes streets now and then. So in the loop of ticks the
+//! length is loaded once before, and again whenever the register that holds the street is assigned, instead of in every
+//! tick: a gather from memory less on the usual way round.
+//!
+//! Fires for columns that the loop does not write, loaded at a register that the loop assigns on rarer ways than it
+//! loads (by how deep the branches nest), where that register was assigned before the loop and only ever holds ids out
+//! of columns that refer to the loaded column's space: then the row is there, whether the program looks or not.
+
+use super::Pass;
+use super::loops::{References, assigned_in};
+use crate::ir::effects::Effects;
+use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use std::collections::BTreeMap;
+
+pub const PASS: Pass =
+    Pass { name: "carry", description: "fields of a referred object until the reference changes", run };
+
+/// The assignment nests in so many branches more than the load.
+const RARER: usize = 2;
+
+fn run(mut program: Program) -> Program {
+    let effects = program.effects();
+    for func in &mut program.funcs {
+        let references = References::of(func, &program.columns);
+        let mut body = std::mem::take(&mut func.body);
+        let mut carrier = Carrier { func, references, columns: &program.columns, effects: &effects };
+        carrier.list(&mut body);
+        func.body = body;
+    }
+    program
+}
+
+struct Carrier<'a> {
+    func: &'a mut Func,
+    references: References,
+    columns: &'a [Column],
+    effects: &'a [Effects],
+}
+
+/// A column at a register's row.
+type Place = (ColumnId, VarId);
+
+/// How a loop uses what interests here, by how deep in branches.
+#[derive(Default)]
+struct Uses {
+    loads: BTreeMap<Place, (usize, Scalar)>,
+    /// The least depth of an assignment.
+    assignments: BTreeMap<VarId, usize>,
+}
+
+impl Carrier<'_> {
+    fn list(&mut self, body: &mut Vec<Stmt>) {
+        let mut out: Vec<Stmt> = Vec::with_capacity(body.len());
+        for mut stmt in std::mem::take(body) {
+            if let Stmt::Loop { body, .. } = &mut stmt {
+                let before = self.carry(body, &out);
+                out.extend(before);
+            }
+            for nested in stmt.bodies_mut().into_iter().flatten() {
+                self.list(nested);
+            }
+            out.push(stmt);
+        }
+        *body = out;
+    }
+
+    /// The loads to put before a loop, whose body was changed to use their registers.
+    fn carry(&mut self, body: &mut Vec<Stmt>, before: &[Stmt]) -> Vec<Stmt> {
+        let mut uses = Uses::default();
+        collect(self.func, body, 0, &mut uses);
+        let written = self.written(body);
+        let assigned_before = |v: VarId| before.iter().any(|s| s.assigns().contains(&v));
+        let mut carried: Vec<(Place, VarId)> = Vec::new();
+        for (place @ (column, row), (depth, ty)) in uses.loads {
+            let space = self.columns[column.index()].space;
+            let rarer = uses.assignments.get(&row).is_some_and(|assigned| *assigned >= depth + RARER);
+            if rarer
+                && !written[column.index()]
+                && assigned_before(row)
+                && self.references.is_in(Operand::Var(row), space)
+            {
+                let name = self.columns[column.index()].name.split_once('@').map(|(_, ivar)| ivar.into());
+                self.func.vars.push(Var { ty, name });
+                carried.push((place, VarId::new(self.func.vars.len() - 1)));
+            }
+        }
+        if !carried.is_empty() {
+            replace(body, &carried);
+        }
+        carried.into_iter().map(load).collect()
+    }
+
+    fn written(&self, body: &[Stmt]) -> Vec<bool> {
+        let mut written = vec![false; self.columns.len()];
+        walk(body, &mut |s| match s {
+            Stmt::Store { column, .. } | Stmt::Atomic { column, .. } => written[column.index()] = true,
+            Stmt::Call { func, .. } => {
+                let callee = &self.effects[func.index()].writes;
+                written.iter_mut().zip(callee).for_each(|(written, writes)| *written |= writes);
+            }
+            _ => {}
+        });
+        written
+    }
+}
+
+fn load(((column, row), dst): (Place, VarId)) -> Stmt {
+    Stmt::Load { dst, column, row: row.into() }
+}
+
+fn collect(func: &Func, body: &[Stmt], depth: usize, uses: &mut Uses) {
+    for stmt in body {
+        if let Stmt::Load { dst, column, row: Operand::Var(row) } = stmt {
+            let known = uses.loads.entry((*column, *row)).or_insert((depth, func.vars[dst.index()].ty));
+            known.0 = known.0.min(depth);
+        }
+        for v in stmt.assigns() {
+            let least = uses.assignments.entry(*v).or_insert(depth);
+            *least = (*least).min(depth);
+        }
+        match stmt {
+            Stmt::Loop { body, .. } => {
+                // An inner loop is no rare way, whatever it nests in.
+                for v in assigned_in(body) {
+                    uses.assignments.insert(v, 0);
+                }
+                collect(func, body, depth, uses);
+            }
+            Stmt::If { then, otherwise, .. } => {
+                collect(func, then, depth + 1, uses);
+                collect(func, otherwise, depth + 1, uses);
+            }
+            _ => collect(func, stmt.bodies()[0], depth, uses),
+        }
+    }
+}
+
+/// Loads after each assignment of a row's register, and copies where it was loaded.
+fn replace(body: &mut Vec<Stmt>, carried: &[(Place, VarId)]) {
+    let mut out = Vec::with_capacity(body.len());
+    for mut stmt in std::mem::take(body) {
+        for nested in stmt.bodies_mut().into_iter().flatten() {
+            replace(nested, carried);
+        }
+        if let Stmt::Load { dst, column, row: Operand::Var(row) } = &stmt
+            && let Some((_, register)) = carried.iter().find(|(place, _)| *place == (*column, *row))
+        {
+            stmt = Stmt::Let { dst: *dst, op: Op::Copy, args: vec![(*register).into()] };
+        }
+        let again: Vec<Stmt> =
+            carried.iter().filter(|((_, row), _)| stmt.assigns().contains(row)).map(|c| load(*c)).collect();
+        out.push(stmt);
+        out.extend(again);
+    }
+    *body = out;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::testing::{INTS, OUT, REFS, SPEED, program};
+    use crate::ir::{Cmp, ColumnId, Op, Operand, Program, Scalar, Space, Stmt};
+    use crate::passes::testing::after;
+
+    /// Looks at the speed of a car in each round, and changes cars in some.
+    fn changing(branches: usize) -> Program {
+        program(|b, index| {
+            let car = b.var(Scalar::I32, Some("car".into()));
+            b.push(Stmt::Load { dst: car, column: REFS, row: index });
+            b.repeat(|b, done| {
+                let speed = b.load(Scalar::F64, SPEED, car.into());
+                b.store(OUT, index, speed);
+                let next = b.load(Scalar::I32, REFS, Operand::I64(3));
+                let rare = b.load(Scalar::I64, INTS, index);
+                let mut bodies = vec![Stmt::Let { dst: car, op: Op::Copy, args: vec![next] }];
+                for i in 0..branches {
+                    let cond = b.icmp(Cmp::Gt, rare, Operand::I64(i as i64));
+                    bodies = vec![Stmt::If { cond, then: bodies, otherwise: vec![] }];
+                }
+                bodies.into_iter().for_each(|s| b.push(s));
+                let end = b.icmp(Cmp::Lt, rare, Operand::I64(0));
+                b.when(end, |b| b.push(Stmt::Break(done)));
+            });
+        })
+    }
+
+    fn referring(mut program: Program, last: u32) -> Program {
+        program.columns[REFS.index()].refers = Some(Space::Class { hierarchy: 0, first: 1, last });
+        program
+    }
+
+    #[test]
+    fn a_field_is_loaded_when_the_reference_changes() {
+        insta::assert_snapshot!(after(&[PASS], referring(changing(2), 2)), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          car.4: i32 = load refs[v3]
+          speed.11: f64 = load Car@speed[car.4]
+          loop L0 {
+            v5: f64 = copy speed.11
+            store out[v3] = v5
+            v6: i32 = load refs[3]
+            v7: i64 = load ints[v3]
+            v8: bool = icmp.gt v7, 0
+            v9: bool = icmp.gt v7, 1
+            if v9 {
+              if v8 {
+                car.4 = copy v6
+                speed.11 = load Car@speed[car.4]
+              }
+            }
+            v10: bool = icmp.lt v7, 0
+            if v10 {
+              break L0
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn not_where_the_reference_changes_as_often() {
+        let program = referring(changing(1), 2);
+        assert_eq!(after(&[PASS], program.clone()), after(&[], program));
+    }
+
+    #[test]
+    fn not_where_the_reference_may_be_to_something_without_the_field() {
+        for program in [changing(2), referring(changing(2), 3)] {
+            assert_eq!(after(&[PASS], program.clone()), after(&[], program));
+        }
+    }
+
+    #[test]
+    fn not_where_the_field_is_written() {
+        let mut program = referring(changing(2), 2);
+        let Some(Stmt::Loop { body, .. }) = program.funcs[0].body.last_mut() else { panic!("ends with the loop") };
+        body.insert(0, Stmt::Store { column: ColumnId(5), row: Operand::I32(1), value: Operand::float(0.0) });
+        assert_eq!(after(&[PASS], program.clone()), after(&[], program));
+    }
+}

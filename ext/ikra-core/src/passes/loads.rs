@@ -1,0 +1,476 @@
+//! Keeps what a loop loads and stores in registers while it runs.
+//!
+//! A column that a loop touches at one row only, the same all the time, is loaded once before the loop, if it may be
+//! read there, and stored once behind it, if the loop stores it. An element's own fields thus live in registers for all
+//! ticks of a launch.
+//!
+//! # Why a load may stand before the loop
+//!
+//! A row that is not there must not be loaded. That a row is there follows from a load or store of it, in the same space
+//! or a smaller one, that surely runs if the loop runs (see [`super::rotate`]): before the loop, or in its body before
+//! anything that can end the job by what the element computes. Or it follows from where the row came from: a column
+//! that refers to the space.
+//!
+//! # Why a store may wait until the loop ends
+//!
+//! Nothing else touches the row meanwhile: within the element, because the loop touches the column nowhere else and
+//! calls nothing that does; among elements, because ticks run in one launch only where every written column is each
+//! element's own, or because the loop stores the row in any case. Where the job ends early, nobody reads the columns,
+//! but for a section that is left by `break`; in such programs stores stay where they are.
+
+use super::Pass;
+use super::loops::{Counts, References, assigned_in, completes, covers, leaves_otherwise};
+use crate::ir::effects::Effects;
+use crate::ir::visit::walk_mut;
+use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Space, Stmt, Trap, Var, VarId, walk};
+use std::collections::BTreeMap;
+
+pub const PASS: Pass = Pass { name: "loads", description: "fields in registers while a loop runs", run };
+
+fn run(mut program: Program) -> Program {
+    let effects = program.effects();
+    let mut atomic = vec![false; program.columns.len()];
+    for func in &program.funcs {
+        walk(&func.body, &mut |s| {
+            if let Stmt::Atomic { column, .. } = s {
+                atomic[column.index()] = true;
+            }
+        });
+    }
+    let has_break = program.sites.iter().any(|s| s.trap == Trap::Break);
+    for func in &mut program.funcs {
+        let counts = Counts::of(func);
+        let references = References::of(func, &program.columns);
+        let mut body = std::mem::take(&mut func.body);
+        let mut pass = Promoter {
+            func,
+            counts,
+            references,
+            columns: &program.columns,
+            effects: &effects,
+            atomic: &atomic,
+            may_store: !has_break,
+            owned: program.fused_ticks,
+            there: Vec::new(),
+        };
+        pass.list(&mut body);
+        func.body = body;
+    }
+    program
+}
+
+struct Promoter<'a> {
+    func: &'a mut Func,
+    counts: Counts,
+    references: References,
+    columns: &'a [Column],
+    effects: &'a [Effects],
+    /// Columns that some atomic names.
+    atomic: &'a [bool],
+    may_store: bool,
+    /// Every column that is stored is stored by the element that owns the row alone.
+    owned: bool,
+    /// Rows that are known to be there: of a space, a register that is assigned once, or a constant.
+    there: Vec<(Space, Operand)>,
+}
+
+/// How a loop uses a column.
+#[derive(Default)]
+struct Use {
+    rows: Vec<Operand>,
+    types: Vec<Scalar>,
+    stored: bool,
+}
+
+impl Promoter<'_> {
+    fn list(&mut self, body: &mut Vec<Stmt>) {
+        let known = self.there.len();
+        let mut out = Vec::with_capacity(body.len());
+        for mut stmt in std::mem::take(body) {
+            self.learn(&stmt);
+            if let Stmt::Loop { label, body } = &mut stmt {
+                let leaves = leaves_otherwise(body, *label);
+                let (before, after) = self.promote(body, leaves);
+                self.list(body);
+                out.extend(before);
+                out.push(stmt);
+                out.extend(after);
+            } else {
+                for nested in stmt.bodies_mut().into_iter().flatten() {
+                    self.list(nested);
+                }
+                out.push(stmt);
+            }
+        }
+        *body = out;
+        self.there.truncate(known);
+    }
+
+    /// Notes the row that a statement proves to be there.
+    fn learn(&mut self, stmt: &Stmt) {
+        let (space, row) = match stmt {
+            Stmt::Load { column, row, .. } | Stmt::Store { column, row, .. } | Stmt::Atomic { column, row, .. } => {
+                (self.columns[column.index()].space, *row)
+            }
+            Stmt::Begin { index, .. } => (Space::Element, *index),
+            _ => return,
+        };
+        if !matches!(row, Operand::Var(v) if self.counts.assigned(v) != 1) {
+            self.there.push((space, row));
+        }
+    }
+
+    fn is_there(&self, space: Space, row: Operand) -> bool {
+        self.references.is_in(row, space) || self.there.iter().any(|(proven, r)| *r == row && covers(space, *proven))
+    }
+
+    /// What to put before and behind a loop whose body was changed to use registers.
+    fn promote(&mut self, body: &mut Vec<Stmt>, leaves: bool) -> (Vec<Stmt>, Vec<Stmt>) {
+        let varies = assigned_in(body);
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        // What the first repetition surely does first.
+        let known = self.there.len();
+        let mut first: BTreeMap<ColumnId, bool> = BTreeMap::new();
+        for stmt in body.iter() {
+            match stmt {
+                Stmt::Load { column, .. } => {
+                    first.entry(*column).or_insert(false);
+                }
+                Stmt::Store { column, .. } => {
+                    first.entry(*column).or_insert(true);
+                }
+                _ if !completes(stmt, self.effects) => break,
+                // What may happen inside counts as a load: it may come before any store.
+                _ => {
+                    let mut touched = BTreeMap::new();
+                    self.uses(std::slice::from_ref(stmt), &mut touched);
+                    touched.into_keys().for_each(|column| {
+                        first.entry(column).or_insert(false);
+                    });
+                    continue;
+                }
+            }
+            self.learn(stmt);
+        }
+        let mut stored_anyway = Vec::new();
+        for stmt in body.iter().take_while(|s| completes(s, self.effects)) {
+            if let Stmt::Store { column, .. } = stmt {
+                stored_anyway.push(*column);
+            }
+        }
+        let mut uses = BTreeMap::new();
+        self.uses(body, &mut uses);
+        let mut registers: Vec<(ColumnId, VarId)> = Vec::new();
+        for (id, used) in uses {
+            let column = &self.columns[id.index()];
+            let [row] = used.rows[..] else { continue };
+            let [ty] = used.types[..] else { continue };
+            if self.atomic[id.index()] || matches!(row, Operand::Var(v) if varies.contains(&v)) {
+                continue;
+            }
+            let stored_anyway = stored_anyway.contains(&id);
+            let fits = !used.stored || (self.may_store && !leaves && (self.owned || stored_anyway));
+            let loads = first.get(&id) != Some(&true);
+            let loadable = !loads || (column.read && self.is_there(column.space, row));
+            // A store behind the loop must be of a row that is there, too.
+            let storable = !used.stored || stored_anyway || self.is_there(column.space, row);
+            if !fits || !loadable || !storable {
+                continue;
+            }
+            let register = self.register(column, ty, if used.stored { 2 } else { 1 });
+            registers.push((id, register));
+            if loads {
+                before.push(Stmt::Load { dst: register, column: id, row });
+            }
+            if used.stored {
+                after.push(Stmt::Store { column: id, row, value: register.into() });
+            }
+        }
+        self.there.truncate(known);
+        replace(body, &registers);
+        (before, after)
+    }
+
+    fn register(&mut self, column: &Column, ty: Scalar, assigned: u32) -> VarId {
+        let name = column.name.split_once('@').map(|(_, ivar)| ivar.into());
+        self.func.vars.push(Var { ty, name });
+        let register = VarId::new(self.func.vars.len() - 1);
+        self.counts.add(assigned);
+        register
+    }
+
+    /// Columns that the list uses by loads and stores alone.
+    fn uses(&self, body: &[Stmt], uses: &mut BTreeMap<ColumnId, Use>) {
+        let mut otherwise = Vec::new();
+        walk(body, &mut |s| {
+            let (column, row, ty, stored) = match s {
+                Stmt::Load { dst, column, row } => (*column, *row, self.func.vars[dst.index()].ty, false),
+                Stmt::Store { column, row, value } => (*column, *row, self.func.ty(*value), true),
+                Stmt::Atomic { column, .. } => return otherwise.push(*column),
+                Stmt::Call { func, .. } => {
+                    let effects = &self.effects[func.index()];
+                    let touched = |c: &usize| effects.writes[*c] || effects.reads[*c];
+                    return otherwise.extend((0..self.columns.len()).filter(touched).map(ColumnId::new));
+                }
+                _ => return,
+            };
+            let used = uses.entry(column).or_default();
+            if !used.rows.contains(&row) {
+                used.rows.push(row);
+            }
+            if !used.types.contains(&ty) {
+                used.types.push(ty);
+            }
+            used.stored |= stored;
+        });
+        otherwise.iter().for_each(|column| {
+            uses.remove(column);
+        });
+    }
+}
+
+/// Puts registers in the place of columns.
+fn replace(body: &mut [Stmt], registers: &[(ColumnId, VarId)]) {
+    let of = |column: ColumnId| registers.iter().find(|(c, _)| *c == column).map(|(_, register)| *register);
+    walk_mut(body, &mut |s| {
+        *s = match s {
+            Stmt::Load { dst, column, .. } => match of(*column) {
+                Some(register) => Stmt::Let { dst: *dst, op: Op::Copy, args: vec![register.into()] },
+                None => return,
+            },
+            Stmt::Store { column, value, .. } => match of(*column) {
+                Some(register) => Stmt::Let { dst: register, op: Op::Copy, args: vec![*value] },
+                None => return,
+            },
+            _ => return,
+        };
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{INPUT, INTS, OUT, SPEED, ZERO, program};
+    use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, Trap};
+    use crate::passes::testing::after;
+    use crate::passes::{dead, rotate, values};
+
+    fn check(program: Program) -> String {
+        after(&[values::PASS, rotate::PASS, PASS, values::PASS, dead::PASS], program)
+    }
+
+    /// `i = 0; while i < n { body; i += 1 }`
+    fn counted(b: &mut Builder, body: impl FnOnce(&mut Builder, Operand)) {
+        let n = b.i64(Op::Param(ParamId(0)), &[]);
+        let i = b.var(Scalar::I64, Some("i".into()));
+        b.set(i, Operand::I64(0));
+        b.repeat(|b, done| {
+            let end = b.icmp(Cmp::Ge, i.into(), n);
+            b.when(end, |b| b.push(Stmt::Break(done)));
+            body(b, i.into());
+            b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+        });
+    }
+
+    fn add(b: &mut Builder, column: crate::ir::ColumnId, row: Operand, more: Operand) {
+        let x = b.load(Scalar::I64, column, row);
+        let sum = b.i64(Op::Add, &[x, more]);
+        b.store(column, row, sum);
+    }
+
+    #[test]
+    fn a_row_that_is_loaded_and_stored_stays_in_a_register() {
+        insta::assert_snapshot!(check(program(|b, index| counted(b, |b, i| add(b, INTS, index, i)))), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            v6: i64 = load ints[job.0]
+            loop L0 {
+              v7: i64 = add v6, i.4
+              v6 = copy v7
+              i.4 = add i.4, 1
+              v8: bool = icmp.ge i.4, v3
+              if v8 {
+                break L0
+              }
+            }
+            store ints[job.0] = v7
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn two_rows_may_be_one() {
+        insta::assert_snapshot!(check(program(|b, index| counted(b, |b, i| {
+            add(b, INTS, index, i);
+            add(b, INTS, Operand::I64(0), i);
+        }))), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            loop L0 {
+              v6: i64 = load ints[job.0]
+              v7: i64 = add v6, i.4
+              store ints[job.0] = v7
+              v8: i64 = load ints[0]
+              v9: i64 = add v8, i.4
+              store ints[0] = v9
+              i.4 = add i.4, 1
+              v10: bool = icmp.ge i.4, v3
+              if v10 {
+                break L0
+              }
+            }
+          }
+        }
+        "#);
+    }
+
+    /// A store in a branch: other elements may store the same row, unless every element owns what it stores.
+    fn stored_sometimes() -> Program {
+        program(|b, index| {
+            counted(b, |b, i| {
+                let big = b.icmp(Cmp::Gt, i, Operand::I64(100));
+                b.when(big, |b| add(b, INTS, index, i));
+            })
+        })
+    }
+
+    #[test]
+    fn a_store_that_may_not_happen_is_not_made_up() {
+        let program = stored_sometimes();
+        assert_eq!(check(program.clone()), after(&[values::PASS, rotate::PASS, values::PASS, dead::PASS], program));
+    }
+
+    #[test]
+    fn an_owned_row_is_stored_in_any_case() {
+        let mut program = stored_sometimes();
+        program.fused_ticks = true;
+        insta::assert_snapshot!(check(program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            v6: i64 = load ints[job.0]
+            loop L0 {
+              v7: bool = icmp.gt i.4, 100
+              if v7 {
+                v6 = add v6, i.4
+              }
+              i.4 = add i.4, 1
+              v8: bool = icmp.ge i.4, v3
+              if v8 {
+                break L0
+              }
+            }
+            store ints[job.0] = v6
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_section_that_may_be_left_stores_at_once() {
+        let mut program = program(|b, index| counted(b, |b, i| add(b, INTS, index, i)));
+        program.sites[ZERO.index()].trap = Trap::Break;
+        insta::assert_snapshot!(check(program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            loop L0 {
+              v6: i64 = load ints[job.0]
+              v7: i64 = add v6, i.4
+              store ints[job.0] = v7
+              i.4 = add i.4, 1
+              v8: bool = icmp.ge i.4, v3
+              if v8 {
+                break L0
+              }
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_load_that_a_check_guards_is_not_moved_before_it() {
+        insta::assert_snapshot!(check(program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let id = b.op(Scalar::I32, Op::Narrow, &[n]);
+            counted(b, |b, _| {
+                let nil = b.icmp(Cmp::Eq, id, Operand::I32(0));
+                b.trap_if(nil, ZERO, vec![]);
+                let speed = b.load(Scalar::F64, SPEED, id);
+                b.store(OUT, index, speed);
+            });
+        })), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          v4: i32 = narrow v3
+          i.5: i64 = copy 0
+          v6: bool = icmp.gt v3, 0
+          if v6 {
+            loop L0 {
+              v7: bool = icmp.eq v4, 0i32
+              if v7 {
+                trap s3
+              }
+              v8: f64 = load Car@speed[v4]
+              store out[job.0] = v8
+              i.5 = add i.5, 1
+              v9: bool = icmp.ge i.5, v3
+              if v9 {
+                break L0
+              }
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_load_in_a_branch_moves_where_the_row_is_known_to_be_there() {
+        insta::assert_snapshot!(check(program(|b, index| counted(b, |b, i| {
+            let odd = b.icmp(Cmp::Gt, i, Operand::I64(4));
+            b.when(odd, |b| {
+                let x = b.load(Scalar::I64, INPUT, index);
+                b.store(INTS, i, x);
+            });
+        }))), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            v6: i64 = load in[job.0]
+            loop L0 {
+              v7: bool = icmp.gt i.4, 4
+              if v7 {
+                store ints[i.4] = v6
+              }
+              i.4 = add i.4, 1
+              v8: bool = icmp.ge i.4, v3
+              if v8 {
+                break L0
+              }
+            }
+          }
+        }
+        "#);
+    }
+}

@@ -1,0 +1,142 @@
+//! What the passes over loops ask: how often registers are assigned, and what may move out of a loop.
+
+use crate::ir::effects::Effects;
+use crate::ir::{Column, Ctx, Func, LabelId, Op, Operand, Space, Stmt, VarId, walk};
+use std::collections::HashSet;
+
+/// How often each register of a function is assigned (a parameter once more, on entry).
+pub struct Counts(Vec<u32>);
+
+impl Counts {
+    pub fn of(func: &Func) -> Self {
+        let mut counts = vec![0; func.vars.len()];
+        func.params.iter().for_each(|p| counts[p.index()] += 1);
+        walk(&func.body, &mut |s| s.assigns().iter().for_each(|v| counts[v.index()] += 1));
+        Self(counts)
+    }
+    /// A register that was made since, with how often it is assigned.
+    pub fn add(&mut self, assigned: u32) {
+        self.0.push(assigned);
+    }
+    pub fn assigned(&self, var: VarId) -> u32 {
+        self.0[var.index()]
+    }
+}
+
+/// The registers that a list assigns.
+pub fn assigned_in(body: &[Stmt]) -> HashSet<VarId> {
+    let mut vars = HashSet::new();
+    walk(body, &mut |s| vars.extend(s.assigns()));
+    vars
+}
+
+/// Whether the operation may be computed where control does not reach: it has no effect and no precondition, and
+/// depends on its operands alone.
+pub fn is_movable(op: Op) -> bool {
+    match op {
+        Op::Div | Op::Rem | Op::UDiv | Op::URem | Op::MulMod | Op::AddMod => false,
+        Op::Shl | Op::Shr | Op::UShr | Op::FloatToInt => false,
+        Op::Random | Op::Ctx(Ctx::Tick | Ctx::Index) => false,
+        _ => true,
+    }
+}
+
+/// Whether something in the body of a loop leaves it other than by a break to its own label: a `Return`, or a break to
+/// a label around it.
+pub fn leaves_otherwise(body: &[Stmt], own: LabelId) -> bool {
+    let mut inner = HashSet::from([own]);
+    walk(body, &mut |s| inner.extend(s.label()));
+    let mut leaves = false;
+    walk(body, &mut |s| match s {
+        Stmt::Return(_) => leaves = true,
+        Stmt::Break(to) => leaves |= !inner.contains(to),
+        _ => {}
+    });
+    leaves
+}
+
+/// Whether the statement surely comes to its end, unless the launch is stopped from outside: nothing that the element
+/// computes can make it leave its list or run for ever.
+pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
+    match stmt {
+        Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Poll | Stmt::Begin { .. } => true,
+        Stmt::Atomic { site, .. } => site.is_none(),
+        Stmt::Call { func, depth, .. } => {
+            let callee = &effects[func.index()];
+            depth.is_none() && !callee.stops && !callee.loops
+        }
+        Stmt::If { .. } | Stmt::Block { .. } => stmt.bodies().iter().all(|b| b.iter().all(|s| completes(s, effects))),
+        Stmt::Checked { .. } | Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Return(_) | Stmt::Trap { .. } => false,
+    }
+}
+
+/// Whether every row of `inner` is one of `outer`.
+pub fn covers(outer: Space, inner: Space) -> bool {
+    match (outer, inner) {
+        (
+            Space::Class { hierarchy, first, last },
+            Space::Class { hierarchy: inner_hierarchy, first: inner_first, last: inner_last },
+        ) => hierarchy == inner_hierarchy && first <= inner_first && inner_last <= last,
+        _ => outer == inner,
+    }
+}
+
+/// For each register that only ever holds ids out of columns that refer to something, what it refers to.
+pub struct References(Vec<Reference>);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Reference {
+    /// No assignment was seen.
+    Unassigned,
+    To(Space),
+    Unknown,
+}
+
+impl References {
+    pub fn of(func: &Func, columns: &[Column]) -> Self {
+        let mut all = vec![Reference::Unassigned; func.vars.len()];
+        func.params.iter().for_each(|p| all[p.index()] = Reference::Unknown);
+        loop {
+            let before = all.clone();
+            walk(&func.body, &mut |s| {
+                let given = match s {
+                    Stmt::Load { column, .. } => {
+                        columns[column.index()].refers.map_or(Reference::Unknown, Reference::To)
+                    }
+                    Stmt::Let { op: Op::Copy, args, .. } => reference(&all, args[0]),
+                    Stmt::Let { op: Op::Select, args, .. } => reference(&all, args[1]).and(reference(&all, args[2])),
+                    _ => Reference::Unknown,
+                };
+                for dst in s.assigns() {
+                    all[dst.index()] = all[dst.index()].and(given);
+                }
+            });
+            if all == before {
+                return Self(all);
+            }
+        }
+    }
+    /// Whether the register, once assigned, is a row of the space.
+    pub fn is_in(&self, row: Operand, space: Space) -> bool {
+        matches!(reference(&self.0, row), Reference::To(inner) if covers(space, inner))
+    }
+}
+
+fn reference(all: &[Reference], operand: Operand) -> Reference {
+    match operand {
+        Operand::Var(v) => all.get(v.index()).copied().unwrap_or(Reference::Unknown),
+        _ => Reference::Unknown,
+    }
+}
+
+impl Reference {
+    /// What is known where either may be.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Reference::Unassigned, known) | (known, Reference::Unassigned) => known,
+            (Reference::To(a), Reference::To(b)) if covers(a, b) => self,
+            (Reference::To(a), Reference::To(b)) if covers(b, a) => other,
+            _ => Reference::Unknown,
+        }
+    }
+}
