@@ -113,7 +113,7 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         trapped: None,
     };
     // Fused ticks are the jobs' own business; else every job ends a tick before any begins the next.
-    let slices = if program.fused_ticks { 1 } else { launch.ticks };
+    let slices = if program.fused_ticks { launch.ticks.min(1) } else { launch.ticks };
     for slice in 0..slices {
         let (begin, end) = if program.fused_ticks { (0, launch.ticks) } else { (slice, slice + 1) };
         if machine.stopped_before(Key::new(begin, 0)) {

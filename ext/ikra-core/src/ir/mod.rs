@@ -16,7 +16,7 @@
 //! * Integer division, remainder, shifts and float-to-integer conversion have preconditions (stated at [`Op`]); the
 //!   program itself tests them first.
 //! * The entry function takes `(job: I64, tick_begin: I64, tick_end: I64)` and returns nothing. A backend calls it once
-//!   for every job of a launch, in any order.
+//!   for every job of a launch, in any order, with `tick_begin < tick_end`.
 
 pub mod build;
 pub mod effects;

@@ -329,6 +329,8 @@ impl<'a> Walker<'a> {
         }
         let positive = operands.iter().all(|(lo, _)| *lo >= 0);
         match *op {
+            // Then it may be the comparison that a loop or a branch around it has made.
+            Op::UCmp(cmp) if positive => *op = Op::ICmp(cmp),
             Op::Div if positive => *op = Op::UDiv,
             Op::Rem if positive => *op = Op::URem,
             Op::MulMod | Op::AddMod if positive => {

@@ -23,11 +23,15 @@ pub const PASS: Pass = Pass { name: "values", description: "every value computed
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
     let columns = program.columns.len();
-    for func in &mut program.funcs {
+    let entry = program.entry.index();
+    for (i, func) in program.funcs.iter_mut().enumerate() {
         let body = std::mem::take(&mut func.body);
         let mut assigned = vec![0; func.vars.len()];
         walk(&body, &mut |s| s.assigns().iter().for_each(|v| assigned[v.index()] += 1));
         let mut walker = Walker::new(func, columns, &effects, assigned);
+        if i == entry {
+            walker.some_ticks();
+        }
         walker.func.body = walker.list(body);
     }
     program
@@ -126,6 +130,17 @@ impl<'a> Walker<'a> {
             walker.hold(param, number);
         }
         walker
+    }
+
+    /// The entry is called with at least one tick.
+    fn some_ticks(&mut self) {
+        if let [_, begin, end] = self.func.params[..] {
+            let (begin, end) = (self.number(begin.into()), self.number(end.into()));
+            let holds = self.constant(Operand::Bool(true));
+            for (cmp, args) in [(Cmp::Lt, [begin, end]), (Cmp::Gt, [end, begin])] {
+                self.numbers.insert(Key::Op(Op::ICmp(cmp), Scalar::Bool, args.to_vec()), holds);
+            }
+        }
     }
 
     fn content(column: usize) -> usize {
