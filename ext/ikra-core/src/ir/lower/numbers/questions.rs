@@ -97,6 +97,17 @@ pub enum Callee {
 }
 
 impl Callee {
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Callee::Method(method) => method.names()[0],
+            Callee::Divmod => "divmod",
+            Callee::Math(function) => function.name(),
+            Callee::Conversion(Conversion::Integer) => "Integer",
+            Callee::Conversion(Conversion::Float) => "Float",
+            Callee::Rand(_) => "rand",
+        }
+    }
     pub fn is_power(self) -> bool {
         matches!(self, Callee::Method(Method::Pow | Method::PowMod))
     }

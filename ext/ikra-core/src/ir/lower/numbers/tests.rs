@@ -7,7 +7,7 @@ use super::questions::{Callee, FEW, MANY, Question, SYMBOL, Word, math_questions
 use super::random::Rand;
 use super::{Kind, Method, divmod, divmod_types};
 use crate::backend::reference::ReferenceBackend;
-use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, TrapRecord, philox};
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord, philox};
 use crate::config::{CodeOptions, Overflow};
 use crate::ir::build::Builder;
 use crate::ir::lower::value::Val;
@@ -19,6 +19,7 @@ use crate::types::{Prims, Repr, Tag, Ty, Unit};
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// Columns `0..3` are operands, then come the tags and payloads of up to two results.
 const COLUMNS: usize = 7;
@@ -110,9 +111,7 @@ impl Asking {
     }
 
     /// The answers for rows of operands.
-    fn run(&self, backend: &dyn Backend, rows: &[&Question], options: &CodeOptions) -> Vec<String> {
-        let layout = Layout::structure_of_arrays(&self.program);
-        let executable = backend.prepare(&self.program, &layout, options).expect("a well-formed program");
+    fn run(&self, backend: &dyn Backend, executable: &dyn Executable, rows: &[&Question]) -> Vec<String> {
         let mut answers = Vec::new();
         // A trap ends the launch; the rows behind it go into the next.
         while answers.len() < rows.len() {
@@ -140,7 +139,7 @@ impl Asking {
                 block_size: None,
                 timings: &mut Timings::default(),
             };
-            let outcome = backend.launch(&*executable, launch).expect("a launch");
+            let outcome = backend.launch(executable, launch).expect("a launch");
             let (done, trapped) = match outcome {
                 Outcome::Done => (rest.len(), None),
                 Outcome::Trapped(trap) => (trap.key.index() as usize, Some(trap)),
@@ -268,15 +267,32 @@ fn inspect(x: f64) -> String {
 
 /// What all questions of a list are answered, in order. Unsupported ones are not answered.
 fn ask(backend: &dyn Backend, questions: &[Question], options: CodeOptions) -> Vec<Option<String>> {
+    ask_prepared(backend, questions, options, |asked| {
+        let prepare = |asking: &Asking| {
+            let layout = Layout::structure_of_arrays(&asking.program);
+            backend.prepare(&asking.program, &layout, &options).expect("a well-formed program")
+        };
+        asked.iter().map(prepare).collect()
+    })
+}
+
+/// As [`ask`], where all programs are prepared at once.
+fn ask_prepared(
+    backend: &dyn Backend,
+    questions: &[Question],
+    options: CodeOptions,
+    prepare: impl FnOnce(&[Asking]) -> Vec<Arc<dyn Executable>>,
+) -> Vec<Option<String>> {
     let mut shapes: HashMap<String, Vec<usize>> = HashMap::new();
     for (i, question) in questions.iter().enumerate() {
         shapes.entry(question.shape()).or_default().push(i);
     }
+    let (rows, asking): (Vec<Vec<usize>>, Vec<Asking>) =
+        shapes.into_values().filter_map(|rows| Asking::new(&questions[rows[0]], options).map(|a| (rows, a))).unzip();
     let mut answers = vec![None; questions.len()];
-    for rows in shapes.values() {
-        let Some(asking) = Asking::new(&questions[rows[0]], options) else { continue };
+    for ((rows, asking), executable) in rows.iter().zip(&asking).zip(prepare(&asking)) {
         let asked: Vec<&Question> = rows.iter().map(|i| &questions[*i]).collect();
-        for (i, answer) in rows.iter().zip(asking.run(backend, &asked, &options)) {
+        for (i, answer) in rows.iter().zip(asking.run(backend, &*executable, &asked)) {
             answers[*i] = Some(answer);
         }
     }
@@ -455,6 +471,18 @@ fn the_checked_in_answers_are_given() {
     compare(&questions, &ask(&ReferenceBackend::default(), &questions, options(version)), &ruby, Overflow::Raise);
 }
 
+/// Panics with the first questions that a machine answers otherwise than the interpreter.
+fn compare_with_reference(questions: &[Question], answers: &[Option<String>], options: CodeOptions) {
+    let reference = ask(&ReferenceBackend::default(), questions, options);
+    let wrong: Vec<String> = questions
+        .iter()
+        .zip(answers.iter().zip(&reference))
+        .filter(|(_, (a, b))| a != b)
+        .map(|(q, (a, b))| format!("{}: {a:?} and {b:?}", q.text()))
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), questions.len(), wrong[..wrong.len().min(40)].join("\n"));
+}
+
 #[cfg(feature = "cpu")]
 #[test]
 fn the_cpu_answers_as_the_interpreter() {
@@ -464,15 +492,27 @@ fn the_cpu_answers_as_the_interpreter() {
     questions.retain(|q| !q.constants);
     questions.extend(random_questions(2, 1_000));
     questions.extend(math_questions());
-    let ours = ask(&cpu, &questions, options);
-    let reference = ask(&ReferenceBackend::default(), &questions, options);
-    let wrong: Vec<String> = questions
-        .iter()
-        .zip(ours.iter().zip(&reference))
-        .filter(|(_, (a, b))| a != b)
-        .map(|(q, (a, b))| format!("{}: {a:?} and {b:?}", q.text()))
-        .collect();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), questions.len(), wrong[..wrong.len().min(40)].join("\n"));
+    compare_with_reference(&questions, &ask(&cpu, &questions, options), options);
+}
+
+/// The CUDA C++ of every method with numbers, run on the host, where undefined arithmetic ends the process.
+#[cfg(feature = "cuda")]
+#[test]
+fn cuda_answers_as_the_interpreter() {
+    use crate::backend::cuda::shim::CudaShim;
+    let Ok(shim) = CudaShim::new().map(CudaShim::sanitized) else {
+        eprintln!("SKIPPED: cuda_answers_as_the_interpreter: there is no C++ compiler");
+        return;
+    };
+    let options = CodeOptions::default();
+    let mut questions = questions(&MANY, options.ruby);
+    questions.retain(|q| !q.constants && q.name == q.callee.name() && q.operands.iter().all(|w| w.kind().is_number()));
+    let answers = ask_prepared(&shim, &questions, options, |asked| {
+        let layouts: Vec<Layout> = asked.iter().map(|a| Layout::structure_of_arrays(&a.program)).collect();
+        let programs: Vec<_> = asked.iter().map(|a| &a.program).zip(&layouts).collect();
+        shim.prepare_many(&programs).expect("well-formed programs")
+    });
+    compare_with_reference(&questions, &answers, options);
 }
 
 /// The first 64-bit draws of an element.
