@@ -14,6 +14,7 @@ mod loops;
 mod polls;
 mod ranges;
 mod rotate;
+mod thread;
 mod ticks;
 mod values;
 mod wrap;
@@ -42,6 +43,8 @@ pub const PASSES: &[Pass] = &[
     inline::PASS,
     values::PASS,
     dead::PASS,
+    // Before ranges, which follow branches.
+    thread::PASS,
     // Its constants settle branches, and these make more values one.
     ranges::PASS,
     values::PASS,
