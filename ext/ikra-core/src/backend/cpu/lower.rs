@@ -176,29 +176,10 @@ fn registers(func: &ir::Func, b: &mut FunctionBuilder<'_>) -> Vec<Register> {
     ir::walk(&func.body, &mut |stmt| match stmt {
         Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => assignments[dst.index()] += 1,
         Stmt::Call { dsts, .. } => dsts.iter().for_each(|dst| assignments[dst.index()] += 1),
-        // The test is translated twice.
-        Stmt::Loop { label, body } => {
-            let test = leading_test(*label, body).map_or(&[][..], |(test, ..)| test);
-            test.iter().flat_map(Stmt::assigns).for_each(|dst| assignments[dst.index()] += 1);
-        }
         _ => {}
     });
     let vars = func.vars.iter().zip(assignments);
     vars.map(|(var, n)| if n > 1 { Register::Many(b.declare_var(ty(var.ty))) } else { Register::Once(None) }).collect()
-}
-
-/// The test that a loop begins with, its condition, and what follows: `while` loops and those over ranges.
-fn leading_test(label: LabelId, body: &[Stmt]) -> Option<(&[Stmt], Operand, &[Stmt])> {
-    let at = body.iter().position(|stmt| !matches!(stmt, Stmt::Let { op, .. } if *op != Op::Random))?;
-    let (test, rest) = body.split_at(at);
-    match rest {
-        [Stmt::If { cond, then, otherwise }, rest @ ..]
-            if test.len() <= 4 && otherwise.is_empty() && *then == [Stmt::Break(label)] =>
-        {
-            Some((test, *cond, rest))
-        }
-        _ => None,
-    }
 }
 
 /// How a register is held. An I32 is zero-extended to 64 bits: most are ids, loaded so and added to addresses so.
@@ -685,28 +666,11 @@ impl Lowering<'_, '_> {
         let [head, after] = [self.b.create_block(), self.b.create_block()];
         let before = if self.loops == 0 { self.open_columns(body) } else { self.bases.clone() };
         self.loops += 1;
-        match leading_test(label, body) {
-            // Tested before the first repetition and after each: one jump per repetition instead of two.
-            Some((test, cond, rest)) => {
-                self.labels[label.index()] = Some((after, true));
-                self.list(test)?;
-                let over = self.get(cond);
-                self.b.ins().brif(over, after, &[], head, &[]);
-                self.b.switch_to_block(head);
-                if self.list(rest)? == Flow::On {
-                    self.list(test)?;
-                    let over = self.get(cond);
-                    self.b.ins().brif(over, after, &[], head, &[]);
-                }
-            }
-            None => {
-                self.labels[label.index()] = Some((after, false));
-                self.b.ins().jump(head, &[]);
-                self.b.switch_to_block(head);
-                if self.list(body)? == Flow::On {
-                    self.b.ins().jump(head, &[]);
-                }
-            }
+        self.labels[label.index()] = Some((after, false));
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        if self.list(body)? == Flow::On {
+            self.b.ins().jump(head, &[]);
         }
         self.b.seal_block(head);
         self.loops -= 1;
