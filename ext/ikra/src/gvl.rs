@@ -11,15 +11,30 @@
 #![allow(unsafe_code, reason = "rb_nogvl takes C functions; see SAFETY at each")]
 
 use ikra_core::backend::CancelToken;
-use magnus::{Error, Ruby};
+use magnus::prelude::*;
+use magnus::{Error, RArray, RClass, Ruby};
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
 /// Flags of `rb_nogvl` (thread.h).
 const INTERRUPTS_FAIL: i32 = 1;
 const UNBLOCK_IS_ASYNC_SAFE: i32 = 2;
+
+/// How often a thread that waits for a launch looks for signals by itself. Ruby calls an unblock function for a signal
+/// only while some thread waits for signals, or no other thread lives.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether other Ruby threads live: then a signal may not unblock this one, and launches run beside it.
+///
+/// # Errors
+/// What `Thread.list` raises.
+pub fn others_live(ruby: &Ruby) -> Result<bool, Error> {
+    let thread: RClass = ruby.class_object().const_get("Thread")?;
+    Ok(thread.funcall::<_, _, RArray>("list", ())?.len() > 1)
+}
 
 type Answer<T> = Result<T, Box<dyn Any + Send>>;
 
@@ -124,7 +139,9 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
             let finished = leave(Some(unblock), data, INTERRUPTS_FAIL, || {
                 let mut state = waiting.state.lock();
                 while !state.finished && !state.interrupted {
-                    waiting.changed.wait(&mut state);
+                    if waiting.changed.wait_for(&mut state, LOOK).timed_out() {
+                        break;
+                    }
                 }
                 state.interrupted = false;
                 state.finished
