@@ -204,6 +204,11 @@ impl Device {
         self.process == std::process::id()
     }
 
+    /// Whether the context is there.
+    pub fn is_entered(&self) -> bool {
+        self.context.get().is_some()
+    }
+
     /// Makes the context current on this thread, creating it the first time (a third of a second).
     ///
     /// # Errors

@@ -146,7 +146,7 @@ fn largest_frame(log: &str) -> Option<u32> {
 }
 
 impl CudaBackend {
-    /// The first GPU. Its context is being made on another thread when this returns.
+    /// The first GPU. Its context is made when the first program is prepared.
     ///
     /// # Errors
     /// `Device` where there is no GPU that works, with what to do about it.
@@ -159,9 +159,6 @@ impl CudaBackend {
             call_depth: CALL_DEPTH,
             memory: facts.memory,
         };
-        let early = device.clone();
-        // Whoever needs the context first waits for it, and hears of an error then.
-        let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
         let copiers = Lazy::new(copying_threads as fn() -> _);
         Ok(Self { device, target, cache, lanes: Mutex::default(), copiers })
     }
@@ -311,6 +308,12 @@ impl Backend for CudaBackend {
                     "{arguments} bytes, of which CUDA takes {ARGUMENT_BYTES}: the block uses too many different fields and variables"
                 ),
             });
+        }
+        if !self.device.is_entered() {
+            // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
+            // hears of an error then.
+            let early = self.device.clone();
+            let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
         }
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
         let columns = Use::of_columns(program);
