@@ -97,6 +97,8 @@ pub struct Spec {
     pub op_reads: BTreeMap<NodeId, Ty>,
     /// What the subject of a `case` may still be at a test, by the test's node.
     pub subjects: BTreeMap<NodeId, Ty>,
+    /// What a bare `super` passes on, by its node and the parameter.
+    pub passed_on: BTreeMap<(NodeId, LocalId), Ty>,
 }
 
 impl Spec {
@@ -225,6 +227,7 @@ impl Analysis<'_> {
             visited: vec![false; unit.nodes],
             op_reads: BTreeMap::new(),
             subjects: BTreeMap::new(),
+            passed_on: BTreeMap::new(),
             key,
             unit,
             scope,
@@ -279,7 +282,7 @@ impl Analysis<'_> {
     fn finish(&mut self) {
         let facts = &*self.facts;
         for spec in &mut self.specs {
-            let maps = spec.op_reads.values_mut().chain(spec.subjects.values_mut());
+            let maps = spec.op_reads.values_mut().chain(spec.subjects.values_mut()).chain(spec.passed_on.values_mut());
             let vectors = spec.types.iter_mut().chain(&mut spec.locals).chain([&mut spec.ret, &mut spec.key.self_ty]);
             for ty in vectors.chain(maps) {
                 *ty = facts.resolve(ty);

@@ -1593,15 +1593,24 @@ impl Walker<'_, '_> {
         let unit = self.unit.clone();
         let mut out = Args::default();
         for local in super_locals(&unit.params) {
-            let ty = self.read_local(local, env, node.span)?;
+            let ty = self.pass_on(node, local, env)?;
             out.positional.push(ty);
             out.literals.push(None);
         }
         for keyword in &unit.params.keywords {
-            let ty = self.read_local(keyword.local, env, node.span)?;
+            let ty = self.pass_on(node, keyword.local, env)?;
             out.keywords.push((keyword.name.clone(), ty));
         }
         Ok(out)
+    }
+
+    fn pass_on(&mut self, node: &Node, local: LocalId, env: &mut Env) -> Result<Ty> {
+        let now = self.read_local(local, env, node.span)?;
+        let place = (node.id, local);
+        let old = self.an.spec(self.id).passed_on.get(&place).cloned().unwrap_or_default();
+        let ty = self.join(&old, &now);
+        self.an.specs[self.id.index()].passed_on.insert(place, ty.clone());
+        Ok(ty)
     }
 }
 

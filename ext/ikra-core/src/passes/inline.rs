@@ -83,8 +83,12 @@ fn cyclic(program: &Program) -> Vec<bool> {
 }
 
 fn expand<'a>(body: &mut Vec<Stmt>, caller: &mut Func, room: &mut usize, callee: &impl Fn(FuncId) -> Option<&'a Func>) {
-    let mut out = Vec::with_capacity(body.len());
+    let mut out: Vec<Stmt> = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
+        if out.last().is_some_and(Stmt::ends_list) {
+            // a callee that never returns
+            break;
+        }
         for nested in stmt.bodies_mut().into_iter().flatten() {
             expand(nested, caller, room, callee);
         }

@@ -281,7 +281,7 @@ impl<'p, 'w> Body<'p, 'w> {
             && !acc.last.contains_key(&local)
     }
 
-    fn read_local(&mut self, local: LocalId, ty: &Ty, span: Span) -> Result<Val> {
+    pub fn read_local(&mut self, local: LocalId, ty: &Ty, span: Span) -> Result<Val> {
         if self.is_capture(local) {
             let name = self.unit.locals[local.index()].name.clone();
             let whole = self.an.local(self.spec, local).clone();
@@ -1025,8 +1025,11 @@ impl<'p, 'w> Body<'p, 'w> {
                     s.store(&place, val);
                     Ok(())
                 };
+                let void = self.an.spec(self.spec).void.contains(&node.id);
                 let keep = |s: &mut Self| -> Result<()> {
-                    s.store_possible(&place, old);
+                    if !void {
+                        s.store_possible(&place, old);
+                    }
                     Ok(())
                 };
                 if *op == AssignOp::Or {

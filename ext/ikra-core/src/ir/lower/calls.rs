@@ -528,6 +528,12 @@ impl Body<'_, '_> {
         func
     }
 
+    /// A parameter as a bare `super` passes it on.
+    fn passed_on(&mut self, node: &Node, local: ast::LocalId) -> Result<(Val, Ty)> {
+        let ty = self.an.spec(self.spec).passed_on.get(&(node.id, local)).cloned().unwrap_or_default();
+        Ok((self.read_local(local, &ty, node.span)?, ty))
+    }
+
     /// `super`.
     ///
     /// # Errors
@@ -540,15 +546,13 @@ impl Body<'_, '_> {
                 let unit = self.unit.clone();
                 let mut positional = Vec::new();
                 for local in super_locals(&unit.params) {
-                    let place = self.locals[local.index()].clone();
-                    let ty = self.an.local(self.spec, local).clone();
-                    positional.push((place.map_or(Val::NIL, |p| self.load(&p)), ty, None));
+                    let (val, ty) = self.passed_on(node, local)?;
+                    positional.push((val, ty, None));
                 }
                 let mut keywords = Vec::new();
                 for keyword in &unit.params.keywords {
-                    let place = self.locals[keyword.local.index()].clone();
-                    let ty = self.an.local(self.spec, keyword.local).clone();
-                    keywords.push((keyword.name.clone(), place.map_or(Val::NIL, |p| self.load(&p)), ty));
+                    let (val, ty) = self.passed_on(node, keyword.local)?;
+                    keywords.push((keyword.name.clone(), val, ty));
                 }
                 (positional, keywords)
             }
@@ -1311,6 +1315,7 @@ impl Body<'_, '_> {
                     Val::Int(self.cx.b.select(Scalar::I64, better, b, a))
                 }
                 (name, Val::Float(a), Val::Float(b)) => {
+                    numbers::ordered(&mut self.cx, b, a);
                     let better = self.cx.b.fcmp(if name == "max" { Cmp::Gt } else { Cmp::Lt }, b, a);
                     Val::Float(self.cx.b.select(Scalar::F64, better, b, a))
                 }

@@ -339,3 +339,10 @@ pub fn between(cx: &mut Cx<'_>, receiver: Val, min: Val, max: Val) -> Val {
     let below = test(cx, Cmp::Le, receiver, max);
     Val::Bool(cx.b.bool(Op::And, &[above, below]))
 }
+
+/// ArgumentError where one of two Floats is NaN, as where Ruby sorts `x` by `x <=> y`.
+pub fn ordered(cx: &mut Cx<'_>, x: Operand, y: Operand) {
+    let (a, b) = (cx.b.fcmp(Cmp::Ne, x, x), cx.b.fcmp(Cmp::Ne, y, y));
+    let unordered = cx.b.bool(Op::Or, &[a, b]);
+    raise::not_compared_if(cx, unordered, Kind::Float, Val::Float(y));
+}
