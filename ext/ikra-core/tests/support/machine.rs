@@ -555,6 +555,7 @@ impl<'a> Machine<'a> {
                     Some(Value::Nil) => "nil".to_owned(),
                     Some(Value::True) => "true".to_owned(),
                     Some(Value::False) => "false".to_owned(),
+                    Some(value @ (Value::Int(_) | Value::Float(_) | Value::Sym(_))) => self.inspected(value),
                     Some(value) => self.class_name(value),
                     None => String::new(),
                 };
