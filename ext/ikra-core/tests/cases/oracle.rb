@@ -222,7 +222,7 @@ class Case
     end
   rescue StandardError, SystemStackError => e
     line = e.backtrace_locations.find { |location| location.path == @path }&.lineno
-    ["raises: #{e.class} at line #{line}, index #{Ikra.index}, tick #{Ikra.tick}: #{e.message.gsub(/#<([\w:]+):0x\h+.*?>/, '#<\1>')}"]
+    ["raises: #{e.class} at line #{line}, index #{Ikra.index}, tick #{Ikra.tick}: #{e.message.gsub(/#<(?<name>[\w:]+):0x\h+(?<rest>(?:[^<>]|#<\g<rest>>)*)>/, '#<\k<name>>')}"]
   end
 
   def value_of(texts, key)
@@ -241,9 +241,11 @@ class Case
   end
 end
 
-update = ARGV.delete("--update")
-differences = ARGV.flat_map do |path|
-  update ? Case.new(path).update && [] : Case.new(path).differences
+if $PROGRAM_NAME == __FILE__
+  update = ARGV.delete("--update")
+  differences = ARGV.flat_map do |path|
+    update ? Case.new(path).update && [] : Case.new(path).differences
+  end
+  puts differences
+  exit differences.empty?
 end
-puts differences
-exit differences.empty?

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require_relative "../../../ext/ikra-core/tests/cases/oracle"
+
+module Fuzz
+  # What plain Ruby makes of a case without expectations, and where it met what kernels have no room for.
+  class Oracle < Case
+    # The program cannot be set up.
+    class NoAnswer < StandardError
+    end
+
+    # Notes Integers beyond 64 bits, Rationals and Complexes as they come up.
+    module Beyond
+      # An Integer that only grows: there is no need to know how far.
+      class Giant < Exception # rubocop:disable Lint/InheritException
+      end
+
+      OPERATORS = {
+        Integer => %i[+ - * ** << >> / % div modulo divmod remainder pow abs magnitude -@ ~ & | ^ succ next pred lcm gcd round floor ceil truncate quo],
+        Float => %i[floor ceil round truncate to_i to_int div divmod **],
+        Array => %i[sum]
+      }.freeze
+      PLACES = []
+
+      def self.note(value)
+        case value
+        when Integer
+          return if value.bit_length < 64
+
+          PLACES << [Ikra.tick, Ikra.index]
+          raise Giant if value.bit_length > 4_096
+        when Rational, Complex then PLACES << [Ikra.tick, Ikra.index]
+        when Array then value.each { |item| note(item) }
+        end
+      end
+
+      def self.watch
+        OPERATORS.each do |klass, names|
+          klass.prepend(Module.new do
+            names.each { |name| define_method(name) { |*arguments| super(*arguments).tap { |value| Beyond.note(value) } } }
+          end)
+        end
+      end
+    end
+
+    # Lines of expectations, nil where Ruby's Integers only grow; and where it left 64 bits: pairs of tick and index.
+    def answer(setup, watched)
+      places, giant = apart { beyond(setup) }
+      return [nil, places] if giant
+
+      lines = apart do
+        limits
+        run(setup, ["gives: ", *watched.map { |expression| "after: #{expression} => " }])
+      end
+      [lines, places]
+    end
+
+    private
+
+    def apart
+      super
+    rescue RuntimeError, TypeError, ArgumentError => e
+      raise NoAnswer, e.message
+    end
+
+    def limits
+      $stderr.reopen(File::NULL)
+      $VERBOSE = nil
+      Process.setrlimit(Process::RLIMIT_AS, 4 << 30)
+      Process.setrlimit(Process::RLIMIT_CPU, 20)
+    end
+
+    def beyond(setup)
+      limits
+      Beyond.watch
+      run(setup, [])
+      [Beyond::PLACES.uniq, false]
+    rescue Beyond::Giant
+      [Beyond::PLACES.uniq, true]
+    end
+  end
+end
