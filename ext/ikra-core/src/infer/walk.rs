@@ -337,8 +337,9 @@ impl Walker<'_, '_> {
             Kind::Const(_) => self.constant(node, env)?,
             Kind::Range { from, to, .. } => self.range(node, from.as_deref(), to.as_deref(), env)?,
             Kind::Assign { target, value } => {
+                let owner = self.owner(target, env)?;
                 let ty = self.eval(value, env)?;
-                self.assign(target, &ty, env)?;
+                self.assign_to(target, owner, &ty, env)?;
                 ty
             }
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value, env)?,
@@ -952,10 +953,28 @@ impl Walker<'_, '_> {
 
     // ---- assignments ----
 
+    /// Types of the receiver and the arguments of a target, which Ruby evaluates before the value.
+    fn owner(&mut self, target: &ast::Target, env: &mut Env) -> Result<Option<(Ty, Vec<Ty>)>> {
+        let (receiver, args) = match target {
+            ast::Target::Attr { receiver, .. } => (receiver, &[][..]),
+            ast::Target::Index { receiver, args, .. } => (receiver, &args[..]),
+            _ => return Ok(None),
+        };
+        let receiver = self.eval(receiver, env)?;
+        let args = args.iter().map(|arg| self.eval(arg, env)).collect::<Result<_>>()?;
+        Ok(Some((receiver, args)))
+    }
+
     fn assign(&mut self, target: &ast::Target, ty: &Ty, env: &mut Env) -> Result<()> {
+        let owner = self.owner(target, env)?;
+        self.assign_to(target, owner, ty, env)
+    }
+
+    fn assign_to(&mut self, target: &ast::Target, owner: Option<(Ty, Vec<Ty>)>, ty: &Ty, env: &mut Env) -> Result<()> {
         if env.dead {
             return Ok(());
         }
+        let (mut receiver_ty, mut types) = owner.unwrap_or_default();
         match target {
             ast::Target::Local(local, _) => self.assign_local(env, *local, ty),
             ast::Target::Ivar(ivar, span) => {
@@ -964,7 +983,6 @@ impl Walker<'_, '_> {
             }
             ast::Target::Attr { receiver, name, span, safe } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
-                let mut receiver_ty = self.eval(receiver, env)?;
                 if *safe {
                     receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
                 }
@@ -976,13 +994,8 @@ impl Walker<'_, '_> {
                     *env = self.join_env(&before, env);
                 }
             }
-            ast::Target::Index { receiver, args, span } => {
+            ast::Target::Index { receiver, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
-                let receiver_ty = self.eval(receiver, env)?;
-                let mut types = Vec::new();
-                for arg in args {
-                    types.push(self.eval(arg, env)?);
-                }
                 types.push(ty.clone());
                 let at = assumption(&self.unit, *span);
                 self.dispatch(&receiver_ty, "[]=", &Args::of(types), on_self, *span, &at, env)?;
@@ -1214,6 +1227,7 @@ impl Walker<'_, '_> {
     }
 
     fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], value: &Node, env: &mut Env) -> Result<Ty> {
+        let owners = targets.iter().map(|t| self.owner(t, env)).collect::<Result<Vec<_>>>()?;
         let types = match &value.kind {
             Kind::Array(items) if items.iter().all(|i| !matches!(i.kind, Kind::Splat(_))) => {
                 let mut types = Vec::new();
@@ -1231,8 +1245,10 @@ impl Walker<'_, '_> {
                 self.spread(&ty, targets.len(), node.span)?
             }
         };
-        for (target, ty) in targets.iter().zip(types.iter().chain(std::iter::repeat(&Ty::nil()))) {
-            self.assign(target, ty, env)?;
+        let nil = Ty::nil();
+        let types = types.iter().chain(std::iter::repeat(&nil));
+        for ((target, owner), ty) in targets.iter().zip(owners).zip(types) {
+            self.assign_to(target, owner, ty, env)?;
         }
         // the value of the whole is the right-hand array; nobody may look at it
         Ok(if env.dead { Ty::never() } else { Ty::nil() })

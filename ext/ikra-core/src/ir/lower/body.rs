@@ -18,6 +18,9 @@ use crate::types::{Atom, Repr, Tag, Ty, Unit};
 use crate::world::{Root, well_known};
 use std::sync::Arc;
 
+/// The receiver of an assignment, and the arguments of its index.
+type Owner = ((Val, Ty), Vec<super::calls::Arg>);
+
 /// Registers that hold a value of one form.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -397,12 +400,16 @@ impl<'p, 'w> Body<'p, 'w> {
                 self.range(from, to, *exclusive)
             }
             Kind::Assign { target, value } => {
+                let owner = self.owner(target)?;
+                if self.cx.b.ended() {
+                    return Ok(Val::NEVER);
+                }
                 let val = self.eval(value)?;
                 if self.is_never(value) {
                     return Ok(Val::NEVER);
                 }
                 let value_ty = self.ty(value);
-                self.assign(target, val, &value_ty)?;
+                self.assign_to(target, owner, val, &value_ty)?;
                 val
             }
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value)?,
@@ -413,8 +420,8 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             Kind::Call(call) => self.call(node, call)?,
             Kind::Super { args, .. } => self.super_call(node, args.as_deref())?,
-            Kind::And(a, b) => self.and_or(a, b, &ty, true)?,
-            Kind::Or(a, b) => self.and_or(a, b, &ty, false)?,
+            Kind::And(a, b) => self.and_or(node, a, b, true)?,
+            Kind::Or(a, b) => self.and_or(node, a, b, false)?,
             Kind::Not(x) => {
                 let val = self.eval(x)?;
                 let truth = self.truth(val);
@@ -548,7 +555,9 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    fn and_or(&mut self, a: &Node, b: &Node, ty: &Ty, and: bool) -> Result<Val> {
+    fn and_or(&mut self, node: &Node, a: &Node, b: &Node, and: bool) -> Result<Val> {
+        let ty = &self.ty(node);
+        let void = self.an.spec(self.spec).void.contains(&node.id);
         let left = self.eval(a)?;
         if self.is_never(a) {
             return Ok(Val::NEVER);
@@ -556,7 +565,9 @@ impl<'p, 'w> Body<'p, 'w> {
         let test = self.truth(left);
         let place = self.result_place(ty, a.span)?;
         let keep = |s: &mut Self| {
-            s.store_possible(&place, left);
+            if !void {
+                s.store_possible(&place, left);
+            }
             Ok(())
         };
         if and {
@@ -625,6 +636,8 @@ impl<'p, 'w> Body<'p, 'w> {
             }
         };
         match found {
+            // nobody looks at it, and its type is not that of others who do
+            Some(_) if self.an.spec(self.spec).void.contains(&node.id) => Ok(Val::NIL),
             Some(id) => self.root(&Root::Const(id), ty, &path.name),
             None => {
                 let within = match &path.base {
@@ -859,10 +872,31 @@ impl<'p, 'w> Body<'p, 'w> {
 
     // ---- assignments ----
 
+    /// The receiver and the arguments of a target, which Ruby evaluates before the value.
+    fn owner(&mut self, target: &ast::Target) -> Result<Option<Owner>> {
+        let (receiver, args) = match target {
+            ast::Target::Attr { receiver, .. } => (receiver, &[][..]),
+            ast::Target::Index { receiver, args, .. } => (receiver, &args[..]),
+            _ => return Ok(None),
+        };
+        let object = (self.held(receiver)?, self.ty(receiver));
+        let mut values = Vec::new();
+        for arg in args {
+            values.push((self.held(arg)?, self.ty(arg), None));
+        }
+        Ok(Some((object, values)))
+    }
+
     fn assign(&mut self, target: &ast::Target, val: Val, ty: &Ty) -> Result<()> {
+        let owner = self.owner(target)?;
+        self.assign_to(target, owner, val, ty)
+    }
+
+    fn assign_to(&mut self, target: &ast::Target, owner: Option<Owner>, val: Val, ty: &Ty) -> Result<()> {
         if self.cx.b.ended() {
             return Ok(());
         }
+        let ((object, mut receiver_ty), mut values) = owner.unwrap_or(((Val::NEVER, Ty::never()), Vec::new()));
         match target {
             ast::Target::Local(local, _) => self.write_local(*local, val),
             ast::Target::Ivar(ivar, span) => {
@@ -872,8 +906,6 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             ast::Target::Attr { receiver, name, span, safe } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
-                let object = self.eval(receiver)?;
-                let mut receiver_ty = self.ty(receiver);
                 if receiver_ty.is_never() {
                     return Ok(());
                 }
@@ -905,16 +937,9 @@ impl<'p, 'w> Body<'p, 'w> {
                     |_| Ok(()),
                 )
             }
-            ast::Target::Index { receiver, args, span } => {
+            ast::Target::Index { receiver, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
-                let object = self.eval(receiver)?;
-                let receiver_ty = self.ty(receiver);
-                let mut values = Vec::new();
-                for arg in args {
-                    let val = self.eval(arg)?;
-                    values.push((val, self.ty(arg), None));
-                }
-                if self.cx.b.ended() || receiver_ty.is_never() {
+                if receiver_ty.is_never() {
                     return Ok(());
                 }
                 values.push((val, ty.clone(), None));
@@ -931,24 +956,16 @@ impl<'p, 'w> Body<'p, 'w> {
             return Ok(Val::NIL);
         }
         // the place is evaluated once
-        let (object, args, span): (Option<(Val, Ty, bool)>, Vec<super::calls::Arg>, Span) = match target {
-            ast::Target::Local(_, span) => (None, vec![], *span),
-            ast::Target::Ivar(_, span) => (None, vec![], *span),
-            ast::Target::Attr { receiver, span, .. } => {
-                let val = self.eval(receiver)?;
-                (Some((val, self.ty(receiver), matches!(receiver.kind, Kind::SelfRef))), vec![], *span)
-            }
-            ast::Target::Index { receiver, args, span } => {
-                let val = self.eval(receiver)?;
-                let object = (val, self.ty(receiver), matches!(receiver.kind, Kind::SelfRef));
-                let mut values = Vec::new();
-                for arg in args {
-                    let val = self.eval(arg)?;
-                    values.push((val, self.ty(arg), None));
-                }
-                (Some(object), values, *span)
+        let (span, on_self) = match target {
+            ast::Target::Local(_, span) | ast::Target::Ivar(_, span) => (*span, true),
+            ast::Target::Attr { receiver, span, .. } | ast::Target::Index { receiver, span, .. } => {
+                (*span, matches!(receiver.kind, Kind::SelfRef))
             }
             ast::Target::List { .. } | ast::Target::Unsupported { .. } => return Ok(Val::NEVER),
+        };
+        let (object, args) = match self.owner(target)? {
+            Some(((object, ty), args)) => (Some((object, ty, on_self)), args),
+            None => (None, vec![]),
         };
         if self.cx.b.ended() {
             return Ok(Val::NEVER);
@@ -1043,6 +1060,10 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], value: &Node) -> Result<()> {
+        let mut owners = Vec::new();
+        for target in targets {
+            owners.push(self.owner(target)?);
+        }
         let mut values = match &value.kind {
             Kind::Array(items) => {
                 let mut values = Vec::new();
@@ -1067,8 +1088,8 @@ impl<'p, 'w> Body<'p, 'w> {
             }
         };
         values.resize(values.len().max(targets.len()), (Val::NIL, Ty::nil()));
-        for (target, (val, ty)) in targets.iter().zip(values) {
-            self.assign(target, val, &ty)?;
+        for ((target, owner), (val, ty)) in targets.iter().zip(owners).zip(values) {
+            self.assign_to(target, owner, val, &ty)?;
         }
         Ok(())
     }

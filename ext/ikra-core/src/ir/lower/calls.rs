@@ -186,9 +186,9 @@ impl Body<'_, '_> {
     }
 
     /// A node's value, safe from assignments that follow: a variable's registers are copied.
-    fn held(&mut self, node: &Node) -> Result<Val> {
+    pub fn held(&mut self, node: &Node) -> Result<Val> {
         let val = self.eval(node)?;
-        if !matches!(node.kind, Kind::Local(_)) || self.cx.b.ended() {
+        if !is_variable(node) || self.cx.b.ended() {
             return Ok(val);
         }
         let ty = self.ty(node);
@@ -1432,6 +1432,17 @@ impl Body<'_, '_> {
             }
         };
         method.lower(&mut self.cx, old, &[val], None)
+    }
+}
+
+/// Whether a node's value is in a variable's registers.
+fn is_variable(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Local(_) => true,
+        Kind::Seq(items) => items.last().is_some_and(is_variable),
+        Kind::Assign { value, .. } => is_variable(value),
+        Kind::Call(call) => &*call.name == "itself" && call.receiver.as_ref().is_some_and(is_variable),
+        _ => false,
     }
 }
 
