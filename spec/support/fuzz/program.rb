@@ -33,11 +33,11 @@ module Fuzz
 
     # Smaller programs, the smallest first.
     def reductions
-      (smaller_code + smaller_setup).sort_by(&:size)
+      (smaller_code + smaller_setup).select { |program| program.size < size }.sort_by(&:size)
     end
 
     def size
-      @code.size + (@setup.sum(&:size) / 4)
+      @size ||= @code.to_s.size + @setup.sum(&:size)
     end
 
     private

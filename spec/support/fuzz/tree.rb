@@ -51,10 +51,6 @@ module Fuzz
       Node.new(kind, parts.map { |part| part.is_a?(Node) ? part.copy : part })
     end
 
-    def size
-      1 + children.sum(&:size)
-    end
-
     # What may stand for this node in a smaller program: lists of parts to try in turn.
     def reductions
       case kind
