@@ -125,7 +125,7 @@ impl Promoter<'_> {
     }
 
     /// What to put before and behind a loop whose body was changed to use registers.
-    fn promote(&mut self, body: &mut Vec<Stmt>, leaves: bool) -> (Vec<Stmt>, Vec<Stmt>) {
+    fn promote(&mut self, body: &mut [Stmt], leaves: bool) -> (Vec<Stmt>, Vec<Stmt>) {
         let varies = assigned_in(body);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         // What the first repetition surely does first.

@@ -33,12 +33,21 @@ pub fn assigned_in(body: &[Stmt]) -> HashSet<VarId> {
 /// Whether the operation may be computed where control does not reach: it has no effect and no precondition, and
 /// depends on its operands alone.
 pub fn is_movable(op: Op) -> bool {
-    match op {
-        Op::Div | Op::Rem | Op::UDiv | Op::URem | Op::MulMod | Op::AddMod => false,
-        Op::Shl | Op::Shr | Op::UShr | Op::FloatToInt => false,
-        Op::Random | Op::Ctx(Ctx::Tick | Ctx::Index) => false,
-        _ => true,
-    }
+    !matches!(
+        op,
+        Op::Div
+            | Op::Rem
+            | Op::UDiv
+            | Op::URem
+            | Op::MulMod
+            | Op::AddMod
+            | Op::Shl
+            | Op::Shr
+            | Op::UShr
+            | Op::FloatToInt
+            | Op::Random
+            | Op::Ctx(Ctx::Tick | Ctx::Index)
+    )
 }
 
 /// Whether something in the body of a loop leaves it other than by a break to its own label: a `Return`, or a break to

@@ -8,6 +8,7 @@ mod algebra;
 mod carry;
 mod dead;
 mod facts;
+mod hoist;
 mod inline;
 mod loads;
 mod loops;
@@ -49,10 +50,11 @@ pub const PASSES: &[Pass] = &[
     ranges::PASS,
     values::PASS,
     dead::PASS,
+    hoist::PASS,
     // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
     ticks::PASS,
-    values::PASS,
     rotate::PASS,
+    values::PASS,
     loads::PASS,
     // So that a register that holds a field is the row of what it refers to.
     values::PASS,

@@ -3,10 +3,9 @@
 //! Fires for loops over ticks that run in one launch. A branch whose condition no tick changes (the element's class, a
 //! captured local) is taken before the loop, of which each side gets a copy of its own. What a side reads and writes can
 //! then stay in registers for all ticks ([`super::loads`]), and the threads of a warp, which are of one class, run one
-//! loop with nothing else in it.
+//! loop with nothing else in it. Conditions were computed before the loop by [`super::hoist`].
 
 use super::Pass;
-use super::loops::is_movable;
 use crate::ir::visit::{freshen_labels, size, walk_mut};
 use crate::ir::{Func, Operand, Program, Stmt, VarId, walk};
 use std::collections::HashMap;
@@ -64,7 +63,6 @@ fn choices(list: Vec<Stmt>, func: &mut Func, uses: &Uses, room: &mut usize) -> V
             out.push(stmt);
             continue;
         }
-        hoist(&mut stmt, uses, &mut out);
         let inside = Uses::of(std::slice::from_ref(&stmt), uses.read.len());
         let mut private: Vec<bool> = (0..uses.read.len())
             .map(|v| inside.assigned[v] == uses.assigned[v] && inside.read[v] == uses.read[v])
@@ -78,45 +76,6 @@ fn choices(list: Vec<Stmt>, func: &mut Func, uses: &Uses, room: &mut usize) -> V
 /// The registers that a statement assigns, itself or inside.
 fn assigned(stmt: &Stmt, vars: usize) -> Vec<bool> {
     Uses::of(std::slice::from_ref(stmt), vars).assigned.into_iter().map(|n| n > 0).collect()
-}
-
-/// Moves what is the same in all ticks, and may run anywhere, out of a loop.
-fn hoist(stmt: &mut Stmt, uses: &Uses, out: &mut Vec<Stmt>) {
-    loop {
-        let variant = assigned(stmt, uses.read.len());
-        let invariant = |o: &Operand| !matches!(o, Operand::Var(v) if variant[v.index()]);
-        let mut found = Vec::new();
-        walk(std::slice::from_ref(stmt), &mut |s| {
-            if let Stmt::Let { dst, op, args } = s
-                && uses.assigned[dst.index()] == 1
-                && is_movable(*op)
-                && args.iter().all(invariant)
-            {
-                found.push(*dst);
-            }
-        });
-        if found.is_empty() {
-            return;
-        }
-        take(stmt, &found, out);
-    }
-}
-
-/// Moves the assignments of some registers from a statement's lists to `out`.
-fn take(stmt: &mut Stmt, dsts: &[VarId], out: &mut Vec<Stmt>) {
-    for body in stmt.bodies_mut().into_iter().flatten() {
-        let mut kept = Vec::with_capacity(body.len());
-        for mut stmt in std::mem::take(body) {
-            match &stmt {
-                Stmt::Let { dst, .. } if dsts.contains(dst) => out.push(stmt),
-                _ => {
-                    take(&mut stmt, dsts, out);
-                    kept.push(stmt);
-                }
-            }
-        }
-        *body = kept;
-    }
 }
 
 /// A loop, or the branches whose sides are its copies. `private` registers are neither assigned nor read outside.
@@ -195,6 +154,7 @@ mod tests {
     use crate::ir::build::Builder;
     use crate::ir::testing::{INPUT, SPEED, shell};
     use crate::ir::{Cmp, ColumnId, Op, Operand, ParamId, Scalar, Stmt};
+    use crate::passes::hoist;
     use crate::passes::testing::after;
 
     /// The functions after the pass; `body` gets the element's index, and `object`, an id.
@@ -214,7 +174,7 @@ mod tests {
         });
         let mut program = shell(vec![b.finish()]);
         program.fused_ticks = true;
-        let text = after(&[PASS], program);
+        let text = after(&[hoist::PASS, PASS], program);
         // From the loop on, and what is before it only as far as the pass put it there.
         text.split_once("tick.4: i64 = copy first.1\n").expect("a loop over ticks").1.to_owned()
     }

@@ -17,6 +17,7 @@ use crate::ir::effects::Effects;
 use crate::ir::visit::breaks_to;
 use crate::ir::{CheckedOp, Cmp, ColumnId, Ctx, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 pub const PASS: Pass = Pass { name: "values", description: "every value computed, loaded and tested once", run };
 
@@ -57,31 +58,68 @@ impl Fact for Number {
 }
 
 /// What gives a value its number.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Key {
     Constant(Operand),
-    Op(Op, Scalar, Vec<Number>),
+    Op(Op, Scalar, Args),
     Checked(CheckedOp, [Number; 2]),
     /// The column's content as of a number, which every store changes.
     Load(ColumnId, Number, Number, Scalar),
+}
+
+/// Numbers of operands, and 0 where an operation has fewer.
+type Args = [Number; 3];
+
+/// A quick hash for keys, which are a few small numbers each and come from no stranger.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64((*b).into()));
+    }
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(n.into());
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(n.into());
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
 }
 
 /// What is known of a number.
 #[derive(Clone, Default)]
 struct Known {
     constant: Option<Operand>,
-    /// How it is computed, as far as conditions need to know.
-    op: Option<(Op, Vec<Number>)>,
-    /// Registers that held it at some time.
-    holders: Vec<VarId>,
+    /// How it is computed.
+    op: Option<(Op, Args)>,
+    /// Registers that held it at some time; often there is but one.
+    holder: Option<VarId>,
+    others: Vec<VarId>,
     /// In the branch being walked it equals another number.
     means: Option<Number>,
 }
 
 impl Known {
     fn held_by(&mut self, var: VarId) {
-        if self.constant.is_none() && !self.holders.contains(&var) {
-            self.holders.push(var);
+        if self.constant.is_some() || self.holder == Some(var) {
+            return;
+        }
+        if self.holder.is_none() {
+            self.holder = Some(var);
+        } else if !self.others.contains(&var) {
+            self.others.push(var);
         }
     }
 }
@@ -92,7 +130,7 @@ struct Walker<'a> {
     /// One slot for tick and index, one for each column, then one for each register.
     facts: Facts<Number>,
     columns: usize,
-    numbers: HashMap<Key, Number>,
+    numbers: HashMap<Key, Number, BuildHasherDefault<Mix>>,
     known: Vec<Known>,
     /// Numbers whose `means` is set, in order.
     assumed: Vec<Number>,
@@ -119,7 +157,7 @@ impl<'a> Walker<'a> {
             effects,
             facts,
             columns,
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             known: Vec::new(),
             assumed: Vec::new(),
             assigned,
@@ -138,7 +176,7 @@ impl<'a> Walker<'a> {
             let (begin, end) = (self.number(begin.into()), self.number(end.into()));
             let holds = self.constant(Operand::Bool(true));
             for (cmp, args) in [(Cmp::Lt, [begin, end]), (Cmp::Gt, [end, begin])] {
-                self.numbers.insert(Key::Op(Op::ICmp(cmp), Scalar::Bool, args.to_vec()), holds);
+                self.numbers.insert(Key::Op(Op::ICmp(cmp), Scalar::Bool, padded(&args)), holds);
             }
         }
     }
@@ -208,7 +246,7 @@ impl<'a> Walker<'a> {
                 let now = *self.facts.get(self.slot(**v));
                 now != UNASSIGNED && (now == number || self.meaning(now) == number)
             };
-            known.holders.iter().find(holds).map(|v| Operand::Var(*v))
+            known.holder.iter().chain(&known.others).find(holds).map(|v| Operand::Var(*v))
         })
     }
 
@@ -324,7 +362,7 @@ impl<'a> Walker<'a> {
                 let context = *self.facts.get(CONTEXT);
                 for (ctx, operand) in [(Ctx::Index, index), (Ctx::Tick, tick)] {
                     let number = self.number(operand);
-                    self.numbers.insert(Key::Op(Op::Ctx(ctx), Scalar::I64, vec![context]), number);
+                    self.numbers.insert(Key::Op(Op::Ctx(ctx), Scalar::I64, padded(&[context])), number);
                 }
                 out.push(stmt);
             }
@@ -394,14 +432,17 @@ impl<'a> Walker<'a> {
             self.hold(dst, number);
             return out.push(Stmt::Let { dst, op, args });
         }
-        let mut numbers: Vec<Number> = args.iter().map(|a| self.number(*a)).collect();
-        if let Op::Ctx(_) = op {
-            numbers.push(*self.facts.get(CONTEXT));
+        let mut numbers = [UNASSIGNED; 3];
+        for (number, arg) in numbers.iter_mut().zip(&args) {
+            *number = self.number(*arg);
         }
-        if let Some(settled) = self.opposite(op, &numbers) {
+        if let Op::Ctx(_) = op {
+            numbers[0] = *self.facts.get(CONTEXT);
+        }
+        if let Some(settled) = self.opposite(op, numbers) {
             return self.copy(dst, Operand::Bool(settled), out);
         }
-        let number = self.keyed(Key::Op(op, ty, numbers.clone()));
+        let number = self.keyed(Key::Op(op, ty, numbers));
         match self.holder(number) {
             Some(held) => self.copy(dst, held, out),
             None => {
@@ -413,14 +454,14 @@ impl<'a> Walker<'a> {
     }
 
     /// The result of a comparison whose opposite is settled.
-    fn opposite(&self, op: Op, numbers: &[Number]) -> Option<bool> {
+    fn opposite(&self, op: Op, numbers: Args) -> Option<bool> {
         let opposite = match op {
             Op::ICmp(cmp) => Op::ICmp(cmp.negated()),
             Op::UCmp(cmp) => Op::UCmp(cmp.negated()),
             Op::FCmp(cmp @ (Cmp::Eq | Cmp::Ne)) => Op::FCmp(cmp.negated()),
             _ => return None,
         };
-        let number = self.numbers.get(&Key::Op(opposite, Scalar::Bool, numbers.to_vec()))?;
+        let number = self.numbers.get(&Key::Op(opposite, Scalar::Bool, numbers))?;
         match self.holder(self.meaning(*number))? {
             Operand::Bool(holds) => Some(!holds),
             _ => None,
@@ -430,8 +471,16 @@ impl<'a> Walker<'a> {
     /// A simpler form that follows from how the operands were computed.
     fn through_definitions(&mut self, op: Op, args: &[Operand]) -> Option<Simpler> {
         let number = self.number(*args.first()?);
-        let (inner, numbers) = self.known(number).op.clone()?;
-        let held: Option<Vec<Operand>> = numbers.iter().map(|n| self.holder(*n)).collect();
+        let (inner, numbers) = self.known(number).op?;
+        let matters = matches!(
+            op,
+            Op::Not | Op::FNeg | Op::Narrow | Op::FloatBits | Op::FloatFromBits | Op::ICmp(_) | Op::UCmp(_)
+        );
+        if !matters {
+            return None;
+        }
+        let held: Option<Vec<Operand>> =
+            numbers.iter().filter(|n| **n != UNASSIGNED).map(|n| self.holder(*n)).collect();
         let held = held?;
         Some(match (op, inner) {
             (Op::Not, Op::Not)
@@ -505,7 +554,7 @@ impl<'a> Walker<'a> {
             Operand::Bool(false) => return self.append(otherwise, out),
             cond => cond,
         };
-        if let Some((Op::Not, inner)) = self.known(number).op.clone()
+        if let Some((Op::Not, inner)) = self.known(number).op
             && let Some(inner) = self.holder(inner[0])
         {
             return self.branch(inner, otherwise, then, out);
@@ -606,12 +655,12 @@ impl<'a> Walker<'a> {
         if known.constant.is_some() || known.means.is_some() {
             return;
         }
-        let op = known.op.clone();
+        let op = known.op;
         self.equate(number, value);
         match (op, holds) {
             (Some((Op::Not, args)), _) => self.assume(args[0], !holds),
             (Some((Op::And, args)), true) | (Some((Op::Or, args)), false) => {
-                args.iter().for_each(|a| {
+                args[..2].iter().for_each(|a| {
                     let meaning = self.meaning(*a);
                     self.assume(meaning, holds);
                 });
@@ -649,6 +698,12 @@ impl<'a> Walker<'a> {
         }
         learnt
     }
+}
+
+fn padded(numbers: &[Number]) -> Args {
+    let mut args = [UNASSIGNED; 3];
+    args[..numbers.len()].copy_from_slice(numbers);
+    args
 }
 
 /// Whether control never reaches the end of the list, by its last statement.

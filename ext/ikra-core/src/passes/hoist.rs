@@ -1,0 +1,128 @@
+//! Moves out of loops what they compute anew each time to the same result.
+//!
+//! Fires for operations without effect and precondition on what the loop does not assign, in branches too: then they
+//! may be computed for nothing, so there only the cheap ones are moved. Loads are not ([`super::loads`] knows when they
+//! may be).
+
+use super::Pass;
+use super::loops::{Counts, assigned_in, is_movable};
+use crate::ir::{Op, Operand, Program, Stmt, VarId};
+use std::collections::HashSet;
+
+pub const PASS: Pass = Pass { name: "hoist", description: "what does not change is computed before the loop", run };
+
+fn run(mut program: Program) -> Program {
+    for func in &mut program.funcs {
+        let counts = Counts::of(func);
+        list(&mut func.body, &counts);
+    }
+    program
+}
+
+fn list(body: &mut Vec<Stmt>, counts: &Counts) {
+    if !body.iter().any(|s| s.bodies() != [&[][..], &[][..]]) {
+        return;
+    }
+    let mut out = Vec::with_capacity(body.len());
+    for mut stmt in std::mem::take(body) {
+        if let Stmt::Loop { body, .. } = &mut stmt {
+            let mut varies = assigned_in(body);
+            while take(body, true, counts, &mut varies, &mut out) {}
+        }
+        for nested in stmt.bodies_mut().into_iter().flatten() {
+            list(nested, counts);
+        }
+        out.push(stmt);
+    }
+    *body = out;
+}
+
+/// Moves what can be moved from a list to `out`; whether anything was.
+fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSet<VarId>, out: &mut Vec<Stmt>) -> bool {
+    let before = out.len();
+    for mut stmt in std::mem::take(body) {
+        match &stmt {
+            Stmt::Let { dst, op, args }
+                if is_movable(*op)
+                    && (always || is_cheap(*op))
+                    && counts.assigned(*dst) == 1
+                    && args.iter().all(|a| !matches!(a, Operand::Var(v) if varies.contains(v))) =>
+            {
+                varies.remove(dst);
+                out.push(stmt);
+            }
+            _ => {
+                let always = always && matches!(stmt, Stmt::Block { .. });
+                for nested in stmt.bodies_mut().into_iter().flatten() {
+                    take(nested, always, counts, varies, out);
+                }
+                body.push(stmt);
+            }
+        }
+    }
+    out.len() > before
+}
+
+fn is_cheap(op: Op) -> bool {
+    !matches!(op, Op::FDiv | Op::FSqrt | Op::FRem | Op::FNextAfter | Op::Math(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::testing::{INTS, OUT, program};
+    use crate::ir::{Cmp, Op, Operand, ParamId, Scalar, Stmt};
+    use crate::passes::testing::after;
+
+    #[test]
+    fn what_stays_the_same_moves_out_of_all_loops() {
+        let program = program(|b, index| {
+            let i = b.var(Scalar::I64, Some("i".into()));
+            b.set(i, Operand::I64(0));
+            b.repeat(|b, outer| {
+                b.repeat(|b, inner| {
+                    let limit = b.i64(Op::Param(ParamId(0)), &[]);
+                    let twice = b.i64(Op::Add, &[limit, limit]);
+                    let next = b.i64(Op::Add, &[i.into(), Operand::I64(1)]);
+                    b.set(i, next);
+                    let end = b.icmp(Cmp::Gt, next, twice);
+                    b.when(end, |b| {
+                        let x = b.f64(Op::Param(ParamId(1)), &[]);
+                        let root = b.f64(Op::FSqrt, &[x]);
+                        b.store(OUT, index, root);
+                        b.push(Stmt::Break(inner));
+                    });
+                });
+                // May trap, and so stays behind what stops it.
+                let quotient = b.i64(Op::Div, &[index, index]);
+                b.store(INTS, index, quotient);
+                b.push(Stmt::Break(outer));
+            });
+        });
+        insta::assert_snapshot!(after(&[PASS], program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          i.4: i64 = copy 0
+          v5: i64 = param p0 "n"
+          v6: i64 = add v5, v5
+          v9: f64 = param p1 "x"
+          loop L0 {
+            loop L1 {
+              v7: i64 = add i.4, 1
+              i.4 = copy v7
+              v8: bool = icmp.gt v7, v6
+              if v8 {
+                v10: f64 = fsqrt v9
+                store out[v3] = v10
+                break L1
+              }
+            }
+            v11: i64 = div v3, v3
+            store ints[v3] = v11
+            break L0
+          }
+        }
+        "#);
+    }
+}
