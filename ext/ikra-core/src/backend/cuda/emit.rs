@@ -23,6 +23,9 @@ pub const PRELUDE: &str = include_str!("prelude.cuh");
 const INLINE_SIZE: usize = 2_000;
 /// Threads that a block may have. Each may then use 128 registers.
 const MOST_THREADS: u32 = 512;
+/// Statements of a loop up to which the compiler may unroll it. Longer ones gain nothing, and take several times as long to
+/// compile and a third more registers.
+const UNROLL_SIZE: usize = 10;
 /// Longest expression that is folded into another.
 const FOLD_WIDTH: usize = 72;
 
@@ -113,9 +116,9 @@ fn identifier(name: &str) -> String {
 
 /// Text of a program whose kernel is called `kernel`.
 pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
-    let shared = Shared::new(program, layout);
     let order = callees_first(program);
-    let inline = inlined(program, &order);
+    let (inline, sizes) = inlined(program, &order);
+    let shared = Shared::new(program, layout, sizes);
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
     for &func in order.iter().filter(|f| program.funcs[f.index()].recursive) {
@@ -190,8 +193,9 @@ fn callees_first(program: &Program) -> Vec<FuncId> {
     order
 }
 
-/// Whether each function is inlined into its callers: all but recursive ones, and large ones called more than once.
-fn inlined(program: &Program, order: &[FuncId]) -> Vec<bool> {
+/// Whether each function is inlined into its callers (all but recursive ones, and large ones called more than once), and
+/// its size with all that is inlined into it.
+fn inlined(program: &Program, order: &[FuncId]) -> (Vec<bool>, Vec<usize>) {
     let mut size = vec![0usize; program.funcs.len()];
     let mut calls = vec![0usize; program.funcs.len()];
     for &f in order {
@@ -216,7 +220,7 @@ fn inlined(program: &Program, order: &[FuncId]) -> Vec<bool> {
         let func = &program.funcs[f.index()];
         inline[f.index()] = f == program.entry || !func.recursive && (total <= INLINE_SIZE || calls[f.index()] <= 1);
     }
-    inline
+    (inline, size)
 }
 
 /// What the functions of a program have in common.
@@ -225,10 +229,12 @@ struct Shared<'a> {
     layout: &'a Layout,
     may_stop: Vec<bool>,
     written: Vec<bool>,
+    /// Statements of each function, with those of its callees.
+    sizes: Vec<usize>,
 }
 
 impl<'a> Shared<'a> {
-    fn new(program: &'a Program, layout: &'a Layout) -> Self {
+    fn new(program: &'a Program, layout: &'a Layout, sizes: Vec<usize>) -> Self {
         let mut written: Vec<bool> = program.columns.iter().map(|c| c.written).collect();
         for func in &program.funcs {
             walk(&func.body, &mut |s| {
@@ -237,7 +243,7 @@ impl<'a> Shared<'a> {
                 }
             });
         }
-        Self { program, layout, may_stop: program.may_stop(), written }
+        Self { program, layout, may_stop: program.may_stop(), written, sizes }
     }
 
     fn column_name(&self, column: ColumnId) -> String {
@@ -886,6 +892,18 @@ impl<'a> Function<'a> {
         self.line("}");
     }
 
+    /// Statements, those of callees included.
+    fn size(&self, body: &[Stmt]) -> usize {
+        let mut size = 0;
+        walk(body, &mut |s| {
+            size += match s {
+                Stmt::Call { func, .. } => self.shared.sizes[func.index()],
+                _ => 1,
+            }
+        });
+        size
+    }
+
     fn nest(&mut self, body: &[Stmt]) {
         let list = self.next_list;
         self.next_list += 1;
@@ -934,6 +952,9 @@ impl<'a> Function<'a> {
     fn labelled(&mut self, head: &str, label: LabelId, is_loop: bool, body: &[Stmt], at: (ListId, usize)) {
         let last = self.open.last().is_some_and(|o| (o.list, o.length) == (at.0, at.1 + 1));
         self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
+        if is_loop && self.size(body) > UNROLL_SIZE {
+            self.line("#pragma unroll 1");
+        }
         self.line(head);
         self.nest(body);
         self.line("}");

@@ -691,3 +691,23 @@ fn run_generated(
         machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}\n{}", machine.name(), kernel.listing()));
     (outcome, columns)
 }
+
+#[test]
+fn long_loops_are_not_unrolled() {
+    let long = |turns: usize| {
+        program(vec![entry(|b, index| {
+            let sum = named(b, Scalar::I64, "sum", Operand::I64(0));
+            b.repeat(|b, done| {
+                for turn in 0..turns {
+                    let more = b.checked(CheckedOp::Add, sum.into(), Operand::I64(turn as i64), OVERFLOW);
+                    b.set(sum, more);
+                }
+                let enough = b.icmp(Cmp::Gt, sum.into(), index);
+                b.when(enough, |b| b.push(Stmt::Break(done)));
+            });
+            b.store(OUTPUT, index, sum.into());
+        })])
+    };
+    assert!(!text(&long(2)).contains("#pragma unroll 1"));
+    assert!(text(&long(9)).contains("  #pragma unroll 1\n  while (true) {"));
+}
