@@ -84,7 +84,7 @@ RSpec.describe "case" do
             when 100 then 1
             when 200 then 2
             else 3
-            end
+        end
         n * 10 + r
       end.to be_same_as_ruby.over(100, 200, 300)
     end

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require_relative "../support/garbage"
+
+RSpec.describe "Garbage collection" do
+  on_every_backend do
+    it "may happen at every allocation" do
+      output = run_ruby(<<~RUBY, backend.to_s)
+        require "#{File.expand_path("../support/garbage", __dir__)}"
+        backend = ARGV[0].to_sym
+        quiet = Garbage.story(backend)
+        GC.stress = true
+        known = Garbage.story(backend)
+        fresh = (1..5).pmap(backend:) { |x| Garbage::LIST[x % 3] * x }
+        GC.stress = false
+        p known == quiet, fresh
+      RUBY
+      expect(output).to eq("true\n[20, 60, 30, 80, 150]\n")
+    end
+
+    it "may move objects between calls" do
+      quiet = Garbage.story(backend)
+      2.times do
+        GC.compact
+        expect(Garbage.story(backend)).to eq(quiet)
+      end
+    end
+
+    it "may move them at any time" do
+      quiet = Garbage.story(backend)
+      GC.auto_compact = true
+      5.times do
+        Array.new(1000) { Object.new }
+        GC.start
+        expect(Garbage.story(backend)).to eq(quiet)
+      end
+    ensure
+      GC.auto_compact = false
+    end
+
+    it "finds every reference in place after compaction" do
+      Garbage.story(backend)
+      GC.verify_compaction_references(double_heap: true, toward: :empty) if GC.respond_to?(:verify_compaction_references)
+      expect(Garbage.story(backend)).to eq(Garbage.story(:reference))
+    end
+
+    it "may run on another thread meanwhile" do
+      collecting = Thread.new { loop { GC.start; Array.new(100) { +"x" } } }
+      quiet = Garbage.story(:reference)
+      5.times { expect(Garbage.story(backend)).to eq(quiet) }
+    ensure
+      collecting&.kill&.join
+    end
+
+    it "frees what sections made" do
+      call = -> { (1..200).to_a.pmap(backend:) { |x| x * 1.5 }.size }
+      50.times { call.call }
+      GC.start
+      before = ObjectSpace.count_objects
+      200.times { call.call }
+      GC.start
+      after = ObjectSpace.count_objects
+      kept = (after[:TOTAL] - after[:FREE]) - (before[:TOTAL] - before[:FREE])
+      expect(kept).to be < 500
+    end
+
+    it "leaks nothing in ten thousand calls", :slow do
+      resident = -> { GC.start; File.read("/proc/self/statm").split[1].to_i * 4096 }
+      nodes = Array.new(50) { |i| Garbage::Node.new(i) }
+      call = lambda do |i|
+        nodes.peach(backend:) { |node| node.value = node.value * 5 % 97 }
+        (0..i % 50).pmap(backend:) { |x| x * 2 }
+        begin
+          [1, 0].pmap(backend:) { |x| 1 / x }
+        rescue ZeroDivisionError
+          nil
+        end
+      end
+      1000.times { |i| call.call(i) }
+      before = resident.call
+      10_000.times { |i| call.call(i) }
+      expect(resident.call - before).to be < 8 << 20
+    end
+  end
+end

@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require "open3"
+require "timeout"
+
+module Interrupts
+  class Runner
+    attr_reader :steps
+
+    def initialize = @steps = 0
+
+    def forever
+      @steps += 1 while @steps >= 0
+    end
+
+    def deep(n) = n < 0 ? 0 : deep(n + 1) + 1
+
+    def slow
+      i = 0
+      while i < 30_000_000
+        @steps = (@steps * 3 + i) % 1_000_003
+        i += 1
+      end
+    end
+  end
+end
+
+RSpec.describe "A section that does not end" do
+  on_every_backend do
+    it "is stopped by Timeout, and changes nothing" do
+      runners = Array.new(4) { Interrupts::Runner.new }
+      sum = 0
+      expect do
+        Timeout.timeout(0.5) do
+          runners.peach(backend:) do |runner|
+            sum += 1
+            runner.forever
+          end
+        end
+      end.to raise_error(Timeout::Error)
+      expect(runners.map(&:steps)).to eq([0] * 4)
+      expect(sum).to eq(0)
+    end
+
+    it "is stopped though it does nothing" do
+      expect { Timeout.timeout(0.3) { [1].peach(backend:) { |_x| while true do end } } }.to raise_error(Timeout::Error)
+      expect { Timeout.timeout(0.3) { [1].peach(backend:) { |_x| loop {} } } }.to raise_error(Timeout::Error)
+    end
+
+    it "is stopped between its ticks" do
+      counts = [0, 0]
+      expect { Timeout.timeout(0.3) { (0..1).peach(1 << 40, backend:) { |i| counts[i] += 1 } } }.to raise_error(Timeout::Error)
+      expect(counts).to eq([0, 0])
+    end
+
+    it "is stopped by Thread#kill and Thread#raise" do
+      runner = Interrupts::Runner.new
+      thread = Thread.new { [runner].peach(backend:) { |r| r.forever } }
+      sleep 0.3
+      thread.kill
+      expect(thread.join(5)).to equal(thread)
+      thread = Thread.new { [runner].peach(backend:) { |r| r.forever } }
+      thread.report_on_exception = false
+      sleep 0.3
+      thread.raise(IOError, "enough")
+      expect { thread.join(5) }.to raise_error(IOError, "enough")
+      expect(runner.steps).to eq(0)
+    end
+
+    it "leaves other threads running" do
+      beats = 0
+      beating = Thread.new { loop { beats += 1; sleep 0.005 } }
+      expect { Timeout.timeout(0.5) { [Interrupts::Runner.new].peach(backend:) { |r| r.forever } } }.to raise_error(Timeout::Error)
+      expect(beats).to be > 20
+    ensure
+      beating&.kill
+    end
+
+    it "runs on after a signal whose handler just returns" do
+      caught = 0
+      old = trap("USR1") { caught += 1 }
+      pid = Process.pid
+      sender = Thread.new { 5.times { sleep 0.02; Process.kill("USR1", pid) } }
+      numbers = (1..2000).pmap(backend:) do |x|
+        n = 0
+        (x * 20 % 3000).times { |i| n = (n * 3 + i) % 1_000_003 }
+        n
+      end
+      sender.join
+      expect(numbers.size).to eq(2000)
+      expect(caught).to be > 0
+    ensure
+      trap("USR1", old || "DEFAULT")
+    end
+  end
+
+  it "is stopped by Ctrl-C" do
+    program = <<~RUBY
+      require "ikra"
+      class Endless
+        attr_reader :n
+        def initialize = @n = 0
+        def run = (@n += 1 while true)
+      end
+      list = [Endless.new]
+      begin
+        Thread.new { sleep 0.1 until File.exist?(ARGV[0]); sleep 0.3; Process.kill("INT", Process.pid) }
+        File.write(ARGV[0], "")
+        list.peach { |x| x.run }
+      rescue Interrupt
+        puts "interrupted, n is \#{list.first.n}"
+      end
+    RUBY
+    Dir.mktmpdir do |folder|
+      output, = Open3.capture2e(RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", "-e", program, File.join(folder, "ready"))
+      expect(output).to eq("interrupted, n is 0\n")
+    end
+  end
+end

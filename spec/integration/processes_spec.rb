@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+module Processes
+  class Counter
+    attr_reader :n
+
+    def initialize(n) = @n = n
+    def next! = @n += 1
+  end
+end
+
+RSpec.describe "Threads and processes" do
+  on_every_backend do
+    it "runs sections on many threads at once" do
+      results = Array.new(8) do |t|
+        Thread.new do
+          counters = Array.new(100) { |i| Processes::Counter.new(i * t) }
+          10.times { counters.peach(3, backend:) { |counter| counter.next! } }
+          counters.map(&:n) == Array.new(100) { |i| i * t + 30 }
+        end
+      end.map(&:value)
+      expect(results).to all(be(true))
+    end
+
+    it "runs in fibers, with their small stacks" do
+      fiber = Fiber.new { [1, 2].pmap(backend:) { |x| x * 2 } }
+      expect(fiber.resume).to eq([2, 4])
+    end
+
+    it "runs in a forked child, and in the parent afterwards" do
+      double = ->(values) { values.pmap(backend:) { |x| x * 2 } }
+      expect(double.call([1, 2])).to eq([2, 4])
+      2.times do
+        reader, writer = IO.pipe
+        pid = fork do
+          reader.close
+          known = double.call((1..5000).to_a).sum
+          fresh = (1..5000).pmap(backend:) { |x| x * 3 - 1 }.sum
+          writer.write([known, fresh].inspect)
+          writer.close
+          exit!(0)
+        end
+        writer.close
+        answer = reader.read
+        Process.wait(pid)
+        expect(answer).to eq([25_005_000, 37_502_500].inspect)
+      end
+      expect(double.call([3])).to eq([6])
+    end
+
+    it "runs while a Ractor lives" do
+      ractor = silently { Ractor.new { Ractor.receive } }
+      counters = Array.new(1000) { |i| Processes::Counter.new(i) }
+      counters.peach(2, backend:) { |counter| counter.next! }
+      expect(counters.sum(&:n)).to eq(1000 * 999 / 2 + 2000)
+      ractor.send(:done)
+      expect(ractor.take).to eq(:done)
+    end
+
+    it "may be called from within another section's results" do
+      expect([1, 2].pmap(backend:) { |x| x + 1 }.flat_map { |y| [y, y].pmap(backend:) { |z| z * y } }).to eq([4, 4, 9, 9])
+    end
+  end
+
+  def silently
+    verbose, $VERBOSE = $VERBOSE, nil
+    yield
+  ensure
+    $VERBOSE = verbose
+  end
+end
