@@ -64,7 +64,7 @@ RSpec.describe "The program between two calls" do
       def (things[1]).worth = -1
       expect(read.call).to eq([16, -1])
       kind.send(:undef_method, :value)
-      expect { read.call }.to raise_error(NoMethodError, /value/)
+      expect { read.call }.to raise_error(NameError, /value/)
     end
 
     it "may set a constant anew" do

@@ -167,6 +167,14 @@ pub fn ancestors(class: Raw) -> Result<RArray, Error> {
     Ok(RArray::from_value(value(raw)).expect("ancestors are an Array"))
 }
 
+/// Whether modules are prepended to a class or module.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn is_prepended(class: Raw) -> Result<bool, Error> {
+    Ok(ancestors(class)?.entry::<Value>(0)?.as_raw() != class)
+}
+
 /// Whether `class <= module`.
 pub fn inherits(class: Raw, module: Raw) -> bool {
     if class == module {
@@ -217,6 +225,8 @@ enum Identity {
     None,
     /// Owner and instructions; source position and visibility where there are none.
     Described(Described),
+    /// What the class defines itself, where a look-up finds a prepended module first.
+    Own(Option<Described>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -240,6 +250,14 @@ impl MethodGuard {
         let found = identity(ruby, class, id, name)?;
         Ok(Self { class, id, found })
     }
+    /// The guard for what a class itself defines, as it stands now, whatever is prepended to it.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn own(ruby: &Ruby, class: Raw, name: &str) -> Result<Self, Error> {
+        let found = Identity::Own(describe(own_method(ruby, class, name)?)?);
+        Ok(Self { class, id: registry::id(ruby, name), found })
+    }
     pub fn is_about(&self, class: Raw, id: rb_sys::ID) -> bool {
         (self.class, self.id) == (class, id)
     }
@@ -260,7 +278,11 @@ impl MethodGuard {
                 let bound = unsafe { rb_sys::rb_method_boundp(self.class, self.id, 0) };
                 Ok(bound == 0)
             }
-            Identity::Described(then) => Ok(describe(ruby, self.class, &name_of(self.id))?.as_ref() == Some(then)),
+            Identity::Described(then) => {
+                let now = describe(find_method(ruby, self.class, &name_of(self.id))?)?;
+                Ok(now.as_ref() == Some(then))
+            }
+            Identity::Own(then) => Ok(describe(own_method(ruby, self.class, &name_of(self.id))?)? == *then),
         }
     }
 }
@@ -309,11 +331,11 @@ fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Ident
         keep(value(entry));
         return Ok(Identity::Entry(entry, visibility));
     }
-    Ok(describe(ruby, class, name)?.map_or(Identity::None, Identity::Described))
+    Ok(describe(find_method(ruby, class, name)?)?.map_or(Identity::None, Identity::Described))
 }
 
-fn describe(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Described>, Error> {
-    let Some(found) = find_method(ruby, class, name)? else { return Ok(None) };
+fn describe(found: Option<Found>) -> Result<Option<Described>, Error> {
+    let Some(found) = found else { return Ok(None) };
     let iseq = found.iseq.map(|i| i.as_raw());
     let location = if iseq.is_none() { found.location()? } else { None };
     Ok(Some(Described { owner: found.owner, iseq, location, visibility: found.visibility }))

@@ -252,6 +252,17 @@ impl<'a> LiveWorld<'a> {
         }
     }
 
+    /// Guards what a class defines itself behind a module that is prepended to it.
+    fn guard_own(&mut self, class: Raw, name: &str) {
+        let prepended = reflect::is_prepended(class);
+        if self.caught(prepended) == Some(true) {
+            let guard = MethodGuard::own(self.ruby, class, name);
+            if let Some(guard) = self.caught(guard) {
+                self.guards.methods.push(guard);
+            }
+        }
+    }
+
     fn fact(&self, receiver: Receiver, found: &Found) -> Result<MethodFact, Error> {
         let visibility = found.visibility;
         let ikra = reflect::singleton_class(classes::get(well_known::IKRA).raw)?;
@@ -535,6 +546,7 @@ impl World for LiveWorld<'_> {
             // a method that comes between would be found here
             keep(value(ancestor));
             self.guard(ancestor, &name);
+            self.guard_own(ancestor, &name);
             let found = reflect::own_method(self.ruby, ancestor, &name);
             match self.caught(found) {
                 None => return foreign(),
