@@ -93,21 +93,26 @@ RSpec.describe "The source of a block" do
     end
   end
 
-  it "runs what was loaded, though the file changed, when Ruby kept the text" do
+  # Ruby 3.1 and 3.2 keep the text of files, 3.3 keeps that of `eval` alone.
+  it "runs what was loaded, though the file changed, when Ruby kept the text; else says that it changed" do
     with_file("$ikra_spec_block = proc { |x| x + 1 }\n") do |path|
       load path
       File.write(path, "# nothing\n")
-      expect([1].pmap(&$ikra_spec_block)).to eq [2]
+      if RubyVM::InstructionSequence.of($ikra_spec_block).script_lines
+        expect([1].pmap(&$ikra_spec_block)).to eq [2]
+      else
+        expect { [1].pmap(&$ikra_spec_block) }.to raise_error(Ikra::CompileError, /changed since it was loaded/)
+      end
     end
   end
 
   it "refuses what is not written in Ruby" do
-    expect { [1].pmap(&method(:Integer)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
+    expect { [1].pmap(&method(:puts)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
     expect { [1].pmap(&1.method(:+)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
   end
 
   it "gives NoMethodError for a symbol that names no method" do
-    expect { [1].pmap(&:frobnicate) }.to raise_error(NoMethodError, /undefined method .frobnicate. for 1/)
+    expect { [1].pmap(&:frobnicate) }.to raise_error(NoMethodError, /undefined method .frobnicate. for (1:Integer|an instance of Integer)/)
   end
 
   it "points at the place in the source" do
