@@ -21,12 +21,12 @@ use crate::ir::{
 use crate::layout::{Address, Layout};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, AtomicRmwOp, Block, Function, InstBuilder, MemFlagsData, Signature, Type, UserFuncName,
-    Value, types,
+    AbiParam, AliasRegionData, AtomicRmwOp, Block, FuncRef, Function, InstBuilder, MemFlagsData, Signature, Type,
+    UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What is known of a whole program before its functions are translated.
 pub struct Facts {
@@ -38,11 +38,14 @@ pub struct Facts {
     shares_position: bool,
     /// Functions other than the entry draw random bits.
     shares_draws: bool,
+    /// The machine multiplies and adds in one.
+    fma: bool,
 }
 
 impl Facts {
-    pub fn new(program: &Program) -> Self {
+    pub fn new(program: &Program, fma: bool) -> Self {
         let mut facts = Self {
+            fma,
             stops: program.may_stop(),
             polls: vec![false; program.funcs.len()],
             shares_position: false,
@@ -151,6 +154,9 @@ pub fn lower(
         func,
         ids,
         linker,
+        callees: vec![None; program.funcs.len()],
+        helpers: HashMap::new(),
+        fma: facts.fma,
         state,
         b,
     };
@@ -220,6 +226,11 @@ struct Lowering<'a, 'b> {
     func: &'a ir::Func,
     ids: &'a [cranelift_module::FuncId],
     linker: &'a mut Linker,
+    /// Functions and helpers as this function knows them.
+    callees: Vec<Option<FuncRef>>,
+    helpers: HashMap<Helper, FuncRef>,
+    /// The machine multiplies and adds in one.
+    fma: bool,
     b: FunctionBuilder<'b>,
     state: Value,
     registers: Vec<Register>,
@@ -705,7 +716,11 @@ impl Lowering<'_, '_> {
         }
         let mut values = vec![self.state];
         values.extend(args.iter().map(|arg| self.get(*arg)));
-        let callee = self.linker.reference(self.ids[func.index()], self.b.func);
+        let callee = match self.callees[func.index()] {
+            Some(callee) => callee,
+            None => self.linker.reference(self.ids[func.index()], self.b.func),
+        };
+        self.callees[func.index()] = Some(callee);
         let call = self.b.ins().call(callee, &values);
         let mut results = self.b.inst_results(call).to_vec();
         if let Some(left) = left {
@@ -880,6 +895,21 @@ impl Lowering<'_, '_> {
             AtomicOp::Or => AtomicRmwOp::Or,
             AtomicOp::Xor => AtomicRmwOp::Xor,
         };
+        if let AtomicOp::Min | AtomicOp::Max = op {
+            // Most of many change nothing, and looking disturbs nobody.
+            let beyond = if op == AtomicOp::Min { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
+            let now = self.b.ins().atomic_load(types::I64, flags, address);
+            let changes = self.b.ins().icmp(beyond, value, now);
+            let [change, on] = [(); 2].map(|()| self.b.create_block());
+            self.b.ins().brif(changes, change, &[], on, &[]);
+            self.b.seal_block(change);
+            self.b.switch_to_block(change);
+            self.b.ins().atomic_rmw(types::I64, flags, rmw, address, value);
+            self.b.ins().jump(on, &[]);
+            self.b.seal_block(on);
+            self.b.switch_to_block(on);
+            return;
+        }
         let old = self.b.ins().atomic_rmw(types::I64, flags, rmw, address, value);
         if let (AtomicOp::Add, Some(site)) = (op, site) {
             // The slot has wrapped by now, but after a trap nobody looks at it.
@@ -987,7 +1017,7 @@ impl Lowering<'_, '_> {
                 let sum = self.b.ins().fadd(v(0), half);
                 self.b.ins().trunc(sum)
             }
-            Op::FRem => self.help(Helper::Remainder, values)?,
+            Op::FRem => self.remainder(v(0), v(1))?,
             Op::FNextAfter => self.help(Helper::NextAfter, values)?,
             Op::FCopySign => ins.fcopysign(v(0), v(1)),
             Op::Math(f) => self.math(f, values)?,
@@ -1016,13 +1046,66 @@ impl Lowering<'_, '_> {
     }
 
     fn help(&mut self, helper: Helper, args: &[Value]) -> Result<Value> {
-        let callee = self.linker.helper(helper, self.b.func)?;
+        let callee = match self.helpers.get(&helper) {
+            Some(callee) => *callee,
+            None => {
+                let callee = self.linker.helper(helper, self.b.func)?;
+                self.helpers.insert(helper, callee);
+                callee
+            }
+        };
         let call = self.b.ins().call(callee, args);
         Ok(self.b.inst_results(call)[0])
     }
 
     fn math(&mut self, function: MathFn, args: &[Value]) -> Result<Value> {
         self.help(Helper::Math(function), args)
+    }
+
+    /// C's `fmod`. Exact without a call where the quotient has at most 53 bits.
+    ///
+    /// For positive a ≥ b, the rounded quotient truncates to that of a / b or to one more, for it is at least the one and
+    /// at most the other, which are Floats. a - q * b is then the remainder or the remainder less b, multiples of the
+    /// last place of a or b and no greater than b, so Floats too, which a fused multiply-add finds exactly.
+    fn remainder(&mut self, a: Value, b: Value) -> Result<Value> {
+        if !self.fma {
+            return self.help(Helper::Remainder, &[a, b]);
+        }
+        let [divides, fits, wide, after] = [(); 4].map(|()| self.b.create_block());
+        let result = self.b.append_block_param(after, types::F64);
+        let [size, by] = [a, b].map(|x| self.b.ins().fabs(x));
+        // An infinite b ends here.
+        let less = self.b.ins().fcmp(FloatCC::LessThan, size, by);
+        self.b.ins().brif(less, after, &[a.into()], divides, &[]);
+        self.b.seal_block(divides);
+
+        self.b.switch_to_block(divides);
+        let quotient = self.b.ins().fdiv(size, by);
+        let limit = self.b.ins().f64const((1u64 << 53) as f64);
+        let exact = self.b.ins().fcmp(FloatCC::LessThan, quotient, limit);
+        self.b.ins().brif(exact, fits, &[], wide, &[]);
+        self.b.seal_block(fits);
+        self.b.seal_block(wide);
+
+        self.b.switch_to_block(fits);
+        let quotient = self.b.ins().trunc(quotient);
+        let negated = self.b.ins().fneg(quotient);
+        let rest = self.b.ins().fma(negated, by, size);
+        let zero = self.b.ins().f64const(0.0);
+        let below = self.b.ins().fcmp(FloatCC::LessThan, rest, zero);
+        let more = self.b.ins().fadd(rest, by);
+        let rest = self.b.ins().select(below, more, rest);
+        let rest = self.b.ins().fcopysign(rest, a);
+        self.b.ins().jump(after, &[rest.into()]);
+
+        self.b.switch_to_block(wide);
+        self.b.set_cold_block(wide);
+        let rest = self.help(Helper::Remainder, &[a, b])?;
+        self.b.ins().jump(after, &[rest.into()]);
+
+        self.b.seal_block(after);
+        self.b.switch_to_block(after);
+        Ok(result)
     }
 
     /// A sum or product modulo, through 128 bits only where 64 do not hold it.

@@ -34,10 +34,15 @@ use std::time::{Duration, Instant};
 /// Depth of nested calls at which SystemStackError is raised; Ruby itself gets about this far.
 const CALL_DEPTH: u32 = 10_000;
 
+/// Bytes of stack that any thread has left.
+const SMALL_STACK: u64 = 32 << 10;
+
 /// The cores of this machine.
 pub struct CpuBackend {
     target: Target,
     isa: OwnedTargetIsa,
+    /// The processor multiplies and adds in one.
+    fma: bool,
     crew: pool::Crew,
     /// Compilers at rest: their buffers are worth keeping.
     compilers: Mutex<Vec<Compiler>>,
@@ -61,7 +66,7 @@ struct CpuExecutable {
     params: usize,
     fused_ticks: bool,
     /// Runs on threads with a known stack only.
-    recursive: bool,
+    needs_stack: bool,
     /// Calls that may nest.
     depth: u64,
     /// Each function as it was compiled, after Cranelift's own passes.
@@ -104,13 +109,15 @@ impl CpuBackend {
             .finish(settings::Flags::new(flags))
             .map_err(|error| unsupported(error.to_string()))?;
         let target = Target { architecture: "cpu".to_owned(), warp: 1, call_depth: CALL_DEPTH, memory: memory() };
-        Ok(Self { target, isa, crew: pool::Crew::new(threads.max(1)), compilers: Mutex::new(Vec::new()) })
+        let fma = cfg!(target_arch = "aarch64")
+            || isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
+        Ok(Self { target, isa, fma, crew: pool::Crew::new(threads.max(1)), compilers: Mutex::new(Vec::new()) })
     }
 
     fn compile(&self, program: &Program, layout: &Layout, compiler: &mut Compiler) -> Result<CpuExecutable> {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
-        let facts = lower::Facts::new(program);
+        let facts = lower::Facts::new(program, self.fma);
         let mut linker = Linker::new(&self.isa);
         let host = self.isa.default_call_conv();
         let all = || (0..program.funcs.len()).map(FuncId::new);
@@ -132,7 +139,7 @@ impl CpuBackend {
             columns: Columns::new(program, layout),
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
-            recursive: program.funcs.iter().any(|func| func.recursive),
+            needs_stack: program.funcs.iter().any(|func| func.recursive) || code.stack() > SMALL_STACK,
             depth: u64::from(CALL_DEPTH).min(pool::USABLE_STACK / code.stack().max(1)),
             code: Arc::new(code),
             functions,
@@ -216,7 +223,7 @@ impl Backend for CpuBackend {
             fused_ticks: executable.fused_ticks,
             chunk: launch.block_size.map(u64::from),
         };
-        let trap = if executable.recursive { self.crew.run_away(work)? } else { self.crew.run(work) };
+        let trap = if executable.needs_stack { self.crew.run_away(work)? } else { self.crew.run(work) };
         launch.timings.kernel += start.elapsed();
         Ok(match trap {
             _ if launch.cancel.is_cancelled() => Outcome::Cancelled,

@@ -150,6 +150,27 @@ fn bits(column: &HostColumn) -> Vec<u64> {
 
 /// `op` over rows of arguments: the bits of each result. Once with the arguments from columns, once as constants.
 fn apply(op: Op, types: &[Scalar], result: Scalar, args: &[Vec<u64>]) -> Vec<u64> {
+    let results = apply_to_columns(op, types, result, args);
+    let constant = |ty: Scalar, bits: u64| match ty {
+        Scalar::Bool => Operand::Bool(bits & 1 == 1),
+        Scalar::I32 => Operand::I32(bits as i32),
+        Scalar::I64 => Operand::I64(bits as i64),
+        Scalar::F64 => Operand::F64(bits),
+    };
+    let body = |b: &mut Builder, _, _| {
+        for (i, args) in args.iter().enumerate() {
+            let args: Vec<Operand> = types.iter().zip(args).map(|(ty, bits)| constant(*ty, *bits)).collect();
+            let value = b.op(result, op, &args);
+            b.store(ColumnId(0), Operand::I64(i as i64), value);
+        }
+    };
+    let program = program(vec![entry(false, body)], &[storage(result)], false);
+    let (_, columns) = Run::new(&program, vec![HostColumn::zeroed(storage(result), args.len())], 1).run();
+    assert_eq!(bits(&columns[0]), results, "{op:?} over constants");
+    results
+}
+
+fn apply_to_columns(op: Op, types: &[Scalar], result: Scalar, args: &[Vec<u64>]) -> Vec<u64> {
     let mut storages: Vec<Storage> = types.iter().map(|ty| storage(*ty)).collect();
     storages.push(storage(result));
     let body = |b: &mut Builder, index: Operand, _| {
@@ -164,25 +185,7 @@ fn apply(op: Op, types: &[Scalar], result: Scalar, args: &[Vec<u64>]) -> Vec<u64
     columns.push(HostColumn::zeroed(storage(result), n));
     let (outcome, columns) = Run::new(&program, columns, n as u64).run();
     assert_eq!(outcome, Outcome::Done);
-    let results = bits(&columns[types.len()]);
-
-    let constant = |ty: Scalar, bits: u64| match ty {
-        Scalar::Bool => Operand::Bool(bits & 1 == 1),
-        Scalar::I32 => Operand::I32(bits as i32),
-        Scalar::I64 => Operand::I64(bits as i64),
-        Scalar::F64 => Operand::F64(bits),
-    };
-    let body = |b: &mut Builder, _, _| {
-        for (i, args) in args.iter().enumerate() {
-            let args: Vec<Operand> = types.iter().zip(args).map(|(ty, bits)| constant(*ty, *bits)).collect();
-            let value = b.op(result, op, &args);
-            b.store(ColumnId(0), Operand::I64(i as i64), value);
-        }
-    };
-    let program = self::program(vec![entry(false, body)], &[storage(result)], false);
-    let (_, columns) = Run::new(&program, vec![HostColumn::zeroed(storage(result), n)], 1).run();
-    assert_eq!(bits(&columns[0]), results, "{op:?} over constants");
-    results
+    bits(&columns[types.len()])
 }
 
 const INTS: [i64; 17] =
@@ -395,12 +398,23 @@ proptest! {
     #[test]
     fn fmod_and_round_are_exact_everywhere(values in prop::collection::vec(any::<(u64, u64)>(), 200)) {
         let args: Vec<Vec<u64>> = values.iter().map(|(a, b)| vec![*a, *b]).collect();
-        for (a, r) in args.iter().zip(apply(Op::FRem, &[Scalar::F64; 2], Scalar::F64, &args)) {
+        for (a, r) in args.iter().zip(apply_to_columns(Op::FRem, &[Scalar::F64; 2], Scalar::F64, &args)) {
             let [x, y] = [a[0], a[1]].map(f64::from_bits);
             same(Op::FRem, &[x, y], f64::from_bits(r), x % y);
         }
+        // Quotients of up to 53 bits, close to integers: where the one that is rounded may be too large.
+        let close = |(a, b): &(u64, u64)| {
+            let y = f64::from_bits(b >> 12 | (1000 + b % 50) << 52);
+            let x = (y * (a >> (11 + a % 53)) as f64).to_bits();
+            [x, x.wrapping_sub(1), x + 1].map(|x| vec![x, (y * if b % 2 == 0 { 1.0 } else { -1.0 }).to_bits()])
+        };
+        let args: Vec<Vec<u64>> = values.iter().flat_map(close).collect();
+        for (a, r) in args.iter().zip(apply_to_columns(Op::FRem, &[Scalar::F64; 2], Scalar::F64, &args)) {
+            let [x, y] = [a[0], a[1]].map(f64::from_bits);
+            same(Op::FRem, &[x, y], f64::from_bits(r), crate::backend::libm::fmod(x, y));
+        }
         let args: Vec<Vec<u64>> = values.iter().map(|(a, b)| vec![(*a as i32 as f64 / 2.0 + (*b % 3) as f64 * 1e-16).to_bits()]).collect();
-        for (a, r) in args.iter().zip(apply(Op::FRound, &[Scalar::F64], Scalar::F64, &args)) {
+        for (a, r) in args.iter().zip(apply_to_columns(Op::FRound, &[Scalar::F64], Scalar::F64, &args)) {
             let x = f64::from_bits(a[0]);
             same(Op::FRound, &[x], f64::from_bits(r), x.round());
         }
