@@ -60,6 +60,13 @@ RSpec.describe "The source of a block" do
     expect(eval("[[1].pmap { |x| x + 1 }, [1].pmap { |x| x + 5 }]", binding, "(irb)", 12)).to eq [[2], [6]]
   end
 
+  it "reads what eval was given where it uses locals from around, as in IRB" do
+    scale, offset = 2, 30
+    expect(eval("[1, 2].pmap { |x| x * scale + offset }", binding, "(irb)", 5)).to eq [32, 34]
+    expect(eval("near = 1\n[[1].pmap { |x| x * scale + near },\n [1].pmap { |x| x * offset + near }]", binding)).to eq [[3], [31]]
+    expect([1, 2].map { |inner| eval("[1].pmap { |x| x * scale + inner }") }).to eq [[3], [4]]
+  end
+
   it "reads -e" do
     expect(run_ruby("-e", "require 'ikra'", "-e", "p [1, 2].pmap { |x| x + 1 }, [1].pmap { |x| x - 1 }")).to eq "[2, 3]\n[0]\n"
   end

@@ -67,9 +67,12 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
 pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, Failure> {
     match key {
         Key::Iseq(iseq) => {
-            let sequence = Sequence::of(reflect::value(*iseq))?;
-            let source = sequence.source(ruby)?;
+            let mut sequence = Sequence::of(reflect::value(*iseq))?;
             let locals = captures.names(ruby)?;
+            if sequence.captures {
+                sequence.locals.clone_from(&locals);
+            }
+            let source = sequence.source(ruby)?;
             let locals: Vec<&str> = locals.iter().map(String::as_str).collect();
             let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
             // `lambda { … }` reads like a block, but `return` ends it

@@ -57,6 +57,10 @@ pub struct Sequence {
     pub captures: bool,
     /// What Ruby kept of the text when it was loaded.
     kept: Option<Arc<Text>>,
+    /// As `digest`, but for which locals it uses from around it. They depend on what surrounds an `eval`.
+    loose_digest: u64,
+    /// Names of the locals around it, for an `eval` that sees them.
+    pub locals: Vec<String>,
 }
 
 impl Sequence {
@@ -76,9 +80,11 @@ impl Sequence {
             absolute_path,
             kind: found.kind,
             location: found.location,
-            digest: digest(array)?,
+            digest: digest(array, None)?,
             captures: reaches_out(array, 0)?,
             kept,
+            loose_digest: digest(array, Some(0))?,
+            locals: Vec::new(),
         })
     }
 
@@ -164,6 +170,7 @@ struct Node {
     location: Location,
     kind: String,
     digest: u64,
+    loose_digest: u64,
     /// From the outermost inwards.
     bodies: Arc<[Body]>,
 }
@@ -173,7 +180,8 @@ struct Node {
 pub struct Text {
     path: String,
     text: Arc<str>,
-    nodes: Mutex<Option<Arc<Vec<Node>>>>,
+    /// With the names of the locals around it.
+    nodes: Mutex<Option<(Vec<String>, Arc<Vec<Node>>)>>,
 }
 
 struct Cached {
@@ -259,7 +267,7 @@ impl Text {
     }
 
     fn node(&self, ruby: &Ruby, sequence: &Sequence) -> Result<(Arc<Vec<Node>>, usize)> {
-        let nodes = self.index(ruby)?;
+        let nodes = self.index(ruby, &sequence.locals)?;
         let same = |n: &&Node| n.digest == sequence.digest && n.kind == sequence.kind;
         let exact = nodes.iter().position(|n| same(&n) && n.location == sequence.location);
         // an `eval` may count its lines from any number
@@ -270,25 +278,45 @@ impl Text {
                 same(&n) && sequence.absolute_path.is_none() && (a, b, l - f) == (from, to, last - first)
             })
         };
-        let at = exact.or_else(shifted).ok_or_else(|| changed(&sequence.path, sequence.location[0]))?;
+        // the text that Ruby kept is what runs, so only the place is to be found; two that are alike are none
+        let kept = || {
+            let [first, from, last, to] = sequence.location;
+            let alike = |n: &Node| {
+                let [f, a, l, b] = n.location;
+                (n.loose_digest, &n.kind) == (sequence.loose_digest, &sequence.kind)
+                    && sequence.kept.is_some()
+                    && (a, b, l - f) == (from, to, last - first)
+            };
+            let found: Vec<usize> = (0..nodes.len()).filter(|at| alike(&nodes[*at])).collect();
+            let exact = found.iter().find(|at| nodes[**at].location == sequence.location);
+            exact.or(found.first().filter(|_| found.len() == 1)).copied()
+        };
+        let at = exact.or_else(shifted).or_else(kept).ok_or_else(|| changed(&sequence.path, sequence.location[0]))?;
         Ok((nodes, at))
     }
 
-    fn index(&self, ruby: &Ruby) -> Result<Arc<Vec<Node>>> {
-        if let Some(nodes) = &*self.nodes.lock() {
+    fn index(&self, ruby: &Ruby, locals: &[String]) -> Result<Arc<Vec<Node>>> {
+        if let Some((known, nodes)) = &*self.nodes.lock()
+            && (known == locals || locals.is_empty())
+        {
             return Ok(nodes.clone());
         }
-        let nodes = Arc::new(self.compile(ruby)?);
-        *self.nodes.lock() = Some(nodes.clone());
+        let nodes = Arc::new(self.compile(ruby, locals)?);
+        *self.nodes.lock() = Some((locals.to_vec(), nodes.clone()));
         Ok(nodes)
     }
 
-    fn compile(&self, ruby: &Ruby) -> Result<Vec<Node>> {
+    fn compile(&self, ruby: &Ruby, locals: &[String]) -> Result<Vec<Node>> {
         let class: Value =
             ruby.class_object().const_get::<_, Value>("RubyVM")?.funcall("const_get", ("InstructionSequence",))?;
-        let text = ruby.str_new(&self.text);
+        // a line of its own, with the number 0, makes locals of names that are locals around the text
+        let known: String = locals.iter().map(|name| format!("{name} = ")).collect();
+        let (text, first) =
+            if locals.is_empty() { (self.text.to_string(), 1) } else { (format!("{known}nil\n{}", self.text), 0) };
+        let text = ruby.str_new(&text);
         let path = ruby.str_new(&self.path);
-        let compiled: std::result::Result<Value, Error> = quietly(|| class.funcall("compile", (text, path, path, 1)));
+        let compiled: std::result::Result<Value, Error> =
+            quietly(|| class.funcall("compile", (text, path, path, first)));
         let compiled = compiled.map_err(|_| changed(&self.path, 1))?;
         let mut nodes = Vec::new();
         self.visit(compiled.funcall("to_a", ())?, &[], &mut nodes)?;
@@ -302,7 +330,8 @@ impl Text {
         if kind == "class" {
             bodies.push(self.opening(location));
         }
-        nodes.push(Node { location, kind, digest: digest(array)?, bodies: bodies.clone().into() });
+        let (digest, loose_digest) = (digest(array, None)?, digest(array, Some(0))?);
+        nodes.push(Node { location, kind, digest, loose_digest, bodies: bodies.clone().into() });
         children(array, &mut |child| self.visit(child, &bodies, nodes))
     }
 
@@ -341,15 +370,7 @@ fn reaches_out(array: RArray, depth: i64) -> Result<bool> {
     for item in body {
         let Some(instruction) = RArray::from_value(item) else { continue };
         let name: Symbol = instruction.entry(0)?;
-        let name = name.name()?;
-        let local = ["getlocal", "setlocal", "getblockparam", "setblockparam"].iter().any(|l| name.contains(l));
-        let level = match () {
-            () if !local => 0,
-            () if name.ends_with("WC_0") => 0,
-            () if name.ends_with("WC_1") => 1,
-            () => instruction.entry::<i64>(2)?,
-        };
-        if level > depth {
+        if level(instruction, &name.name()?)? > depth {
             return Ok(true);
         }
     }
@@ -359,6 +380,17 @@ fn reaches_out(array: RArray, depth: i64) -> Result<bool> {
         Ok(())
     })?;
     Ok(found)
+}
+
+/// How many levels out the local is that an instruction uses; 0 for any other.
+fn level(instruction: RArray, name: &str) -> Result<i64> {
+    let local = ["getlocal", "setlocal", "getblockparam", "setblockparam"].iter().any(|l| name.contains(l));
+    Ok(match () {
+        () if !local => 0,
+        () if name.ends_with("WC_0") => 0,
+        () if name.ends_with("WC_1") => 1,
+        () => instruction.entry::<i64>(2)?,
+    })
 }
 
 const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
@@ -395,8 +427,11 @@ fn children(array: RArray, visit: &mut dyn FnMut(RArray) -> Result<()>) -> Resul
 
 /// A hash of all that a sequence does: parameters, locals, instructions and what is within them; labels by the order in
 /// which they turn up, lines and events left out.
-fn digest(array: RArray) -> Result<u64> {
-    let mut state = Digest { hasher: Default::default(), labels: HashMap::new() };
+///
+/// `depth`: how far out the sequence is from the one whose digest this is; locals from further out are all alike. None:
+/// they are not.
+fn digest(array: RArray, depth: Option<i64>) -> Result<u64> {
+    let mut state = Digest { hasher: Default::default(), labels: HashMap::new(), depth };
     // kind, locals, parameters; then catch table and instructions
     for part in 9..=11 {
         state.text(&array.entry::<Value>(part)?.inspect());
@@ -419,6 +454,7 @@ fn digest(array: RArray) -> Result<u64> {
 struct Digest {
     hasher: std::collections::hash_map::DefaultHasher,
     labels: HashMap<String, u64>,
+    depth: Option<i64>,
 }
 
 impl Digest {
@@ -439,6 +475,15 @@ impl Digest {
         Ok(())
     }
     fn instruction(&mut self, instruction: RArray) -> Result<()> {
+        if let Some(depth) = self.depth {
+            let name: Symbol = instruction.entry(0)?;
+            let name = name.name()?;
+            if level(instruction, &name)? > depth {
+                let name = name.trim_start_matches("trace_");
+                self.text(name.split("_WC").next().unwrap_or(name));
+                return Ok(());
+            }
+        }
         let mut is_super = false;
         for (i, item) in instruction.into_iter().enumerate() {
             match (Symbol::from_value(item), RHash::from_value(item)) {
@@ -459,7 +504,7 @@ impl Digest {
     }
     fn operand(&mut self, item: Value) -> Result<()> {
         if let Some(sequence) = as_sequence(item) {
-            self.hasher.write_u64(digest(sequence)?);
+            self.hasher.write_u64(digest(sequence, self.depth.map(|depth| depth + 1))?);
         } else if let Some(list) = RArray::from_value(item) {
             self.list(list)?;
         } else if let Some(symbol) = Symbol::from_value(item)

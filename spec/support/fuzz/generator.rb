@@ -42,20 +42,20 @@ module Fuzz
 
     MOST_WORK = 3_000
 
-        def initialize(seed)
-      @random = Random.new(seed)
-      @names = Hash.new(0)
-      @hurt = [0.0, 0.03, 0.12, 0.3].sample(random: @random)
-      @chaos = chance(0.25) ? 0.02 : 0.0
-      @cost = 0
-      @functions = []
-      @constants = []
-      @class_methods = []
-      @roles = {}
-      @setup = []
-      @watched = []
-      @definitions = []
-    end
+    def initialize(seed)
+  @random = Random.new(seed)
+  @names = Hash.new(0)
+  @hurt = [0.0, 0.03, 0.12, 0.3].sample(random: @random)
+  @chaos = chance(0.25) ? 0.02 : 0.0
+  @cost = 0
+  @functions = []
+  @constants = []
+  @class_methods = []
+  @roles = {}
+  @setup = []
+  @watched = []
+  @definitions = []
+end
 
     # The program as a case.
     def program
@@ -717,7 +717,7 @@ module Fuzz
                 when :ints, :bag then array_literal(type)
                 when :any then next if chance(0.1)
                 else literal(type)
-                end
+        end
         "#{field}: #{value || literal(:any)}"
       end
       "#{name}(#{values.join(", ")})"

@@ -889,6 +889,13 @@ impl Walker<'_, '_> {
         let spread: Vec<Ty>;
         let values = match values {
             [one] if wants > 1 && one.array.is_some() => {
+                if !params.optional.is_empty() {
+                    return Err(self
+                        .error(span, "kernels do not know defaults of parameters that take an array apart")
+                        .because("its length decides which defaults are used")
+                        .advise("name one parameter, and read the array's elements in the block")
+                        .into());
+                }
                 spread = self.spread(one, wants, span)?;
                 &spread[..]
             }

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+# What Ikra says of programs that it cannot run: `gallery.txt` holds programs and the messages that they get, word for word.
+# UPDATE_SNAPSHOTS=1 writes the messages as they are now; the diff is to be reviewed.
+module Gallery
+  FILE = File.join(__dir__, "gallery.txt")
+  LINE = "#{"=" * 100}\n"
+
+  class Board
+    attr_accessor :best
+
+    def initialize = @best = 0
+  end
+
+  class Named
+    attr_reader :name, :size
+
+    def initialize(name, size)
+      @name = name
+      @size = size
+    end
+  end
+
+  class Ghost
+    def method_missing(*) = 5
+    def respond_to_missing?(*) = true
+  end
+
+  class Tools
+    def all(*list) = list.size
+    def options(**list) = list.size
+    def yielding = yield(1)
+  end
+
+  class << self
+    # Pairs of program and message.
+    def entries
+      @entries ||= File.read(FILE).split(LINE).drop(1).each_slice(2).to_a
+    end
+
+    def message(program)
+      board = Board.new
+      text = "text"
+      list = [1, 2, 3]
+      hash = { a: 1 }
+      big = 2**70
+      code = proc { |x| x }
+      eval(program, binding, "example.rb", 1)
+      "no error: #{[board, text, list, hash, big, code].size}\n"
+    rescue Ikra::CompileError => e
+      e.message.gsub(/^ +$/, "").chomp + "\n"
+    end
+
+    def update
+      head = File.read(FILE).split(LINE).first
+      File.write(FILE, head + entries.map { |program, _| LINE + program + LINE + message(program) }.join)
+    end
+  end
+end
+
+RSpec.describe "The gallery of errors" do
+  Gallery.update if ENV["UPDATE_SNAPSHOTS"] == "1"
+
+  it "has a good number of them" do
+    expect(Gallery.entries.size).to be >= 25
+  end
+
+  Gallery.entries.each do |program, expected|
+    it "says what is wrong with #{program.lines.first.chomp}" do
+      expect(Gallery.message(program)).to eq(expected)
+    end
+  end
+
+  it "is one exception with a line, a caret and a class to rescue" do
+    expect { [1].pmap { |x| puts x } }.to raise_error(Ikra::CompileError) do |error|
+      expect(error).to be_a(Ikra::Error).and be_a(StandardError)
+      expect(error.message.lines.first).to start_with("#{__FILE__}:#{__LINE__ - 2}:")
+      expect(error.backtrace.first).to start_with("#{__FILE__}:#{__LINE__ - 3}")
+    end
+  end
+
+  it "points into the method where the trouble is" do
+    expect { [Gallery::Tools.new].pmap { |t| t.all(1) } }.to raise_error(Ikra::CompileError, /Gallery::Tools#all has a splat parameter/)
+  end
+end
