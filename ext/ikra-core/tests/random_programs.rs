@@ -4,6 +4,7 @@ mod support;
 
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::ir::Program;
+use ikra_core::ir::parse::parse;
 use ikra_core::ir::verify::verify;
 use ikra_core::passes::PASSES;
 use proptest::prelude::*;
@@ -71,4 +72,42 @@ fn cpu_agrees_with_the_reference() {
     if let Err(error) = result {
         panic!("{error}");
     }
+}
+
+#[test]
+fn printed_programs_are_read_back() {
+    let result = runner(100).run(&choices(), |choices| {
+        let text = program(&choices, Rows::Any).to_string();
+        let back = parse(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        if back.to_string() == text { Ok(()) } else { Err(TestCaseError::fail(format!("{text}\n{back}"))) }
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn golden_programs_are_read_back() {
+    let root = support::folder().join("snapshots").join("passes");
+    let mut failures = support::Failures::default();
+    let mut folders = vec![root];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of snapshots") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a readable snapshot");
+            if !text.starts_with("program ") {
+                continue;
+            }
+            match parse(&text) {
+                Ok(program) if program.to_string() == text => {}
+                Ok(program) => failures.add(&path.display().to_string(), program),
+                Err(error) => failures.add(&path.display().to_string(), error),
+            }
+        }
+    }
+    failures.check();
 }

@@ -23,6 +23,7 @@ pub mod effects;
 pub mod eval;
 pub mod filled;
 pub mod lower;
+pub mod parse;
 pub mod print;
 #[cfg(test)]
 pub(crate) mod random;
