@@ -158,13 +158,15 @@ impl<'a> Walker<'a> {
         match stmt {
             Stmt::Let { dst, op, args } => return self.let_(*dst, op, args),
             Stmt::Checked { dst, op, args, .. } => {
-                let (dst, op) = (*dst, wrapping(*op));
+                let (dst, op, args) = (*dst, wrapping(*op), *args);
                 let (exact, fits) = exact(op, self.range(args[0]), self.range(args[1]));
                 if fits && self.rewrite {
                     *stmt = Stmt::Let { dst, op, args: args.to_vec() };
                 }
-                // It traps where the result is beyond 64 bits.
-                self.assign(dst, exact, 0);
+                // It traps where the result is beyond 64 bits, so what is left never wraps.
+                let moves = op != Op::Mul && matches!(args[1], Operand::I64(_));
+                let definition = if moves { self.define(op, &args) } else { 0 };
+                self.assign(dst, exact, definition);
             }
             Stmt::Load { dst, column, .. } => {
                 let range = match (self.storages[column.index()], self.func.vars[dst.index()].ty) {
@@ -311,6 +313,7 @@ impl<'a> Walker<'a> {
                 None,
                 Op::ICmp(_) | Op::UCmp(_) | Op::And | Op::Or | Op::Not | Op::Shl | Op::Rem | Op::URem | Op::Widen,
             ) => self.define(*op, args),
+            (None, Op::Add | Op::Sub) if self.moves_exactly(*op, args) => self.define(*op, args),
             _ => 0,
         };
         let operands: Vec<Interval> = args.iter().map(|a| self.range(*a)).collect();
@@ -414,6 +417,34 @@ impl<'a> Walker<'a> {
             operand = args[0].0;
         }
         operand
+    }
+
+    /// Whether the operation adds a constant, or takes one away, and does not wrap.
+    fn moves_exactly(&self, op: Op, args: &[Operand]) -> bool {
+        matches!(args[1], Operand::I64(_)) && exact(op, self.range(args[0]), self.range(args[1])).1
+    }
+
+    /// The register from which an operand is so far away.
+    fn distance(&self, operand: Operand) -> (Operand, i128) {
+        let (mut from, mut distance) = (self.origin(operand), 0);
+        while let Some(Definition { op: op @ (Op::Add | Op::Sub), args }) = self.definition(from)
+            && let Operand::I64(by) = args[1].0
+        {
+            distance += if *op == Op::Add { i128::from(by) } else { -i128::from(by) };
+            from = self.origin(args[0].0);
+        }
+        (from, distance)
+    }
+
+    /// The answer of a signed comparison: by intervals, or of what is some way from the same register.
+    fn compare(&self, cmp: Cmp, a: Operand, b: Operand) -> Interval {
+        let by_interval = compare(cmp, self.range(a), self.range(b));
+        let ((from, x), (other, y)) = (self.distance(a), self.distance(b));
+        if by_interval.0 == by_interval.1 || from != other || !matches!(from, Operand::Var(_)) {
+            return by_interval;
+        }
+        let holds = cmp.holds(&x, &y).into();
+        (holds, holds)
     }
 
     /// Whether `a` is a remainder of division by `b`, both not negative, and so the lesser.
@@ -520,9 +551,9 @@ impl<'a> Walker<'a> {
             Op::Clz => (0, 64),
             Op::ICmp(Cmp::Lt) | Op::UCmp(Cmp::Lt) if self.is_remainder(args[0], args[1]) => (1, 1),
             Op::ICmp(Cmp::Ge) | Op::UCmp(Cmp::Ge) if self.is_remainder(args[0], args[1]) => (0, 0),
-            Op::ICmp(cmp) => compare(cmp, at(0), at(1)),
+            Op::ICmp(cmp) => self.compare(cmp, args[0], args[1]),
             Op::UCmp(cmp) => match (at(0), at(1)) {
-                (a @ (0.., _), b @ (0.., _)) => compare(cmp, a, b),
+                ((0.., _), (0.., _)) => self.compare(cmp, args[0], args[1]),
                 // Seen as unsigned, what is negative is greater than what is not.
                 ((_, i64::MIN..=-1), (0.., _)) => compare(cmp, (1, 1), (0, 0)),
                 ((0.., _), (_, i64::MIN..=-1)) => compare(cmp, (0, 0), (1, 1)),
@@ -970,6 +1001,43 @@ mod tests {
             trap s0
           }
           store ints[job.0] = v4
+        }
+        "#);
+    }
+
+    #[test]
+    fn what_is_before_something_is_less() {
+        insta::assert_snapshot!(check(|b, index| {
+            let packed = b.i64(Op::Param(ParamId(0)), &[]);
+            let size = b.i64(Op::And, &[packed, Operand::I64(0xffff_ffff)]);
+            let empty = b.icmp(Cmp::Eq, size, Operand::I64(0));
+            b.trap_if(empty, ZERO, vec![]);
+            let last = b.i64(Op::Sub, &[size, Operand::I64(1)]);
+            let outside = b.bool(Op::UCmp(Cmp::Ge), &[last, size]);
+            b.trap_if(outside, ZERO, vec![]);
+            store(b, last);
+            // This one may wrap.
+            let x = b.load(Scalar::I64, INPUT, index);
+            let less = b.i64(Op::Sub, &[x, Operand::I64(1)]);
+            let wrapped = b.icmp(Cmp::Gt, less, x);
+            b.trap_if(wrapped, ZERO, vec![]);
+        }), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          v4: i64 = and v3, 4294967295
+          v5: bool = icmp.eq v4, 0
+          if v5 {
+            trap s3
+          }
+          v6: i64 = sub v4, 1
+          store ints[job.0] = v6
+          v7: i64 = load in[job.0]
+          v8: i64 = sub v7, 1
+          v9: bool = icmp.gt v8, v7
+          if v9 {
+            trap s3
+          }
         }
         "#);
     }
