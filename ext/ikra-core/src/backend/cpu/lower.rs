@@ -13,10 +13,11 @@
 use super::helpers::Helper;
 use super::jit::Linker;
 use super::state::{self, offset};
+use crate::backend::Key;
 use crate::error::Result;
 use crate::ir::{
     self, AtomicOp, CheckedOp, Cmp, Column, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId,
-    Stmt, Storage, Trap, VarId,
+    Stmt, Storage, VarId,
 };
 use crate::layout::{Address, Layout};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
@@ -80,12 +81,6 @@ impl Facts {
             }
         }
     }
-}
-
-/// Whether elements that begin with `check` look at the stop key each time: only a section that `break` may leave runs
-/// up to a limit, and beyond it no element may run. To others, stopping now and then will do.
-fn checks_at_begin(program: &Program, check: bool) -> bool {
-    check && program.sites.iter().any(|site| site.trap == Trap::Break)
 }
 
 /// The signature of a function: of the entry `(state, job, jobs, tick, ticks) -> job`, of others their parameters and
@@ -757,15 +752,20 @@ impl Lowering<'_, '_> {
                 None => self.store_word(state::DRAW, zero),
             }
         }
-        if checks_at_begin(self.program, check) {
-            let on = self.b.create_block();
+        if check {
+            // Nearly always nothing has stopped, and one comparison says so.
+            let address = self.constant_word(state::STOP_KEY, types::I64);
+            let flags = self.word_flags();
+            let stop = self.b.ins().load(types::I64, flags, address, 0);
+            let something = self.b.ins().icmp_imm_s(IntCC::NotEqual, stop, Key::NONE.0 as i64);
+            let [look, on] = [(); 2].map(|()| self.b.create_block());
+            self.b.ins().brif(something, look, &[], on, &[]);
+            self.b.seal_block(look);
+            self.b.set_cold_block(look);
+            self.b.switch_to_block(look);
             self.look(on);
-        } else if check {
-            // A long chunk has to hear of a cancel even where the body never polls,
-            let job = self.job.map(|job| self.b.use_var(job)).expect("the entry has a job");
-            self.poll_by(job);
         } else if self.program.fused_ticks {
-            // and so has a long loop over ticks.
+            // A long loop over ticks has to hear of a cancel even where the body never polls.
             self.poll_by(tick);
         }
     }

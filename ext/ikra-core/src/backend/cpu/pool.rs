@@ -67,7 +67,7 @@ impl Crew {
 
     /// Runs a launch on the pool's threads only, whose stacks are known to suffice for nested calls.
     pub fn run_away(&self, work: Work) -> Result<Option<TrapRecord>> {
-        if work.jobs == 0 || work.steps() == 0 {
+        if work.steps() == 0 {
             return Ok(None);
         }
         let pool = self.pool()?;

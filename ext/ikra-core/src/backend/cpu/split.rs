@@ -49,7 +49,11 @@ impl Record {
 
 impl Work {
     pub fn steps(&self) -> u64 {
-        if self.fused_ticks { u64::from(self.ticks > 0) } else { self.ticks }
+        match (self.jobs, self.fused_ticks) {
+            (0, _) => 0,
+            (_, true) => self.ticks.min(1),
+            (_, false) => self.ticks,
+        }
     }
 
     fn ticks(&self, step: u64) -> Range<u64> {

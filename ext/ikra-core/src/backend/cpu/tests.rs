@@ -695,7 +695,7 @@ fn numbers_of_jobs_and_ticks() {
         };
         let program = program(vec![entry(false, body)], &[Storage::I64], fused);
         for (jobs, ticks, block_size) in [
-            (0, 5, None),
+            (0, 1 << 31, None),
             (1, 0, None),
             (1, 1, None),
             (3, 4, None),
@@ -749,9 +749,7 @@ fn elements_beyond_the_limit_do_not_run() {
         b.trap_if(breaks, SiteId(5), vec![]);
     };
     for fused in [true, false] {
-        let mut program = program(vec![entry(true, body)], &[Storage::I64], fused);
-        // Only a section that can be left runs again up to a limit.
-        program.sites[5].trap = Trap::Break;
+        let program = program(vec![entry(true, body)], &[Storage::I64], fused);
         let mut run = Run::new(&program, vec![i64s(&[0; 10])], 10);
         (run.ticks, run.limit) = (9, Key::new(2, 4));
         let (outcome, columns) = run.run();
@@ -759,6 +757,26 @@ fn elements_beyond_the_limit_do_not_run() {
         assert_eq!((trap.key, trap.site), (Key::new(2, 4), SiteId(5)));
         assert_eq!(columns[0].view::<i64>(), [3, 3, 3, 3, 3, 2, 2, 2, 2, 2]);
     }
+}
+
+#[test]
+fn elements_behind_a_trap_do_not_run() {
+    // The second element raises; a thousand rounds of others would be seen.
+    let body = |b: &mut Builder, index: Operand, _| {
+        b.push(Stmt::Atomic {
+            op: AtomicOp::Add,
+            column: ColumnId(0),
+            row: Operand::I64(0),
+            value: Operand::I64(1),
+            site: None,
+        });
+        let second = b.icmp(Cmp::Eq, index, Operand::I64(1));
+        b.trap_if(second, SiteId(5), vec![]);
+    };
+    let program = program(vec![entry(true, body)], &[Storage::I64], true);
+    let (outcome, columns) = Run::new(&program, vec![i64s(&[0])], 1_000_000).run();
+    assert!(matches!(outcome, Outcome::Trapped(trap) if trap.key == Key::new(0, 1)));
+    assert_eq!(columns[0].view::<i64>(), [2]);
 }
 
 /// An endless loop in every element.
