@@ -328,12 +328,20 @@ fn generate(folder: &Path, count: usize, seed: u64) -> Option<()> {
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/support/fuzz/write.rb");
-    let status = Command::new("ruby")
-        .args(["--disable=gems".as_ref(), script.as_os_str(), folder.as_os_str()])
-        .args([count.to_string(), seed.to_string()])
-        .status()
-        .expect("Ruby runs");
-    assert!(status.success(), "Ruby made no programs");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = count.div_ceil(cores);
+    let writers: Vec<_> = (0..count)
+        .step_by(share)
+        .map(|first| {
+            let numbers = [seed, first as u64, (first + share).min(count) as u64 - 1];
+            let mut ruby = Command::new("ruby");
+            ruby.args(["--disable=gems".as_ref(), script.as_os_str(), folder.as_os_str()]);
+            ruby.args(numbers.map(|n| n.to_string())).spawn().expect("Ruby runs")
+        })
+        .collect();
+    for mut writer in writers {
+        assert!(writer.wait().expect("Ruby ends").success(), "Ruby made no programs");
+    }
     Some(())
 }
 
@@ -354,22 +362,14 @@ fn generated_programs_agree_with_ruby() {
     if given.is_none() {
         let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
         println!("{} programs of seed {}, {NEW} of seed {seed}", SAME.1, SAME.0);
+        fs::create_dir_all(&made).expect("a folder");
         for (count, seed) in [(SAME.1, SAME.0), (NEW, seed)] {
-            fs::create_dir_all(made.join(seed.to_string())).expect("a folder");
-            if generate(&made.join(seed.to_string()), count, seed).is_none() {
+            if generate(&made, count, seed).is_none() {
                 return println!("skipped: no Ruby 3.1");
             }
         }
     }
-    let (programs, unread): (Vec<_>, Vec<_>) = if given.is_some() {
-        read(&folder)
-    } else {
-        let mut folders: Vec<_> = fs::read_dir(&made).expect("a folder").map(|e| e.expect("an entry").path()).collect();
-        folders.sort();
-        folders.iter().flat_map(|f| read(f)).collect::<Vec<_>>()
-    }
-    .into_iter()
-    .partition(Result::is_ok);
+    let (programs, unread): (Vec<_>, Vec<_>) = read(&folder).into_iter().partition(Result::is_ok);
     let programs: Vec<Program> = programs.into_iter().flatten().collect();
     let results = check(&programs, &std::env::var("IKRA_FUZZ_BACKENDS").unwrap_or_default());
     for (backend, [equal, overflow, refused]) in &*results.counts.lock().expect("no panic") {

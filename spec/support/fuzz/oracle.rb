@@ -52,6 +52,8 @@ module Fuzz
         limits
         run(setup, ["gives: ", *watched.map { |expression| "after: #{expression} => " }])
       end
+      raise NoAnswer, lines.first if lines.first.start_with?("raises:") && lines.first.include?("at line ,")
+
       [lines, places]
     end
 

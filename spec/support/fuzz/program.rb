@@ -6,8 +6,9 @@ require_relative "oracle"
 module Fuzz
   # A generated program: definitions, lines of set-up, one section, and what to look at afterwards.
   class Program
-    def self.generate(seed)
-      Generator.new(seed).program
+    # The same seed and number give the same program.
+    def self.generate(seed, number)
+      Generator.new((seed * 1_000_000) + number).program
     end
 
     # `code` is a body of the definitions and, last, the section.

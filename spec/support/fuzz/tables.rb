@@ -175,7 +175,7 @@ module Fuzz
       bool 1 {int}.between?({int}, {int})
       bool 1 {num}.between?({num}, {num})
       bool 1 {int}.eql?({num})
-      bool 1 {int}.equal?({int})
+      bool 1 {small}.equal?({small})
       bool 1 {int}.allbits?({small})
       bool 1 {int}.anybits?({small})
       bool 1 {int}.nobits?({small})

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+# Ikra's methods as plain Ruby, one element after the other.
+
+# What a section knows of itself.
+module Ikra
+  class << self
+    attr_reader :index, :tick
+
+    def at(tick, index)
+      @tick = tick
+      @index = index
+      @draws = -1
+    end
+
+    # Philox4x32-10 with the seed that all runs have, in the first section: 64 bits, the second word high.
+    def draw
+      counter = [0, tick, index, @draws += 1]
+      key = [42, 0]
+      10.times do
+        a = counter[0] * 0xD2511F53
+        b = counter[2] * 0xCD9E8D57
+        counter = [(b >> 32) ^ counter[1] ^ key[0], b & 0xffffffff, (a >> 32) ^ counter[3] ^ key[1], a & 0xffffffff]
+        key = [(key[0] + 0x9E3779B9) & 0xffffffff, (key[1] + 0xBB67AE85) & 0xffffffff]
+      end
+      counter[0] | counter[1] << 32
+    end
+  end
+end
+
+# The p-methods, one element after the other.
+module Sequential
+  def pmap
+    each_with_index.map do |element, index|
+      Ikra.at(0, index)
+      yield element
+    end
+  end
+
+  def peach(ticks = 1)
+    ticks.times do |tick|
+      each_with_index do |element, index|
+        Ikra.at(tick, index)
+        yield element
+      end
+    end
+    self
+  end
+end
+Array.include(Sequential)
+Range.include(Sequential)
+
+# Kernel#rand as kernels draw.
+module Draws
+  def rand(max = nil)
+    case max
+    when nil, 0 then open_unit(Ikra.draw)
+    when Integer then below(max.abs)
+    when Range then within(max)
+    else raise ArgumentError, "the oracle does not draw from #{max.inspect}"
+    end
+  end
+
+  private
+
+  def open_unit(bits)
+    (((bits & 0xffffffff) >> 5 << 26) | (bits >> 38)) / 2.0**53
+  end
+
+  def closed_unit(bits)
+    turned = (bits & 0xffffffff) << 32 | bits >> 32
+    (turned * (2**53 + 1) >> 64) / 2.0**53
+  end
+
+  # By multiplication, with rejection of the products that would make some more likely.
+  def below(count)
+    loop do
+      product = Ikra.draw * count
+      return product >> 64 if product & (2**64 - 1) >= (2**64 - count) % count
+    end
+  end
+
+  def within(range)
+    first = range.begin
+    width = range.end - first
+    return first + below(width + (range.exclude_end? ? 0 : 1)) if width.is_a?(Integer)
+
+    first + width * (range.exclude_end? ? open_unit(Ikra.draw) : closed_unit(Ikra.draw))
+  end
+end
+Object.prepend(Draws)

@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+# Runs cases through Ikra: ruby -Ilib bridge.rb BACKEND FILE …
+#
+# A line for each: the file, `equal`, `overflow`, `refused` or `failed`, and what is wrong. Every case runs in a process
+# of its own, so that its classes are new and a crash is no more than a failure.
+require "ikra"
+require "tmpdir"
+require_relative "../../../ext/ikra-core/tests/cases/oracle"
+
+module Fuzz
+  # A case as Ikra runs it.
+  class Bridge < Case
+    # What became of it, and what is wrong.
+    def verdict(backend)
+      texts = @lines[0...@header].slice_when { |line, _| line == "#" }.drop(1).first.map { |line| line.delete_prefix("#").strip }.reject(&:empty?)
+      expected, setup = texts.partition { |text| text.match?(/\A(gives|after|raises): /) }
+      found = apart { found(backend, setup, expected) }
+      judge(expected, *found)
+    rescue RuntimeError, TypeError, ArgumentError => e
+      ["failed", "crash: #{e.message}"]
+    end
+
+    private
+
+    def found(backend, setup, expected)
+      $VERBOSE = nil
+      Ikra.configure { |config| config.backend = backend }
+      loaded(setup.filter_map { |line| line[/\A(\w+) = /, 1] })
+      SetUp.open
+      within = binding_of(Object.new)
+      setup.each { |line| within.eval(line) }
+      SetUp.close
+      before = state(within)
+      lines = outcome(within, expected)
+      [lines, before == state(within)]
+    end
+
+    # Loads the case from a file, as a program would be: the section becomes a proc, whose parameter is a binding with
+    # the locals around it. All lines stay where they are.
+    def loaded(names)
+      lines = @lines.dup
+      reads = names.map { |name| "#{name} = around.local_variable_get(:#{name})" }
+      writes = names.map { |name| "around.local_variable_set(:#{name}, #{name})" }
+      lines[@section - 1] = "Fuzz::SECTION = proc do |around| #{reads.join("; ")}"
+      lines << "ensure #{writes.join("; ")}" << "end"
+      Dir.mktmpdir do |folder|
+        path = File.join(folder, File.basename(@path))
+        File.write(path, "#{lines.join("\n")}\n")
+        load path
+      end
+    end
+
+    # Everything that the section could have changed.
+    def state(within)
+      objects = SetUp::OBJECTS.map { |object| object.instance_variables.map { |name| show(object.instance_variable_get(name)) } }
+      locals = (within.local_variables - [:object]).map { |name| show(within.local_variable_get(name)) }
+      [objects, locals]
+    end
+
+    def outcome(within, expected)
+      value = SECTION.call(within)
+      SetUp.open
+      after = expected.grep(/\Aafter: /) { |text| text.delete_prefix("after: ").partition(" => ").first }
+      ["gives: #{show(value)}", *after.map { |expression| "after: #{expression} => #{show(within.eval(expression))}" }]
+    rescue StandardError, SystemStackError => e
+      [raised(e)]
+    end
+
+    def place(error)
+      return "line 0, index 0, tick 0" unless error.respond_to?(:ikra)
+
+      line = error.backtrace.first[/:(\d+)/, 1]
+      "line #{line}, index #{error.ikra.index}, tick #{error.ikra.tick}"
+    end
+
+    def judge(expected, lines, unchanged)
+      raised = lines.first.start_with?("raises: ")
+      return ["equal", ""] if lines == expected && (unchanged || !raised)
+      return ["refused", lines.first] if lines.first.start_with?("raises: Ikra::CompileError")
+      return ["failed", "it raised, and something was changed"] if raised && !unchanged
+      return ["overflow", ""] if raised && beyond?(lines.first)
+
+      ["failed", (lines - expected).zip(expected - lines).map { |is, should| "#{is}, not #{should}" }.join("; ")]
+    end
+
+    # An Integer beyond 64 bits, where Ruby met one.
+    def beyond?(line)
+      return false unless line.match?(/\Araises: (Ikra::IntegerOverflow|RangeError at .* which kernels lack)/)
+
+      index, tick = line.match(/index (\d+), tick (\d+)/).captures
+      @lines[0].partition("beyond: ").last.split.any? { |at| at == "#{tick}/#{index}" || line.include?("line 0,") }
+    end
+  end
+end
+
+if $PROGRAM_NAME == __FILE__
+  backend, *files = ARGV
+  $stdout.sync = true
+  files.each { |file| puts [file, *Fuzz::Bridge.new(file).verdict(backend.to_sym)].join("\t").gsub("\n", " ") }
+end

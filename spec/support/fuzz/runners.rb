@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "etc"
+require "rbconfig"
+
+module Fuzz
+  # Ways to run a folder of cases. Each gives, by name of a case, a Hash of backend to [outcome, what is wrong].
+  module Runners
+    ROOT = File.expand_path("../../..", __dir__)
+
+    # Through Ikra as users have it. Several processes share the cases.
+    def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"))
+      files = Dir[File.join(folder, "*.rb")]
+      script = File.join(__dir__, "bridge.rb")
+      shares = files.each_slice([(files.size / Etc.nprocessors.to_f).ceil, 1].max).map do |share|
+        IO.popen([RbConfig.ruby, "--disable=gems", "-I#{compiled}", script, backend.to_s, *share], err: File::NULL)
+      end
+      lines = shares.flat_map { |io| io.readlines(chomp: true).tap { io.close } }
+      found = lines.to_h { |line| line.split("\t", 3).then { |file, *verdict| [File.basename(file, ".rb"), { backend => verdict }] } }
+      # A crash takes the rest of its share with it: what is left runs one by one.
+      missing = files.reject { |file| found.key?(File.basename(file, ".rb")) }
+      missing.to_h { |file| [File.basename(file, ".rb"), { backend => ["failed", "crash"] }] }.merge(found)
+    end
+
+    # The core alone, on the backends that need no Ruby: reference, cpu, and CUDA's code on the host. None without cargo.
+    def self.core(folder, backends = "reference,cpu,cuda-shim")
+      report = File.join(folder, "report.txt")
+      environment = { "IKRA_FUZZ" => folder, "IKRA_FUZZ_BACKENDS" => backends, "IKRA_FUZZ_REPORT" => report }
+      test = %w[cargo test --quiet --locked --package ikra-core --test fuzz]
+      system(environment, *test, chdir: ROOT, out: File::NULL, err: File::NULL)
+      found = Hash.new { |hash, name| hash[name] = {} }
+      return found unless File.exist?(report)
+
+      File.foreach(report, chomp: true) do |line|
+        name, backend, *verdict = line.split("\t", 4)
+        found[name]["core #{backend}"] = verdict
+      end
+      found
+    end
+
+    # Writes programs of a seed, on all cores.
+    def self.write(folder, seed, numbers)
+      script = File.join(__dir__, "write.rb")
+      share = [(numbers.size / Etc.nprocessors.to_f).ceil, 1].max
+      writers = numbers.each_slice(share).map do |slice|
+        spawn(RbConfig.ruby, "--disable=gems", script, folder, seed.to_s, slice.first.to_s, slice.last.to_s)
+      end
+      writers.each { |pid| Process.wait2(pid)[1].success? or abort "the programs could not be made" }
+    end
+  end
+end
