@@ -68,7 +68,8 @@ fn choices(list: Vec<Stmt>, func: &mut Func, uses: &Uses, room: &mut usize) -> V
             .map(|v| inside.assigned[v] == uses.assigned[v] && inside.read[v] == uses.read[v])
             .collect();
         private.resize(func.vars.len(), false);
-        out.push(split(stmt, func, &mut private, room));
+        let variant = assigned(&stmt, func.vars.len());
+        out.push(split(stmt, func, &variant, &mut private, room));
     }
     out
 }
@@ -78,13 +79,13 @@ fn assigned(stmt: &Stmt, vars: usize) -> Vec<bool> {
     Uses::of(std::slice::from_ref(stmt), vars).assigned.into_iter().map(|n| n > 0).collect()
 }
 
-/// A loop, or the branches whose sides are its copies. `private` registers are neither assigned nor read outside.
-fn split(stmt: Stmt, func: &mut Func, private: &mut Vec<bool>, room: &mut usize) -> Stmt {
-    let variant = assigned(&stmt, func.vars.len());
+/// A loop, or the branches whose sides are its copies. `variant` registers are assigned in the whole loop, of which a
+/// side may have lost a part; later ones are those of copies. `private` registers are neither assigned nor read outside.
+fn split(stmt: Stmt, func: &mut Func, variant: &[bool], private: &mut Vec<bool>, room: &mut usize) -> Stmt {
     let mut cond = None;
     walk(std::slice::from_ref(&stmt), &mut |s| {
         if let (None, Stmt::If { cond: Operand::Var(v), .. }) = (cond, s)
-            && !variant[v.index()]
+            && variant.get(v.index()) == Some(&false)
         {
             cond = Some(*v);
         }
@@ -99,8 +100,8 @@ fn split(stmt: Stmt, func: &mut Func, private: &mut Vec<bool>, room: &mut usize)
             settle(body, cond, taken);
         }
     }
-    let then = vec![split(then, func, private, room)];
-    let otherwise = vec![split(otherwise, func, private, room)];
+    let then = vec![split(then, func, variant, private, room)];
+    let otherwise = vec![split(otherwise, func, variant, private, room)];
     Stmt::If { cond: cond.into(), then, otherwise }
 }
 
