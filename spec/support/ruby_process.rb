@@ -1,20 +1,22 @@
 # frozen_string_literal: true
 
 require "open3"
-require "tempfile"
+require "tmpdir"
 
 # Programs in processes of their own, with this checkout's Ikra and nothing else.
 module RubyProcess
-  # What a program prints. It is given as text, with `require "ikra"` in front; `environment` has String keys.
-  def run_ruby(program, *arguments, environment: {}, seconds: 120)
-    Tempfile.create(["program", ".rb"]) do |file|
-      file.write("require \"ikra\"\n#{program}")
-      file.close
-      command = [RbConfig.ruby, "--disable=gems", "-W0", "-I#{File.expand_path("../../lib", __dir__)}", file.path, *arguments]
-      output, status = Open3.capture2e(environment, "timeout", "-s", "KILL", seconds.to_s, *command)
-      expect(status).to be_success, "the program ended with #{status}:\n#{output}"
-      output
-    end
+  # What a program prints. It is given as text, with `require "ikra"` in front; `environment` has String keys. `folder` is
+  # where it is written: kernels are kept on disk by the place of their block.
+  def run_ruby(program, *arguments, environment: {}, seconds: 120, folder: nil)
+    return Dir.mktmpdir("ikra") { |made| run_ruby(program, *arguments, environment:, seconds:, folder: made) } unless folder
+
+    path = File.join(folder, "program.rb")
+    text = "require \"ikra\"\n#{program}"
+    File.write(path, text) unless File.exist?(path) && File.read(path) == text
+    command = [RbConfig.ruby, "--disable=gems", "-W0", "-I#{File.expand_path("../../lib", __dir__)}", path, *arguments]
+    output, status = Open3.capture2e(environment, "timeout", "-s", "KILL", seconds.to_s, *command)
+    expect(status).to be_success, "the program ended with #{status}:\n#{output}"
+    output
   end
 end
 

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+RSpec.describe "A machine with a GPU" do
+  before { skip "no g++ on the PATH" unless system("g++", "--version", out: File::NULL, err: File::NULL) }
+
+  around { |example| Dir.mktmpdir("ikra-machine") { |folder| (@folder = folder) && example.run } }
+
+  program = <<~RUBY
+    class Cell
+      attr_accessor :n
+      def initialize(n) = @n = n
+      def step = @n = @n * 3 % 1009
+    end
+    cells = Array.new(100) { |i| Cell.new(i) }
+    cells.peach(5, backend: :cuda) { |cell| cell.step }
+    p cells.sum(&:n)
+  RUBY
+  expected = "#{(0...100).sum { |i| i * 243 % 1009 }}\n"
+
+  def machine(**options) = StandIn.environment(@folder, **options)
+
+  # How many kernels NVRTC was asked for.
+  def compiled = File.exist?(File.join(@folder, "log")) ? File.readlines(File.join(@folder, "log")).size : 0
+
+  def entries = Dir[File.join(@folder, "cache/**/*.kernel")]
+
+  it "runs on it, and keeps what was compiled for the next process" do
+    2.times { expect(run_ruby(program, environment: machine, folder: @folder)).to eq(expected) }
+    expect(compiled).to eq(1)
+    expect(entries.size).to eq(1)
+    expect(entries.map { |path| File.stat(path).mode & 0o077 }).to eq([0])
+  end
+
+  {
+    "corrupt" => ->(path) { File.binwrite(path, "no kernel at all") },
+    "empty" => ->(path) { File.binwrite(path, "") },
+    "truncated" => ->(path) { File.truncate(path, File.size(path) / 2) },
+    "tampered with" => ->(path) { File.binwrite(path, "\xff".b, File.size(path) / 2) },
+    "written by others" => ->(path) { File.chmod(0o666, path) }
+  }.each do |state, change|
+    it "compiles again what is #{state} in the cache, and never runs it" do
+      expect(run_ruby(program, environment: machine, folder: @folder)).to eq(expected)
+      entries.each(&change)
+      expect(run_ruby(program, environment: machine, folder: @folder)).to eq(expected)
+      expect(compiled).to eq(2)
+      expect(run_ruby(program, environment: machine, folder: @folder)).to eq(expected)
+    end
+  end
+
+  it "runs where the cache directory cannot be made or written" do
+    file = File.join(@folder, "file")
+    File.write(file, "")
+    ["/proc/nowhere", File.join(file, "below"), "/sys"].each do |directory|
+      expect(run_ruby(program, environment: machine.merge("IKRA_CACHE_DIR" => directory))).to end_with(expected)
+    end
+  end
+
+  it "runs where many processes fill the cache at once" do
+    results = Array.new(3) { Thread.new { run_ruby(program, environment: machine, folder: @folder) } }.map(&:value)
+    expect(results).to eq([expected] * 3)
+    expect(entries.size).to eq(1)
+  end
+
+  # A program that asks for CUDA, and then leaves the choice to Ikra, with enough work for a GPU.
+  asking = <<~RUBY
+    begin
+      [1].pmap(backend: :cuda) { |x| x + 1 }
+    rescue Ikra::DeviceError => e
+      puts e.message.lines.first
+    end
+    counts = [0] * 5000
+    (0...5000).peach(500, backend: :auto) { |i| counts[i] += i }
+    p counts.sum
+  RUBY
+
+  {
+    "has no GPU in it" => ["absent", /sees no GPU/],
+    "has a driver that does not work" => ["broken", /installed but does not work/],
+    "has a driver that is too old" => ["old", /CUDA 11\.4; Ikra needs 12\.0/]
+  }.each do |state, (stand_in, message)|
+    it "says so and runs on the CPU where it #{state}" do
+      output = run_ruby(asking, environment: machine(state: stand_in))
+      expect(output).to match(message).and end_with("#{500 * 5000 * 4999 / 2}\n")
+    end
+  end
+
+  it "says so and runs on the CPU where the driver is no library, or lacks what a driver has" do
+    broken = File.join(@folder, "lib")
+    Dir.mkdir(broken)
+    File.write(File.join(broken, "libcuda.so.1"), "not a library")
+    output = run_ruby(asking, environment: machine(libraries: broken))
+    expect(output.lines.size).to eq(2)
+    expect(output).to end_with("#{500 * 5000 * 4999 / 2}\n")
+
+    File.write(File.join(broken, "stub.c"), "int cuInit(unsigned int flags) { return 999; }\n")
+    File.delete(File.join(broken, "libcuda.so.1"))
+    system("gcc", "-shared", "-fPIC", File.join(broken, "stub.c"), "-o", File.join(broken, "libcuda.so.1")) or raise "gcc failed"
+    File.symlink("libcuda.so.1", File.join(broken, "libcuda.so"))
+    output = run_ruby(asking, environment: machine(libraries: broken))
+    expect(output.lines.size).to eq(2)
+    expect(output).to end_with("#{500 * 5000 * 4999 / 2}\n")
+  end
+end
