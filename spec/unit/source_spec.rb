@@ -61,7 +61,9 @@ RSpec.describe "The source of a block" do
   end
 
   it "reads what eval was given where it uses locals from around, as in IRB" do
-    scale, offset = 2, 30
+    scale = 2
+    offset = 30
+    expect(scale + offset).to eq 32
     expect(eval("[1, 2].pmap { |x| x * scale + offset }", binding, "(irb)", 5)).to eq [32, 34]
     expect(eval("near = 1\n[[1].pmap { |x| x * scale + near },\n [1].pmap { |x| x * offset + near }]", binding)).to eq [[3], [31]]
     expect([1, 2].map { |inner| eval("[1].pmap { |x| x * scale + inner }") }).to eq [[3], [4]]
