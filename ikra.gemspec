@@ -19,6 +19,7 @@ Gem::Specification.new do |spec|
   spec.extensions = ["ext/ikra/extconf.rb"]
   spec.files = Dir.chdir(__dir__) do
     Dir["lib/**/*.rb", "sig/**/*.rbs", "docs/**/*.md", "ext/*/Cargo.toml", "ext/*/src/**/*", "ext/ikra/extconf.rb",
+        "ext/ikra-core/tests/cuda_driver.rs", # cargo reads no manifest that names a missing file
         "Cargo.toml", "Cargo.lock", "README.md", "CHANGELOG.md", "LICENSE"].select { |path| File.file?(path) }
   end
 end

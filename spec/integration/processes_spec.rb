@@ -27,6 +27,7 @@ RSpec.describe "Threads and processes" do
       expect(fiber.resume).to eq([2, 4])
     end
 
+    # CUDA itself works in no child of a process that used it; there Ikra says so, and other backends run.
     it "runs in a forked child, and in the parent afterwards" do
       double = ->(values) { values.pmap(backend:) { |x| x * 2 } }
       expect(double.call([1, 2])).to eq([2, 4])
@@ -34,8 +35,12 @@ RSpec.describe "Threads and processes" do
         reader, writer = IO.pipe
         pid = fork do
           reader.close
-          known = double.call((1..5000).to_a).sum
-          fresh = (1..5000).pmap(backend:) { |x| x * 3 - 1 }.sum
+          known = begin
+            double.call((1..5000).to_a).sum
+          rescue Ikra::DeviceError => error
+            error.message
+          end
+          fresh = (1..5000).pmap(backend: backend == :cuda ? :cpu : backend) { |x| x * 3 - 1 }.sum
           writer.write([known, fresh].inspect)
           writer.close
           exit!(0)
@@ -43,7 +48,8 @@ RSpec.describe "Threads and processes" do
         writer.close
         answer = reader.read
         Process.wait(pid)
-        expect(answer).to eq([25_005_000, 37_502_500].inspect)
+        known = backend == :cuda ? '".*forked from.*"' : "25005000"
+        expect(answer).to match(/\A\[#{known}, 37502500\]\z/)
       end
       expect(double.call([3])).to eq([6])
     end

@@ -175,13 +175,16 @@ struct Node {
     bodies: Arc<[Body]>,
 }
 
+/// What the text compiles to, and the locals around it that were assumed.
+type Compiled = (Vec<String>, Arc<Vec<Node>>);
+
 /// The text of a file, or of an `eval`, and an index of the code in it, made when first asked.
 #[derive(Debug)]
 pub struct Text {
     path: String,
     text: Arc<str>,
     /// With the names of the locals around it.
-    nodes: Mutex<Option<(Vec<String>, Arc<Vec<Node>>)>>,
+    nodes: Mutex<Option<Compiled>>,
 }
 
 struct Cached {

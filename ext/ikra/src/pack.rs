@@ -54,6 +54,7 @@ pub struct Packed {
 ///
 /// # Errors
 /// A value outside its slot's type, and symbols that are new (left in `unknown`).
+#[allow(clippy::too_many_arguments, reason = "what a launch is made of")]
 pub fn pack(
     plan: &Plan,
     program: &Program,

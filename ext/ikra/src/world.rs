@@ -363,7 +363,7 @@ impl<'a> LiveWorld<'a> {
         } else {
             syntax::parse_block(&text, &[])
         };
-        let unit = Arc::new(unit.map_err(|d| iseq::Failure::Unsupported(d))?);
+        let unit = Arc::new(unit.map_err(iseq::Failure::Unsupported)?);
         let mut numbers = NUMBERS.lock();
         numbers.scopes.push(Scope::Method { method });
         let scope = ScopeId::new(numbers.scopes.len() - 1);

@@ -1,3 +1,5 @@
+# frozen_string_literal: true
+
 # Answers questions about numeric methods, one per line on standard input: a receiver, a method, arguments. Prints what
 # Ruby answers, one line each, in the form that tests.rs reads. `Math.sqrt` and the like are receivers and methods too.
 
