@@ -427,7 +427,7 @@ impl Analysis<'_> {
                     Atom::Nil | Atom::False => Ty::prim(Prims::TRUE),
                     _ => Ty::prim(Prims::FALSE),
                 },
-                Equal => self.equal_ty(atom, atoms[0], name == "eql?")?,
+                Equal => self.equal_ty(atom, atoms[0])?,
                 NotEqual => {
                     let (_, equal) =
                         self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Any)]), false, at)?;
@@ -576,7 +576,7 @@ impl Analysis<'_> {
         }
     }
 
-    fn equal_ty(&mut self, a: Atom, b: Atom, strict: bool) -> Answer<Ty> {
+    fn equal_ty(&mut self, a: Atom, b: Atom) -> Answer<Ty> {
         Ok(match (a, b) {
             (Atom::Nil, Atom::Nil) | (Atom::True, Atom::True) | (Atom::False, Atom::False) => Ty::prim(Prims::TRUE),
             (Atom::Sym, Atom::Sym) => Ty::bool(),
@@ -591,10 +591,7 @@ impl Analysis<'_> {
                 let same = self.class(x).hierarchy == self.class(y).hierarchy;
                 if same && x == y { Ty::bool() } else { Ty::prim(Prims::FALSE) }
             }
-            _ => {
-                let _ = strict;
-                Ty::prim(Prims::FALSE)
-            }
+            _ => Ty::prim(Prims::FALSE),
         })
     }
 
@@ -607,7 +604,7 @@ impl Analysis<'_> {
             (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => {
                 Err(Refusal::new("kernels do not know the identity of Ranges"))
             }
-            _ => self.equal_ty(a, b, true),
+            _ => self.equal_ty(a, b),
         }
     }
 

@@ -334,12 +334,11 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(from_operands(form, &operands))
     }
 
-    pub fn self_value(&mut self, span: Span) -> Result<Val> {
+    pub fn self_value(&mut self) -> Result<Val> {
         if let Some(val) = self.self_val {
             return Ok(val);
         }
         let ty = self.self_ty();
-        let _ = span;
         self.root(&Root::SelfObject, &ty, "self")
     }
 
@@ -386,10 +385,10 @@ impl<'p, 'w> Body<'p, 'w> {
             Kind::Int(n) => Val::int(*n),
             Kind::Float(x) => Val::Float(Operand::float(*x)),
             Kind::Sym(name) => Val::Sym(Operand::I64(crate::world::symbol_hash(name))),
-            Kind::SelfRef => self.self_value(node.span)?,
+            Kind::SelfRef => self.self_value()?,
             Kind::Local(local) => self.read_local(*local, &ty, node.span)?,
             Kind::Ivar(ivar) => {
-                let receiver = self.self_value(node.span)?;
+                let receiver = self.self_value()?;
                 let receiver_ty = self.self_ty();
                 self.read_ivar(receiver, &receiver_ty, ivar, &ty, node.span)?
             }
@@ -900,7 +899,7 @@ impl<'p, 'w> Body<'p, 'w> {
         match target {
             ast::Target::Local(local, _) => self.write_local(*local, val),
             ast::Target::Ivar(ivar, span) => {
-                let receiver = self.self_value(*span)?;
+                let receiver = self.self_value()?;
                 let receiver_ty = self.self_ty();
                 self.write_ivar(receiver, &receiver_ty, ivar, val, *span)
             }
@@ -981,7 +980,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 (self.read_local(*local, &whole, *span)?, ty)
             }
             (ast::Target::Ivar(ivar, span), _) => {
-                let receiver = self.self_value(*span)?;
+                let receiver = self.self_value()?;
                 let receiver_ty = self.self_ty();
                 let ty = self.ivar_ty(&receiver_ty, ivar, *span)?;
                 (self.read_ivar(receiver, &receiver_ty, ivar, &ty, *span)?, ty)
@@ -996,7 +995,7 @@ impl<'p, 'w> Body<'p, 'w> {
             match (target, &object) {
                 (ast::Target::Local(local, _), _) => s.write_local(*local, val),
                 (ast::Target::Ivar(ivar, span), _) => {
-                    let receiver = s.self_value(*span)?;
+                    let receiver = s.self_value()?;
                     let receiver_ty = s.self_ty();
                     s.write_ivar(receiver, &receiver_ty, ivar, val, *span)
                 }

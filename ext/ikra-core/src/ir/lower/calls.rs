@@ -218,7 +218,7 @@ impl Body<'_, '_> {
             None => {
                 let ty = self.self_ty();
                 let kernel = ty == Ty::module(well_known::KERNEL);
-                (if kernel { Val::Unit(Unit::Module(well_known::KERNEL)) } else { self.self_value(node.span)? }, ty)
+                (if kernel { Val::Unit(Unit::Module(well_known::KERNEL)) } else { self.self_value()? }, ty)
             }
         };
         if self.cx.b.ended() {
@@ -274,16 +274,7 @@ impl Body<'_, '_> {
             let target = s.an.target(s.spec, atom, &name, on_self).map_err(|r| r.at(&s.unit.source, call.name_span))?;
             match target {
                 Target::Builtin(builtin) => {
-                    s.iterate(
-                        builtin,
-                        (atom, receiver_ty.reach),
-                        val,
-                        &args,
-                        &keywords,
-                        block,
-                        &place,
-                        call.name_span,
-                    )?;
+                    s.iterate(builtin, receiver_ty.reach, val, &args, &keywords, block, &place)?;
                 }
                 _ => s.no_method(val, &name, false, false),
             }
@@ -575,7 +566,7 @@ impl Body<'_, '_> {
             .super_call(self.spec, method, (atom, reach), &types, &at)
             .map_err(|r| r.at(&self.unit.source, node.span))?;
         let place = self.result_place(&ty, node.span)?;
-        let receiver = self.self_value(node.span)?;
+        let receiver = self.self_value()?;
         let name = self.unit.name.clone().unwrap_or_else(|| "super".into());
         let spans = (node.span, node.span);
         let answer = match target {
@@ -778,12 +769,11 @@ impl Body<'_, '_> {
     }
 
     fn range_builtin(&mut self, builtin: Builtin, receiver: Val, arg: Option<(Atom, Val)>) -> Option<Val> {
-        use numbers::Method;
         match receiver {
             Val::IntRange { from, to, exclusive } => Some(match builtin {
                 Builtin::RangeFirst => Val::Int(from),
                 Builtin::RangeLast => Val::Int(to),
-                Builtin::RangeExcludesEnd => self.flag_val(exclusive),
+                Builtin::RangeExcludesEnd => Val::Bool(exclusive),
                 Builtin::RangeSize => {
                     let count = self.trip_count(from, to, exclusive);
                     Val::Int(count)
@@ -798,19 +788,12 @@ impl Body<'_, '_> {
                 _ => return self.covers(Val::Int(from), Val::Int(to), exclusive, arg),
             }),
             Val::FloatRange { from, to, exclusive } => match builtin {
-                Builtin::RangeExcludesEnd => Some(self.flag_val(exclusive)),
+                Builtin::RangeExcludesEnd => Some(Val::Bool(exclusive)),
                 Builtin::RangeCover => self.covers(Val::Float(from), Val::Float(to), exclusive, arg),
-                _ => {
-                    let _ = Method::Le;
-                    None
-                }
+                _ => None,
             },
             _ => None,
         }
-    }
-
-    fn flag_val(&mut self, flag: Operand) -> Val {
-        Val::Bool(flag)
     }
 
     /// `from <= arg && arg <= to` (or `<`).
@@ -863,13 +846,12 @@ impl Body<'_, '_> {
     fn iterate(
         &mut self,
         builtin: Builtin,
-        (atom, reach): (Atom, Reach),
+        reach: Reach,
         receiver: Val,
         args: &[Arg],
         keywords: &[Keyword],
         block: &Block,
         place: &Place,
-        span: Span,
     ) -> Result<()> {
         use Builtin::*;
         if !builtin.arity().contains(&args.len()) {
@@ -963,10 +945,7 @@ impl Body<'_, '_> {
                     s.run_block(block, &values)
                 })?;
             }
-            _ => {
-                let _ = (atom, span);
-                self.unreachable();
-            }
+            _ => self.unreachable(),
         }
         Ok(())
     }

@@ -166,11 +166,11 @@ fn entry_function(
             let element = load_element(&mut body, &entry, index)?;
             if shape.op == SectionOp::Map {
                 // There is only one tick.
-                run_block(&mut body, &entry, &element, index, shape)?;
+                run_block(&mut body, &entry, &element, index)?;
             } else {
                 ticks(&mut body, tick, first_tick, last_tick, |body| {
                     body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
-                    run_block(body, &entry, &element, index, shape)
+                    run_block(body, &entry, &element, index)
                 })?;
             }
             store_contributions(&mut body, &entry, index);
@@ -199,7 +199,7 @@ fn entry_function(
                 body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: true });
                 load_contributions(body, &entry, index);
                 let element = load_element(body, &entry, index)?;
-                let result = run_block(body, &entry, &element, index, shape);
+                let result = run_block(body, &entry, &element, index);
                 store_contributions(body, &entry, index);
                 body.cx.b.push(Stmt::Let { dst: at, op: Op::Add, args: vec![Operand::Var(at), Operand::I64(1)] });
                 let stmts = body.cx.b.close();
@@ -325,13 +325,7 @@ fn ticks(
     result
 }
 
-fn run_block(
-    body: &mut Body<'_, '_>,
-    entry: &Entry,
-    element: &[(Val, Ty)],
-    index: Operand,
-    shape: &SectionShape,
-) -> Result<()> {
+fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], index: Operand) -> Result<()> {
     let unit = body.unit.clone();
     body.declare_block_locals()?;
     let place = entry.result.as_ref().map(|slot| body.place(Form::One(slot.repr), None));
@@ -359,7 +353,6 @@ fn run_block(
         let val = body.load(place);
         body.store_slot(slot, index, val);
     }
-    let _ = shape;
     Ok(())
 }
 

@@ -325,7 +325,7 @@ impl Body<'_, '_> {
                 let receiver = self.eval(receiver)?;
                 (receiver, Some(self.eval(&args[0])?))
             }
-            _ => (self.self_value(node.span)?, None),
+            _ => (self.self_value()?, None),
         };
         let amount = self.eval(value)?;
         self.at(node.span);
