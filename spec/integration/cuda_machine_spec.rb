@@ -85,7 +85,7 @@ RSpec.describe "A machine with a GPU" do
   end
 
   it "says so and runs on the CPU where the driver is no library, or lacks what a driver has" do
-    # where a driver that works stands behind the broken one, it is found and there is nothing to say
+    # the loader passes over what is no library, and finds a driver that works where there is one behind it
     lines = Backends.present.include?(:cuda) ? 1 : 2
     broken = File.join(@folder, "lib")
     Dir.mkdir(broken)
@@ -99,7 +99,7 @@ RSpec.describe "A machine with a GPU" do
     system("gcc", "-shared", "-fPIC", File.join(broken, "stub.c"), "-o", File.join(broken, "libcuda.so.1")) or raise "gcc failed"
     File.symlink("libcuda.so.1", File.join(broken, "libcuda.so"))
     output = run_ruby(asking, environment: machine(libraries: broken))
-    expect(output.lines.size).to eq(lines)
+    expect(output.lines.size).to eq(2)
     expect(output).to end_with("#{500 * 5000 * 4999 / 2}\n")
   end
 end
