@@ -79,6 +79,12 @@ RSpec.describe "The source of a block" do
     end
   end
 
+  it "reads blocks with locals of any block around, from a file that was loaded before Ikra" do
+    with_file("$ikra_spec_block = lambda { |scale| offset = 30; proc { |x| x * scale + offset } }.call(2)\n") do |path|
+      expect(run_ruby("-e", "load #{path.dump}; require 'ikra'; p [1, 2].pmap(&$ikra_spec_block)")).to eq "[32, 34]\n"
+    end
+  end
+
   it "refuses a program from standard input, of which nothing is left" do
     program = "require 'ikra'\nbegin; [1].pmap { |x| x }; rescue Ikra::CompileError => e; puts e.message; end\n"
     expect(run_ruby("-", stdin_data: program)).to start_with "Ruby kept no source of -:2"

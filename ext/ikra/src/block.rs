@@ -69,7 +69,8 @@ pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, 
         Key::Iseq(iseq) => {
             let mut sequence = Sequence::of(reflect::value(*iseq))?;
             let locals = captures.names(ruby)?;
-            if sequence.captures {
+            // a file sees no locals but its own
+            if sequence.captures && sequence.absolute_path.is_none() {
                 sequence.locals.clone_from(&locals);
             }
             let source = sequence.source(ruby)?;
