@@ -2,7 +2,8 @@
 //!
 //! Here: [`Cx`], what all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
 //! control flow and variables; `calls`: dispatch, builtins, iterators; `slots`: ivars and elements; [`tables`]: columns
-//! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do.
+//! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
+//! `wide`: remainders of what is beyond 64 bits.
 
 mod body;
 mod calls;
@@ -11,6 +12,7 @@ pub mod section;
 mod slots;
 pub mod tables;
 pub mod value;
+mod wide;
 
 use super::build::Builder;
 use super::{Func, FuncId, Lowered, Site, SiteId, Trap};
