@@ -337,10 +337,19 @@ impl Walker<'_, '_> {
             Kind::Const(_) => self.constant(node, env)?,
             Kind::Range { from, to, .. } => self.range(node, from.as_deref(), to.as_deref(), env)?,
             Kind::Assign { target, value } => {
-                let owner = self.owner(target, env)?;
+                let mut owner = self.owner(target, env)?;
+                // `a&.x = v` is nil where `a` is, and `v` is not evaluated
+                let mut skipped = env.dead();
+                if let (ast::Target::Attr { safe: true, .. }, Some((receiver, _))) = (target, &mut owner) {
+                    skipped.dead = env.dead || !receiver.may_be(Prims::NIL);
+                    *receiver = receiver.filter(|a| a != Atom::Nil);
+                    env.dead |= receiver.is_never();
+                }
                 let ty = self.eval(value, env)?;
                 self.assign_to(target, owner, &ty, env)?;
-                ty
+                let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
+                *env = self.join_env(env, &skipped);
+                self.join(&ty, &nil)
             }
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value, env)?,
             Kind::MultiAssign { before, rest, after, value } => {
@@ -981,25 +990,18 @@ impl Walker<'_, '_> {
         if env.dead {
             return Ok(());
         }
-        let (mut receiver_ty, mut types) = owner.unwrap_or_default();
+        let (receiver_ty, mut types) = owner.unwrap_or_default();
         match target {
             ast::Target::Local(local, _) => self.assign_local(env, *local, ty),
             ast::Target::Ivar(ivar, span) => {
                 let receiver = self.self_type(*span)?;
                 self.write_ivar(&receiver, ivar, ty, *span)?;
             }
-            ast::Target::Attr { receiver, name, span, safe } => {
+            ast::Target::Attr { receiver, name, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
-                if *safe {
-                    receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
-                }
                 let setter = format!("{name}=");
                 let at = assumption(&self.unit, *span);
-                let before = env.clone();
                 self.dispatch(&receiver_ty, &setter, &Args::of(vec![ty.clone()]), on_self, *span, &at, env)?;
-                if *safe {
-                    *env = self.join_env(&before, env);
-                }
             }
             ast::Target::Index { receiver, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);

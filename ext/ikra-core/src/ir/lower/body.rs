@@ -403,6 +403,27 @@ impl<'p, 'w> Body<'p, 'w> {
                 if self.cx.b.ended() {
                     return Ok(Val::NEVER);
                 }
+                if let (ast::Target::Attr { safe: true, .. }, Some((object, _))) = (target, &owner) {
+                    let place = self.result_place(&ty, node.span)?;
+                    let there = self.is_not_nil(object.0);
+                    self.branch(
+                        there,
+                        |s| {
+                            let val = s.eval(value)?;
+                            let value_ty = s.ty(value);
+                            if !value_ty.is_never() {
+                                s.assign_to(target, owner, val, &value_ty)?;
+                                s.store(&place, val);
+                            }
+                            Ok(())
+                        },
+                        |s| {
+                            s.store(&place, Val::NIL);
+                            Ok(())
+                        },
+                    )?;
+                    return Ok(self.load(&place));
+                }
                 let val = self.eval(value)?;
                 if self.is_never(value) {
                     return Ok(Val::NEVER);
@@ -905,36 +926,17 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             ast::Target::Attr { receiver, name, span, safe } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
+                if *safe {
+                    // who assigns safely comes here only with what is not nil
+                    receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
+                }
                 if receiver_ty.is_never() {
                     return Ok(());
                 }
                 let setter = format!("{name}=");
-                let not_nil = if *safe {
-                    receiver_ty = receiver_ty.filter(|a| a != Atom::Nil);
-                    self.is_not_nil(object)
-                } else {
-                    Operand::Bool(true)
-                };
-                if receiver_ty.is_never() {
-                    return Ok(());
-                }
-                self.branch(
-                    not_nil,
-                    |s| {
-                        let object = s.cast_to(object, &receiver_ty, *span)?;
-                        s.call_values(
-                            (object, &receiver_ty),
-                            &setter,
-                            &[(val, ty.clone(), None)],
-                            &[],
-                            on_self,
-                            *span,
-                            *span,
-                        )
-                        .map(drop)
-                    },
-                    |_| Ok(()),
-                )
+                let object = self.cast_to(object, &receiver_ty, *span)?;
+                let args = [(val, ty.clone(), None)];
+                self.call_values((object, &receiver_ty), &setter, &args, &[], on_self, *span, *span).map(drop)
             }
             ast::Target::Index { receiver, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
