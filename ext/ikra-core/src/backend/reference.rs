@@ -223,6 +223,7 @@ impl<'a> Machine<'a> {
                     CheckedOp::Add => a.checked_add(b),
                     CheckedOp::Sub => a.checked_sub(b),
                     CheckedOp::Mul => a.checked_mul(b),
+                    CheckedOp::And => Some(a & b).filter(|bits| *bits >= 0),
                 };
                 match result {
                     Some(value) => frame.set(*dst, Value::I64(value)),
@@ -555,6 +556,8 @@ mod tests {
         assert_eq!(edge(CheckedOp::Mul, i64::MIN, -1), None);
         assert_eq!(edge(CheckedOp::Mul, 1 << 32, 1 << 31), None);
         assert_eq!(edge(CheckedOp::Mul, -(1 << 32), 1 << 31), Some(i64::MIN));
+        assert_eq!(edge(CheckedOp::And, -1, i64::MAX), Some(i64::MAX));
+        assert_eq!(edge(CheckedOp::And, -1, i64::MIN), None);
     }
 
     #[test]

@@ -326,6 +326,8 @@ impl Walker<'_, '_> {
             Kind::True => Ty::prim(Prims::TRUE),
             Kind::False => Ty::prim(Prims::FALSE),
             Kind::Int(_) => Ty::int(),
+            // raises, but where a mask or a shift cuts off what is beyond Integers of kernels
+            Kind::BigInt(digits) if digits.parse::<u64>().is_ok() => Ty::int(),
             Kind::Float(_) => Ty::float(),
             Kind::Sym(_) => Ty::sym(),
             Kind::SelfRef => self.self_type(node.span)?,

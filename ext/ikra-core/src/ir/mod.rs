@@ -267,6 +267,8 @@ pub enum CheckedOp {
     Add,
     Sub,
     Mul,
+    /// Bits that both have, read as an unsigned number: beyond I64 where the highest is set.
+    And,
 }
 
 /// Read-modify-write of a slot that several elements may touch, I64 but for `FAdd`, whose slot is F64. `Add` traps at its

@@ -248,7 +248,7 @@ impl Writer<'_> {
                 self.keep(b, ty, value);
             }
             7 | 8 => {
-                let op = self.dice.pick(&[CheckedOp::Add, CheckedOp::Sub, CheckedOp::Mul]);
+                let op = self.dice.pick(&[CheckedOp::Add, CheckedOp::Sub, CheckedOp::Mul, CheckedOp::And]);
                 let (x, y) = (self.operand(b, Scalar::I64), Operand::I64(self.dice.next() as i64 % 5));
                 let value = b.checked(op, x, y, OVERFLOW);
                 self.keep(b, Scalar::I64, value);

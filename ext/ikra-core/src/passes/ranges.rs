@@ -159,12 +159,18 @@ impl<'a> Walker<'a> {
             Stmt::Let { dst, op, args } => return self.let_(*dst, op, args),
             Stmt::Checked { dst, op, args, .. } => {
                 let (dst, op, args) = (*dst, wrapping(*op), *args);
-                let (exact, fits) = exact(op, self.range(args[0]), self.range(args[1]));
+                let (a, b) = (self.range(args[0]), self.range(args[1]));
+                // Of two numbers, one not negative, the common bits are no more than that one.
+                let least_high = [a, b].iter().filter(|r| r.0 >= 0).map(|r| r.1).min();
+                let (exact, fits) = match op {
+                    Op::And => ((0, least_high.unwrap_or(i64::MAX)), least_high.is_some()),
+                    _ => exact(op, a, b),
+                };
                 if fits && self.rewrite {
                     *stmt = Stmt::Let { dst, op, args: args.to_vec() };
                 }
                 // It traps where the result is beyond 64 bits, so what is left never wraps.
-                let moves = op != Op::Mul && matches!(args[1], Operand::I64(_));
+                let moves = matches!(op, Op::Add | Op::Sub) && matches!(args[1], Operand::I64(_));
                 let definition = if moves { self.define(op, &args) } else { 0 };
                 self.assign(dst, exact, definition);
             }

@@ -513,6 +513,8 @@ impl<'a> Walker<'a> {
             (CheckedOp::Add, [I64(a), I64(b)]) => a.checked_add(b).map(I64),
             (CheckedOp::Sub, [I64(a), I64(b)]) => a.checked_sub(b).map(I64),
             (CheckedOp::Mul, [I64(a), I64(b)]) => a.checked_mul(b).map(I64),
+            (CheckedOp::And, [I64(a), I64(b)]) => Some(I64(a & b)).filter(|_| a & b >= 0),
+            (CheckedOp::And, [_, I64(0)] | [I64(0), _]) => Some(I64(0)),
             (CheckedOp::Add | CheckedOp::Sub, [a, I64(0)]) | (CheckedOp::Add, [I64(0), a]) => Some(a),
             (CheckedOp::Mul, [a, I64(1)] | [I64(1), a]) => Some(a),
             (CheckedOp::Mul, [_, I64(0)] | [I64(0), _]) => Some(I64(0)),

@@ -320,7 +320,7 @@ impl Generator<'_> {
                 self.keep(b, scope, ty, value);
             }
             4 => {
-                let op = self.of(&[CheckedOp::Add, CheckedOp::Sub, CheckedOp::Mul]);
+                let op = self.of(&[CheckedOp::Add, CheckedOp::Sub, CheckedOp::Mul, CheckedOp::And]);
                 let (x, y) = (self.operand(scope, Scalar::I64), self.operand(scope, Scalar::I64));
                 let value = b.checked(op, x, y, OVERFLOW);
                 self.keep(b, scope, Scalar::I64, value);

@@ -837,6 +837,10 @@ impl Lowering<'_, '_> {
             (CheckedOp::Add, _) => self.b.ins().sadd_overflow(a, b),
             (CheckedOp::Sub, _) => self.b.ins().ssub_overflow(a, b),
             (CheckedOp::Mul, _) => self.b.ins().smul_overflow(a, b),
+            (CheckedOp::And, _) => {
+                let bits = self.b.ins().band(a, b);
+                (bits, self.b.ins().icmp_imm_s(IntCC::SignedLessThan, bits, 0))
+            }
         };
         self.trap_if(overflow, site);
         self.set(dst, value);

@@ -426,6 +426,7 @@ proptest! {
             (CheckedOp::Add, a.checked_add(b)),
             (CheckedOp::Sub, a.checked_sub(b)),
             (CheckedOp::Mul, a.checked_mul(b)),
+            (CheckedOp::And, Some(a & b).filter(|bits| *bits >= 0)),
         ] {
             // Each side once from a column and once as a constant.
             for (left, right) in [(true, true), (true, false), (false, true), (false, false)] {

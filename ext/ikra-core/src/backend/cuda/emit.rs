@@ -757,6 +757,7 @@ impl<'a> Function<'a> {
                     CheckedOp::Add => "add_overflows",
                     CheckedOp::Sub => "sub_overflows",
                     CheckedOp::Mul => "mul_overflows",
+                    CheckedOp::And => "and_overflows",
                 };
                 let text = format!("{helper}({a}, {b}, {})", self.name(*dst));
                 self.stop_if(&text, *site, &[]);

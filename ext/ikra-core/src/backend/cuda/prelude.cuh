@@ -57,6 +57,10 @@ INLINE bool mul_overflows(i64 a, i64 b, i64 &result) {
   result = i64(product);
   return i64(product >> 64) != i64(product) >> 63;
 }
+INLINE bool and_overflows(i64 a, i64 b, i64 &result) {
+  result = a & b;
+  return high(result) < 0;
+}
 
 // Remainder with the sign of the divisor, which is positive, in 128 bits where 64 do not hold the dividend.
 INLINE i64 floored(i64 remainder, i64 m) { return remainder < 0 ? remainder + m : remainder; }

@@ -509,8 +509,12 @@ fn remainders_of_128_bits() {
 fn checked_operations_at_the_limits() {
     let limits = [i64::MIN, i64::MIN + 1, -3_037_000_500, -2, -1, 0, 1, 2, 3_037_000_500, i64::MAX - 1, i64::MAX];
     type Exact = fn(i64, i64) -> Option<i64>;
-    let ops: [(CheckedOp, Exact); 3] =
-        [(CheckedOp::Add, i64::checked_add), (CheckedOp::Sub, i64::checked_sub), (CheckedOp::Mul, i64::checked_mul)];
+    let ops: [(CheckedOp, Exact); 4] = [
+        (CheckedOp::Add, i64::checked_add),
+        (CheckedOp::Sub, i64::checked_sub),
+        (CheckedOp::Mul, i64::checked_mul),
+        (CheckedOp::And, |a, b| Some(a & b).filter(|bits| *bits >= 0)),
+    ];
     for (op, exact) in ops {
         let checked = program(vec![entry(|b, index| {
             let x = b.load(Scalar::I64, INPUT, index);

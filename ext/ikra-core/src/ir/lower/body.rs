@@ -383,6 +383,10 @@ impl<'p, 'w> Body<'p, 'w> {
             Kind::True => Val::bool(true),
             Kind::False => Val::bool(false),
             Kind::Int(n) => Val::int(*n),
+            Kind::BigInt(digits) => match digits.parse::<u64>() {
+                Ok(n) => Val::Int(super::numbers::unsigned(&mut self.cx, n)),
+                Err(_) => return Err(self.error(node.span, "this Integer is beyond 64 bits")),
+            },
             Kind::Float(x) => Val::Float(Operand::float(*x)),
             Kind::Sym(name) => Val::Sym(Operand::I64(crate::world::symbol_hash(name))),
             Kind::SelfRef => self.self_value()?,

@@ -15,6 +15,8 @@ const ZERO: Operand = Operand::I64(0);
 const ONE: Operand = Operand::I64(1);
 const MINUS_ONE: Operand = Operand::I64(-1);
 const MIN: Operand = Operand::I64(i64::MIN);
+/// What a literal's overflow is called.
+const LITERAL: &str = "this literal";
 
 fn wraps(cx: &Cx<'_>) -> bool {
     cx.shared.options.overflow == Overflow::Wrap
@@ -41,10 +43,16 @@ pub fn arithmetic(cx: &mut Cx<'_>, op: CheckedOp, name: &'static str, a: Operand
                 CheckedOp::Add => Op::Add,
                 CheckedOp::Sub => Op::Sub,
                 CheckedOp::Mul => Op::Mul,
+                CheckedOp::And => Op::And,
             };
             cx.b.i64(plain, &[a, b])
         }
     }
+}
+
+/// A literal that only an unsigned 64-bit number holds: it raises where its highest bit counts.
+pub fn unsigned(cx: &mut Cx<'_>, n: u64) -> Operand {
+    arithmetic(cx, CheckedOp::And, LITERAL, Operand::I64(n.cast_signed()), MINUS_ONE)
 }
 
 pub fn negate(cx: &mut Cx<'_>, a: Operand) -> Operand {
@@ -354,10 +362,13 @@ fn right_by(b: &mut Builder, a: Operand, n: Operand) -> Operand {
 
 /// `a << n`, or with `left` false `a >> n`, for any `n`.
 pub fn shift(cx: &mut Cx<'_>, left: bool, a: Operand, n: Operand) -> Operand {
-    let site = overflow_site(cx, if left { "<<" } else { ">>" });
+    let name = if left { "<<" } else { ">>" };
+    let site = overflow_site(cx, name);
     if let Operand::I64(count) = n {
         let amount = Operand::I64(count.unsigned_abs().min(64) as i64);
         return match (left == (count >= 0), amount) {
+            // a product, so that it wraps where only its low bits count
+            (true, Operand::I64(n @ 1..=62)) => arithmetic(cx, CheckedOp::Mul, name, a, Operand::I64(1 << n)),
             (true, Operand::I64(0..=63)) => {
                 let shifted = cx.b.i64(Op::Shl, &[a, amount]);
                 if let Some(site) = site {

@@ -30,6 +30,7 @@ use std::ops::RangeInclusive;
 pub use compare::ordered;
 pub use convert::Conversion;
 pub use float::{divmod, divmod_types};
+pub use int::unsigned;
 
 /// One kind of receiver or argument: what is left of an [`Atom`] once methods of numbers look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
