@@ -60,11 +60,11 @@ impl fmt::Display for Diagnostic {
         let before: String = shown.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         let wide = self.source.slice(self.span).chars().take_while(|c| *c != '\n').count().max(1);
         write!(f, "\n\n    {shown}\n    {before}{}", "^".repeat(wide))?;
-        if let Some(reason) = &self.reason {
-            write!(f, "\n\nReason: {reason}")?;
-        }
-        if let Some(advice) = &self.advice {
-            write!(f, "\nInstead: {advice}")?;
+        let notes = [("Reason", &self.reason), ("Instead", &self.advice)];
+        let notes: Vec<String> =
+            notes.iter().filter_map(|(word, n)| Some(format!("{word}: {}", n.as_ref()?))).collect();
+        if !notes.is_empty() {
+            write!(f, "\n\n{}", notes.join("\n"))?;
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ use crate::unpack::Unpacker;
 use crate::world::{self, Guards, LiveWorld};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
-use ikra_core::diagnostic::{Diagnostic, Span};
+use ikra_core::diagnostic::Diagnostic;
 use ikra_core::engine::{Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
@@ -359,9 +359,8 @@ impl Section<'_> {
     /// new ones, but an element is handed to the block once.
     fn writes_its_base(&self) -> Error {
         let source = &self.site.source.unit.source;
-        let span = Span::new(source.slice.start, source.slice.start + 1);
         let message = "over several ticks this block writes the very array that it runs over";
-        let diagnostic = Diagnostic::new(source, span, message)
+        let diagnostic = Diagnostic::new(source, source.params_span(), message)
             .because("its parameter is the element as it was when the section began")
             .advise("read the element from the array, at Ikra.index, and give the block no parameter");
         errors::core(self.ruby, CoreError::Conflict(Box::new(diagnostic)))

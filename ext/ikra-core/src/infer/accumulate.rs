@@ -19,6 +19,9 @@ pub struct Accumulators {
     pub reduced: BTreeMap<LocalId, (Combine, Span)>,
     /// Locals whose last writer counts, with the first place.
     pub last: BTreeMap<LocalId, Span>,
+    /// Of these, the ones that every assignment contributes to: they are last writers only because they are read, too.
+    /// With the first place that reads them.
+    pub read: BTreeMap<LocalId, Span>,
     /// Statements that are one contribution to a reduced local.
     pub nodes: BTreeSet<NodeId>,
     /// Types of the contributions, or of the values written; grown by inference.
@@ -138,12 +141,15 @@ pub fn find(unit: &Unit, op: SectionOp) -> Accumulators {
     let mut out = Accumulators::default();
     for (local, span) in &scan.written {
         match scan.reduced.get(local) {
-            Some(uses) if !scan.plain.contains(local) && uses.iter().all(|(c, _)| *c == uses[0].0) => {
+            Some(uses) if !scan.plain.contains_key(local) && uses.iter().all(|(c, _)| *c == uses[0].0) => {
                 out.reduced.insert(*local, (uses[0].0, *span));
                 out.nodes.extend(uses.iter().map(|(_, n)| *n));
             }
             _ => {
                 out.last.insert(*local, *span);
+                if let (Some(span), false) = (scan.plain.get(local), scan.assigned.contains(local)) {
+                    out.read.insert(*local, *span);
+                }
             }
         }
     }
@@ -158,9 +164,11 @@ pub fn void_nodes(unit: &Unit, used: bool) -> BTreeSet<NodeId> {
 struct Scan<'a> {
     unit: &'a Unit,
     reduced: BTreeMap<LocalId, Vec<(Combine, NodeId)>>,
-    /// Locals with a use that is no contribution.
-    plain: BTreeSet<LocalId>,
+    /// Locals with a use that is no contribution, with the first.
+    plain: BTreeMap<LocalId, Span>,
     written: BTreeMap<LocalId, Span>,
+    /// Locals with an assignment that is no contribution.
+    assigned: BTreeSet<LocalId>,
     void: BTreeSet<NodeId>,
 }
 
@@ -169,8 +177,9 @@ impl<'a> Scan<'a> {
         let mut scan = Scan {
             unit,
             reduced: BTreeMap::new(),
-            plain: BTreeSet::new(),
+            plain: BTreeMap::new(),
             written: BTreeMap::new(),
+            assigned: BTreeSet::new(),
             void: BTreeSet::new(),
         };
         for (_, default) in &unit.params.optional {
@@ -205,15 +214,18 @@ impl<'a> Scan<'a> {
         }
         match &node.kind {
             Kind::Local(local) => {
-                self.plain.insert(*local);
+                self.plain.entry(*local).or_insert(node.span);
             }
-            Kind::Assign { target, value } => {
+            Kind::Assign { target, value } | Kind::OpAssign { target, value, .. } => {
                 self.node(value, true);
-                self.target(target);
-            }
-            Kind::OpAssign { target, value, .. } => {
-                self.node(value, true);
-                self.target(target);
+                match (target, contribution(self.unit, node)) {
+                    // one whose value is used
+                    (Target::Local(local, span), Some(_)) => {
+                        self.write(*local, *span);
+                        self.plain.entry(*local).or_insert(*span);
+                    }
+                    _ => self.target(target),
+                }
             }
             Kind::MultiAssign { before, rest, after, value } => {
                 self.node(value, true);
@@ -333,7 +345,8 @@ impl<'a> Scan<'a> {
         match target {
             Target::Local(local, span) => {
                 self.write(*local, *span);
-                self.plain.insert(*local);
+                self.plain.entry(*local).or_insert(*span);
+                self.assigned.insert(*local);
             }
             Target::Attr { receiver, .. } => self.node(receiver, true),
             Target::Index { receiver, args, .. } => {

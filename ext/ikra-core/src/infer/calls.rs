@@ -119,9 +119,13 @@ impl Refusal {
 
 impl From<Opaque> for Refusal {
     fn from(opaque: Opaque) -> Self {
-        Refusal::new(format!("kernels cannot hold {}, which {} is", opaque.what, opaque.place)).advise(
-            "keep what the block needs in Integers, Floats, Symbols, true, false, nil, arrays and objects of these",
-        )
+        let advice = match opaque.what.starts_with("an Integer") {
+            true => "keep to 64 bits; a mask of 64 bits may be a literal in the block (& 0xffff_ffff_ffff_ffff)",
+            false => {
+                "keep what the block needs in Integers, Floats, Symbols, true, false, nil, arrays and objects of these"
+            }
+        };
+        Refusal::new(format!("kernels cannot hold {}, which {} is", opaque.what, opaque.place)).advise(advice)
     }
 }
 

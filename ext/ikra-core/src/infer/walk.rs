@@ -199,7 +199,7 @@ impl Walker<'_, '_> {
             super::Base::Array if !wants_element => Ty::never(),
             super::Base::Array => match self.an.root(self.id, &Root::Element) {
                 Ok(ty) => ty,
-                Err(opaque) => return Err(Refusal::from(opaque).at(&unit.source, self.params_span(&unit))),
+                Err(opaque) => return Err(Refusal::from(opaque).at(&unit.source, unit.source.params_span())),
             },
         };
         if wants_element && element.is_never() {
@@ -207,7 +207,7 @@ impl Walker<'_, '_> {
             return Ok(());
         }
         self.frames.push(Frame::new(FrameKind::Section));
-        self.bind(&unit.params, &[element], &mut env, self.params_span(&unit))?;
+        self.bind(&unit.params, &[element], &mut env, unit.source.params_span())?;
         let ty = self.eval(&unit.body, &mut env)?;
         let frame = self.frames.pop().expect("pushed above");
         let mut ret = self.join(&self.ret.clone(), &frame.next_ty);
@@ -216,10 +216,6 @@ impl Walker<'_, '_> {
         }
         self.ret = ret;
         Ok(())
-    }
-
-    fn params_span(&self, unit: &Unit) -> Span {
-        Span::new(unit.source.slice.start, unit.source.slice.start + 1)
     }
 
     fn fresh_env(&self) -> Env {
@@ -553,6 +549,15 @@ impl Walker<'_, '_> {
         let state = env.locals[i].clone();
         if self.section && self.unit.locals[i].origin == Origin::Captured && state.unset {
             let name = self.unit.locals[i].name.clone();
+            if let Some(span) = self.an.accumulators.read.get(&local).copied() {
+                let d = self.error(span, format!("{name} is accumulated in this block, and its value is used here"));
+                return Err(Error::Conflict(Box::new(
+                    d.because("elements run at the same time: what they give together is known only after all of them")
+                        .advise(format!(
+                            "read {name} after the call; pscan, or pmap and a loop over its result, for what each element finds"
+                        )),
+                )));
+            }
             let d = self.error(span, format!("{name} is read here before this element has assigned it"));
             return Err(Error::Conflict(Box::new(
                 d.because(format!(

@@ -7,7 +7,7 @@ use crate::diagnostic::Span;
 use std::ops::Range;
 
 /// Whole lines of a Ruby file, the part of them that is one block or method, and where they stand.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// As Ruby reports it in backtraces.
     pub path: String,
@@ -30,6 +30,16 @@ impl Source {
     /// The text of a span.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+    /// Where a block's parameters stand, `|x|`; of a block without any, its first character.
+    pub fn params_span(&self) -> Span {
+        let slice = self.slice_text();
+        let inner = slice.strip_prefix('{').or(slice.strip_prefix("do")).unwrap_or("").trim_start();
+        let at = self.slice.end - inner.len();
+        match inner.strip_prefix('|').and_then(|rest| rest.find('|')) {
+            Some(length) => Span::new(at, at + length + 2),
+            None => Span::new(self.slice.start, self.slice.start + 1),
+        }
     }
     fn line_start(&self, offset: u32) -> usize {
         let offset = (offset as usize).min(self.text.len());

@@ -223,7 +223,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         }
         Base::Array if wants_element => {
             let ty = body.an.root(Analysis::BLOCK, &Root::Element).unwrap_or_default();
-            let slot = body.t.slot("element", Space::Element, &ty)?;
+            let slot = body.t.slot("element", Space::Element, &ty, unit.source.params_span())?;
             body.t.schema.elements = Some(slot.clone());
             entry.element = Some((slot, ty));
         }
@@ -231,7 +231,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     }
     if shape.op == SectionOp::Map {
         let ty = body.an.spec(Analysis::BLOCK).ret.clone();
-        let slot = body.t.slot("result", Space::Element, &ty)?;
+        let slot = body.t.slot("result", Space::Element, &ty, unit.body.span)?;
         body.t.schema.result = Some(slot.clone());
         entry.result = Some(slot);
     }
@@ -244,7 +244,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     for (local, combine, span) in all {
         let ty = acc.types.get(&local).cloned().unwrap_or_default();
         let name = unit.locals[local.index()].name.clone();
-        let slot = body.t.slot(&name, Space::Element, &ty)?;
+        let slot = body.t.slot(&name, Space::Element, &ty, span)?;
         let written_tick = body.t.column(&format!("{name}.tick"), Space::Element, Storage::I64);
         let line = unit.source.line_of(span.start);
         body.t.schema.accumulators.push(Accumulator {

@@ -2,16 +2,18 @@
 //!
 //! Here: id spaces of hierarchies, which classes share a column, representations of types. Not here: statements.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::{Column, ColumnId, FuncId, Param, ParamId, Scalar, Space, Storage};
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot};
+use crate::source::Source;
 use crate::syntax::ast::Name;
 use crate::types::{Atom, Prims, Repr, Ty, Unit};
 use crate::world::{Place, Root};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// How a value is held in registers: a [`Repr`], or the three registers of a Range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ impl Form {
 /// What all functions of a program share beside [`super::Shared`].
 #[derive(Default)]
 pub struct Tables {
+    /// Of the section's block.
+    source: Arc<Source>,
     pub columns: Vec<Column>,
     pub params: Vec<Param>,
     pub schema: Schema,
@@ -60,7 +64,8 @@ impl Tables {
     /// # Errors
     /// Where a field's kinds cannot be held together.
     pub fn new(an: &mut Analysis<'_>) -> Result<Self> {
-        let mut tables = Self { recursive: an.recursive(), ..Self::default() };
+        let source = an.spec(Analysis::BLOCK).unit.source.clone();
+        let mut tables = Self { source, recursive: an.recursive(), ..Self::default() };
         tables.number_classes(an);
         tables.lay_out_fields(an)?;
         Ok(tables)
@@ -115,7 +120,7 @@ impl Tables {
             for (p, class) in classes {
                 let ty = an.facts.get(&Place::Field(class, ivar.clone())).unwrap_or_default();
                 let name = format!("{}{ivar}", an.class(class).name);
-                let repr = self.repr(&ty).ok_or_else(|| unmixable(&name, &ty))?;
+                let repr = self.repr(&ty).ok_or_else(|| self.holds_range(&name, self.source.params_span()))?;
                 let shared = run.filter(|(r, ..)| *r == repr);
                 let (value, tag) = match shared {
                     Some((_, value, tag)) => {
@@ -181,12 +186,12 @@ impl Tables {
         (Some(value), tag)
     }
 
-    /// A slot of a type.
+    /// A slot of a type; `span`: where it is asked for.
     ///
     /// # Errors
     /// Where its kinds cannot be held together.
-    pub fn slot(&mut self, name: &str, space: Space, ty: &Ty) -> Result<Slot> {
-        let repr = self.repr(ty).ok_or_else(|| unmixable(name, ty))?;
+    pub fn slot(&mut self, name: &str, space: Space, ty: &Ty, span: Span) -> Result<Slot> {
+        let repr = self.repr(ty).ok_or_else(|| self.holds_range(name, span))?;
         let (value, tag) = self.slot_columns(name, space, repr, ty);
         Ok(Slot { ty: ty.clone(), repr, value, tag })
     }
@@ -249,7 +254,8 @@ impl Tables {
             Some(index) => *index,
             None => {
                 let ty = an.facts.get(&Place::Elements(kind)).unwrap_or_default();
-                let slot = self.slot(&format!("elements{}", kind.0), Space::Array(kind), &ty)?;
+                let span = self.source.params_span();
+                let slot = self.slot(&format!("elements{}", kind.0), Space::Array(kind), &ty, span)?;
                 self.schema.arrays.push(ArrayField { kind, slot, read: false, written: false, frozen: None });
                 self.arrays.insert(kind, self.schema.arrays.len() - 1);
                 self.schema.arrays.len() - 1
@@ -266,7 +272,7 @@ impl Tables {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
         }
-        let form = self.form(ty).ok_or_else(|| unmixable(name, ty))?;
+        let form = self.form(ty).ok_or_else(|| self.holds_range(name, self.source.params_span()))?;
         let scalars = form.scalars();
         let mut out = RootParam {
             root: root.clone(),
@@ -297,6 +303,22 @@ impl Tables {
         self.roots.insert(root.clone(), self.schema.roots.len());
         self.schema.roots.push(out.clone());
         Ok(out)
+    }
+
+    /// A column or a parameter would have to hold Ranges.
+    fn holds_range(&self, name: &str, span: Span) -> Error {
+        let place = match name {
+            "element" => "an element of the array that the block runs over",
+            "result" => "the block's result",
+            name if name.starts_with("elements") => "an element of an array",
+            name => name,
+        };
+        Diagnostic::new(&self.source, span, format!("kernels cannot hold a Range in {place}"))
+            .because(
+                "only variables of the block, and variables around it that hold nothing else, have room for a Range",
+            )
+            .advise("keep both ends as Integers or Floats, and write (from..to) in the block")
+            .into()
     }
 
     /// The parameter with the first id of the class at a position (or, past the last, the end of the ids).
@@ -333,13 +355,4 @@ fn span(a: Option<Space>, b: Option<Space>) -> Option<Space> {
         }
         _ => None,
     }
-}
-
-/// A Range and something else in one place.
-fn unmixable(name: &str, ty: &Ty) -> Error {
-    Error::Unsupported(Box::new(Diagnostic::new(
-        &std::sync::Arc::new(crate::source::Source::whole("", "", 1)),
-        crate::diagnostic::Span::default(),
-        format!("kernels cannot hold a Range in {name}, which may also be something else ({ty:?})"),
-    )))
 }
