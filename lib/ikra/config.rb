@@ -83,5 +83,10 @@ module Ikra
     # Where warnings go; nil (the default) is Ruby's own +warn+.
     # @return [Logger, nil]
     attr_accessor :logger
+
+    # @api private
+    def __warn(message)
+      logger ? logger.warn(message) : Kernel.warn(message, category: nil)
+    end
   end
 end

@@ -12,6 +12,8 @@ module Ikra
         architecture, trouble = __backend(backend)
         output.puts "#{backend}: #{trouble || "works (#{architecture})"}"
       end
+      directory, trouble = __cache
+      output.puts "compiled kernels: #{trouble || "kept in #{directory}"}"
       output.puts "default backend: #{config.backend}"
       nil
     end

@@ -46,8 +46,7 @@ module Ikra
       end
 
       def warn(error)
-        message = "Ikra runs a block as plain Ruby:\n#{error.message}"
-        Ikra.logger ? Ikra.logger.warn(message) : Kernel.warn(message, category: nil)
+        Ikra.__warn("Ikra runs a block as plain Ruby:\n#{error.message}")
       end
     end
   end

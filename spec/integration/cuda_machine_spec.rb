@@ -55,6 +55,15 @@ RSpec.describe "A machine with a GPU" do
     end
   end
 
+  it "says once that the cache directory cannot be used, and says it to the doctor" do
+    listening = "require 'logger'\nIkra.logger = Logger.new($stdout, formatter: ->(*, message) { \"warned: \#{message}\n\" })\n"
+    more = "[1].pmap(backend: :cuda) { |x| x + 1 }\nIkra.doctor\n"
+    output = run_ruby(listening + program + more, environment: machine.merge("IKRA_CACHE_DIR" => "/proc/nowhere"))
+    expect(output.scan(/^warned: .*/)).to match([%r{\Awarned: Ikra: /proc/nowhere: .*; kernels are not kept on disk\z}])
+    expect(output).to match(%r{^compiled kernels: /proc/nowhere: .*; kernels are not kept on disk$})
+    expect(run_ruby("Ikra.doctor", environment: machine)).to include("compiled kernels: kept in #{@folder}/cache\n")
+  end
+
   it "runs where many processes fill the cache at once" do
     results = Array.new(3) { Thread.new { run_ruby(program, environment: machine, folder: @folder) } }.map(&:value)
     expect(results).to eq([expected] * 3)

@@ -12,6 +12,7 @@ use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::cache::disk::{DiskCache, default_directory};
 use ikra_core::error::{Error, Result};
 use magnus::{Ruby, Symbol};
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ struct Opened {
 /// What compiled kernels may take on disk.
 const CACHE_BYTES: u64 = 256 << 20;
 
+static CACHE: OnceCell<Arc<DiskCache>> = OnceCell::new();
 static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
 /// Held, without the GVL, while one is opened.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -71,11 +73,24 @@ fn make(choice: Choice) -> Result<Arc<dyn Backend>> {
     Ok(match choice {
         Choice::Auto | Choice::Cpu => Arc::new(CpuBackend::new()?),
         Choice::Reference => Arc::new(ReferenceBackend::default()),
-        Choice::Cuda => {
-            Arc::new(CudaBackend::open(Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))?)
-        }
+        Choice::Cuda => Arc::new(CudaBackend::open(cache().clone())?),
         Choice::CudaShim => Arc::new(CudaShim::new()?),
     })
+}
+
+fn cache() -> &'static Arc<DiskCache> {
+    CACHE.get_or_init(|| Arc::new(DiskCache::open(default_directory().as_deref(), CACHE_BYTES)))
+}
+
+/// Why kernels are not kept on disk, the first time that it is asked since that happened.
+pub fn cache_note() -> Option<String> {
+    CACHE.get()?.note()
+}
+
+/// `Ikra.__cache`: where compiled kernels are kept, and what is wrong with it.
+pub fn describe_cache() -> (Option<String>, Option<String>) {
+    let cache = cache();
+    (cache.directory().map(|path| path.display().to_string()), cache.trouble())
 }
 
 /// Element runs from which a GPU may be worth its transfers and its launch, which take about as long as a CPU core needs

@@ -285,6 +285,9 @@ impl Section<'_> {
         let executable = clock
             .measure(Phase::Compile, || gvl::released(|| backend.prepare(program, &compiled.layout, &form.code)))
             .map_err(|e| errors::core(ruby, e))?;
+        if let Some(note) = backends::cache_note() {
+            errors::warn(ruby, &format!("Ikra: {note}"))?;
+        }
         let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
         Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, executable })
     }

@@ -43,6 +43,14 @@ pub fn internal(ruby: &Ruby, detail: &str) -> Error {
     core(ruby, CoreError::Internal { stage: "bridge", detail: detail.into() })
 }
 
+/// Warns the user, as Ikra's Ruby code does.
+///
+/// # Errors
+/// What the user's logger raises.
+pub fn warn(ruby: &Ruby, message: &str) -> Result<(), Error> {
+    ikra(ruby)?.funcall::<_, _, Value>("__warn", (message,)).map(drop)
+}
+
 /// The core's error as an exception.
 pub fn core(ruby: &Ruby, error: CoreError) -> Error {
     let name = match &error {

@@ -59,6 +59,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
+    ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
     registry::symbols::init();

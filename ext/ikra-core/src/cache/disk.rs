@@ -3,7 +3,7 @@
 //! Here: files named by their [`Key`], each with a hash of key and content in front; written to a temporary name and
 //! renamed, so that a reader meets a whole file or none; the least recently used go when the directory outgrows its
 //! bound. Not here: any failure. What cannot be read is compiled again, what cannot be written is not kept, and
-//! [`DiskCache::note`] says why, once.
+//! [`DiskCache::note`] says why, once ([`DiskCache::trouble`]: whenever asked).
 //!
 //! Code that is loaded is run, so a file counts only if this user alone can have written it (it and the directory
 //! belong to the user, and nobody else may write) and its content has the hash that it had when it was written.
@@ -41,7 +41,7 @@ enum Note {
     #[default]
     None,
     Unsaid(String),
-    Said,
+    Said(String),
 }
 
 /// `IKRA_CACHE_DIR`, else `ikra` in the user's cache directory.
@@ -74,17 +74,23 @@ impl DiskCache {
     /// Why nothing is kept, or could not be: said once.
     pub fn note(&self) -> Option<String> {
         let mut note = self.note.lock();
-        match std::mem::take(&mut *note) {
+        let Note::Unsaid(text) = &*note else { return None };
+        let text = text.clone();
+        *note = Note::Said(text.clone());
+        Some(text)
+    }
+
+    /// Why nothing is kept, or could not be, said or not.
+    pub fn trouble(&self) -> Option<String> {
+        match &*self.note.lock() {
             Note::None => None,
-            Note::Unsaid(text) => {
-                *note = Note::Said;
-                Some(text)
-            }
-            Note::Said => {
-                *note = Note::Said;
-                None
-            }
+            Note::Unsaid(text) | Note::Said(text) => Some(text.clone()),
         }
+    }
+
+    /// Where it is, if anything is kept.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// What was kept under the key.
@@ -300,6 +306,8 @@ mod tests {
         let cache = folder.open();
         assert!(cache.note().is_some_and(|n| n.contains("others may write to it; kernels are not kept")));
         assert_eq!(cache.note(), None, "it is said once");
+        assert!(cache.trouble().is_some_and(|n| n.contains("others may write to it")));
+        assert_eq!(cache.directory(), None);
         cache.save(&key("b"), b"code");
         assert_eq!(cache.load(&key("b")), None);
     }
