@@ -15,7 +15,7 @@ use ikra_core::world::Facts;
 use ikra_core::world::fixture::{Case, Raised, Run, Section};
 use std::process::Command;
 use std::sync::Arc;
-use support::compile::{compile, improved, shape};
+use support::compile::{compile, improved, needed, shape};
 use support::machine::{self, Answer};
 use support::{Failures, case_files, cases, folder};
 
@@ -60,7 +60,8 @@ impl Ready<'_> {
 
     /// Without passes all is the same, but that sums which only a mask or remainder consumes still overflow.
     fn check_unimproved(&self, backend: &dyn Backend) -> Result<(), String> {
-        let (mut section, answer) = self.run(&self.lowered, backend, &*self.prepared(&self.lowered, backend)?)?;
+        let lowered = needed(&self.lowered);
+        let (mut section, answer) = self.run(&lowered, backend, &*self.prepared(&lowered, backend)?)?;
         match answer {
             Answer::Raises(raised) if raised.class == "Ikra::IntegerOverflow" => Ok(()),
             answer => compare(self.run, &mut section, answer),

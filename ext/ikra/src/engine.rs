@@ -207,6 +207,11 @@ impl Section<'_> {
         self.range.map_or_else(|| heap::elements(self.base.as_raw()).len(), |(_, len)| len)
     }
 
+    /// Jobs that run at the same time, at most.
+    fn slots(&self) -> u64 {
+        self.backend.slots(self.len() as u64)
+    }
+
     fn run(mut self) -> Result<Value, Error> {
         let (mut limit, mut beside) = (Key::NONE, gvl::others_live(self.ruby)?);
         for _ in 0..MOST_ATTEMPTS {
@@ -316,7 +321,7 @@ impl Section<'_> {
         if !plan.plain {
             holder.get(ruby);
         }
-        let warp = self.backend.target().warp;
+        let (warp, slots) = (self.backend.target().warp, self.slots());
         loop {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -334,7 +339,7 @@ impl Section<'_> {
                 return Err(self.writes_its_base());
             }
             let packed = self.clock.measure(Phase::Pack, || {
-                pack(plan, &lowered.program, schema, &mut tables, elements, &roots, warp, &mut unknown)
+                pack(plan, &lowered.program, schema, &mut tables, elements, &roots, warp, slots, &mut unknown)
             });
             match packed {
                 Ok(packed) => {
@@ -397,6 +402,8 @@ impl Section<'_> {
                 biases: &packed.biases,
                 params: &packed.params,
                 jobs: packed.jobs,
+                slots: self.slots(),
+                fresh: &[],
                 ticks: self.ticks,
                 seed: random::seed(),
                 section: self.number,

@@ -149,7 +149,7 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             made(class, format!("{before}{what}{after}"))
         }
         Trap::StackOverflow => made("SystemStackError", "stack level too deep".into()),
-        Trap::Break | Trap::Refuted(_) => Err(internal(ruby, "a trap that raises nothing")),
+        Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => Err(internal(ruby, "a trap that raises nothing")),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
 use ikra_core::id::ClassId;
-use ikra_core::ir::{ColumnId, Jobs, Program, Scalar, Space};
+use ikra_core::ir::{ColumnId, Jobs, Program, SLOT_STRIDE, Scalar, Space};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr, Tag};
@@ -63,6 +63,7 @@ pub fn pack(
     elements: Elements<'_>,
     roots: &[RootValue],
     warp: usize,
+    slots: u64,
     unknown: &mut Vec<Raw>,
 ) -> Result<Packed> {
     let packer = Packer { plan, tables, unknown: RefCell::new(&mut *unknown) };
@@ -95,6 +96,8 @@ pub fn pack(
                 plan.kinds.iter().position(|k| k.kind == kind).map_or(0, |k| packer.tables.kinds[k].rows as usize)
             }
             Space::Element | Space::Job => continue,
+            Space::Single => 1,
+            Space::Slot => slots as usize * SLOT_STRIDE as usize,
         };
         columns[at] = HostColumn::zeroed(column.storage, rows);
     }

@@ -21,11 +21,12 @@ pub mod reference;
 
 use crate::config::CodeOptions;
 use crate::error::Result;
-use crate::ir::{Program, SiteId, TRAP_WORDS};
+use crate::ir::{ColumnId, Program, SiteId, TRAP_WORDS};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 use crate::target::Target;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -93,6 +94,11 @@ pub struct Launch<'a> {
     pub params: &'a [u64],
     /// Jobs, padding included.
     pub jobs: u64,
+    /// Threads that may run jobs at the same time: at least 1, and what [`Backend::slots`] said where the program's
+    /// rows depend on it.
+    pub slots: u64,
+    /// Rows that mean nothing before the launch, by column.
+    pub fresh: &'a [Fresh],
     /// Ticks `0..ticks`.
     pub ticks: u64,
     pub seed: u64,
@@ -104,6 +110,17 @@ pub struct Launch<'a> {
     /// Threads per block or jobs per chunk, as a hint.
     pub block_size: Option<u32>,
     pub timings: &'a mut Timings,
+}
+
+/// Rows of a column that a program may take ([`crate::ir::Heap`]): need not reach a device, and those that were not taken
+/// need not come back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fresh {
+    pub column: ColumnId,
+    /// Counted from the column's first row.
+    pub rows: Range<u64>,
+    /// The `Single` column that says how many of them were taken. None: scratch, of which nothing is wanted.
+    pub taken: Option<ColumnId>,
 }
 
 /// Wall-clock time of a launch's phases, as far as a backend has them.
@@ -150,6 +167,8 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `Device` when the machine or its compiler fails, `Internal` when the program is malformed.
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>>;
+    /// How many jobs of a launch run at the same time, at most: as many slots need room for scratch rows.
+    fn slots(&self, jobs: u64) -> u64;
     /// Runs all ticks of all jobs; blocks until they end. Called without the GVL.
     ///
     /// # Errors

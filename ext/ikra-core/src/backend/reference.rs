@@ -30,6 +30,9 @@ pub struct ReferenceBackend {
 /// As deep as Ruby goes with frames of ordinary size.
 const CALL_DEPTH: u32 = 10_000;
 
+/// Slots that jobs are dealt to.
+const SLOTS: u64 = 3;
+
 /// Room for [`CALL_DEPTH`] calls, each some hundred frames of the interpreter; only what is touched is ever used.
 const STACK_BYTES: usize = 1 << 30;
 
@@ -66,6 +69,10 @@ impl Backend for ReferenceBackend {
 
     fn target(&self) -> &Target {
         &self.target
+    }
+
+    fn slots(&self, jobs: u64) -> u64 {
+        jobs.min(SLOTS)
     }
 
     fn prepare(&self, program: &Program, _: &Layout, _: &CodeOptions) -> Result<Arc<dyn Executable>> {
@@ -110,6 +117,7 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         tick: 0,
         index: 0,
         draw: 0,
+        slot: 0,
         trapped: None,
     };
     // Fused ticks are the jobs' own business; else every job ends a tick before any begins the next.
@@ -121,6 +129,8 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         }
         for job in 0..launch.jobs {
             machine.depth = 0;
+            // One after the other could share one slot; that each has its own is what others rely on.
+            machine.slot = job % launch.slots.max(1);
             machine.call(program.entry, &[job, begin, end].map(|i| Value::I64(i as i64)))?;
         }
     }
@@ -157,6 +167,7 @@ struct Machine<'a> {
     tick: u64,
     index: u64,
     draw: u32,
+    slot: u64,
     /// The trap with the least key so far.
     trapped: Option<TrapRecord>,
 }
@@ -261,6 +272,15 @@ impl<'a> Machine<'a> {
                 };
                 self.store(*column, row, Value::I64(new))?;
             }
+            Stmt::FetchAdd { dst, column, row, value } => {
+                let (row, value) = (frame.get(*row)?, frame.int(*value)?);
+                let Value::I64(old) = self.load(*column, row, Scalar::I64)? else {
+                    return Err(format!("{column} is not of I64"));
+                };
+                self.store(*column, row, Value::I64(old.wrapping_add(value)))?;
+                frame.set(*dst, Value::I64(old));
+            }
+            Stmt::Alloc { .. } => return Err("new rows that no pass has made arithmetic".into()),
             Stmt::If { cond, then, otherwise } => {
                 return match frame.get(*cond)? {
                     Value::Bool(true) => self.list(frame, then),
@@ -333,6 +353,7 @@ impl<'a> Machine<'a> {
         match op {
             Op::Ctx(Ctx::Tick) => Ok(Value::I64(self.tick as i64)),
             Op::Ctx(Ctx::Index) => Ok(Value::I64(self.index as i64)),
+            Op::Ctx(Ctx::Slot) => Ok(Value::I64(self.slot as i64)),
             Op::Param(p) => Ok(Value::from_word(ty, self.params[p.index()])),
             Op::Random => {
                 let bits = philox::draw(self.seed, self.section, self.tick as u32, self.index as u32, self.draw);
@@ -459,6 +480,8 @@ mod tests {
                 biases: &[0, 0, 0, 0, 0, 100],
                 params: &self.params,
                 jobs: ROWS as u64,
+                slots: 1,
+                fresh: &[],
                 ticks: self.ticks,
                 seed: 42,
                 section: 7,

@@ -2,7 +2,7 @@
 //!
 //! Here: registers, labels and nesting. Not here: any rule of Ruby (lowering calls this).
 
-use super::{CheckedOp, Cmp, ColumnId, Func, FuncId, LabelId, Op, Operand, Scalar, SiteId, Stmt, Var, VarId};
+use super::{CheckedOp, Cmp, ColumnId, Func, FuncId, HeapId, LabelId, Op, Operand, Scalar, SiteId, Stmt, Var, VarId};
 use std::sync::Arc;
 
 /// A function under construction.
@@ -91,6 +91,12 @@ impl Builder {
     }
     pub fn store(&mut self, column: ColumnId, row: Operand, value: Operand) {
         self.push(Stmt::Store { column, row, value });
+    }
+    /// The first of `count` new rows: an id for a class, an index for arrays.
+    pub fn alloc(&mut self, ty: Scalar, heap: HeapId, count: Operand, site: SiteId) -> Operand {
+        let dst = self.temp(ty);
+        self.push(Stmt::Alloc { dst, heap, count, site });
+        Operand::Var(dst)
     }
     pub fn trap(&mut self, site: SiteId, operands: Vec<Operand>) {
         self.push(Stmt::Trap { site, operands });

@@ -7,6 +7,8 @@ use super::{ColumnId, Op, Program, Stmt, walk};
 pub struct Effects {
     pub reads: Vec<bool>,
     pub writes: Vec<bool>,
+    /// Which heaps it takes rows from.
+    pub allocates: Vec<bool>,
     /// Advances the element's draw counter.
     pub draws: bool,
     /// Can end the job early.
@@ -39,6 +41,7 @@ impl Program {
             .map(|(stops, func)| Effects {
                 reads: none.clone(),
                 writes: none.clone(),
+                allocates: vec![false; self.heaps.len()],
                 draws: false,
                 stops,
                 loops: func.recursive,
@@ -63,15 +66,17 @@ impl Effects {
             Stmt::Let { op: Op::Random, .. } => self.draws = true,
             Stmt::Load { column, .. } => self.reads[column.index()] = true,
             Stmt::Store { column, .. } => self.writes[column.index()] = true,
-            Stmt::Atomic { column, .. } => {
+            Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => {
                 self.reads[column.index()] = true;
                 self.writes[column.index()] = true;
             }
+            Stmt::Alloc { heap, .. } => self.allocates[heap.index()] = true,
             Stmt::Loop { .. } => self.loops = true,
             Stmt::Call { func, .. } => {
                 let callee = &callees[func.index()];
                 self.draws |= callee.draws;
                 self.loops |= callee.loops;
+                self.allocates.iter_mut().zip(&callee.allocates).for_each(|(a, b)| *a |= b);
                 self.reads.iter_mut().zip(&callee.reads).for_each(|(a, b)| *a |= b);
                 self.writes.iter_mut().zip(&callee.writes).for_each(|(a, b)| *a |= b);
             }

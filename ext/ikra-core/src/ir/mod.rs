@@ -9,8 +9,10 @@
 //!
 //! * Registers ([`Var`]) are mutable, typed, and read only after they were assigned on every path.
 //! * A statement does one thing; its operands are registers and constants. No operation but [`Stmt::Checked`],
-//!   [`Stmt::Trap`], [`Stmt::Poll`], [`Stmt::Begin`], [`Stmt::Atomic`] with a site, and a call of a function that has
-//!   one of these can end a job early.
+//!   [`Stmt::Trap`], [`Stmt::Poll`], [`Stmt::Begin`], [`Stmt::Alloc`], [`Stmt::Atomic`] with a site, and a call of a
+//!   function that has one of these can end a job early.
+//! * Rows that [`Stmt::Alloc`] takes hold anything until they are stored. Backends know no `Alloc`: the last pass
+//!   (`passes::expand`) makes it arithmetic on counters.
 //! * `Break(label)` leaves the enclosing `Block` or `Loop` of that label; a `Loop` repeats when its body's end is
 //!   reached. Nothing follows a `Break`, `Return` or `Trap` in the same list.
 //! * Integer division, remainder, shifts and float-to-integer conversion have preconditions (stated at [`Op`]); the
@@ -55,6 +57,10 @@ define_id!(
 define_id!(
     /// A launch parameter of a program.
     ParamId, "p"
+);
+define_id!(
+    /// A place from which a program takes new rows.
+    HeapId, "h"
 );
 define_id!(
     /// A place that can raise, with what it raises.
@@ -172,6 +178,8 @@ pub enum Ctx {
     Tick,
     /// Index in the user's array. I64.
     Index,
+    /// Number of the thread, among those that run jobs at the same time: less than the launch's `slots`. I64.
+    Slot,
 }
 
 /// A pure operation, except `Random`, which advances the element's draw counter. Argument and result types in
@@ -315,6 +323,22 @@ pub enum Stmt {
         value: Operand,
         site: Option<SiteId>,
     },
+    /// What an I64 slot that all jobs share held; adds `value` to it, wrapping.
+    FetchAdd {
+        dst: VarId,
+        column: ColumnId,
+        row: Operand,
+        value: Operand,
+    },
+    /// The first of `count` (I64, not negative) new rows in a row, which are nobody else's: an id (I32) in a class
+    /// space, an index (I64) in a space of arrays. Traps at `site`, a [`Trap::Grow`], with the number of rows that
+    /// would have been enough so far.
+    Alloc {
+        dst: VarId,
+        heap: HeapId,
+        count: Operand,
+        site: SiteId,
+    },
     If {
         cond: Operand,
         then: Vec<Stmt>,
@@ -391,6 +415,28 @@ pub enum Space {
     Element,
     /// One row for each job, plus one at the end.
     Job,
+    /// One row.
+    Single,
+    /// [`SLOT_STRIDE`] rows for each slot of the launch, of which the first is used: threads share no cache line.
+    Slot,
+}
+
+/// Rows of a [`Space::Slot`] column that belong to one slot.
+pub const SLOT_STRIDE: i64 = 8;
+
+/// Where a program takes new rows of a space: of exactly one class, or of one kind of arrays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heap {
+    pub space: Space,
+    /// Its rows belong to the running job, which takes all of them anew when it begins its next element or tick. Else
+    /// rows stay what they are, and the host makes objects or arrays of those that can be reached.
+    pub scratch: bool,
+    /// I64: the first row of the heap's region; for scratch, of slot 0's.
+    pub start: ParamId,
+    /// I64: how many rows it has; for scratch, each slot. The slots' regions follow each other.
+    pub capacity: ParamId,
+    /// I64 column, rows taken so far: row 0 of a `Single`; for scratch, each slot's row of a `Slot`.
+    pub taken: ColumnId,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -452,6 +498,9 @@ pub enum Trap {
     StackOverflow,
     /// `break` out of the section with operand 0; not an error.
     Break,
+    /// The heap has too few rows; operand 0 says how many would have done so far. The host gives it more and runs the
+    /// section afresh. Not an error, and nothing that Ruby code could rescue.
+    Grow(HeapId),
     /// A speculation was wrong: the host drops it, compiles again and runs the section afresh. Not an error.
     Refuted(crate::world::Assumption),
 }
@@ -475,6 +524,7 @@ pub struct Program {
     pub entry: FuncId,
     pub columns: Vec<Column>,
     pub params: Vec<Param>,
+    pub heaps: Vec<Heap>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
     /// All ticks run in one launch (`tick_begin..tick_end` spans several); else the host launches tick by tick.
@@ -502,6 +552,20 @@ impl Func {
 }
 
 impl Program {
+    /// Whether the program, as it is now, takes rows from the heap: passes may have made it do without.
+    pub fn takes_from(&self, heap: HeapId) -> bool {
+        self.columns[self.heaps[heap.index()].taken.index()].written
+    }
+
+    /// Whether it asks for the number of its thread.
+    pub fn uses_slots(&self) -> bool {
+        let mut found = false;
+        for func in &self.funcs {
+            walk(&func.body, &mut |s| found |= matches!(s, Stmt::Let { op: Op::Ctx(Ctx::Slot), .. }));
+        }
+        found
+    }
+
     /// For each function, whether a call of it can end the job early; such calls return a status.
     pub fn may_stop(&self) -> Vec<bool> {
         let mut stops = vec![false; self.funcs.len()];
@@ -511,7 +575,11 @@ impl Program {
                 let mut found = false;
                 walk(&func.body, &mut |s| {
                     found |= match s {
-                        Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Begin { .. } => true,
+                        Stmt::Checked { .. }
+                        | Stmt::Trap { .. }
+                        | Stmt::Poll
+                        | Stmt::Begin { .. }
+                        | Stmt::Alloc { .. } => true,
                         Stmt::Atomic { site, .. } => site.is_some(),
                         Stmt::Call { func, depth, .. } => depth.is_some() || before[func.index()],
                         _ => false,

@@ -5,8 +5,8 @@
 
 use super::print::PLAIN_OPS;
 use super::{
-    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Jobs, LabelId, MathFn, Op, Operand, Param, ParamId,
-    Program, Scalar, Site, SiteId, Space, Stmt, Storage, Trap, Var, VarId,
+    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn, Op, Operand, Param,
+    ParamId, Program, Scalar, Site, SiteId, Space, Stmt, Storage, Trap, Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};
@@ -179,7 +179,7 @@ impl Parser {
                 fused_ticks = true;
             }
         }
-        let (mut columns, mut params, mut sites) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut columns, mut params, mut heaps, mut sites) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         while self.takes_word("column") {
             self.id('c')?;
             columns.push(self.column()?);
@@ -187,6 +187,10 @@ impl Parser {
         while self.takes_word("param") {
             self.id('p')?;
             params.push(Param { name: self.text()?, ty: self.one_of(Scalar::WORDS)? });
+        }
+        while self.takes_word("heap") {
+            self.id('h')?;
+            heaps.push(self.heap()?);
         }
         while self.takes_word("site") {
             self.id('s')?;
@@ -204,7 +208,7 @@ impl Parser {
             funcs.push(self.func()?);
         }
         let entry = entry.ok_or("an entry was expected")?;
-        Ok(Program { name, funcs, entry, columns, params, sites, jobs, fused_ticks, uses_random })
+        Ok(Program { name, funcs, entry, columns, params, heaps, sites, jobs, fused_ticks, uses_random })
     }
 
     fn column(&mut self) -> Parsed<Column> {
@@ -221,10 +225,23 @@ impl Parser {
         Ok(Column { name, space, storage, refers, read, written })
     }
 
+    fn heap(&mut self) -> Parsed<Heap> {
+        let space = self.space()?;
+        let scratch = self.takes_word("scratch");
+        self.keyword("from")?;
+        let start = ParamId::new(self.id('p')?);
+        self.keyword("capacity")?;
+        let capacity = ParamId::new(self.id('p')?);
+        self.keyword("taken")?;
+        Ok(Heap { space, scratch, start, capacity, taken: ColumnId::new(self.id('c')?) })
+    }
+
     fn space(&mut self) -> Parsed<Space> {
         Ok(match self.word()?.as_str() {
             "element" => Space::Element,
             "job" => Space::Job,
+            "single" => Space::Single,
+            "slot" => Space::Slot,
             "array" => Space::Array(ArrayKind(self.number()?)),
             "class" => {
                 let hierarchy = self.number()?;
@@ -287,6 +304,7 @@ impl Parser {
             "mention" => Trap::Mention { class: self.lasting()?, before: self.text()?, after: self.text()? },
             "stack_overflow" => Trap::StackOverflow,
             "break" => Trap::Break,
+            "grow" => Trap::Grow(HeapId::new(self.id('h')?)),
             "refuted" => Trap::Refuted(Assumption { path: self.text()?, line: self.number()?, column: self.number()? }),
             other => return Err(format!("{other} is no trap")),
         })
@@ -402,6 +420,17 @@ impl Parser {
                 let args = args.try_into().map_err(|_| "checked operations take two operands")?;
                 self.keyword("else")?;
                 Stmt::Checked { dst, op, args, site: self.site()? }
+            }
+            "fetch_add" => {
+                let (column, row) = self.slot(registers)?;
+                self.mark(',')?;
+                Stmt::FetchAdd { dst, column, row, value: self.operand(registers)? }
+            }
+            "alloc" => {
+                let heap = HeapId::new(self.id('h')?);
+                let count = self.operand(registers)?;
+                self.keyword("else")?;
+                Stmt::Alloc { dst, heap, count, site: self.site()? }
             }
             "param" => {
                 let param = ParamId::new(self.id('p')?);
@@ -526,10 +555,15 @@ column c0 "A::B@length" f64 in class 1 0..=3, read written
 column c1 "elements of 2" i64 in array 2, read
 column c2 "order" u32 in job to class 0 1..=1, read
 column c3 "tag" u8 in element
+column c4 "taken" i64 in single, read written
+column c5 "of each" i64 in slot
 param p0 "the limit" i64
 param p1 "x" f64
+heap h0 class 1 1..=1 from p0 capacity p0 taken c4
+heap h1 array 2 scratch from p0 capacity p0 taken c5
 site s0 overflow "*" at "a b.rb":3 ()
 site s1 no_method "go" private bare at "x.rb":4 (ref 0, union, nil, module 7)
+site s2 grow h1 at "x.rb":5 (int)
 
 entry func f0 "block in main" (job.0: i64, first.1: i64, last.2: i64) {
   begin check job.0, first.1
@@ -548,6 +582,9 @@ entry func f0 "block in main" (job.0: i64, first.1: i64, last.2: i64) {
     v10: i64 = checked mul v9, 3 else s0
     v11: f64 = math.atan2 größe.5, 0.1
     v12: i64 = random
+    v13: i64 = alloc h1 v9 else s2
+    v14: i64 = fetch_add taken[0], 3
+    v15: i64 = slot
     poll
     block L1 {
       break L0
@@ -571,7 +608,7 @@ func f1 "down" (v0: f64, v1: i32) -> i64, f64 recursive {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let wrong = TEXT.replace("poll", "poll 3");
-        assert_eq!(parse(&wrong), Err("line 29: 3 is no register".into()));
+        assert_eq!(parse(&wrong), Err("line 37: 3 is no register".into()));
         assert!(parse("program \"x\" jobs odd").is_err_and(|e| e.starts_with("line 1: odd is none of")));
     }
 }

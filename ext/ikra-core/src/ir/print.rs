@@ -7,6 +7,7 @@
 //! program "block in main at traffic.rb:12" jobs reordered, ticks fused, random
 //! column c0 "Actor@progress" f64 in class 0 0..=3, read written
 //! param p0 "weather" i64
+//! heap h0 class 0 1..=1 scratch from p1 capacity p2 taken c1
 //! site s0 overflow "*" at "traffic.rb":14 ()
 //!
 //! entry func f0 "main" (job.0: i64, first.1: i64, last.2: i64) {
@@ -20,8 +21,8 @@
 //! Float has a point or an exponent; one that is no number shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, MathFn, Op, Operand, Program, Scalar, Site,
-    Space, Stmt, Storage, Trap, VarId,
+    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Op, Operand, Program, Scalar,
+    Site, Space, Stmt, Storage, Trap, VarId,
 };
 use crate::types::{Repr, Unit};
 use std::fmt::{self, Display, Formatter, Write};
@@ -41,6 +42,9 @@ impl Display for Program {
         }
         for (i, param) in self.params.iter().enumerate() {
             writeln!(f, "param p{i} {:?} {}", param.name, param.ty)?;
+        }
+        for (i, heap) in self.heaps.iter().enumerate() {
+            writeln!(f, "heap h{i} {heap}")?;
         }
         for (i, site) in self.sites.iter().enumerate() {
             writeln!(f, "site s{i} {site}")?;
@@ -166,6 +170,19 @@ impl Printer<'_> {
                 self.operands(f, &[*value])?;
                 site.map_or(Ok(()), |site| write!(f, " else {site}"))
             }
+            Stmt::FetchAdd { dst, column, row, value } => {
+                self.definition(f, *dst)?;
+                f.write_str(" = fetch_add ")?;
+                self.slot(f, *column, *row)?;
+                f.write_char(',')?;
+                self.operands(f, &[*value])
+            }
+            Stmt::Alloc { dst, heap, count, site } => {
+                self.definition(f, *dst)?;
+                write!(f, " = alloc {heap}")?;
+                self.operands(f, &[*count])?;
+                write!(f, " else {site}")
+            }
             Stmt::If { cond, then, otherwise } => {
                 f.write_str("if")?;
                 self.operands(f, &[*cond])?;
@@ -273,6 +290,13 @@ impl Display for Column {
     }
 }
 
+impl Display for Heap {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let scratch = if self.scratch { " scratch" } else { "" };
+        write!(f, "{}{scratch} from {} capacity {} taken {}", self.space, self.start, self.capacity, self.taken)
+    }
+}
+
 impl Display for Space {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -280,6 +304,8 @@ impl Display for Space {
             Space::Array(kind) => write!(f, "array {}", kind.0),
             Space::Element => f.write_str("element"),
             Space::Job => f.write_str("job"),
+            Space::Single => f.write_str("single"),
+            Space::Slot => f.write_str("slot"),
         }
     }
 }
@@ -333,6 +359,7 @@ impl Display for Trap {
             Trap::Mention { class, before, after } => write!(f, "mention {class:?} {before:?} {after:?}"),
             Trap::StackOverflow => f.write_str("stack_overflow"),
             Trap::Break => f.write_str("break"),
+            Trap::Grow(heap) => write!(f, "grow {heap}"),
             Trap::Refuted(at) => write!(f, "refuted {:?} {} {}", at.path, at.line, at.column),
         }
     }
@@ -411,6 +438,7 @@ pub const PLAIN_OPS: &[(&str, Op)] = &[
     ("select", Op::Select),
     ("tick", Op::Ctx(Ctx::Tick)),
     ("index", Op::Ctx(Ctx::Index)),
+    ("slot", Op::Ctx(Ctx::Slot)),
     ("random", Op::Random),
 ];
 

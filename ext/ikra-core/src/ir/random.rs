@@ -109,6 +109,7 @@ pub fn generate(seed: u64) -> Generated {
         params: [Scalar::I64, Scalar::F64, Scalar::Bool, Scalar::I32]
             .map(|ty| Param { name: format!("{ty:?}"), ty })
             .into(),
+        heaps: Vec::new(),
         sites: vec![
             site(Trap::IntegerOverflow("+"), vec![]),
             site(Trap::FloatDomain, vec![Repr::Int, Repr::Bool]),

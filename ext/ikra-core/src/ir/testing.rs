@@ -16,9 +16,10 @@
 
 use super::build::Builder;
 use super::{
-    Column, ColumnId, Ctx, Func, FuncId, Jobs, Op, Operand, Param, Program, Scalar, Site, SiteId, Space, Stmt, Storage,
-    Trap,
+    Column, ColumnId, Ctx, Func, FuncId, Heap, HeapId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site,
+    SiteId, Space, Stmt, Storage, Trap,
 };
+use crate::id::ArrayKind;
 use crate::types::Repr;
 
 pub const INPUT: ColumnId = ColumnId(0);
@@ -47,6 +48,34 @@ pub fn with_functions(functions: Vec<Func>, body: impl FnOnce(&mut Builder, Oper
     let index = b.i64(Op::Ctx(Ctx::Index), &[]);
     body(&mut b, index);
     shell(std::iter::once(b.finish()).chain(functions).collect())
+}
+
+/// Gives a program the heaps `h0`, of cars (class 1 of `Car@speed`'s), and `h1`, scratch, of arrays of kind 0, with their
+/// counters `c6` and `c7`, their parameters `p4..p7` and their sites `s4` and `s5`.
+pub fn heaps(program: &mut Program) {
+    let cars = Space::Class { hierarchy: 0, first: 1, last: 1 };
+    for (i, space) in [cars, Space::Array(ArrayKind(0))].into_iter().enumerate() {
+        let (scratch, id) = (i == 1, HeapId::new(i));
+        let param = |name: &str| Param { name: format!("{name}{i}"), ty: Scalar::I64 };
+        program.heaps.push(Heap {
+            space,
+            scratch,
+            start: ParamId::new(program.params.len()),
+            capacity: ParamId::new(program.params.len() + 1),
+            taken: ColumnId::new(program.columns.len()),
+        });
+        program.params.extend([param("start"), param("capacity")]);
+        program.columns.push(Column {
+            name: format!("taken{i}"),
+            space: if scratch { Space::Slot } else { Space::Single },
+            storage: Storage::I64,
+            refers: None,
+            read: true,
+            written: true,
+        });
+        let operands = vec![Repr::Int];
+        program.sites.push(Site { trap: Trap::Grow(id), path: "test.rb".into(), line: 1, operands });
+    }
 }
 
 /// A program of these functions, the first of which is the entry.
@@ -79,6 +108,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
             param("flag", Scalar::Bool),
             param("small", Scalar::I32),
         ],
+        heaps: Vec::new(),
         sites: vec![
             site(Trap::IntegerOverflow("*"), vec![]),
             site(Trap::FloatDomain, vec![Repr::Int]),

@@ -29,13 +29,17 @@
 //! (I32, I64) for a union, else one of the type of the representation. `Checked`, `Atomic` and `Call` pass none, so
 //! their sites have none.
 //!
+//! **Heaps.** A heap is of one class or of one kind of arrays, its counter an I64 column (`Single`, for scratch `Slot`),
+//! its start and capacity are I64. `Alloc` takes an I64 and gives a row of the heap's space; its site grows that heap and
+//! has one Integer as operand.
+//!
 //! **Elements.** The entry takes three I64 and returns nothing. `Begin` stands only in it, and no statement that can
 //! end the job, call, or ask for tick, index or random bits runs before a `Begin`. A program that draws random bits
 //! says `uses_random`.
 
 use super::{
-    AtomicOp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Space, Stmt, Storage,
-    TRAP_WORDS, VarId, walk,
+    AtomicOp, ColumnId, Ctx, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Space,
+    Stmt, Storage, TRAP_WORDS, Trap, VarId, walk,
 };
 use crate::error::{Error, Result};
 use crate::types::Repr;
@@ -84,6 +88,9 @@ fn check_program(program: &Program) -> Check {
     if let Some(column) = program.columns.iter().find(|c| c.refers.is_some() && c.storage != Storage::U32) {
         return Err(format!("{:?} does not hold ids", column.name));
     }
+    program.heaps.iter().enumerate().try_for_each(|(i, heap)| {
+        check_heap(program, heap).map_err(|detail| format!("{}: {detail}", HeapId::new(i)))
+    })?;
     check_recursion(program)?;
     for (i, func) in program.funcs.iter().enumerate() {
         Checker::new(program, func, program.entry.index() == i)
@@ -91,6 +98,26 @@ fn check_program(program: &Program) -> Check {
             .map_err(|detail| format!("in {} {:?}: {detail}", FuncId::new(i), func.name))?;
     }
     Ok(())
+}
+
+fn check_heap(program: &Program, heap: &Heap) -> Check {
+    match heap.space {
+        Space::Class { first, last, .. } if first == last => {}
+        Space::Array(_) => {}
+        other => return Err(format!("new rows of {other}")),
+    }
+    for param in [heap.start, heap.capacity] {
+        if program.params.get(param.index()).map(|p| p.ty) != Some(Scalar::I64) {
+            return Err(format!("{param} is no I64"));
+        }
+    }
+    let taken = program.columns.get(heap.taken.index()).ok_or("its counter does not exist")?;
+    let space = if heap.scratch { Space::Slot } else { Space::Single };
+    if taken.space == space && taken.storage == Storage::I64 {
+        Ok(())
+    } else {
+        Err(format!("its counter is no column of i64 in {space}"))
+    }
 }
 
 /// Calls without `depth` form no cycle, and functions on a cycle say so.
@@ -204,7 +231,7 @@ impl<'a> Checker<'a> {
         match stmt {
             Stmt::Let { dst, op, args } => {
                 let args = args.iter().map(|a| self.read(*a)).collect::<Check<Vec<_>>>()?;
-                if matches!(op, Op::Ctx(_) | Op::Random) {
+                if matches!(op, Op::Ctx(Ctx::Tick | Ctx::Index) | Op::Random) {
                     self.begun()?;
                 }
                 if *op == Op::Random && !self.program.uses_random {
@@ -257,6 +284,29 @@ impl<'a> Checker<'a> {
                     if *op != AtomicOp::Add {
                         return Err("only add can overflow".into());
                     }
+                }
+            }
+            Stmt::FetchAdd { dst, column, row, value } => {
+                let column = self.column(*column, *row)?;
+                if !column.written || !column.read || column.storage != Storage::I64 {
+                    return Err("the column is of i64, read and written".into());
+                }
+                self.wants(&[*value], &[Scalar::I64])?;
+                if self.assign(*dst)? != Scalar::I64 {
+                    return Err("the result is an I64".into());
+                }
+            }
+            Stmt::Alloc { dst, heap, count, site } => {
+                self.begun()?;
+                let space = self.program.heaps.get(heap.index()).ok_or("the heap does not exist")?.space;
+                self.wants(&[*count], &[Scalar::I64])?;
+                let wanted = if matches!(space, Space::Class { .. }) { Scalar::I32 } else { Scalar::I64 };
+                if self.assign(*dst)? != wanted {
+                    return Err(format!("the result is an {wanted}"));
+                }
+                let site = self.program.sites.get(site.index()).ok_or("the site does not exist")?;
+                if site.trap != Trap::Grow(*heap) || site.operands != [Repr::Int] {
+                    return Err("its site grows another heap".into());
                 }
             }
             Stmt::If { cond, then, otherwise } => {
@@ -425,7 +475,7 @@ impl<'a> Checker<'a> {
             Op::BoolToInt => int(dst) && args == [Bool],
             Op::Not => dst == Bool && args == [Bool],
             Op::Select => args == [Bool, dst, dst],
-            Op::Ctx(Ctx::Tick | Ctx::Index) | Op::Random => dst == I64 && args.is_empty(),
+            Op::Ctx(_) | Op::Random => dst == I64 && args.is_empty(),
             Op::Param(p) => args.is_empty() && self.program.params.get(p.index()).is_some_and(|p| p.ty == dst),
         }
     }

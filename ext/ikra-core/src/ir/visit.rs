@@ -11,10 +11,11 @@ impl Stmt {
             Stmt::Let { args, .. } | Stmt::Call { args, .. } => args.iter().for_each(|a| visit(*a)),
             Stmt::Checked { args, .. } => args.iter().for_each(|a| visit(*a)),
             Stmt::Load { row, .. } => visit(*row),
-            Stmt::Store { row, value, .. } | Stmt::Atomic { row, value, .. } => {
+            Stmt::Store { row, value, .. } | Stmt::Atomic { row, value, .. } | Stmt::FetchAdd { row, value, .. } => {
                 visit(*row);
                 visit(*value);
             }
+            Stmt::Alloc { count, .. } => visit(*count),
             Stmt::If { cond, .. } => visit(*cond),
             Stmt::Return(values) => values.iter().for_each(|v| visit(*v)),
             Stmt::Trap { operands, .. } => operands.iter().for_each(|o| visit(*o)),
@@ -32,10 +33,11 @@ impl Stmt {
             Stmt::Let { args, .. } | Stmt::Call { args, .. } => args.iter_mut().for_each(visit),
             Stmt::Checked { args, .. } => args.iter_mut().for_each(visit),
             Stmt::Load { row, .. } => visit(row),
-            Stmt::Store { row, value, .. } | Stmt::Atomic { row, value, .. } => {
+            Stmt::Store { row, value, .. } | Stmt::Atomic { row, value, .. } | Stmt::FetchAdd { row, value, .. } => {
                 visit(row);
                 visit(value);
             }
+            Stmt::Alloc { count, .. } => visit(count),
             Stmt::If { cond, .. } => visit(cond),
             Stmt::Return(values) => values.iter_mut().for_each(visit),
             Stmt::Trap { operands, .. } => operands.iter_mut().for_each(visit),
@@ -50,7 +52,11 @@ impl Stmt {
     /// The registers it assigns itself.
     pub fn assigns(&self) -> &[VarId] {
         match self {
-            Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => std::slice::from_ref(dst),
+            Stmt::Let { dst, .. }
+            | Stmt::Checked { dst, .. }
+            | Stmt::Load { dst, .. }
+            | Stmt::FetchAdd { dst, .. }
+            | Stmt::Alloc { dst, .. } => std::slice::from_ref(dst),
             Stmt::Call { dsts, .. } => dsts,
             _ => &[],
         }
@@ -59,7 +65,11 @@ impl Stmt {
     /// As [`Stmt::assigns`], to replace them.
     pub fn assigns_mut(&mut self) -> &mut [VarId] {
         match self {
-            Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => std::slice::from_mut(dst),
+            Stmt::Let { dst, .. }
+            | Stmt::Checked { dst, .. }
+            | Stmt::Load { dst, .. }
+            | Stmt::FetchAdd { dst, .. }
+            | Stmt::Alloc { dst, .. } => std::slice::from_mut(dst),
             Stmt::Call { dsts, .. } => dsts,
             _ => &mut [],
         }

@@ -95,7 +95,9 @@ impl Carrier<'_> {
     fn written(&self, body: &[Stmt]) -> Vec<bool> {
         let mut written = vec![false; self.columns.len()];
         walk(body, &mut |s| match s {
-            Stmt::Store { column, .. } | Stmt::Atomic { column, .. } => written[column.index()] = true,
+            Stmt::Store { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => {
+                written[column.index()] = true;
+            }
             Stmt::Call { func, .. } => {
                 let callee = &self.effects[func.index()].writes;
                 written.iter_mut().zip(callee).for_each(|(written, writes)| *written |= writes);

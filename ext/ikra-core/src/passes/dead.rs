@@ -161,7 +161,7 @@ impl Liveness<'_> {
             Stmt::Let { dst, op, .. } if !live[dst.index()] && *op != Op::Random => {
                 return false;
             }
-            Stmt::Load { dst, .. } if !live[dst.index()] => return false,
+            Stmt::Load { dst, .. } | Stmt::Alloc { dst, .. } if !live[dst.index()] => return false,
             Stmt::Call { func, dsts, .. }
                 if self.effects[func.index()].is_pure() && !dsts.iter().any(|d| live[d.index()]) =>
             {

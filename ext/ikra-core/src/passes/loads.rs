@@ -32,7 +32,7 @@ fn run(mut program: Program) -> Program {
     let mut atomic = vec![false; program.columns.len()];
     for func in &program.funcs {
         walk(&func.body, &mut |s| {
-            if let Stmt::Atomic { column, .. } = s {
+            if let Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } = s {
                 atomic[column.index()] = true;
             }
         });
@@ -109,9 +109,10 @@ impl Promoter<'_> {
     /// Notes the row that a statement proves to be there.
     fn learn(&mut self, stmt: &Stmt) {
         let (space, row) = match stmt {
-            Stmt::Load { column, row, .. } | Stmt::Store { column, row, .. } | Stmt::Atomic { column, row, .. } => {
-                (self.columns[column.index()].space, *row)
-            }
+            Stmt::Load { column, row, .. }
+            | Stmt::Store { column, row, .. }
+            | Stmt::Atomic { column, row, .. }
+            | Stmt::FetchAdd { column, row, .. } => (self.columns[column.index()].space, *row),
             Stmt::Begin { index, .. } => (Space::Element, *index),
             _ => return,
         };
@@ -206,7 +207,7 @@ impl Promoter<'_> {
             let (column, row, ty, stored) = match s {
                 Stmt::Load { dst, column, row } => (*column, *row, self.func.vars[dst.index()].ty, false),
                 Stmt::Store { column, row, value } => (*column, *row, self.func.ty(*value), true),
-                Stmt::Atomic { column, .. } => return otherwise.push(*column),
+                Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => return otherwise.push(*column),
                 Stmt::Call { func, .. } => {
                     let effects = &self.effects[func.index()];
                     let touched = |c: &usize| effects.writes[*c] || effects.reads[*c];

@@ -69,13 +69,19 @@ pub fn leaves_otherwise(body: &[Stmt], own: LabelId) -> bool {
 pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
     match stmt {
         Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Poll | Stmt::Begin { .. } => true,
+        Stmt::FetchAdd { .. } => true,
         Stmt::Atomic { site, .. } => site.is_none(),
         Stmt::Call { func, depth, .. } => {
             let callee = &effects[func.index()];
             depth.is_none() && !callee.stops && !callee.loops
         }
         Stmt::If { .. } | Stmt::Block { .. } => stmt.bodies().iter().all(|b| b.iter().all(|s| completes(s, effects))),
-        Stmt::Checked { .. } | Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Return(_) | Stmt::Trap { .. } => false,
+        Stmt::Alloc { .. }
+        | Stmt::Checked { .. }
+        | Stmt::Loop { .. }
+        | Stmt::Break(_)
+        | Stmt::Return(_)
+        | Stmt::Trap { .. } => false,
     }
 }
 

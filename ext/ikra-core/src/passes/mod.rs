@@ -7,6 +7,7 @@
 mod algebra;
 mod carry;
 mod dead;
+mod expand;
 mod facts;
 mod hoist;
 mod inline;
@@ -62,7 +63,14 @@ pub const PASSES: &[Pass] = &[
     carry::PASS,
     values::PASS,
     dead::PASS,
+    // Backends know no new rows.
+    expand::PASS,
 ];
+
+/// The one pass that backends cannot do without; for what is run as lowering left it.
+pub fn needed(program: Program) -> Program {
+    (expand::PASS.run)(program)
+}
 
 /// Runs all passes.
 ///

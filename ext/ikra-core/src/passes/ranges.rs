@@ -181,6 +181,14 @@ impl<'a> Walker<'a> {
                 };
                 self.assign(*dst, range, 0);
             }
+            Stmt::FetchAdd { dst, .. } => self.assign(*dst, bounds(Scalar::I64), 0),
+            Stmt::Alloc { dst, .. } => {
+                let range = match self.func.vars[dst.index()].ty {
+                    Scalar::I64 => (0, u32::MAX.into()),
+                    ty => bounds(ty),
+                };
+                self.assign(*dst, range, 0);
+            }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::Block { label, body } => {
                 self.facts.open(*label);
@@ -580,7 +588,7 @@ impl<'a> Walker<'a> {
             Op::Not => (1 - at(0).1, 1 - at(0).0),
             Op::Select => self.select(args),
             Op::Ctx(Ctx::Tick) => (0, MAX_TICKS),
-            Op::Ctx(Ctx::Index) => (0, u32::MAX.into()),
+            Op::Ctx(Ctx::Index | Ctx::Slot) => (0, u32::MAX.into()),
             _ => full,
         }
     }

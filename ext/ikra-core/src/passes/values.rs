@@ -353,6 +353,17 @@ impl<'a> Walker<'a> {
                 }
                 out.push(stmt);
             }
+            Stmt::FetchAdd { dst, column, .. } => {
+                let number = self.fresh();
+                self.hold(dst, number);
+                self.change(Self::content(column.index()));
+                out.push(stmt);
+            }
+            Stmt::Alloc { dst, .. } => {
+                let number = self.fresh();
+                self.hold(dst, number);
+                out.push(stmt);
+            }
             Stmt::Atomic { column, .. } => {
                 self.change(Self::content(column.index()));
                 out.push(stmt);
@@ -382,7 +393,9 @@ impl<'a> Walker<'a> {
         walk(body, &mut |s| {
             slots.extend(s.assigns().iter().map(|v| self.slot(*v)));
             match s {
-                Stmt::Store { column, .. } | Stmt::Atomic { column, .. } => slots.push(Self::content(column.index())),
+                Stmt::Store { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => {
+                    slots.push(Self::content(column.index()))
+                }
                 Stmt::Begin { .. } => slots.push(CONTEXT),
                 Stmt::Call { func, .. } => {
                     let writes = self.effects[func.index()].writes.iter().enumerate();
@@ -436,7 +449,7 @@ impl<'a> Walker<'a> {
         for (number, arg) in numbers.iter_mut().zip(&args) {
             *number = self.number(*arg);
         }
-        if let Op::Ctx(_) = op {
+        if let Op::Ctx(Ctx::Tick | Ctx::Index) = op {
             numbers[0] = *self.facts.get(CONTEXT);
         }
         if let Some(settled) = self.opposite(op, numbers) {

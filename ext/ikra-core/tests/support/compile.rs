@@ -60,6 +60,13 @@ pub fn improved(lowered: &Lowered) -> Result<Lowered> {
     Ok(lowered)
 }
 
+/// The same program without passes, as far as backends can do without.
+pub fn needed(lowered: &Lowered) -> Lowered {
+    let mut lowered = lowered.clone();
+    lowered.program = passes::needed(lowered.program);
+    lowered
+}
+
 /// The error's message, and whether it is the user's program.
 pub fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Unsupported(_) | Error::Conflict(_))

@@ -5,7 +5,7 @@
 
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord};
 use ikra_core::id::{ArrayKind, ClassId};
-use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, Space, Storage, Trap};
+use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Combine, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::syntax::ast::Name;
@@ -48,6 +48,12 @@ struct Machine<'a> {
     rows: BTreeMap<ArrayKind, u64>,
     symbols: HashMap<i64, Name>,
     jobs: u64,
+    slots: u64,
+    /// Rows of each heap; of scratch, each slot's.
+    capacities: Vec<u64>,
+    /// What the kernel made and something refers to.
+    new_objects: Vec<ObjectRef>,
+    new_arrays: Vec<ArrayRef>,
 }
 
 pub fn run(
@@ -59,14 +65,19 @@ pub fn run(
     executable: &dyn Executable,
 ) -> Result<Answer, String> {
     let mut limit = Key::NONE;
+    // So few that most runs have to grow.
+    let mut capacities = vec![2; lowered.program.heaps.len()];
     loop {
-        let mut machine = Machine::new(section, text, facts, lowered);
+        let slots = backend.slots(section.world.elements.len() as u64).max(1);
+        let mut machine = Machine::new(section, text, facts, lowered, slots, capacities.clone());
         machine.fill(backend.target().warp);
         let launch = Launch {
             columns: &mut machine.columns,
             biases: &machine.biases,
             params: &machine.params,
             jobs: machine.jobs,
+            slots,
+            fresh: &[],
             ticks: machine.section.ticks,
             seed: SEED,
             section: 0,
@@ -78,12 +89,19 @@ pub fn run(
         match backend.launch(executable, launch).map_err(|e| e.to_string())? {
             Outcome::Cancelled => return Err("it was cancelled".to_owned()),
             Outcome::Done => {
+                machine.discover();
                 machine.write_back()?;
                 let value = machine.result();
                 return Ok(Answer::Gives(value));
             }
             Outcome::Trapped(record) => {
                 let site = &lowered.program.sites[record.site.index()];
+                if let Trap::Grow(heap) = site.trap {
+                    let capacity = &mut capacities[heap.index()];
+                    *capacity = (*capacity * 2).max(record.words[0]);
+                    continue;
+                }
+                machine.discover_operands(&record);
                 let operands = machine.operands(&record);
                 if let Trap::Refuted(assumption) = &site.trap {
                     return Ok(Answer::Refuted(assumption.clone()));
@@ -92,6 +110,7 @@ pub fn run(
                     return Ok(Answer::Raises(machine.raised(&record, &operands)));
                 }
                 if limit == record.key {
+                    machine.discover();
                     machine.write_back()?;
                     return Ok(Answer::Gives(operands.into_iter().next().unwrap_or(Value::Nil)));
                 }
@@ -102,11 +121,36 @@ pub fn run(
     }
 }
 
+/// Puts the regions of a space's heaps behind its rows; answers how many rows they take.
+fn place_heaps(
+    lowered: &Lowered,
+    params: &mut [u64],
+    capacities: &[u64],
+    slots: u64,
+    space: Space,
+    behind: u64,
+) -> u64 {
+    let mut rows = 0;
+    for (heap, capacity) in lowered.program.heaps.iter().zip(capacities).filter(|(h, _)| h.space == space) {
+        params[heap.start.index()] = behind + rows;
+        params[heap.capacity.index()] = *capacity;
+        rows += capacity * if heap.scratch { slots } else { 1 };
+    }
+    rows
+}
+
 /// The seed of every run.
 pub const SEED: u64 = 42;
 
 impl<'a> Machine<'a> {
-    fn new(section: &'a mut Section, text: &str, facts: &Facts, lowered: &'a Lowered) -> Self {
+    fn new(
+        section: &'a mut Section,
+        text: &str,
+        facts: &Facts,
+        lowered: &'a Lowered,
+        slots: u64,
+        capacities: Vec<u64>,
+    ) -> Self {
         let mut machine = Machine {
             columns: Vec::new(),
             biases: Vec::new(),
@@ -120,6 +164,10 @@ impl<'a> Machine<'a> {
             rows: BTreeMap::new(),
             symbols: HashMap::new(),
             jobs: 0,
+            slots,
+            capacities,
+            new_objects: Vec::new(),
+            new_arrays: Vec::new(),
             section,
             lowered,
         };
@@ -135,14 +183,18 @@ impl<'a> Machine<'a> {
         for (h, hierarchy) in self.lowered.schema.hierarchies.iter().enumerate() {
             let mut next = 0;
             let mut bases = Vec::new();
-            for class in &hierarchy.classes {
+            for (position, class) in hierarchy.classes.iter().enumerate() {
                 bases.push(next);
                 for object in world.found_objects().iter().filter(|o| world.heap.object(**o).class == *class) {
                     self.ids.insert(*object, (h as u32, next));
                     self.objects.insert((h as u32, next), *object);
                     next += 1;
                 }
-                next += 1;
+                let (h, p) = (h as u32, position as u32);
+                let space = Space::Class { hierarchy: h, first: p, last: p };
+                let room =
+                    place_heaps(self.lowered, &mut self.params, &self.capacities, self.slots, space, next.into());
+                next += room as u32 + 1;
             }
             bases.push(next);
             for (base, param) in bases.iter().zip(&hierarchy.bases) {
@@ -164,6 +216,15 @@ impl<'a> Machine<'a> {
             // At least one, so that the offset is the identity.
             *rows += (self.section.world.heap.array(*array).values.len() as u64).max(1);
         }
+        for heap in &self.lowered.program.heaps {
+            if let Space::Array(kind) = heap.space {
+                self.rows.entry(kind).or_default();
+            }
+        }
+        for (kind, rows) in &mut self.rows {
+            let space = Space::Array(*kind);
+            *rows += place_heaps(self.lowered, &mut self.params, &self.capacities, self.slots, space, *rows);
+        }
     }
 
     /// Makes and fills all columns and parameters.
@@ -181,6 +242,8 @@ impl<'a> Machine<'a> {
                 Space::Element => (self.section.world.elements.len() as u64, 0),
                 Space::Job if self.lowered.schema.order == Some(column_id) => (order.0.len() as u64, 0),
                 Space::Job => (self.jobs + 1, 0),
+                Space::Single => (1, 0),
+                Space::Slot => (self.slots * SLOT_STRIDE as u64, 0),
             };
             self.columns.push(HostColumn::zeroed(column.storage, rows as usize));
             self.biases.push(bias);
@@ -279,12 +342,13 @@ impl<'a> Machine<'a> {
 
     fn objects_of(&self, class: ClassId) -> Vec<(ObjectRef, u32)> {
         let world = &self.section.world;
-        let objects = world.found_objects().iter().filter(|o| world.heap.object(**o).class == class);
+        let objects =
+            world.found_objects().iter().chain(&self.new_objects).filter(|o| world.heap.object(**o).class == class);
         objects.filter_map(|o| self.ids.get(o).map(|(_, id)| (*o, *id))).collect()
     }
 
     fn arrays_of(&self, kind: ArrayKind) -> Vec<(ArrayRef, u64)> {
-        let arrays = self.section.world.found_arrays().iter().map(|(a, _)| *a);
+        let arrays = self.section.world.found_arrays().iter().map(|(a, _)| *a).chain(self.new_arrays.iter().copied());
         arrays.filter(|a| self.kinds[a] == kind).map(|a| (a, self.offsets[&a])).collect()
     }
 
@@ -433,6 +497,99 @@ impl<'a> Machine<'a> {
         self.value(slot.repr, Words { payload, tag })
     }
 
+    /// Makes objects and arrays of all that the kernel made and that something which stays refers to.
+    fn discover(&mut self) {
+        let schema = &self.lowered.schema;
+        let mut todo: Vec<(&Slot, u64)> = Vec::new();
+        let elements = self.section.world.elements.len() as u64;
+        todo.extend(schema.result.iter().flat_map(|slot| (0..elements).map(move |i| (slot, i))));
+        for accumulator in &schema.accumulators {
+            let written = (0..elements).filter(|i| self.get_word(accumulator.written_tick, *i) as i64 >= 0);
+            todo.extend(written.map(|i| (&accumulator.slot, i)));
+        }
+        for field in schema.fields.iter().filter(|f| f.written) {
+            todo.extend(self.objects_of(field.class).into_iter().map(|(_, id)| (&field.slot, u64::from(id))));
+        }
+        for field in schema.arrays.iter().filter(|f| f.written) {
+            for (array, offset) in self.arrays_of(field.kind) {
+                let len = self.section.world.heap.array(array).values.len() as u64;
+                todo.extend((0..len).map(|i| (&field.slot, offset + i)));
+            }
+        }
+        // In the order of the rows, so that objects are numbered as Ruby would make them.
+        todo.reverse();
+        while let Some((slot, row)) = todo.pop() {
+            let payload = slot.value.map_or(0, |column| self.get_word(column, row));
+            let tag = slot.tag.map_or(0, |column| self.get_word(column, row) as i32);
+            let mut more = self.meet(slot.repr, slot.ty.array, Words { payload, tag });
+            more.reverse();
+            todo.extend(more);
+        }
+    }
+
+    fn discover_operands(&mut self, record: &TrapRecord) {
+        let mut words = record.words.iter().copied();
+        let site = &self.lowered.program.sites[record.site.index()];
+        for repr in &site.operands {
+            let mut next = || words.next().unwrap_or(0);
+            let words = match repr {
+                Repr::Unit(_) => continue,
+                Repr::Union => {
+                    let tag = next() as i32;
+                    Words { tag, payload: next() }
+                }
+                _ => Words { tag: 0, payload: next() },
+            };
+            self.meet(*repr, None, words);
+        }
+    }
+
+    /// Makes an object or array of what a value refers to, where there is none yet; answers the slots in it.
+    fn meet(&mut self, repr: Repr, kind: Option<ArrayKind>, words: Words) -> Vec<(&'a Slot, u64)> {
+        let schema = &self.lowered.schema;
+        let object = match repr {
+            Repr::Ref(hierarchy) => Some(hierarchy),
+            Repr::Union if words.tag >= Tag::OBJECT => Some((words.tag - Tag::OBJECT) as u32),
+            _ => None,
+        };
+        if let Some(hierarchy) = object {
+            let id = words.payload as u32;
+            if self.objects.contains_key(&(hierarchy, id)) {
+                return Vec::new();
+            }
+            let bases = &self.bases[hierarchy as usize];
+            let position = bases.iter().rposition(|base| *base <= id).expect("an id of the hierarchy");
+            let class = schema.hierarchies[hierarchy as usize].classes[position];
+            let Value::Object(new) = self.section.world.heap.new_object(class, BTreeMap::new()) else {
+                return Vec::new();
+            };
+            self.ids.insert(new, (hierarchy, id));
+            self.objects.insert((hierarchy, id), new);
+            self.new_objects.push(new);
+            let fields = schema.fields.iter().filter(|f| f.class == class);
+            return fields.map(|f| (&f.slot, u64::from(id))).collect();
+        }
+        let kind = match repr {
+            Repr::Array(kind) => Some(kind),
+            Repr::Union if words.tag == Tag::ARRAY => kind,
+            _ => None,
+        };
+        let Some(kind) = kind else { return Vec::new() };
+        let (offset, len) = (words.payload >> 32, words.payload & 0xffff_ffff);
+        if self.arrays.contains_key(&(kind, offset)) {
+            return Vec::new();
+        }
+        let Value::Array(new) = self.section.world.heap.new_array(vec![Value::Nil; len as usize]) else {
+            return Vec::new();
+        };
+        self.offsets.insert(new, offset);
+        self.arrays.insert((kind, offset), new);
+        self.kinds.insert(new, kind);
+        self.new_arrays.push(new);
+        let fields = schema.arrays.iter().filter(|f| f.kind == kind);
+        fields.flat_map(|f| (0..len).map(move |i| (&f.slot, offset + i))).collect()
+    }
+
     /// What the columns say, into the heap; then the captured locals.
     fn write_back(&mut self) -> Result<(), String> {
         let schema = &self.lowered.schema;
@@ -570,7 +727,7 @@ impl<'a> Machine<'a> {
                 (*class, format!("{before}{what}{after}"))
             }
             Trap::StackOverflow => ("SystemStackError", "stack level too deep".to_owned()),
-            Trap::Break | Trap::Refuted(_) => unreachable!("not an exception"),
+            Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => unreachable!("not an exception"),
         };
         Raised { class: class.to_owned(), line: site.line, index: record.key.index(), tick: record.key.tick(), message }
     }

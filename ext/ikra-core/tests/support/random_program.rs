@@ -7,10 +7,11 @@
 use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::error::Result;
+use ikra_core::id::ArrayKind;
 use ikra_core::ir::build::Builder;
 use ikra_core::ir::{
-    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, LabelId, MathFn, Op, Operand, Param, ParamId,
-    Program, Scalar, Site, SiteId, Space, Stmt, Storage, Trap, VarId,
+    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn, Op, Operand,
+    Param, ParamId, Program, SLOT_STRIDE, Scalar, Site, SiteId, Space, Stmt, Storage, Trap, VarId,
 };
 use ikra_core::layout::Layout;
 use ikra_core::memory::column::HostColumn;
@@ -37,10 +38,28 @@ const WEIGHT: ColumnId = ColumnId(2);
 const STORED: [ColumnId; 7] =
     [ColumnId(3), ColumnId(4), ColumnId(5), ColumnId(6), ColumnId(7), ColumnId(8), ColumnId(9)];
 
+// New objects, which belong to the job; objects and arrays that stay. Their ids depend on who was first, so nothing else
+// may.
+const SCRATCH: HeapId = HeapId(0);
+const KEPT: HeapId = HeapId(1);
+const LISTS: HeapId = HeapId(2);
+const SCRATCH_X: ColumnId = ColumnId(13);
+const SCRATCH_N: ColumnId = ColumnId(14);
+const SCRATCH_FLAG: ColumnId = ColumnId(15);
+const KEPT_N: ColumnId = ColumnId(16);
+const ITEMS: ColumnId = ColumnId(17);
+/// Columns before this one are what a run leaves.
+const FIRST_OF_NEW: usize = 10;
+/// Rows of each heap; scratch: of each slot.
+const CAPACITY: usize = 4096;
+
 const OVERFLOW: SiteId = SiteId(0);
 const DOMAIN: SiteId = SiteId(1);
 const STACK: SiteId = SiteId(2);
 const ZERO: SiteId = SiteId(3);
+const GROW_SCRATCH: SiteId = SiteId(4);
+const GROW_KEPT: SiteId = SiteId(5);
+const GROW_LISTS: SiteId = SiteId(6);
 
 const INTS: [i64; 12] = [0, 1, -1, 2, 3, 7, 8, 255, 1_103_515_245, i64::MAX, i64::MIN, 1 << 40];
 const FLOATS: [f64; 10] = [0.0, 1.0, -0.0, -1.0, 0.5, 2.5, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
@@ -70,12 +89,28 @@ pub fn program(choices: &[u16], rows: Rows) -> Program {
             Param { name: "x".into(), ty: Scalar::F64 },
             Param { name: "flag".into(), ty: Scalar::Bool },
             Param { name: "small".into(), ty: Scalar::I32 },
+            Param { name: "first".into(), ty: Scalar::I64 },
+            Param { name: "capacity".into(), ty: Scalar::I64 },
         ],
+        heaps: [(SCRATCHES, true), (KEEPS, false), (Space::Array(ArrayKind(0)), false)]
+            .into_iter()
+            .zip(FIRST_OF_NEW..)
+            .map(|((space, scratch), taken)| Heap {
+                space,
+                scratch,
+                start: ParamId(4),
+                capacity: ParamId(5),
+                taken: ColumnId::new(taken),
+            })
+            .collect(),
         sites: [
             (Trap::IntegerOverflow("*"), vec![]),
             (Trap::FloatDomain, vec![Repr::Float, Repr::Int]),
             (Trap::StackOverflow, vec![]),
             (Trap::ZeroDivision, vec![]),
+            (Trap::Grow(SCRATCH), vec![Repr::Int]),
+            (Trap::Grow(KEPT), vec![Repr::Int]),
+            (Trap::Grow(LISTS), vec![Repr::Int]),
         ]
         .into_iter()
         .map(|(trap, operands)| Site { trap, path: "random.rb".into(), line: 1, operands })
@@ -85,6 +120,9 @@ pub fn program(choices: &[u16], rows: Rows) -> Program {
         uses_random: g.uses_random,
     }
 }
+
+const SCRATCHES: Space = Space::Class { hierarchy: 1, first: 0, last: 0 };
+const KEEPS: Space = Space::Class { hierarchy: 2, first: 0, last: 0 };
 
 fn columns() -> Vec<Column> {
     let objects = Space::Class { hierarchy: 0, first: 0, last: 1 };
@@ -107,13 +145,31 @@ fn columns() -> Vec<Column> {
         column("Thing@speed", objects, Storage::F64, true),
         column("Thing@flag", objects, Storage::U8, true),
         Column { refers: Some(objects), ..column("Thing@other", objects, Storage::U32, true) },
+        column("taken0", Space::Slot, Storage::I64, true),
+        column("taken1", Space::Single, Storage::I64, true),
+        column("taken2", Space::Single, Storage::I64, true),
+        column("Scratch@x", SCRATCHES, Storage::F64, true),
+        column("Scratch@n", SCRATCHES, Storage::I64, true),
+        column("Scratch@flag", SCRATCHES, Storage::U8, true),
+        column("Kept@n", KEEPS, Storage::I64, true),
+        column("items", Space::Array(ArrayKind(0)), Storage::I64, true),
     ]
 }
 
-/// What a run left: the outcome, and the columns where they mean something. Floats that are no number are all one.
+/// What a run left (Cancelled where the rows for new objects did not suffice): the outcome, and the columns where they mean something. Floats that are no number are all one.
 pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outcome, Vec<Vec<u64>>)> {
-    let mut columns: Vec<HostColumn> = program.columns.iter().map(|c| HostColumn::zeroed(c.storage, ROWS)).collect();
-    for (i, column) in columns.iter_mut().enumerate() {
+    let slots = backend.slots(ROWS as u64);
+    let rows = |space| match space {
+        Space::Element | Space::Job => ROWS,
+        Space::Single => 1,
+        Space::Slot => slots as usize * SLOT_STRIDE as usize,
+        Space::Class { hierarchy: 0, .. } => ROWS,
+        Space::Class { hierarchy: 1, .. } => FIRST_ID as usize + CAPACITY * slots as usize,
+        Space::Class { .. } | Space::Array(_) => FIRST_ID as usize + CAPACITY,
+    };
+    let mut columns: Vec<HostColumn> =
+        program.columns.iter().map(|c| HostColumn::zeroed(c.storage, rows(c.space))).collect();
+    for (i, column) in columns.iter_mut().enumerate().take(FIRST_OF_NEW) {
         let seed = i * 31;
         match column.storage() {
             Storage::I64 => fill(column.view_mut::<i64>(), |row| INTS[(row + seed) % INTS.len()]),
@@ -125,7 +181,7 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
     let biases: Vec<u64> = program
         .columns
         .iter()
-        .map(|c| if matches!(c.space, Space::Class { .. }) { FIRST_ID as u64 } else { 0 })
+        .map(|c| if matches!(c.space, Space::Class { hierarchy: 0, .. }) { FIRST_ID as u64 } else { 0 })
         .collect();
     let executable = backend.prepare(program, &Layout::structure_of_arrays(program), &CodeOptions::default())?;
     let outcome = backend.launch(
@@ -133,8 +189,10 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
         Launch {
             columns: &mut columns,
             biases: &biases,
-            params: &[5, 2.5f64.to_bits(), 1, -3i64 as u64],
+            params: &[5, 2.5f64.to_bits(), 1, -3i64 as u64, FIRST_ID as u64, CAPACITY as u64],
             jobs: ROWS as u64,
+            slots,
+            fresh: &[],
             ticks,
             seed: 42,
             section: 7,
@@ -145,9 +203,15 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
         },
     )?;
     let contents = match outcome {
-        Outcome::Done => columns.iter().map(words).collect(),
+        Outcome::Done => columns.iter().take(FIRST_OF_NEW).map(words).collect(),
         _ => Vec::new(),
     };
+    if let Outcome::Trapped(record) = &outcome
+        && let Trap::Grow(_) = program.sites[record.site.index()].trap
+    {
+        // The host would give it more.
+        return Ok((Outcome::Cancelled, contents));
+    }
     Ok((canonical(outcome), contents))
 }
 
@@ -195,6 +259,10 @@ struct Scope {
     vars: Vec<(Scalar, VarId)>,
     /// Registers that may be assigned again, assigned from the start.
     mutable: Vec<(Scalar, VarId)>,
+    /// Ids of new objects whose fields were stored.
+    objects: Vec<VarId>,
+    /// Those that may be assigned again.
+    places: Vec<VarId>,
     labels: Vec<LabelId>,
     /// Functions from here on may be called.
     callable: usize,
@@ -281,13 +349,23 @@ impl Generator<'_> {
         own: (Operand, Operand),
         results: Option<Vec<Scalar>>,
     ) {
-        let mut scope = Scope { vars, mutable: Vec::new(), labels, callable, results, own, depth: 0 };
+        let (objects, places) = (Vec::new(), Vec::new());
+        let mut scope = Scope { vars, mutable: Vec::new(), objects, places, labels, callable, results, own, depth: 0 };
         for ty in TYPES {
             let var = b.var(ty, Some(format!("{ty}").into()));
             let value = self.constant(ty);
             b.set(var, value);
             scope.vars.push((ty, var));
             scope.mutable.push((ty, var));
+        }
+        if self.pick(3) == 1 {
+            for name in ["a", "b"] {
+                let place = b.var(Scalar::I32, Some(name.into()));
+                let id = self.new_object(b, &scope);
+                b.set(place, id);
+                scope.objects.push(place);
+                scope.places.push(place);
+            }
         }
         self.statements(b, &mut scope);
         if let Some(results) = scope.results.clone() {
@@ -297,7 +375,7 @@ impl Generator<'_> {
     }
 
     fn statements(&mut self, b: &mut Builder, scope: &mut Scope) {
-        let (vars, labels) = (scope.vars.len(), scope.labels.len());
+        let (vars, labels, objects) = (scope.vars.len(), scope.labels.len(), scope.objects.len());
         scope.depth += 1;
         for _ in 0..self.pick(10) {
             if b.ended() || self.size > MOST_STATEMENTS {
@@ -308,12 +386,13 @@ impl Generator<'_> {
         scope.depth -= 1;
         scope.vars.truncate(vars);
         scope.labels.truncate(labels);
+        scope.objects.truncate(objects);
     }
 
     fn statement(&mut self, b: &mut Builder, scope: &mut Scope) {
         self.size += 1;
         let deep = scope.depth > 4;
-        match self.pick(16) {
+        match self.pick(20) {
             0..=3 => {
                 let ty = self.of(&TYPES);
                 let value = self.operation(b, scope, ty);
@@ -355,8 +434,79 @@ impl Generator<'_> {
                 b.push(Stmt::Block { label, body });
             }
             14 => self.leave(b, scope),
+            16..=18 => self.object(b, scope),
+            19 => self.kept(b, scope),
             _ => self.call(b, scope),
         }
+    }
+
+    fn new_object(&mut self, b: &mut Builder, scope: &Scope) -> Operand {
+        let id = b.alloc(Scalar::I32, SCRATCH, Operand::I64(1), GROW_SCRATCH);
+        for (column, ty) in [(SCRATCH_X, Scalar::F64), (SCRATCH_N, Scalar::I64), (SCRATCH_FLAG, Scalar::Bool)] {
+            let value = self.operand(scope, ty);
+            b.store(column, id, value);
+        }
+        id
+    }
+
+    /// Something with new objects of the job's own.
+    fn object(&mut self, b: &mut Builder, scope: &mut Scope) {
+        let choice = self.pick(8);
+        if scope.objects.is_empty() || choice == 0 {
+            let id = self.new_object(b, scope);
+            if let Operand::Var(id) = id {
+                scope.objects.push(id);
+            }
+            return;
+        }
+        let object = Operand::Var(self.of(&scope.objects.clone()));
+        match choice {
+            1 | 2 if !scope.places.is_empty() => {
+                let place = self.of(&scope.places.clone());
+                let value = if choice == 1 { object } else { self.new_object(b, scope) };
+                b.set(place, value);
+            }
+            3 => {
+                let (column, ty) =
+                    self.of(&[(SCRATCH_X, Scalar::F64), (SCRATCH_N, Scalar::I64), (SCRATCH_FLAG, Scalar::Bool)]);
+                let value = self.operand(scope, ty);
+                b.store(column, object, value);
+            }
+            4 if self.pick(4) == 3 => {
+                let other = Operand::Var(self.of(&scope.objects.clone()));
+                let same = b.icmp(Cmp::Eq, object, other);
+                self.keep(b, scope, Scalar::Bool, same);
+            }
+            _ => {
+                let (column, ty) = self.of(&[
+                    (SCRATCH_X, Scalar::F64),
+                    (SCRATCH_N, Scalar::I64),
+                    (SCRATCH_FLAG, Scalar::Bool),
+                    (SCRATCH_FLAG, Scalar::I32),
+                ]);
+                let value = b.load(ty, column, object);
+                self.keep(b, scope, ty, value);
+            }
+        }
+    }
+
+    /// An object or an array that stays.
+    fn kept(&mut self, b: &mut Builder, scope: &mut Scope) {
+        let (x, y) = (self.operand(scope, Scalar::I64), self.operand(scope, Scalar::I64));
+        let value = if self.pick(2) == 0 {
+            let id = b.alloc(Scalar::I32, KEPT, Operand::I64(1), GROW_KEPT);
+            b.store(KEPT_N, id, x);
+            b.load(Scalar::I64, KEPT_N, id)
+        } else {
+            let more = b.i64(Op::And, &[y, Operand::I64(3)]);
+            let count = b.i64(Op::Add, &[more, Operand::I64(1)]);
+            let first = b.alloc(Scalar::I64, LISTS, count, GROW_LISTS);
+            let last = b.i64(Op::Add, &[first, more]);
+            b.store(ITEMS, first, x);
+            b.store(ITEMS, last, y);
+            b.load(Scalar::I64, ITEMS, first)
+        };
+        self.keep(b, scope, Scalar::I64, value);
     }
 
     /// Makes a value known, sometimes as a variable.

@@ -14,7 +14,7 @@ use super::helpers::Helper;
 use super::jit::Linker;
 use super::state::{self, offset};
 use crate::backend::Key;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ir::{
     self, AtomicOp, CheckedOp, Cmp, Column, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId,
     Stmt, Storage, VarId,
@@ -59,7 +59,7 @@ impl Facts {
                     facts.polls[id] = true;
                     facts.shares_position |= inner;
                 }
-                Stmt::Let { op: Op::Ctx(_), .. } => facts.shares_position |= inner,
+                Stmt::Let { op: Op::Ctx(ir::Ctx::Tick | ir::Ctx::Index), .. } => facts.shares_position |= inner,
                 Stmt::Let { op: Op::Random, .. } => {
                     facts.shares_position |= inner;
                     facts.shares_draws |= inner;
@@ -174,11 +174,7 @@ fn registers(func: &ir::Func, b: &mut FunctionBuilder<'_>) -> Vec<Register> {
     for v in &func.params {
         assignments[v.index()] += 1;
     }
-    ir::walk(&func.body, &mut |stmt| match stmt {
-        Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => assignments[dst.index()] += 1,
-        Stmt::Call { dsts, .. } => dsts.iter().for_each(|dst| assignments[dst.index()] += 1),
-        _ => {}
-    });
+    ir::walk(&func.body, &mut |stmt| stmt.assigns().iter().for_each(|dst| assignments[dst.index()] += 1));
     let vars = func.vars.iter().zip(assignments);
     vars.map(|(var, n)| if n > 1 { Register::Many(b.declare_var(ty(var.ty))) } else { Register::Once(None) }).collect()
 }
@@ -199,6 +195,10 @@ const STATE_REGION: u32 = 0;
 const BASES_REGION: u32 = 1;
 const FIRST_COLUMN_REGION: u32 = 2;
 
+fn unexpanded() -> Error {
+    Error::Internal { stage: "cpu", detail: "new rows that no pass has made arithmetic".to_owned() }
+}
+
 fn has_loop(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Loop { .. }) || stmt.bodies().into_iter().flatten().any(has_loop)
 }
@@ -206,7 +206,11 @@ fn has_loop(stmt: &Stmt) -> bool {
 /// Adds to each column how often a list touches it, by a rough guess.
 fn weigh(list: &[Stmt], times: u32, weights: &mut [u32]) {
     for stmt in list {
-        if let Stmt::Load { column, .. } | Stmt::Store { column, .. } | Stmt::Atomic { column, .. } = stmt {
+        if let Stmt::Load { column, .. }
+        | Stmt::Store { column, .. }
+        | Stmt::Atomic { column, .. }
+        | Stmt::FetchAdd { column, .. } = stmt
+        {
             weights[column.index()] = weights[column.index()].saturating_add(times);
         }
         let times = if matches!(stmt, Stmt::Loop { .. }) { times.saturating_mul(8) } else { times };
@@ -589,6 +593,13 @@ impl Lowering<'_, '_> {
             Stmt::Load { dst, column, row } => self.load(*dst, *column, *row),
             Stmt::Store { column, row, value } => self.store(*column, *row, *value),
             Stmt::Atomic { op, column, row, value, site } => self.atomic(*op, *column, *row, *value, *site),
+            Stmt::FetchAdd { dst, column, row, value } => {
+                let (address, _, flags) = self.slot(*column, *row);
+                let value = self.get(*value);
+                let old = self.b.ins().atomic_rmw(types::I64, flags, AtomicRmwOp::Add, address, value);
+                self.set(*dst, old);
+            }
+            Stmt::Alloc { .. } => return Err(unexpanded()),
             Stmt::If { cond, then, otherwise } => return self.branch(*cond, then, otherwise),
             Stmt::Block { label, body } => return self.block(*label, body),
             Stmt::Loop { label, body } => return self.repeat(*label, body),
@@ -1034,6 +1045,7 @@ impl Lowering<'_, '_> {
             Op::Not => ins.icmp_imm_s(IntCC::Equal, v(0), 0),
             Op::Select => ins.select(v(0), v(1), v(2)),
             Op::Ctx(ir::Ctx::Tick) => self.position(self.tick, state::TICK),
+            Op::Ctx(ir::Ctx::Slot) => self.constant_word(state::SLOT, types::I64),
             Op::Ctx(ir::Ctx::Index) => self.position(self.index, state::INDEX),
             Op::Random => self.random()?,
             Op::Param(param) => {

@@ -193,6 +193,10 @@ impl Backend for CpuBackend {
         Ok(Arc::new(executable))
     }
 
+    fn slots(&self, _jobs: u64) -> u64 {
+        self.crew.threads() as u64
+    }
+
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let Some(executable) = executable.as_any().downcast_ref::<CpuExecutable>() else {
             return Err(internal("launched with the executable of another backend"));

@@ -47,6 +47,11 @@ impl Crew {
         Self { threads, pools: OnceBox::new() }
     }
 
+    /// How many threads run a launch at the same time, at most.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Runs a launch on this thread, and on others where it is long enough. Answers the trap with the least key.
     pub fn run(&self, work: Work) -> Option<TrapRecord> {
         let record = Record::default();

@@ -145,6 +145,8 @@ pub struct Shared {
     chunks_per_step: u64,
     /// The first step's jobs before this are done.
     first: (u64, u64),
+    /// Threads that came to help.
+    slots: AtomicU64,
     next: AtomicU64,
     done: AtomicU64,
     end: u64,
@@ -158,6 +160,7 @@ impl Shared {
         Self {
             end: work.steps() * chunks_per_step,
             first: (from.step, from.job),
+            slots: AtomicU64::new(0),
             next: AtomicU64::new(begin),
             done: AtomicU64::new(begin),
             work,
@@ -172,9 +175,10 @@ impl Shared {
         self.end.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// Takes chunks until none is left.
+    /// Takes chunks until none is left. No more threads come than the crew has.
     pub fn help(&self) {
         let mut state = self.work.state.clone();
+        state.set_word(state::SLOT, self.slots.fetch_add(1, Ordering::Relaxed));
         loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
             if chunk >= self.end {

@@ -25,8 +25,10 @@ pub const SITE: usize = 8;
 pub const WORDS: usize = 9;
 /// Written before the stop key is read, so that no read of it is taken for a repetition of an earlier one.
 pub const SCRATCH: usize = WORDS + crate::ir::TRAP_WORDS;
+/// The thread's number among those of the launch.
+pub const SLOT: usize = SCRATCH + 1;
 /// The first column's word.
-pub const COLUMNS: usize = SCRATCH + 1;
+pub const COLUMNS: usize = SLOT + 1;
 
 /// How many polls pass between two looks at the stop key.
 pub const POLL_INTERVAL: i64 = 1024;

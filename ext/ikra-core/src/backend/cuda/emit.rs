@@ -8,6 +8,7 @@
 //! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] writes words in the order of the `Args`
 //! that the text declares.
 
+use crate::error::{Error, Result};
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
     Storage, Trap, VarId, walk,
@@ -112,6 +113,19 @@ fn identifier(name: &str) -> String {
         }
     }
     out.trim_end_matches('_').to_string()
+}
+
+/// Whether a program can be emitted: a pass must have made its new rows arithmetic.
+///
+/// # Errors
+/// `Internal`.
+pub fn check(program: &Program) -> Result<()> {
+    let mut found = false;
+    for func in &program.funcs {
+        walk(&func.body, &mut |s| found |= matches!(s, Stmt::Alloc { .. }));
+    }
+    let detail = "new rows that no pass has made arithmetic".to_owned();
+    if found { Err(Error::Internal { stage: "cuda", detail }) } else { Ok(()) }
 }
 
 /// Text of a program whose kernel is called `kernel`.
@@ -238,7 +252,7 @@ impl<'a> Shared<'a> {
         let mut written: Vec<bool> = program.columns.iter().map(|c| c.written).collect();
         for func in &program.funcs {
             walk(&func.body, &mut |s| {
-                if let Stmt::Store { column, .. } | Stmt::Atomic { column, .. } = s {
+                if let Stmt::Store { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } = s {
                     written[column.index()] = true;
                 }
             });
@@ -348,6 +362,7 @@ impl<'a> Shared<'a> {
             Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),
             Trap::StackOverflow => "stack level too deep".to_string(),
             Trap::Break => "break".to_string(),
+            Trap::Grow(_) => "no room for more".to_string(),
             #[allow(unreachable_patterns, reason = "a trap without a wording of its own is still a trap")]
             _ => String::new(),
         };
@@ -450,32 +465,14 @@ impl Places {
     }
 }
 
-/// Registers that a statement itself (not those nested in it) reads and assigns.
-fn operands(stmt: &Stmt, mut visit: impl FnMut(Operand)) {
-    match stmt {
-        Stmt::Let { args, .. } | Stmt::Call { args, .. } => args.iter().copied().for_each(visit),
-        Stmt::Checked { args, .. } => args.iter().copied().for_each(visit),
-        Stmt::Load { row, .. } => visit(*row),
-        Stmt::Store { row, value, .. } | Stmt::Atomic { row, value, .. } => {
-            visit(*row);
-            visit(*value);
-        }
-        Stmt::If { cond, .. } => visit(*cond),
-        Stmt::Return(values) | Stmt::Trap { operands: values, .. } => values.iter().copied().for_each(visit),
-        Stmt::Begin { index, tick, .. } => {
-            visit(*index);
-            visit(*tick);
-        }
-        Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Poll => {}
-    }
+/// Registers that a statement itself (not those nested in it) reads.
+fn operands(stmt: &Stmt, visit: impl FnMut(Operand)) {
+    stmt.reads(visit);
 }
 
+/// Registers that a statement itself assigns.
 fn results(stmt: &Stmt) -> &[VarId] {
-    match stmt {
-        Stmt::Let { dst, .. } | Stmt::Checked { dst, .. } | Stmt::Load { dst, .. } => std::slice::from_ref(dst),
-        Stmt::Call { dsts, .. } => dsts,
-        _ => &[],
-    }
+    stmt.assigns()
 }
 
 fn nested(stmt: &Stmt) -> [Option<&Vec<Stmt>>; 2] {
@@ -705,7 +702,11 @@ impl<'a> Function<'a> {
         let mut own = Vec::new();
         for (var, direct) in self.places.declare.remove(&(list, position)).unwrap_or_default() {
             let folds = self.places.foldable[var.index()] && matches!(stmt, Stmt::Let { .. });
-            if direct && (folds || matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. }) || self.returns_value(stmt)) {
+            if direct
+                && (folds
+                    || matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::FetchAdd { .. })
+                    || self.returns_value(stmt))
+            {
                 own.push(var);
             } else {
                 let text = format!("{} {};", scalar(self.func.vars[var.index()].ty), self.name(var));
@@ -804,6 +805,14 @@ impl<'a> Function<'a> {
                     None => self.line(&format!("{helper}(&{slot}, {value});")),
                 }
             }
+            Stmt::FetchAdd { dst, column, row, value } => {
+                let slot = self.row(*column, *row);
+                let value = self.operand(*value).text;
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                self.assign(*dst, &own, &format!("fetch_add(&{slot}, {value})"));
+            }
+            Stmt::Alloc { .. } => unreachable!("refused before"),
             Stmt::If { cond, then, otherwise } => {
                 let cond = self.operand(*cond);
                 self.materialise(|_| true);
@@ -1069,6 +1078,7 @@ impl<'a> Function<'a> {
                 Expr { text, compound: true, reads: [cond.reads, a.reads, b.reads].concat() }
             }
             Op::Ctx(Ctx::Tick) => Expr::atom("i64(ctx.tick)".to_string(), Vec::new()),
+            Op::Ctx(Ctx::Slot) => Expr::atom("slot()".to_string(), Vec::new()),
             Op::Ctx(Ctx::Index) => Expr::atom("i64(ctx.index)".to_string(), Vec::new()),
             Op::Random => Expr::atom("random_bits(ctx)".to_string(), Vec::new()),
             Op::Param(param) => Expr::atom(format!("args.{}", self.shared.param_name(param)), Vec::new()),

@@ -12,7 +12,7 @@ use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
 use super::storage::{ALIGNMENT, Arena, Mailbox, SMALL, Staging};
-use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord};
+use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
@@ -35,6 +35,8 @@ use std::time::{Duration, Instant};
 const BLOCK: u32 = 256;
 /// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory.
 const CALL_DEPTH: u32 = 1_000;
+/// Threads with scratch rows of their own, on each multiprocessor: enough to keep it busy.
+const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 /// Bytes of a launch's arguments that every driver takes.
 const ARGUMENT_BYTES: usize = 4_096;
 /// Fused ticks run for about this long before the host looks at them.
@@ -79,6 +81,8 @@ pub struct CudaKernel {
     compiled_in: Duration,
     from_cache: bool,
     fused_ticks: bool,
+    /// Asks for the number of its thread.
+    slots: bool,
     columns: Vec<Use>,
     device: Arc<Device>,
     module: OnceCell<Module>,
@@ -219,7 +223,7 @@ impl CudaKernel {
     }
 
     /// Blocks and threads of each for so many jobs.
-    fn shape(&self, module: &Module, jobs: u64, hint: Option<u32>) -> Result<(u32, u32)> {
+    fn shape(&self, module: &Module, jobs: u64, slots: u64, hint: Option<u32>) -> Result<(u32, u32)> {
         let facts = &self.device.facts;
         let most = module.facts.max_threads.max(1);
         let block = match hint {
@@ -242,7 +246,12 @@ impl CudaKernel {
             }
         };
         let grid = jobs.div_ceil(u64::from(block)).min(i32::MAX as u64) as u32;
-        Ok((grid, block))
+        if !self.slots {
+            return Ok((grid, block));
+        }
+        // No more threads than there are slots.
+        let block = u64::from(block).min(slots.max(1)) as u32;
+        Ok((grid.min((slots / u64::from(block)).max(1) as u32), block))
     }
 
     /// How deep calls may nest, after making room for that.
@@ -299,6 +308,7 @@ impl Backend for CudaBackend {
 
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>> {
         let start = Instant::now();
+        emit::check(program)?;
         let emitted = emit::emit(program, layout, &emit::kernel_name(program));
         let arguments = (Header::WORDS + layout.buffers() + program.params.len()) * 8;
         if arguments > ARGUMENT_BYTES {
@@ -323,6 +333,7 @@ impl Backend for CudaBackend {
             compiled_in: start.elapsed(),
             from_cache,
             fused_ticks: program.fused_ticks,
+            slots: program.uses_slots(),
             columns,
             device: self.device.clone(),
             module: OnceCell::new(),
@@ -332,6 +343,12 @@ impl Backend for CudaBackend {
         let early = kernel.clone();
         let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
         Ok(kernel)
+    }
+
+    fn slots(&self, jobs: u64) -> u64 {
+        let facts = &self.device.facts;
+        let resident = u64::from(facts.multiprocessors.max(1)) * u64::from(SLOTS_PER_MULTIPROCESSOR);
+        resident.min(jobs.next_multiple_of(u64::from(facts.warp.max(1))))
     }
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
@@ -400,9 +417,20 @@ impl Plan {
     }
 
     /// What goes up, at ascending offsets; with `whole`, all of it.
-    fn parts_up<'a>(&self, columns: &'a [HostColumn], status: &'a [u8], whole: bool) -> Vec<(usize, &'a [u8])> {
-        let placed = columns.iter().zip(&self.offsets);
-        let mut parts: Vec<_> = placed.filter_map(|(c, offset)| Some(((*offset)?, c.bytes()))).collect();
+    fn parts_up<'a>(
+        &self,
+        columns: &'a [HostColumn],
+        fresh: &[Fresh],
+        status: &'a [u8],
+        whole: bool,
+    ) -> Vec<(usize, &'a [u8])> {
+        let mut parts = Vec::new();
+        for (i, (column, offset)) in columns.iter().zip(&self.offsets).enumerate() {
+            let Some(offset) = *offset else { continue };
+            for range in meaningful(column, fresh.iter().filter(|f| f.column.index() == i), |_| 0) {
+                parts.push((offset + range.start, &column.bytes()[range]));
+            }
+        }
         parts.retain(|(offset, _)| whole || *offset < self.filled);
         parts.push((self.status, status));
         parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
@@ -410,14 +438,76 @@ impl Plan {
     }
 
     /// What comes back, at ascending offsets.
-    fn parts_back<'a>(&self, columns: &'a mut [HostColumn], status: &'a mut [u8]) -> Vec<(usize, &'a mut [u8])> {
-        let placed = columns.iter_mut().zip(&self.offsets);
-        let mut parts: Vec<_> = placed.filter_map(|(c, offset)| Some(((*offset)?, c.bytes_mut()))).collect();
+    fn parts_back<'a>(
+        &self,
+        columns: &'a mut [HostColumn],
+        fresh: &[Fresh],
+        status: &'a mut [u8],
+    ) -> Vec<(usize, &'a mut [u8])> {
+        // So many rows of each stretch were taken.
+        let taken = |f: &Fresh| f.taken.map_or(0, |c| columns[c.index()].view::<u64>()[0]);
+        let taken: Vec<u64> = fresh.iter().map(taken).collect();
+        let mut parts = Vec::new();
+        for (i, (column, offset)) in columns.iter_mut().zip(&self.offsets).enumerate() {
+            let Some(offset) = *offset else { continue };
+            let here = || fresh.iter().enumerate().filter(|(_, f)| f.column.index() == i);
+            let count = |f: &Fresh| here().find(|(_, other)| *other == f).map_or(0, |(at, _)| taken[at]);
+            let ranges = meaningful(column, here().map(|(_, f)| f), count);
+            let (mut rest, mut at) = (column.bytes_mut(), 0);
+            for range in ranges {
+                let (_, tail) = rest.split_at_mut(range.start - at);
+                let (part, tail) = tail.split_at_mut(range.len());
+                parts.push((offset + range.start, part));
+                (rest, at) = (tail, range.end);
+            }
+        }
         parts.retain(|(offset, _)| *offset >= self.written);
         parts.push((self.status, status));
         parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
         parts
     }
+}
+
+/// The bytes of a column but for rows that mean nothing: of each stretch of fresh ones, all but the first `taken`.
+fn meaningful<'a>(
+    column: &HostColumn,
+    fresh: impl Iterator<Item = &'a Fresh>,
+    taken: impl Fn(&Fresh) -> u64,
+) -> Vec<Range<usize>> {
+    let width = column.storage().bytes();
+    let mut left: Vec<Range<usize>> = fresh
+        .map(|f| {
+            let begin = f.rows.end.min(f.rows.start.saturating_add(taken(f)));
+            begin as usize * width..f.rows.end as usize * width
+        })
+        .filter(|r| !r.is_empty())
+        .collect();
+    left.sort_by_key(|r| r.start);
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    for gap in left {
+        ranges.push(at..gap.start);
+        at = gap.end;
+    }
+    ranges.push(at..column.byte_len());
+    ranges.retain(|r| !r.is_empty());
+    ranges
+}
+
+/// Parts that lie close enough to each other to be moved in one go; those between which much lies that nobody wants are
+/// moved apart.
+fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)>> {
+    let mut runs: Vec<Vec<(usize, T)>> = Vec::new();
+    let mut end = 0;
+    for (offset, part) in parts {
+        let length = part.as_ref().len();
+        match runs.last_mut() {
+            Some(run) if offset <= end + SMALL => run.push((offset, part)),
+            _ => runs.push(vec![(offset, part)]),
+        }
+        end = offset + length;
+    }
+    runs
 }
 
 /// The status block, as the device leaves it.
@@ -456,7 +546,7 @@ impl Status {
 fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, launch: Launch<'_>) -> Result<Outcome> {
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
     let plan = Plan::new(&kernel.columns, &lengths);
-    let (grid, block) = kernel.shape(module, launch.jobs, launch.block_size)?;
+    let (grid, block) = kernel.shape(module, launch.jobs, launch.slots, launch.block_size)?;
     let call_depth = kernel.call_depth()?;
     let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
     let arena = Arena::new(device, stream, plan.end)?;
@@ -466,7 +556,9 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
     // Rows that no element stores would be lost: whoever stops at a limit needs them all.
     let covered = |(i, c): (usize, &HostColumn)| kernel.columns[i] != Use::Filled || c.len() as u64 <= launch.jobs;
     let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
-    staging.upload(&arena, &plan.parts_up(launch.columns, &initial, whole))?;
+    for run in runs(plan.parts_up(launch.columns, launch.fresh, &initial, whole)) {
+        staging.upload(&arena, &run)?;
+    }
     marks[1].record(stream)?;
 
     let buffers: Vec<u64> = plan
@@ -551,7 +643,7 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
 
     let came_back = download.is_some();
     if let Some(download) = download {
-        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &mut bytes))?;
+        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes))?;
     }
     let outcome = Status::read(&bytes).outcome(launch.cancel);
     let meaningful = match outcome {
@@ -560,8 +652,19 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
         Outcome::Cancelled => false,
     };
     if !came_back && meaningful {
-        let download = staging.begin_download(&arena, plan.written..plan.end)?;
-        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &mut bytes))?;
+        // How many rows were taken says what is wanted of them.
+        for counter in launch.fresh.iter().filter_map(|f| f.taken) {
+            let Some(offset) = plan.offsets[counter.index()] else { continue };
+            let column = &mut launch.columns[counter.index()];
+            let download = staging.begin_download(&arena, offset..offset + column.byte_len())?;
+            staging.finish_download(&arena, download, &mut [(offset, column.bytes_mut())])?;
+        }
+        for mut run in runs(plan.parts_back(launch.columns, launch.fresh, &mut bytes)) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            let range = first.0..last.0 + last.1.len();
+            let download = staging.begin_download(&arena, range)?;
+            staging.finish_download(&arena, download, &mut run)?;
+        }
     }
     marks[3].record(stream)?;
     marks[3].wait()?;
@@ -691,10 +794,10 @@ mod tests {
         assert_eq!((plan.written, plan.status, plan.filled, plan.end), (512, 1024, 1280, 2304));
         let mut columns = [10, 99, 1000, 300, 256].map(|n| HostColumn::zeroed(Storage::U8, n));
         let offsets = |parts: Vec<(usize, &[u8])>| parts.iter().map(|p| p.0).collect::<Vec<_>>();
-        assert_eq!(offsets(plan.parts_up(&columns, &[0; 64], false)), [0, 512, 768, 1024]);
-        assert_eq!(offsets(plan.parts_up(&columns, &[0; 64], true)), [0, 512, 768, 1024, 1280]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 64], false)), [0, 512, 768, 1024]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 64], true)), [0, 512, 768, 1024, 1280]);
         let mut status = [0; 64];
-        let back = plan.parts_back(&mut columns, &mut status);
+        let back = plan.parts_back(&mut columns, &[], &mut status);
         assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
     }
 

@@ -124,6 +124,9 @@ struct Ctx {
   u32 depth;
 };
 
+// The thread's number in the grid.
+INLINE i64 slot() { return i64(u64(blockIdx.x) * blockDim.x + threadIdx.x); }
+
 INLINE u64 key_of(const Ctx &ctx) { return (u64(ctx.tick) << 32 | ctx.index) + 1; }
 
 // Whether every job of this launch comes after the one that stopped it.
@@ -188,6 +191,7 @@ INLINE bool atomic_add_overflows(i64 *slot, i64 x) {
   i64 sum;
   return add_overflows(i64(atomicAdd((u64 *)slot, u64(x))), x, sum);
 }
+INLINE i64 fetch_add(i64 *slot, i64 x) { return i64(atomicAdd((u64 *)slot, u64(x))); }
 INLINE void atomic_fadd(f64 *slot, f64 x) { atomicAdd(slot, x); }
 INLINE void atomic_min(i64 *slot, i64 x) { atomicMin(slot, x); }
 INLINE void atomic_max(i64 *slot, i64 x) { atomicMax(slot, x); }

@@ -75,6 +75,8 @@ type Entry = unsafe extern "C" fn(grid: u32, block: u32, args: *const c_void);
 struct Kernel {
     emitted: Emitted,
     fused_ticks: bool,
+    /// Asks for the number of its thread.
+    slots: bool,
     entry: Entry,
     compiled_in: Duration,
     from_cache: bool,
@@ -126,6 +128,7 @@ impl CudaShim {
     /// As [`Backend::prepare`]; the first one.
     pub fn prepare_many(&self, programs: &[(&Program, &Layout)]) -> Result<Vec<Arc<dyn Executable>>> {
         let start = Instant::now();
+        programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
             .iter()
             .enumerate()
@@ -155,6 +158,7 @@ impl CudaShim {
             Ok(Arc::new(Kernel {
                 emitted,
                 fused_ticks: programs[i].0.fused_ticks,
+                slots: programs[i].0.uses_slots(),
                 entry,
                 compiled_in: share,
                 from_cache,
@@ -246,6 +250,9 @@ impl Backend for CudaShim {
         let mut kernels = self.prepare_many(&[(program, layout)])?;
         Ok(kernels.remove(0))
     }
+    fn slots(&self, _jobs: u64) -> u64 {
+        u64::from(GRID * BLOCK)
+    }
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let kernel = executable.as_any().downcast_ref::<Kernel>();
         let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched".to_string()))?;
@@ -274,6 +281,9 @@ impl Backend for CudaShim {
             ..Header::default()
         };
         let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
+        // No more threads than there are slots.
+        let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
+        let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
         for ticks in slices(launch.ticks, kernel.fused_ticks) {
             // Later ticks do not start once something stopped the launch.
             if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
@@ -286,7 +296,7 @@ impl Backend for CudaShim {
             // points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
             // atomic that kernels touch by atomic or volatile access only. Rows are within the columns by the launch's
             // contract.
-            unsafe { (kernel.entry)(GRID, block, args.as_ptr().cast()) };
+            unsafe { (kernel.entry)(grid, block, args.as_ptr().cast()) };
         }
         launch.timings.kernel += start.elapsed();
         Ok(record.outcome(launch.cancel))

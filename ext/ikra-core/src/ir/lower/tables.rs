@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
-use crate::ir::{Column, ColumnId, FuncId, Param, ParamId, Scalar, Space, Storage};
+use crate::ir::{Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage};
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot};
 use crate::source::Source;
 use crate::syntax::ast::Name;
@@ -46,6 +46,7 @@ pub struct Tables {
     source: Arc<Source>,
     pub columns: Vec<Column>,
     pub params: Vec<Param>,
+    pub heaps: Vec<Heap>,
     pub schema: Schema,
     /// Hierarchy and preorder position of each class.
     positions: HashMap<ClassId, (u32, u32)>,
@@ -329,6 +330,23 @@ impl Tables {
             self.schema.hierarchies[hierarchy as usize].bases[position as usize] = Some(param);
             param
         })
+    }
+
+    /// Where new rows of one class or one kind of arrays come from.
+    pub fn heap(&mut self, space: Space, scratch: bool) -> HeapId {
+        if let Some(known) = self.heaps.iter().position(|h| h.space == space && h.scratch == scratch) {
+            return HeapId::new(known);
+        }
+        let id = HeapId::new(self.heaps.len());
+        let start = self.param(&format!("start_{}", id.0), Scalar::I64);
+        let capacity = self.param(&format!("capacity_{}", id.0), Scalar::I64);
+        let counters = if scratch { Space::Slot } else { Space::Single };
+        let taken = self.column(&format!("taken_{}", id.0), counters, Storage::I64);
+        // The host looks at it after the launch, whatever the program does.
+        let column = &mut self.columns[taken.index()];
+        (column.read, column.written) = (true, true);
+        self.heaps.push(Heap { space, scratch, start, capacity, taken });
+        id
     }
 
     /// The column of frozen flags of a hierarchy.
