@@ -29,7 +29,7 @@ module Gallery
   class Tools
     def all(*list) = list.size
     def options(**list) = list.size
-    def yielding = yield(1)
+    def down(count, &block) = count.zero? ? yield(count) : down(count - 1, &block)
   end
 
   class << self
@@ -48,7 +48,7 @@ module Gallery
       eval(program, binding, "example.rb", 1)
       "no error: #{[board, text, list, hash, big, code].size}\n"
     rescue Ikra::CompileError => e
-      e.message.gsub(/^ +$/, "").chomp + "\n"
+      e.message.gsub(/^ +$/, "").gsub("#{Dir.pwd}/", "").chomp + "\n"
     end
 
     def update

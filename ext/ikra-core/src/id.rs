@@ -50,3 +50,7 @@ define_id!(
     /// A family of arrays that share one element column. Kinds only ever merge; see [`crate::world::Facts`].
     ArrayKind, "array"
 );
+define_id!(
+    /// A block, lambda or Method object that the program writes down, numbered by one analysis.
+    ProcId, "proc"
+);

@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | [`id`], [`diagnostic`], [`error`], [`config`], [`target`] | indices, messages, options, device facts |
 //! | [`source`], [`syntax`], [`world`] | Ruby text, its tree, facts about live values |
+//! | [`prelude`] | methods of Ruby's core classes, written in Ruby |
 //! | [`types`], [`infer`] | the lattice, and the fixpoint that types a block |
 //! | [`ir`], [`passes`] | the program with Ruby's rules made explicit, and what improves it |
 //! | [`layout`] | where columns' rows lie, and what they mean |
@@ -36,6 +37,7 @@ pub mod ir;
 pub mod layout;
 pub mod memory;
 pub mod passes;
+pub mod prelude;
 pub mod sched;
 pub mod source;
 pub mod syntax;

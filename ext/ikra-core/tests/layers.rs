@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     // Types name classes by id; facts about live values are types.
     &["types"],
     &["world"],
+    &["prelude"],
     // The table of numeric methods stands beside their code, and inference asks it for result types. The schema names the
     // columns of a program, and a lowered program carries its schema.
     &["infer", "ir", "layout"],

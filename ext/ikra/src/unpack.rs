@@ -105,7 +105,7 @@ impl Unpacker<'_> {
             Repr::Unit(Unit::True) => heap::TRUE,
             Repr::Unit(Unit::False) => heap::FALSE,
             Repr::Unit(Unit::Module(class)) => classes::get(class).raw,
-            Repr::Unit(Unit::Never) => return Err(self.broken("a value where none can be")),
+            Repr::Unit(Unit::Never | Unit::Proc(_)) => return Err(self.broken("a value where none can be")),
             Repr::Bool => {
                 if payload & 1 == 1 {
                     heap::TRUE

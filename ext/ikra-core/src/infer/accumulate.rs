@@ -136,8 +136,8 @@ fn is_pure_path(node: &Node) -> bool {
 }
 
 /// Finds the accumulators of a section's block.
-pub fn find(unit: &Unit, op: SectionOp) -> Accumulators {
-    let scan = Scan::of(unit, op == SectionOp::Map);
+pub fn find(unit: &Unit, op: SectionOp, valued: &Valued) -> Accumulators {
+    let scan = Scan::of(unit, op == SectionOp::Map, valued);
     let mut out = Accumulators::default();
     for (local, span) in &scan.written {
         match scan.reduced.get(local) {
@@ -157,12 +157,29 @@ pub fn find(unit: &Unit, op: SectionOp) -> Accumulators {
 }
 
 /// The nodes of a unit whose value nobody uses; `used`: the value of its body is.
-pub fn void_nodes(unit: &Unit, used: bool) -> BTreeSet<NodeId> {
-    Scan::of(unit, used).void
+pub fn void_nodes(unit: &Unit, used: bool, valued: &Valued) -> BTreeSet<NodeId> {
+    Scan::of(unit, used, valued).void
+}
+
+/// Literal blocks whose value somebody uses although the method that takes them is named like an iterator of Ruby's own.
+#[derive(Debug, Default, Clone)]
+pub struct Valued(std::collections::HashSet<(String, u32, Span)>);
+
+impl Valued {
+    fn place(unit: &Unit, block: &Block) -> (String, u32, Span) {
+        (unit.source.path.clone(), unit.source.first_line, block.span)
+    }
+    pub fn insert(&mut self, unit: &Unit, block: &Block) {
+        self.0.insert(Self::place(unit, block));
+    }
+    fn contains(&self, unit: &Unit, block: &Block) -> bool {
+        !self.0.is_empty() && self.0.contains(&Self::place(unit, block))
+    }
 }
 
 struct Scan<'a> {
     unit: &'a Unit,
+    valued: &'a Valued,
     reduced: BTreeMap<LocalId, Vec<(Combine, NodeId)>>,
     /// Locals with a use that is no contribution, with the first.
     plain: BTreeMap<LocalId, Span>,
@@ -173,9 +190,10 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn of(unit: &'a Unit, used: bool) -> Self {
+    fn of(unit: &'a Unit, used: bool, valued: &'a Valued) -> Self {
         let mut scan = Scan {
             unit,
+            valued,
             reduced: BTreeMap::new(),
             plain: BTreeMap::new(),
             written: BTreeMap::new(),
@@ -281,7 +299,7 @@ impl<'a> Scan<'a> {
                             | "loop"
                             | "reverse_each"
                     );
-                    self.block(block, !for_effect);
+                    self.block(block, !for_effect || self.valued.contains(self.unit, block));
                 }
             }
             Kind::Super { args, block } => {

@@ -42,6 +42,21 @@ pub enum Builtin {
     Loop,
     ToFloat,
     ToInteger,
+    // blocks
+    /// `lambda`, `proc`, `Proc.new`
+    MakeProc,
+    ProcCall,
+    BlockGiven,
+    IsLambda,
+    /// `send` (or, `public`, `public_send`) with a literal Symbol
+    Send {
+        public: bool,
+    },
+    // primitives of the prelude
+    /// An element whose index is known to be in range.
+    ArrayAt,
+    /// Whether all elements are known to be of these kinds, decided when compiling.
+    ElementsAre(crate::types::Prims),
     // Integer iterators
     Times,
     Upto,
@@ -103,6 +118,8 @@ impl Builtin {
             | Downto | RangeStep | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
             RespondTo => 1..=2,
             ArraySet => 2..=2,
+            ProcCall | Send { .. } => 0..=usize::MAX,
+            ArrayAt => 1..=1,
             Rand(_) => 0..=1,
             Step => 0..=2,
             _ => 0..=0,
@@ -175,6 +192,12 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             (_, "===") => Some(ModuleCase),
             _ => None,
         },
+        Atom::Proc(_) => match name {
+            "call" | "()" | "yield" | "===" | "[]" => Some(ProcCall),
+            "to_proc" => Some(Itself),
+            "lambda?" => Some(IsLambda),
+            _ => None,
+        },
         Atom::Object(_) => None,
     };
     own.or(match name {
@@ -191,10 +214,25 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "frozen?" => Some(IsFrozen),
         "rand" => Some(Rand(random::Rand::Kernel)),
         "loop" => Some(Loop),
+        "lambda" | "proc" | "method" => Some(MakeProc),
+        "block_given?" => Some(BlockGiven),
+        "send" | "__send__" => Some(Send { public: false }),
+        "public_send" => Some(Send { public: true }),
         "Float" => Some(ToFloat),
         "Integer" => Some(ToInteger),
         _ => None,
     })
+}
+
+/// What only the prelude may call.
+pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
+    use crate::types::Prims;
+    match (atom, name) {
+        (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
+        (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
+        (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
+        _ => None,
+    }
 }
 
 /// What to write instead of a method of Ruby's own that kernels do not know.
@@ -204,7 +242,6 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "give the value as pmap's result, and print it afterwards"
         }
         ("Kernel", "raise" | "fail") => "give a value that says what is wrong, and raise after the section",
-        ("Kernel", "lambda" | "proc") => "define a method",
         ("Kernel", "sleep" | "gets" | "open" | "system" | "require") => "do it before or after the section",
         ("Class", "new" | "allocate") => {
             "make the objects before the section, and write their instance variables in it"

@@ -27,6 +27,7 @@ pub fn class_of(atom: Atom) -> ClassId {
         Atom::IntRange | Atom::FloatRange => well_known::RANGE,
         Atom::Array(_) => well_known::ARRAY,
         Atom::Module(_) => well_known::MODULE,
+        Atom::Proc(_) => well_known::PROC,
         Atom::Object(class) => class,
     }
 }
@@ -70,6 +71,14 @@ pub struct Args {
 }
 
 impl Args {
+    /// What `send` passes on.
+    pub fn after_first(&self) -> Self {
+        Self {
+            positional: self.positional.iter().skip(1).cloned().collect(),
+            literals: self.literals.iter().skip(1).cloned().collect(),
+            ..self.clone()
+        }
+    }
     pub fn of(positional: Vec<Ty>) -> Self {
         Self { literals: vec![None; positional.len()], positional, ..Self::default() }
     }
@@ -203,8 +212,6 @@ fn check_params(unit: &Unit, label: &str) -> Answer<()> {
         "a splat parameter"
     } else if p.keyword_rest.is_some() {
         "a double-splat parameter"
-    } else if p.block.is_some() {
-        "a block parameter"
     } else if p.required.iter().chain(&p.post).any(|x| !matches!(x, crate::syntax::ast::Pattern::Local(_))) {
         "a destructuring parameter"
     } else {
@@ -230,6 +237,11 @@ impl Analysis<'_> {
     /// # Errors
     /// Methods that Ruby has and kernels do not.
     pub fn target(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
+        if let Some(builtin) = builtins::primitive(atom, name)
+            && self.spec(from).key.method.is_some_and(|m| self.is_prelude(m))
+        {
+            return Ok(Target::Builtin(builtin));
+        }
         let fact = self.method(receiver_of(atom), name);
         let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
         self.target_of(fact, atom, name, on_self)
@@ -250,6 +262,7 @@ impl Analysis<'_> {
             MethodFact::Builtin { owner, visibility } if visible(visibility) => {
                 match builtins::find(atom, &owner, name) {
                     Some(builtin) => Target::Builtin(builtin),
+                    None if let Some(method) = crate::prelude::find(&owner, name) => Target::Ruby(method),
                     None => {
                         // the module that defines it says more than an anonymous class that has it
                         let what = match atom {
@@ -317,26 +330,21 @@ impl Analysis<'_> {
         Ok((target, ty))
     }
 
-    /// What `super` in `method` reaches and gives.
+    /// What `super` in `method` reaches, and its name.
     ///
     /// # Errors
-    /// As [`Analysis::call`].
-    pub fn super_call(
-        &mut self,
-        from: SpecId,
-        method: MethodId,
-        (atom, reach): (Atom, Reach),
-        args: &Args,
-        at: &Assumption,
-    ) -> Answer<(Target, Ty)> {
+    /// As [`Analysis::target`].
+    pub fn super_target(&mut self, method: MethodId, atom: Atom) -> Answer<(Target, Name)> {
         let fact = self.world.super_method(receiver_of(atom), method);
         let name = self.source(method)?.unit.name.clone().unwrap_or_else(|| "super".into());
-        let target = self.target_of(fact, atom, &name, true)?;
-        let ty = self.reached(from, &target, (atom, reach), &name, args, at)?;
-        Ok((target, ty))
+        Ok((self.target_of(fact, atom, &name, true)?, name))
     }
 
-    fn reached(
+    /// What a target gives on one kind of receiver. Registers what it reads, writes and calls.
+    ///
+    /// # Errors
+    /// What Ruby could do and kernels cannot.
+    pub fn reached(
         &mut self,
         from: SpecId,
         target: &Target,
@@ -474,6 +482,20 @@ impl Analysis<'_> {
                     }
                 },
                 Itself => Ty::of(atom, reach),
+                MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
+                ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
+                IsLambda => match atom {
+                    Atom::Proc(id) => flag(self.procs[id.index()].kind.is_lambda()),
+                    _ => Ty::never(),
+                },
+                ArrayAt => match self.element_kind(from, (atom, reach))? {
+                    ty if ty.is_never() => Ty::nil(),
+                    ty => ty,
+                },
+                ElementsAre(prims) => {
+                    let ty = self.element_kind(from, (atom, reach))?;
+                    if ty.only(prims) { Ty::prim(Prims::TRUE) } else { Ty::prim(Prims::FALSE) }
+                }
                 IsFrozen => match atom {
                     Atom::Object(_) | Atom::Array(_) | Atom::Module(_) => {
                         return Err(Refusal::new("kernels do not know frozen? of objects"));
@@ -626,6 +648,14 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
+    /// The type of the elements of an array.
+    fn element_kind(&mut self, from: SpecId, (array, reach): (Atom, Reach)) -> Answer<Ty> {
+        let Atom::Array(kind) = array else { return Ok(Ty::never()) };
+        let ty = self.elements(from, kind, reach)?;
+        self.read_array(kind, reach);
+        Ok(ty)
+    }
+
     /// Registers that elements of an array are read.
     pub fn read_array(&mut self, kind: crate::id::ArrayKind, reach: Reach) {
         let access = self.arrays.entry(self.facts.find(kind)).or_default();
@@ -642,6 +672,7 @@ impl Analysis<'_> {
     /// When some array holds what kernels cannot.
     pub fn write_element(&mut self, from: SpecId, (array, reach): (Atom, Reach), ty: &Ty) -> Answer<()> {
         let Atom::Array(kind) = array else { return Ok(()) };
+        super::blocks::keeps_no_procs(ty)?;
         self.elements(from, kind, reach)?;
         let kind = self.facts.find(kind);
         let access = self.arrays.entry(kind).or_default();
@@ -683,6 +714,7 @@ impl Analysis<'_> {
     /// When some object holds what kernels cannot.
     pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
         let Atom::Object(class) = atom else { return Ok(()) };
+        super::blocks::keeps_no_procs(ty)?;
         self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
         let first = !access.written();

@@ -8,6 +8,7 @@
 //! ends: every type is a finite set over the classes that exist.
 
 pub mod accumulate;
+pub mod blocks;
 pub mod builtins;
 pub mod calls;
 mod walk;
@@ -21,7 +22,7 @@ use crate::source::Source;
 use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
-use accumulate::Accumulators;
+use accumulate::{Accumulators, Valued};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -99,9 +100,31 @@ pub struct Spec {
     pub subjects: BTreeMap<NodeId, Ty>,
     /// What a bare `super` passes on, by its node and the parameter.
     pub passed_on: BTreeMap<(NodeId, LocalId), Ty>,
+    /// What it is inlined into, and interpreted with. None: it is a function of its own.
+    pub host: Option<SpecId>,
 }
 
 impl Spec {
+    fn new(source: &MethodSource, key: SpecKey, host: Option<SpecId>, valued: &Valued) -> Self {
+        let MethodSource { unit, scope, label } = source.clone();
+        Spec {
+            void: accumulate::void_nodes(&unit, !key.void, valued),
+            visited: vec![false; unit.nodes],
+            types: vec![Ty::never(); unit.nodes],
+            locals: vec![Ty::never(); unit.locals.len()],
+            op_reads: BTreeMap::new(),
+            subjects: BTreeMap::new(),
+            passed_on: BTreeMap::new(),
+            key,
+            unit,
+            scope,
+            label,
+            ret: Ty::never(),
+            callers: BTreeSet::new(),
+            callees: BTreeSet::new(),
+            host,
+        }
+    }
     pub fn ty(&self, node: NodeId) -> &Ty {
         &self.types[node.index()]
     }
@@ -163,6 +186,14 @@ pub struct Analysis<'w> {
     sources: HashMap<MethodId, MethodSource>,
     classes: HashMap<ClassId, ClassInfo>,
     pub accumulators: Accumulators,
+    /// Blocks and lambdas, by [`crate::id::ProcId`].
+    pub procs: Vec<blocks::ProcInfo>,
+    proc_index: HashMap<(SpecId, Span), crate::id::ProcId>,
+    inlinings: HashMap<blocks::Inlining, SpecId>,
+    /// Blocks that are known to be looked at.
+    valued: Valued,
+    /// More is known of them than when this began: it must begin again.
+    again: bool,
     /// What the section's `break` gives.
     pub has_break: bool,
     /// Set once the fixpoint is reached: questions are answered, nothing may grow.
@@ -180,7 +211,6 @@ pub fn analyse<'w>(
     op: SectionOp,
     base: Base,
 ) -> Result<Analysis<'w>> {
-    let accumulators = accumulate::find(&block.unit, op);
     let mut analysis = Analysis {
         world,
         facts,
@@ -198,13 +228,23 @@ pub fn analyse<'w>(
         methods: HashMap::new(),
         sources: HashMap::new(),
         classes: HashMap::new(),
-        accumulators,
+        accumulators: Accumulators::default(),
+        procs: Vec::new(),
+        proc_index: HashMap::new(),
+        inlinings: HashMap::new(),
+        valued: Valued::default(),
+        again: false,
         has_break: false,
         frozen: false,
     };
-    let key = SpecKey { method: None, self_ty: Ty::never(), args: Vec::new(), void: op == SectionOp::Each };
-    analysis.add_spec(key, block.unit.clone(), block.scope, "block".into());
-    analysis.run()?;
+    loop {
+        analysis.start(block);
+        let outcome = analysis.run();
+        if !std::mem::take(&mut analysis.again) {
+            outcome?;
+            break;
+        }
+    }
     analysis.finish();
     Ok(analysis)
 }
@@ -217,32 +257,36 @@ impl Analysis<'_> {
         &self.specs[id.index()]
     }
 
+    /// Forgets what was found, but not what was asked of the World, and begins with the section's block.
+    fn start(&mut self, block: &BlockSource) {
+        self.specs.clear();
+        self.index.clear();
+        self.queue.clear();
+        self.queued.clear();
+        self.readers.clear();
+        self.fields.clear();
+        self.arrays.clear();
+        self.procs.clear();
+        self.proc_index.clear();
+        self.inlinings.clear();
+        self.has_break = false;
+        self.accumulators = accumulate::find(&block.unit, self.op, &self.valued);
+        let void = self.op == SectionOp::Each;
+        let key = SpecKey { method: None, self_ty: Ty::never(), args: Vec::new(), void };
+        self.add_spec(key, block.unit.clone(), block.scope, "block".into());
+    }
+
     fn add_spec(&mut self, key: SpecKey, unit: Arc<Unit>, scope: ScopeId, label: String) -> SpecId {
         let id = SpecId::new(self.specs.len());
-        let (types, locals) = (vec![Ty::never(); unit.nodes], vec![Ty::never(); unit.locals.len()]);
         self.index.insert(key.clone(), id);
-        let used = !key.void;
-        self.specs.push(Spec {
-            void: accumulate::void_nodes(&unit, used),
-            visited: vec![false; unit.nodes],
-            op_reads: BTreeMap::new(),
-            subjects: BTreeMap::new(),
-            passed_on: BTreeMap::new(),
-            key,
-            unit,
-            scope,
-            label,
-            types,
-            locals,
-            ret: Ty::never(),
-            callers: BTreeSet::new(),
-            callees: BTreeSet::new(),
-        });
+        let source = MethodSource { unit, scope, label };
+        self.specs.push(Spec::new(&source, key, None, &self.valued));
         self.enqueue(id);
         id
     }
 
     fn enqueue(&mut self, id: SpecId) {
+        let id = self.host(id);
         if self.queued.insert(id) {
             self.queue.push_back(id);
         }
@@ -294,9 +338,17 @@ impl Analysis<'_> {
             }
         }
         self.index.clear();
-        for (i, spec) in self.specs.iter().enumerate() {
+        for (i, spec) in self.specs.iter().enumerate().filter(|(_, s)| s.host.is_none()) {
             // of two that became one by a merge the later one saw the merged type
             self.index.insert(spec.key.clone(), SpecId::new(i));
+        }
+        for proc in &mut self.procs {
+            proc.result = self.facts.resolve(&proc.result);
+        }
+        let inlinings = std::mem::take(&mut self.inlinings);
+        for (mut at, id) in inlinings {
+            at.self_ty = self.facts.resolve(&at.self_ty);
+            self.inlinings.insert(at, id);
         }
         let arrays = std::mem::take(&mut self.arrays);
         for (kind, access) in arrays {
@@ -327,6 +379,7 @@ impl Analysis<'_> {
                 self.add_spec(key, source.unit.clone(), source.scope, source.label.clone())
             }
         };
+        let from = self.host(from);
         self.specs[id.index()].callers.insert(from);
         self.specs[from.index()].callees.insert(id);
         Ok(id)
@@ -337,6 +390,10 @@ impl Analysis<'_> {
     pub fn source(&mut self, method: MethodId) -> Result<MethodSource> {
         if let Some(source) = self.sources.get(&method) {
             return Ok(source.clone());
+        }
+        if let Some(source) = crate::prelude::source(method) {
+            self.sources.insert(method, source.clone());
+            return Ok(source);
         }
         let source = self.world.source(method)?;
         self.sources.insert(method, source.clone());

@@ -3,70 +3,85 @@
 //! Here: every node of the tree but the look-up of methods ([`super::calls`]). Not here: what anything compiles to.
 //! Invariant: the type that a node gives here is the join of all its visits, so it is what lowering will read.
 
+use super::blocks::{Activation, ProcKind};
 use super::builtins::Builtin;
 use super::calls::{Args, Literal, Refusal, Target};
-use super::{Analysis, Binding, SpecId, accumulate};
+use super::{Analysis, SpecId, accumulate};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
-use crate::id::ScopeId;
+use crate::id::ProcId;
 use crate::syntax::ast::{
     self, Arg, AssignOp, Block, Call, ConstBase, Kind, LocalId, Name, Node, Origin, Params, Pattern, Unit,
 };
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, Opaque, Place, Root};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a local holds on the path at hand.
 #[derive(Clone, Debug, PartialEq, Default)]
-struct State {
-    ty: Ty,
+pub(super) struct State {
+    pub ty: Ty,
     /// Some path to here did not assign it.
-    unset: bool,
+    pub unset: bool,
 }
 
-/// All locals on the path at hand.
+impl State {
+    pub fn unset() -> Self {
+        State { ty: Ty::never(), unset: true }
+    }
+}
+
+/// All locals on the path at hand, of the body that runs and of those that wait for it.
 #[derive(Clone, Debug, PartialEq)]
-struct Env {
+pub(super) struct Env {
     /// Control does not get here.
-    dead: bool,
-    locals: Vec<State>,
+    pub dead: bool,
+    pub locals: Vec<State>,
 }
 
 impl Env {
-    fn dead(&self) -> Env {
+    pub fn dead(&self) -> Env {
         Env { dead: true, locals: self.locals.clone() }
     }
 }
 
-/// What leaves the innermost loop or block early.
-struct Frame {
-    next: Option<Env>,
-    next_ty: Ty,
-    breaks: Option<Env>,
-    break_ty: Ty,
-    kind: FrameKind,
+/// What leaves a loop, a block or an inlined method early.
+pub(super) struct Frame {
+    pub next: Option<Env>,
+    pub next_ty: Ty,
+    pub breaks: Option<Env>,
+    pub break_ty: Ty,
+    pub kind: FrameKind,
+    /// How many variables the environment has there.
+    pub len: usize,
+    /// Of a `Yield`: the frame of the call that the block was given to. None: a `proc`, which nothing waits for.
+    pub brk: Option<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum FrameKind {
+pub(super) enum FrameKind {
+    /// `while`, `for`: `next` and `break` are its own.
     Loop,
-    Block,
+    /// A call with a literal block, where `break` leaves to.
+    Call,
+    /// One run of a literal block.
+    Yield,
+    /// One run of a lambda, which `next`, `break` and `return` end.
+    Lambda,
+    /// An inlined method, which `return` ends.
+    Return,
     Section,
 }
 
-struct Walker<'a, 'w> {
-    an: &'a mut Analysis<'w>,
-    id: SpecId,
-    unit: Arc<Unit>,
-    scope: ScopeId,
-    self_ty: Ty,
-    frames: Vec<Frame>,
-    ret: Ty,
-    types: Vec<Ty>,
-    locals: Vec<Ty>,
-    /// For captured locals whose value kernels cannot hold.
-    opaque: Vec<Option<Opaque>>,
-    section: bool,
+pub(super) struct Walker<'a, 'w> {
+    pub(super) an: &'a mut Analysis<'w>,
+    pub(super) here: Activation,
+    /// Bodies that wait for an inlined one, or (while one of their blocks runs) that the block was given to.
+    pub(super) others: Vec<Activation>,
+    pub(super) frames: Vec<Frame>,
+    /// Where `break` in a literal block goes: the frame of the call that it was given to.
+    pub(super) block_frames: BTreeMap<ProcId, usize>,
 }
 
 /// The assumption that a place in a unit speculates on.
@@ -94,21 +109,24 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
     let spec = &mut an.specs[id.index()];
     let unit = spec.unit.clone();
     let section = spec.key.method.is_none();
-    let mut walker = Walker {
+    let here = Activation {
         id,
         scope: spec.scope,
         self_ty: spec.key.self_ty.clone(),
-        frames: Vec::new(),
         ret: spec.ret.clone(),
         types: std::mem::take(&mut spec.types),
         locals: std::mem::take(&mut spec.locals),
         opaque: vec![None; unit.locals.len()],
         section,
+        base: 0,
+        block: None,
+        ret_frame: None,
+        site: None,
         unit,
-        an,
     };
+    let mut walker = Walker { here, others: Vec::new(), frames: Vec::new(), block_frames: BTreeMap::new(), an };
     let outcome = if section { walker.section() } else { walker.method() };
-    let Walker { types, locals, ret, an, .. } = walker;
+    let Walker { here: Activation { types, locals, ret, .. }, an, .. } = walker;
     let spec = &mut an.specs[id.index()];
     spec.types = types;
     spec.locals = locals;
@@ -127,40 +145,9 @@ impl Walker<'_, '_> {
     // ---- bodies ----
 
     fn method(&mut self) -> Result<()> {
-        let unit = self.unit.clone();
         let mut env = self.fresh_env();
-        let args = self.an.spec(self.id).key.args.clone();
-        let params = &unit.params;
-        let mut args = args.into_iter();
-        let mut defaults: Vec<(LocalId, &Node)> = Vec::new();
-        for pattern in &params.required {
-            if let (Pattern::Local(local), Some(Binding::Given(ty))) = (pattern, args.next()) {
-                self.assign_local(&mut env, *local, &ty);
-            }
-        }
-        for (local, default) in &params.optional {
-            match args.next() {
-                Some(Binding::Given(ty)) => self.assign_local(&mut env, *local, &ty),
-                _ => defaults.push((*local, default)),
-            }
-        }
-        for pattern in &params.post {
-            if let (Pattern::Local(local), Some(Binding::Given(ty))) = (pattern, args.next()) {
-                self.assign_local(&mut env, *local, &ty);
-            }
-        }
-        for keyword in &params.keywords {
-            match (args.next(), &keyword.default) {
-                (Some(Binding::Given(ty)), _) => self.assign_local(&mut env, keyword.local, &ty),
-                (_, Some(default)) => defaults.push((keyword.local, default)),
-                _ => {}
-            }
-        }
-        for (local, default) in defaults {
-            let ty = self.eval(default, &mut env)?;
-            self.assign_local(&mut env, local, &ty);
-        }
-        let ty = self.eval(&unit.body, &mut env)?;
+        let args = self.an.spec(self.here.id).key.args.clone();
+        let ty = self.method_body(&args, &mut env)?;
         if !env.dead {
             self.returned(&ty);
         }
@@ -168,12 +155,12 @@ impl Walker<'_, '_> {
     }
 
     fn returned(&mut self, ty: &Ty) {
-        let ty = if self.an.spec(self.id).key.void { Ty::nil() } else { ty.clone() };
-        self.ret = self.join(&self.ret.clone(), &ty);
+        let ty = if self.an.spec(self.here.id).key.void { Ty::nil() } else { ty.clone() };
+        self.here.ret = self.join(&self.here.ret.clone(), &ty);
     }
 
     fn section(&mut self) -> Result<()> {
-        let unit = self.unit.clone();
+        let unit = self.here.unit.clone();
         let mut env = self.fresh_env();
         for i in 0..unit.locals.len() {
             let local = LocalId::new(i);
@@ -185,19 +172,19 @@ impl Walker<'_, '_> {
                 continue;
             }
             // all at once, before any branch: a type that narrowing cut down on one path must not stand for all
-            match self.an.root(self.id, &Root::Capture(unit.locals[i].name.clone())) {
+            match self.an.root(self.here.id, &Root::Capture(unit.locals[i].name.clone())) {
                 Ok(ty) => {
-                    env.locals[i] = State { ty: ty.clone(), unset: false };
-                    self.locals[i] = self.join(&self.locals[i].clone(), &ty);
+                    env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false };
+                    self.here.locals[i] = self.join(&self.here.locals[i].clone(), &ty);
                 }
-                Err(opaque) => self.opaque[i] = Some(opaque),
+                Err(opaque) => self.here.opaque[i] = Some(opaque),
             }
         }
         let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
         let element = match self.an.base {
             super::Base::Range => Ty::int(),
             super::Base::Array if !wants_element => Ty::never(),
-            super::Base::Array => match self.an.root(self.id, &Root::Element) {
+            super::Base::Array => match self.an.root(self.here.id, &Root::Element) {
                 Ok(ty) => ty,
                 Err(opaque) => return Err(Refusal::from(opaque).at(&unit.source, unit.source.params_span())),
             },
@@ -206,29 +193,30 @@ impl Walker<'_, '_> {
             // an empty array: the block never runs
             return Ok(());
         }
-        self.frames.push(Frame::new(FrameKind::Section));
+        self.frames.push(Frame::new(FrameKind::Section, env.locals.len()));
         self.bind(&unit.params, &[element], &mut env, unit.source.params_span())?;
         let ty = self.eval(&unit.body, &mut env)?;
         let frame = self.frames.pop().expect("pushed above");
-        let mut ret = self.join(&self.ret.clone(), &frame.next_ty);
+        let mut ret = self.join(&self.here.ret.clone(), &frame.next_ty);
         if !env.dead {
             ret = self.join(&ret, &ty);
         }
-        self.ret = ret;
+        self.refused(super::blocks::keeps_no_procs(&ret), unit.body.span)?;
+        self.here.ret = ret;
         Ok(())
     }
 
     fn fresh_env(&self) -> Env {
-        Env { dead: false, locals: vec![State { ty: Ty::never(), unset: true }; self.unit.locals.len()] }
+        Env { dead: false, locals: vec![State { ty: Ty::never(), unset: true }; self.here.unit.locals.len()] }
     }
 
     // ---- types and environments ----
 
-    fn join(&mut self, a: &Ty, b: &Ty) -> Ty {
+    pub(super) fn join(&mut self, a: &Ty, b: &Ty) -> Ty {
         self.an.facts.join(a, b)
     }
 
-    fn join_env(&mut self, a: &Env, b: &Env) -> Env {
+    pub(super) fn join_env(&mut self, a: &Env, b: &Env) -> Env {
         if a.dead {
             return b.clone();
         }
@@ -254,14 +242,14 @@ impl Walker<'_, '_> {
         })
     }
 
-    fn assign_local(&mut self, env: &mut Env, local: LocalId, ty: &Ty) {
+    pub(super) fn assign_local(&mut self, env: &mut Env, local: LocalId, ty: &Ty) {
         if env.dead || ty.is_never() {
             return;
         }
         let i = local.index();
-        env.locals[i] = State { ty: ty.clone(), unset: false };
-        self.locals[i] = self.join(&self.locals[i].clone(), ty);
-        if self.section && self.an.accumulators.last.contains_key(&local) {
+        env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false };
+        self.here.locals[i] = self.join(&self.here.locals[i].clone(), ty);
+        if self.here.section && self.an.accumulators.last.contains_key(&local) {
             let old = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
             let new = self.join(&old, ty);
             self.an.accumulators.types.insert(local, new);
@@ -275,46 +263,58 @@ impl Walker<'_, '_> {
         ty: &Ty,
         table: fn(&mut super::Spec) -> &mut std::collections::BTreeMap<ast::NodeId, Ty>,
     ) -> Ty {
-        let old = table(&mut self.an.specs[self.id.index()]).get(&node).cloned().unwrap_or_default();
+        let old = table(&mut self.an.specs[self.here.id.index()]).get(&node).cloned().unwrap_or_default();
         let new = self.join(&old, ty);
-        table(&mut self.an.specs[self.id.index()]).insert(node, new.clone());
+        table(&mut self.an.specs[self.here.id.index()]).insert(node, new.clone());
         new
     }
 
-    fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(&self.unit.source, span, message)
+    pub(super) fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
+        let (source, span) = self.place(span);
+        Diagnostic::new(&source, span, message)
     }
 
-    fn refused<T>(&self, answer: std::result::Result<T, Refusal>, span: Span) -> Result<T> {
-        answer.map_err(|r| r.at(&self.unit.source, span))
+    /// An error's place: the user's, where this is the prelude.
+    fn place(&self, span: Span) -> (Arc<crate::source::Source>, Span) {
+        match &self.here.site {
+            Some((unit, call)) => (unit.source.clone(), *call),
+            None => (self.here.unit.source.clone(), span),
+        }
+    }
+
+    pub(super) fn refused<T>(&self, answer: std::result::Result<T, Refusal>, span: Span) -> Result<T> {
+        answer.map_err(|r| {
+            let (source, span) = self.place(span);
+            r.at(&source, span)
+        })
     }
 
     fn opaque<T>(&self, answer: std::result::Result<T, Opaque>, span: Span) -> Result<T> {
-        answer.map_err(|o| Refusal::from(o).at(&self.unit.source, span))
+        self.refused(answer.map_err(Refusal::from), span)
     }
 
     // ---- expressions ----
 
     /// Types a node on the path `env`; `env` is dead afterwards if the node does not return.
-    fn eval(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+    pub(super) fn eval(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
         if env.dead {
             return Ok(Ty::never());
         }
         let i = node.id.index();
-        self.an.specs[self.id.index()].visited[i] = true;
+        self.an.specs[self.here.id.index()].visited[i] = true;
         let mut ty = self.eval_kind(node, env)?;
-        if !ty.is_never() && self.an.spec(self.id).void.contains(&node.id) {
+        if !ty.is_never() && self.an.spec(self.here.id).void.contains(&node.id) {
             // nobody looks at the value: it need not be held
             ty = Ty::nil();
         }
-        let old = std::mem::take(&mut self.types[i]);
+        let old = std::mem::take(&mut self.here.types[i]);
         let new = if old == ty { ty } else { self.join(&old, &ty) };
-        self.types[i] = new.clone();
+        self.here.types[i] = new.clone();
         Ok(if env.dead { Ty::never() } else { new })
     }
 
     fn eval_kind(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
-        if self.section && self.an.accumulators.nodes.contains(&node.id) {
+        if self.here.section && self.an.accumulators.nodes.contains(&node.id) {
             return self.contribute(node, env);
         }
         Ok(match &node.kind {
@@ -361,7 +361,7 @@ impl Walker<'_, '_> {
                 self.multi_assign(node, &targets, value, env)?
             }
             Kind::Call(call) => self.call(node, call, env)?,
-            Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.is_some(), env)?,
+            Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.as_ref(), env)?,
             Kind::And(a, b) => {
                 let left = self.eval(a, env)?;
                 let mut right_env = env.clone();
@@ -426,14 +426,17 @@ impl Walker<'_, '_> {
             Kind::Return(value) => {
                 let ty = self.optional(value.as_deref(), env)?;
                 if !env.dead {
-                    if self.section && !self.unit.lambda {
+                    if self.here.section && self.here.ret_frame.is_none() && !self.here.unit.lambda {
                         return Err(self
                             .error(node.span, "return would leave the method around the block")
                             .because("elements run at the same time, so none can return for all")
                             .advise("write next to end this element's run")
                             .into());
                     }
-                    self.returned(&ty);
+                    match self.here.ret_frame {
+                        Some(frame) => self.leave_to(frame, env, &ty, false),
+                        None => self.returned(&ty),
+                    }
                     env.dead = true;
                 }
                 Ty::never()
@@ -482,15 +485,8 @@ impl Walker<'_, '_> {
                     .advise("write the arguments out")
                     .into());
             }
-            Kind::Yield(_) => {
-                return Err(self
-                    .error(node.span, "kernels do not know methods that yield")
-                    .advise("call a method")
-                    .into());
-            }
-            Kind::Lambda(_) => {
-                return Err(self.error(node.span, "kernels do not know lambdas").advise("define a method").into());
-            }
+            Kind::Yield(args) => self.yielded(node, args, env)?,
+            Kind::Lambda(block) => Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Lambda(block.clone()))),
             Kind::Defined(_) => return Err(self.error(node.span, "kernels do not know defined?").into()),
             Kind::Unsupported { what, advice } => {
                 let mut d = self.error(node.span, format!("kernels do not know {what}"));
@@ -513,42 +509,70 @@ impl Walker<'_, '_> {
         if env.dead {
             return Ok(());
         }
-        let Some(mut frame) = self.frames.pop() else {
+        let Some(last) = self.frames.len().checked_sub(1).filter(|i| self.frames[*i].kind != FrameKind::Return) else {
             let word = if is_break { "break" } else { "next" };
             return Err(self.error(span, format!("{word} outside of a block or loop")).into());
         };
-        if is_break {
-            if frame.kind == FrameKind::Section {
-                self.an.has_break = true;
-            } else {
-                frame.breaks = self.merge_into(frame.breaks.take(), env);
-            }
-            frame.break_ty = self.join(&frame.break_ty, ty);
+        let (to, is_break) = match (self.frames[last].kind, is_break) {
+            (FrameKind::Yield, true) => match self.frames[last].brk {
+                Some(call) => (call, true),
+                None => {
+                    return Err(self
+                        .error(span, "break would leave a proc that nothing waits for")
+                        .because("Ruby raises a LocalJumpError here")
+                        .advise("write next")
+                        .into());
+                }
+            },
+            (FrameKind::Lambda, true) => (last, false),
+            (_, is_break) => (last, is_break),
+        };
+        if is_break && self.frames[to].kind == FrameKind::Section {
+            self.an.has_break = true;
+            self.frames[to].break_ty = self.join(&self.frames[to].break_ty.clone(), ty);
         } else {
-            frame.next = self.merge_into(frame.next.take(), env);
-            frame.next_ty = self.join(&frame.next_ty, ty);
+            self.leave_to(to, env, ty, is_break);
         }
-        self.frames.push(frame);
         env.dead = true;
         Ok(())
     }
 
-    fn self_type(&mut self, span: Span) -> Result<Ty> {
-        if !self.section {
-            return Ok(self.self_ty.clone());
+    /// Joins the path at hand into what leaves a frame.
+    fn leave_to(&mut self, frame: usize, env: &Env, ty: &Ty, is_break: bool) {
+        let mut env = env.clone();
+        env.locals.truncate(self.frames[frame].len);
+        let frame_ = &mut self.frames[frame];
+        let (slot, old) = if is_break {
+            (frame_.breaks.take(), std::mem::take(&mut frame_.break_ty))
+        } else {
+            (frame_.next.take(), std::mem::take(&mut frame_.next_ty))
+        };
+        let merged = self.merge_into(slot, &env);
+        let ty = self.join(&old, ty);
+        let frame_ = &mut self.frames[frame];
+        if is_break {
+            (frame_.breaks, frame_.break_ty) = (merged, ty);
+        } else {
+            (frame_.next, frame_.next_ty) = (merged, ty);
         }
-        let answer = self.an.root(self.id, &Root::SelfObject);
+    }
+
+    pub(super) fn self_type(&mut self, span: Span) -> Result<Ty> {
+        if !self.here.section {
+            return Ok(self.here.self_ty.clone());
+        }
+        let answer = self.an.root(self.here.id, &Root::SelfObject);
         self.opaque(answer, span)
     }
 
     fn read_local(&mut self, local: LocalId, env: &mut Env, span: Span) -> Result<Ty> {
         let i = local.index();
-        if let Some(opaque) = self.opaque[i].clone() {
-            return Err(Refusal::from(opaque).at(&self.unit.source, span));
+        if let Some(opaque) = self.here.opaque[i].clone() {
+            return self.opaque(Err(opaque), span);
         }
-        let state = env.locals[i].clone();
-        if self.section && self.unit.locals[i].origin == Origin::Captured && state.unset {
-            let name = self.unit.locals[i].name.clone();
+        let state = env.locals[self.here.base + i].clone();
+        if self.here.section && self.here.unit.locals[i].origin == Origin::Captured && state.unset {
+            let name = self.here.unit.locals[i].name.clone();
             if let Some(span) = self.an.accumulators.read.get(&local).copied() {
                 let d = self.error(span, format!("{name} is accumulated in this block, and its value is used here"));
                 return Err(Error::Conflict(Box::new(
@@ -568,7 +592,7 @@ impl Walker<'_, '_> {
             )));
         }
         if state.unset {
-            self.locals[i] = self.join(&self.locals[i].clone(), &Ty::nil());
+            self.here.locals[i] = self.join(&self.here.locals[i].clone(), &Ty::nil());
             return Ok(self.join(&state.ty, &Ty::nil()));
         }
         Ok(state.ty)
@@ -577,7 +601,7 @@ impl Walker<'_, '_> {
     fn read_ivar(&mut self, receiver: &Ty, ivar: &Name, span: Span) -> Result<Ty> {
         let mut out = Ty::never();
         for atom in receiver.atoms() {
-            let answer = self.an.read_field(self.id, atom, receiver.reach, ivar);
+            let answer = self.an.read_field(self.here.id, atom, receiver.reach, ivar);
             let ty = self.refused(answer, span)?;
             out = self.join(&out, &ty);
         }
@@ -587,7 +611,7 @@ impl Walker<'_, '_> {
     fn constant(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
         match self.constant_root(node, env)? {
             Some(root) => {
-                let answer = self.an.root(self.id, &root);
+                let answer = self.an.root(self.here.id, &root);
                 self.opaque(answer, node.span)
             }
             None => {
@@ -600,12 +624,12 @@ impl Walker<'_, '_> {
     fn constant_root(&mut self, node: &Node, env: &mut Env) -> Result<Option<Root>> {
         let Kind::Const(path) = &node.kind else { return Ok(None) };
         let found = match &path.base {
-            ConstBase::Lexical => self.an.world.constant(self.scope, None, &path.name),
+            ConstBase::Lexical => self.an.world.constant(self.here.scope, None, &path.name),
             ConstBase::Top => self.an.world.top_constant(&path.name),
             ConstBase::Of(base) => {
                 let ty = self.eval(base, env)?;
                 match ty.atoms().as_slice() {
-                    [Atom::Module(class)] => self.an.world.constant(self.scope, Some(*class), &path.name),
+                    [Atom::Module(class)] => self.an.world.constant(self.here.scope, Some(*class), &path.name),
                     _ if env.dead => None,
                     _ => {
                         return Err(self
@@ -667,7 +691,7 @@ impl Walker<'_, '_> {
                 match (&*call.name, call.args.as_slice()) {
                     ("nil?", []) => self.keep(env, *local, |_, a| (a == Atom::Nil) == truth),
                     ("is_a?" | "kind_of?", [Arg::Positional(class)]) => {
-                        if let [Atom::Module(m)] = self.types[class.id.index()].atoms()[..] {
+                        if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
                             self.keep(env, *local, |an, a| an.atom_is_a(a, m) == truth);
                         }
                     }
@@ -685,15 +709,15 @@ impl Walker<'_, '_> {
     }
 
     fn keep(&mut self, env: &mut Env, local: LocalId, mut keep: impl FnMut(&mut Analysis<'_>, Atom) -> bool) {
-        if env.dead || env.locals[local.index()].unset {
+        if env.dead || env.locals[self.here.base + local.index()].unset {
             return;
         }
-        let ty = env.locals[local.index()].ty.clone();
+        let ty = env.locals[self.here.base + local.index()].ty.clone();
         let narrowed = ty.filter(|a| keep(self.an, a));
         if narrowed.is_never() {
             env.dead = true;
         } else {
-            env.locals[local.index()].ty = narrowed;
+            env.locals[self.here.base + local.index()].ty = narrowed;
         }
     }
 
@@ -724,7 +748,9 @@ impl Walker<'_, '_> {
                 let answer = match &value {
                     // a narrowed subject was read before: its type now is the environment's
                     Some(value) => {
-                        let subject_ty = local.map_or_else(|| value.clone(), |l| env.locals[l.index()].ty.clone());
+                        let base = self.here.base;
+                        let subject_ty =
+                            local.map_or_else(|| value.clone(), |l| env.locals[base + l.index()].ty.clone());
                         let subject_ty = if subject_ty.is_never() { value.clone() } else { subject_ty };
                         let subject_ty = self.note(test.id, &subject_ty, |s| &mut s.subjects);
                         self.case_eq(test, &ty, &subject_ty, env)?
@@ -763,14 +789,14 @@ impl Walker<'_, '_> {
 
     /// `test === subject`
     fn case_eq(&mut self, test: &Node, test_ty: &Ty, subject: &Ty, env: &mut Env) -> Result<Ty> {
-        let at = assumption(&self.unit, test.span);
+        let at = self.assumption(test.span);
         self.dispatch(test_ty, "===", &Args::of(vec![subject.clone()]), false, test.span, &at, env)
     }
 
     // ---- loops ----
 
     fn while_loop(&mut self, cond: &Node, body: &Node, body_first: bool, env: &mut Env) -> Result<Ty> {
-        self.frames.push(Frame::new(FrameKind::Loop));
+        self.frames.push(Frame::new(FrameKind::Loop, env.locals.len()));
         let mut head = env.clone();
         let exit = loop {
             let mut e = head.clone();
@@ -818,7 +844,7 @@ impl Walker<'_, '_> {
         endless: bool,
         mut once: impl FnMut(&mut Self, &mut Env) -> Result<()>,
     ) -> Result<Ty> {
-        self.frames.push(Frame::new(kind));
+        self.frames.push(Frame::new(kind, env.locals.len()));
         let mut head = env.clone();
         loop {
             let mut e = head.clone();
@@ -851,7 +877,7 @@ impl Walker<'_, '_> {
             let element = match atom {
                 Atom::IntRange => Ty::int(),
                 Atom::Array(kind) => {
-                    let answer = self.an.elements(self.id, kind, over_ty.reach);
+                    let answer = self.an.elements(self.here.id, kind, over_ty.reach);
                     self.an.read_array(kind, over_ty.reach);
                     self.opaque(answer, over.span)?
                 }
@@ -875,22 +901,8 @@ impl Walker<'_, '_> {
         Ok(out)
     }
 
-    /// One round of a block with these arguments; `next` values are not looked at.
-    fn round(&mut self, block: &Block, values: &[Ty], env: &mut Env) -> Result<()> {
-        for local in &block.locals {
-            env.locals[local.index()] = State { ty: Ty::never(), unset: true };
-        }
-        if values.iter().any(Ty::is_never) {
-            env.dead = true;
-            return Ok(());
-        }
-        self.bind(&block.params, values, env, block.span)?;
-        self.eval(&block.body, env)?;
-        Ok(())
-    }
-
     /// Binds a block's parameters as a yield of `values` does.
-    fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
+    pub(super) fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
         if params.rest.is_some()
             || !params.keywords.is_empty()
             || params.keyword_rest.is_some()
@@ -935,7 +947,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    fn bind_pattern(&mut self, pattern: &Pattern, ty: &Ty, env: &mut Env, span: Span) -> Result<()> {
+    pub(super) fn bind_pattern(&mut self, pattern: &Pattern, ty: &Ty, env: &mut Env, span: Span) -> Result<()> {
         match pattern {
             Pattern::Local(local) => self.assign_local(env, *local, ty),
             Pattern::List { before, rest, after } => {
@@ -956,13 +968,13 @@ impl Walker<'_, '_> {
 
     /// The types of the first `n` parts of a value that is destructured: an array's elements, or the value and nils.
     fn spread(&mut self, ty: &Ty, n: usize, span: Span) -> Result<Vec<Ty>> {
-        let at = assumption(&self.unit, span);
+        let at = self.assumption(span);
         let mut out = vec![Ty::never(); n];
         for atom in ty.atoms() {
             for (i, slot) in out.iter_mut().enumerate() {
                 let part = match atom {
                     Atom::Array(_) => {
-                        let answer = self.an.element(self.id, (atom, ty.reach), &at);
+                        let answer = self.an.element(self.here.id, (atom, ty.reach), &at);
                         self.refused(answer, span)?
                     }
                     other if i == 0 => Ty::of(other, ty.reach),
@@ -1007,13 +1019,13 @@ impl Walker<'_, '_> {
             ast::Target::Attr { receiver, name, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 let setter = format!("{name}=");
-                let at = assumption(&self.unit, *span);
+                let at = self.assumption(*span);
                 self.dispatch(&receiver_ty, &setter, &Args::of(vec![ty.clone()]), on_self, *span, &at, env)?;
             }
             ast::Target::Index { receiver, span, .. } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 types.push(ty.clone());
-                let at = assumption(&self.unit, *span);
+                let at = self.assumption(*span);
                 self.dispatch(&receiver_ty, "[]=", &Args::of(types), on_self, *span, &at, env)?;
             }
             ast::Target::List { .. } => {
@@ -1036,8 +1048,8 @@ impl Walker<'_, '_> {
         }
         for atom in receiver.atoms() {
             self.check_shared_write(atom, receiver.reach, ivar, span)?;
-            let written = self.an.write_field(self.id, atom, receiver.reach, ivar, ty);
-            written.map_err(|r| r.at(&self.unit.source, span))?;
+            let written = self.an.write_field(self.here.id, atom, receiver.reach, ivar, ty);
+            self.refused(written, span)?;
         }
         Ok(())
     }
@@ -1066,7 +1078,7 @@ impl Walker<'_, '_> {
         value: &Node,
         env: &mut Env,
     ) -> Result<Ty> {
-        let at = assumption(&self.unit, node.span);
+        let at = self.assumption(node.span);
         if self.accumulates(node, target, op, value, env)? {
             return Ok(if env.dead { Ty::never() } else { Ty::nil() });
         }
@@ -1110,7 +1122,7 @@ impl Walker<'_, '_> {
     ) -> Result<bool> {
         let AssignOp::Method(op) = op else { return Ok(false) };
         if accumulate::combine_of(op).is_none_or(|(c, _)| c == crate::layout::schema::Combine::Mul)
-            || !self.an.spec(self.id).void.contains(&node.id)
+            || !self.an.spec(self.here.id).void.contains(&node.id)
         {
             return Ok(false);
         }
@@ -1163,14 +1175,14 @@ impl Walker<'_, '_> {
         for atom in receiver.atoms() {
             let (place, ty) = match (atom, target) {
                 (Atom::Array(kind), ast::Target::Index { .. }) => {
-                    let answer = self.an.elements(self.id, kind, Reach::Any);
+                    let answer = self.an.elements(self.here.id, kind, Reach::Any);
                     (Place::Elements(kind), self.opaque(answer, span)?)
                 }
                 (Atom::Object(class), ast::Target::Ivar(..) | ast::Target::Attr { .. }) => {
                     let ivar = match target {
                         ast::Target::Attr { name, .. } => {
-                            let reader = self.an.target(self.id, atom, name, on_self);
-                            let writer = self.an.target(self.id, atom, &format!("{name}="), on_self);
+                            let reader = self.an.target(self.here.id, atom, name, on_self);
+                            let writer = self.an.target(self.here.id, atom, &format!("{name}="), on_self);
                             match (reader, writer) {
                                 (Ok(Target::Reader(a)), Ok(Target::Writer(b))) if a == b => a,
                                 _ => return Ok(None),
@@ -1179,7 +1191,7 @@ impl Walker<'_, '_> {
                         ast::Target::Ivar(ivar, _) => ivar.clone(),
                         _ => return Ok(None),
                     };
-                    let answer = self.an.field(self.id, class, &ivar, Reach::Any);
+                    let answer = self.an.field(self.here.id, class, &ivar, Reach::Any);
                     (Place::Field(class, ivar), self.opaque(answer, span)?)
                 }
                 _ => return Ok(None),
@@ -1294,7 +1306,7 @@ impl Walker<'_, '_> {
 
     /// `sum += x` on a captured local.
     fn contribute(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
-        let unit = self.unit.clone();
+        let unit = self.here.unit.clone();
         let c = accumulate::contribution(&unit, node).expect("found to be one by the same function");
         if let Kind::If { cond, .. } = &node.kind
             && let Kind::Call(test) = &cond.kind
@@ -1335,7 +1347,7 @@ impl Walker<'_, '_> {
 
     /// A call on every kind of a receiver; `env` is dead if no kind returns.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
-    fn dispatch(
+    pub(super) fn dispatch(
         &mut self,
         receiver: &Ty,
         name: &str,
@@ -1345,25 +1357,90 @@ impl Walker<'_, '_> {
         at: &Assumption,
         env: &mut Env,
     ) -> Result<Ty> {
+        self.dispatch_with(receiver, name, args, None, on_self, span, at, env)
+    }
+
+    /// The same, with a block.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(super) fn dispatch_with(
+        &mut self,
+        receiver: &Ty,
+        name: &str,
+        args: &Args,
+        block: Option<&Ty>,
+        on_self: bool,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
         if env.dead {
             return Ok(Ty::never());
         }
         let mut out = Ty::never();
+        let mut after = env.dead();
         for atom in receiver.atoms() {
-            let answer = self.an.call(self.id, (atom, receiver.reach), name, args, on_self, at);
-            let (target, ty) = self.refused(answer, span)?;
+            let answer = self.an.target(self.here.id, atom, name, on_self);
+            let target = self.refused(answer, span)?;
             if let Target::Writer(ivar) = &target {
                 self.check_shared_write(atom, receiver.reach, ivar, span)?;
             }
+            let mut e = env.clone();
+            let ty = self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e)?;
+            e.dead |= ty.is_never();
             out = self.join(&out, &ty);
+            after = self.join_env(&after, &e);
         }
-        if out.is_never() {
-            env.dead = true;
-        }
+        *env = after;
         Ok(out)
     }
 
-    fn args(&mut self, args: &[Arg], env: &mut Env) -> Result<Args> {
+    /// One target for one kind of receiver.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(super) fn invoke(
+        &mut self,
+        target: &Target,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        args: &Args,
+        block: Option<&Ty>,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        match (target, block) {
+            (Target::Builtin(builtin), Some(block)) if builtin.iterates() => {
+                self.iterate(*builtin, atom, reach, name, args, block, span, env)
+            }
+            (Target::Builtin(Builtin::ProcCall), _) => match atom {
+                Atom::Proc(id) => self.call_proc(id, args, !args.void, span, env),
+                _ => Ok(Ty::never()),
+            },
+            (Target::Builtin(Builtin::BlockGiven), _) => {
+                Ok(Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE }))
+            }
+            (Target::Builtin(Builtin::Send { public }), _) => {
+                let Some(Some(Literal::Sym(called))) = args.literals.first() else {
+                    return Err(self
+                        .error(span, format!("kernels know {name} with a literal Symbol only"))
+                        .because("what is called must be known when compiling")
+                        .advise("choose with case … when")
+                        .into());
+                };
+                let rest = args.after_first();
+                let receiver = Ty::of(atom, reach);
+                self.dispatch_with(&receiver, called, &rest, block, !public, span, at, env)
+            }
+            (Target::Ruby(method), _) if self.an.inlines(*method, args, block)? => {
+                self.inline(*method, Ty::of(atom, reach), args, block.cloned(), span, env)
+            }
+            _ => {
+                let answer = self.an.reached(self.here.id, target, (atom, reach), name, args, at);
+                self.refused(answer, span)
+            }
+        }
+    }
+
+    pub(super) fn args(&mut self, args: &[Arg], env: &mut Env) -> Result<Args> {
         let mut out = Args::default();
         for arg in args {
             match arg {
@@ -1388,8 +1465,8 @@ impl Walker<'_, '_> {
     }
 
     fn call(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Ty> {
-        if let Some(arg) = &call.block_arg {
-            return Err(self.error(arg.span, "kernels do not know & arguments").advise("write the block out").into());
+        if let Some(ty) = self.proc_literal(call)? {
+            return Ok(ty);
         }
         if let Some(receiver) = &call.receiver
             && let Kind::Array(items) = &receiver.kind
@@ -1419,9 +1496,9 @@ impl Walker<'_, '_> {
 
     /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
     /// that kernels cannot hold.
-    fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
-        if self.section && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float") {
-            return match self.an.root(self.id, &Root::SelfObject) {
+    pub(super) fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
+        if self.here.section && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float") {
+            return match self.an.root(self.here.id, &Root::SelfObject) {
                 Ok(ty) => Ok(ty),
                 Err(_) => Ok(Ty::module(crate::world::well_known::KERNEL)),
             };
@@ -1433,44 +1510,37 @@ impl Walker<'_, '_> {
         if call.receiver.is_none() {
             // `raise "…"`: what cannot be called is told before what it is called with
             for atom in receiver.atoms() {
-                let answer = self.an.target(self.id, atom, &call.name, on_self);
+                let answer = self.an.target(self.here.id, atom, &call.name, on_self);
                 self.refused(answer, call.name_span)?;
             }
         }
         let mut args = self.args(&call.args, env)?;
-        args.void = self.an.spec(self.id).void.contains(&node.id);
+        args.void = self.an.spec(self.here.id).void.contains(&node.id);
         if env.dead {
             return Ok(Ty::never());
         }
-        let Some(block) = &call.block else {
-            let at = assumption(&self.unit, node.span);
-            return self.dispatch(receiver, &call.name, &args, on_self, call.name_span, &at, env);
-        };
-        let mut out = Ty::never();
-        let mut after = env.dead();
-        for atom in receiver.atoms() {
-            let mut e = env.clone();
-            let answer = self.an.target(self.id, atom, &call.name, on_self);
-            let ty = match self.refused(answer, call.name_span)? {
-                Target::Builtin(builtin) if builtin.iterates() => {
-                    self.iterate(builtin, atom, receiver.reach, call, &args, block, &mut e)?
-                }
-                Target::NoMethod { .. } => {
-                    e.dead = true;
-                    Ty::never()
-                }
-                _ => {
-                    return Err(self
-                        .error(call.name_span, format!("kernels do not know {} with a block", call.name))
-                        .advise("times, upto, downto, step, each, each_with_index, each_index and loop take blocks")
-                        .into());
-                }
-            };
-            out = self.join(&out, &ty);
-            after = self.join_env(&after, &e);
+        let block = self.given_block(call, env)?;
+        if env.dead {
+            return Ok(Ty::never());
         }
-        *env = after;
-        Ok(out)
+        let at = self.assumption(node.span);
+        if call.block.is_none() {
+            return self.dispatch_with(receiver, &call.name, &args, block.as_ref(), on_self, call.name_span, &at, env);
+        }
+        // `break` in the literal block comes here
+        let id = block.as_ref().map_or(ProcId(0), |ty| ty.procs[0]);
+        let outer = self.block_frames.insert(id, self.frames.len());
+        self.frames.push(Frame::new(FrameKind::Call, env.locals.len()));
+        let ty = self.dispatch_with(receiver, &call.name, &args, block.as_ref(), on_self, call.name_span, &at, env)?;
+        let frame = self.frames.pop().expect("pushed above");
+        match outer {
+            Some(outer) => self.block_frames.insert(id, outer),
+            None => self.block_frames.remove(&id),
+        };
+        if let Some(broke) = frame.breaks {
+            *env = self.join_env(env, &broke);
+        }
+        Ok(self.join(&ty, &frame.break_ty))
     }
 
     /// Arguments that each round of an iterator yields, and what the call gives in the end (never: it does not end).
@@ -1480,12 +1550,12 @@ impl Walker<'_, '_> {
         builtin: Builtin,
         atom: Atom,
         reach: Reach,
-        call: &Call,
+        name: &str,
         args: &Args,
-        block: &Block,
+        block: &Ty,
+        span: Span,
         env: &mut Env,
     ) -> Result<Ty> {
-        let span = call.name_span;
         let numbers = |args: &Args| {
             let all = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t));
             all.into_iter().fold((true, false), |(known, float), ty| {
@@ -1503,7 +1573,7 @@ impl Walker<'_, '_> {
             Builtin::Times => (vec![Ty::int()], itself),
             Builtin::Upto | Builtin::Downto => {
                 if !args.positional[0].only(Prims::INT) {
-                    return Err(self.error(span, format!("kernels know {} with an Integer limit", call.name)).into());
+                    return Err(self.error(span, format!("kernels know {name} with an Integer limit")).into());
                 }
                 (vec![Ty::int()], itself)
             }
@@ -1541,7 +1611,7 @@ impl Walker<'_, '_> {
             }
             Builtin::ArrayEach | Builtin::ArrayEachWithIndex | Builtin::ArrayReverseEach => {
                 let Atom::Array(kind) = atom else { unreachable!("found for arrays only") };
-                let answer = self.an.elements(self.id, kind, reach);
+                let answer = self.an.elements(self.here.id, kind, reach);
                 let element = self.opaque(answer, span)?;
                 self.an.read_array(kind, reach);
                 let mut values = vec![element];
@@ -1553,8 +1623,11 @@ impl Walker<'_, '_> {
             Builtin::ArrayEachIndex => (vec![Ty::int()], itself),
             _ => unreachable!("not an iterator"),
         };
-        let broke = self.rounds(env, FrameKind::Block, builtin == Builtin::Loop, |w, e| w.round(block, &values, e))?;
-        Ok(self.join(&result, &broke))
+        let values = Args::of(values);
+        self.rounds(env, FrameKind::Call, builtin == Builtin::Loop, |w, e| {
+            w.call_procs(block, &values, false, span, e).map(drop)
+        })?;
+        Ok(if env.dead { Ty::never() } else { result })
     }
 
     /// `[a, b].max` and the like, without the array. None: some other method.
@@ -1572,9 +1645,9 @@ impl Walker<'_, '_> {
         }
         if &*call.name == "include?" {
             let args = self.args(&call.args, env)?;
-            let at = assumption(&self.unit, node.span);
+            let at = self.assumption(node.span);
             for item in items {
-                let ty = self.types[item.id.index()].clone();
+                let ty = self.here.types[item.id.index()].clone();
                 self.dispatch(&ty, "==", &args, false, call.name_span, &at, env)?;
             }
             return Ok(Some(if env.dead { Ty::never() } else { Ty::bool() }));
@@ -1597,32 +1670,41 @@ impl Walker<'_, '_> {
         Ok(Some(out))
     }
 
-    fn super_call(&mut self, node: &Node, args: Option<&[Arg]>, has_block: bool, env: &mut Env) -> Result<Ty> {
-        let Some(method) = self.an.spec(self.id).key.method else {
+    fn super_call(
+        &mut self,
+        node: &Node,
+        args: Option<&[Arg]>,
+        block: Option<&Arc<Block>>,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let Some(method) = self.an.spec(self.here.id).key.method else {
             return Err(self.error(node.span, "kernels do not know super in a section's block").into());
         };
-        if has_block {
-            return Err(self.error(node.span, "kernels do not know super with a block").into());
-        }
         let mut args = match args {
             Some(args) => self.args(args, env)?,
             None => self.implicit_super_args(node, env)?,
         };
-        args.void = self.an.spec(self.id).void.contains(&node.id);
+        args.void = self.an.spec(self.here.id).void.contains(&node.id);
         if env.dead {
             return Ok(Ty::never());
         }
-        let (atom, reach) = (self.self_ty.atoms()[0], self.self_ty.reach);
-        let at = assumption(&self.unit, node.span);
-        let answer = self.an.super_call(self.id, method, (atom, reach), &args, &at);
-        let (_, ty) = self.refused(answer, node.span)?;
+        let block = match block {
+            Some(block) => Some(Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Block(block.clone())))),
+            // the method's own block goes along
+            None => self.here.block.clone(),
+        };
+        let (atom, reach) = (self.here.self_ty.atoms()[0], self.here.self_ty.reach);
+        let at = self.assumption(node.span);
+        let answer = self.an.super_target(method, atom);
+        let (target, name) = self.refused(answer, node.span)?;
+        let ty = self.invoke(&target, (atom, reach), &name, &args, block.as_ref(), node.span, &at, env)?;
         env.dead |= ty.is_never();
         Ok(ty)
     }
 
     /// The method's own parameters, as they are now.
     fn implicit_super_args(&mut self, node: &Node, env: &mut Env) -> Result<Args> {
-        let unit = self.unit.clone();
+        let unit = self.here.unit.clone();
         let mut out = Args::default();
         for local in super_locals(&unit.params) {
             let ty = self.pass_on(node, local, env)?;
@@ -1639,9 +1721,9 @@ impl Walker<'_, '_> {
     fn pass_on(&mut self, node: &Node, local: LocalId, env: &mut Env) -> Result<Ty> {
         let now = self.read_local(local, env, node.span)?;
         let place = (node.id, local);
-        let old = self.an.spec(self.id).passed_on.get(&place).cloned().unwrap_or_default();
+        let old = self.an.spec(self.here.id).passed_on.get(&place).cloned().unwrap_or_default();
         let ty = self.join(&old, &now);
-        self.an.specs[self.id.index()].passed_on.insert(place, ty.clone());
+        self.an.specs[self.here.id.index()].passed_on.insert(place, ty.clone());
         Ok(ty)
     }
 }
@@ -1669,7 +1751,7 @@ enum Written {
 }
 
 impl Frame {
-    fn new(kind: FrameKind) -> Self {
-        Frame { next: None, next_ty: Ty::never(), breaks: None, break_ty: Ty::never(), kind }
+    pub fn new(kind: FrameKind, len: usize) -> Self {
+        Frame { next: None, next_ty: Ty::never(), breaks: None, break_ty: Ty::never(), kind, len, brk: None }
     }
 }

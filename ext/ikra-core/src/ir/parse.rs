@@ -270,6 +270,7 @@ impl Parser {
                 "false" => Repr::Unit(Unit::False),
                 "never" => Repr::Unit(Unit::Never),
                 "module" => Repr::Unit(Unit::Module(ClassId(self.number()?))),
+                "proc" => Repr::Unit(Unit::Proc(crate::id::ProcId(self.number()?))),
                 "bool" => Repr::Bool,
                 "int" => Repr::Int,
                 "float" => Repr::Float,

@@ -321,6 +321,7 @@ impl Display for Site {
                     Unit::True => f.write_str("true"),
                     Unit::False => f.write_str("false"),
                     Unit::Module(class) => write!(f, "module {}", class.0),
+                    Unit::Proc(id) => write!(f, "proc {}", id.0),
                     Unit::Never => f.write_str("never"),
                 },
                 Repr::Bool => f.write_str("bool"),

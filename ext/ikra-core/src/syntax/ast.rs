@@ -34,6 +34,8 @@ pub struct Unit {
     pub nodes: usize,
     /// A lambda: `return` leaves it, and it takes its arguments as a method does, without spreading an array.
     pub lambda: bool,
+    /// `yield`, `block_given?` or a bare `super` stands in it: it may use a block that it is given.
+    pub yields: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -143,11 +145,11 @@ pub enum Kind {
     /// `super(args)`; `args` None for the bare `super` that passes the method's own parameters on.
     Super {
         args: Option<Vec<Arg>>,
-        block: Option<Box<Block>>,
+        block: Option<Arc<Block>>,
     },
     Yield(Vec<Arg>),
     /// `->(x) { … }`.
-    Lambda(Box<Block>),
+    Lambda(Arc<Block>),
 
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
@@ -203,7 +205,7 @@ pub struct Call {
     /// Of the name alone, for messages that point at it.
     pub name_span: Span,
     pub args: Vec<Arg>,
-    pub block: Option<Block>,
+    pub block: Option<Arc<Block>>,
     /// `&:sym` or `&expr` given as the block.
     pub block_arg: Option<Node>,
     /// `&.`
@@ -229,6 +231,8 @@ pub struct Block {
     pub numbered: u8,
     /// Variables that are nil anew at each call: those that it assigns first, and `|a; b|`'s `b`. Not the parameters.
     pub locals: Vec<LocalId>,
+    /// `break` stands in it.
+    pub breaks: bool,
 }
 
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 //! Here: [`Ty`], its join, and [`Repr`], how a value of a type is held in registers and columns. Not here: how types
 //! are found ([`crate::infer`]). Bottom is the empty set; there is no top, since every value that exists has a kind.
 
-use crate::id::{ArrayKind, ClassId};
+use crate::id::{ArrayKind, ClassId, ProcId};
 use std::fmt;
 
 /// The kinds that carry no further detail, as bits of [`Ty::prims`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Prims(pub u16);
 
 impl Prims {
@@ -42,6 +42,8 @@ pub struct Ty {
     pub objects: Vec<ClassId>,
     /// Classes and modules that are themselves the value, ascending.
     pub modules: Vec<ClassId>,
+    /// Blocks and lambdas as values, ascending: which one it is is all there is to them.
+    pub procs: Vec<ProcId>,
     pub array: Option<ArrayKind>,
     /// How every object and array in the set was reached.
     pub reach: Reach,
@@ -72,6 +74,7 @@ pub enum Atom {
     IntRange,
     FloatRange,
     Module(ClassId),
+    Proc(ProcId),
     Array(ArrayKind),
     Object(ClassId),
 }
@@ -105,6 +108,9 @@ impl Ty {
     pub fn module(class: ClassId) -> Self {
         Self { modules: vec![class], ..Self::default() }
     }
+    pub fn proc(id: ProcId) -> Self {
+        Self { procs: vec![id], ..Self::default() }
+    }
     pub fn array(kind: ArrayKind) -> Self {
         Self { array: Some(kind), ..Self::default() }
     }
@@ -118,7 +124,11 @@ impl Ty {
         self
     }
     pub fn is_never(&self) -> bool {
-        self.prims.0 == 0 && self.objects.is_empty() && self.modules.is_empty() && self.array.is_none()
+        self.prims.0 == 0
+            && self.objects.is_empty()
+            && self.modules.is_empty()
+            && self.procs.is_empty()
+            && self.array.is_none()
     }
     /// Whether every value of the type is one of `prims`.
     pub fn only(&self, prims: Prims) -> bool {
@@ -126,6 +136,7 @@ impl Ty {
             && self.prims.0 & !prims.0 == 0
             && self.objects.is_empty()
             && self.modules.is_empty()
+            && self.procs.is_empty()
             && self.array.is_none()
     }
     pub fn may_be(&self, prims: Prims) -> bool {
@@ -138,9 +149,10 @@ impl Ty {
         self.prims.0 & !(Prims::NIL.0 | Prims::FALSE.0) != 0
             || !self.objects.is_empty()
             || !self.modules.is_empty()
+            || !self.procs.is_empty()
             || self.array.is_some()
     }
-    /// The kinds in it, in a fixed order: primitives, modules, array, objects.
+    /// The kinds in it, in a fixed order: primitives, modules, procs, array, objects.
     pub fn atoms(&self) -> Vec<Atom> {
         let table = [
             (Prims::NIL, Atom::Nil),
@@ -154,6 +166,7 @@ impl Ty {
         ];
         let mut atoms: Vec<Atom> = table.iter().filter(|(p, _)| self.prims.contains(*p)).map(|(_, a)| *a).collect();
         atoms.extend(self.modules.iter().map(|m| Atom::Module(*m)));
+        atoms.extend(self.procs.iter().map(|p| Atom::Proc(*p)));
         atoms.extend(self.array.map(Atom::Array));
         atoms.extend(self.objects.iter().map(|c| Atom::Object(*c)));
         atoms
@@ -170,6 +183,7 @@ impl Ty {
             Atom::IntRange => Self::prim(Prims::INT_RANGE),
             Atom::FloatRange => Self::prim(Prims::FLOAT_RANGE),
             Atom::Module(c) => Self::module(c),
+            Atom::Proc(p) => Self::proc(p),
             Atom::Array(k) => Self { reach, ..Self::array(k) },
             Atom::Object(c) => Self::object(c, reach),
         }
@@ -185,12 +199,12 @@ impl Ty {
     /// Set union of two types whose array kinds, where both have one, are the same. [`crate::world::Facts::join`]
     /// merges the kinds first and is what everything else calls.
     pub(crate) fn union_same_arrays(&self, other: &Self) -> Self {
-        let merge = |a: &[ClassId], b: &[ClassId]| {
-            let mut all: Vec<ClassId> = a.iter().chain(b).copied().collect();
+        fn merge<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
+            let mut all: Vec<T> = a.iter().chain(b).copied().collect();
             all.sort_unstable();
             all.dedup();
             all
-        };
+        }
         let reach = match (self.has_references(), other.has_references()) {
             (true, true) if self.reach == other.reach => self.reach,
             (true, true) | (false, false) => Reach::Any,
@@ -201,6 +215,7 @@ impl Ty {
             prims: Prims(self.prims.0 | other.prims.0),
             objects: merge(&self.objects, &other.objects),
             modules: merge(&self.modules, &other.modules),
+            procs: merge(&self.procs, &other.procs),
             array: self.array.or(other.array),
             reach,
         }
@@ -250,13 +265,14 @@ pub enum Unit {
     True,
     False,
     Module(ClassId),
+    Proc(ProcId),
     /// Never there at all (an ivar column of class that no object has).
     Never,
 }
 
 /// Tags of union values. Falsy kinds come first, so that truth is `tag >= TRUE`.
 ///
-/// Payloads: Int, Float (bits), Sym (hash), Module (class number), Array (offset and length), object (id).
+/// Payloads: Int, Float (bits), Sym (hash), Module (class number), Proc (its number), Array (offset and length), object (id).
 pub struct Tag;
 
 impl Tag {
@@ -268,6 +284,7 @@ impl Tag {
     pub const SYM: i32 = 5;
     pub const MODULE: i32 = 6;
     pub const ARRAY: i32 = 7;
+    pub const PROC: i32 = 15;
     /// An object of hierarchy `h` has tag `OBJECT + h`.
     pub const OBJECT: i32 = 16;
 }

@@ -433,7 +433,7 @@ impl<'a> Machine<'a> {
             Repr::Unit(Unit::True) => Value::True,
             Repr::Unit(Unit::False) => Value::False,
             Repr::Unit(Unit::Module(class)) => Value::Module(class),
-            Repr::Unit(Unit::Never) => panic!("a value where none can be"),
+            Repr::Unit(Unit::Never | Unit::Proc(_)) => panic!("a value where none can be"),
             Repr::Bool => Value::bool(payload & 1 == 1),
             Repr::Int => Value::Int(payload as i64),
             Repr::Float => Value::Float(f64::from_bits(payload)),

@@ -4,19 +4,22 @@
 //! read from the finished analysis, node by node.
 //! Invariant: [`Body::eval`] answers a value in the form of the node's type, or ends the cursor's list.
 
+use super::blocks::Here;
 use super::tables::{Form, Tables};
 use super::value::Val;
 use super::{Cx, Shared};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
+use crate::id::ProcId;
+use crate::infer::blocks::ProcKind;
 use crate::infer::{Analysis, SpecId};
 use crate::ir::build::Builder;
 use crate::ir::{LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
 use crate::layout::schema::RootParam;
-use crate::syntax::ast::{self, AssignOp, Block, Kind, LocalId, Name, Node, Origin, Params, Pattern};
+use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Origin, Params, Pattern};
 use crate::types::{Atom, Repr, Tag, Ty, Unit};
 use crate::world::{Root, well_known};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 /// The receiver of an assignment, and the arguments of its index.
 type Owner = ((Val, Ty), Vec<super::calls::Arg>);
@@ -49,13 +52,13 @@ pub struct Body<'p, 'w> {
     pub cx: Cx<'p>,
     pub an: &'p mut Analysis<'w>,
     pub t: &'p mut Tables,
-    pub spec: SpecId,
-    pub unit: Arc<ast::Unit>,
-    pub self_val: Option<Val>,
-    pub locals: Vec<Option<Place>>,
+    pub here: Here,
+    /// Bodies that wait, as in inference.
+    pub others: Vec<Here>,
+    /// Where `break` in a literal block goes.
+    pub block_exits: HashMap<ProcId, (LabelId, Place)>,
     pub frames: Vec<Frame>,
     pub contributions: Vec<Contributions>,
-    pub section: bool,
 }
 
 impl<'p, 'w> Body<'p, 'w> {
@@ -75,28 +78,27 @@ impl<'p, 'w> Body<'p, 'w> {
             cx: Cx { b: Builder::new(name, results), shared, path, line },
             an,
             t,
-            spec,
-            locals: vec![None; unit.locals.len()],
-            unit,
-            self_val: None,
+            here: Here::new(spec, unit, section),
+            others: Vec::new(),
+            block_exits: HashMap::new(),
             frames: Vec::new(),
             contributions: Vec::new(),
-            section,
         }
     }
 
     // ---- types and forms ----
 
     pub fn ty(&self, node: &Node) -> Ty {
-        self.an.spec(self.spec).ty(node.id).clone()
+        self.an.spec(self.here.spec).ty(node.id).clone()
     }
 
     pub fn is_never(&self, node: &Node) -> bool {
-        self.an.spec(self.spec).ty(node.id).is_never()
+        self.an.spec(self.here.spec).ty(node.id).is_never()
     }
 
     pub fn error(&self, span: Span, message: impl Into<String>) -> Error {
-        Diagnostic::new(&self.unit.source, span, message).into()
+        let (source, span) = self.place_in_source(span);
+        Diagnostic::new(&source, span, message).into()
     }
 
     /// # Errors
@@ -175,6 +177,8 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Words for a trap, and how to read them.
     pub fn trap_operand(&mut self, val: Val) -> (Repr, Vec<Operand>) {
         match val {
+            // a message never shows more of a block than its class
+            Val::Unit(Unit::Proc(_)) => (Repr::Unit(Unit::Module(crate::world::well_known::PROC)), vec![]),
             Val::Unit(unit) => (Repr::Unit(unit), vec![]),
             Val::Bool(v) => (Repr::Bool, vec![v]),
             Val::Int(v) => (Repr::Int, vec![v]),
@@ -214,7 +218,11 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     pub fn at(&mut self, span: Span) {
-        self.cx.line = self.unit.source.line_of(span.start);
+        if self.here.site.is_some() {
+            // the prelude speaks for the user's line
+            return;
+        }
+        self.cx.line = self.here.unit.source.line_of(span.start);
     }
 
     /// Whether a value is neither nil nor false.
@@ -230,15 +238,15 @@ impl<'p, 'w> Body<'p, 'w> {
     // ---- variables ----
 
     /// Registers of a local, made at its first use; they start as nil.
-    fn local(&mut self, local: LocalId) -> Result<Place> {
-        if let Some(place) = &self.locals[local.index()] {
+    pub fn local(&mut self, local: LocalId) -> Result<Place> {
+        if let Some(place) = &self.here.locals[local.index()] {
             return Ok(place.clone());
         }
-        let ty = self.an.local(self.spec, local).clone();
-        let form = self.form(&ty, self.unit.body.span)?;
-        let name = self.unit.locals[local.index()].name.clone();
+        let ty = self.an.local(self.here.spec, local).clone();
+        let form = self.form(&ty, self.here.unit.body.span)?;
+        let name = self.here.unit.locals[local.index()].name.clone();
         let place = self.place(form, Some(&name));
-        self.locals[local.index()] = Some(place.clone());
+        self.here.locals[local.index()] = Some(place.clone());
         Ok(place)
     }
 
@@ -247,9 +255,9 @@ impl<'p, 'w> Body<'p, 'w> {
     /// # Errors
     /// Where a Range may also be something else.
     pub fn declare_locals(&mut self) -> Result<()> {
-        for i in 0..self.unit.locals.len() {
+        for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
-            if self.an.local(self.spec, local).is_never() || self.is_capture(local) {
+            if self.an.local(self.here.spec, local).is_never() || self.is_capture(local) {
                 continue;
             }
             let place = self.local(local)?;
@@ -263,10 +271,10 @@ impl<'p, 'w> Body<'p, 'w> {
     /// # Errors
     /// Where a Range may also be something else.
     pub fn declare_block_locals(&mut self) -> Result<()> {
-        for i in 0..self.unit.locals.len() {
+        for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
-            let captured = self.unit.locals[i].origin == Origin::Captured;
-            if self.an.local(self.spec, local).is_never() || captured {
+            let captured = self.here.unit.locals[i].origin == Origin::Captured;
+            if self.an.local(self.here.spec, local).is_never() || captured {
                 continue;
             }
             let place = self.local(local)?;
@@ -278,16 +286,16 @@ impl<'p, 'w> Body<'p, 'w> {
     /// A captured local that the block only reads: a launch parameter.
     fn is_capture(&self, local: LocalId) -> bool {
         let acc = &self.an.accumulators;
-        self.section
-            && self.unit.locals[local.index()].origin == Origin::Captured
+        self.here.section
+            && self.here.unit.locals[local.index()].origin == Origin::Captured
             && !acc.reduced.contains_key(&local)
             && !acc.last.contains_key(&local)
     }
 
     pub fn read_local(&mut self, local: LocalId, ty: &Ty, span: Span) -> Result<Val> {
         if self.is_capture(local) {
-            let name = self.unit.locals[local.index()].name.clone();
-            let whole = self.an.local(self.spec, local).clone();
+            let name = self.here.unit.locals[local.index()].name.clone();
+            let whole = self.an.local(self.here.spec, local).clone();
             let val = self.root(&Root::Capture(name.clone()), &whole, &name)?;
             return self.cast_to(val, ty, span);
         }
@@ -335,7 +343,7 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     pub fn self_value(&mut self) -> Result<Val> {
-        if let Some(val) = self.self_val {
+        if let Some(val) = self.here.self_val {
             return Ok(val);
         }
         let ty = self.self_ty();
@@ -343,10 +351,10 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     pub fn self_ty(&mut self) -> Ty {
-        if !self.section {
-            return self.an.spec(self.spec).key.self_ty.clone();
+        if !self.here.section {
+            return self.an.spec(self.here.spec).key.self_ty.clone();
         }
-        self.an.root(self.spec, &Root::SelfObject).unwrap_or_else(|_| Ty::module(crate::world::well_known::KERNEL))
+        self.an.root(self.here.spec, &Root::SelfObject).unwrap_or_else(|_| Ty::module(crate::world::well_known::KERNEL))
     }
 
     // ---- expressions ----
@@ -374,7 +382,7 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     fn eval_kind(&mut self, node: &Node) -> Result<Val> {
-        if self.section && self.an.accumulators.nodes.contains(&node.id) {
+        if self.here.section && self.an.accumulators.nodes.contains(&node.id) {
             return self.contribute(node);
         }
         let ty = self.ty(node);
@@ -443,7 +451,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 Val::NIL
             }
             Kind::Call(call) => self.call(node, call)?,
-            Kind::Super { args, .. } => self.super_call(node, args.as_deref())?,
+            Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.as_ref())?,
             Kind::And(a, b) => self.and_or(node, a, b, true)?,
             Kind::Or(a, b) => self.and_or(node, a, b, false)?,
             Kind::Not(x) => {
@@ -492,6 +500,11 @@ impl<'p, 'w> Body<'p, 'w> {
                 last
             }
             Kind::Begin { body, .. } => self.eval(body)?,
+            Kind::Yield(args) => self.yielded(node, args)?,
+            Kind::Lambda(block) => {
+                let id = self.an.proc(self.here.spec, block.span, || ProcKind::Lambda(block.clone()));
+                Val::Unit(Unit::Proc(id))
+            }
             _ => return Err(self.error(node.span, "kernels do not know this")),
         })
     }
@@ -511,14 +524,13 @@ impl<'p, 'w> Body<'p, 'w> {
         if self.cx.b.ended() {
             return Ok(());
         }
-        if self.section {
-            // a lambda's return ends this element's run as next does
-            self.frames.truncate(1);
-            self.leave(val, false);
+        if let Some((label, place)) = self.here.ret.clone() {
+            self.store(&place, val);
+            self.cx.b.push(Stmt::Break(label));
             return Ok(());
         }
-        let ret = self.an.spec(self.spec).ret.clone();
-        let val = self.cast_to(val, &ret, self.unit.body.span)?;
+        let ret = self.an.spec(self.here.spec).ret.clone();
+        let val = self.cast_to(val, &ret, self.here.unit.body.span)?;
         self.cx.b.push(Stmt::Return(operands(val)));
         Ok(())
     }
@@ -581,7 +593,7 @@ impl<'p, 'w> Body<'p, 'w> {
 
     fn and_or(&mut self, node: &Node, a: &Node, b: &Node, and: bool) -> Result<Val> {
         let ty = &self.ty(node);
-        let void = self.an.spec(self.spec).void.contains(&node.id);
+        let void = self.an.spec(self.here.spec).void.contains(&node.id);
         let left = self.eval(a)?;
         if self.is_never(a) {
             return Ok(Val::NEVER);
@@ -646,13 +658,13 @@ impl<'p, 'w> Body<'p, 'w> {
         let Kind::Const(path) = &node.kind else { return Ok(Val::NEVER) };
         let found = match &path.base {
             ast::ConstBase::Lexical => {
-                let scope = self.an.spec(self.spec).scope;
+                let scope = self.an.spec(self.here.spec).scope;
                 self.an.world.constant(scope, None, &path.name)
             }
             ast::ConstBase::Top => self.an.world.top_constant(&path.name),
             ast::ConstBase::Of(base) => {
                 self.eval(base)?;
-                let scope = self.an.spec(self.spec).scope;
+                let scope = self.an.spec(self.here.spec).scope;
                 match self.ty(base).atoms().as_slice() {
                     [Atom::Module(class)] => self.an.world.constant(scope, Some(*class), &path.name),
                     _ => None,
@@ -661,11 +673,11 @@ impl<'p, 'w> Body<'p, 'w> {
         };
         match found {
             // nobody looks at it, and its type is not that of others who do
-            Some(_) if self.an.spec(self.spec).void.contains(&node.id) => Ok(Val::NIL),
+            Some(_) if self.an.spec(self.here.spec).void.contains(&node.id) => Ok(Val::NIL),
             Some(id) => self.root(&Root::Const(id), ty, &path.name),
             None => {
                 let within = match &path.base {
-                    ast::ConstBase::Lexical => Some(self.an.world.scope_module(self.an.spec(self.spec).scope)),
+                    ast::ConstBase::Lexical => Some(self.an.world.scope_module(self.an.spec(self.here.spec).scope)),
                     ast::ConstBase::Top => None,
                     ast::ConstBase::Of(base) => match self.ty(base).atoms().as_slice() {
                         [Atom::Module(class)] => Some(*class),
@@ -723,7 +735,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 let test_ty = self.ty(test);
                 let answer = match &value {
                     Some((val, subject_ty)) => {
-                        let spec = self.an.spec(self.spec);
+                        let spec = self.an.spec(self.here.spec);
                         let subject_ty = spec.subjects.get(&test.id).unwrap_or(subject_ty).clone();
                         let val = self.cast_to(*val, &subject_ty, test.span)?;
                         self.case_eq(test, test_val, &test_ty, val, &subject_ty)?
@@ -753,7 +765,7 @@ impl<'p, 'w> Body<'p, 'w> {
 
     /// Whether inference ever came to a node.
     pub fn visited(&self, node: &Node) -> bool {
-        self.an.spec(self.spec).visited[node.id.index()]
+        self.an.spec(self.here.spec).visited[node.id.index()]
     }
 
     fn while_loop(&mut self, cond: &Node, body: &Node, body_first: bool, ty: &Ty, span: Span) -> Result<Val> {
@@ -833,22 +845,6 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(self.load(&place))
     }
 
-    /// One round of a literal block.
-    ///
-    /// # Errors
-    /// As [`Body::eval`].
-    pub fn run_block(&mut self, block: &Block, values: &[(Val, Ty)]) -> Result<()> {
-        for local in &block.locals {
-            if !self.an.local(self.spec, *local).is_never() {
-                let place = self.local(*local)?;
-                self.clear(&place);
-            }
-        }
-        self.bind(&block.params, values, block.span)?;
-        self.eval(&block.body)?;
-        Ok(())
-    }
-
     /// Binds a block's parameters as a yield of `values` does.
     ///
     /// # Errors
@@ -881,7 +877,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    fn bind_pattern(&mut self, pattern: &Pattern, (val, ty): (Val, Ty), span: Span) -> Result<()> {
+    pub fn bind_pattern(&mut self, pattern: &Pattern, (val, ty): (Val, Ty), span: Span) -> Result<()> {
         match pattern {
             Pattern::Local(local) => self.write_local(*local, val),
             Pattern::List { before, after, .. } => {
@@ -981,8 +977,8 @@ impl<'p, 'w> Body<'p, 'w> {
         };
         let (old, old_ty) = match (target, &object) {
             (ast::Target::Local(local, span), _) => {
-                let whole = self.an.local(self.spec, *local).clone();
-                let ty = self.an.spec(self.spec).op_reads.get(&node.id).unwrap_or(&whole).clone();
+                let whole = self.an.local(self.here.spec, *local).clone();
+                let ty = self.an.spec(self.here.spec).op_reads.get(&node.id).unwrap_or(&whole).clone();
                 (self.read_local(*local, &whole, *span)?, ty)
             }
             (ast::Target::Ivar(ivar, span), _) => {
@@ -996,7 +992,14 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             _ => return Ok(Val::NEVER),
         };
-        let old = self.cast_to(old, &old_ty, node.span)?;
+        let mut old = self.cast_to(old, &old_ty, node.span)?;
+        if matches!(target, ast::Target::Local(..)) && may_assign(value) && !self.cx.b.ended() {
+            // the value that the variable had before
+            let form = self.form(&old_ty, node.span)?;
+            let place = self.place(form, None);
+            self.store(&place, old);
+            old = self.load(&place);
+        }
         let write = |s: &mut Self, val: Val, ty: &Ty| -> Result<()> {
             match (target, &object) {
                 (ast::Target::Local(local, _), _) => s.write_local(*local, val),
@@ -1047,7 +1050,7 @@ impl<'p, 'w> Body<'p, 'w> {
                     s.store(&place, val);
                     Ok(())
                 };
-                let void = self.an.spec(self.spec).void.contains(&node.id);
+                let void = self.an.spec(self.here.spec).void.contains(&node.id);
                 let keep = |s: &mut Self| -> Result<()> {
                     if !void {
                         s.store_possible(&place, old);
@@ -1097,6 +1100,33 @@ impl<'p, 'w> Body<'p, 'w> {
             self.assign_to(target, owner, val, &ty)?;
         }
         Ok(())
+    }
+}
+
+/// Whether running a node may assign a variable of the body that it stands in.
+fn may_assign(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Nil
+        | Kind::True
+        | Kind::False
+        | Kind::SelfRef
+        | Kind::Int(_)
+        | Kind::Float(_)
+        | Kind::Sym(_)
+        | Kind::Local(_)
+        | Kind::Ivar(_)
+        | Kind::Const(_) => false,
+        Kind::Call(call) => {
+            call.block.is_some()
+                || call.block_arg.is_some()
+                || call.receiver.as_ref().is_some_and(may_assign)
+                || call.args.iter().any(|a| match a {
+                    ast::Arg::Positional(n) | ast::Arg::Keyword(_, n) | ast::Arg::KeywordSplat(n) => may_assign(n),
+                })
+        }
+        Kind::And(a, b) | Kind::Or(a, b) => may_assign(a) || may_assign(b),
+        Kind::Not(x) => may_assign(x),
+        _ => true,
     }
 }
 

@@ -9,14 +9,16 @@ use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
+use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{Args, Literal, Target, bind};
-use crate::infer::{Binding, SpecId, assumption, literal, super_locals};
+use crate::infer::calls::{Args, Literal, Refusal, Target, bind};
+use crate::infer::{Binding, SpecId, literal, super_locals};
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::well_known;
+use std::sync::Arc;
 
 /// An argument: its value, its type, and the literal that it is.
 pub type Arg = (Val, Ty, Option<Literal>);
@@ -27,7 +29,83 @@ pub type Answer = Result<Option<Val>>;
 /// The name and the value of a keyword argument.
 pub type Keyword = (Name, Val, Ty);
 
+/// How a call is written, and where.
+#[derive(Clone, Copy)]
+pub struct How {
+    /// Without a receiver, or with `self`.
+    pub on_self: bool,
+    /// Of the name.
+    pub span: Span,
+    /// Of the whole call.
+    pub at: Span,
+    /// A name alone, which might have been a variable.
+    pub bare: bool,
+    /// Nobody uses its value.
+    pub void: bool,
+}
+
+impl Args {
+    /// The types of arguments.
+    pub fn of_values(args: &[Arg], keywords: &[Keyword]) -> Self {
+        Args {
+            void: false,
+            positional: args.iter().map(|a| a.1.clone()).collect(),
+            literals: args.iter().map(|a| a.2.clone()).collect(),
+            keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
+        }
+    }
+}
+
 impl Body<'_, '_> {
+    /// A refusal, at a place.
+    pub fn refused(&self, refusal: Refusal, span: Span) -> crate::error::Error {
+        let (source, span) = self.place_in_source(span);
+        refusal.at(&source, span)
+    }
+
+    /// What a target gives for one kind of receiver.
+    fn outcome(
+        &mut self,
+        target: &Target,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        types: &Args,
+        block: Option<&(Val, Ty)>,
+        how: How,
+    ) -> Result<Ty> {
+        Ok(match target {
+            Target::Builtin(Builtin::ProcCall) => match atom {
+                Atom::Proc(id) => self.an.procs[id.index()].result.clone(),
+                _ => Ty::never(),
+            },
+            Target::Builtin(Builtin::BlockGiven) => {
+                Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE })
+            }
+            Target::Builtin(Builtin::Send { public }) => {
+                let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(Ty::never()) };
+                let on_self = !public;
+                let target =
+                    self.an.target(self.here.spec, atom, called, on_self).map_err(|r| self.refused(r, how.span))?;
+                self.outcome(&target, (atom, reach), called, &types.after_first(), block, How { on_self, ..how })?
+            }
+            Target::Builtin(Builtin::Loop) if block.is_some() => Ty::never(),
+            Target::Builtin(builtin) if builtin.iterates() && block.is_some() => Ty::of(atom, reach),
+            Target::Ruby(method) if self.an.inlines(*method, types, block.map(|b| &b.1))? => {
+                if bind(&self.an.source(*method)?.unit.params, types).is_err() {
+                    return Ok(Ty::never());
+                }
+                let id = self.an.inlined(self.inlining(*method, Ty::of(atom, reach), types.void, how.span))?;
+                self.an.spec(id).ret.clone()
+            }
+            target => {
+                let at = self.assumption(how.at);
+                self.an
+                    .reached(self.here.spec, target, (atom, reach), name, types, &at)
+                    .map_err(|r| self.refused(r, how.span))?
+            }
+        })
+    }
+
     // ---- dispatch ----
 
     /// Runs `each` for every kind that a value may be, under the test that it is that kind; stores what it answers.
@@ -111,6 +189,11 @@ impl Body<'_, '_> {
                 Atom::Float => tag_is(self, tag, Tag::FLOAT),
                 Atom::Sym => tag_is(self, tag, Tag::SYM),
                 Atom::Array(_) => tag_is(self, tag, Tag::ARRAY),
+                Atom::Proc(id) => {
+                    let is_proc = tag_is(self, tag, Tag::PROC);
+                    let same = self.cx.b.icmp(Cmp::Eq, payload, Operand::I64(i64::from(id.0)));
+                    self.cx.b.bool(Op::And, &[is_proc, same])
+                }
                 Atom::Module(class) => {
                     let is_module = tag_is(self, tag, Tag::MODULE);
                     let same = self.cx.b.icmp(Cmp::Eq, payload, Operand::I64(i64::from(class.0)));
@@ -167,7 +250,7 @@ impl Body<'_, '_> {
 
     // ---- calls in the tree ----
 
-    fn args(&mut self, args: &[ast::Arg]) -> Result<(Vec<Arg>, Vec<Keyword>)> {
+    pub fn args(&mut self, args: &[ast::Arg]) -> Result<(Vec<Arg>, Vec<Keyword>)> {
         let (mut positional, mut keywords) = (Vec::new(), Vec::new());
         for arg in args {
             match arg {
@@ -212,6 +295,11 @@ impl Body<'_, '_> {
         if let Some(val) = self.wide_modulo(call)? {
             return Ok(val);
         }
+        if let (Some((span, kind)), [id]) = (proc_form(call), self.ty(node).procs.as_slice())
+            && self.an.proc(self.here.spec, span, || kind) == *id
+        {
+            return Ok(Val::Unit(Unit::Proc(*id)));
+        }
         let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
         let (receiver, mut receiver_ty) = match &call.receiver {
             Some(receiver) => (self.held(receiver)?, self.ty(receiver)),
@@ -253,32 +341,26 @@ impl Body<'_, '_> {
             self.unreachable();
             return Ok(Val::NEVER);
         }
+        let block = self.given_block(call)?;
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
         self.at(call.name_span);
-        let Some(block) = &call.block else {
-            let bare = call.receiver.is_none() && call.args.is_empty() && node.span == call.name_span;
-            let (val, _) = self.call_target(
-                (receiver, receiver_ty),
-                &call.name,
-                &args,
-                &keywords,
-                on_self,
-                (call.name_span, node.span),
-                (bare, self.an.spec(self.spec).void.contains(&node.id)),
-            )?;
+        let bare = call.receiver.is_none() && call.args.is_empty() && node.span == call.name_span;
+        let void = self.an.spec(self.here.spec).void.contains(&node.id);
+        let how = How { on_self, span: call.name_span, at: node.span, bare, void };
+        let (Some(literal), Some((_, ty))) = (&call.block, &block) else {
+            let (val, _) = self.call_target((receiver, receiver_ty), &call.name, &args, &keywords, block, how)?;
             return Ok(val);
         };
-        let ty = self.ty(node);
-        let place = self.result_place(&ty, node.span)?;
-        let name = call.name.clone();
-        self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
-            let target = s.an.target(s.spec, atom, &name, on_self).map_err(|r| r.at(&s.unit.source, call.name_span))?;
-            match target {
-                Target::Builtin(builtin) => {
-                    s.iterate(builtin, receiver_ty.reach, val, &args, &keywords, block, &place)?;
-                }
-                _ => s.no_method(val, &name, false, false),
+        let id = ty.procs[0];
+        let place = self.result_place(&self.ty(node), node.span)?;
+        self.with_exit(literal, id, &place, |s| {
+            let (val, ty) = s.call_target((receiver, receiver_ty), &call.name, &args, &keywords, block, how)?;
+            if !ty.is_never() {
+                s.store(&place, val);
             }
-            Ok(None)
+            Ok(())
         })?;
         Ok(self.load(&place))
     }
@@ -298,7 +380,8 @@ impl Body<'_, '_> {
         span: Span,
         at: Span,
     ) -> Result<(Val, Ty)> {
-        self.call_target(receiver, name, args, keywords, on_self, (span, at), (false, false))
+        let how = How { on_self, span, at, bare: false, void: false };
+        self.call_target(receiver, name, args, keywords, None, how)
     }
 
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
@@ -308,24 +391,16 @@ impl Body<'_, '_> {
         name: &str,
         args: &[Arg],
         keywords: &[Keyword],
-        on_self: bool,
-        (span, at): (Span, Span),
-        (bare, void): (bool, bool),
+        block: Option<(Val, Ty)>,
+        how: How,
     ) -> Result<(Val, Ty)> {
-        let types = Args {
-            void,
-            positional: args.iter().map(|a| a.1.clone()).collect(),
-            literals: args.iter().map(|a| a.2.clone()).collect(),
-            keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
-        };
-        let speculated = assumption(&self.unit, at);
+        let How { on_self, span, void, .. } = how;
+        let types = Args { void, ..Args::of_values(args, keywords) };
         let mut targets = Vec::new();
         let mut ty = Ty::never();
         for atom in receiver_ty.atoms() {
-            let (target, result) = self
-                .an
-                .call(self.spec, (atom, receiver_ty.reach), name, &types, on_self, &speculated)
-                .map_err(|r| r.at(&self.unit.source, span))?;
+            let target = self.an.target(self.here.spec, atom, name, on_self).map_err(|r| self.refused(r, span))?;
+            let result = self.outcome(&target, (atom, receiver_ty.reach), name, &types, block.as_ref(), how)?;
             ty = self.an.facts.join(&ty, &result);
             targets.push((atom, target));
         }
@@ -352,7 +427,7 @@ impl Body<'_, '_> {
         self.dispatch(receiver, receiver_ty, &place, |s, atom, val| {
             let target = targets.iter().find(|(a, _)| *a == atom).map(|(_, t)| t.clone());
             let Some(target) = target else { return Ok(None) };
-            s.invoke(&target, (atom, receiver_ty.reach), val, name, args, keywords, &types, (span, at), bare, &place)
+            s.invoke(&target, (atom, receiver_ty.reach), val, name, args, keywords, &types, block.clone(), how, &place)
         })?;
         if ty.is_never() {
             self.unreachable();
@@ -364,7 +439,7 @@ impl Body<'_, '_> {
     fn equality_is_identity(&mut self, ty: &Ty) -> bool {
         ty.atoms()
             .into_iter()
-            .all(|a| matches!(self.an.target(self.spec, a, "==", false), Ok(Target::Builtin(Builtin::Equal))))
+            .all(|a| matches!(self.an.target(self.here.spec, a, "==", false), Ok(Target::Builtin(Builtin::Equal))))
     }
 
     /// A Boolean in the form of its type, which may say that it is always one of the two.
@@ -415,10 +490,11 @@ impl Body<'_, '_> {
         args: &[Arg],
         keywords: &[Keyword],
         types: &Args,
-        (span, at): (Span, Span),
-        bare: bool,
+        block: Option<(Val, Ty)>,
+        how: How,
         place: &Place,
     ) -> Result<Option<Val>> {
+        let How { span, at, bare, .. } = how;
         let wrong_count = |s: &mut Self, expected: &str| {
             let message = format!("wrong number of arguments (given {}, expected {expected})", args.len());
             s.trap(Trap::Raise { class: "ArgumentError", message }, None);
@@ -438,23 +514,39 @@ impl Body<'_, '_> {
                 }
                 _ => wrong_count(self, "1"),
             },
+            Target::Ruby(method) if self.an.inlines(*method, types, block.as_ref().map(|b| &b.1))? => {
+                self.inline(*method, (atom, reach), receiver, args, keywords, types, block, span)
+            }
+            Target::Builtin(Builtin::ProcCall) => {
+                if let Atom::Proc(id) = atom {
+                    self.call_proc(id, args, keywords, span, Some(place))?;
+                }
+                Ok(None)
+            }
+            Target::Builtin(Builtin::BlockGiven) => Ok(Some(Val::bool(self.here.block.is_some()))),
+            Target::Builtin(Builtin::Send { public }) => {
+                let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(None) };
+                let how = How { on_self: !public, ..how };
+                let ty = Ty::of(atom, reach);
+                let (val, ty) = self.call_target((receiver, &ty), called, &args[1..], keywords, block, how)?;
+                Ok((!ty.is_never()).then_some(val))
+            }
+            Target::Builtin(builtin) if builtin.iterates() && block.is_some() => {
+                let Some(block) = block else { return Ok(None) };
+                self.iterate(*builtin, reach, receiver, args, keywords, &block, span, place)?;
+                Ok(None)
+            }
             Target::Ruby(method) => {
                 let source = self.an.source(*method)?;
                 match bind(&source.unit.params, types) {
                     Ok(bindings) => {
                         let key = types.key(*method, name, Ty::of(atom, reach), bindings.clone());
-                        let spec = self.an.specialise(self.spec, key)?;
+                        let spec = self.an.specialise(self.here.spec, key)?;
                         let values = bound_values(&source.unit.params, &bindings, args, keywords);
                         self.call_spec(spec, receiver, &bindings, &values, span)
                     }
                     Err(message) => {
-                        // Ruby raises it where the method is defined
-                        let here = (self.cx.path.clone(), self.cx.line);
-                        let defined = &source.unit.source;
-                        self.cx.path.clone_from(&defined.path);
-                        self.cx.line = defined.line_of(defined.slice.start as u32);
-                        self.trap(Trap::Raise { class: "ArgumentError", message }, None);
-                        (self.cx.path, self.cx.line) = here;
+                        self.wrong_arguments(&source.unit, message);
                         Ok(None)
                     }
                 }
@@ -521,7 +613,7 @@ impl Body<'_, '_> {
 
     /// A parameter as a bare `super` passes it on.
     fn passed_on(&mut self, node: &Node, local: ast::LocalId) -> Result<(Val, Ty)> {
-        let ty = self.an.spec(self.spec).passed_on.get(&(node.id, local)).cloned().unwrap_or_default();
+        let ty = self.an.spec(self.here.spec).passed_on.get(&(node.id, local)).cloned().unwrap_or_default();
         Ok((self.read_local(local, &ty, node.span)?, ty))
     }
 
@@ -529,12 +621,12 @@ impl Body<'_, '_> {
     ///
     /// # Errors
     /// As [`Body::eval`].
-    pub fn super_call(&mut self, node: &Node, args: Option<&[ast::Arg]>) -> Result<Val> {
-        let Some(method) = self.an.spec(self.spec).key.method else { return Ok(Val::NEVER) };
+    pub fn super_call(&mut self, node: &Node, args: Option<&[ast::Arg]>, block: Option<&Arc<Block>>) -> Result<Val> {
+        let Some(method) = self.an.spec(self.here.spec).key.method else { return Ok(Val::NEVER) };
         let (args, keywords) = match args {
             Some(args) => self.args(args)?,
             None => {
-                let unit = self.unit.clone();
+                let unit = self.here.unit.clone();
                 let mut positional = Vec::new();
                 for local in super_locals(&unit.params) {
                     let (val, ty) = self.passed_on(node, local)?;
@@ -552,30 +644,27 @@ impl Body<'_, '_> {
             return Ok(Val::NEVER);
         }
         self.at(node.span);
-        let types = Args {
-            void: self.an.spec(self.spec).void.contains(&node.id),
-            positional: args.iter().map(|a| a.1.clone()).collect(),
-            literals: args.iter().map(|a| a.2.clone()).collect(),
-            keywords: keywords.iter().map(|k| (k.0.clone(), k.2.clone())).collect(),
-        };
+        let void = self.an.spec(self.here.spec).void.contains(&node.id);
+        let types = Args { void, ..Args::of_values(&args, &keywords) };
         let self_ty = self.self_ty();
         let (atom, reach) = (self_ty.atoms()[0], self_ty.reach);
-        let at = assumption(&self.unit, node.span);
-        let (target, ty) = self
-            .an
-            .super_call(self.spec, method, (atom, reach), &types, &at)
-            .map_err(|r| r.at(&self.unit.source, node.span))?;
+        let (target, name) = self.an.super_target(method, atom).map_err(|r| self.refused(r, node.span))?;
+        let id = block.map(|b| self.an.proc(self.here.spec, b.span, || ProcKind::Block(b.clone())));
+        let given = match id {
+            Some(id) => Some((Val::Unit(Unit::Proc(id)), Ty::proc(id))),
+            None => self.here.block.clone(),
+        };
+        let how = How { on_self: true, span: node.span, at: node.span, bare: false, void };
+        let ty = self.outcome(&target, (atom, reach), &name, &types, given.as_ref(), how)?;
         let place = self.result_place(&ty, node.span)?;
         let receiver = self.self_value()?;
-        let name = self.unit.name.clone().unwrap_or_else(|| "super".into());
-        let spans = (node.span, node.span);
         let answer = match target {
             Target::NoMethod { .. } => {
                 self.trap(Trap::NoSuper(name.clone()), Some(receiver));
                 None
             }
             target => {
-                self.invoke(&target, (atom, reach), receiver, &name, &args, &keywords, &types, spans, false, &place)?
+                self.invoke(&target, (atom, reach), receiver, &name, &args, &keywords, &types, given, how, &place)?
             }
         };
         if let Some(val) = answer {
@@ -644,11 +733,12 @@ impl Body<'_, '_> {
                 // both are facts of the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
-                let speculated = assumption(&self.unit, at);
-                let (_, ty) = self
+                let speculated = self.assumption(at);
+                let target = Target::Builtin(builtin);
+                let ty = self
                     .an
-                    .call(self.spec, (atom, reach), name, &types, false, &speculated)
-                    .map_err(|r| r.at(&self.unit.source, span))?;
+                    .reached(self.here.spec, &target, (atom, reach), name, &types, &speculated)
+                    .map_err(|r| self.refused(r, span))?;
                 match self.t.form(&ty) {
                     Some(Form::One(Repr::Unit(unit))) => Some(Val::Unit(unit)),
                     _ => None,
@@ -656,6 +746,24 @@ impl Body<'_, '_> {
             }
             Itself => Some(receiver),
             IsFrozen => Some(Val::bool(true)),
+            IsLambda => match atom {
+                Atom::Proc(id) => Some(Val::bool(self.an.procs[id.index()].kind.is_lambda())),
+                _ => None,
+            },
+            ArrayAt => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(index)))) => {
+                    Some(self.element_in_range(kind, packed, index)?)
+                }
+                _ => None,
+            },
+            ElementsAre(prims) => match atom {
+                Atom::Array(kind) => {
+                    let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
+                    Some(Val::bool(ty.only(prims)))
+                }
+                _ => None,
+            },
+            MakeProc | ProcCall | BlockGiven | Send { .. } => None,
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
@@ -735,7 +843,7 @@ impl Body<'_, '_> {
 
     /// Holds the result of `rand` to the speculated kind.
     fn speculated_rand(&mut self, val: Val, arg: Option<Atom>, span: Span) -> Val {
-        let at = assumption(&self.unit, span);
+        let at = self.assumption(span);
         if !self.an.facts.holds(&at) {
             return val;
         }
@@ -850,7 +958,8 @@ impl Body<'_, '_> {
         receiver: Val,
         args: &[Arg],
         keywords: &[Keyword],
-        block: &Block,
+        block: &(Val, Ty),
+        span: Span,
         place: &Place,
     ) -> Result<()> {
         use Builtin::*;
@@ -863,26 +972,26 @@ impl Body<'_, '_> {
         let int = Ty::int;
         let one = Operand::I64(1);
         match (builtin, receiver) {
-            (Loop, _) => self.looping(place, |s, _| s.round_body(|s| s.run_block(block, &[])))?,
+            (Loop, _) => self.looping(place, |s, _| s.each_round(block, &[], span))?,
             (Times, Val::Int(n)) => {
                 self.counted(Operand::I64(0), n, true, one, receiver, place, |s, i| {
-                    s.run_block(block, &[(Val::Int(i), int())])
+                    s.each_round(block, &[(Val::Int(i), int())], span)
                 })?;
             }
             (Upto, Val::Int(from)) => {
                 let Val::Int(to) = args[0].0 else { return Ok(()) };
                 self.counted(from, to, false, one, receiver, place, |s, i| {
-                    s.run_block(block, &[(Val::Int(i), int())])
+                    s.each_round(block, &[(Val::Int(i), int())], span)
                 })?;
             }
             (Downto, Val::Int(from)) => {
                 let Val::Int(to) = args[0].0 else { return Ok(()) };
                 let minus = Operand::I64(-1);
                 self.counted(from, to, false, minus, receiver, place, |s, i| {
-                    s.run_block(block, &[(Val::Int(i), int())])
+                    s.each_round(block, &[(Val::Int(i), int())], span)
                 })?;
             }
-            (Step, _) => self.step(receiver, args, keywords, block, place)?,
+            (Step, _) => self.step(receiver, args, keywords, block, span, place)?,
             (RangeStep, Val::IntRange { from, to, exclusive }) => {
                 let Val::Int(step) = args[0].0 else { return Ok(()) };
                 self.positive_step(step);
@@ -890,13 +999,13 @@ impl Body<'_, '_> {
                 let empty = self.empty_least(to, exclusive);
                 self.unless_empty(empty, receiver, place, |s| {
                     s.counted(from, last, false, step, receiver, place, |s, i| {
-                        s.run_block(block, &[(Val::Int(i), int())])
+                        s.each_round(block, &[(Val::Int(i), int())], span)
                     })
                 })?;
             }
             (RangeStep, Val::FloatRange { from, to, exclusive }) => {
                 let step = self.float(args[0].0);
-                self.float_steps(from, to, step, exclusive, receiver, block, place)?;
+                self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
             }
             (RangeEach | RangeReverseEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive }) => {
                 let last = self.last(to, exclusive);
@@ -909,7 +1018,7 @@ impl Body<'_, '_> {
                         if builtin == RangeEachWithIndex {
                             values.push((Val::Int(s.cx.b.i64(Op::Sub, &[i, from])), int()));
                         }
-                        s.run_block(block, &values)
+                        s.each_round(block, &values, span)
                     })
                 })?;
             }
@@ -920,11 +1029,11 @@ impl Body<'_, '_> {
             (ArrayEachIndex, Val::Array(_, packed)) => {
                 let (_, length) = self.array_parts(packed);
                 self.counted(Operand::I64(0), length, true, one, receiver, place, |s, i| {
-                    s.run_block(block, &[(Val::Int(i), int())])
+                    s.each_round(block, &[(Val::Int(i), int())], span)
                 })?;
             }
             (ArrayEach | ArrayEachWithIndex | ArrayReverseEach, Val::Array(kind, packed)) => {
-                let ty = self.an.elements(self.spec, kind, reach).unwrap_or_default();
+                let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
                 let (_, length) = self.array_parts(packed);
                 if ty.is_never() {
                     // no array of the kind has an element
@@ -942,12 +1051,18 @@ impl Body<'_, '_> {
                     if builtin == ArrayEachWithIndex {
                         values.push((Val::Int(i), int()));
                     }
-                    s.run_block(block, &values)
+                    s.each_round(block, &values, span)
                 })?;
             }
             _ => self.unreachable(),
         }
         Ok(())
+    }
+
+    /// One round of an iterator; nobody looks at what the block gives.
+    fn each_round(&mut self, (val, ty): &(Val, Ty), values: &[(Val, Ty)], span: Span) -> Result<()> {
+        let args: Vec<Arg> = values.iter().map(|(val, ty)| (*val, ty.clone(), None)).collect();
+        self.call_procs((*val, ty), &args, &[], span, None)
     }
 
     /// Elements of what `for` runs over.
@@ -969,19 +1084,23 @@ impl Body<'_, '_> {
                 let last = self.last(to, exclusive);
                 let empty = self.empty_least(to, exclusive);
                 self.unless_empty(empty, val, place, |s| {
-                    s.counted(from, last, false, one, val, place, |s, i| each(s, Val::Int(i), &Ty::int()))
+                    s.counted(from, last, false, one, val, place, |s, i| {
+                        s.round_body(|s| each(s, Val::Int(i), &Ty::int()))
+                    })
                 })
             }
             (Atom::Array(kind), Val::Array(_, packed)) => {
-                let ty = self.an.elements(self.spec, kind, reach).unwrap_or_default();
+                let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
                 if ty.is_never() {
                     self.store(place, val);
                     return Ok(());
                 }
                 let (_, length) = self.array_parts(packed);
                 self.counted(Operand::I64(0), length, true, one, val, place, |s, i| {
-                    let element = s.element_in_range(kind, packed, i)?;
-                    each(s, element, &ty)
+                    s.round_body(|s| {
+                        let element = s.element_in_range(kind, packed, i)?;
+                        each(s, element, &ty)
+                    })
                 })
             }
             _ => Err(self.error(span, "kernels do not know for over this")),
@@ -1051,7 +1170,7 @@ impl Body<'_, '_> {
             // the body may assign its parameter, which is a copy
             let copy = s.cx.b.temp(Scalar::I64);
             s.cx.b.set(copy, i);
-            s.round_body(|s| body(s, Operand::Var(copy)))?;
+            body(s, Operand::Var(copy))?;
             let Operand::Var(counter) = i else { return Ok(()) };
             if below && matches!(step, Operand::I64(1 | -1)) {
                 // cannot pass the end, so cannot overflow
@@ -1098,7 +1217,15 @@ impl Body<'_, '_> {
     }
 
     /// `Numeric#step`, to a limit.
-    fn step(&mut self, receiver: Val, args: &[Arg], keywords: &[Keyword], block: &Block, place: &Place) -> Result<()> {
+    fn step(
+        &mut self,
+        receiver: Val,
+        args: &[Arg],
+        keywords: &[Keyword],
+        block: &(Val, Ty),
+        span: Span,
+        place: &Place,
+    ) -> Result<()> {
         let keyword = |name: &str| keywords.iter().find(|k| &*k.0 == name).map(|k| k.1);
         let Some(limit) = args.first().map(|a| a.0).or_else(|| keyword("to")) else {
             self.unreachable();
@@ -1110,14 +1237,14 @@ impl Body<'_, '_> {
             let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be 0".into() }, vec![]);
             self.cx.b.trap_if(zero, site, vec![]);
             return self.counted(from, to, false, step, receiver, place, |s, i| {
-                s.run_block(block, &[(Val::Int(i), Ty::int())])
+                s.each_round(block, &[(Val::Int(i), Ty::int())], span)
             });
         }
         let (from, to, step) = (self.float(receiver), self.float(limit), self.float(by));
         let zero = self.cx.b.fcmp(Cmp::Eq, step, Operand::float(0.0));
         let site = self.cx.site(Trap::Raise { class: "ArgumentError", message: "step can't be 0".into() }, vec![]);
         self.cx.b.trap_if(zero, site, vec![]);
-        self.float_steps(from, to, step, Operand::Bool(false), receiver, block, place)
+        self.float_steps(from, to, step, Operand::Bool(false), receiver, block, span, place)
     }
 
     /// MRI's `ruby_float_step`: the number of steps first, then `i * step + from`, held to the end.
@@ -1129,7 +1256,8 @@ impl Body<'_, '_> {
         step: Operand,
         exclusive: Operand,
         result: Val,
-        block: &Block,
+        block: &(Val, Ty),
+        span: Span,
         place: &Place,
     ) -> Result<()> {
         let b = &mut self.cx.b;
@@ -1184,7 +1312,7 @@ impl Body<'_, '_> {
             let past = b.select(Scalar::Bool, rising_step, over, under);
             let past = b.bool(Op::And, &[past, keep_end]);
             let d = b.select(Scalar::F64, past, to, d);
-            s.run_block(block, &[(Val::Float(d), Ty::float())])
+            s.each_round(block, &[(Val::Float(d), Ty::float())], span)
         })
     }
 
@@ -1282,7 +1410,7 @@ impl Body<'_, '_> {
     /// # Errors
     /// As [`Body::eval`].
     pub fn contribute(&mut self, node: &Node) -> Result<Val> {
-        let unit = self.unit.clone();
+        let unit = self.here.unit.clone();
         let Some(c) = crate::infer::accumulate::contribution(&unit, node) else { return Ok(Val::NEVER) };
         let val = self.eval(c.value)?;
         if self.cx.b.ended() {
@@ -1354,7 +1482,7 @@ fn is_variable(node: &Node) -> bool {
 }
 
 /// The value of each binding, nil for defaults.
-fn bound_values(params: &ast::Params, bindings: &[Binding], args: &[Arg], keywords: &[Keyword]) -> Vec<Val> {
+pub fn bound_values(params: &ast::Params, bindings: &[Binding], args: &[Arg], keywords: &[Keyword]) -> Vec<Val> {
     let positional = bindings.len() - params.keywords.len();
     let mut given = args.iter();
     bindings

@@ -1,10 +1,12 @@
 //! A typed tree to the IR: the one place where Ruby's semantics are.
 //!
 //! Here: [`Cx`], what all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
-//! control flow and variables; `calls`: dispatch, builtins, iterators; `slots`: ivars and elements; [`tables`]: columns
+//! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`;
+//! `slots`: ivars and elements; [`tables`]: columns
 //! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
 //! `wide`: remainders of what is beyond 64 bits.
 
+mod blocks;
 mod body;
 mod calls;
 pub mod numbers;

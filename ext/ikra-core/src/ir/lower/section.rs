@@ -70,7 +70,7 @@ fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, s
     let recursive = t.recursive.contains(&spec);
     let results = t.form(&ret).map(Form::scalars).unwrap_or_default();
     let mut body = Body::new(label, results, an, t, shared, spec);
-    let unit = body.unit.clone();
+    let unit = body.here.unit.clone();
     let span = unit.body.span;
     let take = |body: &mut Body<'_, '_>, ty: &Ty, name: &str| -> Result<Val> {
         let form = body.form(ty, span)?;
@@ -78,7 +78,7 @@ fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, s
             form.scalars().into_iter().map(|s| Operand::Var(body.cx.b.param(s, Some(name.into())))).collect();
         Ok(super::body::from_operands(form, &vars))
     };
-    body.self_val = Some(take(&mut body, &self_ty, "self")?);
+    body.here.self_val = Some(take(&mut body, &self_ty, "self")?);
     let params = &unit.params;
     let locals: Vec<LocalId> = params
         .required
@@ -214,7 +214,7 @@ fn entry_function(
 }
 
 fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
-    let unit = body.unit.clone();
+    let unit = body.here.unit.clone();
     let mut entry = Entry { element: None, result: None, accumulators: Vec::new() };
     let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
     match shape.base {
@@ -259,7 +259,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         let place = body.place(form, Some(&name));
         let written: VarId = body.cx.b.var(Scalar::I64, Some(format!("{name}_tick").into()));
         if combine == Combine::Last {
-            body.locals[local.index()] = Some(place.clone());
+            body.here.locals[local.index()] = Some(place.clone());
         }
         body.contributions.push(Contributions { local, place, written });
         entry.accumulators.push((slot, written_tick));
@@ -327,11 +327,19 @@ fn ticks(
 }
 
 fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], index: Operand) -> Result<()> {
-    let unit = body.unit.clone();
+    let unit = body.here.unit.clone();
     body.declare_block_locals()?;
     let place = entry.result.as_ref().map(|slot| body.place(Form::One(slot.repr), None));
     let next = body.cx.b.label();
     body.cx.b.open();
+    if unit.lambda {
+        // `return` ends this element's run, as `next` does
+        let result = match &place {
+            Some(place) => place.clone(),
+            None => body.result_place(&Ty::nil(), unit.body.span)?,
+        };
+        body.here.ret = Some((next, result));
+    }
     body.frames.push(Frame { next, next_place: place.clone(), brk: None });
     let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
     let result = (|| -> Result<()> {

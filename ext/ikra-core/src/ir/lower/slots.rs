@@ -9,7 +9,6 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::accumulate::combine_of;
-use crate::infer::assumption;
 use crate::infer::calls::Target;
 use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::{Combine, Slot};
@@ -60,7 +59,7 @@ impl Body<'_, '_> {
         let mut out = Ty::never();
         for atom in receiver.atoms() {
             let ty =
-                self.an.read_field(self.spec, atom, receiver.reach, ivar).map_err(|r| r.at(&self.unit.source, span))?;
+                self.an.read_field(self.here.spec, atom, receiver.reach, ivar).map_err(|r| self.refused(r, span))?;
             out = self.an.facts.join(&out, &ty);
         }
         Ok(out)
@@ -164,7 +163,7 @@ impl Body<'_, '_> {
     /// # Errors
     /// Where a Range may also be something else.
     pub fn element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, span: Span) -> Result<Val> {
-        let at = assumption(&self.unit, span);
+        let at = self.assumption(span);
         let (_, length) = self.array_parts(packed);
         let index = self.counted_from_start(index, length);
         let inside = self.cx.b.bool(Op::UCmp(Cmp::Lt), &[index, length]);
@@ -261,7 +260,7 @@ impl Body<'_, '_> {
     /// As [`Body::eval`].
     pub fn accumulate_slot(&mut self, node: &Node, target: &ast::Target, op: &str, value: &Node) -> Result<bool> {
         let Some((combine, negated)) = combine_of(op) else { return Ok(false) };
-        if combine == Combine::Mul || !self.an.spec(self.spec).void.contains(&node.id) {
+        if combine == Combine::Mul || !self.an.spec(self.here.spec).void.contains(&node.id) {
             return Ok(false);
         }
         let (receiver_ty, on_self) = match target {
@@ -299,7 +298,7 @@ impl Body<'_, '_> {
                     self.is_atomic(class, ivar)
                 }
                 (Atom::Object(class), ast::Target::Attr { name, .. }) => {
-                    match self.an.target(self.spec, atom, name, on_self) {
+                    match self.an.target(self.here.spec, atom, name, on_self) {
                         Ok(Target::Reader(ivar)) => {
                             ivars.push((class, ivar.clone()));
                             reprs.extend(self.t.field(class, &ivar).map(|f| f.slot.repr));
@@ -388,7 +387,7 @@ impl Body<'_, '_> {
             _ => "it".into(),
         };
         let d = Diagnostic::new(
-            &self.unit.source,
+            &self.here.unit.source,
             node.span,
             format!("every element adds to {name} of one object, and {name} is read or set in this section as well"),
         )
@@ -404,14 +403,14 @@ impl Body<'_, '_> {
     /// # Errors
     /// Where a Range may also be something else.
     pub fn spread(&mut self, val: Val, ty: &Ty, n: usize, span: Span) -> Result<Vec<Typed>> {
-        let at = assumption(&self.unit, span);
+        let at = self.assumption(span);
         let mut out = Vec::new();
         for i in 0..n {
             let mut part_ty = Ty::never();
             for atom in ty.atoms() {
                 let part = match atom {
                     Atom::Array(_) => {
-                        self.an.element(self.spec, (atom, ty.reach), &at).map_err(|r| r.at(&self.unit.source, span))?
+                        self.an.element(self.here.spec, (atom, ty.reach), &at).map_err(|r| self.refused(r, span))?
                     }
                     other if i == 0 => Ty::of(other, ty.reach),
                     _ => Ty::nil(),

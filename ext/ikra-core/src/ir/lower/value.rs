@@ -62,6 +62,7 @@ impl Val {
             Val::Unit(Unit::True) => (Operand::I32(Tag::TRUE), zero),
             Val::Unit(Unit::False) => (Operand::I32(Tag::FALSE), zero),
             Val::Unit(Unit::Module(class)) => (Operand::I32(Tag::MODULE), Operand::I64(i64::from(class.0))),
+            Val::Unit(Unit::Proc(id)) => (Operand::I32(Tag::PROC), Operand::I64(i64::from(id.0))),
             Val::Bool(v) => {
                 let tag = b.select(Scalar::I32, v, Operand::I32(Tag::TRUE), Operand::I32(Tag::FALSE));
                 (tag, zero)

@@ -99,7 +99,7 @@ impl Body<'_, '_> {
 
     /// Whether Integers have Ruby's own method of that name.
     fn is_numeric(&mut self, name: &str) -> bool {
-        matches!(self.an.target(self.spec, Atom::Int, name, false), Ok(Target::Builtin(Builtin::Numeric(_))))
+        matches!(self.an.target(self.here.spec, Atom::Int, name, false), Ok(Target::Builtin(Builtin::Numeric(_))))
     }
 
     /// Operator and operands of a sum, difference or product of Integers.

@@ -4,6 +4,7 @@ use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
 use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, Node, Pattern};
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
+use std::sync::Arc;
 
 impl Lower<'_> {
     pub(super) fn call_like(&mut self, node: &Ruby, span: Span) -> Kind {
@@ -18,6 +19,7 @@ impl Lower<'_> {
             }
             Ruby::Yield(y) => {
                 let (args, _) = self.args(&y.args);
+                self.yields = true;
                 Kind::Yield(args)
             }
             other => self.call(other, span, None),
@@ -26,7 +28,7 @@ impl Lower<'_> {
 
     fn with_block(&mut self, call: &Ruby, block: Literal<'_>, at: Loc, span: Span) -> Kind {
         if matches!(call, Ruby::Lambda(_)) {
-            return Kind::Lambda(Box::new(self.block(block, &at, false)));
+            return Kind::Lambda(Arc::new(self.block(block, &at, false)));
         }
         self.call(call, span, Some((block, at)))
     }
@@ -52,15 +54,17 @@ impl Lower<'_> {
                 self.finish_call(Some(&n.recv), &head, &n.indexes, span, block)
             }
             Ruby::Super(n) => {
+                self.yields = true;
                 let (args, block_arg) = self.args(&n.args);
                 if block_arg.is_some() {
                     return refuse::SUPER_BLOCK;
                 }
-                let block = block.map(|(b, at)| Box::new(self.block(b, &at, true)));
+                let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
                 Kind::Super { args: Some(args), block }
             }
             Ruby::ZSuper(_) => {
-                let block = block.map(|(b, at)| Box::new(self.block(b, &at, true)));
+                self.yields = true;
+                let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
                 Kind::Super { args: None, block }
             }
             other => refuse::node(other),
@@ -77,6 +81,10 @@ impl Lower<'_> {
             return None;
         }
         match n.method_name.as_str() {
+            "block_given?" => {
+                self.yields = true;
+                None
+            }
             "it" => self.scopes.it().map(Kind::Local),
             "__method__" => Some(match &self.name {
                 Some(name) => Kind::Sym(name.clone()),
@@ -96,7 +104,7 @@ impl Lower<'_> {
     ) -> Kind {
         let receiver = recv.map(|r| self.node(r));
         let (args, block_arg) = self.args(args);
-        let block = block.map(|(b, at)| self.block(b, &at, true));
+        let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
         Kind::Call(Box::new(Call {
             receiver,
@@ -181,14 +189,16 @@ impl Lower<'_> {
             None => self.params(literal.args, spreads),
         };
         self.scopes.allow_it(literal.args.is_none() && literal.numbered.is_none());
+        let outer = std::mem::take(&mut self.breaks);
         let body = self.body(literal.body, span);
+        let breaks = std::mem::replace(&mut self.breaks, outer);
         let mut numbered = literal.numbered.unwrap_or(0);
         if let Some(it) = self.scopes.take_it() {
             params.required.push(Pattern::Local(it));
             numbered = 1;
         }
         let locals = self.scopes.leave();
-        Block { params, body: refused.unwrap_or(body), span, numbered, locals }
+        Block { params, body: refused.unwrap_or(body), span, numbered, locals, breaks }
     }
 
     pub(super) fn constant(&mut self, c: &nodes::Const, span: Span) -> Kind {

@@ -22,7 +22,10 @@ impl Lower<'_> {
                 let body = Box::new(self.body(n.body.as_deref(), span));
                 Kind::For { target, over, body }
             }
-            Ruby::Break(n) => Kind::Break(self.jump_value(&n.args, span)),
+            Ruby::Break(n) => {
+                self.breaks = true;
+                Kind::Break(self.jump_value(&n.args, span))
+            }
             Ruby::Next(n) => Kind::Next(self.jump_value(&n.args, span)),
             Ruby::Return(n) => Kind::Return(self.jump_value(&n.args, span)),
             Ruby::Rescue(n) => self.rescue(n, span),

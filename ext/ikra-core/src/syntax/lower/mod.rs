@@ -91,6 +91,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
         locals: scopes.locals,
         nodes: 2,
         lambda: false,
+        yields: false,
     }
 }
 
@@ -192,6 +193,10 @@ struct Lower<'a> {
     nodes: usize,
     depth: usize,
     too_deep: bool,
+    /// `yield` and the like were met.
+    yields: bool,
+    /// `break` was met in the innermost literal block.
+    breaks: bool,
 }
 
 impl<'a> Lower<'a> {
@@ -205,6 +210,8 @@ impl<'a> Lower<'a> {
             nodes: 0,
             depth: 0,
             too_deep: false,
+            yields: false,
+            breaks: false,
         }
     }
 
@@ -221,6 +228,7 @@ impl<'a> Lower<'a> {
             locals: self.scopes.locals,
             nodes: self.nodes,
             lambda,
+            yields: self.yields,
         }
     }
 

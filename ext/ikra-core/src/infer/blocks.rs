@@ -1,0 +1,499 @@
+//! Blocks, lambdas and the methods that take them.
+//!
+//! Here: a method that is given a block is interpreted *inside* its caller, so that the block stays what it is in Ruby, a
+//! piece of the body that it was written in: it reads and assigns that body's variables, and `break` and `return` in it
+//! leave what they leave in Ruby. Which block a variable holds is a matter of types ([`Ty::procs`]). Not here: iterators
+//! that are loops of our own ([`super::walk`]).
+//!
+//! Each inlined call has a specialisation of its own, found again by caller, place and receiver; lowering asks for it in
+//! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
+
+use super::builtins::Builtin;
+use super::calls::{Args, Refusal, Target, bind};
+use super::walk::{Env, Frame, FrameKind, State, Walker, assumption};
+use super::{Analysis, Binding, Spec, SpecId, SpecKey};
+use crate::diagnostic::Span;
+use crate::error::{Error, Result};
+use crate::id::{MethodId, ProcId, ScopeId};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, Unit};
+use crate::types::{Atom, Prims, Ty};
+use crate::world::{Assumption, Opaque};
+use std::sync::Arc;
+
+/// How many calls may be inlined into one another.
+const MAX_DEPTH: usize = 40;
+/// How many of them may be of one method: a recursive method with a block has no end.
+const MAX_OF_ONE: usize = 8;
+
+/// A block, lambda or Method object that a program writes down.
+#[derive(Clone, Debug)]
+pub struct ProcInfo {
+    /// The body that it was written in.
+    pub home: SpecId,
+    pub kind: ProcKind,
+    /// Everything that its runs gave.
+    pub result: Ty,
+}
+
+#[derive(Clone, Debug)]
+pub enum ProcKind {
+    /// A literal block, also `proc { … }`.
+    Block(Arc<Block>),
+    Lambda(Arc<Block>),
+    /// `&:name`
+    Symbol(Name),
+    /// `method(:name)` of the body's own `self`.
+    Method(Name),
+}
+
+impl ProcKind {
+    pub fn is_lambda(&self) -> bool {
+        !matches!(self, ProcKind::Block(_))
+    }
+}
+
+/// Where an inlined call stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Inlining {
+    pub from: SpecId,
+    pub span: Span,
+    pub method: MethodId,
+    pub self_ty: Ty,
+    pub void: bool,
+}
+
+/// One body while it is being interpreted.
+pub(super) struct Activation {
+    pub id: SpecId,
+    pub unit: Arc<Unit>,
+    pub scope: ScopeId,
+    pub self_ty: Ty,
+    pub ret: Ty,
+    pub types: Vec<Ty>,
+    pub locals: Vec<Ty>,
+    /// For captured locals whose value kernels cannot hold.
+    pub opaque: Vec<Option<Opaque>>,
+    pub section: bool,
+    /// Position of its first local in the environment.
+    pub base: usize,
+    /// The block that it was given; None: none.
+    pub block: Option<Ty>,
+    /// Where `return` leaves to; None: it ends the specialisation.
+    pub ret_frame: Option<usize>,
+    /// Where the user's program called a method of the prelude.
+    pub site: Option<(Arc<Unit>, Span)>,
+}
+
+impl Analysis<'_> {
+    /// The number of a block or lambda at a node of a body.
+    pub fn proc(&mut self, home: SpecId, at: Span, kind: impl FnOnce() -> ProcKind) -> ProcId {
+        if let Some(id) = self.proc_index.get(&(home, at)) {
+            return *id;
+        }
+        let id = ProcId::new(self.procs.len());
+        self.procs.push(ProcInfo { home, kind: kind(), result: Ty::never() });
+        self.proc_index.insert((home, at), id);
+        id
+    }
+
+    /// The specialisation of a method for one place where it is inlined.
+    ///
+    /// # Errors
+    /// When the method's source cannot be had.
+    pub fn inlined(&mut self, at: Inlining) -> Result<SpecId> {
+        if let Some(id) = self.inlinings.get(&at) {
+            return Ok(*id);
+        }
+        let source = self.source(at.method)?;
+        let host = self.host(at.from);
+        let key = SpecKey { method: Some(at.method), self_ty: at.self_ty.clone(), args: Vec::new(), void: at.void };
+        let id = SpecId::new(self.specs.len());
+        self.specs.push(Spec::new(&source, key, Some(host), &self.valued));
+        self.inlinings.insert(at, id);
+        Ok(id)
+    }
+
+    /// Whether a method becomes part of the body that calls it.
+    ///
+    /// # Errors
+    /// When the method's source cannot be had.
+    pub fn inlines(&mut self, method: MethodId, args: &Args, block: Option<&Ty>) -> Result<bool> {
+        let procs = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t)).any(|t| !t.procs.is_empty());
+        Ok(self.is_prelude(method) || procs || block.is_some() && wants_block(&self.source(method)?.unit))
+    }
+
+    /// Whether a method is one of Ruby's own that the prelude has.
+    pub fn is_prelude(&self, method: MethodId) -> bool {
+        crate::prelude::contains(method)
+    }
+
+    /// The specialisation that a body is interpreted with: itself, or what it is inlined into.
+    pub fn host(&self, id: SpecId) -> SpecId {
+        self.specs[id.index()].host.unwrap_or(id)
+    }
+}
+
+/// Whether a unit takes a block in any way.
+pub fn wants_block(unit: &Unit) -> bool {
+    unit.params.block.is_some() || unit.yields
+}
+
+impl Walker<'_, '_> {
+    /// The block given to a call: a literal one, or what `&` is followed by.
+    pub(super) fn given_block(&mut self, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
+        if let Some(block) = &call.block {
+            let id = self.an.proc(self.here.id, block.span, || ProcKind::Block(block.clone()));
+            return Ok(Some(Ty::proc(id)));
+        }
+        let Some(node) = &call.block_arg else { return Ok(None) };
+        if let Kind::Sym(name) = &node.kind {
+            let id = self.an.proc(self.here.id, node.span, || ProcKind::Symbol(name.clone()));
+            return Ok(Some(Ty::proc(id)));
+        }
+        let ty = self.eval(node, env)?;
+        if env.dead || ty.only(Prims::NIL) {
+            return Ok(None);
+        }
+        if ty.atoms().iter().any(|a| !matches!(a, Atom::Proc(_) | Atom::Nil)) {
+            return Err(self
+                .error(node.span, format!("kernels do not know {ty:?} as a block"))
+                .because("which block it is must be known when compiling")
+                .advise("give a literal block, a lambda, &:name or &method(:name)")
+                .into());
+        }
+        if ty.may_be(Prims::NIL) {
+            return Err(self
+                .error(node.span, "there may be a block here or none")
+                .because("which block it is must be known when compiling")
+                .advise("call the method once with the block and once without, in an if")
+                .into());
+        }
+        Ok(Some(ty))
+    }
+
+    /// Interprets a method's body in place of a call.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(super) fn inline(
+        &mut self,
+        method: MethodId,
+        self_ty: Ty,
+        args: &Args,
+        block: Option<Ty>,
+        span: Span,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let same = |a: &Activation, an: &Analysis<'_>| an.spec(a.id).key.method == Some(method);
+        let depth = self.others.len() + 1;
+        let of_one = self.others.iter().chain([&self.here]).filter(|a| same(a, self.an)).count();
+        if depth >= MAX_DEPTH || of_one >= MAX_OF_ONE {
+            let name = self.an.source(method)?.label;
+            return Err(self
+                .error(span, format!("{name} takes a block and calls itself, so it cannot be inlined"))
+                .because("a method with a block becomes part of its caller")
+                .advise("call it without a block, or write the loop out")
+                .into());
+        }
+        let at = Inlining { from: self.here.id, span, method, self_ty, void: args.void };
+        let id = self.an.inlined(at)?;
+        let unit = self.an.spec(id).unit.clone();
+        let bindings = match bind(&unit.params, args) {
+            Ok(bindings) => bindings,
+            Err(_) => {
+                env.dead = true;
+                return Ok(Ty::never());
+            }
+        };
+        let base = env.locals.len();
+        env.locals.extend(vec![State::unset(); unit.locals.len()]);
+        let site = match &self.here.site {
+            Some(site) => Some(site.clone()),
+            None => self.an.is_prelude(method).then(|| (self.here.unit.clone(), span)),
+        };
+        let ret_frame = self.frames.len();
+        self.frames.push(Frame::new(FrameKind::Return, base));
+        let spec = &mut self.an.specs[id.index()];
+        let callee = Activation {
+            id,
+            unit: unit.clone(),
+            scope: spec.scope,
+            self_ty: spec.key.self_ty.clone(),
+            ret: Ty::never(),
+            types: std::mem::take(&mut spec.types),
+            locals: std::mem::take(&mut spec.locals),
+            opaque: vec![None; unit.locals.len()],
+            section: false,
+            base,
+            block,
+            ret_frame: Some(ret_frame),
+            site,
+        };
+        let caller = std::mem::replace(&mut self.here, callee);
+        self.others.push(caller);
+        let outcome = self.method_body(&bindings, env);
+        let caller = self.others.pop().expect("pushed above");
+        let callee = std::mem::replace(&mut self.here, caller);
+        let spec = &mut self.an.specs[id.index()];
+        spec.types = callee.types;
+        spec.locals = callee.locals;
+        let ty = outcome?;
+        let frame = self.frames.pop().expect("pushed above");
+        let ty = self.join(&ty, &frame.next_ty);
+        if let Some(returned) = frame.next {
+            *env = self.join_env(env, &returned);
+        }
+        env.locals.truncate(base);
+        let ty = if args.void && !ty.is_never() { Ty::nil() } else { ty };
+        let ret = self.an.facts.join(&self.an.specs[id.index()].ret.clone(), &ty);
+        self.an.specs[id.index()].ret = ret.clone();
+        Ok(if env.dead { Ty::never() } else { ret })
+    }
+
+    /// Makes the body that wrote a block the current one. None: it has been left.
+    pub(super) fn enter_home(&mut self, home: SpecId) -> Option<Option<usize>> {
+        if self.here.id == home {
+            return Some(None);
+        }
+        let k = self.others.iter().rposition(|a| a.id == home)?;
+        std::mem::swap(&mut self.here, &mut self.others[k]);
+        Some(Some(k))
+    }
+
+    pub(super) fn leave_home(&mut self, entered: Option<usize>) {
+        if let Some(k) = entered {
+            std::mem::swap(&mut self.here, &mut self.others[k]);
+        }
+    }
+
+    /// Runs one of the blocks that a value may be.
+    ///
+    /// `used`: somebody looks at what it gives.
+    pub(super) fn call_procs(&mut self, procs: &Ty, args: &Args, used: bool, span: Span, env: &mut Env) -> Result<Ty> {
+        let mut out = Ty::never();
+        let mut after = env.dead();
+        for id in procs.procs.clone() {
+            let mut e = env.clone();
+            let ty = self.call_proc(id, args, used, span, &mut e)?;
+            out = self.join(&out, &ty);
+            after = self.join_env(&after, &e);
+        }
+        *env = after;
+        Ok(out)
+    }
+
+    /// Runs a block with these arguments, as `yield` or `call` does.
+    pub(super) fn call_proc(&mut self, id: ProcId, args: &Args, used: bool, span: Span, env: &mut Env) -> Result<Ty> {
+        if let ProcInfo { home, kind: ProcKind::Block(block) | ProcKind::Lambda(block), .. } =
+            &self.an.procs[id.index()]
+            && used
+            && self.an.spec(*home).void.contains(&block.body.id)
+        {
+            let (unit, block) = (self.an.spec(*home).unit.clone(), block.clone());
+            self.an.valued.insert(&unit, &block);
+            self.an.again = true;
+            return Err(Error::Internal { stage: "infer", detail: "begins again".into() });
+        }
+        let ty = self.run_proc(id, args, span, env)?;
+        let old = self.an.procs[id.index()].result.clone();
+        let all = self.join(&old, &ty);
+        self.an.procs[id.index()].result = all.clone();
+        Ok(if env.dead { Ty::never() } else { all })
+    }
+
+    fn run_proc(&mut self, id: ProcId, args: &Args, span: Span, env: &mut Env) -> Result<Ty> {
+        if env.dead || args.positional.iter().any(Ty::is_never) {
+            env.dead = true;
+            return Ok(Ty::never());
+        }
+        let info = self.an.procs[id.index()].clone();
+        if let ProcKind::Symbol(name) = &info.kind {
+            let Some((receiver, rest)) = args.positional.split_first() else {
+                // ArgumentError: no receiver given
+                env.dead = true;
+                return Ok(Ty::never());
+            };
+            let rest = Args { keywords: args.keywords.clone(), ..Args::of(rest.to_vec()) };
+            let at = self.assumption(span);
+            return self.dispatch(receiver, name, &rest, false, span, &at, env);
+        }
+        let Some(entered) = self.enter_home(info.home) else {
+            return Err(self
+                .error(span, "this block is called after the method that wrote it has ended")
+                .because("blocks live in the variables of their method")
+                .advise("call it within that method, or pass what it needs as arguments")
+                .into());
+        };
+        let result = match &info.kind {
+            ProcKind::Block(block) => self.run_block(id, block, args, env),
+            ProcKind::Lambda(block) => self.run_lambda(block, args, env),
+            ProcKind::Method(name) => {
+                let at = self.assumption(span);
+                let receiver = self.self_type(span)?;
+                self.dispatch(&receiver, name, args, true, span, &at, env)
+            }
+            ProcKind::Symbol(_) => Ok(Ty::never()),
+        };
+        self.leave_home(entered);
+        result
+    }
+
+    fn clear_block_locals(&mut self, block: &Block, env: &mut Env) {
+        for local in &block.locals {
+            env.locals[self.here.base + local.index()] = State::unset();
+        }
+    }
+
+    fn run_block(&mut self, id: ProcId, block: &Arc<Block>, args: &Args, env: &mut Env) -> Result<Ty> {
+        self.clear_block_locals(block, env);
+        let mut frame = Frame::new(FrameKind::Yield, env.locals.len());
+        frame.brk = self.block_frames.get(&id).copied();
+        self.frames.push(frame);
+        self.bind(&block.params, &args.positional, env, block.span)?;
+        let ty = self.eval(&block.body, env)?;
+        self.end_of_block(&ty, env)
+    }
+
+    fn run_lambda(&mut self, block: &Arc<Block>, args: &Args, env: &mut Env) -> Result<Ty> {
+        let Ok(bindings) = bind(&block.params, args) else {
+            env.dead = true;
+            return Ok(Ty::never());
+        };
+        self.clear_block_locals(block, env);
+        let ret_frame = self.here.ret_frame.replace(self.frames.len());
+        self.frames.push(Frame::new(FrameKind::Lambda, env.locals.len()));
+        self.bind_params(&block.params, &bindings, env)?;
+        let ty = self.eval(&block.body, env)?;
+        self.here.ret_frame = ret_frame;
+        self.end_of_block(&ty, env)
+    }
+
+    fn end_of_block(&mut self, ty: &Ty, env: &mut Env) -> Result<Ty> {
+        let frame = self.frames.pop().expect("pushed above");
+        let ty = if env.dead { frame.next_ty } else { self.join(&frame.next_ty, ty) };
+        if let Some(next) = frame.next {
+            *env = self.join_env(env, &next);
+        }
+        Ok(ty)
+    }
+
+    /// Assigns parameters as bound, and runs defaults.
+    pub(super) fn bind_params(&mut self, params: &Params, bindings: &[Binding], env: &mut Env) -> Result<()> {
+        let mut args = bindings.iter().cloned();
+        let mut defaults: Vec<(LocalId, &Node)> = Vec::new();
+        let span = self.here.unit.body.span;
+        let one = |w: &mut Self, pattern: &Pattern, binding: Option<Binding>, env: &mut Env| -> Result<()> {
+            match binding {
+                Some(Binding::Given(ty)) => w.bind_pattern(pattern, &ty, env, span),
+                _ => Ok(()),
+            }
+        };
+        for pattern in &params.required {
+            one(self, pattern, args.next(), env)?;
+        }
+        for (local, default) in &params.optional {
+            match args.next() {
+                Some(Binding::Given(ty)) => self.assign_local(env, *local, &ty),
+                _ => defaults.push((*local, default)),
+            }
+        }
+        for pattern in &params.post {
+            one(self, pattern, args.next(), env)?;
+        }
+        for keyword in &params.keywords {
+            match (args.next(), &keyword.default) {
+                (Some(Binding::Given(ty)), _) => self.assign_local(env, keyword.local, &ty),
+                (_, Some(default)) => defaults.push((keyword.local, default)),
+                _ => {}
+            }
+        }
+        if let Some(local) = params.block {
+            let ty = self.here.block.clone().unwrap_or_else(Ty::nil);
+            self.assign_local(env, local, &ty);
+        }
+        for (local, default) in defaults {
+            let ty = self.eval(default, env)?;
+            self.assign_local(env, local, &ty);
+        }
+        Ok(())
+    }
+
+    /// Parameters, then the body; the type of the body's own end.
+    pub(super) fn method_body(&mut self, bindings: &[Binding], env: &mut Env) -> Result<Ty> {
+        let unit = self.here.unit.clone();
+        self.bind_params(&unit.params, bindings, env)?;
+        let ty = self.eval(&unit.body, env)?;
+        Ok(if env.dead { Ty::never() } else { ty })
+    }
+
+    /// `yield`
+    pub(super) fn yielded(&mut self, node: &Node, args: &[Arg], env: &mut Env) -> Result<Ty> {
+        let args = self.args(args, env)?;
+        let Some(block) = self.here.block.clone() else {
+            // LocalJumpError: no block given (yield)
+            env.dead = true;
+            return Ok(Ty::never());
+        };
+        let used = !self.an.spec(self.here.id).void.contains(&node.id);
+        self.call_procs(&block, &args, used, node.span, env)
+    }
+
+    /// The assumption that a place speculates on; places in the prelude speculate for each call of the user's apart.
+    pub(super) fn assumption(&self, span: Span) -> Assumption {
+        place_of(&self.here.unit, self.here.site.as_ref(), span)
+    }
+
+    /// `lambda { … }`, `proc { … }` and `method(:name)`; None: some other call.
+    pub(super) fn proc_literal(&mut self, call: &Call) -> Result<Option<Ty>> {
+        let Some((at, kind)) = proc_form(call) else { return Ok(None) };
+        if call.receiver.is_none() {
+            let self_ty = self.self_type_for(call)?;
+            for atom in self_ty.atoms() {
+                let answer = self.an.target(self.here.id, atom, &call.name, true);
+                if !matches!(answer, Ok(Target::Builtin(Builtin::MakeProc))) {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(Ty::proc(self.an.proc(self.here.id, at, || kind))))
+    }
+}
+
+/// A call that makes a proc, as it is written: where, and which.
+pub fn proc_form(call: &Call) -> Option<(Span, ProcKind)> {
+    let own = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
+    match (&*call.name, &call.receiver, &call.block, call.args.as_slice()) {
+        ("lambda", None, Some(block), []) => Some((block.span, ProcKind::Lambda(block.clone()))),
+        ("proc", None, Some(block), []) => Some((block.span, ProcKind::Block(block.clone()))),
+        ("new", Some(r), Some(block), []) if matches!(&r.kind, Kind::Const(p) if &*p.name == "Proc") => {
+            Some((block.span, ProcKind::Block(block.clone())))
+        }
+        ("method", _, None, [Arg::Positional(Node { kind: Kind::Sym(name), span, .. })]) if own => {
+            Some((*span, ProcKind::Method(name.clone())))
+        }
+        _ => None,
+    }
+}
+
+/// The assumption at a place of a unit, or of the prelude on behalf of a place in the user's program.
+pub fn place_of(unit: &Unit, site: Option<&(Arc<Unit>, Span)>, span: Span) -> Assumption {
+    match site {
+        None => assumption(unit, span),
+        Some((user, call)) => {
+            let mut at = assumption(user, *call);
+            at.column = at.column << 24 | (span.start as usize & 0xff_ffff);
+            at
+        }
+    }
+}
+
+/// Procs may not be kept where they would outlive their method.
+pub fn keeps_no_procs(ty: &Ty) -> std::result::Result<(), Refusal> {
+    if ty.procs.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::new("kernels keep no blocks or lambdas in objects and arrays")
+        .because("which block is called must be known when compiling")
+        .advise("keep a Symbol that says which, and choose with case"))
+}

@@ -1,0 +1,404 @@
+//! Blocks and inlined methods, as lowering sees them: labelled pieces of the function that is being made.
+//!
+//! Here: [`Here`], the body that is being lowered; methods that take blocks, `yield`, calls of procs. Not here: which
+//! calls are inlined, and what types are where: [`crate::infer::blocks`] says, place by place.
+
+use super::body::{Body, Frame, Place};
+use super::calls::{Arg, Keyword, bound_values};
+use super::value::Val;
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::id::{MethodId, ProcId};
+use crate::infer::blocks::{Inlining, ProcKind, place_of};
+use crate::infer::calls::{Args, bind};
+use crate::infer::{Binding, SpecId};
+use crate::ir::{LabelId, Stmt, Trap};
+use crate::syntax::ast::{self, Block, Call, Kind, LocalId, Node, Params};
+use crate::types::{Atom, Reach, Ty, Unit};
+use crate::world::Assumption;
+use std::sync::Arc;
+
+/// One body while it is being lowered.
+pub struct Here {
+    pub spec: SpecId,
+    pub unit: Arc<ast::Unit>,
+    pub self_val: Option<Val>,
+    pub locals: Vec<Option<Place>>,
+    pub section: bool,
+    /// The block that it was given.
+    pub block: Option<(Val, Ty)>,
+    /// Where `return` goes; None: it leaves the function.
+    pub ret: Option<(LabelId, Place)>,
+    /// Where the user's program called a method of the prelude.
+    pub site: Option<(Arc<ast::Unit>, Span)>,
+}
+
+impl Here {
+    pub fn new(spec: SpecId, unit: Arc<ast::Unit>, section: bool) -> Self {
+        let locals = vec![None; unit.locals.len()];
+        Self { spec, unit, self_val: None, locals, section, block: None, ret: None, site: None }
+    }
+}
+
+impl Body<'_, '_> {
+    /// The block given to a call: a literal one, or what `&` is followed by.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn given_block(&mut self, call: &Call) -> Result<Option<(Val, Ty)>> {
+        let spec = self.here.spec;
+        let unit = |id: ProcId| Some((Val::Unit(Unit::Proc(id)), Ty::proc(id)));
+        if let Some(block) = &call.block {
+            return Ok(unit(self.an.proc(spec, block.span, || ProcKind::Block(block.clone()))));
+        }
+        let Some(node) = &call.block_arg else { return Ok(None) };
+        if let Kind::Sym(name) = &node.kind {
+            return Ok(unit(self.an.proc(spec, node.span, || ProcKind::Symbol(name.clone()))));
+        }
+        let val = self.held(node)?;
+        let ty = self.ty(node);
+        Ok((!ty.procs.is_empty()).then_some((val, ty)))
+    }
+
+    /// A method's body in place of a call.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub fn inline(
+        &mut self,
+        method: MethodId,
+        (atom, reach): (Atom, Reach),
+        receiver: Val,
+        args: &[Arg],
+        keywords: &[Keyword],
+        types: &Args,
+        block: Option<(Val, Ty)>,
+        span: Span,
+    ) -> Result<Option<Val>> {
+        let source = self.an.source(method)?;
+        let unit = source.unit.clone();
+        let bindings = match bind(&unit.params, types) {
+            Ok(bindings) => bindings,
+            Err(message) => {
+                self.wrong_arguments(&unit, message);
+                return Ok(None);
+            }
+        };
+        let values = bound_values(&unit.params, &bindings, args, keywords);
+        let self_ty = Ty::of(atom, reach);
+        let id = self.an.inlined(self.inlining(method, self_ty.clone(), types.void, span))?;
+        let ret = self.an.spec(id).ret.clone();
+        let place = self.result_place(&ret, span)?;
+        let label = self.cx.b.label();
+        let mut callee = Here::new(id, unit.clone(), false);
+        callee.block = block;
+        callee.ret = Some((label, place.clone()));
+        callee.site = match &self.here.site {
+            Some(site) => Some(site.clone()),
+            None => self.an.is_prelude(method).then(|| (self.here.unit.clone(), span)),
+        };
+        callee.self_val = Some(self.cast_to(receiver, &self_ty, span)?);
+        let at = (self.cx.path.clone(), self.cx.line);
+        if callee.site.is_none() {
+            self.cx.path.clone_from(&unit.source.path);
+        }
+        let caller = std::mem::replace(&mut self.here, callee);
+        self.others.push(caller);
+        self.cx.b.open();
+        let outcome = (|| -> Result<()> {
+            self.declare_locals()?;
+            self.bind_params(&unit.params, &bindings, &values)?;
+            let val = self.eval(&unit.body)?;
+            if !self.is_never(&unit.body) {
+                self.store(&place, val);
+            }
+            Ok(())
+        })();
+        let body = self.cx.b.close();
+        self.here = self.others.pop().expect("pushed above");
+        (self.cx.path, self.cx.line) = at;
+        outcome?;
+        self.cx.b.push(Stmt::Block { label, body });
+        if ret.is_never() {
+            self.unreachable();
+            return Ok(None);
+        }
+        Ok(Some(self.load(&place)))
+    }
+
+    /// How an inlined call at a place is found again.
+    pub fn inlining(&self, method: MethodId, self_ty: Ty, void: bool, span: Span) -> Inlining {
+        Inlining { from: self.here.spec, span, method, self_ty, void }
+    }
+
+    /// ArgumentError, which Ruby raises where the method is defined.
+    pub fn wrong_arguments(&mut self, unit: &ast::Unit, message: String) {
+        let here = (self.cx.path.clone(), self.cx.line);
+        let defined = &unit.source;
+        self.cx.path.clone_from(&defined.path);
+        self.cx.line = defined.line_of(defined.slice.start as u32);
+        self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+        (self.cx.path, self.cx.line) = here;
+    }
+
+    /// Assigns parameters as bound, and runs defaults.
+    fn bind_params(&mut self, params: &Params, bindings: &[Binding], values: &[Val]) -> Result<()> {
+        let span = self.here.unit.body.span;
+        let mut defaults: Vec<(LocalId, &Node)> = Vec::new();
+        let mut given = bindings.iter().zip(values.iter().copied());
+        let mut next = || match given.next() {
+            Some((Binding::Given(ty), val)) => Some((val, ty.clone())),
+            _ => None,
+        };
+        for pattern in &params.required {
+            if let Some(value) = next() {
+                self.bind_pattern(pattern, value, span)?;
+            }
+        }
+        for (local, default) in &params.optional {
+            match next() {
+                Some((val, _)) => self.write_local(*local, val)?,
+                None => defaults.push((*local, default)),
+            }
+        }
+        for pattern in &params.post {
+            if let Some(value) = next() {
+                self.bind_pattern(pattern, value, span)?;
+            }
+        }
+        for keyword in &params.keywords {
+            match (next(), &keyword.default) {
+                (Some((val, _)), _) => self.write_local(keyword.local, val)?,
+                (None, Some(default)) => defaults.push((keyword.local, default)),
+                _ => {}
+            }
+        }
+        if let Some(local) = params.block {
+            let val = self.here.block.as_ref().map_or(Val::NIL, |b| b.0);
+            self.write_local(local, val)?;
+        }
+        for (local, default) in defaults {
+            let val = self.eval(default)?;
+            if self.cx.b.ended() {
+                return Ok(());
+            }
+            self.write_local(local, val)?;
+        }
+        Ok(())
+    }
+
+    /// `yield`
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn yielded(&mut self, node: &Node, args: &[ast::Arg]) -> Result<Val> {
+        let (args, keywords) = self.args(args)?;
+        if self.cx.b.ended() {
+            return Ok(Val::NEVER);
+        }
+        self.at(node.span);
+        let Some((val, ty)) = self.here.block.clone() else {
+            let message = "no block given (yield)".to_string();
+            self.trap(Trap::Raise { class: "LocalJumpError", message }, None);
+            return Ok(Val::NEVER);
+        };
+        let place = self.result_place(&self.ty(node), node.span)?;
+        self.call_procs((val, &ty), &args, &keywords, node.span, Some(&place))?;
+        Ok(self.load(&place))
+    }
+
+    /// Runs the one of the blocks that a value is; what it gives goes into `result`, if anybody looks at it.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn call_procs(
+        &mut self,
+        (val, ty): (Val, &Ty),
+        args: &[Arg],
+        keywords: &[Keyword],
+        span: Span,
+        result: Option<&Place>,
+    ) -> Result<()> {
+        if let [one] = ty.procs.as_slice() {
+            return self.call_proc(*one, args, keywords, span, result);
+        }
+        let procs = ty.filter(|a| matches!(a, Atom::Proc(_)));
+        let nothing = self.result_place(&Ty::nil(), span)?;
+        self.dispatch(val, &procs, &nothing, |s, atom, _| {
+            if let Atom::Proc(id) = atom {
+                s.call_proc(id, args, keywords, span, result)?;
+            }
+            Ok(None)
+        })
+    }
+
+    /// Runs a block, lambda or Method object.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn call_proc(
+        &mut self,
+        id: ProcId,
+        args: &[Arg],
+        keywords: &[Keyword],
+        span: Span,
+        result: Option<&Place>,
+    ) -> Result<()> {
+        let info = self.an.procs[id.index()].clone();
+        let into = |s: &mut Self, (val, ty): (Val, Ty)| {
+            if let (Some(place), false) = (result, ty.is_never()) {
+                s.store(place, val);
+            }
+        };
+        if let ProcKind::Symbol(name) = &info.kind {
+            let Some(((receiver, ty, _), rest)) = args.split_first() else {
+                let message = "no receiver given".to_string();
+                self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                return Ok(());
+            };
+            let answer = self.call_values((*receiver, ty), name, rest, keywords, false, span, span)?;
+            into(self, answer);
+            return Ok(());
+        }
+        let entered = if self.here.spec == info.home {
+            None
+        } else {
+            let k = self.others.iter().rposition(|h| h.spec == info.home);
+            let Some(k) = k else { return Err(self.error(span, "this block has outlived its method")) };
+            std::mem::swap(&mut self.here, &mut self.others[k]);
+            Some(k)
+        };
+        let at = (self.cx.path.clone(), self.cx.line);
+        if self.here.site.is_none() {
+            self.cx.path.clone_from(&self.here.unit.source.path);
+        }
+        let outcome = match &info.kind {
+            ProcKind::Block(block) => self.run_block(id, block, args, result),
+            ProcKind::Lambda(block) => self.run_lambda(block, args, keywords, result),
+            ProcKind::Method(name) => {
+                let (receiver, ty) = (self.self_value()?, self.self_ty());
+                let answer = self.call_values((receiver, &ty), name, args, keywords, true, span, span);
+                answer.map(|answer| into(self, answer))
+            }
+            ProcKind::Symbol(_) => Ok(()),
+        };
+        (self.cx.path, self.cx.line) = at;
+        if let Some(k) = entered {
+            std::mem::swap(&mut self.here, &mut self.others[k]);
+        }
+        outcome
+    }
+
+    fn clear_block_locals(&mut self, block: &Block) -> Result<()> {
+        for local in &block.locals {
+            if !self.an.local(self.here.spec, *local).is_never() {
+                let place = self.local(*local)?;
+                self.clear(&place);
+            }
+        }
+        Ok(())
+    }
+
+    fn run_block(&mut self, id: ProcId, block: &Arc<Block>, args: &[Arg], result: Option<&Place>) -> Result<()> {
+        let next = self.cx.b.label();
+        let brk = self.block_exits.get(&id).cloned();
+        let values: Vec<(Val, Ty)> = args.iter().map(|a| (a.0, a.1.clone())).collect();
+        self.piece(next, Frame { next, next_place: result.cloned(), brk }, |s| {
+            s.clear_block_locals(block)?;
+            s.bind(&block.params, &values, block.span)?;
+            s.last_value(&block.body, result)
+        })
+    }
+
+    fn run_lambda(
+        &mut self,
+        block: &Arc<Block>,
+        args: &[Arg],
+        keywords: &[Keyword],
+        result: Option<&Place>,
+    ) -> Result<()> {
+        let types = Args::of_values(args, keywords);
+        let bindings = match bind(&block.params, &types) {
+            Ok(bindings) => bindings,
+            Err(message) => {
+                self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                return Ok(());
+            }
+        };
+        let values = bound_values(&block.params, &bindings, args, keywords);
+        let next = self.cx.b.label();
+        let place = match result {
+            Some(place) => place.clone(),
+            None => self.result_place(&Ty::nil(), block.span)?,
+        };
+        let exit = (next, place.clone());
+        let ret = self.here.ret.replace(exit.clone());
+        let outcome = self.piece(next, Frame { next, next_place: Some(place), brk: Some(exit) }, |s| {
+            s.clear_block_locals(block)?;
+            s.bind_params(&block.params, &bindings, &values)?;
+            s.last_value(&block.body, result)
+        });
+        self.here.ret = ret;
+        outcome
+    }
+
+    fn last_value(&mut self, body: &Node, result: Option<&Place>) -> Result<()> {
+        let val = self.eval(body)?;
+        if let (Some(place), false) = (result, self.is_never(body)) {
+            self.store(place, val);
+        }
+        Ok(())
+    }
+
+    /// A labelled piece of code that `next` leaves.
+    fn piece(&mut self, label: LabelId, frame: Frame, run: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.cx.b.open();
+        self.frames.push(frame);
+        let outcome = run(self);
+        self.frames.pop();
+        let body = self.cx.b.close();
+        self.cx.b.push(Stmt::Block { label, body });
+        outcome
+    }
+
+    /// Runs `call` with somewhere for `break` in its literal block to go; the value of either is in `place`.
+    ///
+    /// # Errors
+    /// Those of `call`.
+    pub fn with_exit(
+        &mut self,
+        block: &Block,
+        id: ProcId,
+        place: &Place,
+        call: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if !block.breaks {
+            return call(self);
+        }
+        let label = self.cx.b.label();
+        let outer = self.block_exits.insert(id, (label, place.clone()));
+        self.cx.b.open();
+        let outcome = call(self);
+        let body = self.cx.b.close();
+        match outer {
+            Some(outer) => self.block_exits.insert(id, outer),
+            None => self.block_exits.remove(&id),
+        };
+        self.cx.b.push(Stmt::Block { label, body });
+        outcome
+    }
+
+    /// The assumption that a place speculates on, as inference names it.
+    pub fn assumption(&self, span: Span) -> Assumption {
+        place_of(&self.here.unit, self.here.site.as_ref(), span)
+    }
+
+    /// An error's place: the user's, where this is the prelude.
+    pub fn place_in_source(&self, span: Span) -> (Arc<crate::source::Source>, Span) {
+        match &self.here.site {
+            Some((unit, call)) => (unit.source.clone(), *call),
+            None => (self.here.unit.source.clone(), span),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Methods of Ruby's own core classes, written in Ruby over a few primitives: the prelude.
+//!
+//! Here: which methods it has, by the class or module that defines them in Ruby, and their source. Not here: what they
+//! mean; they are inlined where they are called, like any method that takes a block, and their errors are reported at
+//! the call. Names that begin with `__` are primitives ([`crate::infer::builtins::primitive`]).
+
+use crate::id::{MethodId, ScopeId};
+use crate::source::Source;
+use crate::syntax::ast::Name;
+use crate::syntax::{Item, outline, parse_method};
+use crate::world::MethodSource;
+use once_cell::sync::Lazy;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Numbers from here on are the prelude's; a World never gives as many.
+const FIRST: u32 = 0xf000_0000;
+
+struct Prelude {
+    index: HashMap<(Name, Name), MethodId>,
+    methods: Vec<Method>,
+}
+
+struct Method {
+    label: String,
+    source: Arc<Source>,
+    parsed: once_cell::sync::OnceCell<MethodSource>,
+}
+
+static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
+    let mut prelude = Prelude { index: HashMap::new(), methods: Vec::new() };
+    for (file, text) in [
+        ("array.rb", include_str!("array.rb")),
+        ("enumerable.rb", include_str!("enumerable.rb")),
+        ("kernel.rb", include_str!("kernel.rb")),
+    ] {
+        prelude.read(file, text);
+    }
+    prelude
+});
+
+impl Prelude {
+    fn read(&mut self, file: &str, text: &str) {
+        let whole =
+            Arc::new(Source { path: format!("<ikra/{file}>"), text: text.into(), slice: 0..text.len(), first_line: 1 });
+        let items = outline(&whole).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"));
+        for item in items {
+            let Item::Scope { path, body, .. } = item else { continue };
+            let owner: Name = path.last().cloned().unwrap_or_else(|| "".into());
+            for item in body {
+                let Item::Method { name, span, .. } = item else { continue };
+                let id = MethodId(FIRST + self.methods.len() as u32);
+                let source = Arc::new(Source { slice: span.start as usize..span.end as usize, ..(*whole).clone() });
+                self.methods.push(Method {
+                    label: format!("{owner}#{name}"),
+                    source,
+                    parsed: once_cell::sync::OnceCell::new(),
+                });
+                self.index.insert((owner.clone(), name), id);
+            }
+        }
+    }
+}
+
+/// Whether a method is the prelude's.
+pub fn contains(method: MethodId) -> bool {
+    method.0 >= FIRST
+}
+
+/// The method of that name that `owner` defines.
+pub fn find(owner: &str, name: &str) -> Option<MethodId> {
+    PRELUDE.index.get(&(owner.into(), name.into())).copied()
+}
+
+/// The source of one of its methods.
+pub fn source(method: MethodId) -> Option<MethodSource> {
+    let method = PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize)?;
+    let parsed = method.parsed.get_or_init(|| MethodSource {
+        unit: Arc::new(parse_method(&method.source).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"))),
+        scope: ScopeId(u32::MAX),
+        label: method.label.clone(),
+    });
+    Some(parsed.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_of_the_prelude_parses() {
+        for i in 0..PRELUDE.methods.len() {
+            assert!(source(MethodId(FIRST + i as u32)).is_some());
+        }
+        assert!(find("Array", "any?").is_some());
+    }
+}
