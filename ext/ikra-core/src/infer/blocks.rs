@@ -9,7 +9,7 @@
 //! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
 
 use super::builtins::Builtin;
-use super::calls::{Args, Refusal, Target, bind};
+use super::calls::{Args, Literal, Refusal, Target, bind};
 use super::walk::{Env, Frame, FrameKind, State, Walker, assumption};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
@@ -125,6 +125,30 @@ impl Analysis<'_> {
     /// Whether a method is one of Ruby's own that the prelude has.
     pub fn is_prelude(&self, method: MethodId) -> bool {
         crate::prelude::contains(method)
+    }
+
+    /// `inject(:+)` and `inject(0, :+)`: the block that the literal Symbol stands for, and the arguments without it.
+    pub fn operator_block(
+        &mut self,
+        home: SpecId,
+        target: &Target,
+        args: &Args,
+        block: Option<&Ty>,
+        span: Span,
+    ) -> Option<(Ty, Args)> {
+        let (Target::Ruby(method), None, Some(Some(Literal::Sym(name)))) = (target, block, args.literals.last()) else {
+            return None;
+        };
+        let label = crate::prelude::label(*method)?;
+        if !label.ends_with("#inject") && !label.ends_with("#reduce") {
+            return None;
+        }
+        let name = name.clone();
+        let block = Ty::proc(self.proc(home, span, || ProcKind::Symbol(name)));
+        let mut args = args.clone();
+        args.positional.pop();
+        args.literals.pop();
+        Some((block, args))
     }
 
     /// The specialisation that a body is interpreted with: itself, or what it is inlined into.

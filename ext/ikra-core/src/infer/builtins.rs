@@ -57,6 +57,10 @@ pub enum Builtin {
     ArrayAt,
     /// Whether all elements are known to be of these kinds, decided when compiling.
     ElementsAre(crate::types::Prims),
+    /// `x.__uncomparable(y)` raises what a comparison of the two does.
+    Uncomparable,
+    /// `__doubt(condition)`: taken to be false until that is refuted at the user's call.
+    Doubt,
     // Integer iterators
     Times,
     Upto,
@@ -119,7 +123,7 @@ impl Builtin {
             RespondTo => 1..=2,
             ArraySet => 2..=2,
             ProcCall | Send { .. } => 0..=usize::MAX,
-            ArrayAt => 1..=1,
+            ArrayAt | Uncomparable | Doubt => 1..=1,
             Rand(_) => 0..=1,
             Step => 0..=2,
             _ => 0..=0,
@@ -165,7 +169,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "end" | "last" => Some(RangeLast),
             "min" => Some(RangeMin),
             "max" => Some(RangeMax),
-            "size" | "count" => Some(RangeSize),
+            "size" => Some(RangeSize),
             "include?" | "member?" | "cover?" | "===" => Some(RangeCover),
             "exclude_end?" => Some(RangeExcludesEnd),
             _ => None,
@@ -173,7 +177,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         Atom::Array(_) => match name {
             "[]" | "at" => Some(ArrayGet),
             "[]=" => Some(ArraySet),
-            "size" | "length" | "count" => Some(ArraySize),
+            "size" | "length" => Some(ArraySize),
             "empty?" => Some(ArrayIsEmpty),
             "first" => Some(ArrayFirst),
             "last" => Some(ArrayLast),
@@ -231,6 +235,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
+        (_, "__uncomparable") => Some(Builtin::Uncomparable),
+        (_, "__doubt") => Some(Builtin::Doubt),
         _ => None,
     }
 }
@@ -250,10 +256,7 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "Array",
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
         ) => "give the array its length before the section, and write its elements by index",
-        (
-            "Array" | "Enumerable" | "Range",
-            "map" | "select" | "reject" | "sum" | "inject" | "reduce" | "any?" | "all?" | "find",
-        ) => "write the loop with each and a variable",
+        ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels have no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => return None,

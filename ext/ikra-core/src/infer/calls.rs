@@ -32,6 +32,15 @@ pub fn class_of(atom: Atom) -> ClassId {
     }
 }
 
+/// The class of a kind of value of which the prelude has methods of its own.
+fn core_class(atom: Atom) -> &'static str {
+    match atom {
+        Atom::Array(_) => "Array",
+        Atom::IntRange | Atom::FloatRange => "Range",
+        _ => "",
+    }
+}
+
 fn receiver_of(atom: Atom) -> Receiver {
     match atom {
         Atom::Module(class) => Receiver::Module(class),
@@ -237,10 +246,13 @@ impl Analysis<'_> {
     /// # Errors
     /// Methods that Ruby has and kernels do not.
     pub fn target(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
-        if let Some(builtin) = builtins::primitive(atom, name)
-            && self.spec(from).key.method.is_some_and(|m| self.is_prelude(m))
-        {
-            return Ok(Target::Builtin(builtin));
+        if name.starts_with("__") && self.spec(from).key.method.is_some_and(|m| self.is_prelude(m)) {
+            if let Some(builtin) = builtins::primitive(atom, name) {
+                return Ok(Target::Builtin(builtin));
+            }
+            if let Some(method) = crate::prelude::helper(name) {
+                return Ok(Target::Ruby(method));
+            }
         }
         let fact = self.method(receiver_of(atom), name);
         let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
@@ -262,7 +274,9 @@ impl Analysis<'_> {
             MethodFact::Builtin { owner, visibility } if visible(visibility) => {
                 match builtins::find(atom, &owner, name) {
                     Some(builtin) => Target::Builtin(builtin),
-                    None if let Some(method) = crate::prelude::find(&owner, name) => Target::Ruby(method),
+                    None if let Some(method) = crate::prelude::find(core_class(atom), &owner, name) => {
+                        Target::Ruby(method)
+                    }
                     None => {
                         // the module that defines it says more than an anonymous class that has it
                         let what = match atom {
@@ -484,6 +498,12 @@ impl Analysis<'_> {
                 Itself => Ty::of(atom, reach),
                 MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
                 ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
+                Uncomparable => Ty::never(),
+                Doubt => match atoms[0] {
+                    Atom::True => Ty::prim(Prims::TRUE),
+                    Atom::False => Ty::prim(Prims::FALSE),
+                    _ => Ty::never(),
+                },
                 IsLambda => match atom {
                     Atom::Proc(id) => flag(self.procs[id.index()].kind.is_lambda()),
                     _ => Ty::never(),

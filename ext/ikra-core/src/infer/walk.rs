@@ -624,6 +624,7 @@ impl Walker<'_, '_> {
     fn constant_root(&mut self, node: &Node, env: &mut Env) -> Result<Option<Root>> {
         let Kind::Const(path) = &node.kind else { return Ok(None) };
         let found = match &path.base {
+            ConstBase::Lexical if self.here.scope == crate::prelude::SCOPE => self.an.world.top_constant(&path.name),
             ConstBase::Lexical => self.an.world.constant(self.here.scope, None, &path.name),
             ConstBase::Top => self.an.world.top_constant(&path.name),
             ConstBase::Of(base) => {
@@ -1407,7 +1408,23 @@ impl Walker<'_, '_> {
         at: &Assumption,
         env: &mut Env,
     ) -> Result<Ty> {
+        if let Some((block, args)) = self.an.operator_block(self.here.id, target, args, block, span) {
+            return self.invoke(target, (atom, reach), name, &args, Some(&block), span, at, env);
+        }
         match (target, block) {
+            (Target::Builtin(Builtin::RangeMin | Builtin::RangeMax), Some(_))
+                if let Some(method) = crate::prelude::find("", "Enumerable", name) =>
+            {
+                self.inline(method, Ty::of(atom, reach), args, block.cloned(), span, env)
+            }
+            (Target::Builtin(Builtin::Doubt), _) => {
+                let doubted = args.positional.first().cloned().unwrap_or_default();
+                Ok(if doubted.only(Prims::BOOL) && doubted.prims == Prims::BOOL && self.an.facts.holds(at) {
+                    Ty::prim(Prims::FALSE)
+                } else {
+                    doubted
+                })
+            }
             (Target::Builtin(builtin), Some(block)) if builtin.iterates() => {
                 self.iterate(*builtin, atom, reach, name, args, block, span, env)
             }

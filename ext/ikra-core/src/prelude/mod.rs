@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Numbers from here on are the prelude's; a World never gives as many.
 const FIRST: u32 = 0xf000_0000;
 
+/// Where the prelude stands: at the top level.
+pub const SCOPE: ScopeId = ScopeId(u32::MAX);
+
 struct Prelude {
     index: HashMap<(Name, Name), MethodId>,
     methods: Vec<Method>,
@@ -33,6 +36,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("array.rb", include_str!("array.rb")),
         ("enumerable.rb", include_str!("enumerable.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
+        ("range.rb", include_str!("range.rb")),
     ] {
         prelude.read(file, text);
     }
@@ -67,9 +71,24 @@ pub fn contains(method: MethodId) -> bool {
     method.0 >= FIRST
 }
 
-/// The method of that name that `owner` defines.
-pub fn find(owner: &str, name: &str) -> Option<MethodId> {
-    PRELUDE.index.get(&(owner.into(), name.into())).copied()
+/// The method of that name, for a receiver of a core class (`Array`, `Range`; empty for others) whose method `owner`
+/// defines: the class's own form, if the prelude has one, or that of the owner. Arrays and Ranges have all of Enumerable's,
+/// with the same meaning.
+pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
+    let of = |owner: &str| PRELUDE.index.get(&(owner.into(), name.into())).copied();
+    let own = || matches!(owner, "Enumerable" | "Array" | "Range").then(|| of(class)).flatten();
+    let shared = || matches!(owner, "Array" | "Range" | "Hash" | "Struct").then(|| of("Enumerable")).flatten();
+    own().or_else(|| of(owner)).or_else(shared)
+}
+
+/// A method that only the prelude may call.
+pub fn helper(name: &str) -> Option<MethodId> {
+    name.starts_with("__").then(|| find("", "Kernel", name)).flatten()
+}
+
+/// The prelude's name of a method, `Enumerable#inject`.
+pub fn label(method: MethodId) -> Option<&'static str> {
+    PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize).map(|m| &*m.label)
 }
 
 /// The source of one of its methods.
@@ -77,7 +96,7 @@ pub fn source(method: MethodId) -> Option<MethodSource> {
     let method = PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize)?;
     let parsed = method.parsed.get_or_init(|| MethodSource {
         unit: Arc::new(parse_method(&method.source).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"))),
-        scope: ScopeId(u32::MAX),
+        scope: SCOPE,
         label: method.label.clone(),
     });
     Some(parsed.clone())
@@ -92,6 +111,6 @@ mod tests {
         for i in 0..PRELUDE.methods.len() {
             assert!(source(MethodId(FIRST + i as u32)).is_some());
         }
-        assert!(find("Array", "any?").is_some());
+        assert!(find("Array", "Array", "any?").is_some());
     }
 }

@@ -659,7 +659,11 @@ impl<'p, 'w> Body<'p, 'w> {
         let found = match &path.base {
             ast::ConstBase::Lexical => {
                 let scope = self.an.spec(self.here.spec).scope;
-                self.an.world.constant(scope, None, &path.name)
+                if scope == crate::prelude::SCOPE {
+                    self.an.world.top_constant(&path.name)
+                } else {
+                    self.an.world.constant(scope, None, &path.name)
+                }
             }
             ast::ConstBase::Top => self.an.world.top_constant(&path.name),
             ast::ConstBase::Of(base) => {

@@ -73,7 +73,28 @@ impl Body<'_, '_> {
         block: Option<&(Val, Ty)>,
         how: How,
     ) -> Result<Ty> {
+        if let Some((block, types)) =
+            self.an.operator_block(self.here.spec, target, types, block.map(|b| &b.1), how.span)
+        {
+            let block = (Val::Unit(Unit::Proc(block.procs[0])), block);
+            return self.outcome(target, (atom, reach), name, &types, Some(&block), how);
+        }
         Ok(match target {
+            Target::Builtin(Builtin::RangeMin | Builtin::RangeMax)
+                if block.is_some()
+                    && let Some(method) = crate::prelude::find("", "Enumerable", name) =>
+            {
+                let target = Target::Ruby(method);
+                self.outcome(&target, (atom, reach), name, types, block, how)?
+            }
+            Target::Builtin(Builtin::Doubt) => {
+                let doubted = types.positional.first().cloned().unwrap_or_default();
+                if doubted.prims == Prims::BOOL && self.an.facts.holds(&self.assumption(how.at)) {
+                    Ty::prim(Prims::FALSE)
+                } else {
+                    doubted
+                }
+            }
             Target::Builtin(Builtin::ProcCall) => match atom {
                 Atom::Proc(id) => self.an.procs[id.index()].result.clone(),
                 _ => Ty::never(),
@@ -500,7 +521,41 @@ impl Body<'_, '_> {
             s.trap(Trap::Raise { class: "ArgumentError", message }, None);
             Ok(None)
         };
+        if let Some((block, types)) =
+            self.an.operator_block(self.here.spec, target, types, block.as_ref().map(|b| &b.1), span)
+        {
+            let block = (Val::Unit(Unit::Proc(block.procs[0])), block);
+            let args = &args[..args.len() - 1];
+            return self.invoke(target, (atom, reach), receiver, name, args, keywords, &types, Some(block), how, place);
+        }
         match target {
+            Target::Builtin(Builtin::RangeMin | Builtin::RangeMax)
+                if block.is_some()
+                    && let Some(method) = crate::prelude::find("", "Enumerable", name) =>
+            {
+                self.inline(method, (atom, reach), receiver, args, keywords, types, block, span)
+            }
+            Target::Builtin(Builtin::Doubt) => {
+                let (Some((val, ty, _)), at) = (args.first().cloned(), self.assumption(at)) else { return Ok(None) };
+                if ty.prims != Prims::BOOL || !self.an.facts.holds(&at) {
+                    return Ok(Some(val));
+                }
+                let truth = self.truth(val);
+                let site = self.cx.site(Trap::Refuted(at), vec![]);
+                self.cx.b.trap_if(truth, site, vec![]);
+                Ok(Some(Val::bool(false)))
+            }
+            Target::Builtin(Builtin::Uncomparable) => {
+                let class = self.an.describe(atom);
+                let other = args.first().map(|a| a.0);
+                let trap = Trap::Mention {
+                    class: "ArgumentError",
+                    before: format!("comparison of {class} with "),
+                    after: " failed".into(),
+                };
+                self.trap(trap, other);
+                Ok(None)
+            }
             Target::NoMethod { private } => {
                 self.no_method(receiver, name, *private, bare);
                 Ok(None)
@@ -763,7 +818,7 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
-            MakeProc | ProcCall | BlockGiven | Send { .. } => None,
+            MakeProc | ProcCall | BlockGiven | Send { .. } | Uncomparable | Doubt => None,
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
