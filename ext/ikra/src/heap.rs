@@ -1,6 +1,7 @@
 //! Reads, and in one case writes, Ruby's heap directly.
 //!
-//! Here: the class word, the flags, the ivar slots and the array body behind a VALUE, and the bits of immediate values.
+//! Here: the class word, the flags, the ivar slots, the members of a Struct and the array body behind a VALUE, and the
+//! bits of immediate values.
 //! Not here: what they mean to a program ([`crate::observe`], [`crate::pack`]).
 //!
 //! # Safety
@@ -13,14 +14,17 @@
 //!   meanwhile, so nothing is written to the objects that are read.
 //! * **No allocation, no GC.** Between the first read of a stretch and the last use of what it gave, nothing allocates
 //!   in Ruby's heap: no object is freed or moved. What would have to allocate is put off to the end of the stretch.
-//! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_ivar`], which says
+//! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which says
 //!   so.
 //!
 //! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray`
 //! (through rb-sys's stable API) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else
 //! behind a pointer; from 3.2 the shape number in the upper half of the flags. Which slot holds which ivar is not
 //! assumed but found out, by pairing what `rb_ivar_foreach` yields with the slots of one object, value by value
-//! ([`slots_of`]). Any other Ruby, and any object that does not pair, is read through `rb_ivar_get`.
+//! ([`slots_of`]). Any other Ruby, and any object that does not pair, is read through `rb_ivar_get`. Of `RStruct` (3.1 to
+//! 3.3): members embedded at offset 16 where the length bits of the flags are not 0, else behind a pointer after a
+//! length; what one object's memory shows is compared with what `rb_struct_aref` gives, and where they differ all
+//! objects of the class are read through that.
 #![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
 
 use rb_sys::{ID, VALUE, ruby_value_type as T};
@@ -65,7 +69,7 @@ pub enum Seen {
     Module,
     /// A Bignum beyond 64 bits.
     BigInt,
-    /// A Range or another Struct.
+    /// A Struct, a Data, or a Range.
     Struct,
     Other,
 }
@@ -106,6 +110,12 @@ pub fn prefetch(v: Raw) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = v;
+}
+
+/// Whether `v` is a Struct, an object of a Data class, or a Range: all three are T_STRUCT.
+#[inline]
+pub fn is_struct(v: Raw) -> bool {
+    !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_STRUCT as usize
 }
 
 /// Whether `v` is an ordinary object.
@@ -352,6 +362,123 @@ pub fn find_slot(example: Raw, ivar: ID) -> Slot {
     }
 }
 
+/// Length bits of a Struct whose members are within it (struct.h of 3.1 and 3.2, and of 3.3).
+const RSTRUCT_EMBED: usize = if VERSION.1 >= 3 { 0x7f << 13 } else { 3 << 13 };
+const KNOWN_STRUCTS: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 3;
+
+/// Where the members of a Struct are, and how many.
+#[inline]
+fn members(object: Raw) -> Body {
+    // SAFETY: `object` is a live T_STRUCT of a Ruby whose RStruct this is (`KNOWN_STRUCTS`).
+    unsafe {
+        let words = object as *const usize;
+        match (*words & RSTRUCT_EMBED) >> 13 {
+            0 => Body { at: *words.add(3) as *const Raw, len: *words.add(2) },
+            len => Body { at: words.add(2).cast(), len },
+        }
+    }
+}
+
+/// A member of a Struct by Ruby's own function, which neither allocates nor raises for a member that there is.
+fn member_slowly(object: Raw, index: u32) -> Raw {
+    // SAFETY: `object` is a live T_STRUCT with more than `index` members, as its class says.
+    unsafe { rb_sys::rb_struct_aref(object, ((index as usize) << 1 | 1) as Raw) }
+}
+
+/// Whether a Struct's memory shows what Ruby says its members are.
+fn is_as_known(object: Raw) -> bool {
+    if !KNOWN_STRUCTS {
+        return false;
+    }
+    // SAFETY: `object` is a live T_STRUCT; the function reads its length.
+    let size = match see(unsafe { rb_sys::rb_struct_size(object) }) {
+        Seen::Int(size) => size as usize,
+        _ => return false,
+    };
+    let body = members(object);
+    // SAFETY: within the members, of which there are `len`.
+    body.len == size && (0..size).all(|i| unsafe { *body.at.add(i) } == member_slowly(object, i as u32))
+}
+
+/// Reads and writes one field of the objects of a class.
+#[derive(Clone, Debug)]
+pub enum FieldReader {
+    Ivar(IvarReader),
+    Member(MemberReader),
+}
+
+/// What field of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Field {
+    Ivar(ID),
+    /// Of a Struct, by its position.
+    Member(u32),
+}
+
+impl FieldReader {
+    pub fn new(field: Field) -> Self {
+        match field {
+            Field::Ivar(id) => FieldReader::Ivar(IvarReader::new(id)),
+            Field::Member(index) => FieldReader::Member(MemberReader { index, as_known: None }),
+        }
+    }
+    /// The field of an object of class `class` (its class word). Never assigned: nil.
+    #[inline]
+    pub fn get(&mut self, object: Raw, class: Raw) -> Raw {
+        match self {
+            FieldReader::Ivar(reader) => reader.get(object, class),
+            FieldReader::Member(reader) => reader.get(object),
+        }
+    }
+    /// Assigns it in memory; false where only [`set_field`] can. The object is not frozen.
+    #[inline]
+    pub fn set(&mut self, object: Raw, class: Raw, value: Raw) -> bool {
+        match self {
+            FieldReader::Ivar(reader) => reader.set(object, class, value),
+            FieldReader::Member(reader) => reader.set(object, value),
+        }
+    }
+}
+
+/// Members at one position of objects of one class.
+#[derive(Clone, Debug)]
+pub struct MemberReader {
+    index: u32,
+    /// Whether the class's objects are as this file knows them; found out with the first.
+    as_known: Option<bool>,
+}
+
+impl MemberReader {
+    #[inline]
+    fn place(&mut self, object: Raw) -> Option<*mut Raw> {
+        let known = *self.as_known.get_or_insert_with(|| is_as_known(object));
+        let body = if known { members(object) } else { return None };
+        // SAFETY: within the members.
+        (body.len > self.index as usize).then(|| unsafe { body.at.add(self.index as usize).cast_mut() })
+    }
+    #[inline]
+    fn get(&mut self, object: Raw) -> Raw {
+        match self.place(object) {
+            // SAFETY: a member of a live Struct.
+            Some(at) => unsafe { *at },
+            None => member_slowly(object, self.index),
+        }
+    }
+    #[inline]
+    fn set(&mut self, object: Raw, value: Raw) -> bool {
+        let Some(at) = self.place(object) else { return false };
+        // SAFETY: a member of a live Struct that is not frozen; the store is what Ruby itself does, write barrier
+        // included.
+        unsafe {
+            *at = value;
+            if !is_immediate(value) {
+                rb_sys::rb_gc_writebarrier(object, value);
+            }
+        }
+        true
+    }
+}
+
 /// Where objects of a few forms keep one ivar: what was found out, the last first.
 #[derive(Clone, Debug)]
 pub struct IvarReader {
@@ -402,11 +529,18 @@ impl IvarReader {
     }
 }
 
-/// Assigns an ivar by Ruby's own function: may allocate, and raises for a frozen object.
+/// Assigns a field by Ruby's own function: may allocate, and raises for a frozen object.
 ///
 /// # Errors
 /// What Ruby raises.
-pub fn set_ivar(object: Raw, ivar: ID, value: Raw) -> Result<(), magnus::Error> {
-    // SAFETY: `object` and `value` are live; `protect` catches what Ruby raises.
-    magnus::rb_sys::protect(|| unsafe { rb_sys::rb_ivar_set(object, ivar, value) }).map(drop)
+pub fn set_field(object: Raw, field: Field, value: Raw) -> Result<(), magnus::Error> {
+    // SAFETY: `object` and `value` are live, and a member is one that the object has; `protect` catches what Ruby
+    // raises.
+    let assign = || unsafe {
+        match field {
+            Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, ivar, value),
+            Field::Member(index) => rb_sys::rb_struct_aset(object, ((index as usize) << 1 | 1) as Raw, value),
+        }
+    };
+    magnus::rb_sys::protect(assign).map(drop)
 }

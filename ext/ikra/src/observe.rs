@@ -6,10 +6,11 @@
 //!
 //! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about.
 
-use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::Holder;
 use crate::identity::{IdentityMap, RawMap, WordMap};
-use crate::registry::{self, classes};
+use crate::reflect;
+use crate::registry::classes;
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, Ty};
@@ -74,7 +75,7 @@ struct ClassTable {
 /// An ivar to be read of all objects of a class.
 struct Demand {
     place: PlaceIndex,
-    reader: IvarReader,
+    reader: FieldReader,
     cursor: usize,
 }
 
@@ -186,7 +187,7 @@ impl Observer {
         facts.saw(&self.places[place as usize].clone(), &Ty::never());
         let table = self.table(class, classes::get(class).raw);
         if self.tables[table].demands.iter().all(|d| d.place != place) {
-            let reader = IvarReader::new(registry::id(ruby, ivar));
+            let reader = FieldReader::new(reflect::field(ruby, classes::get(class).raw, ivar)?);
             self.tables[table].demands.push(Demand { place, reader, cursor: 0 });
         }
         self.settle(ruby, facts)
@@ -260,6 +261,12 @@ impl Observer {
             }
             Seen::Struct => match range(ruby, value) {
                 Some(prim) => prim,
+                None if reflect::has_members(ruby, heap::class_word(value)) => {
+                    let table = self.table_of(ruby, heap::class_word(value))?;
+                    summary.class(self.tables[table].class);
+                    self.object(place, value, table, facts);
+                    return Ok(());
+                }
                 None => return Err(opaque(value, what())),
             },
             Seen::BigInt => {

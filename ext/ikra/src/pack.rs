@@ -4,7 +4,7 @@
 //! back ([`crate::unpack`]).
 //! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
 
-use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
@@ -143,7 +143,7 @@ impl Packer<'_> {
             Seen::False => (Prims::FALSE, Tag::FALSE, 0),
             Seen::True => (Prims::TRUE, Tag::TRUE, 1),
             Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
-            Seen::Object => {
+            Seen::Object | Seen::Struct => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 let tag = match slot.repr {
                     Repr::Union => {
@@ -218,7 +218,7 @@ impl Packer<'_> {
             (Repr::Ref(_), Some(column)) => {
                 for (i, out) in columns[column.index()].view_mut::<u32>()[rows].iter_mut().enumerate() {
                     let value = get(i);
-                    if !heap::is_object(value) {
+                    if !heap::is_object(value) && !heap::is_struct(value) {
                         return Err(Misfit::Value);
                     }
                     *out = word(i).or_else(|| self.tables.word(value)).ok_or(Misfit::Value)? as u32;
@@ -259,11 +259,11 @@ impl Packer<'_> {
 
     fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
         for (at, class) in self.plan.classes.iter().enumerate() {
-            let mut fields: Vec<(&SlotPlan, usize, IvarReader)> = Vec::new();
+            let mut fields: Vec<(&SlotPlan, usize, FieldReader)> = Vec::new();
             for field in class.fields.iter().filter(|f| f.read) {
                 let column = field.slot.value.or(field.slot.tag);
                 let start = column.map_or(0, |column| self.row(program, column, at));
-                fields.push((&field.slot, start, IvarReader::new(field.ivar)));
+                fields.push((&field.slot, start, FieldReader::new(field.field)));
             }
             if fields.is_empty() {
                 continue;

@@ -3,9 +3,10 @@
 //! Here: [`Plan`], made once per compiled program and read by every call. Not here: walking ([`crate::trace`]) and
 //! filling columns ([`crate::pack`]).
 
-use crate::heap::Raw;
+use crate::heap::{Field, Raw};
 use crate::identity::RawMap;
-use crate::registry::{self, classes};
+use crate::reflect;
+use crate::registry::classes;
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Program};
@@ -43,7 +44,7 @@ impl SlotPlan {
 }
 
 pub struct FieldPlan {
-    pub ivar: rb_sys::ID,
+    pub field: Field,
     pub slot: SlotPlan,
     /// Filled (or, where there is no column, checked) before a launch.
     pub read: bool,
@@ -140,12 +141,13 @@ impl Plan {
             if slot.leads_on() {
                 fields.leads.push(fields.fields.len());
             }
-            let ivar = registry::id(ruby, &field.ivar);
+            let name = reflect::field(ruby, fields.raw, &field.ivar)
+                .map_err(|e| CoreError::Internal { stage: "pack", detail: e.to_string() })?;
             let columns = || slot.value.iter().chain(&slot.tag).map(|c| &program.columns[c.index()]);
             let written = field.written || columns().any(|c| c.written);
             // a slot without columns says that there is one value: that is to be checked
             let read = field.read || written || columns().next().is_none() || columns().any(|c| c.read);
-            fields.fields.push(FieldPlan { ivar, slot, read, written });
+            fields.fields.push(FieldPlan { field: name, slot, read, written });
         }
         plan.elements = schema.elements.as_ref().map(|s| plan.slot(s)).transpose()?;
         for root in &schema.roots {

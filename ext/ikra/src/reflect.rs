@@ -196,6 +196,49 @@ pub fn is_kind_of(object: Raw, module: Raw) -> bool {
     }
 }
 
+/// Whether a class is one that `Struct.new` or `Data.define` made, or below one.
+pub fn has_members(ruby: &Ruby, class: Raw) -> bool {
+    let object = ruby.class_object();
+    let below = |name: &str| {
+        let base = object.const_get::<_, Value>(name).map(|c| c.as_raw());
+        base.is_ok_and(|base| base != class && heap::see(base) == heap::Seen::Module && inherits(class, base))
+    };
+    is_class(class) && (below("Struct") || ruby_has_data() && below("Data"))
+}
+
+/// `Data` as a class of values came with 3.2; before, a constant of that name is the user's.
+const fn ruby_has_data() -> bool {
+    rb_sys::RUBY_API_VERSION_MAJOR > 3 || rb_sys::RUBY_API_VERSION_MINOR >= 2
+}
+
+/// The members of the objects of a class, in their order; None for classes without.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
+    if !has_members(ruby, class) {
+        return Ok(None);
+    }
+    // SAFETY: `class` is a live class below Struct or Data; `protect` catches what is raised for one without members.
+    #[allow(unsafe_code)]
+    let list = protect(|| unsafe { rb_sys::rb_struct_s_members(rb_sys::rb_class_real(class)) })?;
+    let list = RArray::from_value(value(list)).expect("members are an Array");
+    list.into_iter().map(|symbol| symbol.funcall("name", ())).collect::<Result<_, _>>().map(Some)
+}
+
+/// What `name` is of the objects of a class: an ivar, or the member of a Struct where it has no `@`.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> {
+    if !name.starts_with('@')
+        && let Some(at) = members(ruby, class)?.and_then(|m| m.iter().position(|m| m == name))
+    {
+        return Ok(heap::Field::Member(at as u32));
+    }
+    Ok(heap::Field::Ivar(registry::id(ruby, name)))
+}
+
 /// The singleton class of a class or module, made where there is none yet, and kept for good.
 ///
 /// # Errors

@@ -145,12 +145,17 @@ pub mod classes {
         }
     }
 
-    /// `Module#name`, whatever the class itself calls `name`; its `inspect` where it has none.
+    /// `Module#name`, whatever the class itself calls `name`; Module's `inspect` where it has none.
     fn name(class: Value) -> Result<String, Error> {
         // SAFETY: `class` is a live class or module.
         #[allow(unsafe_code)]
         let name = unsafe { Value::from_raw(rb_sys::rb_mod_name(class.as_raw())) };
-        if name.is_nil() { class.funcall("inspect", ()) } else { name.funcall("to_s", ()) }
+        if !name.is_nil() {
+            return name.funcall("to_s", ());
+        }
+        // not the class's own `inspect`: that of a Struct's singleton class is the Struct's
+        let inspect: Value = Ruby::get_with(class).class_module().funcall("instance_method", ("inspect",))?;
+        inspect.funcall("bind_call", (class,))
     }
 }
 

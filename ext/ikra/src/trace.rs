@@ -7,7 +7,7 @@
 //!
 //! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed.
 
-use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::identity::IdentityMap;
 use crate::plan::{ClassPlan, Plan, SlotPlan};
 
@@ -103,7 +103,7 @@ impl Tables {
         if plan.plain {
             return Ok(tables);
         }
-        let readers = |c: &ClassPlan| c.leads.iter().map(|f| IvarReader::new(c.fields[*f].ivar)).collect();
+        let readers = |c: &ClassPlan| c.leads.iter().map(|f| FieldReader::new(c.fields[*f].field)).collect();
         let readers = plan.classes.iter().map(readers).collect();
         let mut tracer = Tracer { plan, tables: &mut tables, readers, last: (0, 0) };
         if let (Some(slot), Some(base)) = (&plan.elements, base)
@@ -192,7 +192,7 @@ struct Tracer<'a> {
     plan: &'a Plan,
     tables: &'a mut Tables,
     /// By class, for each slot that leads on.
-    readers: Vec<Vec<IvarReader>>,
+    readers: Vec<Vec<FieldReader>>,
     /// The class that was looked up last, and its index.
     last: (Raw, u32),
 }
@@ -265,6 +265,8 @@ impl Tracer<'_> {
         }
         match heap::see(value) {
             Seen::Array => self.array(slot, value, element),
+            // Ranges have no rows
+            Seen::Struct if self.class_index(heap::class_word(value)).is_some() => self.object(slot, value, element),
             // other values are checked when they are packed
             _ => Ok(Reached { entry: 0, known: false }),
         }

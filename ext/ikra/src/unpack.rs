@@ -5,7 +5,7 @@
 //! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change
 //! and the last.
 
-use crate::heap::{self, IvarReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::plan::{FieldPlan, Plan, SlotPlan};
 use crate::reflect::value;
@@ -254,8 +254,8 @@ impl Unpacker<'_> {
         let mut changes = Changes { classes: Vec::new(), slots: Vec::new() };
         for (at, class) in self.plan.classes.iter().enumerate() {
             let fields = class.fields.iter().enumerate().filter(|(_, f)| f.written);
-            let mut fields: Vec<(FieldChange, IvarReader)> =
-                fields.map(|(number, f)| (self.change(at, number), IvarReader::new(f.ivar))).collect();
+            let mut fields: Vec<(FieldChange, FieldReader)> =
+                fields.map(|(number, f)| (self.change(at, number), FieldReader::new(f.field))).collect();
             if fields.is_empty() {
                 continue;
             }
@@ -302,7 +302,7 @@ impl Unpacker<'_> {
     fn compare(
         &self,
         change: &mut FieldChange,
-        reader: &mut IvarReader,
+        reader: &mut FieldReader,
         first: usize,
         objects: &[Raw],
     ) -> Result<(), Error> {
@@ -448,7 +448,7 @@ struct Writer<'a> {
     class: Raw,
     field: &'a FieldPlan,
     objects: &'a [Raw],
-    reader: IvarReader,
+    reader: FieldReader,
     start: usize,
     rows: Rows,
     made: std::iter::Peekable<std::vec::IntoIter<(u32, Raw)>>,
@@ -462,7 +462,7 @@ impl<'a> Writer<'a> {
             class: class.raw,
             field,
             objects: &unpacker.tables.classes[change.class].objects,
-            reader: IvarReader::new(field.ivar),
+            reader: FieldReader::new(field.field),
             start: change.start,
             rows: change.rows,
             made: change.made.into_iter().peekable(),
@@ -489,7 +489,7 @@ impl<'a> Writer<'a> {
                 // the first of its form: from here the reader knows where the ivar is
                 self.reader.get(object, self.class);
                 if !self.reader.set(object, self.class, new) {
-                    heap::set_ivar(object, self.field.ivar, new)?;
+                    heap::set_field(object, self.field.field, new)?;
                 }
             }
         }

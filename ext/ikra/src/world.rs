@@ -32,6 +32,7 @@ const CORE: &[&str] = &[
     "Class",
     "Comparable",
     "Complex",
+    "Data",
     "Enumerable",
     "Enumerator",
     "Exception",
@@ -281,6 +282,14 @@ impl<'a> LiveWorld<'a> {
             let method = number_method(found, iseq)?;
             return Ok(MethodFact::Ruby { method, visibility });
         }
+        if found.iseq.is_none()
+            && let Some(member) = self.accessor(found)?
+        {
+            return Ok(match member.strip_suffix('=') {
+                Some(name) => MethodFact::AttrWriter { ivar: name.into(), visibility },
+                None => MethodFact::AttrReader { ivar: member.as_str().into(), visibility },
+            });
+        }
         if found.iseq.is_none() && found.location()?.is_some() {
             let name = found.original_name()?;
             let arity: i64 = found.unbound.funcall("arity", ())?;
@@ -291,6 +300,17 @@ impl<'a> LiveWorld<'a> {
             }
         }
         Ok(MethodFact::Foreign { what: format!("{}, which is not written in Ruby", label(found)?) })
+    }
+
+    /// The member of a Struct that a method reads, or (with `=`) writes.
+    fn accessor(&self, found: &Found) -> Result<Option<String>, Error> {
+        let Some(members) = reflect::members(self.ruby, found.owner)? else { return Ok(None) };
+        let (name, arity) = (found.original_name()?, found.unbound.funcall::<_, _, i64>("arity", ())?);
+        let known = match name.strip_suffix('=') {
+            Some(member) => arity == 1 && members.iter().any(|m| m == member),
+            None => arity == 0 && members.contains(&name),
+        };
+        Ok(known.then_some(name))
     }
 
     /// The name of a core class or module that owns a method; for methods of a class itself, that class's.
@@ -513,6 +533,11 @@ impl World for LiveWorld<'_> {
 
     fn is_a(&self, class: ClassId, module: ClassId) -> bool {
         reflect::inherits(classes::get(class).raw, classes::get(module).raw)
+    }
+
+    fn members(&self, class: ClassId) -> Option<Vec<Name>> {
+        let members = reflect::members(self.ruby, classes::get(class).raw).ok()??;
+        Some(members.iter().map(|m| m.as_str().into()).collect())
     }
 
     fn module_is_a(&self, object: ClassId, module: ClassId) -> bool {

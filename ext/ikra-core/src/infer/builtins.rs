@@ -19,6 +19,16 @@ pub enum Builtin {
     Equal,
     NotEqual,
     Identical,
+    /// `===` of an object without one of its own: the same object, or `==`.
+    CaseEqual,
+    /// `<=>` of Kernel: 0 for what is equal, else nil.
+    Compare,
+    /// `<`, `<=`, `>`, `>=`, `==`, `between?`, `clamp` of Comparable, by the object's `<=>`.
+    Ordered(Ordered),
+    /// Both are the same object or array; never of other values. Of the library.
+    SameReference,
+    /// Both are of one class. Of the library.
+    Kin,
     IsA,
     InstanceOf,
     RespondTo,
@@ -89,6 +99,27 @@ pub enum Builtin {
     ArrayEachWithIndex,
     ArrayEachIndex,
     ArrayReverseEach,
+    ArrayEqual,
+    ArrayEql,
+    ArrayCompare,
+    // Structs
+    StructGet,
+    StructSet,
+    StructSize,
+    StructEqual,
+    StructEql,
+}
+
+/// A method of Comparable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ordered {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Between,
+    Clamp,
 }
 
 impl Builtin {
@@ -118,10 +149,13 @@ impl Builtin {
         match self {
             Numeric(m) => m.arity(),
             Math(m) => m.arity(),
-            Equal | NotEqual | Identical | IsA | InstanceOf | BoolAnd | BoolOr | BoolXor | ModuleCase | Upto
-            | Downto | RangeStep | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
+            Equal | NotEqual | Identical | CaseEqual | Compare | SameReference | Kin | ArrayEqual | ArrayEql
+            | ArrayCompare | StructEqual | StructEql | StructGet | IsA | InstanceOf | BoolAnd | BoolOr | BoolXor
+            | ModuleCase | Upto | Downto | RangeStep | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
             RespondTo => 1..=2,
-            ArraySet => 2..=2,
+            ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
+            Ordered(self::Ordered::Clamp) => 1..=2,
+            Ordered(_) => 1..=1,
             ProcCall | Send { .. } => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt => 1..=1,
             Rand(_) => 0..=1,
@@ -185,6 +219,9 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "each_with_index" => Some(ArrayEachWithIndex),
             "each_index" => Some(ArrayEachIndex),
             "reverse_each" => Some(ArrayReverseEach),
+            "==" | "===" => Some(ArrayEqual),
+            "eql?" => Some(ArrayEql),
+            "<=>" => Some(ArrayCompare),
             _ => None,
         },
         Atom::Module(_) => match (owner, name) {
@@ -202,13 +239,29 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "lambda?" => Some(IsLambda),
             _ => None,
         },
-        Atom::Object(_) => None,
+        Atom::Object(_) => match (owner, name) {
+            ("Struct", "[]") => Some(StructGet),
+            ("Struct", "[]=") => Some(StructSet),
+            ("Struct", "size" | "length") => Some(StructSize),
+            ("Struct" | "Data", "==") => Some(StructEqual),
+            ("Struct" | "Data", "eql?") => Some(StructEql),
+            ("Comparable", "==") => Some(Ordered(self::Ordered::Equal)),
+            ("Comparable", "<") => Some(Ordered(self::Ordered::Less)),
+            ("Comparable", "<=") => Some(Ordered(self::Ordered::LessOrEqual)),
+            ("Comparable", ">") => Some(Ordered(self::Ordered::Greater)),
+            ("Comparable", ">=") => Some(Ordered(self::Ordered::GreaterOrEqual)),
+            ("Comparable", "between?") => Some(Ordered(self::Ordered::Between)),
+            ("Comparable", "clamp") => Some(Ordered(self::Ordered::Clamp)),
+            ("Kernel", "===") => Some(CaseEqual),
+            _ => None,
+        },
     };
     own.or(match name {
         "nil?" => Some(IsNil),
         "!" => Some(Not),
         "==" | "===" | "eql?" => Some(Equal),
         "!=" => Some(NotEqual),
+        "<=>" if owner == "Kernel" => Some(Compare),
         "equal?" => Some(Identical),
         "is_a?" | "kind_of?" => Some(IsA),
         "instance_of?" => Some(InstanceOf),
@@ -233,6 +286,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     use crate::types::Prims;
     match (atom, name) {
         (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
+        (Atom::Object(_), "__member") => Some(Builtin::StructGet),
+        (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
         (_, "__uncomparable") => Some(Builtin::Uncomparable),
@@ -257,6 +312,7 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
         ) => "give the array its length before the section, and write its elements by index",
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
+        ("Struct" | "Data", _) => "read the members by name",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels have no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => return None,

@@ -254,6 +254,9 @@ impl Analysis<'_> {
                 return Ok(Target::Ruby(method));
             }
         }
+        if let Some(target) = self.library_target(from, atom, name)? {
+            return Ok(target);
+        }
         let fact = self.method(receiver_of(atom), name);
         let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
         self.target_of(fact, atom, name, on_self)
@@ -273,7 +276,10 @@ impl Analysis<'_> {
             MethodFact::AttrWriter { ivar, visibility } if visible(visibility) => Target::Writer(ivar),
             MethodFact::Builtin { owner, visibility } if visible(visibility) => {
                 match builtins::find(atom, &owner, name) {
-                    Some(builtin) => Target::Builtin(builtin),
+                    Some(builtin) => match self.routine(atom, builtin)? {
+                        Some(method) => Target::Ruby(method),
+                        None => Target::Builtin(builtin),
+                    },
                     None if let Some(method) = crate::prelude::find(core_class(atom), &owner, name) => {
                         Target::Ruby(method)
                     }
@@ -437,6 +443,14 @@ impl Analysis<'_> {
         let mut out = Ty::never();
         for atoms in combinations {
             let ty = match builtin {
+                Numeric(method) if self.asks_equality(from, method, &atoms)? => {
+                    let receiver = Ty::of(atom, Reach::Any);
+                    let (_, ty) = self.asked(from, (atoms[0], Reach::Any), "==", &receiver, at)?;
+                    match method {
+                        crate::ir::lower::numbers::Method::NotEq => negate(&ty),
+                        _ => super::compare::truths(&ty),
+                    }
+                }
                 Numeric(method) => {
                     self.asks_argument(method, &atoms)?;
                     method
@@ -460,6 +474,9 @@ impl Analysis<'_> {
                     negate(&equal)
                 }
                 Identical => self.identical_ty(atom, atoms[0])?,
+                CaseEqual | Compare | Ordered(_) => self.comparison(from, builtin, (atom, reach), &atoms, at)?,
+                SameReference => self.same_reference_ty(atom, atoms[0]),
+                Kin => flag(self.is_kin(atom, atoms[0])),
                 IsA | InstanceOf | ModuleCase => {
                     let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
                     match module {
@@ -572,7 +589,11 @@ impl Analysis<'_> {
                     _ => return Err(Refusal::new("kernels index arrays with Integers only")),
                 },
                 ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
-                ArraySize => Ty::int(),
+                ArraySize | StructSize => Ty::int(),
+                StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), &atoms, args)?,
+                ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql => {
+                    unreachable!("these have bodies in the library")
+                }
                 ArrayIsEmpty => Ty::bool(),
                 Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
                 | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach => {
@@ -582,6 +603,22 @@ impl Analysis<'_> {
             out = self.facts.join(&out, &ty);
         }
         Ok(out)
+    }
+
+    /// Whether a number's `==` or `!=` asks its argument, an object with an `==` of its own, instead.
+    pub fn asks_equality(
+        &mut self,
+        from: SpecId,
+        method: crate::ir::lower::numbers::Method,
+        args: &[Atom],
+    ) -> Answer<bool> {
+        use crate::ir::lower::numbers::Method;
+        Ok(match args.first() {
+            Some(atom @ Atom::Object(_)) if matches!(method, Method::Eq | Method::NotEq) => {
+                self.target(from, *atom, "==", true)? != Target::Builtin(Builtin::Equal)
+            }
+            _ => false,
+        })
     }
 
     /// Refuses a number's method on an argument that answers to what Ruby would then ask it (`coerce`, …).
@@ -630,9 +667,7 @@ impl Analysis<'_> {
             (Atom::Array(_), Atom::Array(_)) => {
                 return Err(Refusal::new("kernels do not compare arrays").advise("compare their elements"));
             }
-            (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => {
-                return Err(Refusal::new("kernels do not compare Ranges"));
-            }
+            (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => Ty::bool(),
             (Atom::Object(x), Atom::Object(y)) => {
                 let same = self.class(x).hierarchy == self.class(y).hierarchy;
                 if same && x == y { Ty::bool() } else { Ty::prim(Prims::FALSE) }

@@ -11,6 +11,9 @@ pub mod accumulate;
 pub mod blocks;
 pub mod builtins;
 pub mod calls;
+pub mod compare;
+mod library;
+pub mod structs;
 mod walk;
 
 pub use walk::{assumption, literal, super_locals};
@@ -102,6 +105,8 @@ pub struct Spec {
     pub passed_on: BTreeMap<(NodeId, LocalId), Ty>,
     /// What it is inlined into, and interpreted with. None: it is a function of its own.
     pub host: Option<SpecId>,
+    /// Of a method of the library: the first call in the user's text that led here, which stands for every place in it.
+    pub called_at: Option<(Arc<Unit>, Span)>,
 }
 
 impl Spec {
@@ -115,6 +120,7 @@ impl Spec {
             op_reads: BTreeMap::new(),
             subjects: BTreeMap::new(),
             passed_on: BTreeMap::new(),
+            called_at: None,
             key,
             unit,
             scope,
@@ -184,6 +190,10 @@ pub struct Analysis<'w> {
     pub arrays: BTreeMap<ArrayKind, Access>,
     methods: HashMap<(Receiver, Name), MethodFact>,
     sources: HashMap<MethodId, MethodSource>,
+    /// Those of Ruby's own methods that have bodies here, by their number in the library.
+    routines: Vec<library::Routine>,
+    /// The call in the user's text that is being looked at.
+    calling: Option<(Arc<Unit>, Span)>,
     classes: HashMap<ClassId, ClassInfo>,
     pub accumulators: Accumulators,
     /// Blocks and lambdas, by [`crate::id::ProcId`].
@@ -227,6 +237,8 @@ pub fn analyse<'w>(
         arrays: BTreeMap::new(),
         methods: HashMap::new(),
         sources: HashMap::new(),
+        routines: Vec::new(),
+        calling: None,
         classes: HashMap::new(),
         accumulators: Accumulators::default(),
         procs: Vec::new(),
@@ -376,7 +388,9 @@ impl Analysis<'_> {
                     .method
                     .ok_or_else(|| Error::Internal { stage: "infer", detail: "a call of the block".into() })?;
                 let source = self.source(method)?;
-                self.add_spec(key, source.unit.clone(), source.scope, source.label.clone())
+                let id = self.add_spec(key, source.unit.clone(), source.scope, source.label.clone());
+                self.note_call(id);
+                id
             }
         };
         let from = self.host(from);

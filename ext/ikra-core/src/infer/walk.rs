@@ -121,7 +121,7 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         base: 0,
         block: None,
         ret_frame: None,
-        site: None,
+        site: spec.called_at.clone(),
         unit,
     };
     let mut walker = Walker { here, others: Vec::new(), frames: Vec::new(), block_frames: BTreeMap::new(), an };
@@ -691,6 +691,10 @@ impl Walker<'_, '_> {
                 let Some(Kind::Local(local)) = call.receiver.as_ref().map(|r| &r.kind) else { return };
                 match (&*call.name, call.args.as_slice()) {
                     ("nil?", []) => self.keep(env, *local, |_, a| (a == Atom::Nil) == truth),
+                    ("__kin?" | "__array?", [Arg::Positional(_)]) if self.an.in_library(self.here.id) => {
+                        let own = self.here.self_ty.atoms()[0];
+                        self.keep(env, *local, |an, a| an.is_kin(a, own) == truth);
+                    }
                     ("is_a?" | "kind_of?", [Arg::Positional(class)]) => {
                         if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
                             self.keep(env, *local, |an, a| an.atom_is_a(a, m) == truth);
@@ -1023,11 +1027,11 @@ impl Walker<'_, '_> {
                 let at = self.assumption(*span);
                 self.dispatch(&receiver_ty, &setter, &Args::of(vec![ty.clone()]), on_self, *span, &at, env)?;
             }
-            ast::Target::Index { receiver, span, .. } => {
+            ast::Target::Index { receiver, args, span } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 types.push(ty.clone());
                 let at = self.assumption(*span);
-                self.dispatch(&receiver_ty, "[]=", &Args::of(types), on_self, *span, &at, env)?;
+                self.dispatch(&receiver_ty, "[]=", &indexed(args, types), on_self, *span, &at, env)?;
             }
             ast::Target::List { .. } => {
                 let span = Span::default();
@@ -1220,7 +1224,16 @@ impl Walker<'_, '_> {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 let ty = self.eval(receiver, env)?;
                 let old = self.dispatch(&ty, name, &Args::default(), on_self, *span, at, env)?;
-                (old, Written::Call { receiver: ty, name: format!("{name}="), args: Vec::new(), on_self, span: *span })
+                (
+                    old,
+                    Written::Call {
+                        receiver: ty,
+                        name: format!("{name}="),
+                        args: Args::default(),
+                        on_self,
+                        span: *span,
+                    },
+                )
             }
             ast::Target::Index { receiver, args, span } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
@@ -1229,8 +1242,9 @@ impl Walker<'_, '_> {
                 for arg in args {
                     types.push(self.eval(arg, env)?);
                 }
-                let old = self.dispatch(&ty, "[]", &Args::of(types.clone()), on_self, *span, at, env)?;
-                (old, Written::Call { receiver: ty, name: "[]=".into(), args: types, on_self, span: *span })
+                let indices = indexed(args, types);
+                let old = self.dispatch(&ty, "[]", &indices, on_self, *span, at, env)?;
+                (old, Written::Call { receiver: ty, name: "[]=".into(), args: indices, on_self, span: *span })
             }
             ast::Target::List { .. } => unreachable!("a list is no target of an operator assignment"),
             ast::Target::Unsupported { what, advice, span } => {
@@ -1248,8 +1262,9 @@ impl Walker<'_, '_> {
             Written::Ivar(receiver, ivar, span) => self.write_ivar(receiver, ivar, ty, *span)?,
             Written::Call { receiver, name, args, on_self, span } => {
                 let mut args = args.clone();
-                args.push(ty.clone());
-                self.dispatch(receiver, name, &Args::of(args), *on_self, *span, at, env)?;
+                args.positional.push(ty.clone());
+                args.literals.push(None);
+                self.dispatch(receiver, name, &args, *on_self, *span, at, env)?;
             }
         }
         Ok(())
@@ -1379,11 +1394,18 @@ impl Walker<'_, '_> {
         }
         let mut out = Ty::never();
         let mut after = env.dead();
+        let place = self.here.site.clone().unwrap_or_else(|| (self.here.unit.clone(), span));
+        self.an.calls_from(place);
         for atom in receiver.atoms() {
             let answer = self.an.target(self.here.id, atom, name, on_self);
             let target = self.refused(answer, span)?;
             if let Target::Writer(ivar) = &target {
                 self.check_shared_write(atom, receiver.reach, ivar, span)?;
+            }
+            if target == Target::Builtin(Builtin::StructSet) && receiver.reach == Reach::Same {
+                for member in self.members_of(atom, args, span)? {
+                    self.check_shared_write(atom, receiver.reach, &member, span)?;
+                }
             }
             let mut e = env.clone();
             let ty = self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e)?;
@@ -1392,6 +1414,17 @@ impl Walker<'_, '_> {
             after = self.join_env(&after, &e);
         }
         *env = after;
+        Ok(out)
+    }
+
+    /// The members that `s[…] = v` may write.
+    fn members_of(&mut self, atom: Atom, args: &Args, span: Span) -> Result<Vec<Name>> {
+        let mut out = Vec::new();
+        for index in args.positional.first().map(Ty::atoms).unwrap_or_default() {
+            let literal = args.literals.first().and_then(Option::as_ref);
+            let members = self.an.touched_members(atom, index, literal);
+            out.extend(self.refused(members, span)?);
+        }
         Ok(out)
     }
 
@@ -1745,6 +1778,15 @@ impl Walker<'_, '_> {
     }
 }
 
+/// The arguments of an index, with those that the source has written out; `types` may go on with the value assigned.
+fn indexed(args: &[Node], types: Vec<Ty>) -> Args {
+    let mut out = Args::of(types);
+    for (slot, arg) in out.literals.iter_mut().zip(args) {
+        *slot = literal(arg);
+    }
+    out
+}
+
 /// Positional parameters in order, as a bare `super` passes them on.
 pub fn super_locals(params: &Params) -> Vec<LocalId> {
     let local = |p: &Pattern| match p {
@@ -1764,7 +1806,7 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
 enum Written {
     Local(LocalId),
     Ivar(Ty, Name, Span),
-    Call { receiver: Ty, name: String, args: Vec<Ty>, on_self: bool, span: Span },
+    Call { receiver: Ty, name: String, args: Args, on_self: bool, span: Span },
 }
 
 impl Frame {

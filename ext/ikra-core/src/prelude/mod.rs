@@ -37,6 +37,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("enumerable.rb", include_str!("enumerable.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("range.rb", include_str!("range.rb")),
+        ("struct.rb", include_str!("struct.rb")),
     ] {
         prelude.read(file, text);
     }

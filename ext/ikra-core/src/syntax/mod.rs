@@ -7,4 +7,4 @@ pub mod ast;
 mod lower;
 pub mod print;
 
-pub use lower::{Form, Item, outline, parse_block, parse_expression, parse_method, symbol_block};
+pub use lower::{Form, Item, Members, outline, parse_block, parse_expression, parse_method, symbol_block};

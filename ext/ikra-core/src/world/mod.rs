@@ -81,7 +81,7 @@ pub enum MethodFact {
         method: MethodId,
         visibility: Visibility,
     },
-    /// `attr_reader`; the ivar with its `@`.
+    /// `attr_reader`, the ivar with its `@`; or a member of a Struct, without.
     AttrReader {
         ivar: Name,
         visibility: Visibility,
@@ -134,6 +134,9 @@ pub trait World {
     fn is_a(&self, class: ClassId, module: ClassId) -> bool;
     /// The class of a class or module object (`Class`, `Module`, or a metaclass): what `is_a?` on it asks.
     fn module_is_a(&self, object: ClassId, module: ClassId) -> bool;
+    /// The members of a class that `Struct.new` or `Data.define` made, or of one below it, in their order. Each is a field
+    /// of its objects as an ivar is, under its name (without `@`).
+    fn members(&self, class: ClassId) -> Option<Vec<Name>>;
     fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact;
     /// The class or module that defines what a protected method of that name is.
     fn method_owner(&mut self, receiver: Receiver, name: &str) -> Option<ClassId>;

@@ -29,9 +29,15 @@ module SetUp
       end
     end
     METHODS.define_method(:set) do |**ivars|
-      ivars.each { |name, value| instance_variable_set("@#{name}", value) }
+      ivars.each do |name, value|
+        SetUp.member?(self, name) ? self[name] = value : instance_variable_set("@#{name}", value)
+      end
       self
     end
+  end
+
+  def self.member?(object, name)
+    object.is_a?(Struct) && object.members.include?(name)
   end
 
   def self.close

@@ -755,7 +755,16 @@ impl<'a> Machine<'a> {
 
     fn inspected(&self, value: &Value) -> String {
         match value {
-            Value::Object(_) => format!("#<{}>", self.class_name(value)),
+            Value::Object(object) => match self.section.world.classes.members(self.class_of(value)) {
+                Some(members) => {
+                    let fields = members
+                        .iter()
+                        .map(|m| format!("{m}={}", self.inspected(&self.section.world.heap.ivar(*object, m))));
+                    let fields: Vec<String> = fields.collect();
+                    format!("#<struct {} {}>", self.class_name(value), fields.join(", "))
+                }
+                None => format!("#<{}>", self.class_name(value)),
+            },
             other => self.section.world.show(other),
         }
     }

@@ -71,14 +71,17 @@ impl<'p, 'w> Body<'p, 'w> {
         spec: SpecId,
     ) -> Self {
         let unit = an.spec(spec).unit.clone();
-        let path = unit.source.path.clone();
-        let line = unit.source.first_line;
+        let site = an.spec(spec).called_at.clone();
+        let (path, line) = match &site {
+            Some((user, span)) => (user.source.path.clone(), user.source.line_of(span.start)),
+            None => (unit.source.path.clone(), unit.source.first_line),
+        };
         let section = an.spec(spec).key.method.is_none();
         Self {
             cx: Cx { b: Builder::new(name, results), shared, path, line },
             an,
             t,
-            here: Here::new(spec, unit, section),
+            here: Here { site, ..Here::new(spec, unit, section) },
             others: Vec::new(),
             block_exits: HashMap::new(),
             frames: Vec::new(),
@@ -906,7 +909,7 @@ impl<'p, 'w> Body<'p, 'w> {
         let object = (self.held(receiver)?, self.ty(receiver));
         let mut values = Vec::new();
         for arg in args {
-            values.push((self.held(arg)?, self.ty(arg), None));
+            values.push((self.held(arg)?, self.ty(arg), crate::infer::literal(arg)));
         }
         Ok(Some((object, values)))
     }

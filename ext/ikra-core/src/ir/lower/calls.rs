@@ -4,6 +4,7 @@
 //! Not here: which target a call reaches (inference answers that again) and arithmetic ([`super::numbers`]).
 
 use super::body::{Body, Place, operands};
+use super::compare::Asker;
 use super::numbers::{self, Kind as Number};
 use super::tables::Form;
 use super::value::Val;
@@ -429,9 +430,7 @@ impl Body<'_, '_> {
         // all classes of a hierarchy answer `==` alike: one comparison of ids
         if let (Val::Ref(h, a), [(Val::Ref(k, b), ..)]) = (receiver, args)
             && matches!(name, "==" | "!=" | "equal?")
-            && targets
-                .iter()
-                .all(|(_, t)| matches!(t, Target::Builtin(Builtin::Equal | Builtin::NotEqual | Builtin::Identical)))
+            && targets.iter().all(|(_, t)| Self::is_identity(t))
             && (name != "!=" || self.equality_is_identity(receiver_ty))
         {
             let same = if h == *k { self.cx.b.icmp(Cmp::Eq, a, *b) } else { Operand::Bool(false) };
@@ -746,7 +745,13 @@ impl Body<'_, '_> {
         let vals: Vec<Val> = args.iter().map(|a| a.1).collect();
         let first = args.first().copied();
         let falsy = |a: Atom| matches!(a, Atom::Nil | Atom::False);
+        let asker = Asker { atom, reach, val: receiver, span, at };
         Ok(match builtin {
+            Numeric(method) if self.asks_equality(method, args, span)? => {
+                let Some((other, val)) = first else { return Ok(None) };
+                let of_arg = Asker { atom: other, reach: Reach::Any, val, ..asker };
+                self.asked_equality(of_arg, method == numbers::Method::NotEq, (atom, receiver))?
+            }
             Numeric(method) => Some(method.lower(&mut self.cx, receiver, &vals, types.int_literal())),
             Math(function) => Some(function.lower(&mut self.cx, &vals)),
             Rand(rand) => {
@@ -756,7 +761,22 @@ impl Body<'_, '_> {
             }
             IsNil => Some(Val::bool(atom == Atom::Nil)),
             Not => Some(Val::bool(falsy(atom))),
-            Equal | Identical => first.map(|(b, y)| self.equal(atom, receiver, b, y)),
+            Equal | Identical => first.map(|(b, y)| match name {
+                "eql?" => self.eql(atom, receiver, b, y),
+                _ => self.equal(atom, receiver, b, y),
+            }),
+            CaseEqual | Compare | Ordered(_) => self.comparison(builtin, asker, args)?,
+            SameReference => first.map(|(b, y)| self.same_reference(atom, receiver, b, y)),
+            Kin => first.map(|(b, _)| Val::bool(self.an.is_kin(atom, b))),
+            StructGet | StructSet => match args {
+                [index, rest @ ..] => {
+                    let literal = types.literals.first().and_then(Option::as_ref);
+                    self.struct_index(asker, *index, literal, rest.first().map(|a| a.1))?
+                }
+                [] => None,
+            },
+            StructSize => Some(self.struct_size(atom)),
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };
                 let arg = (y, Ty::of(b, Reach::Any), None);
@@ -880,7 +900,7 @@ impl Body<'_, '_> {
     }
 
     /// TypeError: `no implicit conversion from nil to integer`, in Ruby's two wordings.
-    fn no_conversion(&mut self, val: Val, to: &str) {
+    pub fn no_conversion(&mut self, val: Val, to: &str) {
         let trap = if val == Val::NIL {
             Trap::Raise {
                 class: "TypeError",
@@ -915,12 +935,19 @@ impl Body<'_, '_> {
     }
 
     /// `==` for one kind of each side, neither of which has an `==` of its own.
-    fn equal(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
+    pub fn equal(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
         match (a, x, b, y) {
+            (Atom::IntRange | Atom::FloatRange, _, Atom::IntRange | Atom::FloatRange, _) => {
+                self.equal_ranges(x, y, false)
+            }
             (Atom::Nil, _, Atom::Nil, _) | (Atom::True, _, Atom::True, _) | (Atom::False, _, Atom::False, _) => {
                 Val::bool(true)
             }
             (Atom::Module(m), _, Atom::Module(n), _) => Val::bool(m == n),
+            // an array is of one kind, and only within a kind do offsets tell arrays apart
+            (_, Val::Array(k, _), _, Val::Array(l, _)) if self.an.facts.find(k) != self.an.facts.find(l) => {
+                Val::bool(false)
+            }
             (_, Val::Int(x), _, Val::Int(y))
             | (_, Val::Sym(x), _, Val::Sym(y))
             | (_, Val::Array(_, x), _, Val::Array(_, y)) => Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y)),
@@ -928,6 +955,14 @@ impl Body<'_, '_> {
                 Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y))
             }
             _ => Val::bool(false),
+        }
+    }
+
+    /// `eql?` where it is not a number's: as `==`, but for Ranges.
+    fn eql(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
+        match (a, b) {
+            (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => self.equal_ranges(x, y, true),
+            _ => self.equal(a, x, b, y),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A typed tree to the IR: the one place where Ruby's semantics are.
 //!
 //! Here: [`Cx`], what all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
-//! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`;
+//! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`; `compare`: comparisons that call others;
 //! `slots`: ivars and elements; [`tables`]: columns
 //! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
 //! `wide`: remainders of what is beyond 64 bits.
@@ -9,6 +9,7 @@
 mod blocks;
 mod body;
 mod calls;
+mod compare;
 pub mod numbers;
 pub mod section;
 mod slots;

@@ -22,7 +22,7 @@ use super::ast::{Call, Kind, LocalId, Name, Node, NodeId, Origin, Params, Patter
 use crate::diagnostic::{Diagnostic, Span};
 use crate::source::Source;
 use lib_ruby_parser::{Loc, Node as Ruby, Parser, ParserOptions, nodes};
-pub use outline::{Form, Item, outline, parse_expression};
+pub use outline::{Form, Item, Members, outline, parse_expression};
 use scope::Scopes;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

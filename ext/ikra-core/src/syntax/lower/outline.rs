@@ -18,6 +18,8 @@ pub enum Item {
         form: Form,
         path: Vec<Name>,
         superclass: Option<Vec<Name>>,
+        /// Members of the Struct that it is, or inherits from.
+        members: Option<Members>,
         body: Vec<Item>,
     },
     /// `def name`, `def self.name` and `define_method(:name) { … }`; `span` is what [`super::parse_method`], or for the
@@ -39,6 +41,13 @@ pub enum Item {
         args: Vec<Name>,
     },
     Expression(Span),
+}
+
+/// `A = Struct.new(:x) do … end`, or (`inherited`) `class A < Struct.new(:x)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Members {
+    pub names: Vec<Name>,
+    pub inherited: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +82,18 @@ impl Parsed<'_> {
         match node {
             Ruby::Begin(b) => b.statements.iter().for_each(|s| self.outline(Some(s), items)),
             Ruby::Class(c) => {
-                let superclass = c.superclass.as_deref().map(path);
-                self.scope(Form::Class, path(&c.name), superclass, c.body.as_deref(), items);
+                let members = c.superclass.as_deref().and_then(structure);
+                let superclass = c.superclass.as_deref().filter(|_| members.is_none()).map(path);
+                let members = members.map(|(names, _)| Members { names, inherited: true });
+                self.scope(Form::Class, path(&c.name), superclass, members, c.body.as_deref(), items);
             }
-            Ruby::Module(m) => self.scope(Form::Module, path(&m.name), None, m.body.as_deref(), items),
-            Ruby::SClass(c) => self.scope(Form::Singleton, Vec::new(), None, c.body.as_deref(), items),
+            Ruby::Module(m) => self.scope(Form::Module, path(&m.name), None, None, m.body.as_deref(), items),
+            Ruby::SClass(c) => self.scope(Form::Singleton, Vec::new(), None, None, c.body.as_deref(), items),
+            Ruby::Casgn(c) if c.scope.is_none() && c.value.as_deref().is_some_and(|v| structure(v).is_some()) => {
+                let Some((names, body)) = c.value.as_deref().and_then(structure) else { return };
+                let members = Some(Members { names, inherited: false });
+                self.scope(Form::Class, vec![c.name.as_str().into()], None, members, body, items);
+            }
             Ruby::Def(d) => items.push(self.method(&d.name, false, node)),
             Ruby::Defs(d) => items.push(self.method(&d.name, true, node)),
             Ruby::Casgn(c) if c.scope.is_none() => match c.value.as_deref() {
@@ -117,12 +133,13 @@ impl Parsed<'_> {
         form: Form,
         path: Vec<Name>,
         superclass: Option<Vec<Name>>,
+        members: Option<Members>,
         body: Option<&Ruby>,
         items: &mut Vec<Item>,
     ) {
         let mut inner = Vec::new();
         self.outline(body, &mut inner);
-        items.push(Item::Scope { form, path, superclass, body: inner });
+        items.push(Item::Scope { form, path, superclass, members, body: inner });
     }
 
     fn method(&self, name: &str, on_self: bool, node: &Ruby) -> Item {
@@ -132,6 +149,17 @@ impl Parsed<'_> {
     fn expression(&self, node: &Ruby) -> Item {
         Item::Expression(self.span(node.expression()))
     }
+}
+
+/// The members and the block of `Struct.new(:a, :b, keyword_init: true) { … }`.
+fn structure(node: &Ruby) -> Option<(Vec<Name>, Option<&Ruby>)> {
+    let (call, body) = match node {
+        Ruby::Block(b) => (&*b.call, b.body.as_deref()),
+        other => (other, None),
+    };
+    let Ruby::Send(s) = call else { return None };
+    let known = matches!(s.recv.as_deref(), Some(Ruby::Const(c)) if c.name == "Struct") && s.method_name == "new";
+    known.then(|| (s.args.iter().filter(|a| matches!(a, Ruby::Sym(_))).filter_map(word).collect(), body))
 }
 
 /// `A::B` as its names.

@@ -302,12 +302,17 @@ fn check_bounds(cx: &mut Cx<'_>, min: Val, max: Val) {
         not_compared_if(cx, nan, Kind::of_val(min), max);
     }
     let crossed = test(cx, Cmp::Gt, min, max);
-    let message = if cx.shared.options.ruby >= (3, 3) {
+    let message = clamp_message(cx);
+    raise::raise_if(cx, crossed, "ArgumentError", message);
+}
+
+/// What `clamp` says of bounds in the wrong order.
+pub fn clamp_message(cx: &Cx<'_>) -> &'static str {
+    if cx.shared.options.ruby >= (3, 3) {
         "min argument must be less than or equal to max argument"
     } else {
         "min argument must be smaller than max argument"
-    };
-    raise::raise_if(cx, crossed, "ArgumentError", message);
+    }
 }
 
 /// The type of `between?`, which asks the upper bound only where the lower one holds.

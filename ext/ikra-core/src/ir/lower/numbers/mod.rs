@@ -27,7 +27,7 @@ use crate::ir::{CheckedOp, Cmp, Op, Operand};
 use crate::types::{Atom, Prims, Ty, Unit};
 use std::ops::RangeInclusive;
 
-pub use compare::ordered;
+pub use compare::{clamp_message, ordered};
 pub use convert::Conversion;
 pub use float::{divmod, divmod_types};
 pub use int::unsigned;

@@ -1,0 +1,135 @@
+//! What comparisons give that go through another method: `Comparable` by `<=>`, `===` and `<=>` of Kernel by `==`.
+//!
+//! Here: their types. Not here: their code ([`crate::ir::lower`]), and equality of numbers.
+
+use super::builtins::{Builtin, Ordered};
+use super::calls::{Answer, Args, Refusal, Target};
+use super::{Analysis, SpecId};
+use crate::types::{Atom, Prims, Reach, Ty};
+use crate::world::Assumption;
+
+impl Analysis<'_> {
+    /// What `name` gives on one kind for one kind of argument, as Ruby's C code calls it: whatever its visibility.
+    ///
+    /// # Errors
+    /// As [`Analysis::call`].
+    pub fn asked(
+        &mut self,
+        from: SpecId,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        arg: &Ty,
+        at: &Assumption,
+    ) -> Answer<(Target, Ty)> {
+        self.call(from, (atom, reach), name, &Args::of(vec![arg.clone()]), true, at)
+    }
+
+    /// `===` and `<=>` of Kernel, and the methods of Comparable.
+    ///
+    /// # Errors
+    /// As [`Analysis::call`], and orders that are no numbers.
+    pub(super) fn comparison(
+        &mut self,
+        from: SpecId,
+        builtin: Builtin,
+        (atom, reach): (Atom, Reach),
+        args: &[Atom],
+        at: &Assumption,
+    ) -> Answer<Ty> {
+        let other = Ty::of(args[0], Reach::Any);
+        match builtin {
+            Builtin::CaseEqual => {
+                let (target, ty) = self.asked(from, (atom, reach), "==", &other, at)?;
+                if target == Target::Builtin(Builtin::Equal) {
+                    return Ok(ty);
+                }
+                let same = self.same_reference_ty(atom, args[0]);
+                Ok(self.facts.join(&truths(&ty), &same))
+            }
+            Builtin::Compare => {
+                let ty = self.comparison(from, Builtin::CaseEqual, (atom, reach), args, at)?;
+                let mut out = Prims::default();
+                if ty.may_be_truthy() {
+                    out.0 |= Prims::INT.0;
+                }
+                if ty.may_be_falsy() {
+                    out.0 |= Prims::NIL.0;
+                }
+                Ok(Ty::prim(out))
+            }
+            Builtin::Ordered(Ordered::Equal) => {
+                if self.compares_by_identity(from, atom)? {
+                    return Ok(self.same_reference_ty(atom, args[0]));
+                }
+                let (_, order) = self.asked(from, (atom, reach), "<=>", &other, at)?;
+                self.check_order(&order)?;
+                Ok(if order.is_never() { Ty::never() } else { Ty::bool() })
+            }
+            Builtin::Ordered(Ordered::Clamp) if args.len() == 1 => {
+                Err(Refusal::new("kernels know clamp of objects with two arguments only")
+                    .advise("write clamp(min, max)"))
+            }
+            Builtin::Ordered(how) => {
+                // what is asked first decides whether it returns; the rest may never be asked
+                let mut returns = None;
+                for arg in args.iter().filter(|a| **a != Atom::Nil || how != Ordered::Clamp) {
+                    let (_, order) = self.asked(from, (atom, reach), "<=>", &Ty::of(*arg, Reach::Any), at)?;
+                    let answers = self.check_order(&order)?;
+                    returns.get_or_insert(answers);
+                }
+                let mut returns = returns.unwrap_or(true);
+                if how != Ordered::Clamp {
+                    return Ok(if returns { Ty::bool() } else { Ty::never() });
+                }
+                if let [min, max] = args
+                    && *min != Atom::Nil
+                    && *max != Atom::Nil
+                {
+                    let (_, order) = self.asked(from, (*min, Reach::Any), "<=>", &Ty::of(*max, Reach::Any), at)?;
+                    returns &= self.check_order(&order)?;
+                }
+                if !returns {
+                    return Ok(Ty::never());
+                }
+                let mut out = Ty::of(atom, reach);
+                for arg in args.iter().filter(|a| **a != Atom::Nil) {
+                    out = self.facts.join(&out, &Ty::of(*arg, Reach::Any));
+                }
+                Ok(out)
+            }
+            _ => Ok(Ty::never()),
+        }
+    }
+
+    /// Whether `<=>` is Kernel's, which asks `==`: Comparable's `==` then stops, and only the same object is equal.
+    ///
+    /// # Errors
+    /// As [`Analysis::target`].
+    pub fn compares_by_identity(&mut self, from: SpecId, atom: Atom) -> Answer<bool> {
+        Ok(self.target(from, atom, "<=>", true)? == Target::Builtin(Builtin::Compare))
+    }
+
+    /// Whether an order may be a number; else what asked for it raises.
+    fn check_order(&mut self, order: &Ty) -> Answer<bool> {
+        let known = Prims(Prims::INT.0 | Prims::FLOAT.0 | Prims::NIL.0);
+        if !order.is_never() && !order.only(known) {
+            return Err(Refusal::new("kernels know <=> that gives Integers, Floats and nil only")
+                .advise("give -1, 0, 1 or nil"));
+        }
+        Ok(order.may_be(Prims(Prims::INT.0 | Prims::FLOAT.0)))
+    }
+
+    /// Whether two are the same object or array; other values are never said to be.
+    pub fn same_reference_ty(&mut self, a: Atom, b: Atom) -> Ty {
+        match (a, b) {
+            (Atom::Array(_), Atom::Array(_)) => Ty::bool(),
+            (Atom::Object(x), Atom::Object(y)) if x == y => Ty::bool(),
+            _ => Ty::prim(Prims::FALSE),
+        }
+    }
+}
+
+/// The type of a value's truth.
+pub fn truths(ty: &Ty) -> Ty {
+    super::calls::negate(&super::calls::negate(ty))
+}

@@ -1,0 +1,106 @@
+//! Members of Structs by position or name.
+//!
+//! Here: which member `s[…]` is. Not here: accessors by name, which are readers and writers like those of ivars: a
+//! member is a field of its class, under its name without `@`.
+
+use super::builtins::Builtin;
+use super::calls::{Answer, Args, Literal, Refusal};
+use super::{Analysis, SpecId};
+use crate::syntax::ast::Name;
+use crate::types::{Atom, Reach, Ty};
+
+/// Which member an index of a Struct means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Which {
+    One(Name),
+    /// One of all, by an Integer that is known when it runs.
+    Any(Vec<Name>),
+    /// None: what Ruby raises.
+    Missing {
+        class: &'static str,
+        message: String,
+    },
+    /// TypeError: nothing that can be an index.
+    NoIndex,
+}
+
+impl Analysis<'_> {
+    /// The member that an index of one kind, `literal` where the source has it written out, means.
+    ///
+    /// # Errors
+    /// An index that Ruby would know and kernels do not.
+    pub fn which_member(&mut self, atom: Atom, index: Atom, literal: Option<&Literal>) -> Answer<Which> {
+        let members = match atom {
+            Atom::Object(class) => self.world.members(class).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        Ok(match (literal, index) {
+            (Some(Literal::Sym(name)), _) => match members.iter().find(|m| *m == name) {
+                Some(member) => Which::One(member.clone()),
+                None => Which::Missing { class: "NameError", message: format!("no member '{name}' in struct") },
+            },
+            (Some(Literal::Int(n)), _) => {
+                let size = members.len() as i64;
+                let at = if *n < 0 { n.wrapping_add(size) } else { *n };
+                match usize::try_from(at).ok().and_then(|at| members.get(at)) {
+                    Some(member) => Which::One(member.clone()),
+                    None => {
+                        let how = if *n < 0 { "small" } else { "large" };
+                        let message = format!("offset {n} too {how} for struct(size:{size})");
+                        Which::Missing { class: "IndexError", message }
+                    }
+                }
+            }
+            (_, Atom::Int) => Which::Any(members),
+            (_, Atom::Sym) => {
+                return Err(Refusal::new("kernels know a member of a Struct by a Symbol only where it is written out")
+                    .advise("write s[:name] or s.name, or choose with case … when"));
+            }
+            (_, Atom::Float) => {
+                return Err(
+                    Refusal::new("kernels index Structs with Integers and Symbols only").advise("write s[i.to_i]")
+                );
+            }
+            _ => Which::NoIndex,
+        })
+    }
+
+    /// The members that `s[…]` may touch.
+    ///
+    /// # Errors
+    /// As [`Analysis::which_member`].
+    pub fn touched_members(&mut self, atom: Atom, index: Atom, literal: Option<&Literal>) -> Answer<Vec<Name>> {
+        Ok(match self.which_member(atom, index, literal)? {
+            Which::One(member) => vec![member],
+            Which::Any(members) => members,
+            Which::Missing { .. } | Which::NoIndex => Vec::new(),
+        })
+    }
+
+    /// `s[…]` and `s[…] = v`.
+    ///
+    /// # Errors
+    /// As [`Analysis::which_member`], and when some object holds what kernels cannot.
+    pub(super) fn struct_index(
+        &mut self,
+        from: SpecId,
+        builtin: Builtin,
+        (atom, reach): (Atom, Reach),
+        atoms: &[Atom],
+        args: &Args,
+    ) -> Answer<Ty> {
+        let members = self.touched_members(atom, atoms[0], args.literals.first().and_then(Option::as_ref))?;
+        let mut out = Ty::never();
+        for member in members {
+            if builtin == Builtin::StructSet {
+                let value = Ty::of(atoms[1], args.positional[1].reach);
+                self.write_field(from, atom, reach, &member, &value)?;
+                out = value;
+            } else {
+                let ty = self.read_field(from, atom, reach, &member)?;
+                out = self.facts.join(&out, &ty);
+            }
+        }
+        Ok(out)
+    }
+}
