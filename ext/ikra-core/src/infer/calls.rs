@@ -60,6 +60,23 @@ pub enum Target {
     NoMethod {
         private: bool,
     },
+    /// One of several kinds of receiver has a method that kernels lack: CompileError, with this message, when Ruby gets
+    /// there. Only lowering makes it.
+    Refused(String),
+}
+
+impl Target {
+    /// Whether what is wrong with it may be told when it is reached, where other kinds of receiver go on: nothing else
+    /// was interpreted by then.
+    pub fn may_wait(&self) -> bool {
+        match self {
+            Target::Builtin(builtin) => {
+                !builtin.iterates() && !matches!(builtin, Builtin::ProcCall | Builtin::Send { .. })
+            }
+            Target::Reader(_) | Target::Writer(_) => true,
+            Target::Ruby(_) | Target::NoMethod { .. } | Target::Refused(_) => false,
+        }
+    }
 }
 
 /// A literal that an argument is, where a method must know it when compiling.
@@ -375,7 +392,7 @@ impl Analysis<'_> {
     ) -> Answer<Ty> {
         let given = args.positional.len();
         Ok(match target {
-            Target::NoMethod { .. } => Ty::never(),
+            Target::NoMethod { .. } | Target::Refused(_) => Ty::never(),
             Target::Ruby(method) => {
                 let source = self.source(*method)?;
                 check_params(&source.unit, &source.label)?;
@@ -434,175 +451,200 @@ impl Analysis<'_> {
         args: &Args,
         at: &Assumption,
     ) -> Answer<Ty> {
-        use Builtin::*;
         if builtin.iterates() {
             return Err(Refusal::new(format!("{name} without a block gives an Enumerator, which kernels do not know"))
                 .advise(format!("give {name} a block")));
         }
         let combinations = combinations(&args.positional);
-        let mut out = Ty::never();
+        let several = combinations.len() > 1;
+        let (mut out, mut refused) = (Ty::never(), None);
         for atoms in combinations {
-            let ty = match builtin {
-                Numeric(method) if self.asks_equality(from, method, &atoms)? => {
-                    let receiver = Ty::of(atom, Reach::Any);
-                    let (_, ty) = self.asked(from, (atoms[0], Reach::Any), "==", &receiver, at)?;
-                    match method {
-                        crate::ir::lower::numbers::Method::NotEq => negate(&ty),
-                        _ => super::compare::truths(&ty),
-                    }
-                }
-                Numeric(method) => {
-                    self.asks_argument(method, &atoms)?;
-                    method
-                        .result(Kind::of(atom), &kinds(&atoms), args.int_literal())
-                        .map_err(|u| unknown_form(name, u))?
-                }
-                Math(function) => function.result(&kinds(&atoms)),
-                Rand(rand) => {
-                    let ty = rand.result(&kinds(&atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?;
-                    self.speculate_rand(ty, &atoms, at)
-                }
-                IsNil => flag(atom == Atom::Nil),
-                Not => match atom {
-                    Atom::Nil | Atom::False => Ty::prim(Prims::TRUE),
-                    _ => Ty::prim(Prims::FALSE),
-                },
-                Equal => self.equal_ty(atom, atoms[0])?,
-                NotEqual => {
-                    let (_, equal) =
-                        self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Any)]), false, at)?;
-                    negate(&equal)
-                }
-                Identical => self.identical_ty(atom, atoms[0])?,
-                CaseEqual | Compare | Ordered(_) => self.comparison(from, builtin, (atom, reach), &atoms, at)?,
-                SameReference => self.same_reference_ty(atom, atoms[0]),
-                Kin => flag(self.is_kin(atom, atoms[0])),
-                IsA | InstanceOf | ModuleCase => {
-                    let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
-                    match module {
-                        Atom::Module(m) if builtin == InstanceOf => {
-                            flag(!matches!(value, Atom::Module(_)) && self.real_class(class_of(value)) == m)
-                        }
-                        Atom::Module(m) => flag(self.atom_is_a(value, m)),
-                        // TypeError: class or module required
-                        _ => Ty::never(),
-                    }
-                }
-                RespondTo => {
-                    let Some(Some(Literal::Sym(asked))) = args.literals.first() else {
-                        return Err(Refusal::new("kernels know respond_to? only with a literal Symbol"));
-                    };
-                    let answer = match self.method(receiver_of(atom), asked) {
-                        MethodFact::Missing { handler: None } => false,
-                        MethodFact::Missing { handler: Some(_) } => {
-                            return Err(Refusal::new("kernels do not know respond_to_missing?"));
-                        }
-                        MethodFact::Foreign { .. } => true,
-                        MethodFact::Ruby { visibility, .. }
-                        | MethodFact::AttrReader { visibility, .. }
-                        | MethodFact::AttrWriter { visibility, .. }
-                        | MethodFact::Builtin { visibility, .. } => visibility == Visibility::Public,
-                    };
-                    flag(answer)
-                }
-                ClassOf => match atom {
-                    Atom::Module(_) => return Err(Refusal::new("kernels do not know the class of a class")),
-                    other => {
-                        let class = self.real_class(class_of(other));
-                        Ty::module(class)
-                    }
-                },
-                Itself => Ty::of(atom, reach),
-                MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
-                ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
-                Uncomparable => Ty::never(),
-                Doubt => match atoms[0] {
-                    Atom::True => Ty::prim(Prims::TRUE),
-                    Atom::False => Ty::prim(Prims::FALSE),
-                    _ => Ty::never(),
-                },
-                IsLambda => match atom {
-                    Atom::Proc(id) => flag(self.procs[id.index()].kind.is_lambda()),
-                    _ => Ty::never(),
-                },
-                ArrayAt => match self.element_kind(from, (atom, reach))? {
-                    ty if ty.is_never() => Ty::nil(),
-                    ty => ty,
-                },
-                ElementsAre(prims) => {
-                    let ty = self.element_kind(from, (atom, reach))?;
-                    if ty.only(prims) { Ty::prim(Prims::TRUE) } else { Ty::prim(Prims::FALSE) }
-                }
-                IsFrozen => match atom {
-                    Atom::Object(_) | Atom::Array(_) | Atom::Module(_) => {
-                        return Err(Refusal::new("kernels do not know frozen? of objects"));
-                    }
-                    _ => Ty::prim(Prims::TRUE),
-                },
-                NilToInt => Ty::int(),
-                NilToFloat => Ty::float(),
-                BoolAnd => match atom {
-                    Atom::True => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
-                    _ => Ty::prim(Prims::FALSE),
-                },
-                BoolOr => match atom {
-                    Atom::True => Ty::prim(Prims::TRUE),
-                    _ => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
-                },
-                BoolXor => flag((atom == Atom::True) == matches!(atoms[0], Atom::Nil | Atom::False)),
-                Tick | Index => Ty::int(),
-                ToFloat => match atoms[0] {
-                    Atom::Int | Atom::Float => Ty::float(),
-                    _ => return Err(Refusal::new("kernels know Float() only of numbers")),
-                },
-                ToInteger => match atoms[0] {
-                    Atom::Int | Atom::Float => Ty::int(),
-                    _ => return Err(Refusal::new("kernels know Integer() only of numbers")),
-                },
-                RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
-                    return Err(Refusal::new(format!("kernels do not know {name} of a Range of Floats")));
-                }
-                RangeFirst | RangeLast => Ty::int(),
-                RangeMin | RangeMax => Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0)),
-                RangeSize => Ty::int(),
-                RangeCover => match atoms[0] {
-                    Atom::Int | Atom::Float => Ty::bool(),
-                    _ => Ty::prim(Prims::FALSE),
-                },
-                RangeExcludesEnd => Ty::bool(),
-                ArrayGet => match atoms[0] {
-                    Atom::Int => self.element(from, (atom, reach), at)?,
-                    Atom::IntRange | Atom::FloatRange => {
-                        return Err(Refusal::new("kernels do not know slices of arrays")
-                            .advise("index the elements one by one"));
-                    }
-                    Atom::Float => {
-                        return Err(Refusal::new("kernels index arrays with Integers only").advise("write a[i.to_i]"));
-                    }
-                    _ => Ty::never(),
-                },
-                ArraySet => match atoms[0] {
-                    Atom::Int => {
-                        self.write_element(from, (atom, reach), &Ty::of(atoms[1], Reach::Any))?;
-                        Ty::of(atoms[1], args.positional[1].reach)
-                    }
-                    _ => return Err(Refusal::new("kernels index arrays with Integers only")),
-                },
-                ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
-                ArraySize | StructSize => Ty::int(),
-                StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), &atoms, args)?,
-                ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql => {
-                    unreachable!("these have bodies in the library")
-                }
-                ArrayIsEmpty => Ty::bool(),
-                Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
-                | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach => {
-                    unreachable!("iterators were refused above")
-                }
-            };
-            out = self.facts.join(&out, &ty);
+            match self.combination(from, builtin, (atom, reach), name, args, &atoms, at) {
+                Ok(ty) => out = self.facts.join(&out, &ty),
+                // told when Ruby gets there
+                Err(refusal @ Refusal::Unsupported { .. }) if several => _ = refused.get_or_insert(refusal),
+                Err(refusal) => return Err(refusal),
+            }
         }
-        Ok(out)
+        match refused {
+            Some(refusal) if out.is_never() => Err(refusal),
+            _ => Ok(out),
+        }
+    }
+
+    /// Result of a builtin for one kind of each argument.
+    ///
+    /// # Errors
+    /// What Ruby could do and kernels cannot.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub fn combination(
+        &mut self,
+        from: SpecId,
+        builtin: Builtin,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        args: &Args,
+        atoms: &[Atom],
+        at: &Assumption,
+    ) -> Answer<Ty> {
+        use Builtin::*;
+        Ok(match builtin {
+            Numeric(method) if self.asks_equality(from, method, atoms)? => {
+                let receiver = Ty::of(atom, Reach::Any);
+                let (_, ty) = self.asked(from, (atoms[0], Reach::Any), "==", &receiver, at)?;
+                match method {
+                    crate::ir::lower::numbers::Method::NotEq => negate(&ty),
+                    _ => super::compare::truths(&ty),
+                }
+            }
+            Numeric(method) => {
+                self.asks_argument(method, atoms)?;
+                method.result(Kind::of(atom), &kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?
+            }
+            Math(function) => function.result(&kinds(atoms)),
+            Rand(rand) => {
+                let ty = rand.result(&kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?;
+                self.speculate_rand(ty, atoms, at)
+            }
+            IsNil => flag(atom == Atom::Nil),
+            Not => match atom {
+                Atom::Nil | Atom::False => Ty::prim(Prims::TRUE),
+                _ => Ty::prim(Prims::FALSE),
+            },
+            Equal => self.equal_ty(atom, atoms[0])?,
+            NotEqual => {
+                let (_, equal) =
+                    self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Any)]), false, at)?;
+                negate(&equal)
+            }
+            Identical => self.identical_ty(atom, atoms[0])?,
+            CaseEqual | Compare | Ordered(_) => self.comparison(from, builtin, (atom, reach), atoms, at)?,
+            SameReference => self.same_reference_ty(atom, atoms[0]),
+            Kin => flag(self.is_kin(atom, atoms[0])),
+            IsA | InstanceOf | ModuleCase => {
+                let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
+                match module {
+                    Atom::Module(m) if builtin == InstanceOf => {
+                        flag(!matches!(value, Atom::Module(_)) && self.real_class(class_of(value)) == m)
+                    }
+                    Atom::Module(m) => flag(self.atom_is_a(value, m)),
+                    // TypeError: class or module required
+                    _ => Ty::never(),
+                }
+            }
+            RespondTo => {
+                let Some(Some(Literal::Sym(asked))) = args.literals.first() else {
+                    return Err(Refusal::new("kernels know respond_to? only with a literal Symbol"));
+                };
+                let answer = match self.method(receiver_of(atom), asked) {
+                    MethodFact::Missing { handler: None } => false,
+                    MethodFact::Missing { handler: Some(_) } => {
+                        return Err(Refusal::new("kernels do not know respond_to_missing?"));
+                    }
+                    MethodFact::Foreign { .. } => true,
+                    MethodFact::Ruby { visibility, .. }
+                    | MethodFact::AttrReader { visibility, .. }
+                    | MethodFact::AttrWriter { visibility, .. }
+                    | MethodFact::Builtin { visibility, .. } => visibility == Visibility::Public,
+                };
+                flag(answer)
+            }
+            ClassOf => match atom {
+                Atom::Module(_) => return Err(Refusal::new("kernels do not know the class of a class")),
+                other => {
+                    let class = self.real_class(class_of(other));
+                    Ty::module(class)
+                }
+            },
+            Itself => Ty::of(atom, reach),
+            MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
+            ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
+            Uncomparable => Ty::never(),
+            Doubt => match atoms[0] {
+                Atom::True => Ty::prim(Prims::TRUE),
+                Atom::False => Ty::prim(Prims::FALSE),
+                _ => Ty::never(),
+            },
+            IsLambda => match atom {
+                Atom::Proc(id) => flag(self.procs[id.index()].kind.is_lambda()),
+                _ => Ty::never(),
+            },
+            ArrayAt => match self.element_kind(from, (atom, reach))? {
+                ty if ty.is_never() => Ty::nil(),
+                ty => ty,
+            },
+            ElementsAre(prims) => {
+                let ty = self.element_kind(from, (atom, reach))?;
+                if ty.only(prims) { Ty::prim(Prims::TRUE) } else { Ty::prim(Prims::FALSE) }
+            }
+            IsFrozen => match atom {
+                Atom::Object(_) | Atom::Array(_) | Atom::Module(_) => {
+                    return Err(Refusal::new("kernels do not know frozen? of objects"));
+                }
+                _ => Ty::prim(Prims::TRUE),
+            },
+            NilToInt => Ty::int(),
+            NilToFloat => Ty::float(),
+            BoolAnd => match atom {
+                Atom::True => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
+                _ => Ty::prim(Prims::FALSE),
+            },
+            BoolOr => match atom {
+                Atom::True => Ty::prim(Prims::TRUE),
+                _ => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
+            },
+            BoolXor => flag((atom == Atom::True) == matches!(atoms[0], Atom::Nil | Atom::False)),
+            Tick | Index => Ty::int(),
+            ToFloat => match atoms[0] {
+                Atom::Int | Atom::Float => Ty::float(),
+                _ => return Err(Refusal::new("kernels know Float() only of numbers")),
+            },
+            ToInteger => match atoms[0] {
+                Atom::Int | Atom::Float => Ty::int(),
+                _ => return Err(Refusal::new("kernels know Integer() only of numbers")),
+            },
+            RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
+                return Err(Refusal::new(format!("kernels do not know {name} of a Range of Floats")));
+            }
+            RangeFirst | RangeLast => Ty::int(),
+            RangeMin | RangeMax => Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0)),
+            RangeSize => Ty::int(),
+            RangeCover => match atoms[0] {
+                Atom::Int | Atom::Float => Ty::bool(),
+                _ => Ty::prim(Prims::FALSE),
+            },
+            RangeExcludesEnd => Ty::bool(),
+            ArrayGet => match atoms[0] {
+                Atom::Int => self.element(from, (atom, reach), at)?,
+                Atom::IntRange | Atom::FloatRange => {
+                    return Err(
+                        Refusal::new("kernels do not know slices of arrays").advise("index the elements one by one")
+                    );
+                }
+                Atom::Float => {
+                    return Err(Refusal::new("kernels index arrays with Integers only").advise("write a[i.to_i]"));
+                }
+                _ => Ty::never(),
+            },
+            ArraySet => match atoms[0] {
+                Atom::Int => {
+                    self.write_element(from, (atom, reach), &Ty::of(atoms[1], Reach::Any))?;
+                    Ty::of(atoms[1], args.positional[1].reach)
+                }
+                _ => return Err(Refusal::new("kernels index arrays with Integers only")),
+            },
+            ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
+            ArraySize | StructSize => Ty::int(),
+            StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql => {
+                unreachable!("these have bodies in the library")
+            }
+            ArrayIsEmpty => Ty::bool(),
+            Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
+            | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach => {
+                unreachable!("iterators were refused above")
+            }
+        })
     }
 
     /// Whether a number's `==` or `!=` asks its argument, an object with an `==` of its own, instead.

@@ -1396,9 +1396,19 @@ impl Walker<'_, '_> {
         let mut after = env.dead();
         let place = self.here.site.clone().unwrap_or_else(|| (self.here.unit.clone(), span));
         self.an.calls_from(place);
+        let several = receiver.atoms().len() > 1;
+        let mut refused = None;
         for atom in receiver.atoms() {
             let answer = self.an.target(self.here.id, atom, name, on_self);
-            let target = self.refused(answer, span)?;
+            let target = match self.refused(answer, span) {
+                Ok(target) => target,
+                // told when Ruby gets there: another kind of receiver may be the one that is there
+                Err(error @ Error::Unsupported(_)) if several => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             if let Target::Writer(ivar) = &target {
                 self.check_shared_write(atom, receiver.reach, ivar, span)?;
             }
@@ -1408,10 +1418,20 @@ impl Walker<'_, '_> {
                 }
             }
             let mut e = env.clone();
-            let ty = self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e)?;
+            let ty = match self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e) {
+                Ok(ty) => ty,
+                Err(error @ Error::Unsupported(_)) if several && target.may_wait() => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             e.dead |= ty.is_never();
             out = self.join(&out, &ty);
             after = self.join_env(&after, &e);
+        }
+        if let (true, Some(error)) = (out.is_never(), refused) {
+            return Err(error);
         }
         *env = after;
         Ok(out)

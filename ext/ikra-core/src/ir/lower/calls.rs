@@ -9,7 +9,7 @@ use super::numbers::{self, Kind as Number};
 use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, Refusal, Target, bind};
@@ -420,9 +420,21 @@ impl Body<'_, '_> {
         let types = Args { void, ..Args::of_values(args, keywords) };
         let mut targets = Vec::new();
         let mut ty = Ty::never();
+        let several = receiver_ty.atoms().len() > 1;
         for atom in receiver_ty.atoms() {
-            let target = self.an.target(self.here.spec, atom, name, on_self).map_err(|r| self.refused(r, span))?;
-            let result = self.outcome(&target, (atom, receiver_ty.reach), name, &types, block.as_ref(), how)?;
+            let target = self.an.target(self.here.spec, atom, name, on_self).map_err(|r| self.refused(r, span));
+            let mut target = match target {
+                Err(error @ Error::Unsupported(_)) if several => Target::Refused(error.to_string()),
+                target => target?,
+            };
+            let result = self.outcome(&target, (atom, receiver_ty.reach), name, &types, block.as_ref(), how);
+            let result = match result {
+                Err(error @ Error::Unsupported(_)) if several && target.may_wait() => {
+                    target = Target::Refused(error.to_string());
+                    Ty::never()
+                }
+                result => result?,
+            };
             ty = self.an.facts.join(&ty, &result);
             targets.push((atom, target));
         }
@@ -559,6 +571,10 @@ impl Body<'_, '_> {
                 self.no_method(receiver, name, *private, bare);
                 Ok(None)
             }
+            Target::Refused(message) => {
+                self.trap(Trap::Raise { class: "Ikra::CompileError", message: message.clone() }, None);
+                Ok(None)
+            }
             Target::Reader(ivar) if args.is_empty() => Ok(Some(self.read_field(atom, receiver, ivar))),
             Target::Reader(_) => wrong_count(self, "0"),
             Target::Writer(ivar) => match args {
@@ -616,7 +632,11 @@ impl Body<'_, '_> {
             }
             Target::Builtin(builtin) => {
                 let mut chosen = Vec::new();
+                let several = args.iter().any(|a| a.1.atoms().len() > 1);
                 self.dispatch_args(args, &mut chosen, place, &mut |s, args_now| {
+                    if several && s.refuses(*builtin, (atom, reach), name, types, args_now, (span, at))? {
+                        return Ok(None);
+                    }
                     s.builtin(*builtin, (atom, reach), receiver, name, args_now, types, (span, at))
                 })?;
                 Ok(None)
@@ -725,6 +745,30 @@ impl Body<'_, '_> {
             self.store(&place, val);
         }
         Ok(self.load(&place))
+    }
+
+    /// Whether kernels lack a builtin for these kinds of argument, which are some of several that may be there: then it
+    /// raises CompileError.
+    fn refuses(
+        &mut self,
+        builtin: Builtin,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        types: &Args,
+        args: &[(Atom, Val)],
+        (span, at): (Span, Span),
+    ) -> Result<bool> {
+        let atoms: Vec<Atom> = args.iter().map(|a| a.0).collect();
+        let at = self.assumption(at);
+        let answer = self.an.combination(self.here.spec, builtin, (atom, reach), name, types, &atoms, &at);
+        match answer.map_err(|r| self.refused(r, span)) {
+            Ok(_) => Ok(false),
+            Err(error @ Error::Unsupported(_)) => {
+                self.trap(Trap::Raise { class: "Ikra::CompileError", message: error.to_string() }, None);
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     // ---- builtins ----
