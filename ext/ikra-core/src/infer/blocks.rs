@@ -9,7 +9,7 @@
 //! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
 
 use super::builtins::Builtin;
-use super::calls::{Args, Literal, Refusal, Target, bind};
+use super::calls::{Args, Literal, Refusal, Target, bind, check_params};
 use super::walk::{Env, Frame, FrameKind, State, Walker, assumption};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
@@ -223,6 +223,8 @@ impl Walker<'_, '_> {
         let at = Inlining { from: self.here.id, span, method, self_ty, void: args.void };
         let id = self.an.inlined(at)?;
         let unit = self.an.spec(id).unit.clone();
+        let label = self.an.spec(id).label.clone();
+        self.refused(check_params(&unit.params, &label), span)?;
         let bindings = match bind(&unit.params, args) {
             Ok(bindings) => bindings,
             Err(_) => {
@@ -380,6 +382,7 @@ impl Walker<'_, '_> {
     }
 
     fn run_lambda(&mut self, block: &Arc<Block>, args: &Args, env: &mut Env) -> Result<Ty> {
+        self.refused(check_params(&block.params, "this lambda"), block.span)?;
         let Ok(bindings) = bind(&block.params, args) else {
             env.dead = true;
             return Ok(Ty::never());

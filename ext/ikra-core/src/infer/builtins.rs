@@ -62,6 +62,17 @@ pub enum Builtin {
     Send {
         public: bool,
     },
+    /// `instance_variable_get(:@x)`
+    IvarGet,
+    /// `instance_variable_set(:@x, value)`
+    IvarSet,
+    // primitives of patterns
+    IsArray,
+    /// Whether it has `deconstruct_keys`.
+    HasKeys,
+    /// A member of a Struct by its literal name.
+    Member,
+    NoMatch,
     // primitives of the prelude
     /// An element whose index is known to be in range.
     ArrayAt,
@@ -157,7 +168,8 @@ impl Builtin {
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
             ProcCall | Send { .. } => 0..=usize::MAX,
-            ArrayAt | Uncomparable | Doubt => 1..=1,
+            ArrayAt | Uncomparable | Doubt | Member | IvarGet => 1..=1,
+            IvarSet => 2..=2,
             Rand(_) => 0..=1,
             Step => 0..=2,
             _ => 0..=0,
@@ -273,6 +285,8 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "loop" => Some(Loop),
         "lambda" | "proc" | "method" => Some(MakeProc),
         "block_given?" => Some(BlockGiven),
+        "instance_variable_get" => Some(IvarGet),
+        "instance_variable_set" => Some(IvarSet),
         "send" | "__send__" => Some(Send { public: false }),
         "public_send" => Some(Send { public: true }),
         "Float" => Some(ToFloat),
@@ -281,7 +295,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
     })
 }
 
-/// What only the prelude may call.
+/// Primitives of the prelude and of patterns; no program of a user's has such names.
 pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     use crate::types::Prims;
     match (atom, name) {
@@ -290,6 +304,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
+        (_, "__array?") => Some(Builtin::IsArray),
+        (_, "__keys?") => Some(Builtin::HasKeys),
+        (_, "__member") => Some(Builtin::Member),
+        (_, "__no_match") => Some(Builtin::NoMatch),
         (_, "__uncomparable") => Some(Builtin::Uncomparable),
         (_, "__doubt") => Some(Builtin::Doubt),
         _ => None,

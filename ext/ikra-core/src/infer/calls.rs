@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::id::{ClassId, MethodId};
 use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
-use crate::syntax::ast::{Name, Params, Unit};
+use crate::syntax::ast::{Name, Params};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, well_known};
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub enum Target {
     Ruby(MethodId),
     Reader(Name),
     Writer(Name),
+    /// A user-defined `method_missing`, which is given the name.
+    Handler(MethodId),
     /// No receiver of this kind answers: NoMethodError when Ruby gets there. `private`: one exists that may not be
     /// called this way.
     NoMethod {
@@ -97,6 +99,19 @@ pub struct Args {
 }
 
 impl Args {
+    /// What `method_missing` is given.
+    pub fn with_name(&self, name: &str) -> Self {
+        Self {
+            positional: std::iter::once(Ty::sym()).chain(self.positional.iter().cloned()).collect(),
+            literals: std::iter::once(Some(Literal::Sym(name.into()))).chain(self.literals.iter().cloned()).collect(),
+            ..self.clone()
+        }
+    }
+    /// What `respond_to_missing?` is asked with: the name, and that private methods do not count.
+    pub fn for_missing(&self) -> Self {
+        let name = self.literals.first().cloned().flatten();
+        Self { literals: vec![name, None], ..Self::of(vec![Ty::sym(), Ty::prim(Prims::FALSE)]) }
+    }
     /// What `send` passes on.
     pub fn after_first(&self) -> Self {
         Self {
@@ -189,20 +204,30 @@ impl Args {
     }
 }
 
-/// Binds arguments to parameters; Err is ArgumentError's message.
-pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, String> {
-    let (given, required) = (args.positional.len(), params.required.len() + params.post.len());
-    let most = required + params.optional.len();
-    if given < required || given > most {
-        let expected = if most > required { format!("{required}..{most}") } else { required.to_string() };
+/// Which argument each positional parameter takes, in the order required, optional, post; Err is ArgumentError's message.
+pub fn positions(params: &Params, given: usize) -> std::result::Result<Vec<Option<usize>>, String> {
+    let (required, post, optional) = (params.required.len(), params.post.len(), params.optional.len());
+    let least = required + post;
+    let most = least + optional;
+    if given < least || given > most && params.rest.is_none() {
+        let expected = match (params.rest.is_some(), most > least) {
+            (true, _) => format!("{least}+"),
+            (false, true) => format!("{least}..{most}"),
+            (false, false) => least.to_string(),
+        };
         return Err(format!("wrong number of arguments (given {given}, expected {expected})"));
     }
-    let mut values = args.positional.iter();
-    let mut take = || values.next().map_or(Binding::Default, |ty| Binding::Given(ty.clone()));
-    let mut out: Vec<Binding> = params.required.iter().map(|_| take()).collect();
-    let filled = given - required;
-    out.extend((0..params.optional.len()).map(|i| if i < filled { take() } else { Binding::Default }));
-    out.extend(params.post.iter().map(|_| take()));
+    let filled = (given - least).min(optional);
+    let first = (0..required).map(Some);
+    let middle = (0..optional).map(|i| (i < filled).then_some(required + i));
+    Ok(first.chain(middle).chain((given - post..given).map(Some)).collect())
+}
+
+/// Binds arguments to parameters; Err is ArgumentError's message.
+pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, String> {
+    let positions = positions(params, args.positional.len())?;
+    let of = |p: &Option<usize>| p.map_or(Binding::Default, |p| Binding::Given(args.positional[p].clone()));
+    let mut out: Vec<Binding> = positions.iter().map(of).collect();
     let mut missing = Vec::new();
     for keyword in &params.keywords {
         match args.keywords.iter().find(|(name, _)| *name == keyword.name) {
@@ -222,7 +247,7 @@ pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, S
     let unknown: Vec<String> = args
         .keywords
         .iter()
-        .filter(|(name, _)| !params.keywords.iter().any(|k| k.name == *name))
+        .filter(|(name, _)| params.keyword_rest.is_none() && !params.keywords.iter().any(|k| k.name == *name))
         .map(|(name, _)| format!(":{name}"))
         .collect();
     if !unknown.is_empty() {
@@ -232,14 +257,12 @@ pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, S
 }
 
 /// Refuses parameter lists that kernels do not know.
-fn check_params(unit: &Unit, label: &str) -> Answer<()> {
-    let p = &unit.params;
-    let what = if p.rest.is_some() {
+pub fn check_params(p: &Params, label: &str) -> Answer<()> {
+    let named = |rest: &Option<crate::syntax::ast::Rest>| rest.is_some_and(|r| r.0.is_some());
+    let what = if named(&p.rest) {
         "a splat parameter"
-    } else if p.keyword_rest.is_some() {
+    } else if named(&p.keyword_rest) {
         "a double-splat parameter"
-    } else if p.required.iter().chain(&p.post).any(|x| !matches!(x, crate::syntax::ast::Pattern::Local(_))) {
-        "a destructuring parameter"
     } else {
         return Ok(());
     };
@@ -263,7 +286,7 @@ impl Analysis<'_> {
     /// # Errors
     /// Methods that Ruby has and kernels do not.
     pub fn target(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
-        if name.starts_with("__") && self.spec(from).key.method.is_some_and(|m| self.is_prelude(m)) {
+        if name.starts_with("__") && name != "__send__" && name != "__id__" {
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
             }
@@ -321,13 +344,7 @@ impl Analysis<'_> {
                 return Err(Refusal::new(format!("{what} is not written in Ruby, so kernels cannot run it")));
             }
             MethodFact::Missing { handler: None } => Target::NoMethod { private: false },
-            MethodFact::Missing { handler: Some(_) } => {
-                let class = self.describe(atom);
-                return Err(Refusal::new(format!(
-                    "{class} answers {name} through method_missing, which kernels do not know"
-                ))
-                .advise(format!("define {name} in {class}")));
-            }
+            MethodFact::Missing { handler: Some(handler) } => Target::Handler(handler),
         })
     }
 
@@ -393,9 +410,10 @@ impl Analysis<'_> {
         let given = args.positional.len();
         Ok(match target {
             Target::NoMethod { .. } | Target::Refused(_) => Ty::never(),
+            Target::Handler(_) => unreachable!("asked with the name as an argument"),
             Target::Ruby(method) => {
                 let source = self.source(*method)?;
-                check_params(&source.unit, &source.label)?;
+                check_params(&source.unit.params, &source.label)?;
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
                         let key = args.key(*method, name, Ty::of(atom, reach), bindings);
@@ -539,7 +557,7 @@ impl Analysis<'_> {
                 let answer = match self.method(receiver_of(atom), asked) {
                     MethodFact::Missing { handler: None } => false,
                     MethodFact::Missing { handler: Some(_) } => {
-                        return Err(Refusal::new("kernels do not know respond_to_missing?"));
+                        unreachable!("asked where respond_to_missing? is called")
                     }
                     MethodFact::Foreign { .. } => true,
                     MethodFact::Ruby { visibility, .. }
@@ -559,7 +577,36 @@ impl Analysis<'_> {
             Itself => Ty::of(atom, reach),
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
             ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
-            Uncomparable => Ty::never(),
+            Uncomparable | NoMatch => Ty::never(),
+            IsArray => flag(matches!(atom, Atom::Array(_))),
+            HasKeys => match (atom, self.method(receiver_of(atom), "deconstruct_keys")) {
+                (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
+                (Atom::Object(_), MethodFact::Builtin { owner, .. }) if matches!(&*owner, "Struct" | "Data") => {
+                    Ty::prim(Prims::TRUE)
+                }
+                _ => {
+                    let class = self.describe(atom);
+                    return Err(Refusal::new(format!("kernels do not ask {class} for deconstruct_keys"))
+                        .because("it gives a Hash")
+                        .advise("match the class, and read the attributes in a guard: `in Point if …`"));
+                }
+            },
+            IvarGet | IvarSet => {
+                let Some(Some(Literal::Sym(ivar))) = args.literals.first() else {
+                    return Err(Refusal::new(format!("kernels know {name} with a literal Symbol only"))
+                        .because("which column it is must be known when compiling"));
+                };
+                if !ivar.starts_with('@') {
+                    return Ok(Ty::never());
+                }
+                if builtin == IvarGet {
+                    self.read_field(from, atom, reach, ivar)?
+                } else {
+                    self.write_field(from, atom, reach, ivar, &args.positional[1])?;
+                    return Ok(args.positional[1].clone());
+                }
+            }
+            Member => unreachable!("asked where members are read"),
             Doubt => match atoms[0] {
                 Atom::True => Ty::prim(Prims::TRUE),
                 Atom::False => Ty::prim(Prims::FALSE),
@@ -745,6 +792,14 @@ impl Analysis<'_> {
         Ok(ty)
     }
 
+    /// Whether `respond_to?` of a literal name is what `respond_to_missing?` says.
+    pub fn asks_missing(&mut self, atom: Atom, args: &Args) -> bool {
+        let Some(Some(Literal::Sym(asked))) = args.literals.first().cloned() else { return false };
+        matches!(self.method(receiver_of(atom), &asked), MethodFact::Missing { handler: Some(_) })
+            || matches!(self.method(receiver_of(atom), &asked), MethodFact::Missing { .. })
+                && matches!(self.method(receiver_of(atom), "respond_to_missing?"), MethodFact::Ruby { .. })
+    }
+
     /// The type of the elements of an array.
     fn element_kind(&mut self, from: SpecId, (array, reach): (Atom, Reach)) -> Answer<Ty> {
         let Atom::Array(kind) = array else { return Ok(Ty::never()) };
@@ -869,6 +924,11 @@ fn unknown_form(name: &str, u: Unsupported) -> Refusal {
 
 fn flag(value: bool) -> Ty {
     Ty::prim(if value { Prims::TRUE } else { Prims::FALSE })
+}
+
+/// The type of `!!x`.
+pub fn truth(ty: &Ty) -> Ty {
+    negate(&negate(ty))
 }
 
 /// The type of `!x` for a Boolean type.

@@ -16,7 +16,7 @@ mod library;
 pub mod structs;
 mod walk;
 
-pub use walk::{assumption, literal, super_locals};
+pub use walk::{Shape, assumption, literal, super_locals};
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};

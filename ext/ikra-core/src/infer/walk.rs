@@ -351,14 +351,10 @@ impl Walker<'_, '_> {
             }
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value, env)?,
             Kind::MultiAssign { before, rest, after, value } => {
-                if rest.is_some() {
-                    return Err(self
-                        .error(node.span, "kernels do not know splats in assignments")
-                        .advise("name each variable")
-                        .into());
-                }
+                self.no_named_rest(rest.as_ref().is_some_and(Option::is_some), node.span)?;
                 let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
-                self.multi_assign(node, &targets, value, env)?
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                self.multi_assign(node, &targets, shape, value, env)?
             }
             Kind::Call(call) => self.call(node, call, env)?,
             Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.as_ref(), env)?,
@@ -683,9 +679,23 @@ impl Walker<'_, '_> {
                 self.narrow(a, env, false);
                 self.narrow(b, env, false);
             }
-            Kind::Seq(items) if items.len() == 1 => self.narrow(&items[0], env, truth),
+            Kind::Seq(items) => {
+                if let Some(last) = items.last() {
+                    self.narrow(last, env, truth);
+                }
+            }
             Kind::Local(local) | Kind::Assign { target: ast::Target::Local(local, _), .. } => {
                 self.keep(env, *local, |_, a| matches!(a, Atom::Nil | Atom::False) != truth);
+            }
+            Kind::Call(call) if &*call.name == "===" => {
+                let (Some(class), [Arg::Positional(Node { kind: Kind::Local(local), .. })]) =
+                    (&call.receiver, call.args.as_slice())
+                else {
+                    return;
+                };
+                if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
+                    self.keep(env, *local, |an, a| an.atom_is_a(a, m) == truth);
+                }
             }
             Kind::Call(call) => {
                 let Some(Kind::Local(local)) = call.receiver.as_ref().map(|r| &r.kind) else { return };
@@ -908,7 +918,7 @@ impl Walker<'_, '_> {
 
     /// Binds a block's parameters as a yield of `values` does.
     pub(super) fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
-        if params.rest.is_some()
+        if matches!(params.rest, Some(ast::Rest(Some(_))))
             || !params.keywords.is_empty()
             || params.keyword_rest.is_some()
             || params.block.is_some()
@@ -921,7 +931,7 @@ impl Walker<'_, '_> {
         let wants = params.required.len() + params.optional.len() + params.post.len();
         let spread: Vec<Ty>;
         let values = match values {
-            [one] if wants > 1 && one.array.is_some() => {
+            [one] if wants + usize::from(params.rest.is_some()) > 1 && one.array.is_some() => {
                 if !params.optional.is_empty() {
                     return Err(self
                         .error(span, "kernels do not know defaults of parameters that take an array apart")
@@ -929,7 +939,7 @@ impl Walker<'_, '_> {
                         .advise("name one parameter, and read the array's elements in the block")
                         .into());
                 }
-                spread = self.spread(one, wants, span)?;
+                spread = self.spread(one, Shape::of_block(params), span)?;
                 &spread[..]
             }
             _ => values,
@@ -956,13 +966,14 @@ impl Walker<'_, '_> {
         match pattern {
             Pattern::Local(local) => self.assign_local(env, *local, ty),
             Pattern::List { before, rest, after } => {
-                if rest.is_some() {
+                if matches!(rest, Some(ast::Rest(Some(_)))) {
                     return Err(self
                         .error(span, "kernels do not know splat parameters")
                         .advise("name each parameter")
                         .into());
                 }
-                let types = self.spread(ty, before.len() + after.len(), span)?;
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let types = self.spread(ty, shape, span)?;
                 for (pattern, ty) in before.iter().chain(after).zip(&types) {
                     self.bind_pattern(pattern, ty, env, span)?;
                 }
@@ -971,10 +982,10 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    /// The types of the first `n` parts of a value that is destructured: an array's elements, or the value and nils.
-    fn spread(&mut self, ty: &Ty, n: usize, span: Span) -> Result<Vec<Ty>> {
+    /// The types of the parts of a value that is destructured: an array's elements, or the value and nils.
+    fn spread(&mut self, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Ty>> {
         let at = self.assumption(span);
-        let mut out = vec![Ty::never(); n];
+        let mut out = vec![Ty::never(); shape.before + shape.after];
         for atom in ty.atoms() {
             for (i, slot) in out.iter_mut().enumerate() {
                 let part = match atom {
@@ -1033,12 +1044,14 @@ impl Walker<'_, '_> {
                 let at = self.assumption(*span);
                 self.dispatch(&receiver_ty, "[]=", &indexed(args, types), on_self, *span, &at, env)?;
             }
-            ast::Target::List { .. } => {
-                let span = Span::default();
-                return Err(self
-                    .error(span, "kernels do not know nested lists in assignments")
-                    .advise("assign in two steps")
-                    .into());
+            ast::Target::List { before, rest, after } => {
+                let span = target.span();
+                self.no_named_rest(rest.as_ref().is_some_and(Option::is_some), span)?;
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let types = self.spread(ty, shape, span)?;
+                for (target, ty) in before.iter().chain(after).zip(&types) {
+                    self.assign(target, ty, env)?;
+                }
             }
             ast::Target::Unsupported { what, advice, span } => {
                 return Err(self.error(*span, format!("kernels do not know {what}")).advise(*advice).into());
@@ -1270,7 +1283,21 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], value: &Node, env: &mut Env) -> Result<Ty> {
+    fn no_named_rest(&self, named: bool, span: Span) -> Result<()> {
+        if !named {
+            return Ok(());
+        }
+        Err(self.error(span, "kernels do not know splats in assignments").advise("name each variable").into())
+    }
+
+    fn multi_assign(
+        &mut self,
+        node: &Node,
+        targets: &[&ast::Target],
+        shape: Shape,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<Ty> {
         let owners = targets.iter().map(|t| self.owner(t, env)).collect::<Result<Vec<_>>>()?;
         let types = match &value.kind {
             Kind::Array(items) if items.iter().all(|i| !matches!(i.kind, Kind::Splat(_))) => {
@@ -1278,20 +1305,17 @@ impl Walker<'_, '_> {
                 for item in items {
                     types.push(self.eval(item, env)?);
                 }
-                types.resize(types.len().max(targets.len()), Ty::nil());
-                types
+                shape.pick(types, Ty::nil())
             }
             Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
-                self.divmod(call, value.span, env)?.to_vec()
+                shape.pick(self.divmod(call, value.span, env)?.to_vec(), Ty::nil())
             }
             _ => {
                 let ty = self.eval(value, env)?;
-                self.spread(&ty, targets.len(), node.span)?
+                self.spread(&ty, shape, node.span)?
             }
         };
-        let nil = Ty::nil();
-        let types = types.iter().chain(std::iter::repeat(&nil));
-        for ((target, owner), ty) in targets.iter().zip(owners).zip(types) {
+        for ((target, owner), ty) in targets.iter().zip(owners).zip(&types) {
             self.assign_to(target, owner, ty, env)?;
         }
         // the value of the whole is the right-hand array; nobody may look at it
@@ -1469,6 +1493,22 @@ impl Walker<'_, '_> {
                 if let Some(method) = crate::prelude::find("", "Enumerable", name) =>
             {
                 self.inline(method, Ty::of(atom, reach), args, block.cloned(), span, env)
+            }
+            (Target::Handler(handler), _) => {
+                let args = args.with_name(name);
+                let target = Target::Ruby(*handler);
+                self.invoke(&target, (atom, reach), "method_missing", &args, block, span, at, env)
+            }
+            (Target::Builtin(Builtin::RespondTo), _) if self.an.asks_missing(atom, args) => {
+                let args = args.for_missing();
+                let receiver = Ty::of(atom, reach);
+                let answer = self.dispatch(&receiver, "respond_to_missing?", &args, true, span, at, env)?;
+                Ok(super::calls::truth(&answer))
+            }
+            (Target::Builtin(Builtin::Member), _) => {
+                let Some(Some(Literal::Sym(member))) = args.literals.first().cloned() else { return Ok(Ty::never()) };
+                let receiver = Ty::of(atom, reach);
+                self.dispatch(&receiver, &member, &Args::default(), true, span, at, env)
             }
             (Target::Builtin(Builtin::Doubt), _) => {
                 let doubted = args.positional.first().cloned().unwrap_or_default();
@@ -1820,6 +1860,39 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
         .chain(params.optional.iter().map(|(l, _)| *l))
         .chain(params.post.iter().filter_map(local))
         .collect()
+}
+
+/// How many parts a value is taken apart into.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// From the front.
+    pub before: usize,
+    /// A splat stands between.
+    pub rest: bool,
+    /// From the back, where there is a splat.
+    pub after: usize,
+}
+
+impl Shape {
+    /// How a block takes an array apart that it is given alone.
+    pub fn of_block(params: &Params) -> Self {
+        Shape {
+            before: params.required.len() + params.optional.len(),
+            rest: params.rest.is_some(),
+            after: params.post.len(),
+        }
+    }
+    /// The parts of a list whose length is known.
+    pub fn pick<T: Clone>(self, mut all: Vec<T>, nil: T) -> Vec<T> {
+        let wanted = self.before + self.after;
+        all.resize(all.len().max(wanted), nil);
+        if self.rest {
+            all.drain(self.before..all.len() - self.after);
+        } else {
+            all.truncate(wanted);
+        }
+        all
+    }
 }
 
 /// What an operator assignment writes back to.

@@ -48,7 +48,7 @@ module Enumerable
               block_given? ? yield(x) : x
             else
               pattern === x
-            end
+      end
       n += 1 if hit
       return false if n > 1
     end

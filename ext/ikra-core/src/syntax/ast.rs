@@ -294,6 +294,23 @@ pub enum Target {
     },
 }
 
+impl Target {
+    /// Where it stands; of a list, where its first part does.
+    pub fn span(&self) -> Span {
+        match self {
+            Target::Local(_, span)
+            | Target::Ivar(_, span)
+            | Target::Attr { span, .. }
+            | Target::Index { span, .. }
+            | Target::Unsupported { span, .. } => *span,
+            Target::List { before, rest, after } => {
+                let first = before.first().or(rest.as_ref().and_then(|r| r.as_deref())).or(after.first());
+                first.map_or_else(Span::default, Target::span)
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AssignOp {
     /// `+=` and so on: the operator method's name.

@@ -143,7 +143,10 @@ impl Body<'_, '_> {
     }
 
     /// Assigns parameters as bound, and runs defaults.
-    fn bind_params(&mut self, params: &Params, bindings: &[Binding], values: &[Val]) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn bind_params(&mut self, params: &Params, bindings: &[Binding], values: &[Val]) -> Result<()> {
         let span = self.here.unit.body.span;
         let mut defaults: Vec<(LocalId, &Node)> = Vec::new();
         let mut given = bindings.iter().zip(values.iter().copied());

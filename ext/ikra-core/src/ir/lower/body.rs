@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
-use crate::infer::{Analysis, SpecId};
+use crate::infer::{Analysis, Shape, SpecId};
 use crate::ir::build::Builder;
 use crate::ir::{LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
 use crate::layout::schema::RootParam;
@@ -448,9 +448,10 @@ impl<'p, 'w> Body<'p, 'w> {
                 val
             }
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value)?,
-            Kind::MultiAssign { before, after, value, .. } => {
+            Kind::MultiAssign { before, rest, after, value } => {
                 let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
-                self.multi_assign(node, &targets, value)?;
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                self.multi_assign(node, &targets, shape, value)?;
                 Val::NIL
             }
             Kind::Call(call) => self.call(node, call)?,
@@ -860,8 +861,8 @@ impl<'p, 'w> Body<'p, 'w> {
         let wants = params.required.len() + params.optional.len() + params.post.len();
         let spread: Vec<(Val, Ty)>;
         let values = match values {
-            [(val, ty)] if wants > 1 && ty.array.is_some() => {
-                spread = self.spread(*val, ty, wants, span)?;
+            [(val, ty)] if wants + usize::from(params.rest.is_some()) > 1 && ty.array.is_some() => {
+                spread = self.spread(*val, ty, Shape::of_block(params), span)?;
                 &spread[..]
             }
             _ => values,
@@ -887,8 +888,9 @@ impl<'p, 'w> Body<'p, 'w> {
     pub fn bind_pattern(&mut self, pattern: &Pattern, (val, ty): (Val, Ty), span: Span) -> Result<()> {
         match pattern {
             Pattern::Local(local) => self.write_local(*local, val),
-            Pattern::List { before, after, .. } => {
-                let parts = self.spread(val, &ty, before.len() + after.len(), span)?;
+            Pattern::List { before, rest, after } => {
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let parts = self.spread(val, &ty, shape, span)?;
                 for (pattern, part) in before.iter().chain(after).zip(parts) {
                     self.bind_pattern(pattern, part, span)?;
                 }
@@ -953,7 +955,15 @@ impl<'p, 'w> Body<'p, 'w> {
                 values.push((val, ty.clone(), None));
                 self.call_values((object, &receiver_ty), "[]=", &values, &[], on_self, *span, *span).map(drop)
             }
-            ast::Target::List { .. } | ast::Target::Unsupported { .. } => Ok(()),
+            ast::Target::List { before, rest, after } => {
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let parts = self.spread(val, ty, shape, target.span())?;
+                for (target, (val, ty)) in before.iter().chain(after).zip(parts) {
+                    self.assign(target, val, &ty)?;
+                }
+                Ok(())
+            }
+            ast::Target::Unsupported { .. } => Ok(()),
         }
     }
 
@@ -1074,12 +1084,13 @@ impl<'p, 'w> Body<'p, 'w> {
         }
     }
 
-    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], value: &Node) -> Result<()> {
+    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], shape: Shape, value: &Node) -> Result<()> {
         let mut owners = Vec::new();
         for target in targets {
             owners.push(self.owner(target)?);
         }
-        let mut values = match &value.kind {
+        let nil = (Val::NIL, Ty::nil());
+        let values = match &value.kind {
             Kind::Array(items) => {
                 let mut values = Vec::new();
                 for item in items {
@@ -1091,18 +1102,17 @@ impl<'p, 'w> Body<'p, 'w> {
                     self.store(&place, val);
                     values.push((self.load(&place), ty));
                 }
-                values
+                shape.pick(values, nil)
             }
             Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
-                self.divmod(call, value.span)?
+                shape.pick(self.divmod(call, value.span)?, nil)
             }
             _ => {
                 let val = self.eval(value)?;
                 let ty = self.ty(value);
-                self.spread(val, &ty, targets.len(), node.span)?
+                self.spread(val, &ty, shape, node.span)?
             }
         };
-        values.resize(values.len().max(targets.len()), (Val::NIL, Ty::nil()));
         for ((target, owner), (val, ty)) in targets.iter().zip(owners).zip(values) {
             self.assign_to(target, owner, val, &ty)?;
         }

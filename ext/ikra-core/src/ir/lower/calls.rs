@@ -12,7 +12,7 @@ use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{Args, Literal, Refusal, Target, bind};
+use crate::infer::calls::{Args, Literal, Refusal, Target, bind, positions};
 use crate::infer::{Binding, SpecId, literal, super_locals};
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
@@ -87,6 +87,24 @@ impl Body<'_, '_> {
             {
                 let target = Target::Ruby(method);
                 self.outcome(&target, (atom, reach), name, types, block, how)?
+            }
+            Target::Handler(handler) => {
+                let types = types.with_name(name);
+                self.outcome(&Target::Ruby(*handler), (atom, reach), "method_missing", &types, block, how)?
+            }
+            Target::Builtin(Builtin::RespondTo) if self.an.asks_missing(atom, types) => {
+                let types = types.for_missing();
+                let target = self.an.target(self.here.spec, atom, "respond_to_missing?", true);
+                let target = target.map_err(|r| self.refused(r, how.span))?;
+                let how = How { on_self: true, ..how };
+                let answer = self.outcome(&target, (atom, reach), "respond_to_missing?", &types, None, how)?;
+                crate::infer::calls::truth(&answer)
+            }
+            Target::Builtin(Builtin::Member) => {
+                let Some(Some(Literal::Sym(member))) = types.literals.first().cloned() else { return Ok(Ty::never()) };
+                let target =
+                    self.an.target(self.here.spec, atom, &member, true).map_err(|r| self.refused(r, how.span))?;
+                self.outcome(&target, (atom, reach), &member, &Args::default(), None, How { on_self: true, ..how })?
             }
             Target::Builtin(Builtin::Doubt) => {
                 let doubted = types.positional.first().cloned().unwrap_or_default();
@@ -506,6 +524,12 @@ impl Body<'_, '_> {
         found
     }
 
+    /// NameError of a name that no ivar has.
+    fn wrong_ivar(&mut self, name: &Name) {
+        let message = format!("'{name}' is not allowed as an instance variable name");
+        self.trap(Trap::Name { message, name: name.clone() }, None);
+    }
+
     /// NoMethodError.
     pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
         self.trap(Trap::NoMethod { name: name.into(), private, bare }, Some(receiver));
@@ -555,6 +579,52 @@ impl Body<'_, '_> {
                 let site = self.cx.site(Trap::Refuted(at), vec![]);
                 self.cx.b.trap_if(truth, site, vec![]);
                 Ok(Some(Val::bool(false)))
+            }
+            Target::Handler(handler) => {
+                let types = types.with_name(name);
+                let symbol = Val::Sym(Operand::I64(crate::world::symbol_hash(name)));
+                let mut args = args.to_vec();
+                args.insert(0, (symbol, Ty::sym(), types.literals[0].clone()));
+                let target = Target::Ruby(*handler);
+                let name = "method_missing";
+                self.invoke(&target, (atom, reach), receiver, name, &args, keywords, &types, block, how, place)
+            }
+            Target::Builtin(Builtin::RespondTo) if self.an.asks_missing(atom, types) => {
+                let ty = Ty::of(atom, reach);
+                let no = (Val::bool(false), Ty::prim(Prims::FALSE), None);
+                let args = [args[0].clone(), no];
+                let name = "respond_to_missing?";
+                let (val, _) = self.call_values((receiver, &ty), name, &args, &[], true, span, at)?;
+                let truth = self.truth(val);
+                Ok(Some(Val::Bool(truth)))
+            }
+            Target::Builtin(Builtin::Member) => {
+                let Some(Some(Literal::Sym(member))) = types.literals.first() else { return Ok(None) };
+                let ty = Ty::of(atom, reach);
+                let (val, ty) = self.call_values((receiver, &ty), member, &[], &[], true, span, at)?;
+                Ok((!ty.is_never()).then_some(val))
+            }
+            Target::Builtin(Builtin::NoMatch) => {
+                let trap = Trap::Mention { class: "NoMatchingPatternError", before: "".into(), after: "".into() };
+                self.trap(trap, Some(receiver));
+                Ok(None)
+            }
+            Target::Builtin(Builtin::IvarSet) => {
+                let Some(Some(Literal::Sym(ivar))) = types.literals.first() else { return Ok(None) };
+                if !ivar.starts_with('@') {
+                    self.wrong_ivar(ivar);
+                    return Ok(None);
+                }
+                self.write_field(atom, receiver, ivar, args[1].0);
+                Ok(Some(args[1].0))
+            }
+            Target::Builtin(Builtin::IvarGet) => {
+                let Some(Some(Literal::Sym(ivar))) = types.literals.first() else { return Ok(None) };
+                if !ivar.starts_with('@') {
+                    self.wrong_ivar(ivar);
+                    return Ok(None);
+                }
+                Ok(Some(self.read_field(atom, receiver, ivar)))
             }
             Target::Builtin(Builtin::Uncomparable) => {
                 let class = self.an.describe(atom);
@@ -848,7 +918,7 @@ impl Body<'_, '_> {
                     }
                 }
             }
-            RespondTo | ClassOf => {
+            RespondTo | ClassOf | HasKeys => {
                 // both are facts of the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
@@ -882,7 +952,17 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
-            MakeProc | ProcCall | BlockGiven | Send { .. } | Uncomparable | Doubt => None,
+            IsArray => Some(Val::bool(matches!(atom, Atom::Array(_)))),
+            MakeProc
+            | ProcCall
+            | BlockGiven
+            | Send { .. }
+            | Uncomparable
+            | Doubt
+            | IvarGet
+            | IvarSet
+            | Member
+            | NoMatch => None,
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
@@ -1617,18 +1697,10 @@ fn is_variable(node: &Node) -> bool {
 
 /// The value of each binding, nil for defaults.
 pub fn bound_values(params: &ast::Params, bindings: &[Binding], args: &[Arg], keywords: &[Keyword]) -> Vec<Val> {
-    let positional = bindings.len() - params.keywords.len();
-    let mut given = args.iter();
-    bindings
-        .iter()
-        .enumerate()
-        .map(|(i, binding)| match binding {
-            Binding::Default => Val::NIL,
-            Binding::Given(_) if i < positional => given.next().map_or(Val::NIL, |a| a.0),
-            Binding::Given(_) => {
-                let name = &params.keywords[i - positional].name;
-                keywords.iter().find(|k| k.0 == *name).map_or(Val::NIL, |k| k.1)
-            }
-        })
-        .collect()
+    let positions = positions(params, args.len()).unwrap_or_default();
+    let positional = positions.into_iter().map(|p| p.map_or(Val::NIL, |p| args[p].0));
+    let by_name = |name: &Name| keywords.iter().find(|k| k.0 == *name).map_or(Val::NIL, |k| k.1);
+    let values: Vec<Val> = positional.chain(params.keywords.iter().map(|k| by_name(&k.name))).collect();
+    debug_assert_eq!(values.len(), bindings.len(), "one value for each binding");
+    values
 }

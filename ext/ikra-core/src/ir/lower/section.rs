@@ -80,38 +80,25 @@ fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, s
     };
     body.here.self_val = Some(take(&mut body, &self_ty, "self")?);
     let params = &unit.params;
-    let locals: Vec<LocalId> = params
+    let names = params
         .required
         .iter()
         .map(pattern_local)
         .chain(params.optional.iter().map(|(l, _)| Some(*l)))
         .chain(params.post.iter().map(pattern_local))
-        .chain(params.keywords.iter().map(|k| Some(k.local)))
-        .map(|l| l.unwrap_or(LocalId(0)))
-        .collect();
-    let mut given = Vec::new();
-    for (local, binding) in locals.iter().zip(&bindings) {
-        if let Binding::Given(ty) = binding {
-            let name = unit.locals[local.index()].name.clone();
-            given.push((*local, take(&mut body, ty, &name)?));
-        }
+        .chain(params.keywords.iter().map(|k| Some(k.local)));
+    let mut values = Vec::new();
+    for (local, binding) in names.zip(&bindings) {
+        values.push(match binding {
+            Binding::Given(ty) => {
+                let name = local.map_or("", |l| &*unit.locals[l.index()].name);
+                take(&mut body, ty, name)?
+            }
+            Binding::Default => Val::NIL,
+        });
     }
     body.declare_locals()?;
-    for (local, val) in given {
-        body.write_local(local, val)?;
-    }
-    let defaults = params
-        .optional
-        .iter()
-        .map(|(l, d)| (*l, Some(d)))
-        .chain(params.keywords.iter().map(|k| (k.local, k.default.as_ref())));
-    for (local, default) in defaults {
-        let position = locals.iter().position(|l| *l == local);
-        if let (Some(Binding::Default), Some(default)) = (position.and_then(|p| bindings.get(p)), default) {
-            let val = body.eval(default)?;
-            body.write_local(local, val)?;
-        }
-    }
+    body.bind_params(params, &bindings, &values)?;
     let val = body.eval(&unit.body)?;
     body.give_back(val)?;
     let mut func = body.cx.b.finish();

@@ -8,6 +8,7 @@ use super::value::Val;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
+use crate::infer::Shape;
 use crate::infer::accumulate::combine_of;
 use crate::infer::calls::Target;
 use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Trap};
@@ -398,14 +399,14 @@ impl Body<'_, '_> {
 
     // ---- destructuring ----
 
-    /// The first `n` parts of a value: an array's elements, or the value and nils.
+    /// The parts of a value: an array's elements, or the value and nils.
     ///
     /// # Errors
     /// Where a Range may also be something else.
-    pub fn spread(&mut self, val: Val, ty: &Ty, n: usize, span: Span) -> Result<Vec<Typed>> {
+    pub fn spread(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Typed>> {
         let at = self.assumption(span);
         let mut out = Vec::new();
-        for i in 0..n {
+        for i in 0..shape.before + shape.after {
             let mut part_ty = Ty::never();
             for atom in ty.atoms() {
                 let part = match atom {
@@ -421,7 +422,8 @@ impl Body<'_, '_> {
             self.dispatch(val, ty, &place, |s, atom, val| {
                 Ok(Some(match (atom, val) {
                     (Atom::Array(kind), Val::Array(_, packed)) => {
-                        s.element(kind, packed, Operand::I64(i as i64), span)?
+                        let index = s.part_index(packed, shape, i);
+                        s.element(kind, packed, index, span)?
                     }
                     _ if i == 0 => val,
                     _ => Val::NIL,
@@ -430,6 +432,19 @@ impl Body<'_, '_> {
             out.push((self.load(&place), part_ty));
         }
         Ok(out)
+    }
+
+    /// The index of a part: those after a splat are counted from the back, but never before the splat's place.
+    fn part_index(&mut self, packed: Operand, shape: Shape, part: usize) -> Operand {
+        if part < shape.before || !shape.rest {
+            return Operand::I64(part as i64);
+        }
+        let (_, length) = self.array_parts(packed);
+        let first = Operand::I64(shape.before as i64);
+        let from_back = self.cx.b.i64(Op::Sub, &[length, Operand::I64(shape.after as i64)]);
+        let short = self.cx.b.icmp(Cmp::Lt, from_back, first);
+        let start = self.cx.b.select(Scalar::I64, short, first, from_back);
+        self.cx.b.i64(Op::Add, &[start, Operand::I64((part - shape.before) as i64)])
     }
 
     /// Whether a value is not nil.

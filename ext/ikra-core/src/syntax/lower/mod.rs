@@ -1,7 +1,7 @@
 //! lib-ruby-parser's tree to ours: the only importer of lib-ruby-parser.
 //!
 //! Here: parsing of one slice with exact positions, the walk over Ruby's nodes, and [`parse_block`], [`parse_method`]
-//! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`assign`], [`calls`],
+//! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`patterns`], [`assign`], [`calls`],
 //! [`control`], [`literal`], and [`refuse`] (what we say of Ruby that has no node of ours).
 //! Invariant: nodes are walked in the order of the text, because Ruby scopes a local from where it is first assigned.
 //!
@@ -13,6 +13,7 @@ mod control;
 mod literal;
 mod outline;
 mod params;
+mod patterns;
 mod refuse;
 mod scope;
 #[cfg(test)]
@@ -386,6 +387,9 @@ impl<'a> Lower<'a> {
             | Ruby::Return(_)
             | Ruby::Rescue(_)
             | Ruby::Ensure(_) => self.control(node, span),
+            Ruby::CaseMatch(n) => self.case_in(n, span),
+            Ruby::MatchPattern(n) => self.match_or_raise(&n.value, &n.pattern, span),
+            Ruby::MatchPatternP(n) => self.match_test(&n.value, &n.pattern, span),
             Ruby::Defined(d) => Kind::Defined(self.boxed(&d.value)),
 
             other => refuse::node(other),

@@ -77,6 +77,13 @@ impl Scopes {
         id
     }
 
+    /// A variable without a name.
+    pub fn temp(&mut self) -> LocalId {
+        let id = self.new_local("".into(), Origin::Temp);
+        self.innermost().fresh.push(id);
+        id
+    }
+
     /// The variable that this name means here, if there is one.
     pub fn find(&mut self, name: &str) -> Option<LocalId> {
         if let Some(id) = self.open.iter().rev().find_map(|scope| scope.names.get(name)) {

@@ -1,10 +1,11 @@
-# case/in is not yet understood.
+# Find patterns are not known.
 #
+# list = [1, 2]
 # elements = [1]
 # refused: pattern matching
 
 elements.pmap do |x|
-  case x
-  in Integer then 1
+  case list
+  in [*, Integer, *] then x
   end
 end

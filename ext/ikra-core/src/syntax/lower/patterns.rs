@@ -1,0 +1,321 @@
+//! Pattern matching (`case … in`, `=>`, `in`), taken apart into tests, reads and assignments.
+//!
+//! Here: each pattern becomes an expression that is true where it matches and has assigned its variables by then, in
+//! Ruby's order. An array literal that is matched against array patterns is never made. Not here: what the primitives
+//! (`__array?`, `__at`, `__keys?`, `__member`, `__no_match`) mean, which inference knows.
+
+use super::{Lower, refuse};
+use crate::diagnostic::Span;
+use crate::syntax::ast::{Arg, Call, Kind, LocalId, Name, Node, Target};
+use lib_ruby_parser::{Node as Ruby, nodes};
+
+/// What a pattern is matched against.
+#[derive(Clone)]
+enum Subject {
+    One(LocalId),
+    /// The elements of an array that is not made.
+    Parts(Vec<LocalId>),
+}
+
+impl Lower<'_> {
+    /// `case value in pattern … end`
+    pub(super) fn case_in(&mut self, n: &nodes::CaseMatch, span: Span) -> Kind {
+        let plain = |node: &Ruby| match node {
+            Ruby::InPattern(p) => is_list(&p.pattern),
+            _ => false,
+        };
+        let (mut items, subject) = self.subject(&n.expr, n.in_bodies.iter().all(plain));
+        let mut clauses = Vec::new();
+        for clause in &n.in_bodies {
+            let Ruby::InPattern(p) = clause else { continue };
+            let at = self.span_of(&p.pattern);
+            let mut test = self.pattern_test(&p.pattern, &subject);
+            if let Some(guard) = p.guard.as_deref() {
+                let guard = match guard {
+                    Ruby::IfGuard(g) => self.node(&g.cond),
+                    Ruby::UnlessGuard(g) => {
+                        let cond = self.boxed(&g.cond);
+                        self.make(at, Kind::Not(cond))
+                    }
+                    other => self.node(other),
+                };
+                test = self.both(at, test, guard);
+            }
+            let body = self.body(p.body.as_deref(), at);
+            clauses.push((at, test, body));
+        }
+        let mut otherwise = match n.else_body.as_deref() {
+            Some(Ruby::EmptyElse(_)) => self.nil(span),
+            Some(node) => self.node(node),
+            None => self.no_match(&subject, span),
+        };
+        for (at, test, body) in clauses.into_iter().rev() {
+            let kind = Kind::If { cond: Box::new(test), then: Box::new(body), otherwise: Box::new(otherwise) };
+            otherwise = self.make(at, kind);
+        }
+        items.push(otherwise);
+        Kind::Seq(items)
+    }
+
+    /// `value in pattern`
+    pub(super) fn match_test(&mut self, value: &Ruby, pattern: &Ruby, span: Span) -> Kind {
+        let (mut items, subject) = self.subject(value, is_list(pattern));
+        let test = self.pattern_test(pattern, &subject);
+        let (yes, no) = (self.make(span, Kind::True), self.make(span, Kind::False));
+        let kind = Kind::If { cond: Box::new(test), then: Box::new(yes), otherwise: Box::new(no) };
+        items.push(self.make(span, kind));
+        Kind::Seq(items)
+    }
+
+    /// `value => pattern`
+    pub(super) fn match_or_raise(&mut self, value: &Ruby, pattern: &Ruby, span: Span) -> Kind {
+        let (mut items, subject) = self.subject(value, is_list(pattern));
+        let test = self.pattern_test(pattern, &subject);
+        let (nil, wrong) = (self.nil(span), self.no_match(&subject, span));
+        let kind = Kind::If { cond: Box::new(test), then: Box::new(nil), otherwise: Box::new(wrong) };
+        items.push(self.make(span, kind));
+        Kind::Seq(items)
+    }
+
+    /// Assigns the value to variables of ours. `lists`: only its elements are asked for.
+    fn subject(&mut self, value: &Ruby, lists: bool) -> (Vec<Node>, Subject) {
+        match value {
+            Ruby::Array(a) if lists && !a.elements.iter().any(|e| matches!(e, Ruby::Splat(_))) => {
+                let (mut items, mut parts) = (Vec::new(), Vec::new());
+                for element in &a.elements {
+                    let value = self.node(element);
+                    let (item, local) = self.keep(value);
+                    items.push(item);
+                    parts.push(local);
+                }
+                (items, Subject::Parts(parts))
+            }
+            value => {
+                let value = self.node(value);
+                let (item, local) = self.keep(value);
+                (vec![item], Subject::One(local))
+            }
+        }
+    }
+
+    /// An assignment of a value to a variable without a name.
+    fn keep(&mut self, value: Node) -> (Node, LocalId) {
+        let span = value.span;
+        let local = self.scopes.temp();
+        let kind = Kind::Assign { target: Target::Local(local, span), value: Box::new(value) };
+        (self.make(span, kind), local)
+    }
+
+    fn local_node(&mut self, local: LocalId, span: Span) -> Node {
+        self.make(span, Kind::Local(local))
+    }
+
+    fn call_on(&mut self, receiver: Node, name: &str, args: Vec<Node>, span: Span) -> Node {
+        let call = Call {
+            receiver: Some(receiver),
+            name: name.into(),
+            name_span: span,
+            args: args.into_iter().map(Arg::Positional).collect(),
+            block: None,
+            block_arg: None,
+            safe: false,
+        };
+        self.make(span, Kind::Call(Box::new(call)))
+    }
+
+    fn both(&mut self, span: Span, a: Node, b: Node) -> Node {
+        self.make(span, Kind::And(Box::new(a), Box::new(b)))
+    }
+
+    fn no_match(&mut self, subject: &Subject, span: Span) -> Node {
+        let value = match subject {
+            Subject::One(local) => self.local_node(*local, span),
+            Subject::Parts(parts) => match parts.first() {
+                Some(local) => self.local_node(*local, span),
+                None => self.nil(span),
+            },
+        };
+        self.call_on(value, "__no_match", Vec::new(), span)
+    }
+
+    /// Binds a name to the subject; true.
+    fn bind(&mut self, name: &str, subject: LocalId, span: Span) -> Node {
+        let value = Box::new(self.local_node(subject, span));
+        let local = self.local(name);
+        let assign = self.make(span, Kind::Assign { target: Target::Local(local, span), value });
+        let yes = self.make(span, Kind::True);
+        self.make(span, Kind::Seq(vec![assign, yes]))
+    }
+
+    fn pattern_test(&mut self, pattern: &Ruby, subject: &Subject) -> Node {
+        let span = self.span_of(pattern);
+        let one = match (subject, pattern) {
+            (_, Ruby::MatchVar(v)) if v.name == "_" => return self.make(span, Kind::True),
+            (Subject::Parts(parts), Ruby::ArrayPattern(p)) => {
+                return self.parts_test(&p.elements, false, parts, span);
+            }
+            (Subject::Parts(parts), Ruby::ArrayPatternWithTail(p)) => {
+                return self.parts_test(&p.elements, true, parts, span);
+            }
+            (Subject::Parts(_), Ruby::MatchAlt(p)) => {
+                let (a, b) = (self.pattern_test(&p.lhs, subject), self.pattern_test(&p.rhs, subject));
+                return self.make(span, Kind::Or(Box::new(a), Box::new(b)));
+            }
+            (Subject::Parts(_), _) => return self.make(span, refuse::node(pattern)),
+            (Subject::One(one), _) => *one,
+        };
+        match pattern {
+            Ruby::MatchVar(v) => self.bind(&v.name, one, span),
+            Ruby::MatchAs(p) => {
+                let test = self.pattern_test(&p.value, subject);
+                let bind = self.pattern_test(&p.as_, subject);
+                self.both(span, test, bind)
+            }
+            Ruby::MatchAlt(p) => {
+                let (a, b) = (self.pattern_test(&p.lhs, subject), self.pattern_test(&p.rhs, subject));
+                self.make(span, Kind::Or(Box::new(a), Box::new(b)))
+            }
+            Ruby::Pin(p) => self.equality(&p.var, one, span),
+            Ruby::Begin(b) if b.statements.len() == 1 => self.pattern_test(&b.statements[0], subject),
+            Ruby::ArrayPattern(p) => self.array_test(&p.elements, false, one, span),
+            Ruby::ArrayPatternWithTail(p) => self.array_test(&p.elements, true, one, span),
+            Ruby::HashPattern(p) => self.keys_test(&p.elements, one, span),
+            Ruby::ConstPattern(p) => {
+                let class = self.equality(&p.const_, one, span);
+                let inside = self.pattern_test(&p.pattern, subject);
+                self.both(span, class, inside)
+            }
+            Ruby::FindPattern(_) => self.make(span, refuse::node(pattern)),
+            value => self.equality(value, one, span),
+        }
+    }
+
+    /// `value === subject`
+    fn equality(&mut self, value: &Ruby, subject: LocalId, span: Span) -> Node {
+        let value = self.node(value);
+        let subject = self.local_node(subject, span);
+        self.call_on(value, "===", vec![subject], span)
+    }
+
+    /// `[a, 1, *, b]` against an array (or what is taken apart like one).
+    fn array_test(&mut self, elements: &[Ruby], tail: bool, subject: LocalId, span: Span) -> Node {
+        let (before, rest, after) = split(elements);
+        let at_least = rest.is_some() || tail;
+        let wanted = (before.len() + after.len()) as i64;
+        let array = self.local_node(subject, span);
+        let mut test = self.call_on(array, "__array?", Vec::new(), span);
+        let array = self.local_node(subject, span);
+        let size = self.call_on(array, "size", Vec::new(), span);
+        let count = self.make(span, Kind::Int(wanted));
+        let fits = self.call_on(size, if at_least { ">=" } else { "==" }, vec![count], span);
+        test = self.both(span, test, fits);
+        for (i, element) in before.iter().enumerate() {
+            let index = self.make(span, Kind::Int(i as i64));
+            test = self.element_test(test, element, subject, index, span);
+        }
+        if let Some(rest) = rest
+            && !self.is_unnamed(rest)
+        {
+            let refused = self.make(span, refuse::node(rest));
+            test = self.both(span, test, refused);
+        }
+        for (i, element) in after.iter().enumerate() {
+            let back = self.make(span, Kind::Int((after.len() - i) as i64));
+            let array = self.local_node(subject, span);
+            let size = self.call_on(array, "size", Vec::new(), span);
+            let index = self.call_on(size, "-", vec![back], span);
+            test = self.element_test(test, element, subject, index, span);
+        }
+        test
+    }
+
+    fn element_test(&mut self, test: Node, element: &Ruby, subject: LocalId, index: Node, span: Span) -> Node {
+        let array = self.local_node(subject, span);
+        let value = self.call_on(array, "__at", vec![index], span);
+        self.part_test(test, element, value, span)
+    }
+
+    /// `test && (part = value; part matches the pattern)`
+    fn part_test(&mut self, test: Node, pattern: &Ruby, value: Node, span: Span) -> Node {
+        let (assign, part) = self.keep(value);
+        let inside = self.pattern_test(pattern, &Subject::One(part));
+        let both = self.make(span, Kind::Seq(vec![assign, inside]));
+        self.both(span, test, both)
+    }
+
+    /// An array pattern against elements that are variables already.
+    fn parts_test(&mut self, elements: &[Ruby], tail: bool, parts: &[LocalId], span: Span) -> Node {
+        let (before, rest, after) = split(elements);
+        let wanted = before.len() + after.len();
+        if parts.len() < wanted || parts.len() > wanted && rest.is_none() && !tail {
+            return self.make(span, Kind::False);
+        }
+        if let Some(rest) = rest
+            && !self.is_unnamed(rest)
+        {
+            return self.make(span, refuse::node(rest));
+        }
+        let mut test = self.make(span, Kind::True);
+        let tail = &parts[parts.len() - after.len()..];
+        for (element, part) in before.iter().zip(parts).chain(after.iter().zip(tail)) {
+            let inside = self.pattern_test(element, &Subject::One(*part));
+            test = self.both(span, test, inside);
+        }
+        test
+    }
+
+    fn is_unnamed(&self, rest: &Ruby) -> bool {
+        matches!(rest, Ruby::MatchRest(r) if r.name.is_none())
+    }
+
+    /// `{x:, y: 1}`
+    fn keys_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
+        let object = self.local_node(subject, span);
+        let mut test = self.call_on(object, "__keys?", Vec::new(), span);
+        for element in elements {
+            let at = self.span_of(element);
+            let (key, pattern): (Name, Option<&Ruby>) = match element {
+                Ruby::MatchVar(v) => (v.name.as_str().into(), None),
+                Ruby::Pair(p) => match &*p.key {
+                    Ruby::Sym(s) => match std::str::from_utf8(&s.name.raw) {
+                        Ok(name) => (name.into(), Some(&p.value)),
+                        Err(_) => return self.make(at, refuse::node(element)),
+                    },
+                    _ => return self.make(at, refuse::node(element)),
+                },
+                Ruby::MatchRest(r) if r.name.is_none() => continue,
+                _ => return self.make(at, refuse::node(element)),
+            };
+            let object = self.local_node(subject, at);
+            let name = self.make(at, Kind::Sym(key.clone()));
+            let value = self.call_on(object, "__member", vec![name], at);
+            match pattern {
+                Some(pattern) => test = self.part_test(test, pattern, value, at),
+                None => {
+                    let (assign, part) = self.keep(value);
+                    let bind = self.bind(&key, part, at);
+                    let both = self.make(at, Kind::Seq(vec![assign, bind]));
+                    test = self.both(at, test, both);
+                }
+            }
+        }
+        test
+    }
+}
+
+/// Is it an array pattern, or `_`, or a choice of these?
+fn is_list(pattern: &Ruby) -> bool {
+    match pattern {
+        Ruby::ArrayPattern(_) | Ruby::ArrayPatternWithTail(_) => true,
+        Ruby::MatchVar(v) => v.name == "_",
+        Ruby::MatchAlt(p) => is_list(&p.lhs) && is_list(&p.rhs),
+        _ => false,
+    }
+}
+
+fn split(elements: &[Ruby]) -> (&[Ruby], Option<&Ruby>, &[Ruby]) {
+    match elements.iter().position(|e| matches!(e, Ruby::MatchRest(_))) {
+        Some(i) => (&elements[..i], Some(&elements[i]), &elements[i + 1..]),
+        None => (elements, None, &[]),
+    }
+}
