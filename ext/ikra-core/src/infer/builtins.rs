@@ -67,11 +67,10 @@ pub enum Builtin {
     /// `instance_variable_set(:@x, value)`
     IvarSet,
     // primitives of patterns
-    IsArray,
+    /// Whether it is taken apart as an Array is.
+    IsList,
     /// Whether it has `deconstruct_keys`.
     HasKeys,
-    /// A member of a Struct by its literal name.
-    Member,
     NoMatch,
     // primitives of the prelude
     /// An element whose index is known to be in range.
@@ -168,7 +167,7 @@ impl Builtin {
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
             ProcCall | Send { .. } => 0..=usize::MAX,
-            ArrayAt | Uncomparable | Doubt | Member | IvarGet => 1..=1,
+            ArrayAt | Uncomparable | Doubt | IvarGet => 1..=1,
             IvarSet => 2..=2,
             Rand(_) => 0..=1,
             Step => 0..=2,
@@ -304,9 +303,9 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
-        (_, "__array?") => Some(Builtin::IsArray),
+        (Atom::Object(_), "__at") => Some(Builtin::StructGet),
+        (_, "__list?") => Some(Builtin::IsList),
         (_, "__keys?") => Some(Builtin::HasKeys),
-        (_, "__member") => Some(Builtin::Member),
         (_, "__no_match") => Some(Builtin::NoMatch),
         (_, "__uncomparable") => Some(Builtin::Uncomparable),
         (_, "__doubt") => Some(Builtin::Doubt),

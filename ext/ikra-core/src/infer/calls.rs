@@ -286,6 +286,9 @@ impl Analysis<'_> {
     /// # Errors
     /// Methods that Ruby has and kernels do not.
     pub fn target(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> Answer<Target> {
+        if let Some(target) = self.library_target(from, atom, name)? {
+            return Ok(target);
+        }
         if name.starts_with("__") && name != "__send__" && name != "__id__" {
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
@@ -293,9 +296,6 @@ impl Analysis<'_> {
             if let Some(method) = crate::prelude::helper(name) {
                 return Ok(Target::Ruby(method));
             }
-        }
-        if let Some(target) = self.library_target(from, atom, name)? {
-            return Ok(target);
         }
         let fact = self.method(receiver_of(atom), name);
         let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
@@ -578,7 +578,17 @@ impl Analysis<'_> {
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
             ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
             Uncomparable | NoMatch => Ty::never(),
-            IsArray => flag(matches!(atom, Atom::Array(_))),
+            IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
+                (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
+                (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
+                (Atom::Object(_), MethodFact::Builtin { owner, .. }) if &*owner == "Struct" => Ty::prim(Prims::TRUE),
+                _ => {
+                    let class = self.describe(atom);
+                    return Err(Refusal::new(format!("kernels do not ask {class} for deconstruct"))
+                        .because("it gives an Array of parts")
+                        .advise("match the class, and read the attributes in a guard: `in Point if …`"));
+                }
+            },
             HasKeys => match (atom, self.method(receiver_of(atom), "deconstruct_keys")) {
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
                 (Atom::Object(_), MethodFact::Builtin { owner, .. }) if matches!(&*owner, "Struct" | "Data") => {
@@ -606,7 +616,6 @@ impl Analysis<'_> {
                     return Ok(args.positional[1].clone());
                 }
             }
-            Member => unreachable!("asked where members are read"),
             Doubt => match atoms[0] {
                 Atom::True => Ty::prim(Prims::TRUE),
                 Atom::False => Ty::prim(Prims::FALSE),

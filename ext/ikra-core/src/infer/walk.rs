@@ -1505,11 +1505,6 @@ impl Walker<'_, '_> {
                 let answer = self.dispatch(&receiver, "respond_to_missing?", &args, true, span, at, env)?;
                 Ok(super::calls::truth(&answer))
             }
-            (Target::Builtin(Builtin::Member), _) => {
-                let Some(Some(Literal::Sym(member))) = args.literals.first().cloned() else { return Ok(Ty::never()) };
-                let receiver = Ty::of(atom, reach);
-                self.dispatch(&receiver, &member, &Args::default(), true, span, at, env)
-            }
             (Target::Builtin(Builtin::Doubt), _) => {
                 let doubted = args.positional.first().cloned().unwrap_or_default();
                 Ok(if doubted.only(Prims::BOOL) && doubted.prims == Prims::BOOL && self.an.facts.holds(at) {

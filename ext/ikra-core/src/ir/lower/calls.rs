@@ -100,12 +100,6 @@ impl Body<'_, '_> {
                 let answer = self.outcome(&target, (atom, reach), "respond_to_missing?", &types, None, how)?;
                 crate::infer::calls::truth(&answer)
             }
-            Target::Builtin(Builtin::Member) => {
-                let Some(Some(Literal::Sym(member))) = types.literals.first().cloned() else { return Ok(Ty::never()) };
-                let target =
-                    self.an.target(self.here.spec, atom, &member, true).map_err(|r| self.refused(r, how.span))?;
-                self.outcome(&target, (atom, reach), &member, &Args::default(), None, How { on_self: true, ..how })?
-            }
             Target::Builtin(Builtin::Doubt) => {
                 let doubted = types.positional.first().cloned().unwrap_or_default();
                 if doubted.prims == Prims::BOOL && self.an.facts.holds(&self.assumption(how.at)) {
@@ -598,12 +592,6 @@ impl Body<'_, '_> {
                 let truth = self.truth(val);
                 Ok(Some(Val::Bool(truth)))
             }
-            Target::Builtin(Builtin::Member) => {
-                let Some(Some(Literal::Sym(member))) = types.literals.first() else { return Ok(None) };
-                let ty = Ty::of(atom, reach);
-                let (val, ty) = self.call_values((receiver, &ty), member, &[], &[], true, span, at)?;
-                Ok((!ty.is_never()).then_some(val))
-            }
             Target::Builtin(Builtin::NoMatch) => {
                 let trap = Trap::Mention { class: "NoMatchingPatternError", before: "".into(), after: "".into() };
                 self.trap(trap, Some(receiver));
@@ -918,7 +906,7 @@ impl Body<'_, '_> {
                     }
                 }
             }
-            RespondTo | ClassOf | HasKeys => {
+            RespondTo | ClassOf | HasKeys | IsList => {
                 // both are facts of the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
@@ -952,17 +940,7 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
-            IsArray => Some(Val::bool(matches!(atom, Atom::Array(_)))),
-            MakeProc
-            | ProcCall
-            | BlockGiven
-            | Send { .. }
-            | Uncomparable
-            | Doubt
-            | IvarGet
-            | IvarSet
-            | Member
-            | NoMatch => None,
+            MakeProc | ProcCall | BlockGiven | Send { .. } | Uncomparable | Doubt | IvarGet | IvarSet | NoMatch => None,
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),

@@ -2,7 +2,7 @@
 //!
 //! Here: each pattern becomes an expression that is true where it matches and has assigned its variables by then, in
 //! Ruby's order. An array literal that is matched against array patterns is never made. Not here: what the primitives
-//! (`__array?`, `__at`, `__keys?`, `__member`, `__no_match`) mean, which inference knows.
+//! (`__list?`, `__at`, `__keys?`, `__member`, `__no_match`) mean, which inference knows.
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
@@ -203,7 +203,7 @@ impl Lower<'_> {
         let at_least = rest.is_some() || tail;
         let wanted = (before.len() + after.len()) as i64;
         let array = self.local_node(subject, span);
-        let mut test = self.call_on(array, "__array?", Vec::new(), span);
+        let mut test = self.call_on(array, "__list?", Vec::new(), span);
         let array = self.local_node(subject, span);
         let size = self.call_on(array, "size", Vec::new(), span);
         let count = self.make(span, Kind::Int(wanted));

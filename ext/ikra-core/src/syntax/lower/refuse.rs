@@ -34,8 +34,10 @@ const CLASS_VARIABLE: (&str, &str) =
 const MATCH_VARIABLE: (&str, &str) =
     ("a variable of the last match", "match before the call and capture what was found");
 const REGEXP: (&str, &str) = ("a regular expression", "compare with `==`, or match in Ruby before or after the call");
-const PATTERN: (&str, &str) =
-    ("pattern matching (`case … in`, `=>`, `in`)", "use `case … when`, `is_a?` and `==`, or read the parts by name");
+const PATTERN: (&str, &str) = (
+    "this form of pattern matching",
+    "name the parts without a splat (`[a, b]`, `[a, *]`), or look for them with `find`",
+);
 const DEFINITION: (&str, &str) =
     ("a definition of a method or class", "define it outside the block; the block can call it");
 const NAMES: (&str, &str) = ("`alias` and `undef`", "do this once, outside the block");
@@ -82,7 +84,12 @@ fn describe(node: &Ruby) -> (&'static str, &'static str) {
         Ruby::Cvar(_) => CLASS_VARIABLE,
         Ruby::BackRef(_) | Ruby::NthRef(_) => MATCH_VARIABLE,
         Ruby::Regexp(_) | Ruby::MatchWithLvasgn(_) | Ruby::MatchCurrentLine(_) => REGEXP,
-        Ruby::CaseMatch(_) | Ruby::MatchPattern(_) | Ruby::MatchPatternP(_) => PATTERN,
+        Ruby::FindPattern(_)
+        | Ruby::MatchRest(_)
+        | Ruby::MatchNilPattern(_)
+        | Ruby::HashPattern(_)
+        | Ruby::ConstPattern(_)
+        | Ruby::Pair(_) => PATTERN,
         Ruby::Def(_) | Ruby::Defs(_) | Ruby::Class(_) | Ruby::Module(_) | Ruby::SClass(_) => DEFINITION,
         Ruby::Alias(_) | Ruby::Undef(_) => NAMES,
         Ruby::Xstr(_) | Ruby::XHeredoc(_) => COMMAND,

@@ -1,7 +1,7 @@
 # Parameters * and ** without a name take what nobody looks at.
 #
 # elements = [1, 2]
-# gives: [119, 240]
+# gives: [90, 202]
 
 module Calls
   def self.some(a, b = 5, *, c)

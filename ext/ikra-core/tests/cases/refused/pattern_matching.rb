@@ -2,7 +2,7 @@
 #
 # list = [1, 2]
 # elements = [1]
-# refused: pattern matching
+# refused: this form of pattern matching
 
 elements.pmap do |x|
   case list
