@@ -76,7 +76,7 @@ impl Target {
                 !builtin.iterates() && !matches!(builtin, Builtin::ProcCall | Builtin::Send { .. })
             }
             Target::Reader(_) | Target::Writer(_) => true,
-            Target::Ruby(_) | Target::NoMethod { .. } | Target::Refused(_) => false,
+            Target::Ruby(_) | Target::Handler(_) | Target::NoMethod { .. } | Target::Refused(_) => false,
         }
     }
 }
