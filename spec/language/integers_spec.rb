@@ -1,5 +1,32 @@
 # frozen_string_literal: true
 
+module IntegerHashes
+  class << self
+    def splitmix(x)
+      z = (x + 0x9e37_79b9_7f4a_7c15) & 0xffff_ffff_ffff_ffff
+      z = ((z ^ (z >> 30)) * 0xbf58_476d_1ce4_e5b9) & 0xffff_ffff_ffff_ffff
+      z = ((z ^ (z >> 27)) * 0x94d0_49bb_1331_11eb) & 0xffff_ffff_ffff_ffff
+      z ^ (z >> 31)
+    end
+
+    def fnv(x)
+      hash = 0xcbf2_9ce4_8422_2325
+      8.times { |i| hash = ((hash ^ ((x >> (8 * i)) & 0xff)) * 0x100_0000_01b3) & 0xffff_ffff_ffff_ffff }
+      hash
+    end
+
+    def xorshift(x)
+      state = x & 0xffff_ffff_ffff_ffff
+      3.times do
+        state = (state ^ (state << 13)) & 0xffff_ffff_ffff_ffff
+        state ^= state >> 7
+        state = (state ^ (state << 17)) & 0xffff_ffff_ffff_ffff
+      end
+      state
+    end
+  end
+end
+
 RSpec.describe "Integers" do
   pairs = Values.pairs(Values::INTEGERS)
   small = Values.pairs(Values::SMALL)
@@ -77,6 +104,23 @@ RSpec.describe "Integers" do
     it "wraps where only the low bits are asked for" do
       expect { |a| (a * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) & 0xffff_ffff_ffff }.to be_same_as_ruby.over(Values::INTEGERS)
       expect { |a| (a * 48_271) % 2_147_483_647 }.to be_same_as_ruby.over(Values::INTEGERS)
+    end
+
+    it "knows hashes and generators on unsigned numbers of 64 bits" do
+      expect { |a| IntegerHashes.splitmix(a) >> 11 }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |a| IntegerHashes.fnv(a) & 0xffff }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |a| IntegerHashes.xorshift(a) >> 1 }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |a| (IntegerHashes.splitmix(a) & 0x7fff_ffff_ffff_ffff) % 1000 }.to be_same_as_ruby.over(Values::INTEGERS)
+    end
+
+    it "raises where a mask leaves what no kernel can hold" do
+      expect { |a| a & 0xffff_ffff_ffff_ffff }.to be_same_as_ruby.over(Values::INTEGERS.reject(&:negative?))
+      expect { [3, -1].pmap(backend:) { |x| x & 0xffff_ffff_ffff_ffff } }.to raise_error(Ikra::IntegerOverflow, "& gives an Integer beyond 64 bits")
+    end
+
+    it "is exact in between where only a remainder is taken" do
+      expect { |a| (a * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % 1_000_003 }.to be_same_as_ruby.over(Values::INTEGERS)
+      expect { |a, b| (a * b - a * (b + 1) + 7).modulo(97) }.to be_same_as_ruby.over(Values.pairs(Values::INTEGERS - [Values::MAX]))
     end
 
     it "raises where an intermediate result leaves 64 bits, as no kernel could go on" do
