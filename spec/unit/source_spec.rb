@@ -67,10 +67,16 @@ RSpec.describe "The source of a block" do
     expect(eval("[1, 2].pmap { |x| x * scale + offset }", binding, "(irb)", 5)).to eq [32, 34]
     expect(eval("near = 1\n[[1].pmap { |x| x * scale + near },\n [1].pmap { |x| x * offset + near }]", binding)).to eq [[3], [31]]
     expect([1, 2].map { |inner| eval("[1].pmap { |x| x * scale + inner }") }).to eq [[3], [4]]
+    alike = "[[1].pmap { |x| x * scale },\n [1].pmap { |x| x * offset }]"
+    expect(eval(alike, binding, "(irb)", 7)).to eq [[2], [30]]
+    own = "near = 5\n[[1].pmap { |x| x * near },\n [1].pmap { |x| x * scale },\n [1].pmap { |x| x * offset }]"
+    expect(eval(own, binding, "(irb)", 3)).to eq [[5], [2], [30]]
+    expect([1, 2].map { eval(alike, binding, "(irb)", 1) }).to eq [[[2], [30]]] * 2
   end
 
   it "reads -e" do
     expect(run_ruby("-e", "require 'ikra'", "-e", "p [1, 2].pmap { |x| x + 1 }, [1].pmap { |x| x - 1 }")).to eq "[2, 3]\n[0]\n"
+    expect(run_ruby("-e", "require 'ikra'; lambda { |n| m = 5; p [1].pmap { |x| x * n + m } }.call(3)")).to eq "[8]\n"
   end
 
   it "reads a main program that was loaded before Ikra" do

@@ -61,6 +61,8 @@ pub struct Sequence {
     loose_digest: u64,
     /// Names of the locals around it, for an `eval` that sees them.
     pub locals: Vec<String>,
+    /// Names of the locals that it uses, its own too, in order; for an `eval`, whose blocks may differ in these alone.
+    uses: Vec<String>,
 }
 
 impl Sequence {
@@ -75,17 +77,26 @@ impl Sequence {
         let path: String = array.entry(6)?;
         let lines: Option<RArray> = iseq.funcall("script_lines", ())?;
         let kept = lines.map(|lines| Text::of_lines(&path, lines)).transpose()?;
+        let captures = reaches_out(array, 0)?;
+        let uses = if captures && absolute_path.is_none() { used_locals(iseq)? } else { Vec::new() };
         Ok(Self {
             path,
             absolute_path,
             kind: found.kind,
             location: found.location,
             digest: digest(array, None)?,
-            captures: reaches_out(array, 0)?,
+            captures,
             kept,
             loose_digest: digest(array, Some(0))?,
             locals: Vec::new(),
+            uses,
         })
+    }
+
+    /// Whether a place is its own, but for the number of the first line.
+    fn may_stand(&self, [first, from, last, to]: Location) -> bool {
+        let [f, a, l, b] = self.location;
+        (from, to, last - first) == (a, b, l - f)
     }
 
     /// The text that it was compiled from, and where in that text it stands.
@@ -271,31 +282,40 @@ impl Text {
 
     fn node(&self, ruby: &Ruby, sequence: &Sequence) -> Result<(Arc<Vec<Node>>, usize)> {
         let nodes = self.index(ruby, &sequence.locals)?;
-        let same = |n: &&Node| n.digest == sequence.digest && n.kind == sequence.kind;
-        let exact = nodes.iter().position(|n| same(&n) && n.location == sequence.location);
-        // an `eval` may count its lines from any number
-        let shifted = || {
-            let [first, from, last, to] = sequence.location;
-            nodes.iter().position(|n| {
-                let [f, a, l, b] = n.location;
-                same(&n) && sequence.absolute_path.is_none() && (a, b, l - f) == (from, to, last - first)
-            })
-        };
-        // the text that Ruby kept is what runs, so only the place is to be found; two that are alike are none
-        let kept = || {
-            let [first, from, last, to] = sequence.location;
+        let at = if sequence.uses.is_empty() {
+            let same = |n: &Node| n.digest == sequence.digest && n.kind == sequence.kind;
+            let exact = nodes.iter().position(|n| same(n) && n.location == sequence.location);
+            // an `eval` may count its lines from any number
+            let moved = |n: &Node| sequence.absolute_path.is_none() && same(n) && sequence.may_stand(n.location);
+            exact.or_else(|| nodes.iter().position(moved))
+        } else {
+            // the text is what runs, so only the place is to be found; where from the locals come is not in the text, but
+            // their names are
+            let here = self.places_that_use(ruby, sequence)?;
             let alike = |n: &Node| {
-                let [f, a, l, b] = n.location;
                 (n.loose_digest, &n.kind) == (sequence.loose_digest, &sequence.kind)
-                    && sequence.kept.is_some()
-                    && (a, b, l - f) == (from, to, last - first)
+                    && sequence.may_stand(n.location)
+                    && here.contains(&n.location)
             };
-            let found: Vec<usize> = (0..nodes.len()).filter(|at| alike(&nodes[*at])).collect();
-            let exact = found.iter().find(|at| nodes[**at].location == sequence.location);
-            exact.or(found.first().filter(|_| found.len() == 1)).copied()
+            let exact = nodes.iter().position(|n| alike(n) && n.location == sequence.location);
+            exact.or_else(|| nodes.iter().position(alike))
         };
-        let at = exact.or_else(shifted).or_else(kept).ok_or_else(|| changed(&sequence.path, sequence.location[0]))?;
-        Ok((nodes, at))
+        Ok((nodes, at.ok_or_else(|| changed(&sequence.path, sequence.location[0]))?))
+    }
+
+    /// Where code stands that uses locals of the same names.
+    fn places_that_use(&self, ruby: &Ruby, sequence: &Sequence) -> Result<Vec<Location>> {
+        let mut places = Vec::new();
+        let pending = ruby.ary_new();
+        pending.push(self.compiled(ruby, &sequence.locals)?)?;
+        while let Some(iseq) = pending.pop::<Option<Value>>()? {
+            if used_locals(iseq)? == sequence.uses {
+                places.push(header(iseq.funcall("to_a", ())?)?.location);
+            }
+            let children: RArray = iseq.funcall::<_, _, Value>("to_enum", ("each_child",))?.funcall("to_a", ())?;
+            pending.concat(children)?;
+        }
+        Ok(places)
     }
 
     fn index(&self, ruby: &Ruby, locals: &[String]) -> Result<Arc<Vec<Node>>> {
@@ -310,6 +330,13 @@ impl Text {
     }
 
     fn compile(&self, ruby: &Ruby, locals: &[String]) -> Result<Vec<Node>> {
+        let mut nodes = Vec::new();
+        self.visit(self.compiled(ruby, locals)?.funcall("to_a", ())?, &[], &mut nodes)?;
+        Ok(nodes)
+    }
+
+    /// The instruction sequence of the whole text.
+    fn compiled(&self, ruby: &Ruby, locals: &[String]) -> Result<Value> {
         let class: Value =
             ruby.class_object().const_get::<_, Value>("RubyVM")?.funcall("const_get", ("InstructionSequence",))?;
         // a line of its own, with the number 0, makes locals of names that are locals around the text
@@ -320,10 +347,7 @@ impl Text {
         let path = ruby.str_new(&self.path);
         let compiled: std::result::Result<Value, Error> =
             quietly(|| class.funcall("compile", (text, path, path, first)));
-        let compiled = compiled.map_err(|_| changed(&self.path, 1))?;
-        let mut nodes = Vec::new();
-        self.visit(compiled.funcall("to_a", ())?, &[], &mut nodes)?;
-        Ok(nodes)
+        compiled.map_err(|_| changed(&self.path, 1))
     }
 
     /// Adds a sequence and all within it.
@@ -394,6 +418,20 @@ fn level(instruction: RArray, name: &str) -> Result<i64> {
         () if name.ends_with("WC_1") => 1,
         () => instruction.entry::<i64>(2)?,
     })
+}
+
+/// The names of the locals that a sequence and all within it use, in order. Only its listing has those from around it.
+fn used_locals(iseq: Value) -> Result<Vec<String>> {
+    let listing: String = iseq.funcall("disasm", ())?;
+    let used = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let instruction = words.next()?;
+        let is_local =
+            ["getlocal", "setlocal", "getblockparam", "setblockparam"].iter().any(|l| instruction.contains(l));
+        let (name, _) = words.next().filter(|_| is_local)?.rsplit_once('@')?;
+        Some(name.to_string())
+    };
+    Ok(listing.lines().filter_map(used).collect())
 }
 
 const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
