@@ -764,9 +764,8 @@ impl Walker<'_, '_> {
                     // a narrowed subject was read before: its type now is the environment's
                     Some(value) => {
                         let base = self.here.base;
-                        let subject_ty =
-                            local.map_or_else(|| value.clone(), |l| env.locals[base + l.index()].ty.clone());
-                        let subject_ty = if subject_ty.is_never() { value.clone() } else { subject_ty };
+                        let now = local.map(|l| &env.locals[base + l.index()]).filter(|s| !s.unset && !s.ty.is_never());
+                        let subject_ty = now.map_or_else(|| value.clone(), |s| s.ty.clone());
                         let subject_ty = self.note(test.id, &subject_ty, |s| &mut s.subjects);
                         self.case_eq(test, &ty, &subject_ty, env)?
                     }
