@@ -70,7 +70,7 @@ RSpec.describe "A section that does not end" do
       beats = 0
       beating = Thread.new { loop { beats += 1; sleep 0.005 } }
       expect { Timeout.timeout(0.5) { [Interrupts::Runner.new].peach(backend:) { |r| r.forever } } }.to raise_error(Timeout::Error)
-      expect(beats).to be > 20
+      expect(beats).to be > 5 # about 100, where nothing else keeps the machine busy
     ensure
       beating&.kill
     end
@@ -109,5 +109,42 @@ RSpec.describe "A section that does not end" do
       end
     RUBY
     expect(run_ruby(program, seconds: 20)).to eq("interrupted, n is 0\n")
+  end
+
+  it "is stopped by Ctrl-C while another thread lives" do
+    program = <<~RUBY
+      numbers = [1, 2, 3]
+      Thread.new { sleep 0.3; Process.kill("INT", Process.pid); sleep }
+      begin
+        numbers.peach(backend: :cpu) { |x| x += 1 while x > 0 }
+      rescue Interrupt
+        puts "interrupted"
+      end
+      p numbers.pmap(backend: :cpu) { |x| x + 1 }
+    RUBY
+    expect(run_ruby(program, seconds: 20)).to eq("interrupted\n[2, 3, 4]\n")
+  end
+
+  it "ends though signals whose handler just returns keep coming" do
+    program = <<~RUBY
+      class Counter
+        attr_reader :steps
+        def initialize = @steps = 0
+        def go(limit)
+          i = 0
+          while i < limit
+            i += 1
+            @steps = i & 0xff
+          end
+        end
+      end
+      handled = 0
+      trap("USR1") { handled += 1 }
+      Thread.new { loop { Process.kill("USR1", Process.pid); sleep 0.01 } }
+      counters = Array.new(4) { Counter.new }
+      counters.peach(backend: :cpu) { |counter| counter.go(100_000_007) }
+      p counters.map(&:steps), handled.positive?
+    RUBY
+    expect(run_ruby(program, seconds: 60)).to eq("#{[100_000_007 & 0xff] * 4}\ntrue\n")
   end
 end

@@ -213,7 +213,7 @@ impl Section<'_> {
     }
 
     fn run(mut self) -> Result<Value, Error> {
-        let (mut limit, mut beside) = (Key::NONE, gvl::others_live(self.ruby)?);
+        let (mut limit, mut beside) = (Key::NONE, false);
         for _ in 0..MOST_ATTEMPTS {
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;

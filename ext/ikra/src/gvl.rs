@@ -5,36 +5,28 @@
 //! Invariant: no panic crosses a C frame; it is carried to this side and goes on here. No lock is held when the GVL is
 //! taken again.
 //!
+//! Before 3.3 no thread of Ruby's looks at signals while the main thread is away without the GVL and all others rest
+//! elsewhere, unless it was alone when it left. So where it is not alone a thread of ours looks ([`Watched`]).
+//!
 //! A launch is interrupted by its cancel token and ends as cancelled. Most interrupts raise. Where one does not (a `trap`
 //! handler that just returns) the launch must run again; so that a stream of such signals cannot keep it from ever
 //! ending, the second time it runs on a thread of its own, and only the wait for it is interrupted ([`run_beside`]).
 #![allow(unsafe_code, reason = "rb_nogvl takes C functions; see SAFETY at each")]
 
 use ikra_core::backend::CancelToken;
-use magnus::prelude::*;
-use magnus::{Error, RArray, RClass, Ruby};
+use magnus::{Error, Ruby};
+use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Flags of `rb_nogvl` (thread.h).
 const INTERRUPTS_FAIL: i32 = 1;
 const UNBLOCK_IS_ASYNC_SAFE: i32 = 2;
-
-/// How often a thread that waits for a launch looks for signals by itself. Ruby calls an unblock function for a signal
-/// only while some thread waits for signals, or no other thread lives.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// Whether other Ruby threads live: then a signal may not unblock this one, and launches run beside it.
-///
-/// # Errors
-/// What `Thread.list` raises.
-pub fn others_live(ruby: &Ruby) -> Result<bool, Error> {
-    let thread: RClass = ruby.class_object().const_get("Thread")?;
-    Ok(thread.funcall::<_, _, RArray>("list", ())?.len() > 1)
-}
 
 type Answer<T> = Result<T, Box<dyn Any + Send>>;
 
@@ -93,6 +85,7 @@ pub fn run<T>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce() -> T) -> Re
         // SAFETY: the token outlives the call that this unblocks; storing to an atomic is safe anywhere.
         unsafe { (*data.cast::<CancelToken>()).cancel() };
     }
+    let _watched = is_main_of_many().then(|| Watched::new(cancel));
     let data = (&raw const *cancel).cast_mut().cast();
     let answer = leave(Some(unblock), data, INTERRUPTS_FAIL | UNBLOCK_IS_ASYNC_SAFE, work);
     if answer.is_none() || cancel.is_cancelled() {
@@ -100,6 +93,107 @@ pub fn run<T>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce() -> T) -> Re
         return Ok(None);
     }
     Ok(answer)
+}
+
+/// How soon a signal is seen.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Whether a signal waits for the main thread; None for a Ruby that does not say. Ruby exports the function, but for no
+/// header, so that a later one may lack it.
+fn signal_waits() -> Option<bool> {
+    type Ask = unsafe extern "C" fn() -> i32;
+    static ASK: OnceCell<Option<Ask>> = OnceCell::new();
+    let ask = ASK.get_or_init(|| {
+        // SAFETY: the name ends in a zero.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"rb_thread_check_trap_pending".as_ptr()) };
+        // SAFETY: in every Ruby that has it, it takes nothing and answers an int.
+        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Ask>(found) })
+    });
+    // SAFETY: it reads one atomic counter, from any thread.
+    ask.map(|ask| unsafe { ask() } != 0)
+}
+
+fn is_main_of_many() -> bool {
+    // SAFETY: called by a Ruby thread with the GVL.
+    unsafe { rb_sys::rb_thread_alone() == 0 && rb_sys::rb_thread_current() == rb_sys::rb_thread_main() }
+}
+
+/// The launches of one process that are watched. Leaked: its lock may be taken at a `fork`, so a child makes its own. (And
+/// of the standard library: the locks of parking_lot share a table, which the child would inherit locked.)
+struct Watch {
+    process: u32,
+    tokens: std::sync::Mutex<Vec<Token>>,
+    changed: std::sync::Condvar,
+}
+
+struct Token(*const CancelToken);
+
+// SAFETY: the token is atomic, and alive as long as it is in the list: `Watched` takes it out under the lock.
+unsafe impl Send for Token {}
+
+static WATCH: AtomicPtr<Watch> = AtomicPtr::new(std::ptr::null_mut());
+
+impl Watch {
+    /// This process's, with its thread. Called with the GVL held, so by one thread at a time.
+    fn of_this_process() -> &'static Self {
+        let process = std::process::id();
+        // SAFETY: null, or leaked by this function.
+        let known = unsafe { WATCH.load(Ordering::Acquire).as_ref() };
+        if let Some(known) = known
+            && known.process == process
+        {
+            return known;
+        }
+        let new = Box::leak(Box::new(Self { process, tokens: Default::default(), changed: Default::default() }));
+        WATCH.store(new, Ordering::Release);
+        let new: &'static Self = new;
+        // without the thread signals wait for the launch's end, as they would without all this
+        let _ = std::thread::Builder::new().name("ikra signals".into()).spawn(|| new.watch());
+        new
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self) {
+        let mut tokens = self.tokens();
+        loop {
+            if tokens.is_empty() {
+                tokens = self.changed.wait(tokens).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (held, waited) = self.changed.wait_timeout(tokens, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            tokens = held;
+            if waited.timed_out() && signal_waits() == Some(true) {
+                for token in tokens.iter() {
+                    // SAFETY: in the list, so alive.
+                    unsafe { (*token.0).cancel() };
+                }
+            }
+        }
+    }
+}
+
+/// A launch of the main thread whose token is cancelled when a signal waits.
+struct Watched {
+    by: &'static Watch,
+    token: *const CancelToken,
+}
+
+impl Watched {
+    fn new(cancel: &CancelToken) -> Self {
+        let by = Watch::of_this_process();
+        by.tokens().push(Token(cancel));
+        by.changed.notify_all();
+        Self { by, token: cancel }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.by.tokens().retain(|token| token.0 != self.token);
+    }
 }
 
 #[derive(Default)]
@@ -139,7 +233,7 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
             let finished = leave(Some(unblock), data, INTERRUPTS_FAIL, || {
                 let mut state = waiting.state.lock();
                 while !state.finished && !state.interrupted {
-                    if waiting.changed.wait_for(&mut state, LOOK).timed_out() {
+                    if waiting.changed.wait_for(&mut state, LOOK_EVERY).timed_out() && signal_waits() != Some(false) {
                         break;
                     }
                 }
