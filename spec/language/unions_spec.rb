@@ -128,7 +128,17 @@ RSpec.describe "Unions" do
       expect { |x| (x.equal?(values[12]) ? 1 : 0) + (x.equal?(nil) ? 10 : 0) + (x.equal?(:a) ? 100 : 0) }.to be_same_as_ruby.over(1, nil, true, :a, values[12], thing[1], [1], values[13])
       expect { |x| x <=> 1 }.to be_same_as_ruby.over(1, 0.5, 2, nil, true, thing[1], [1], Float::NAN)
       expect { |x| nil <=> x }.to be_same_as_ruby.over(1, nil, :a)
-      expect { |x| case x when 1 then :one when nil then :nil when :a then :sym when 2..3 then :range when Float then :float when Array then :array else :other end }.to be_same_as_ruby.over(1, nil, :a, 2.5, 2, 7.5, [1], [2], true, thing[1])
+      expect do |x|
+        case x
+        when 1 then :one
+        when nil then :nil
+        when :a then :sym
+        when 2..3 then :range
+        when Float then :float
+        when Array then :array
+        else :other
+        end
+      end.to be_same_as_ruby.over(1, nil, :a, 2.5, 2, 7.5, [1], [2], true, thing[1])
     end
 
     it "raise where nil meets arithmetic" do

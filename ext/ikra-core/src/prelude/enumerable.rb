@@ -45,9 +45,9 @@ module Enumerable
     n = 0
     each do |x|
       hit = if none
-              block_given? ? yield(x) : x
-            else
-              pattern === x
+        block_given? ? yield(x) : x
+      else
+        pattern === x
       end
       n += 1 if hit
       return false if n > 1
