@@ -72,9 +72,6 @@ impl Linker {
     /// Compiles `context.func` as `id`.
     pub fn define(&mut self, id: FuncId, context: &mut Context) -> Result<()> {
         self.module.define_function_with_control_plane(id, context, &mut ControlPlane::default()).map_err(internal)?;
-        if let Ok(d) = std::env::var("ZZ_DUMP") {
-            std::fs::write(format!("{d}/{id}.bin"), context.compiled_code().unwrap().code_buffer()).unwrap();
-        }
         let layout = context.compiled_code().and_then(|code| code.buffer.frame_layout());
         // Saved frame pointer and return address lie above the frame.
         self.stack += layout.map_or(0, |l| u64::from(l.frame_to_fp_offset)) + 16;
