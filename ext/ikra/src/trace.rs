@@ -215,7 +215,10 @@ impl Tracer<'_> {
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
         let mut rows = Vec::with_capacity(base.len());
         let mut classes = Vec::with_capacity(base.len());
-        for values in base.chunks(CHUNK) {
+        // What the first element leads to is numbered from there outwards: neighbours get near rows. From many elements at
+        // once, the wavefronts would interleave, and each step to a neighbour go to another cache line.
+        let (first, rest) = base.split_at(base.len().min(1));
+        for values in std::iter::once(first).chain(rest.chunks(CHUNK)) {
             for value in values {
                 if !heap::is_immediate(*value) {
                     heap::prefetch(*value);
