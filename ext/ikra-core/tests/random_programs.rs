@@ -10,7 +10,9 @@ use ikra_core::ir::verify::verify;
 use ikra_core::passes::{PASSES, needed};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use support::random_program::{Rows, program, run};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use support::random_program::{Rows, program, run, wandering};
 
 /// More or fewer with `CASES=1000`.
 fn runner(cases: u32) -> TestRunner {
@@ -57,6 +59,37 @@ fn passes_change_no_outcome() {
     if let Err(error) = result {
         panic!("{error}");
     }
+}
+
+#[test]
+fn what_is_carried_is_what_was_there() {
+    let backend = ReferenceBackend::default();
+    let fired = RefCell::new(BTreeMap::<&str, u32>::new());
+    let result = runner(400).run(&choices(), |choices| {
+        let mut before = needed(wandering(&choices));
+        let expected = run(&backend, &before, 2).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        if expected.0 == Outcome::Cancelled {
+            return Ok(());
+        }
+        for pass in PASSES.iter().filter(|pass| ["values", "dead", "carry"].contains(&pass.name)) {
+            let after = (pass.run)(before.clone());
+            let fail =
+                |what: String| TestCaseError::fail(explained(&format!("{}: {what}", pass.name), &before, &after));
+            verify(&after).map_err(|e| fail(e.to_string().lines().next().unwrap_or("").to_owned()))?;
+            let got = run(&backend, &after, 2).map_err(|e| fail(e.to_string()))?;
+            if got != expected {
+                return Err(fail(format!("{got:?}, not {expected:?}")));
+            }
+            *fired.borrow_mut().entry(pass.name).or_default() += u32::from(after != before);
+            before = after;
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    let fired = fired.into_inner();
+    assert!(fired["carry"] >= 100, "the test says little: {fired:?}");
 }
 
 #[cfg(feature = "cpu")]

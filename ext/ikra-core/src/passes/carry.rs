@@ -7,18 +7,19 @@
 //! Fires for columns that the loop does not write, loaded at a register that the loop assigns on rarer ways than it
 //! loads (by how deep the branches nest), where that register was assigned before the loop and only ever holds ids out
 //! of columns that refer to the loaded column's space: then the row is there, whether the program looks or not.
+//!
+//! Of such a register, what is loaded before each assignment is carried as well: the ways on from a street, which an
+//! actor looks at when it leaves. It is loaded as often as before, but together with the length, many ticks before it
+//! is needed, and nobody waits for it.
 
 use super::Pass;
-use super::loops::{References, assigned_in};
+use super::loops::{RARER, References, assigned_in, assignment_depths};
 use crate::ir::effects::Effects;
 use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const PASS: Pass =
     Pass { name: "carry", description: "fields of a referred object until the reference changes", run };
-
-/// The assignment nests in so many branches more than the load.
-const RARER: usize = 2;
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
@@ -42,12 +43,13 @@ struct Carrier<'a> {
 /// A column at a register's row.
 type Place = (ColumnId, VarId);
 
-/// How a loop uses what interests here, by how deep in branches.
+/// How a loop uses what interests here.
 #[derive(Default)]
 struct Uses {
+    /// The least depth of a load in branches.
     loads: BTreeMap<Place, (usize, Scalar)>,
-    /// The least depth of an assignment.
-    assignments: BTreeMap<VarId, usize>,
+    /// For each register, the columns that were loaded there before each assignment of it.
+    left: BTreeMap<VarId, BTreeSet<ColumnId>>,
 }
 
 impl Carrier<'_> {
@@ -69,18 +71,22 @@ impl Carrier<'_> {
     /// The loads to put before a loop, whose body was changed to use their registers.
     fn carry(&mut self, body: &mut Vec<Stmt>, before: &[Stmt]) -> Vec<Stmt> {
         let mut uses = Uses::default();
-        collect(self.func, body, 0, &mut uses);
+        collect(self.func, body, 0, &mut Vec::new(), &mut uses);
+        let assignments = assignment_depths(body);
         let written = self.written(body);
         let assigned_before = |v: VarId| before.iter().any(|s| s.assigns().contains(&v));
+        uses.loads.retain(|(column, row), _| {
+            let space = self.columns[column.index()].space;
+            !written[column.index()] && assigned_before(*row) && self.references.is_in(Operand::Var(*row), space)
+        });
+        let is_rare =
+            |row: &VarId, depth: usize| assignments.get(row).is_some_and(|assigned| *assigned >= depth + RARER);
+        let refers: BTreeSet<VarId> =
+            uses.loads.iter().filter(|((_, row), (depth, _))| is_rare(row, *depth)).map(|((_, row), _)| *row).collect();
         let mut carried: Vec<(Place, VarId)> = Vec::new();
         for (place @ (column, row), (depth, ty)) in uses.loads {
-            let space = self.columns[column.index()].space;
-            let rarer = uses.assignments.get(&row).is_some_and(|assigned| *assigned >= depth + RARER);
-            if rarer
-                && !written[column.index()]
-                && assigned_before(row)
-                && self.references.is_in(Operand::Var(row), space)
-            {
+            let early = refers.contains(&row) && uses.left.get(&row).is_some_and(|left| left.contains(&column));
+            if early || is_rare(&row, depth) {
                 let name = self.columns[column.index()].name.split_once('@').map(|(_, ivar)| ivar.into());
                 self.func.vars.push(Var { ty, name });
                 carried.push((place, VarId::new(self.func.vars.len() - 1)));
@@ -112,29 +118,24 @@ fn load(((column, row), dst): (Place, VarId)) -> Stmt {
     Stmt::Load { dst, column, row: row.into() }
 }
 
-fn collect(func: &Func, body: &[Stmt], depth: usize, uses: &mut Uses) {
+/// `loaded` is what was loaded on the way here since its row's register was assigned.
+fn collect(func: &Func, body: &[Stmt], depth: usize, loaded: &mut Vec<Place>, uses: &mut Uses) {
     for stmt in body {
         if let Stmt::Load { dst, column, row: Operand::Var(row) } = stmt {
             let known = uses.loads.entry((*column, *row)).or_insert((depth, func.vars[dst.index()].ty));
             known.0 = known.0.min(depth);
+            loaded.push((*column, *row));
         }
         for v in stmt.assigns() {
-            let least = uses.assignments.entry(*v).or_insert(depth);
-            *least = (*least).min(depth);
+            let before: BTreeSet<ColumnId> = loaded.iter().filter(|(_, row)| row == v).map(|(c, _)| *c).collect();
+            uses.left.entry(*v).and_modify(|left| left.retain(|c| before.contains(c))).or_insert(before);
+            loaded.retain(|(_, row)| row != v);
         }
-        match stmt {
-            Stmt::Loop { body, .. } => {
-                // An inner loop is no rare way, whatever it nests in.
-                for v in assigned_in(body) {
-                    uses.assignments.insert(v, 0);
-                }
-                collect(func, body, depth, uses);
-            }
-            Stmt::If { then, otherwise, .. } => {
-                collect(func, then, depth + 1, uses);
-                collect(func, otherwise, depth + 1, uses);
-            }
-            _ => collect(func, stmt.bodies()[0], depth, uses),
+        let inner = depth + usize::from(matches!(stmt, Stmt::If { .. }));
+        for body in stmt.bodies() {
+            collect(func, body, inner, &mut loaded.clone(), uses);
+            let assigned = assigned_in(body);
+            loaded.retain(|(_, row)| !assigned.contains(row));
         }
     }
 }
@@ -163,7 +164,7 @@ fn replace(body: &mut Vec<Stmt>, carried: &[(Place, VarId)]) {
 mod tests {
     use super::PASS;
     use crate::ir::testing::{INTS, OUT, REFS, SPEED, program};
-    use crate::ir::{Cmp, ColumnId, Op, Operand, Program, Scalar, Space, Stmt};
+    use crate::ir::{Cmp, Column, ColumnId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId};
     use crate::passes::testing::after;
 
     /// Looks at the speed of a car in each round, and changes cars in some.
@@ -221,6 +222,73 @@ mod tests {
           }
         }
         "#);
+    }
+
+    /// As [`changing`], and looks at the weight before it changes cars, or elsewhere.
+    fn leaving(looks_when_leaving: bool) -> Program {
+        let mut program = referring(changing(2), 2);
+        let weight = ColumnId::new(program.columns.len());
+        program.columns.push(Column { name: "Car@weight".into(), ..program.columns[SPEED.index()].clone() });
+        let func = &mut program.funcs[0];
+        let value = VarId::new(func.vars.len());
+        func.vars.push(Var { ty: Scalar::F64, name: None });
+        let car = func.vars.iter().position(|v| v.name.as_deref() == Some("car")).map(VarId::new).expect("a car");
+        let Some(Stmt::Loop { body, .. }) = func.body.last_mut() else { panic!("ends with the loop") };
+        let look = [
+            Stmt::Load { dst: value, column: weight, row: car.into() },
+            Stmt::Store { column: OUT, row: Operand::I64(0), value: value.into() },
+        ];
+        let outer = body.iter_mut().find_map(|s| match s {
+            Stmt::If { then, otherwise, .. } => Some((then, otherwise)),
+            _ => None,
+        });
+        let Some((then, otherwise)) = outer else { panic!("a branch") };
+        if looks_when_leaving {
+            then.splice(0..0, look)
+        } else {
+            otherwise.splice(0..0, look)
+        };
+        program
+    }
+
+    #[test]
+    fn what_is_loaded_when_the_reference_changes_is_loaded_with_the_rest() {
+        insta::assert_snapshot!(after(&[PASS], leaving(true)), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          car.4: i32 = load refs[v3]
+          speed.12: f64 = load Car@speed[car.4]
+          weight.13: f64 = load Car@weight[car.4]
+          loop L0 {
+            v5: f64 = copy speed.12
+            store out[v3] = v5
+            v6: i32 = load refs[3]
+            v7: i64 = load ints[v3]
+            v8: bool = icmp.gt v7, 0
+            v9: bool = icmp.gt v7, 1
+            if v9 {
+              v11: f64 = copy weight.13
+              store out[0] = v11
+              if v8 {
+                car.4 = copy v6
+                speed.12 = load Car@speed[car.4]
+                weight.13 = load Car@weight[car.4]
+              }
+            }
+            v10: bool = icmp.lt v7, 0
+            if v10 {
+              break L0
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn not_where_the_reference_may_change_without_a_load() {
+        let text = after(&[PASS], leaving(false));
+        assert_eq!(text.matches("load Car@weight").count(), 1, "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::ir::effects::Effects;
 use crate::ir::{Column, Ctx, Func, LabelId, Op, Operand, Space, Stmt, VarId, walk};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// How often each register of a function is assigned (a parameter once more, on entry).
 pub struct Counts(Vec<u32>);
@@ -28,6 +28,28 @@ pub fn assigned_in(body: &[Stmt]) -> HashSet<VarId> {
     let mut vars = HashSet::new();
     walk(body, &mut |s| vars.extend(s.assigns()));
     vars
+}
+
+/// What nests in so many branches more than something else happens more rarely.
+pub const RARER: usize = 2;
+
+/// The least depth in branches at which a loop's body assigns each register. What a loop inside assigns is at depth 0:
+/// that is no rare way, whatever it nests in.
+pub fn assignment_depths(body: &[Stmt]) -> BTreeMap<VarId, usize> {
+    fn collect(body: &[Stmt], depth: usize, all: &mut BTreeMap<VarId, usize>) {
+        for stmt in body {
+            let inner = if let Stmt::Loop { body, .. } = stmt { assigned_in(body) } else { HashSet::new() };
+            for (v, depth) in stmt.assigns().iter().map(|v| (*v, depth)).chain(inner.into_iter().map(|v| (v, 0))) {
+                let least = all.entry(v).or_insert(depth);
+                *least = (*least).min(depth);
+            }
+            let depth = depth + usize::from(matches!(stmt, Stmt::If { .. }));
+            stmt.bodies().into_iter().for_each(|body| collect(body, depth, all));
+        }
+    }
+    let mut all = BTreeMap::new();
+    collect(body, 0, &mut all);
+    all
 }
 
 /// Whether the operation may be computed where control does not reach: it has no effect and no precondition, and

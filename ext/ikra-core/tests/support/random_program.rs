@@ -66,7 +66,16 @@ const FLOATS: [f64; 10] = [0.0, 1.0, -0.0, -1.0, 0.5, 2.5, 1e300, f64::INFINITY,
 const TYPES: [Scalar; 4] = [Scalar::I64, Scalar::F64, Scalar::Bool, Scalar::I32];
 
 pub fn program(choices: &[u16], rows: Rows) -> Program {
-    let mut g = Generator { choices, at: 0, rows, signatures: Vec::new(), uses_random: false, size: 0 };
+    generate(choices, rows, false)
+}
+
+/// A program around a loop in which a reference changes on rare ways: few others have one.
+pub fn wandering(choices: &[u16]) -> Program {
+    generate(choices, Rows::Own, true)
+}
+
+fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
+    let mut g = Generator { choices, at: 0, rows, signatures: Vec::new(), uses_random: false, wandering, size: 0 };
     let count = g.pick(3);
     // A function calls only those after it; the last calls itself.
     g.signatures = (0..count).map(|_| (g.types(3), g.types(2))).collect();
@@ -250,6 +259,8 @@ struct Generator<'a> {
     /// Parameters and results of the functions from 1 on.
     signatures: Vec<(Vec<Scalar>, Vec<Scalar>)>,
     uses_random: bool,
+    /// Bodies are loops that wander, and nothing else.
+    wandering: bool,
     /// Statements made so far.
     size: usize,
 }
@@ -358,7 +369,7 @@ impl Generator<'_> {
             scope.vars.push((ty, var));
             scope.mutable.push((ty, var));
         }
-        if self.pick(3) == 1 {
+        if !self.wandering && self.pick(3) == 1 {
             for name in ["a", "b"] {
                 let place = b.var(Scalar::I32, Some(name.into()));
                 let id = self.new_object(b, &scope);
@@ -367,7 +378,11 @@ impl Generator<'_> {
                 scope.places.push(place);
             }
         }
-        self.statements(b, &mut scope);
+        if self.wandering {
+            self.wander(b, &mut scope);
+        } else {
+            self.statements(b, &mut scope);
+        }
         if let Some(results) = scope.results.clone() {
             let values = results.iter().map(|ty| self.operand(&scope, *ty)).collect();
             b.push(Stmt::Return(values));
@@ -392,7 +407,7 @@ impl Generator<'_> {
     fn statement(&mut self, b: &mut Builder, scope: &mut Scope) {
         self.size += 1;
         let deep = scope.depth > 4;
-        match self.pick(20) {
+        match self.pick(21) {
             0..=3 => {
                 let ty = self.of(&TYPES);
                 let value = self.operation(b, scope, ty);
@@ -436,6 +451,7 @@ impl Generator<'_> {
             14 => self.leave(b, scope),
             16..=18 => self.object(b, scope),
             19 => self.kept(b, scope),
+            20 if !deep => self.wander(b, scope),
             _ => self.call(b, scope),
         }
     }
@@ -818,6 +834,77 @@ impl Generator<'_> {
         let body = b.close();
         b.push(Stmt::Loop { label: done, body });
         scope.vars.push((Scalar::I64, i));
+    }
+
+    /// A loop that computes with what a reference leads to, and with a number, both of which change on rare ways.
+    fn wander(&mut self, b: &mut Builder, scope: &mut Scope) {
+        let [at, i] = [(Scalar::I32, "at"), (Scalar::I64, "i")].map(|(ty, name)| b.var(ty, Some(name.into())));
+        let factor = b.var(Scalar::F64, Some("factor".into()));
+        b.push(Stmt::Load { dst: at, column: REFS, row: scope.own.0 });
+        let value = self.operand(scope, Scalar::F64);
+        b.set(factor, value);
+        b.set(i, Operand::I64(0));
+        let (vars, mutable) = (scope.vars.len(), scope.mutable.len());
+        scope.vars.extend([(Scalar::I64, i), (Scalar::F64, factor)]);
+        if self.pick(3) == 2 {
+            scope.mutable.push((Scalar::F64, factor));
+        }
+        let many = self.of(&[3, 7]);
+        b.repeat(|b, done| {
+            self.look(b, scope, at);
+            if !self.wandering || self.pick(4) == 3 {
+                self.statements(b, scope);
+            }
+            let row = b.i64(Op::And, &[i.into(), Operand::I64(ROWS as i64 - 1)]);
+            let any = b.load(Scalar::I64, IN, row);
+            let turns = b.icmp(self.of(&[Cmp::Gt, Cmp::Ge, Cmp::Ne]), any, Operand::I64(0));
+            b.when(turns, |b| {
+                let known = scope.vars.len();
+                if self.pick(2) == 1 {
+                    self.look(b, scope, at);
+                }
+                let also = b.icmp(self.of(&[Cmp::Ne, Cmp::Gt, Cmp::Lt]), any, Operand::I64(self.pick(4) as i64));
+                b.when(also, |b| {
+                    let row = self.element_row(b, scope);
+                    b.push(Stmt::Load { dst: at, column: REFS, row });
+                    if self.pick(2) == 1 {
+                        let value = self.operand(scope, Scalar::F64);
+                        b.set(factor, value);
+                    }
+                });
+                scope.vars.truncate(known);
+            });
+            if self.pick(2) == 1 {
+                self.look(b, scope, at);
+            }
+            b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+            let end = b.icmp(Cmp::Ge, i.into(), Operand::I64(many));
+            b.when(end, |b| b.push(Stmt::Break(done)));
+        });
+        scope.vars.truncate(vars);
+        scope.mutable.truncate(mutable);
+    }
+
+    /// Computes with what a reference leads to, and stores what comes of it.
+    fn look(&mut self, b: &mut Builder, scope: &mut Scope, at: VarId) {
+        let mut value = b.load(Scalar::F64, WEIGHT, at.into());
+        for _ in 0..self.pick(4) {
+            let other = self.operand(scope, Scalar::F64);
+            value = match self.pick(5) {
+                0 => b.f64(Op::FMul, &[value, other]),
+                1 => b.f64(Op::FSub, &[other, value]),
+                2 => {
+                    let less = b.fcmp(Cmp::Lt, value, other);
+                    b.select(Scalar::F64, less, value, other)
+                }
+                _ => self.float(b, scope, value, other),
+            };
+            if let Operand::Var(v) = value {
+                scope.vars.push((Scalar::F64, v));
+            }
+        }
+        let (column, row) = self.of(&[(ColumnId(4), scope.own.0), (ColumnId(7), scope.own.1)]);
+        b.store(column, row, value);
     }
 
     /// Leaves the block, the function or the job, if a condition holds.
