@@ -15,6 +15,7 @@ mod loads;
 mod loops;
 mod polls;
 mod ranges;
+mod results;
 mod rotate;
 mod thread;
 mod ticks;
@@ -61,6 +62,10 @@ pub const PASSES: &[Pass] = &[
     values::PASS,
     dead::PASS,
     carry::PASS,
+    values::PASS,
+    dead::PASS,
+    // Once the fields that results depend on are in registers.
+    results::PASS,
     values::PASS,
     dead::PASS,
     // Backends know no new rows.
