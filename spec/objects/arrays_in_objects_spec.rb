@@ -46,6 +46,14 @@ RSpec.describe "Arrays in objects" do
       end.to be_same_as_ruby
     end
 
+    it "joins more objects than are traced at once" do
+      expect do |run|
+        cells = Array.new(1_000) { |i| ArraysInObjects::Cell.new(i) }
+        cells.each_with_index { |cell, i| cell.neighbors.push(cells[i - 1], cells[(i * 7) % 1_000], cells[(i + 1) % 1_000]) }
+        run.pmap(cells) { |cell| cell.sum_around }
+      end.to be_same_as_ruby
+    end
+
     it "holds objects of several classes, numbers and nil" do
       expect do |run|
         heavy = ArraysInObjects::Heavy.new(2)

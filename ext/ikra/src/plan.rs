@@ -37,6 +37,11 @@ impl SlotPlan {
         self.classes.get(class).copied().unwrap_or(false)
     }
 
+    /// Whether one object or array may be in both.
+    fn meets(&self, other: &SlotPlan) -> bool {
+        self.classes.iter().zip(&other.classes).any(|(a, b)| *a && *b) || self.kind.is_some() && self.kind == other.kind
+    }
+
     /// Whether something on the heap with columns of its own may be there.
     pub fn leads_on(&self) -> bool {
         !self.classes.is_empty() || self.kind.is_some()
@@ -87,6 +92,8 @@ pub struct Plan {
     pub any_owned: bool,
     /// Several occurrences of one object among the elements are one job.
     pub grouped: bool,
+    /// Elements may be reached from others.
+    pub linked: bool,
     /// Nothing leads on: no tables are needed.
     pub plain: bool,
 }
@@ -106,6 +113,7 @@ impl Plan {
             accumulators: Vec::new(),
             any_owned: false,
             grouped: program.jobs == Jobs::Grouped,
+            linked: false,
             plain: true,
         };
         for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
@@ -163,7 +171,9 @@ impl Plan {
         plan.plain = !plan.elements.iter().chain(&plan.roots).any(SlotPlan::leads_on);
         let fields = plan.classes.iter().flat_map(|c| c.fields.iter().map(|f| &f.slot));
         let arrays = plan.kinds.iter().filter_map(|k| k.slot.as_ref());
-        plan.any_owned = fields.chain(arrays).any(|slot| slot.owned);
+        let leads: Vec<&SlotPlan> = fields.chain(arrays).collect();
+        plan.any_owned = leads.iter().any(|slot| slot.owned);
+        plan.linked = plan.elements.iter().any(|elements| leads.iter().any(|slot| slot.meets(elements)));
         Ok(plan)
     }
 

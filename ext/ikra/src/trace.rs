@@ -237,8 +237,10 @@ impl Tracer<'_> {
                     entry => (entry >> 32) as u16 - 1,
                 });
             }
-            // while they are in the cache
-            self.settle()?;
+            // While they are in the cache; but an element that others lead to has to be known as one first.
+            if !self.plan.linked {
+                self.settle()?;
+            }
         }
         self.tables.element_rows = rows;
         self.tables.element_classes = classes;
