@@ -257,6 +257,17 @@ struct Lowering<'a, 'b> {
     stops: bool,
 }
 
+/// A loop over ticks in its parts.
+struct LoopOverTicks<'s> {
+    index: Operand,
+    tick: VarId,
+    /// What happens in a tick.
+    inner: &'s [Stmt],
+    /// Adds one to the tick.
+    next: &'s Stmt,
+    end: Operand,
+}
+
 /// Whether control goes on after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
@@ -680,6 +691,9 @@ impl Lowering<'_, '_> {
     }
 
     fn repeat(&mut self, label: LabelId, body: &[Stmt]) -> Result<Flow> {
+        if let Some(ticks) = self.loop_over_ticks(label, body) {
+            return self.strides(label, ticks);
+        }
         let [head, after] = [self.b.create_block(), self.b.create_block()];
         let before = if self.loops == 0 { self.open_columns(body) } else { self.bases.clone() };
         self.loops += 1;
@@ -693,6 +707,88 @@ impl Lowering<'_, '_> {
         self.loops -= 1;
         self.bases = before;
         Ok(self.close(label))
+    }
+
+    /// The parts of a loop over ticks that tests at its end, whether the tick has reached the function's last.
+    fn loop_over_ticks<'s>(&self, label: LabelId, body: &'s [Stmt]) -> Option<LoopOverTicks<'s>> {
+        let [Stmt::Begin { index, tick: Operand::Var(tick), check: false }, inner @ .., next, test, leave] = body
+        else {
+            return None;
+        };
+        let (Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args }, Stmt::If { cond, then, otherwise }) = (test, leave)
+        else {
+            return None;
+        };
+        let [Operand::Var(tested), end @ Operand::Var(last)] = args[..] else { return None };
+        let one_more = Stmt::Let { dst: *tick, op: Op::Add, args: vec![(*tick).into(), Operand::I64(1)] };
+        let leaves = *cond == (*over).into() && then[..] == [Stmt::Break(label)] && otherwise.is_empty();
+        if !(self.program.fused_ticks
+            && *next == one_more
+            && leaves
+            && tested == *tick
+            && self.func.params.contains(&last))
+        {
+            return None;
+        }
+        let (mut reads, mut assigned) = (0, false);
+        ir::walk(&self.func.body, &mut |s| s.reads(|operand| reads += u32::from(operand == *cond)));
+        ir::walk(inner, &mut |s| assigned |= s.assigns().contains(tick));
+        ir::walk(&self.func.body, &mut |s| assigned |= s.assigns().contains(&last));
+        (reads == 1 && !assigned).then_some(LoopOverTicks { index: *index, tick: *tick, inner, next, end })
+    }
+
+    /// A loop over ticks in strides of [`state::POLL_INTERVAL`]: whether the launch was stopped is asked between them,
+    /// so that in every other tick one comparison is for both, that and the end.
+    fn strides(&mut self, label: LabelId, ticks: LoopOverTicks<'_>) -> Result<Flow> {
+        let [head, after, pause, look, on] = [(); 5].map(|()| self.b.create_block());
+        let before = if self.loops == 0 { self.open_columns(ticks.inner) } else { self.bases.clone() };
+        let bound = self.b.declare_var(types::I64);
+        self.loops += 1;
+        self.labels[label.index()] = Some((after, false));
+        self.stride(bound, &ticks);
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        let tick = self.get(ticks.tick.into());
+        self.start(ticks.index, tick);
+        if self.list(ticks.inner)? == Flow::On {
+            self.stmt(ticks.next)?;
+            let tick = self.get(ticks.tick.into());
+            let stride = self.b.use_var(bound);
+            let more = self.b.ins().icmp(IntCC::SignedLessThan, tick, stride);
+            self.b.ins().brif(more, head, &[], pause, &[]);
+            self.b.seal_block(pause);
+            self.b.switch_to_block(pause);
+            let end = self.get(ticks.end);
+            let over = self.b.ins().icmp(IntCC::SignedGreaterThanOrEqual, tick, end);
+            self.labels[label.index()] = Some((after, true));
+            self.b.ins().brif(over, after, &[], look, &[]);
+            self.b.set_cold_block(look);
+            self.b.seal_block(look);
+            self.b.switch_to_block(look);
+            self.start(ticks.index, tick);
+            self.look(on);
+            self.b.set_cold_block(on);
+            self.stride(bound, &ticks);
+            self.b.ins().jump(head, &[]);
+        } else {
+            for unreached in [pause, look, on] {
+                self.b.seal_block(unreached);
+            }
+        }
+        self.b.seal_block(head);
+        self.loops -= 1;
+        self.bases = before;
+        Ok(self.close(label))
+    }
+
+    /// How far the next stride goes.
+    fn stride(&mut self, bound: Variable, ticks: &LoopOverTicks<'_>) {
+        let [tick, end] = [ticks.tick.into(), ticks.end].map(|operand| self.get(operand));
+        let last = self.b.ins().iconst(types::I64, state::POLL_INTERVAL - 1);
+        let last = self.b.ins().bor(tick, last);
+        let stride = self.b.ins().iadd_imm_s(last, 1);
+        let stride = self.b.ins().smin(stride, end);
+        self.b.def_var(bound, stride);
     }
 
     /// Goes on after a block or loop, if anything leaves it.
@@ -747,8 +843,9 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn begin(&mut self, index: Operand, tick: Operand, check: bool) {
-        let [index, tick] = [self.get(index), self.get(tick)];
+    /// A tick of an element begins.
+    fn start(&mut self, index: Operand, tick: Value) {
+        let index = self.get(index);
         for (variable, value) in [(self.tick, tick), (self.index, index)] {
             self.b.def_var(variable.expect("only the entry begins"), value);
         }
@@ -763,6 +860,11 @@ impl Lowering<'_, '_> {
                 None => self.store_word(state::DRAW, zero),
             }
         }
+    }
+
+    fn begin(&mut self, index: Operand, tick: Operand, check: bool) {
+        let tick = self.get(tick);
+        self.start(index, tick);
         if check {
             // Nearly always nothing has stopped, and one comparison says so.
             let address = self.constant_word(state::STOP_KEY, types::I64);

@@ -59,6 +59,25 @@ fn entry(check: bool, body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func
     b.finish()
 }
 
+/// As [`entry`], with the test at the end, as passes leave it.
+fn rotated_entry(body: impl FnOnce(&mut Builder, Operand, Operand)) -> Func {
+    let mut b = Builder::new("entry".to_owned(), Vec::new());
+    let [job, begin, end] = [(); 3].map(|()| b.param(Scalar::I64, None));
+    let tick = b.temp(Scalar::I64);
+    b.set(tick, begin.into());
+    let some = b.icmp(Cmp::Lt, begin.into(), end.into());
+    b.when(some, |b| {
+        b.repeat(|b, done| {
+            b.push(Stmt::Begin { index: job.into(), tick: tick.into(), check: false });
+            b.block(|b, _| body(b, job.into(), tick.into()));
+            b.push(Stmt::Let { dst: tick, op: Op::Add, args: vec![tick.into(), Operand::I64(1)] });
+            let over = b.icmp(Cmp::Ge, tick.into(), end.into());
+            b.when(over, |b| b.push(Stmt::Break(done)));
+        });
+    });
+    b.finish()
+}
+
 struct Run<'a> {
     program: &'a Program,
     columns: Vec<HostColumn>,
@@ -693,13 +712,13 @@ fn the_trap_with_the_least_key_wins() {
 
 #[test]
 fn numbers_of_jobs_and_ticks() {
-    for fused in [true, false] {
-        let body = |b: &mut Builder, index: Operand, _| {
-            let count = b.load(Scalar::I64, ColumnId(0), index);
-            let count = b.i64(Op::Add, &[count, Operand::I64(1)]);
-            b.store(ColumnId(0), index, count);
-        };
-        let program = program(vec![entry(false, body)], &[Storage::I64], fused);
+    let body = |b: &mut Builder, index: Operand, _: Operand| {
+        let count = b.load(Scalar::I64, ColumnId(0), index);
+        let count = b.i64(Op::Add, &[count, Operand::I64(1)]);
+        b.store(ColumnId(0), index, count);
+    };
+    for (entry, fused) in [(entry(false, body), true), (entry(false, body), false), (rotated_entry(body), true)] {
+        let program = program(vec![entry], &[Storage::I64], fused);
         for (jobs, ticks, block_size) in [
             (0, 1 << 31, None),
             (1, 0, None),
@@ -708,6 +727,11 @@ fn numbers_of_jobs_and_ticks() {
             (100_003, 3, None),
             (1000, 300, Some(1)),
             (7, 10_000, None),
+            // Around where a loop over ticks asks whether it was stopped.
+            (2, 1023, None),
+            (2, 1024, None),
+            (2, 1025, None),
+            (2, 2048, None),
         ] {
             let mut run = Run::new(&program, vec![i64s(&vec![0; jobs])], jobs as u64);
             (run.ticks, run.block_size) = (ticks, block_size);
@@ -716,6 +740,21 @@ fn numbers_of_jobs_and_ticks() {
             assert!(columns[0].view::<i64>().iter().all(|n| *n == ticks as i64), "{jobs} jobs, {ticks} ticks");
         }
     }
+}
+
+#[test]
+fn a_trap_far_into_a_loop_over_ticks_says_which_tick_it_was() {
+    let body = |b: &mut Builder, index: Operand, tick: Operand| {
+        let key = b.i64(Op::Sub, &[tick, index]);
+        let late = b.icmp(Cmp::Ge, key, Operand::I64(5000));
+        b.trap_if(late, SiteId(3), vec![]);
+    };
+    let program = program(vec![rotated_entry(body)], &[], true);
+    let mut run = Run::new(&program, vec![], 100);
+    run.ticks = 100_000;
+    let (outcome, _) = run.run();
+    let Outcome::Trapped(record) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((record.key, record.site), (Key::new(5000, 0), SiteId(3)));
 }
 
 /// Each element reads its neighbour's value of the tick before.
@@ -816,8 +855,11 @@ fn cancelling_stops_endless_loops() {
 
 #[test]
 fn cancelling_stops_ticks_that_never_poll() {
-    for fused in [true, false] {
-        let program = program(vec![entry(false, |_, _, _| {})], &[], fused);
+    let nothing = |_: &mut Builder, _, _| {};
+    for (entry, fused) in
+        [(entry(false, nothing), true), (entry(false, nothing), false), (rotated_entry(nothing), true)]
+    {
+        let program = program(vec![entry], &[], fused);
         for jobs in [1, 100_000] {
             let late = cancelled_after(&program, jobs, 1 << 31, Duration::from_millis(20));
             assert!(late < Duration::from_millis(500), "{late:?}");
