@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+RSpec.describe "Enumerable in kernels" do
+  ints = [3, 1, 4, 1, 5, 9, 2, 6]
+  floats = [0.1, 0.2, 0.3, 1e100, -1e100, 5.5]
+  mixed = [1, 0.1, 2, 0.2, 0.3]
+
+  [[], [7], ints].each do |list|
+    context "over #{list.size} Integers" do
+      it "asks all?, any?, none?, one?" do
+        expect([0, 1, 5, 7]).to map_same_as_ruby { |x|
+          bits = 0
+          bits += 1 if list.all? { |y| y > x }
+          bits += 2 if list.any? { |y| y > x }
+          bits += 4 if list.none? { |y| y == x }
+          bits += 8 if list.one? { |y| y == x }
+          bits += 16 if list.all?(Integer)
+          bits += 32 if list.any?(x..6)
+          bits += 64 if list.any?
+          bits
+        }
+      end
+
+      it "counts and finds" do
+        expect([0, 1, 5, 7]).to map_same_as_ruby { |x|
+          sum = list.count + (list.count(x) * 10) + (list.count { |y| y < x } * 100)
+          sum += 1000 * (list.find { |y| y > x } || -1)
+          sum += 100_000 * (list.index(x) || 50)
+          sum + (10_000_000 * (list.find_index { |y| y > x } || 20)) + (list.rindex(x) || 0)
+        }
+      end
+
+      it "folds" do
+        expect([1, 2]).to map_same_as_ruby { |x|
+          (list.inject(:+) || -1) + list.inject(x, :*) + (list.inject { |a, b| a - b } || 0) +
+            list.reduce(x) { |a, b| (a * 3) + b } + list.sum + list.sum { |y| y * x } + list.sum(x)
+        }
+      end
+
+      it "finds the least and the greatest" do
+        expect([1, 4]).to map_same_as_ruby { |x|
+          (list.min || -1) + ((list.max || -1) * 10) + ((list.min_by { |y| (y - x).abs } || -1) * 100) +
+            ((list.max_by { |y| y % x } || -1) * 1000) + ((list.min { |a, b| b <=> a } || -1) * 10_000)
+        }
+      end
+    end
+  end
+
+  it "adds Floats as Ruby does, compensated, with infinities and NaN" do
+    odd = [[0.1] * 10, [1e308, 1e308, -1e308], [Float::INFINITY, 1.0], [Float::INFINITY, -Float::INFINITY], [Float::NAN, 1.0], []]
+    odd.each { |list| expect([1]).to map_same_as_ruby { |_| list.sum } }
+    expect([1, 2]).to map_same_as_ruby { |x| floats.sum + floats.sum { |y| y * x } + mixed.sum + floats.sum(0.5) + (1..4).sum { |y| y * 0.1 } }
+  end
+
+  it "raises what Ruby raises for what cannot be compared" do
+    odd = [1.0, Float::NAN, 2.0]
+    nils = [1, nil]
+    expect { |_| odd.max }.to be_same_as_ruby.over(1)
+    expect { |_| nils.min_by { |y| y } }.to be_same_as_ruby.over(1)
+  end
+
+  it "works on Ranges" do
+    expect([0, 1, 6]).to map_same_as_ruby { |x|
+      r = (1..x)
+      r.sum + r.count(&:even?) + (r.inject(:*) || -1) + (r.find { |y| y > 3 } || -2) + r.reduce(5) { |a, b| a - b } +
+        (r.include?(3) ? 10 : 0) + (r.min_by { |y| (y - 3).abs } || 7)
+    }
+  end
+
+  it "nests, and leaves the inner one with break" do
+    expect([2, 5]).to map_same_as_ruby { |x|
+      ints.sum { |a| ints.count { |b| break 100 if b == x; b > a } }
+    }
+  end
+
+  it "hands a memo along" do
+    lists = [[0, 0], [0, 0]]
+    expect { |run| run.peach(lists) { |memo| ints.each_with_object(memo) { |y, m| m[y % 2] += y } } }.to be_same_as_ruby
+  end
+end
