@@ -36,6 +36,23 @@ RSpec.describe "The program between two calls" do
       expect(results).to eq([[2, 4], [3, 6], [2.5, 5.0], [0, 0]])
     end
 
+    it "may fill what was empty: captured arrays, arrays in objects, the elements themselves" do
+      thing = LiveProgram::Thing.new(1)
+      results = [[], [3, 4], []].map do |list|
+        thing.list = list
+        each = [1].pmap(backend:) do |x|
+          sum = 0
+          list.each { |y| sum += y }
+          thing.list.each { |y| sum += y * 10 }
+          for y in list do sum += y * 100 end # rubocop:disable Style/For
+          sum += 1000 if thing.list.any? { |y| y > x }
+          sum + (list[0] || 5)
+        end
+        each + list.pmap(backend:) { |y| y + 1 }
+      end
+      expect(results).to eq([[5], [1780, 4, 5], [5]])
+    end
+
     it "may reopen a class" do
       things = [LiveProgram::Thing.new(1), LiveProgram::Thing.new(2)]
       read = -> { things.pmap(backend:) { |thing| thing.worth } }

@@ -15,7 +15,7 @@ RSpec.describe "Destructuring in kernels" do
       first, * = l
       *, last = l
       x, *, y, z = l
-      [a, b || 0, c, first, last, x, y || 0, z || 0].sum
+      a + (b || 0) + c + first + last + x + (y || 0) + (z || 0)
     }
   end
 

@@ -52,11 +52,13 @@ RSpec.describe "Enumerable in kernels" do
     expect([1, 2]).to map_same_as_ruby { |x| floats.sum + floats.sum { |y| y * x } + mixed.sum + floats.sum(0.5) + (1..4).sum { |y| y * 0.1 } }
   end
 
-  it "raises what Ruby raises for what cannot be compared" do
-    odd = [1.0, Float::NAN, 2.0]
-    nils = [1, nil]
-    expect { |_| odd.max }.to be_same_as_ruby.over(1)
-    expect { |_| nils.min_by { |y| y } }.to be_same_as_ruby.over(1)
+  on_every_backend do
+    it "raises what Ruby raises for what cannot be compared" do
+      odd = [1.0, Float::NAN, 2.0]
+      nils = [1, nil]
+      expect { |_| odd.max }.to be_same_as_ruby.over(1)
+      expect { |_| nils.min_by { |y| y } }.to be_same_as_ruby.over(1)
+    end
   end
 
   it "works on Ranges" do
@@ -73,8 +75,9 @@ RSpec.describe "Enumerable in kernels" do
     }
   end
 
-  it "hands a memo along" do
-    lists = [[0, 0], [0, 0]]
-    expect { |run| run.peach(lists) { |memo| ints.each_with_object(memo) { |y, m| m[y % 2] += y } } }.to be_same_as_ruby
+  on_every_backend do
+    it "hands a memo along" do
+      expect { |run| run.peach([[0, 0], [0, 0]]) { |memo| ints.each_with_object(memo) { |y, m| m[y % 2] += y } } }.to be_same_as_ruby
+    end
   end
 end

@@ -68,13 +68,15 @@ RSpec.describe "Pattern matching in kernels" do
     }
   end
 
-  it "raises NoMatchingPatternError" do
-    expect { |x|
-      case x
-      in 1 then 1
-      in 2 then 2
-      end
-    }.to be_same_as_ruby.over(1, 3)
+  on_every_backend do
+    it "raises NoMatchingPatternError" do
+      expect { |x|
+        case x
+        in 1 then 1
+        in 2 then 2
+        end
+      }.to be_same_as_ruby.over(1, 3)
+    end
   end
 
   it "matches no object that cannot be taken apart" do

@@ -107,16 +107,10 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
         Trap::IntegerOverflow(operation) => {
             made("Ikra::IntegerOverflow", format!("{operation} gives an Integer beyond 64 bits"))
         }
-        Trap::NoMethod { name, bare, .. } => {
-            let raised = raised_by(ruby, || no_method(ruby, value(operand), name, *bare))?;
-            // anew, because Ruby would show the source line where the call just now was made
-            let class: Value = raised.funcall("class", ())?;
-            let keywords = magnus::kwargs!(ruby, "receiver" => value(operand));
-            let name = ruby.to_symbol(name.as_ref());
-            match *bare {
-                true => class.funcall("new", (plain_message(raised)?, name, keywords)),
-                false => class.funcall("new", (plain_message(raised)?, name, ruby.ary_new(), keywords)),
-            }
+        Trap::NoMethod { name, bare, .. } => no_method_error(ruby, operand, name, *bare),
+        Trap::Missing => {
+            let name: String = operands.get(1).map_or(Ok(String::new()), |name| value(*name).funcall("name", ()))?;
+            no_method_error(ruby, operand, &name, false)
         }
         Trap::NoSuper(name) => no_super(ruby, value(operand), name),
         Trap::IndexTooSmall => {
@@ -194,6 +188,19 @@ fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Val
 }
 
 /// NoMethodError of `super`: Ruby's words for a receiver are those of any other missing method.
+/// NoMethodError or (`bare`) NameError, in Ruby's words.
+fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result<Exception, Error> {
+    let raised = raised_by(ruby, || no_method(ruby, value(receiver), name, bare))?;
+    // anew, because Ruby would show the source line where the call just now was made
+    let class: Value = raised.funcall("class", ())?;
+    let keywords = magnus::kwargs!(ruby, "receiver" => value(receiver));
+    let name = ruby.to_symbol(name);
+    match bare {
+        true => class.funcall("new", (plain_message(raised)?, name, keywords)),
+        false => class.funcall("new", (plain_message(raised)?, name, ruby.ary_new(), keywords)),
+    }
+}
+
 fn no_super(ruby: &Ruby, receiver: Value, name: &str) -> Result<Exception, Error> {
     const NOWHERE: &str = "__ikra_nowhere";
     let missing = raised_by(ruby, || no_method(ruby, receiver, NOWHERE, false))?;

@@ -72,6 +72,8 @@ pub enum Builtin {
     /// Whether it has `deconstruct_keys`.
     HasKeys,
     NoMatch,
+    /// `super` in `method_missing`.
+    MethodMissing,
     // primitives of the prelude
     /// An element whose index is known to be in range.
     ArrayAt,
@@ -166,9 +168,10 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } => 0..=usize::MAX,
+            ProcCall | Send { .. } | MethodMissing => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet => 1..=1,
             IvarSet => 2..=2,
+            HasKeys => 0..=1,
             Rand(_) => 0..=1,
             Step => 0..=2,
             _ => 0..=0,
@@ -284,6 +287,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "loop" => Some(Loop),
         "lambda" | "proc" | "method" => Some(MakeProc),
         "block_given?" => Some(BlockGiven),
+        "method_missing" => Some(MethodMissing),
         "instance_variable_get" => Some(IvarGet),
         "instance_variable_set" => Some(IvarSet),
         "send" | "__send__" => Some(Send { public: false }),

@@ -309,7 +309,7 @@ impl Analysis<'_> {
                 if visible(visibility) {
                     Target::Ruby(method)
                 } else {
-                    Target::NoMethod { private: true }
+                    self.hidden(atom)
                 }
             }
             MethodFact::AttrReader { ivar, visibility } if visible(visibility) => Target::Reader(ivar),
@@ -338,7 +338,7 @@ impl Analysis<'_> {
                 }
             }
             MethodFact::AttrReader { .. } | MethodFact::AttrWriter { .. } | MethodFact::Builtin { .. } => {
-                Target::NoMethod { private: true }
+                self.hidden(atom)
             }
             MethodFact::Foreign { what } => {
                 return Err(Refusal::new(format!("{what} is not written in Ruby, so kernels cannot run it")));
@@ -346,6 +346,14 @@ impl Analysis<'_> {
             MethodFact::Missing { handler: None } => Target::NoMethod { private: false },
             MethodFact::Missing { handler: Some(handler) } => Target::Handler(handler),
         })
+    }
+
+    /// What a call of a method that may not be called this way reaches.
+    fn hidden(&mut self, atom: Atom) -> Target {
+        match self.method(receiver_of(atom), "method_missing") {
+            MethodFact::Ruby { method, .. } => Target::Handler(method),
+            _ => Target::NoMethod { private: true },
+        }
     }
 
     /// Whether `self` in `from` is an instance of the class or module that defines a protected method.
@@ -391,6 +399,9 @@ impl Analysis<'_> {
     pub fn super_target(&mut self, method: MethodId, atom: Atom) -> Answer<(Target, Name)> {
         let fact = self.world.super_method(receiver_of(atom), method);
         let name = self.source(method)?.unit.name.clone().unwrap_or_else(|| "super".into());
+        if &*name == "method_missing" && matches!(fact, MethodFact::Missing { .. }) {
+            return Ok((Target::Builtin(Builtin::MethodMissing), name));
+        }
         Ok((self.target_of(fact, atom, &name, true)?, name))
     }
 
@@ -577,7 +588,7 @@ impl Analysis<'_> {
             Itself => Ty::of(atom, reach),
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
             ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
-            Uncomparable | NoMatch => Ty::never(),
+            Uncomparable | NoMatch | MethodMissing => Ty::never(),
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
@@ -591,8 +602,12 @@ impl Analysis<'_> {
             },
             HasKeys => match (atom, self.method(receiver_of(atom), "deconstruct_keys")) {
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
-                (Atom::Object(_), MethodFact::Builtin { owner, .. }) if matches!(&*owner, "Struct" | "Data") => {
-                    Ty::prim(Prims::TRUE)
+                (Atom::Object(class), MethodFact::Builtin { owner, .. }) if matches!(&*owner, "Struct" | "Data") => {
+                    let members = self.world.members(class).unwrap_or_default();
+                    match args.literals.first() {
+                        Some(Some(Literal::Sym(key))) => flag(members.iter().any(|m| m == key)),
+                        _ => Ty::prim(Prims::TRUE),
+                    }
                 }
                 _ => {
                     let class = self.describe(atom);

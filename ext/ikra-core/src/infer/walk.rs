@@ -1504,6 +1504,7 @@ impl Walker<'_, '_> {
                 let answer = self.dispatch(&receiver, "respond_to_missing?", &args, true, span, at, env)?;
                 Ok(super::calls::truth(&answer))
             }
+            (Target::Builtin(Builtin::MethodMissing), _) => Ok(Ty::never()),
             (Target::Builtin(Builtin::Doubt), _) => {
                 let doubted = args.positional.first().cloned().unwrap_or_default();
                 Ok(if doubted.only(Prims::BOOL) && doubted.prims == Prims::BOOL && self.an.facts.holds(at) {

@@ -479,6 +479,8 @@ pub enum Trap {
     NoMethod { name: Arc<str>, private: bool, bare: bool },
     /// NoMethodError of `super` in the method of that name, for operand 0.
     NoSuper(Arc<str>),
+    /// NoMethodError of the name that operand 1 (a Symbol) is, on operand 0: `super` in `method_missing`.
+    Missing,
     /// IndexError for a write to an array at operand 0, below operand 1, the least index it has (Integers).
     IndexTooSmall,
     /// NameError for a bare identifier or constant.

@@ -292,6 +292,7 @@ impl Parser {
                 let name = self.text()?.into();
                 Trap::NoMethod { name, private: self.takes_word("private"), bare: self.takes_word("bare") }
             }
+            "missing" => Trap::Missing,
             "no_super" => Trap::NoSuper(self.text()?.into()),
             "index_too_small" => Trap::IndexTooSmall,
             "name" => {

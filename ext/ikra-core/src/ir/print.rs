@@ -350,6 +350,7 @@ impl Display for Trap {
                     if *bare { " bare" } else { "" }
                 )
             }
+            Trap::Missing => f.write_str("missing"),
             Trap::NoSuper(name) => write!(f, "no_super {name:?}"),
             Trap::IndexTooSmall => f.write_str("index_too_small"),
             Trap::Name { message, name } => write!(f, "name {name:?} {message:?}"),

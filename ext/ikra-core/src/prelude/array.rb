@@ -84,7 +84,10 @@ class Array
       x = __at(i)
       if block_given?
         best = x if __order(yield(x, best), x, best) < 0
-      elsif best.__above?(x)
+      elsif best.is_a?(Float) && x.is_a?(Float)
+        # Ruby asks the least so far here, which its message tells
+        best = x if best.__above?(x)
+      elsif x.__below?(best)
         best = x
       end
       i += 1
@@ -101,6 +104,9 @@ class Array
       x = __at(i)
       if block_given?
         best = x if __order(yield(x, best), x, best) > 0
+      elsif best.is_a?(Float) && x.is_a?(Float)
+        # Ruby asks the greatest so far here, which its message tells
+        best = x if best.__below?(x)
       elsif x.__above?(best)
         best = x
       end
@@ -118,7 +124,7 @@ class Array
     while i < size
       x = __at(i)
       v = yield(x)
-      if least.__above?(v)
+      if v.__below?(least)
         best = x
         least = v
       end
@@ -145,13 +151,14 @@ class Array
     best
   end
 
-  def inject(memo = (none = true))
+  def inject(start = (none = true))
     if none
       return nil if __doubt(size == 0)
 
       memo = __at(0)
       i = 1
     else
+      memo = start
       i = 0
     end
     while i < size
@@ -161,13 +168,14 @@ class Array
     memo
   end
 
-  def reduce(memo = (none = true))
+  def reduce(start = (none = true))
     if none
       return nil if __doubt(size == 0)
 
       memo = __at(0)
       i = 1
     else
+      memo = start
       i = 0
     end
     while i < size

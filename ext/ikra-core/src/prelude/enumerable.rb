@@ -102,8 +102,15 @@ module Enumerable
     false
   end
 
-  def inject(memo = (none = true))
-    first = none
+  def inject(start = (none = true))
+    unless none
+      memo = start
+      each { |x| memo = yield(memo, x) }
+      return memo
+    end
+
+    first = true
+    memo = nil
     each do |x|
       if first
         memo = x
@@ -115,8 +122,15 @@ module Enumerable
     memo
   end
 
-  def reduce(memo = (none = true))
-    first = none
+  def reduce(start = (none = true))
+    unless none
+      memo = start
+      each { |x| memo = yield(memo, x) }
+      return memo
+    end
+
+    first = true
+    memo = nil
     each do |x|
       if first
         memo = x
@@ -193,7 +207,7 @@ module Enumerable
         none = false
       elsif block_given?
         best = x if __order(yield(x, best), x, best) < 0
-      elsif best.__above?(x)
+      elsif x.__below?(best)
         best = x
       end
     end
@@ -222,7 +236,7 @@ module Enumerable
     none = true
     each do |x|
       v = yield(x)
-      if none || least.__above?(v)
+      if none || v.__below?(least)
         best = x
         least = v
         none = false

@@ -24,6 +24,14 @@ module Kernel
     c > 0
   end
 
+  def __below?(other)
+    return self < other if is_a?(Integer) && other.is_a?(Integer)
+
+    c = self <=> other
+    __uncomparable(other) if c.nil?
+    c < 0
+  end
+
   # What a block that compares gave.
   def __order(order, one, other)
     one.__uncomparable(other) if order.nil?

@@ -15,4 +15,40 @@ class Range
     end
     n
   end
+
+  def inject(start = (none = true))
+    i = first
+    if none
+      return nil if __doubt(size == 0)
+
+      memo = i
+      i += 1
+    else
+      memo = start
+    end
+    n = first + size
+    while i < n
+      memo = yield(memo, i)
+      i += 1
+    end
+    memo
+  end
+
+  def reduce(start = (none = true))
+    i = first
+    if none
+      return nil if __doubt(size == 0)
+
+      memo = i
+      i += 1
+    else
+      memo = start
+    end
+    n = first + size
+    while i < n
+      memo = yield(memo, i)
+      i += 1
+    end
+    memo
+  end
 end

@@ -685,6 +685,11 @@ impl<'a> Machine<'a> {
                 let receiver = first.map_or_else(String::new, |v| self.described(v));
                 ("NoMethodError", format!("{how} method `{name}'{called} {receiver}"))
             }
+            Trap::Missing => {
+                let receiver = first.map_or_else(String::new, |v| self.described(v));
+                let name = operands.get(1).map_or_else(String::new, |v| self.inspected(v));
+                ("NoMethodError", format!("undefined method `{}' for {receiver}", name.trim_start_matches(':')))
+            }
             Trap::NoSuper(name) => {
                 let receiver = first.map_or_else(String::new, |v| self.described(v));
                 ("NoMethodError", format!("super: no superclass method `{name}' for {receiver}"))

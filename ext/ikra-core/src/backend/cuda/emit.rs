@@ -355,6 +355,7 @@ impl<'a> Shared<'a> {
             Trap::IntegerOverflow(op) => format!("overflow in {op}"),
             Trap::NoMethod { name, .. } => format!("no method {name}"),
             Trap::Name { message, .. } | Trap::Raise { message, .. } => message.clone(),
+            Trap::Missing => "no such method".to_string(),
             Trap::NoSuper(name) => format!("no super method of {name}"),
             Trap::IndexTooSmall => "index too small".to_string(),
             Trap::Frozen => "frozen".to_string(),

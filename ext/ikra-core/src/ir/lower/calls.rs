@@ -122,6 +122,7 @@ impl Body<'_, '_> {
                     self.an.target(self.here.spec, atom, called, on_self).map_err(|r| self.refused(r, how.span))?;
                 self.outcome(&target, (atom, reach), called, &types.after_first(), block, How { on_self, ..how })?
             }
+            Target::Builtin(Builtin::MethodMissing) => Ty::never(),
             Target::Builtin(Builtin::Loop) if block.is_some() => Ty::never(),
             Target::Builtin(builtin) if builtin.iterates() && block.is_some() => Ty::of(atom, reach),
             Target::Ruby(method) if self.an.inlines(*method, types, block.map(|b| &b.1))? => {
@@ -597,6 +598,15 @@ impl Body<'_, '_> {
                 self.trap(trap, Some(receiver));
                 Ok(None)
             }
+            Target::Builtin(Builtin::MethodMissing) => {
+                let Some((name, ..)) = args.first() else { return Ok(None) };
+                let name = self.cast(*name, Form::One(Repr::Sym));
+                let ((repr, mut words), (_, symbol)) = (self.trap_operand(receiver), self.trap_operand(name));
+                words.extend(symbol);
+                let site = self.cx.site(Trap::Missing, vec![repr, Repr::Sym]);
+                self.cx.b.trap(site, words);
+                Ok(None)
+            }
             Target::Builtin(Builtin::IvarSet) => {
                 let Some(Some(Literal::Sym(ivar))) = types.literals.first() else { return Ok(None) };
                 if !ivar.starts_with('@') {
@@ -997,7 +1007,7 @@ impl Body<'_, '_> {
                 _ => None,
             },
             Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
-            | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach => None,
+            | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach | MethodMissing => None,
         })
     }
 
@@ -1228,7 +1238,8 @@ impl Body<'_, '_> {
                 let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
                 let (_, length) = self.array_parts(packed);
                 if ty.is_never() {
-                    // no array of the kind has an element
+                    // no array of the kind has an element; the host watches for the first that has
+                    self.t.array(self.an, kind)?.read = true;
                     self.store(place, receiver);
                     return Ok(());
                 }
@@ -1284,6 +1295,7 @@ impl Body<'_, '_> {
             (Atom::Array(kind), Val::Array(_, packed)) => {
                 let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
                 if ty.is_never() {
+                    self.t.array(self.an, kind)?.read = true;
                     self.store(place, val);
                     return Ok(());
                 }

@@ -288,6 +288,10 @@ impl Lower<'_> {
             };
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
+            let has = self.call_on(object, "__keys?", vec![name], at);
+            test = self.both(at, test, has);
+            let object = self.local_node(subject, at);
+            let name = self.make(at, Kind::Sym(key.clone()));
             let value = self.call_on(object, "__member", vec![name], at);
             match pattern {
                 Some(pattern) => test = self.part_test(test, pattern, value, at),

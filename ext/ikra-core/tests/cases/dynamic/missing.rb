@@ -4,6 +4,10 @@
 # elements = [1, 5]
 # gives: [116, 256]
 # after: a.x => 3
+#
+# a = Ghost(x: 3, list: [4, 5, 6])
+# elements = [100]
+# raises: NoMethodError at line 19, index 0, tick 0: undefined method `other' for #<Ghost>
 
 class Ghost
   attr_reader :x
@@ -28,6 +32,7 @@ class Ghost
 end
 
 elements.pmap do |x|
+  a.other(x) if x == 100
   sum = a.double(x) + a.triple(x) * 10
   sum += 50 if a.respond_to?(:double) && !a.respond_to?(:quadruple)
   sum += a.instance_variable_get(:@x) + a.send(:hidden, x) + a.public_send(:x)
