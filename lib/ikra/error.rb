@@ -46,6 +46,16 @@ module Ikra
 
   class << self
     # @api private
+    # What +raise+ makes of its arguments: +source+ is a class, of which +args+ and +keywords+ make an object where given.
+    def __raised(source, args, keywords, message)
+      source = source.new(*args, **keywords) if args
+      exception = source.exception(*message)
+      raise TypeError, "exception object expected" unless exception.is_a?(Exception)
+
+      exception
+    end
+
+    # @api private
     def __locate(exception, index, tick, backtrace)
       exception.extend(Located)
       exception.instance_variable_set(:@ikra, Position.new(index, tick).freeze)

@@ -168,6 +168,7 @@ fn program(name: &str, fused_ticks: bool, funcs: Vec<Func>) -> Program {
         jobs: Jobs::Identity,
         fused_ticks,
         uses_random: false,
+        rescued: Default::default(),
     }
 }
 

@@ -137,6 +137,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         jobs: Jobs::Identity,
         fused_ticks,
         uses_random: false,
+        rescued: Default::default(),
     }
 }
 

@@ -7,9 +7,10 @@
 use crate::heap::{self, Raw, Seen};
 use crate::iseq::Failure;
 use crate::reflect::value;
+use crate::registry::classes;
 use ikra_core::backend::Key;
 use ikra_core::error::Error as CoreError;
-use ikra_core::ir::{Site, Trap};
+use ikra_core::ir::{New, Part, Piece, Site, Trap};
 use magnus::prelude::*;
 use magnus::rb_sys::protect;
 use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
@@ -142,9 +143,49 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             };
             made(class, format!("{before}{what}{after}"))
         }
+        Trap::New(new) => new_exception(ruby, new, operands),
         Trap::StackOverflow => made("SystemStackError", "stack level too deep".into()),
         Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => Err(internal(ruby, "a trap that raises nothing")),
     }
+}
+
+/// What the program raises: Ruby makes it, as where it is raised.
+fn new_exception(ruby: &Ruby, new: &New, operands: &[Raw]) -> Result<Exception, Error> {
+    let piece = |piece: &Piece| -> Result<Value, Error> {
+        let operand = |at: usize| value(operands.get(at).copied().unwrap_or(heap::NIL));
+        let parts = match piece {
+            Piece::Value(at) => return Ok(operand(*at)),
+            Piece::Text(parts) => parts,
+        };
+        let mut text = String::new();
+        for part in parts {
+            match part {
+                Part::Text(plain) => text.push_str(plain),
+                Part::Value(at) => text.push_str(&operand(*at).funcall::<_, _, String>("to_s", ())?),
+            }
+        }
+        Ok(ruby.str_new(&text).as_value())
+    };
+    let args = match &new.args {
+        Some(pieces) => {
+            let args = ruby.ary_new();
+            for each in pieces {
+                args.push(piece(each)?)?;
+            }
+            args.as_value()
+        }
+        None => ruby.qnil().as_value(),
+    };
+    let keywords = ruby.hash_new();
+    for (name, each) in &new.keywords {
+        keywords.aset(ruby.to_symbol(name.as_ref()), piece(each)?)?;
+    }
+    let message = ruby.ary_new();
+    if let Some(each) = &new.message {
+        message.push(piece(each)?)?;
+    }
+    let class = value(classes::get(new.class).raw);
+    ikra(ruby)?.funcall("__raised", (class, args, keywords, message))
 }
 
 /// The name of an object's class.

@@ -616,6 +616,16 @@ impl World for LiveWorld<'_> {
         self.resolve(From::Module(classes::get(well_known::OBJECT).raw), name)
     }
 
+    fn class_named(&mut self, name: &str) -> Option<ClassId> {
+        let mut found = self.ruby.class_object().as_value();
+        for part in name.split("::") {
+            let next = found.funcall("const_get", (part,));
+            found = self.caught(next)?;
+        }
+        let number = classes::number(self.ruby, found.as_raw());
+        self.caught(number)
+    }
+
     fn scope_module(&mut self, scope: ScopeId) -> ClassId {
         let nesting = self.nesting(scope);
         let innermost = self.caught(nesting).and_then(|nesting| nesting.first().copied());

@@ -280,6 +280,7 @@ impl<'a> Machine<'a> {
                 self.store(*column, row, Value::I64(old.wrapping_add(value)))?;
                 frame.set(*dst, Value::I64(old));
             }
+            Stmt::Try { .. } => return Err("a rescue that no pass has made branches".into()),
             Stmt::Alloc { .. } => return Err("new rows that no pass has made arithmetic".into()),
             Stmt::If { cond, then, otherwise } => {
                 return match frame.get(*cond)? {

@@ -310,15 +310,16 @@ impl<'a> Scan<'a> {
             Kind::Lambda(block) => self.block(block, true),
             Kind::Not(x) | Kind::Splat(x) | Kind::Defined(x) => self.node(x, true),
             Kind::Break(x) | Kind::Next(x) | Kind::Return(x) => x.iter().for_each(|x| self.node(x, true)),
-            Kind::Array(items) => items.iter().for_each(|i| self.node(i, true)),
+            Kind::Array(items) | Kind::DStr(items) => items.iter().for_each(|i| self.node(i, true)),
             Kind::Hash(pairs) => pairs.iter().for_each(|(k, v)| {
                 self.node(k, true);
                 self.node(v, true);
             }),
             Kind::Range { from, to, .. } => from.iter().chain(to).for_each(|x| self.node(x, true)),
             Kind::Begin { body, rescues, otherwise, ensure } => {
-                self.node(body, used);
+                self.node(body, used && otherwise.is_none());
                 for rescue in rescues {
+                    rescue.classes.iter().for_each(|c| self.node(c, true));
                     rescue.binding.iter().for_each(|t| self.target(t));
                     self.node(&rescue.body, used);
                 }
@@ -331,6 +332,7 @@ impl<'a> Scan<'a> {
                 }
             }
             Kind::Nil
+            | Kind::Retry
             | Kind::True
             | Kind::False
             | Kind::SelfRef

@@ -83,6 +83,8 @@ pub enum Builtin {
     Uncomparable,
     /// `__doubt(condition)`: taken to be false until that is refuted at the user's call.
     Doubt,
+    /// `raise`, `fail`
+    Raise,
     // Integer iterators
     Times,
     Upto,
@@ -174,6 +176,7 @@ impl Builtin {
             HasKeys => 0..=1,
             Rand(_) => 0..=1,
             Step => 0..=2,
+            Raise => 0..=3,
             _ => 0..=0,
         }
     }
@@ -269,6 +272,10 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "===") => Some(CaseEqual),
             _ => None,
         },
+        Atom::Exception => match name {
+            "nil?" | "!" | "==" | "!=" | "is_a?" | "kind_of?" | "instance_of?" | "itself" => None,
+            _ => return None,
+        },
     };
     own.or(match name {
         "nil?" => Some(IsNil),
@@ -294,6 +301,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         "public_send" => Some(Send { public: true }),
         "Float" => Some(ToFloat),
         "Integer" => Some(ToInteger),
+        "raise" | "fail" => Some(Raise),
         _ => None,
     })
 }
@@ -323,7 +331,9 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
         ("Kernel", "puts" | "p" | "print" | "pp" | "printf" | "putc" | "warn") => {
             "give the value as pmap's result, and print it afterwards"
         }
-        ("Kernel", "raise" | "fail") => "give a value that says what is wrong, and raise after the section",
+        ("Exception", _) => {
+            "ask an exception for its class only (is_a?, kind_of?, instance_of?, case … when), or raise it again"
+        }
         ("Kernel", "sleep" | "gets" | "open" | "system" | "require") => "do it before or after the section",
         ("Class", "new" | "allocate") => {
             "make the objects before the section, and write their instance variables in it"

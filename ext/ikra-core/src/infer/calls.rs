@@ -25,6 +25,7 @@ pub fn class_of(atom: Atom) -> ClassId {
         Atom::Float => well_known::FLOAT,
         Atom::Sym => well_known::SYMBOL,
         Atom::IntRange | Atom::FloatRange => well_known::RANGE,
+        Atom::Exception => well_known::EXCEPTION,
         Atom::Array(_) => well_known::ARRAY,
         Atom::Module(_) => well_known::MODULE,
         Atom::Proc(_) => well_known::PROC,
@@ -297,6 +298,9 @@ impl Analysis<'_> {
                 return Ok(Target::Ruby(method));
             }
         }
+        if atom == Atom::Exception {
+            return self.target_of_exception(name);
+        }
         let fact = self.method(receiver_of(atom), name);
         let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
         self.target_of(fact, atom, name, on_self)
@@ -517,6 +521,7 @@ impl Analysis<'_> {
         at: &Assumption,
     ) -> Answer<Ty> {
         use Builtin::*;
+        self.asks_exception(builtin, atom, atoms)?;
         Ok(match builtin {
             Numeric(method) if self.asks_equality(from, method, atoms)? => {
                 let receiver = Ty::of(atom, Reach::Any);
@@ -548,11 +553,13 @@ impl Analysis<'_> {
             }
             Identical => self.identical_ty(atom, atoms[0])?,
             CaseEqual | Compare | Ordered(_) => self.comparison(from, builtin, (atom, reach), atoms, at)?,
+            Raise => return Err(Refusal::new("kernels know raise only as a call of its own")),
             SameReference => self.same_reference_ty(atom, atoms[0]),
             Kin => flag(self.is_kin(atom, atoms[0])),
             IsA | InstanceOf | ModuleCase => {
                 let (value, module) = if builtin == ModuleCase { (atoms[0], atom) } else { (atom, atoms[0]) };
                 match module {
+                    Atom::Module(_) if value == Atom::Exception => Ty::bool(),
                     Atom::Module(m) if builtin == InstanceOf => {
                         flag(!matches!(value, Atom::Module(_)) && self.real_class(class_of(value)) == m)
                     }

@@ -16,7 +16,7 @@ mod library;
 pub mod structs;
 mod walk;
 
-pub use walk::{Shape, assumption, literal, super_locals};
+pub use walk::{Raise, Raised, Shape, assumption, is_text, literal, super_locals};
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
@@ -500,6 +500,12 @@ impl Analysis<'_> {
         // which element of a common array it is differs from element to element
         let owned = reach == Reach::Owned && !written && self.facts.is_owned(&place);
         Ok(ty.reached(if owned { Reach::Owned } else { Reach::Any }))
+    }
+
+    /// Whether values of the kind may answer so when asked whether they are instances of a class or module.
+    pub fn may_answer(&mut self, atom: Atom, module: ClassId, answer: bool) -> bool {
+        // of which class an exception is only its site says
+        atom == Atom::Exception || self.atom_is_a(atom, module) == answer
     }
 
     /// Whether instances of the kind are instances of a class or module.

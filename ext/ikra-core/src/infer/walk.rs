@@ -3,6 +3,11 @@
 //! Here: every node of the tree but the look-up of methods ([`super::calls`]). Not here: what anything compiles to.
 //! Invariant: the type that a node gives here is the join of all its visits, so it is what lowering will read.
 
+mod rescue;
+
+use rescue::Exit;
+pub use rescue::{Raise, Raised, is_text};
+
 use super::blocks::{Activation, ProcKind};
 use super::builtins::Builtin;
 use super::calls::{Args, Literal, Refusal, Target};
@@ -82,6 +87,7 @@ pub(super) struct Walker<'a, 'w> {
     pub(super) frames: Vec<Frame>,
     /// Where `break` in a literal block goes: the frame of the call that it was given to.
     pub(super) block_frames: BTreeMap<ProcId, usize>,
+    rescue: rescue::Pending,
 }
 
 /// The assumption that a place in a unit speculates on.
@@ -124,7 +130,14 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         site: spec.called_at.clone(),
         unit,
     };
-    let mut walker = Walker { here, others: Vec::new(), frames: Vec::new(), block_frames: BTreeMap::new(), an };
+    let mut walker = Walker {
+        here,
+        others: Vec::new(),
+        frames: Vec::new(),
+        block_frames: BTreeMap::new(),
+        rescue: rescue::Pending::default(),
+        an,
+    };
     let outcome = if section { walker.section() } else { walker.method() };
     let Walker { here: Activation { types, locals, ret, .. }, an, .. } = walker;
     let spec = &mut an.specs[id.index()];
@@ -152,6 +165,18 @@ impl Walker<'_, '_> {
             self.returned(&ty);
         }
         Ok(())
+    }
+
+    /// `return`
+    fn give_back(&mut self, ty: &Ty, env: &mut Env) {
+        let exit = match self.here.ret_frame {
+            Some(frame) => Exit::Frame { to: frame, is_break: false },
+            None => {
+                self.returned(ty);
+                Exit::Function
+            }
+        };
+        self.jump(exit, ty, env);
     }
 
     fn returned(&mut self, ty: &Ty) {
@@ -254,6 +279,7 @@ impl Walker<'_, '_> {
             let new = self.join(&old, ty);
             self.an.accumulators.types.insert(local, new);
         }
+        self.seen_by_handlers(env);
     }
 
     /// Joins a type into one of the specialisation's side tables.
@@ -429,12 +455,12 @@ impl Walker<'_, '_> {
                             .advise("write next to end this element's run")
                             .into());
                     }
-                    match self.here.ret_frame {
-                        Some(frame) => self.leave_to(frame, env, &ty, false),
-                        None => self.returned(&ty),
-                    }
-                    env.dead = true;
+                    self.give_back(&ty, env);
                 }
+                Ty::never()
+            }
+            Kind::Retry => {
+                self.jump(Exit::Retry, &Ty::never(), env);
                 Ty::never()
             }
             Kind::Seq(items) => {
@@ -447,14 +473,8 @@ impl Walker<'_, '_> {
                 }
                 ty
             }
-            Kind::Begin { body, rescues, otherwise: None, ensure: None } if rescues.is_empty() => {
-                self.eval(body, env)?
-            }
-            Kind::Begin { .. } => {
-                return Err(self
-                    .error(node.span, "kernels do not know rescue and ensure")
-                    .advise("test before you act")
-                    .into());
+            Kind::Begin { body, rescues, otherwise, ensure } => {
+                self.begin((body, otherwise.as_deref()), rescues, ensure.as_deref(), env)?
             }
             Kind::BigInt(_) => {
                 return Err(self
@@ -464,6 +484,12 @@ impl Walker<'_, '_> {
             }
             Kind::Str(_) => {
                 return Err(self.error(node.span, "kernels do not know Strings").advise("use a Symbol").into());
+            }
+            Kind::DStr(_) => {
+                return Err(self
+                    .error(node.span, "kernels do not know a string with interpolation")
+                    .advise("return the values from the block and build the string from its results in Ruby")
+                    .into());
             }
             Kind::Array(_) => {
                 return Err(self
@@ -523,14 +549,25 @@ impl Walker<'_, '_> {
             (FrameKind::Lambda, true) => (last, false),
             (_, is_break) => (last, is_break),
         };
-        if is_break && self.frames[to].kind == FrameKind::Section {
-            self.an.has_break = true;
-            self.frames[to].break_ty = self.join(&self.frames[to].break_ty.clone(), ty);
-        } else {
-            self.leave_to(to, env, ty, is_break);
+        self.jump(Exit::Frame { to, is_break }, ty, env);
+        Ok(())
+    }
+
+    /// Goes where a jump goes, by way of the `ensure`s between; `env` is dead then.
+    fn jump(&mut self, exit: Exit, ty: &Ty, env: &mut Env) {
+        if env.dead || self.delayed(exit, ty, env) {
+            return;
+        }
+        match exit {
+            Exit::Frame { to, is_break: true } if self.frames[to].kind == FrameKind::Section => {
+                self.an.has_break = true;
+                self.frames[to].break_ty = self.join(&self.frames[to].break_ty.clone(), ty);
+            }
+            Exit::Frame { to, is_break } => self.leave_to(to, env, ty, is_break),
+            Exit::Retry => self.tried_again(env),
+            Exit::Function => {}
         }
         env.dead = true;
-        Ok(())
     }
 
     /// Joins the path at hand into what leaves a frame.
@@ -694,7 +731,7 @@ impl Walker<'_, '_> {
                     return;
                 };
                 if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
-                    self.keep(env, *local, |an, a| an.atom_is_a(a, m) == truth);
+                    self.keep(env, *local, |an, a| an.may_answer(a, m, truth));
                 }
             }
             Kind::Call(call) => {
@@ -707,7 +744,7 @@ impl Walker<'_, '_> {
                     }
                     ("is_a?" | "kind_of?", [Arg::Positional(class)]) => {
                         if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
-                            self.keep(env, *local, |an, a| an.atom_is_a(a, m) == truth);
+                            self.keep(env, *local, |an, a| an.may_answer(a, m, truth));
                         }
                     }
                     ("==", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => {
@@ -779,8 +816,8 @@ impl Walker<'_, '_> {
                 };
                 let is_nil = ty.only(Prims::NIL);
                 if let Some((local, m)) = module {
-                    self.keep(&mut hit, local, |an, a| an.atom_is_a(a, m));
-                    self.keep(env, local, |an, a| !an.atom_is_a(a, m));
+                    self.keep(&mut hit, local, |an, a| an.may_answer(a, m, true));
+                    self.keep(env, local, |an, a| an.may_answer(a, m, false));
                 } else if let (Some(local), true) = (local, is_nil) {
                     self.keep(&mut hit, local, |_, a| a == Atom::Nil);
                     self.keep(env, local, |_, a| a != Atom::Nil);
@@ -1570,6 +1607,9 @@ impl Walker<'_, '_> {
     }
 
     fn call(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Ty> {
+        if let Some(ty) = self.raise(call, env)? {
+            return Ok(ty);
+        }
         if let Some(ty) = self.proc_literal(call)? {
             return Ok(ty);
         }
@@ -1602,7 +1642,7 @@ impl Walker<'_, '_> {
     /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
     /// that kernels cannot hold.
     pub(super) fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
-        if self.here.section && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float") {
+        if self.here.section && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float" | "raise" | "fail") {
             return match self.an.root(self.here.id, &Root::SelfObject) {
                 Ok(ty) => Ok(ty),
                 Err(_) => Ok(Ty::module(crate::world::well_known::KERNEL)),

@@ -18,6 +18,16 @@ impl Builder {
             Func { name, params: Vec::new(), results, vars: Vec::new(), labels: 0, body: Vec::new(), recursive: false };
         Self { func, open: vec![Vec::new()] }
     }
+    /// A function that has registers and labels already, to give it a new body.
+    pub fn again(mut func: Func) -> (Self, Vec<Stmt>) {
+        let body = std::mem::take(&mut func.body);
+        let mut builder = Self::new(String::new(), vec![]);
+        builder.func = func;
+        (builder, body)
+    }
+    pub fn results(&self) -> &[Scalar] {
+        &self.func.results
+    }
     pub fn finish(mut self) -> Func {
         assert_eq!(self.open.len(), 1, "every opened list was closed");
         self.func.body = self.open.pop().unwrap_or_default();
@@ -97,6 +107,24 @@ impl Builder {
         let dst = self.temp(ty);
         self.push(Stmt::Alloc { dst, heap, count, site });
         Operand::Var(dst)
+    }
+    /// The wrapped result, and whether it left 64 bits.
+    pub fn overflowing(&mut self, op: CheckedOp, a: Operand, b: Operand) -> (Operand, Operand) {
+        if op == CheckedOp::Mul {
+            let (low, high) = (self.i64(Op::Mul, &[a, b]), self.i64(Op::MulHi, &[a, b]));
+            let sign = self.i64(Op::Shr, &[low, Operand::I64(63)]);
+            return (low, self.icmp(Cmp::Ne, high, sign));
+        }
+        if op == CheckedOp::And {
+            let bits = self.i64(Op::And, &[a, b]);
+            return (bits, self.icmp(Cmp::Lt, bits, Operand::I64(0)));
+        }
+        // the result's sign differs from those of both summands, or of minuend and negated subtrahend
+        let result = self.i64(if op == CheckedOp::Add { Op::Add } else { Op::Sub }, &[a, b]);
+        let other = if op == CheckedOp::Add { [b, result] } else { [a, b] };
+        let (p, q) = (self.i64(Op::Xor, &[a, result]), self.i64(Op::Xor, &other));
+        let both = self.i64(Op::And, &[p, q]);
+        (result, self.icmp(Cmp::Lt, both, Operand::I64(0)))
     }
     pub fn trap(&mut self, site: SiteId, operands: Vec<Operand>) {
         self.push(Stmt::Trap { site, operands });

@@ -114,6 +114,18 @@ impl Operand {
     }
 }
 
+impl Operand {
+    /// Zero, or false.
+    pub fn zero(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Bool => Operand::Bool(false),
+            Scalar::I32 => Operand::I32(0),
+            Scalar::I64 => Operand::I64(0),
+            Scalar::F64 => Operand::F64(0),
+        }
+    }
+}
+
 impl From<VarId> for Operand {
     fn from(v: VarId) -> Self {
         Operand::Var(v)
@@ -352,6 +364,14 @@ pub enum Stmt {
         label: LabelId,
         body: Vec<Stmt>,
     },
+    /// A `Block` that also ends when something is raised in it, or in a function that it calls, which can be
+    /// [caught](Trap::is_caught); then `raised` says what: the number of its site plus 1 (I32), and the trap's words
+    /// (I64). The pass `unwind` makes branches of it; backends know none.
+    Try {
+        label: LabelId,
+        body: Vec<Stmt>,
+        raised: Raised,
+    },
     Break(LabelId),
     /// When the callee ends early, so does the caller. `depth`: the callee may recurse; SystemStackError is raised
     /// there when the calls nest deeper than the backend's limit, and the call polls as [`Stmt::Poll`] does.
@@ -381,6 +401,9 @@ pub enum Stmt {
 
 /// How many 64-bit words a trap can carry to the host.
 pub const TRAP_WORDS: usize = 4;
+
+/// Registers that hold a rescued exception: its code and its words.
+pub type Raised = [VarId; TRAP_WORDS + 1];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
@@ -496,6 +519,8 @@ pub enum Trap {
     Describe { class: &'static str, before: String, after: String },
     /// As `Describe`, but numbers and Symbols are inspected too. So speaks Ruby of comparison and of arithmetic.
     Mention { class: &'static str, before: String, after: String },
+    /// An exception that the program makes.
+    New(Arc<New>),
     /// SystemStackError.
     StackOverflow,
     /// `break` out of the section with operand 0; not an error.
@@ -505,6 +530,66 @@ pub enum Trap {
     Grow(HeapId),
     /// A speculation was wrong: the host drops it, compiles again and runs the section afresh. Not an error.
     Refuted(crate::world::Assumption),
+}
+
+/// `class.new(*args, **keywords)`, or the class itself where there are no `args`; then `.exception(message)` of that.
+/// The host calls these, so that a user's own `initialize` and `message` are what they are in Ruby.
+#[derive(Clone, Debug, PartialEq)]
+pub struct New {
+    pub class: crate::id::ClassId,
+    /// The class's, for people.
+    pub name: String,
+    pub args: Option<Vec<Piece>>,
+    pub keywords: Vec<(Arc<str>, Piece)>,
+    pub message: Option<Piece>,
+}
+
+/// An argument that the host puts together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// The site's operand of that number.
+    Value(usize),
+    /// A String of these.
+    Text(Vec<Part>),
+}
+
+/// A part of a String.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    Text(String),
+    /// `to_s` of the site's operand of that number.
+    Value(usize),
+}
+
+/// Says where lowering knows that control never comes.
+pub const UNREACHABLE: &str = "Ikra: unreachable code was reached";
+
+impl Trap {
+    /// Whether `rescue` may catch it. It catches no stack overflow, which a backend alone detects, no CompileError, and
+    /// nothing that is no exception.
+    pub fn is_caught(&self) -> bool {
+        match self {
+            Trap::StackOverflow | Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => false,
+            Trap::Raise { class, message } => *class != "Ikra::CompileError" && message != UNREACHABLE,
+            _ => true,
+        }
+    }
+    /// What it raises; None: no exception.
+    pub fn class(&self) -> Option<Class> {
+        Some(Class::Named(match self {
+            Trap::ZeroDivision => "ZeroDivisionError",
+            Trap::IntegerOverflow(_) => "Ikra::IntegerOverflow",
+            Trap::NoMethod { bare: false, .. } | Trap::NoSuper(_) => "NoMethodError",
+            Trap::NoMethod { bare: true, .. } | Trap::Name { .. } => "NameError",
+            Trap::IndexTooSmall => "IndexError",
+            Trap::Frozen => "FrozenError",
+            Trap::FloatDomain => "FloatDomainError",
+            Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => class,
+            Trap::StackOverflow => "SystemStackError",
+            Trap::New(new) => return Some(Class::Made(new.class)),
+            Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => return None,
+        }))
+    }
 }
 
 /// How jobs (threads) map to elements.
@@ -532,6 +617,32 @@ pub struct Program {
     /// All ticks run in one launch (`tick_begin..tick_end` spans several); else the host launches tick by tick.
     pub fused_ticks: bool,
     pub uses_random: bool,
+    pub rescued: Rescued,
+}
+
+/// Functions that the pass `unwind` makes, which knows what is rescued.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rescued {
+    pub tests: Vec<ClassTest>,
+    /// `(code: I32, words: I64…)`: raises that exception.
+    pub again: Option<FuncId>,
+}
+
+/// `(code: I32) -> Bool`: whether an exception is of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassTest {
+    pub func: FuncId,
+    pub name: String,
+    /// The classes that the program can raise, those of them for which it holds.
+    pub hits: Vec<Class>,
+}
+
+/// A class of exceptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Ruby's or Ikra's own.
+    Named(&'static str),
+    Made(crate::id::ClassId),
 }
 
 /// A program with what its columns and parameters mean to the host.
@@ -605,7 +716,7 @@ pub fn walk(body: &[Stmt], visit: &mut impl FnMut(&Stmt)) {
                 walk(then, visit);
                 walk(otherwise, visit);
             }
-            Stmt::Block { body, .. } | Stmt::Loop { body, .. } => walk(body, visit),
+            Stmt::Block { body, .. } | Stmt::Loop { body, .. } | Stmt::Try { body, .. } => walk(body, visit),
             _ => {}
         }
     }

@@ -5,14 +5,16 @@
 
 use super::print::PLAIN_OPS;
 use super::{
-    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn, Op, Operand, Param,
-    ParamId, Program, Scalar, Site, SiteId, Space, Stmt, Storage, Trap, Var, VarId,
+    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn,
+    New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space, Stmt, Storage, Trap,
+    Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};
 use crate::world::Assumption;
 use std::collections::HashMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Reads a program.
 ///
@@ -196,6 +198,24 @@ impl Parser {
             self.id('s')?;
             sites.push(self.site_description()?);
         }
+        let mut rescued = Rescued::default();
+        if self.takes_word("again") {
+            rescued.again = Some(FuncId::new(self.id('f')?));
+        }
+        while self.takes_word("test") {
+            let (func, name) = (FuncId::new(self.id('f')?), self.text()?);
+            self.keyword("of")?;
+            self.mark('[')?;
+            let mut hits = Vec::new();
+            while !self.takes_mark(']') {
+                self.takes_mark(',');
+                hits.push(match self.peek() {
+                    Some(Token::Text(_)) => Class::Named(self.lasting()?),
+                    _ => Class::Made(ClassId(self.number()?)),
+                });
+            }
+            rescued.tests.push(ClassTest { func, name, hits });
+        }
         for (i, column) in columns.iter().enumerate() {
             self.columns.insert(format!("c{i}"), ColumnId::new(i));
             self.columns.entry(column.name.clone()).or_insert(ColumnId::new(i));
@@ -208,7 +228,7 @@ impl Parser {
             funcs.push(self.func()?);
         }
         let entry = entry.ok_or("an entry was expected")?;
-        Ok(Program { name, funcs, entry, columns, params, heaps, sites, jobs, fused_ticks, uses_random })
+        Ok(Program { name, funcs, entry, columns, params, heaps, sites, jobs, fused_ticks, uses_random, rescued })
     }
 
     fn column(&mut self) -> Parsed<Column> {
@@ -304,12 +324,51 @@ impl Parser {
             "raise" => Trap::Raise { class: self.lasting()?, message: self.text()? },
             "describe" => Trap::Describe { class: self.lasting()?, before: self.text()?, after: self.text()? },
             "mention" => Trap::Mention { class: self.lasting()?, before: self.text()?, after: self.text()? },
+            "new" => Trap::New(Arc::new(self.new_exception()?)),
             "stack_overflow" => Trap::StackOverflow,
             "break" => Trap::Break,
             "grow" => Trap::Grow(HeapId::new(self.id('h')?)),
             "refuted" => Trap::Refuted(Assumption { path: self.text()?, line: self.number()?, column: self.number()? }),
             other => return Err(format!("{other} is no trap")),
         })
+    }
+
+    fn new_exception(&mut self) -> Parsed<New> {
+        let mut new =
+            New { name: self.text()?, class: ClassId(self.number()?), args: None, keywords: Vec::new(), message: None };
+        if self.takes_word("args") {
+            self.mark('[')?;
+            let mut args = Vec::new();
+            while !self.takes_mark(']') {
+                self.takes_mark(',');
+                args.push(self.piece()?);
+            }
+            new.args = Some(args);
+        }
+        while self.takes_word("keyword") {
+            new.keywords.push((self.text()?.into(), self.piece()?));
+        }
+        if self.takes_word("message") {
+            new.message = Some(self.piece()?);
+        }
+        Ok(new)
+    }
+
+    fn piece(&mut self) -> Parsed<Piece> {
+        if self.takes_word("value") {
+            return Ok(Piece::Value(self.number()?));
+        }
+        self.keyword("text")?;
+        self.mark('[')?;
+        let mut parts = Vec::new();
+        while !self.takes_mark(']') {
+            self.takes_mark(',');
+            parts.push(match self.peek() {
+                Some(Token::Text(_)) => Part::Text(self.text()?),
+                _ => Part::Value(self.number()?),
+            });
+        }
+        Ok(Piece::Text(parts))
     }
 
     /// A name that programs hold without owning it. Few tests read few of them, so they are left lying.
@@ -412,6 +471,10 @@ impl Parser {
         let word = self.word()?;
         Ok(match word.as_str() {
             "call" => self.call(registers, dsts, line)?,
+            "try" => {
+                let raised = dsts.try_into().map_err(|_| "an exception takes five registers")?;
+                Stmt::Try { label: self.label(registers)?, body: self.list(registers)?, raised }
+            }
             "load" => {
                 let (column, row) = self.slot(registers)?;
                 Stmt::Load { dst, column, row }
@@ -566,6 +629,10 @@ heap h1 array 2 scratch from p0 capacity p0 taken c5
 site s0 overflow "*" at "a b.rb":3 ()
 site s1 no_method "go" private bare at "x.rb":4 (ref 0, union, nil, module 7)
 site s2 grow h1 at "x.rb":5 (int)
+site s3 new "A::B" 12 args [value 0, text ["say \"", 1, "\""]] keyword "at" value 1 message text [] at "x.rb":6 (int, sym)
+site s4 new "Own" 13 at "x.rb":7 ()
+again f1
+test f2 "StandardError" of ["KeyError", 12]
 
 entry func f0 "block in main" (job.0: i64, first.1: i64, last.2: i64) {
   begin check job.0, first.1
@@ -610,7 +677,7 @@ func f1 "down" (v0: f64, v1: i32) -> i64, f64 recursive {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let wrong = TEXT.replace("poll", "poll 3");
-        assert_eq!(parse(&wrong), Err("line 37: 3 is no register".into()));
+        assert_eq!(parse(&wrong), Err("line 41: 3 is no register".into()));
         assert!(parse("program \"x\" jobs odd").is_err_and(|e| e.starts_with("line 1: odd is none of")));
     }
 }

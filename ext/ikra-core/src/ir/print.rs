@@ -21,8 +21,8 @@
 //! Float has a point or an exponent; one that is no number shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Op, Operand, Program, Scalar,
-    Site, Space, Stmt, Storage, Trap, VarId,
+    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, New, Op, Operand, Part,
+    Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, VarId,
 };
 use crate::types::{Repr, Unit};
 use std::fmt::{self, Display, Formatter, Write};
@@ -48,6 +48,20 @@ impl Display for Program {
         }
         for (i, site) in self.sites.iter().enumerate() {
             writeln!(f, "site s{i} {site}")?;
+        }
+        if let Some(func) = self.rescued.again {
+            writeln!(f, "again {func}")?;
+        }
+        for test in &self.rescued.tests {
+            write!(f, "test {} {:?} of [", test.func, test.name)?;
+            for (i, class) in test.hits.iter().enumerate() {
+                f.write_str(if i > 0 { ", " } else { "" })?;
+                match class {
+                    Class::Named(name) => write!(f, "{name:?}"),
+                    Class::Made(class) => write!(f, "{}", class.0),
+                }?;
+            }
+            f.write_str("]\n")?;
         }
         let columns = self.column_words();
         for (i, func) in self.funcs.iter().enumerate() {
@@ -200,6 +214,14 @@ impl Printer<'_> {
             }
             Stmt::Loop { label, body } => {
                 write!(f, "loop {label} ")?;
+                self.nested(f, body, depth)
+            }
+            Stmt::Try { label, body, raised } => {
+                for (i, var) in raised.iter().enumerate() {
+                    f.write_str(if i > 0 { ", " } else { "" })?;
+                    self.definition(f, *var)?;
+                }
+                write!(f, " = try {label} ")?;
                 self.nested(f, body, depth)
             }
             Stmt::Break(label) => write!(f, "break {label}"),
@@ -359,10 +381,50 @@ impl Display for Trap {
             Trap::Raise { class, message } => write!(f, "raise {class:?} {message:?}"),
             Trap::Describe { class, before, after } => write!(f, "describe {class:?} {before:?} {after:?}"),
             Trap::Mention { class, before, after } => write!(f, "mention {class:?} {before:?} {after:?}"),
+            Trap::New(new) => write!(f, "{new}"),
             Trap::StackOverflow => f.write_str("stack_overflow"),
             Trap::Break => f.write_str("break"),
             Trap::Grow(heap) => write!(f, "grow {heap}"),
             Trap::Refuted(at) => write!(f, "refuted {:?} {} {}", at.path, at.line, at.column),
+        }
+    }
+}
+
+impl Display for New {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "new {:?} {}", self.name, self.class.0)?;
+        if let Some(args) = &self.args {
+            f.write_str(" args [")?;
+            for (i, arg) in args.iter().enumerate() {
+                write!(f, "{}{arg}", if i > 0 { ", " } else { "" })?;
+            }
+            f.write_char(']')?;
+        }
+        for (name, piece) in &self.keywords {
+            write!(f, " keyword {name:?} {piece}")?;
+        }
+        match &self.message {
+            Some(piece) => write!(f, " message {piece}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for Piece {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Piece::Value(operand) => write!(f, "value {operand}"),
+            Piece::Text(parts) => {
+                f.write_str("text [")?;
+                for (i, part) in parts.iter().enumerate() {
+                    f.write_str(if i > 0 { ", " } else { "" })?;
+                    match part {
+                        Part::Text(text) => write!(f, "{text:?}"),
+                        Part::Value(operand) => write!(f, "{operand}"),
+                    }?;
+                }
+                f.write_char(']')
+            }
         }
     }
 }

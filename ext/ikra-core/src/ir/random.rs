@@ -118,6 +118,7 @@ pub fn generate(seed: u64) -> Generated {
         jobs: Jobs::Identity,
         fused_ticks: dice.one_in(2),
         uses_random,
+        rescued: Default::default(),
     };
     let mut columns: Vec<HostColumn> = program.columns.iter().map(|c| HostColumn::zeroed(c.storage, ROWS)).collect();
     for column in &mut columns {

@@ -118,5 +118,6 @@ pub fn shell(funcs: Vec<Func>) -> Program {
         jobs: Jobs::Identity,
         fused_ticks: false,
         uses_random: false,
+        rescued: Default::default(),
     }
 }

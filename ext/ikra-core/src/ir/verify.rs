@@ -11,7 +11,8 @@
 //! says.
 //!
 //! **Registers** are assigned on every path before they are read. Parameters are assigned on entry. Behind a `Loop`
-//! or `Block` those registers are assigned that were assigned at every `Break` to it (and at the `Block`'s end).
+//! or `Block` those registers are assigned that were assigned at every `Break` to it (and at the `Block`'s end); behind a
+//! `Try` also those of the exception, if nothing but exceptions leads there.
 //!
 //! **Control flow.** Nothing follows a `Break`, `Return` or `Trap` in the same list. The end of a function with
 //! results is never reached; at the end of one without results it returns.
@@ -221,7 +222,7 @@ impl<'a> Checker<'a> {
 
     fn stmt(&mut self, stmt: &Stmt) -> Check {
         self.stmt_here(stmt).map_err(|detail| match stmt {
-            Stmt::If { .. } | Stmt::Block { .. } | Stmt::Loop { .. } => detail,
+            Stmt::If { .. } | Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } => detail,
             simple if detail.ends_with('`') => format!("{detail} in {simple:?}"),
             simple => format!("{detail}: `{simple:?}`"),
         })
@@ -328,6 +329,20 @@ impl<'a> Checker<'a> {
                 self.open_label(*label)?;
                 self.list(body)?;
                 self.state = self.open.pop().and_then(|(_, state)| state);
+            }
+            Stmt::Try { label, body, raised } => {
+                let before = self.state.clone();
+                self.open_label(*label)?;
+                self.list(body)?;
+                let at_breaks = self.open.pop().and_then(|(_, state)| state);
+                let at_end = std::mem::replace(&mut self.state, before);
+                for (i, var) in raised.iter().enumerate() {
+                    if self.assign(*var)? != if i == 0 { Scalar::I32 } else { Scalar::I64 } {
+                        return Err("an exception is an I32 and I64s".into());
+                    }
+                }
+                meet(&mut self.state, at_breaks);
+                meet(&mut self.state, at_end);
             }
             Stmt::Break(label) => {
                 let state = self.state.take();

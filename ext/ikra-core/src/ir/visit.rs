@@ -23,7 +23,7 @@ impl Stmt {
                 visit(*index);
                 visit(*tick);
             }
-            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Poll => {}
+            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } | Stmt::Break(_) | Stmt::Poll => {}
         }
     }
 
@@ -45,7 +45,7 @@ impl Stmt {
                 visit(index);
                 visit(tick);
             }
-            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Poll => {}
+            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } | Stmt::Break(_) | Stmt::Poll => {}
         }
     }
 
@@ -58,6 +58,7 @@ impl Stmt {
             | Stmt::FetchAdd { dst, .. }
             | Stmt::Alloc { dst, .. } => std::slice::from_ref(dst),
             Stmt::Call { dsts, .. } => dsts,
+            Stmt::Try { raised, .. } => raised,
             _ => &[],
         }
     }
@@ -71,6 +72,7 @@ impl Stmt {
             | Stmt::FetchAdd { dst, .. }
             | Stmt::Alloc { dst, .. } => std::slice::from_mut(dst),
             Stmt::Call { dsts, .. } => dsts,
+            Stmt::Try { raised, .. } => raised,
             _ => &mut [],
         }
     }
@@ -79,7 +81,7 @@ impl Stmt {
     pub fn bodies(&self) -> [&[Stmt]; 2] {
         match self {
             Stmt::If { then, otherwise, .. } => [then, otherwise],
-            Stmt::Block { body, .. } | Stmt::Loop { body, .. } => [body, &[]],
+            Stmt::Block { body, .. } | Stmt::Loop { body, .. } | Stmt::Try { body, .. } => [body, &[]],
             _ => [&[], &[]],
         }
     }
@@ -88,7 +90,7 @@ impl Stmt {
     pub fn bodies_mut(&mut self) -> [Option<&mut Vec<Stmt>>; 2] {
         match self {
             Stmt::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
-            Stmt::Block { body, .. } | Stmt::Loop { body, .. } => [Some(body), None],
+            Stmt::Block { body, .. } | Stmt::Loop { body, .. } | Stmt::Try { body, .. } => [Some(body), None],
             _ => [None, None],
         }
     }
@@ -101,7 +103,7 @@ impl Stmt {
     /// The label it opens.
     pub fn label(&self) -> Option<LabelId> {
         match self {
-            Stmt::Block { label, .. } | Stmt::Loop { label, .. } => Some(*label),
+            Stmt::Block { label, .. } | Stmt::Loop { label, .. } | Stmt::Try { label, .. } => Some(*label),
             _ => None,
         }
     }
@@ -137,7 +139,7 @@ pub fn freshen_labels(body: &mut [Stmt], func: &mut Func) {
         }
     });
     walk_mut(body, &mut |s| match s {
-        Stmt::Block { label, .. } | Stmt::Loop { label, .. } | Stmt::Break(label) => {
+        Stmt::Block { label, .. } | Stmt::Loop { label, .. } | Stmt::Try { label, .. } | Stmt::Break(label) => {
             *label = renamed.get(label).copied().unwrap_or(*label);
         }
         _ => {}

@@ -99,6 +99,7 @@ pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
         }
         Stmt::If { .. } | Stmt::Block { .. } => stmt.bodies().iter().all(|b| b.iter().all(|s| completes(s, effects))),
         Stmt::Alloc { .. }
+        | Stmt::Try { .. }
         | Stmt::Checked { .. }
         | Stmt::Loop { .. }
         | Stmt::Break(_)

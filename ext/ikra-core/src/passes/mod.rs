@@ -19,6 +19,7 @@ mod results;
 mod rotate;
 mod thread;
 mod ticks;
+mod unwind;
 mod values;
 mod wrap;
 
@@ -36,6 +37,8 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     // What the source says, before anything was moved: so that which overflow raises does not depend on other passes.
     wrap::PASS,
+    // The others know no exceptions.
+    unwind::PASS,
     // Small before inlined, so that more is small enough.
     values::PASS,
     dead::PASS,
@@ -72,9 +75,13 @@ pub const PASSES: &[Pass] = &[
     expand::PASS,
 ];
 
-/// The one pass that backends cannot do without; for what is run as lowering left it.
-pub fn needed(program: Program) -> Program {
-    (expand::PASS.run)(program)
+/// The passes that backends cannot do without; for what is run as lowering left it.
+pub fn needed(mut program: Program) -> Program {
+    if unwind::rescues(&program) {
+        // what would overflow must not be rescued
+        program = (wrap::PASS.run)(program);
+    }
+    (expand::PASS.run)((unwind::PASS.run)(program))
 }
 
 /// Runs all passes.

@@ -212,6 +212,7 @@ impl<'a> Walker<'a> {
                 }
                 self.nested = around.and_then(|around| repeats.map(|n| around.max(n)));
             }
+            Stmt::Try { .. } => unreachable!("`unwind` comes first"),
             Stmt::Break(label) => self.facts.break_to(*label),
             Stmt::Return(_) | Stmt::Trap { .. } => self.facts.end(),
             Stmt::Call { func, dsts, .. } => {

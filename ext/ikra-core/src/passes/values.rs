@@ -333,6 +333,7 @@ impl<'a> Walker<'a> {
                     emit_block(label, body, out);
                 }
             }
+            Stmt::Try { .. } => unreachable!("`unwind` comes first"),
             Stmt::Break(label) => {
                 self.facts.break_to(label);
                 out.push(stmt);

@@ -109,6 +109,8 @@ pub enum Kind {
     Float(f64),
     Sym(Name),
     Str(Arc<[u8]>),
+    /// A String with interpolation: `Str` nodes, and the expressions between them.
+    DStr(Vec<Node>),
     Array(Vec<Node>),
     Hash(Vec<(Node, Node)>),
     Range {
@@ -180,6 +182,7 @@ pub enum Kind {
     Break(Option<Box<Node>>),
     Next(Option<Box<Node>>),
     Return(Option<Box<Node>>),
+    Retry,
     Seq(Vec<Node>),
     /// `begin … rescue … else … ensure … end`.
     Begin {

@@ -168,6 +168,7 @@ impl Printer<'_> {
             Kind::Float(f) => atom(format!("{f:?}")),
             Kind::Sym(name) => atom(format!(":{name}")),
             Kind::Str(bytes) => atom(format!("\"{}\"", bytes.escape_ascii())),
+            Kind::DStr(parts) => form("dstr", self.nodes(parts)),
             Kind::Array(items) => form("array", self.nodes(items)),
             Kind::Hash(pairs) => form("hash", pairs.iter().map(|(k, v)| list([self.node(k), self.node(v)]))),
             Kind::Range { from, to, exclusive } => {
@@ -221,6 +222,7 @@ impl Printer<'_> {
             Kind::Break(value) => self.jump("break", value.as_deref()),
             Kind::Next(value) => self.jump("next", value.as_deref()),
             Kind::Return(value) => self.jump("return", value.as_deref()),
+            Kind::Retry => form("retry", []),
             Kind::Seq(nodes) => form("seq", self.nodes(nodes)),
             Kind::Begin { body, rescues, otherwise, ensure } => {
                 let mut items = vec![self.node(body)];

@@ -21,6 +21,8 @@ impl Prims {
     pub const INT_RANGE: Prims = Prims(1 << 6);
     /// A Range with at least one Float bound.
     pub const FLOAT_RANGE: Prims = Prims(1 << 7);
+    /// An exception that was rescued.
+    pub const EXCEPTION: Prims = Prims(1 << 8);
     pub const BOOL: Prims = Prims(Self::TRUE.0 | Self::FALSE.0);
 
     pub fn contains(self, other: Prims) -> bool {
@@ -73,6 +75,7 @@ pub enum Atom {
     Sym,
     IntRange,
     FloatRange,
+    Exception,
     Module(ClassId),
     Proc(ProcId),
     Array(ArrayKind),
@@ -163,6 +166,7 @@ impl Ty {
             (Prims::SYM, Atom::Sym),
             (Prims::INT_RANGE, Atom::IntRange),
             (Prims::FLOAT_RANGE, Atom::FloatRange),
+            (Prims::EXCEPTION, Atom::Exception),
         ];
         let mut atoms: Vec<Atom> = table.iter().filter(|(p, _)| self.prims.contains(*p)).map(|(_, a)| *a).collect();
         atoms.extend(self.modules.iter().map(|m| Atom::Module(*m)));
@@ -182,6 +186,7 @@ impl Ty {
             Atom::Sym => Self::sym(),
             Atom::IntRange => Self::prim(Prims::INT_RANGE),
             Atom::FloatRange => Self::prim(Prims::FLOAT_RANGE),
+            Atom::Exception => Self::prim(Prims::EXCEPTION),
             Atom::Module(c) => Self::module(c),
             Atom::Proc(p) => Self::proc(p),
             Atom::Array(k) => Self { reach, ..Self::array(k) },

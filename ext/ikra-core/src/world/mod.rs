@@ -43,6 +43,7 @@ pub mod well_known {
         CLASS = 10 "Class", OBJECT = 11 "Object", KERNEL = 12 "Kernel", BASIC_OBJECT = 13 "BasicObject",
         COMPARABLE = 14 "Comparable", ENUMERABLE = 15 "Enumerable", NUMERIC = 16 "Numeric", MATH = 17 "Math",
         PROC = 18 "Proc", STRUCT = 19 "Struct", HASH = 20 "Hash", IKRA = 21 "Ikra",
+        EXCEPTION = 22 "Exception",
     }
 }
 
@@ -149,6 +150,8 @@ pub trait World {
     fn constant(&mut self, scope: ScopeId, base: Option<ClassId>, name: &str) -> Option<ConstId>;
     /// The same from the top level (`::Name`).
     fn top_constant(&mut self, name: &str) -> Option<ConstId>;
+    /// A class by its full name from the top level, as Ruby itself finds it (`Ikra::IntegerOverflow`).
+    fn class_named(&mut self, name: &str) -> Option<ClassId>;
     /// The class or module whose constants a scope sees first; Object at the top level.
     fn scope_module(&mut self, scope: ScopeId) -> ClassId;
     /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].

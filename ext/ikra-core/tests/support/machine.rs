@@ -5,7 +5,7 @@
 
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord};
 use ikra_core::id::{ArrayKind, ClassId};
-use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, SLOT_STRIDE, Space, Storage, Trap};
+use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Combine, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::syntax::ast::Name;
@@ -731,10 +731,33 @@ impl<'a> Machine<'a> {
                 };
                 (*class, format!("{before}{what}{after}"))
             }
+            Trap::New(new) => (new.name.as_str(), self.message(new, operands)),
             Trap::StackOverflow => ("SystemStackError", "stack level too deep".to_owned()),
             Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => unreachable!("not an exception"),
         };
         Raised { class: class.to_owned(), line: site.line, index: record.key.index(), tick: record.key.tick(), message }
+    }
+
+    /// The message of an exception whose `initialize` is Ruby's own.
+    fn message(&self, new: &New, operands: &[Value]) -> String {
+        let text = |value: &Value| match value {
+            Value::Nil => String::new(),
+            Value::Sym(name) => name.to_string(),
+            other => self.inspected(other),
+        };
+        let piece = new.message.as_ref().or(new.args.as_ref().and_then(|args| args.first()));
+        match piece {
+            None => new.name.clone(),
+            Some(Piece::Value(operand)) if operands[*operand] == Value::Nil => new.name.clone(),
+            Some(Piece::Value(operand)) => text(&operands[*operand]),
+            Some(Piece::Text(parts)) => parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => text.clone(),
+                    Part::Value(operand) => text(&operands[*operand]),
+                })
+                .collect(),
+        }
     }
 
     fn class_of(&self, value: &Value) -> ClassId {

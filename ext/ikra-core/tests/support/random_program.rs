@@ -127,6 +127,7 @@ fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
         jobs: Jobs::Identity,
         fused_ticks: entry_fused && rows == Rows::Own,
         uses_random: g.uses_random,
+        rescued: Default::default(),
     }
 }
 

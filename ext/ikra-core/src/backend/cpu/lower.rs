@@ -610,7 +610,7 @@ impl Lowering<'_, '_> {
                 let old = self.b.ins().atomic_rmw(types::I64, flags, AtomicRmwOp::Add, address, value);
                 self.set(*dst, old);
             }
-            Stmt::Alloc { .. } => return Err(unexpanded()),
+            Stmt::Alloc { .. } | Stmt::Try { .. } => return Err(unexpanded()),
             Stmt::If { cond, then, otherwise } => return self.branch(*cond, then, otherwise),
             Stmt::Block { label, body } => return self.block(*label, body),
             Stmt::Loop { label, body } => return self.repeat(*label, body),

@@ -38,6 +38,7 @@ fn program(funcs: Vec<Func>, columns: &[Storage], fused_ticks: bool) -> Program 
         jobs: Jobs::Identity,
         fused_ticks,
         uses_random: false,
+        rescued: Default::default(),
     }
 }
 

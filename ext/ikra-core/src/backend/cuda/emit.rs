@@ -122,7 +122,7 @@ fn identifier(name: &str) -> String {
 pub fn check(program: &Program) -> Result<()> {
     let mut found = false;
     for func in &program.funcs {
-        walk(&func.body, &mut |s| found |= matches!(s, Stmt::Alloc { .. }));
+        walk(&func.body, &mut |s| found |= matches!(s, Stmt::Alloc { .. } | Stmt::Try { .. }));
     }
     let detail = "new rows that no pass has made arithmetic".to_owned();
     if found { Err(Error::Internal { stage: "cuda", detail }) } else { Ok(()) }
@@ -361,6 +361,7 @@ impl<'a> Shared<'a> {
             Trap::Frozen => "frozen".to_string(),
             Trap::FloatDomain => "not a number or infinite".to_string(),
             Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),
+            Trap::New(new) => new.name.clone(),
             Trap::StackOverflow => "stack level too deep".to_string(),
             Trap::Break => "break".to_string(),
             Trap::Grow(_) => "no room for more".to_string(),
@@ -813,7 +814,7 @@ impl<'a> Function<'a> {
                 let own = self.declare(stmt, list, position);
                 self.assign(*dst, &own, &format!("fetch_add(&{slot}, {value})"));
             }
-            Stmt::Alloc { .. } => unreachable!("refused before"),
+            Stmt::Alloc { .. } | Stmt::Try { .. } => unreachable!("refused before"),
             Stmt::If { cond, then, otherwise } => {
                 let cond = self.operand(*cond);
                 self.materialise(|_| true);

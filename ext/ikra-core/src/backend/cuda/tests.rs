@@ -50,6 +50,7 @@ fn program(funcs: Vec<Func>) -> Program {
         jobs: Jobs::Identity,
         fused_ticks: false,
         uses_random: true,
+        rescued: Default::default(),
     }
 }
 

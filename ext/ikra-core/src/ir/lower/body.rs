@@ -5,6 +5,7 @@
 //! Invariant: [`Body::eval`] answers a value in the form of the node's type, or ends the cursor's list.
 
 use super::blocks::Here;
+use super::rescue::Exit;
 use super::tables::{Form, Tables};
 use super::value::Val;
 use super::{Cx, Shared};
@@ -17,7 +18,7 @@ use crate::ir::build::Builder;
 use crate::ir::{LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
 use crate::layout::schema::RootParam;
 use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Origin, Params, Pattern};
-use crate::types::{Atom, Repr, Tag, Ty, Unit};
+use crate::types::{Atom, Prims, Repr, Tag, Ty, Unit};
 use crate::world::{Root, well_known};
 use std::collections::HashMap;
 
@@ -59,6 +60,7 @@ pub struct Body<'p, 'w> {
     pub block_exits: HashMap<ProcId, (LabelId, Place)>,
     pub frames: Vec<Frame>,
     pub contributions: Vec<Contributions>,
+    pub rescue: super::rescue::Pending,
 }
 
 impl<'p, 'w> Body<'p, 'w> {
@@ -86,6 +88,7 @@ impl<'p, 'w> Body<'p, 'w> {
             block_exits: HashMap::new(),
             frames: Vec::new(),
             contributions: Vec::new(),
+            rescue: super::rescue::Pending::default(),
         }
     }
 
@@ -107,7 +110,10 @@ impl<'p, 'w> Body<'p, 'w> {
     /// # Errors
     /// Where a Range may also be something else.
     pub fn form(&self, ty: &Ty, span: Span) -> Result<Form> {
-        self.t.form(ty).ok_or_else(|| self.error(span, "kernels cannot hold a Range where something else may be"))
+        self.t.form(ty).ok_or_else(|| {
+            let what = if ty.may_be(Prims::EXCEPTION) { "an exception" } else { "a Range" };
+            self.error(span, format!("kernels cannot hold {what} where something else may be"))
+        })
     }
 
     /// Fresh registers of a form.
@@ -120,8 +126,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Sets registers to zero, which is nil for a union: what a variable holds before its first assignment.
     pub fn clear(&mut self, place: &Place) {
         for (var, scalar) in place.vars.iter().zip(place.form.scalars()) {
-            let zero = zero(scalar);
-            self.cx.b.set(*var, zero);
+            self.cx.b.set(*var, Operand::zero(scalar));
         }
     }
 
@@ -144,10 +149,11 @@ impl<'p, 'w> Body<'p, 'w> {
         let b = &mut self.cx.b;
         match (val, form) {
             (Val::Unit(Unit::Never), _) => {
-                let zeroes: Vec<Operand> = form.scalars().into_iter().map(zero).collect();
+                let zeroes: Vec<Operand> = form.scalars().into_iter().map(Operand::zero).collect();
                 from_operands(form, &zeroes)
             }
             (_, Form::One(Repr::Unit(unit))) => Val::Unit(unit),
+            (Val::Unit(_), Form::Exception) => from_operands(form, &super::rescue::NO_EXCEPTION),
             (Val::Union { .. }, Form::One(Repr::Union)) => val,
             (_, Form::One(Repr::Union)) => {
                 let (tag, payload) = val.tagged(b);
@@ -194,6 +200,8 @@ impl<'p, 'w> Body<'p, 'w> {
             Val::IntRange { .. } | Val::FloatRange { .. } => {
                 (Repr::Unit(Unit::Module(crate::world::well_known::RANGE)), vec![])
             }
+            // inference refuses what a message would say of it
+            Val::Exception { .. } => (Repr::Unit(Unit::Nil), vec![]),
         }
     }
 
@@ -213,10 +221,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Ends the cursor's list where control never is, after something that does not return.
     pub fn unreachable(&mut self) {
         if !self.cx.b.ended() {
-            self.trap(
-                Trap::Raise { class: "RuntimeError", message: "Ikra: unreachable code was reached".into() },
-                None,
-            );
+            self.trap(Trap::Raise { class: "RuntimeError", message: crate::ir::UNREACHABLE.into() }, None);
         }
     }
 
@@ -234,6 +239,7 @@ impl<'p, 'w> Body<'p, 'w> {
             Val::Unit(Unit::Nil | Unit::False | Unit::Never) => Operand::Bool(false),
             Val::Bool(v) => v,
             Val::Union { tag, .. } => self.cx.b.icmp(crate::ir::Cmp::Ge, tag, Operand::I32(Tag::TRUE)),
+            Val::Exception { code, .. } => self.cx.b.icmp(crate::ir::Cmp::Ne, code, Operand::I32(0)),
             _ => Operand::Bool(true),
         }
     }
@@ -503,7 +509,13 @@ impl<'p, 'w> Body<'p, 'w> {
                 }
                 last
             }
-            Kind::Begin { body, .. } => self.eval(body)?,
+            Kind::Begin { body, rescues, otherwise, ensure } => {
+                self.begin(node, (body, otherwise.as_deref()), rescues, ensure.as_deref())?
+            }
+            Kind::Retry => {
+                self.retry();
+                Val::NEVER
+            }
             Kind::Yield(args) => self.yielded(node, args)?,
             Kind::Lambda(block) => {
                 let id = self.an.proc(self.here.spec, block.span, || ProcKind::Lambda(block.clone()));
@@ -529,32 +541,23 @@ impl<'p, 'w> Body<'p, 'w> {
             return Ok(());
         }
         if let Some((label, place)) = self.here.ret.clone() {
-            self.store(&place, val);
-            self.cx.b.push(Stmt::Break(label));
+            self.jump(Exit::To(label, Some(place)), val);
             return Ok(());
         }
         let ret = self.an.spec(self.here.spec).ret.clone();
         let val = self.cast_to(val, &ret, self.here.unit.body.span)?;
-        self.cx.b.push(Stmt::Return(operands(val)));
+        self.jump(Exit::Function, val);
         Ok(())
     }
 
     fn leave(&mut self, val: Val, is_break: bool) {
         let Some(frame) = self.frames.last() else { return };
-        let (next, place) = (frame.next, frame.next_place.clone());
-        match (is_break, frame.brk.clone()) {
-            (true, Some((label, place))) => {
-                self.store(&place, val);
-                self.cx.b.push(Stmt::Break(label));
-            }
-            (true, None) => self.trap(Trap::Break, Some(val)),
-            (false, _) => {
-                if let Some(place) = place {
-                    self.store(&place, val);
-                }
-                self.cx.b.push(Stmt::Break(next));
-            }
-        }
+        let exit = match (is_break, frame.brk.clone()) {
+            (true, Some((label, place))) => Exit::To(label, Some(place)),
+            (true, None) => Exit::Section,
+            (false, _) => Exit::To(frame.next, frame.next_place.clone()),
+        };
+        self.jump(exit, val);
     }
 
     pub fn result_place(&mut self, ty: &Ty, span: Span) -> Result<Place> {
@@ -563,7 +566,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(place)
     }
 
-    fn eval_into(&mut self, node: &Node, place: &Place) -> Result<()> {
+    pub fn eval_into(&mut self, node: &Node, place: &Place) -> Result<()> {
         let val = self.eval(node)?;
         if !self.is_never(node) {
             self.store(place, val);
@@ -630,6 +633,7 @@ impl<'p, 'w> Body<'p, 'w> {
             (Val::Array(..), Form::One(r)) => matches!(r, Repr::Array(_)),
             (Val::IntRange { .. }, f) => f == Form::IntRange,
             (Val::FloatRange { .. }, f) => f == Form::FloatRange,
+            (Val::Exception { .. }, f) => f == Form::Exception,
             _ => false,
         };
         let unit_misfit = matches!((val, place.form), (Val::Unit(u), Form::One(r))
@@ -916,7 +920,7 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(Some((object, values)))
     }
 
-    fn assign(&mut self, target: &ast::Target, val: Val, ty: &Ty) -> Result<()> {
+    pub fn assign(&mut self, target: &ast::Target, val: Val, ty: &Ty) -> Result<()> {
         let owner = self.owner(target)?;
         self.assign_to(target, owner, val, ty)
     }
@@ -1147,15 +1151,6 @@ fn may_assign(node: &Node) -> bool {
     }
 }
 
-fn zero(scalar: Scalar) -> Operand {
-    match scalar {
-        Scalar::Bool => Operand::Bool(false),
-        Scalar::I32 => Operand::I32(0),
-        Scalar::I64 => Operand::I64(0),
-        Scalar::F64 => Operand::F64(0),
-    }
-}
-
 /// The registers of a value, in the order of [`Form::scalars`].
 pub fn operands(val: Val) -> Vec<Operand> {
     match val {
@@ -1163,6 +1158,7 @@ pub fn operands(val: Val) -> Vec<Operand> {
         Val::Bool(v) | Val::Int(v) | Val::Float(v) | Val::Sym(v) | Val::Ref(_, v) | Val::Array(_, v) => vec![v],
         Val::IntRange { from, to, exclusive } | Val::FloatRange { from, to, exclusive } => vec![from, to, exclusive],
         Val::Union { tag, payload } => vec![tag, payload],
+        Val::Exception { code, words } => [code].into_iter().chain(words).collect(),
     }
 }
 
@@ -1179,6 +1175,7 @@ pub fn from_operands(form: Form, operands: &[Operand]) -> Val {
         (Form::One(Repr::Union), [tag, payload]) => Val::Union { tag: *tag, payload: *payload },
         (Form::IntRange, [from, to, exclusive]) => Val::IntRange { from: *from, to: *to, exclusive: *exclusive },
         (Form::FloatRange, [from, to, exclusive]) => Val::FloatRange { from: *from, to: *to, exclusive: *exclusive },
+        (Form::Exception, [code, a, b, c, d]) => Val::Exception { code: *code, words: [*a, *b, *c, *d] },
         _ => unreachable!("{} registers for {form:?}", operands.len()),
     }
 }

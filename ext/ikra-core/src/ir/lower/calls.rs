@@ -213,6 +213,7 @@ impl Body<'_, '_> {
     fn is_kind(&mut self, val: Val, atom: Atom, rest: &[Atom]) -> Operand {
         let tag_is = |s: &mut Self, tag: Operand, n: i32| s.cx.b.icmp(Cmp::Eq, tag, Operand::I32(n));
         match (val, atom) {
+            (Val::Exception { code, .. }, Atom::Nil) => self.cx.b.icmp(Cmp::Eq, code, Operand::I32(0)),
             (Val::Bool(v), Atom::True) => v,
             (Val::Bool(v), Atom::False) => self.cx.b.bool(Op::Not, &[v]),
             (Val::Ref(_, id), Atom::Object(_)) => self.below_next(id, rest),
@@ -245,7 +246,7 @@ impl Body<'_, '_> {
                     let below = self.below_next(id, rest);
                     self.cx.b.bool(Op::And, &[in_hierarchy, below])
                 }
-                Atom::IntRange | Atom::FloatRange => Operand::Bool(false),
+                Atom::IntRange | Atom::FloatRange | Atom::Exception => Operand::Bool(false),
             },
             _ => Operand::Bool(true),
         }
@@ -321,6 +322,9 @@ impl Body<'_, '_> {
     /// # Errors
     /// As [`Body::eval`].
     pub fn call(&mut self, node: &Node, call: &Call) -> Result<Val> {
+        if self.raise(call)? {
+            return Ok(Val::NEVER);
+        }
         if let Some(receiver) = &call.receiver
             && let Kind::Array(items) = &receiver.kind
             && !self.visited(receiver)
@@ -871,6 +875,7 @@ impl Body<'_, '_> {
                 let val = rand.lower(&mut self.cx, &vals, types.int_literal());
                 Some(self.speculated_rand(val, first.map(|f| f.0), at))
             }
+            Raise => None,
             IsNil => Some(Val::bool(atom == Atom::Nil)),
             Not => Some(Val::bool(falsy(atom))),
             Equal | Identical => first.map(|(b, y)| match name {
@@ -904,6 +909,10 @@ impl Body<'_, '_> {
                 let Some((other, _)) = first else { return Ok(None) };
                 let (value, module) = if builtin == ModuleCase { (other, atom) } else { (atom, other) };
                 match module {
+                    Atom::Module(m) if value == Atom::Exception => {
+                        let exception = if builtin == ModuleCase { vals[0] } else { receiver };
+                        Some(Val::Bool(self.is_of_class(exception, m, builtin == InstanceOf)))
+                    }
                     Atom::Module(m) if builtin == InstanceOf => {
                         let class = self.an.real_class(crate::infer::calls::class_of(value));
                         Some(Val::bool(!matches!(value, Atom::Module(_)) && class == m))

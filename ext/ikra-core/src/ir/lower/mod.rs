@@ -4,13 +4,14 @@
 //! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`; `compare`: comparisons that call others;
 //! `slots`: ivars and elements; [`tables`]: columns
 //! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
-//! `wide`: remainders of what is beyond 64 bits.
+//! `wide`: remainders of what is beyond 64 bits; `rescue`: exceptions, raised and rescued.
 
 mod blocks;
 mod body;
 mod calls;
 mod compare;
 pub mod numbers;
+mod rescue;
 pub mod section;
 mod slots;
 pub mod tables;
@@ -18,8 +19,9 @@ pub mod value;
 mod wide;
 
 use super::build::Builder;
-use super::{Func, FuncId, Lowered, Site, SiteId, Trap};
+use super::{Func, FuncId, Lowered, Rescued, Site, SiteId, Trap};
 use crate::config::CodeOptions;
+use crate::id::ClassId;
 use crate::types::Repr;
 use std::collections::HashMap;
 
@@ -31,6 +33,10 @@ pub struct Shared {
     pub funcs: Vec<Func>,
     /// Functions of Ikra's own, by name, made when first called for.
     helpers: HashMap<&'static str, FuncId>,
+    /// Functions about exceptions, which a pass makes.
+    rescued: Rescued,
+    /// What the tests among them ask for.
+    class_tests: Vec<(ClassId, bool, FuncId)>,
 }
 
 /// A function being lowered: the cursor, and where in the Ruby source it stands.

@@ -44,6 +44,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         let func = method_function(an, &mut t, &mut shared, spec)?;
         shared.funcs[t.functions[&spec].index()] = func;
     }
+    super::rescue::finish(&mut shared, an)?;
     let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
     let fused_ticks = an.fields.values().all(touched) && an.arrays.values().all(touched);
     let program = Program {
@@ -57,6 +58,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         jobs,
         fused_ticks,
         uses_random: t.uses_random,
+        rescued: shared.rescued,
     };
     Ok(Lowered { program, schema: t.schema })
 }

@@ -452,6 +452,7 @@ impl Body<'_, '_> {
         match val {
             Val::Unit(crate::types::Unit::Nil) => Operand::Bool(false),
             Val::Union { tag, .. } => self.cx.b.icmp(Cmp::Ne, tag, Operand::I32(Tag::NIL)),
+            Val::Exception { code, .. } => self.cx.b.icmp(Cmp::Ne, code, Operand::I32(0)),
             _ => Operand::Bool(true),
         }
     }

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
-use crate::ir::{Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage};
+use crate::ir::{Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS};
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot};
 use crate::source::Source;
 use crate::syntax::ast::Name;
@@ -15,12 +15,13 @@ use crate::world::{Place, Root};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// How a value is held in registers: a [`Repr`], or the three registers of a Range.
+/// How a value is held in registers: a [`Repr`], the three registers of a Range, or the five of an exception (or nil).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     One(Repr),
     IntRange,
     FloatRange,
+    Exception,
 }
 
 impl Form {
@@ -35,6 +36,7 @@ impl Form {
             Form::One(Repr::Union) => vec![Scalar::I32, Scalar::I64],
             Form::IntRange => vec![Scalar::I64, Scalar::I64, Scalar::Bool],
             Form::FloatRange => vec![Scalar::F64, Scalar::F64, Scalar::Bool],
+            Form::Exception => [Scalar::I32].into_iter().chain([Scalar::I64; TRAP_WORDS]).collect(),
         }
     }
 }
@@ -121,7 +123,7 @@ impl Tables {
             for (p, class) in classes {
                 let ty = an.facts.get(&Place::Field(class, ivar.clone())).unwrap_or_default();
                 let name = format!("{}{ivar}", an.class(class).name);
-                let repr = self.repr(&ty).ok_or_else(|| self.holds_range(&name, self.source.params_span()))?;
+                let repr = self.repr(&ty).ok_or_else(|| self.not_held(&name, &ty, self.source.params_span()))?;
                 let shared = run.filter(|(r, ..)| *r == repr);
                 let (value, tag) = match shared {
                     Some((_, value, tag)) => {
@@ -192,7 +194,7 @@ impl Tables {
     /// # Errors
     /// Where its kinds cannot be held together.
     pub fn slot(&mut self, name: &str, space: Space, ty: &Ty, span: Span) -> Result<Slot> {
-        let repr = self.repr(ty).ok_or_else(|| self.holds_range(name, span))?;
+        let repr = self.repr(ty).ok_or_else(|| self.not_held(name, ty, span))?;
         let (value, tag) = self.slot_columns(name, space, repr, ty);
         Ok(Slot { ty: ty.clone(), repr, value, tag })
     }
@@ -202,15 +204,16 @@ impl Tables {
         self.positions[&class]
     }
 
-    /// How values of a type are held in memory; None for Ranges.
+    /// How values of a type are held in memory; None for Ranges and exceptions.
     pub fn repr(&self, ty: &Ty) -> Option<Repr> {
         match self.form(ty)? {
             Form::One(repr) => Some(repr),
-            Form::IntRange | Form::FloatRange => None,
+            Form::IntRange | Form::FloatRange | Form::Exception => None,
         }
     }
 
-    /// How values of a type are held in registers; None where a Range is mixed with something else.
+    /// How values of a type are held in registers; None where a Range or an exception is mixed with something else (but
+    /// for an exception or nil).
     pub fn form(&self, ty: &Ty) -> Option<Form> {
         let atoms = ty.atoms();
         Some(Form::One(match atoms.as_slice() {
@@ -225,9 +228,10 @@ impl Tables {
             [Atom::Sym] => Repr::Sym,
             [Atom::IntRange] => return Some(Form::IntRange),
             [Atom::FloatRange] => return Some(Form::FloatRange),
+            [Atom::Exception] | [Atom::Nil, Atom::Exception] => return Some(Form::Exception),
             [Atom::Array(kind)] => Repr::Array(*kind),
             _ if ty.only(Prims::BOOL) => Repr::Bool,
-            _ if ty.may_be(Prims(Prims::INT_RANGE.0 | Prims::FLOAT_RANGE.0)) => return None,
+            _ if ty.may_be(Prims(Prims::INT_RANGE.0 | Prims::FLOAT_RANGE.0 | Prims::EXCEPTION.0)) => return None,
             _ => {
                 let hierarchies: BTreeSet<u32> = ty.objects.iter().map(|c| self.position(*c).0).collect();
                 match hierarchies.first() {
@@ -274,7 +278,7 @@ impl Tables {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
         }
-        let form = self.form(ty).ok_or_else(|| self.holds_range(name, self.source.params_span()))?;
+        let form = self.form(ty).ok_or_else(|| self.not_held(name, ty, self.source.params_span()))?;
         let scalars = form.scalars();
         let mut out = RootParam {
             root: root.clone(),
@@ -295,6 +299,7 @@ impl Tables {
                 out.repr = repr;
                 out.value = scalars.first().map(|s| self.param(name, *s));
             }
+            Form::Exception => return Err(self.not_held(name, ty, self.source.params_span())),
             Form::IntRange | Form::FloatRange => {
                 out.repr = if form == Form::IntRange { Repr::Int } else { Repr::Float };
                 out.value = Some(self.param(&format!("{name}.begin"), scalars[0]));
@@ -307,14 +312,20 @@ impl Tables {
         Ok(out)
     }
 
-    /// A column or a parameter would have to hold Ranges.
-    fn holds_range(&self, name: &str, span: Span) -> Error {
+    /// A column or a parameter would have to hold Ranges or exceptions.
+    fn not_held(&self, name: &str, ty: &Ty, span: Span) -> Error {
         let place = match name {
             "element" => "an element of the array that the block runs over",
             "result" => "the block's result",
             name if name.starts_with("elements") => "an element of an array",
             name => name,
         };
+        if ty.may_be(Prims::EXCEPTION) {
+            return Diagnostic::new(&self.source, span, format!("kernels cannot hold an exception in {place}"))
+                .because("the exception itself is made when it leaves the section")
+                .advise("keep it in a local variable, and give what matters of it")
+                .into();
+        }
         Diagnostic::new(&self.source, span, format!("kernels cannot hold a Range in {place}"))
             .because(
                 "only variables of the block, and variables around it that hold nothing else, have room for a Range",

@@ -4,7 +4,7 @@
 
 use crate::id::ArrayKind;
 use crate::ir::build::Builder;
-use crate::ir::{Op, Operand, Scalar};
+use crate::ir::{Op, Operand, Scalar, TRAP_WORDS};
 use crate::types::{HierarchyIndex, Tag, Unit};
 
 /// A value in registers. Its type ([`crate::types::Ty`]) is known beside it and may be narrower than the form tells.
@@ -31,6 +31,13 @@ pub enum Val {
         to: Operand,
         exclusive: Operand,
     },
+    /// An exception that was rescued, or nil.
+    Exception {
+        /// I32: the number of its site plus 1; 0 for nil.
+        code: Operand,
+        /// I64: the trap's words.
+        words: [Operand; TRAP_WORDS],
+    },
     Union {
         /// I32
         tag: Operand,
@@ -51,10 +58,10 @@ impl Val {
         Val::Int(Operand::I64(value))
     }
 
-    /// The value as tag and payload. Ranges have no such form.
+    /// The value as tag and payload. Ranges and exceptions have no such form.
     ///
     /// # Panics
-    /// For ranges; inference refuses unions that contain them.
+    /// For these; inference refuses unions that contain them.
     pub fn tagged(self, b: &mut Builder) -> (Operand, Operand) {
         let zero = Operand::I64(0);
         match self {
@@ -73,7 +80,9 @@ impl Val {
             Val::Ref(h, v) => (Operand::I32(Tag::OBJECT + h as i32), b.i64(Op::Widen, &[v])),
             Val::Array(_, v) => (Operand::I32(Tag::ARRAY), v),
             Val::Union { tag, payload } => (tag, payload),
-            Val::IntRange { .. } | Val::FloatRange { .. } => unreachable!("a Range never becomes part of a union"),
+            Val::IntRange { .. } | Val::FloatRange { .. } | Val::Exception { .. } => {
+                unreachable!("neither a Range nor an exception becomes part of a union")
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ impl Lower<'_> {
             Ruby::Int(_) => integer(self.source.slice(span)),
             Ruby::Float(_) => float(self.source.slice(span)),
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
-            Ruby::Dstr(s) => string(&s.parts),
-            Ruby::Heredoc(s) => string(&s.parts),
+            Ruby::Dstr(s) => self.string(&s.parts),
+            Ruby::Heredoc(s) => self.string(&s.parts),
             Ruby::Sym(s) => symbol(&s.name.raw),
             Ruby::Dsym(s) => match joined(&s.parts) {
                 Some(bytes) => symbol(&bytes),
@@ -24,12 +24,12 @@ impl Lower<'_> {
             other => refuse::node(other),
         }
     }
-}
 
-fn string(parts: &[Ruby]) -> Kind {
-    match joined(parts) {
-        Some(bytes) => Kind::Str(bytes.into()),
-        None => refuse::INTERPOLATION,
+    fn string(&mut self, parts: &[Ruby]) -> Kind {
+        match joined(parts) {
+            Some(bytes) => Kind::Str(bytes.into()),
+            None => Kind::DStr(self.list(parts)),
+        }
     }
 }
 

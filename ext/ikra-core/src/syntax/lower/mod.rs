@@ -390,6 +390,7 @@ impl<'a> Lower<'a> {
             Ruby::CaseMatch(n) => self.case_in(n, span),
             Ruby::MatchPattern(n) => self.match_or_raise(&n.value, &n.pattern, span),
             Ruby::MatchPatternP(n) => self.match_test(&n.value, &n.pattern, span),
+            Ruby::Retry(_) => Kind::Retry,
             Ruby::Defined(d) => Kind::Defined(self.boxed(&d.value)),
 
             other => refuse::node(other),

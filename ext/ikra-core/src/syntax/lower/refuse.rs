@@ -10,10 +10,6 @@ const fn refuse(what: &'static str, advice: &'static str) -> Kind {
     Kind::Unsupported { what, advice }
 }
 
-pub(super) const INTERPOLATION: Kind = refuse(
-    "a string with interpolation",
-    "return the values from the block and build the string from its results in Ruby",
-);
 pub(super) const INTERPOLATED_SYMBOL: Kind =
     refuse("a symbol with interpolation", "choose between plain symbols with `case` or `if`");
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");
@@ -47,8 +43,7 @@ const FLIP_FLOP: (&str, &str) = (
     "elements run in any order, so there is no state between them; compare with the two bounds instead",
 );
 const HOOK: (&str, &str) = ("`BEGIN` and `END`", "put this before or after the call");
-const AGAIN: (&str, &str) =
-    ("`redo` and `retry`", "use a `while` loop or `loop do … end` around what is to be repeated");
+const AGAIN: (&str, &str) = ("`redo`", "use a `while` loop or `loop do … end` around what is to be repeated");
 const RATIONAL: (&str, &str) = ("a Rational literal", "use a Float, or keep numerator and denominator in two Integers");
 const COMPLEX: (&str, &str) = ("a Complex literal", "keep the real and the imaginary part in two Floats");
 const ENCODING: (&str, &str) = ("`__ENCODING__`", "store it in a local variable before the call");
@@ -95,7 +90,7 @@ fn describe(node: &Ruby) -> (&'static str, &'static str) {
         Ruby::Xstr(_) | Ruby::XHeredoc(_) => COMMAND,
         Ruby::IFlipFlop(_) | Ruby::EFlipFlop(_) => FLIP_FLOP,
         Ruby::Preexe(_) | Ruby::Postexe(_) => HOOK,
-        Ruby::Redo(_) | Ruby::Retry(_) => AGAIN,
+        Ruby::Redo(_) => AGAIN,
         Ruby::Rational(_) => RATIONAL,
         Ruby::Complex(_) => COMPLEX,
         Ruby::Encoding(_) => ENCODING,

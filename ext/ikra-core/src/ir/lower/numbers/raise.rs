@@ -23,7 +23,7 @@ fn carried(val: Val) -> Option<(Repr, Vec<Operand>)> {
         Val::Ref(hierarchy, v) => (Repr::Ref(hierarchy), vec![v]),
         Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
         Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),
-        Val::IntRange { .. } | Val::FloatRange { .. } => return None,
+        Val::IntRange { .. } | Val::FloatRange { .. } | Val::Exception { .. } => return None,
     })
 }
 

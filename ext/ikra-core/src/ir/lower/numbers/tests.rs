@@ -203,6 +203,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         jobs: Jobs::Identity,
         fused_ticks: false,
         uses_random,
+        rescued: Default::default(),
     }
 }
 

@@ -1,0 +1,510 @@
+//! `begin … rescue … else … ensure … end`, `retry` and `raise`: what locals may hold where an exception arrives, and what
+//! may be raised.
+//!
+//! Here: environments of handlers, jumps that an `ensure` delays, the forms of `raise`. Not here: which exceptions arrive
+//! (every handler is taken to be reached; lowering knows the sites), and code ([`crate::ir::lower`]).
+
+use super::{Env, Walker};
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::id::ClassId;
+use crate::infer::Analysis;
+use crate::infer::builtins::Builtin;
+use crate::infer::calls::{Refusal, Target};
+use crate::syntax::ast::{self, Arg, Call, Kind, Node, Rescue};
+use crate::types::{Atom, Prims, Ty};
+use crate::world::{MethodFact, Receiver, well_known};
+
+/// What waits around the place at hand.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// For each handler around, what locals may hold when an exception comes there.
+    handlers: Vec<Env>,
+    ensures: Vec<Ensure>,
+    /// For each `rescue` body around, the environments at its `retry`s.
+    retries: Vec<Option<Env>>,
+}
+
+/// An `ensure` whose body runs: jumps out of it wait here until its own code is walked for each.
+struct Ensure {
+    /// How many frames and `rescue` bodies are around it.
+    frames: usize,
+    retries: usize,
+    /// How many variables the environment has there.
+    len: usize,
+    exits: Vec<(Exit, Env, Ty)>,
+}
+
+/// Where a jump goes.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Exit {
+    Frame {
+        to: usize,
+        is_break: bool,
+    },
+    /// Out of the specialisation.
+    Function,
+    Retry,
+}
+
+/// The forms of `raise`.
+pub enum Raise<'a> {
+    /// `raise`: what was rescued last, or a RuntimeError.
+    Again,
+    /// `raise "…"`
+    Message(&'a Node),
+    /// `raise value`, `raise value, message`: a class, or an exception that was rescued.
+    Value { value: &'a Node, message: Option<&'a Node> },
+    /// `raise Class.new(…)`, with a message after it or not.
+    New { class: &'a Node, args: &'a [Arg], message: Option<&'a Node> },
+}
+
+impl<'a> Raise<'a> {
+    /// Reads a call of Kernel's `raise`. None: it has a form that kernels do not know.
+    pub fn of(call: &'a Call) -> Option<Self> {
+        let mut nodes = Vec::new();
+        for arg in &call.args {
+            match arg {
+                Arg::Positional(node) if !matches!(node.kind, Kind::Splat(_)) => nodes.push(node),
+                _ => return None,
+            }
+        }
+        if call.block.is_some() || call.block_arg.is_some() {
+            return None;
+        }
+        Some(match nodes.as_slice() {
+            [] => Raise::Again,
+            [text] if is_text(text) => Raise::Message(text),
+            [value, rest @ ..] if rest.len() < 2 => {
+                let message = rest.first().copied();
+                match &single(value).kind {
+                    Kind::Call(made) if is_new(made) => match &made.receiver {
+                        Some(class) => Raise::New { class, args: &made.args, message },
+                        None => return None,
+                    },
+                    _ => Raise::Value { value, message },
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// `Class.new(…)` and `Class.exception(…)`, which are the same.
+fn is_new(call: &Call) -> bool {
+    matches!(&*call.name, "new" | "exception")
+        && call.receiver.as_ref().is_some_and(|r| matches!(r.kind, Kind::Const(_)))
+        && call.block.is_none()
+        && call.block_arg.is_none()
+        && !call.safe
+}
+
+fn single(node: &Node) -> &Node {
+    match &node.kind {
+        Kind::Seq(items) if items.len() == 1 => single(&items[0]),
+        _ => node,
+    }
+}
+
+/// A String that the host is to make.
+pub fn is_text(node: &Node) -> bool {
+    matches!(node.kind, Kind::Str(_) | Kind::DStr(_))
+}
+
+/// What one kind of value is to `raise`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Raised {
+    /// An exception class.
+    Class(ClassId),
+    Rescued,
+    /// TypeError: exception class/object expected.
+    Nothing,
+}
+
+impl Analysis<'_> {
+    /// What `raise` makes of a value of one kind.
+    ///
+    /// # Errors
+    /// What answers to `exception` in a way of its own.
+    pub fn raised(&mut self, atom: Atom) -> std::result::Result<Raised, Refusal> {
+        Ok(match atom {
+            Atom::Exception => Raised::Rescued,
+            Atom::Module(class) if self.world.is_a(class, well_known::EXCEPTION) => {
+                for name in ["new", "exception"] {
+                    if !matches!(self.method(Receiver::Module(class), name), MethodFact::Builtin { .. }) {
+                        let class = self.describe(atom);
+                        return Err(Refusal::new(format!("{class} has a {name} of its own"))
+                            .because("which class of exception it gives is not known when compiling")
+                            .advise("raise a class whose exceptions are its own"));
+                    }
+                }
+                Raised::Class(class)
+            }
+            Atom::Object(class) if self.world.is_a(class, well_known::EXCEPTION) => {
+                return Err(Refusal::new("kernels do not raise an exception that was made outside")
+                    .advise("raise its class, with a message"));
+            }
+            Atom::Module(_) | Atom::Object(_) => {
+                let receiver = match atom {
+                    Atom::Module(class) => Receiver::Module(class),
+                    other => Receiver::Instance(crate::infer::calls::class_of(other)),
+                };
+                if !matches!(self.method(receiver, "exception"), MethodFact::Missing { handler: None }) {
+                    let what = self.describe(atom);
+                    return Err(Refusal::new(format!("kernels do not ask {what} for an exception"))
+                        .advise("raise an exception class"));
+                }
+                Raised::Nothing
+            }
+            _ => Raised::Nothing,
+        })
+    }
+
+    /// What a rescued exception answers: questions about its class.
+    pub(in crate::infer) fn target_of_exception(&mut self, name: &str) -> std::result::Result<Target, Refusal> {
+        match crate::infer::builtins::find(Atom::Exception, "Exception", name) {
+            Some(builtin) => Ok(Target::Builtin(builtin)),
+            None => Err(Refusal::new(format!("kernels do not know {name} of an exception"))
+                .because("the exception itself is made when it leaves the section")
+                .advise(
+                    "ask it for its class (is_a?, instance_of?, case … when), or raise it again; \
+                     what else is to be known of it, keep in a variable",
+                )),
+        }
+    }
+
+    /// Refuses what a method would ask of an exception's message or identity.
+    pub(in crate::infer) fn asks_exception(
+        &mut self,
+        builtin: Builtin,
+        receiver: Atom,
+        args: &[Atom],
+    ) -> std::result::Result<(), Refusal> {
+        use Builtin::*;
+        if !args.contains(&Atom::Exception) {
+            return Ok(());
+        }
+        match builtin {
+            ModuleCase => Ok(()),
+            Equal | NotEqual | Identical if receiver != Atom::Exception => Ok(()),
+            _ => Err(Refusal::new("kernels do not compare exceptions, or compute with them")
+                .advise("ask the exception for its class (is_a?, instance_of?, case … when)")),
+        }
+    }
+}
+
+impl Walker<'_, '_> {
+    // ---- what waits ----
+
+    /// Tells all handlers around what locals hold now.
+    pub(super) fn seen_by_handlers(&mut self, env: &Env) {
+        if self.rescue.handlers.is_empty() {
+            return;
+        }
+        let mut handlers = std::mem::take(&mut self.rescue.handlers);
+        for handler in &mut handlers {
+            // without the variables of bodies that were inlined since
+            let len = handler.locals.len();
+            *handler = self.join_env(handler, env);
+            handler.locals.truncate(len);
+        }
+        self.rescue.handlers = handlers;
+    }
+
+    /// Lets a jump wait for the `ensure` that it leaves, if there is one; `env` is dead then.
+    pub(super) fn delayed(&mut self, exit: Exit, ty: &Ty, env: &mut Env) -> bool {
+        let retries = self.rescue.retries.len();
+        let Some(ensure) = self.rescue.ensures.last_mut() else { return false };
+        let leaves = match exit {
+            Exit::Frame { to, .. } => ensure.frames > to,
+            Exit::Retry => ensure.retries == retries,
+            Exit::Function => true,
+        };
+        if leaves {
+            let mut waiting = env.clone();
+            waiting.locals.truncate(ensure.len);
+            ensure.exits.push((exit, waiting, ty.clone()));
+            env.dead = true;
+        }
+        leaves
+    }
+
+    // ---- begin … end ----
+
+    pub(super) fn begin(
+        &mut self,
+        (body, otherwise): (&Node, Option<&Node>),
+        rescues: &[Rescue],
+        ensure: Option<&Node>,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let Some(ensure) = ensure else { return self.rescued(body, otherwise, rescues, env) };
+        self.rescue.handlers.push(env.clone());
+        let (frames, retries) = (self.frames.len(), self.rescue.retries.len());
+        let len = env.locals.len();
+        self.rescue.ensures.push(Ensure { frames, retries, len, exits: Vec::new() });
+        let ty = self.rescued(body, otherwise, rescues, env)?;
+        let left = self.rescue.ensures.pop().expect("pushed above");
+        let mut raised = self.rescue.handlers.pop().expect("pushed above");
+        self.eval(ensure, &mut raised)?;
+        for (exit, mut env, ty) in left.exits {
+            self.eval(ensure, &mut env)?;
+            self.jump(exit, &ty, &mut env);
+        }
+        self.eval(ensure, env)?;
+        Ok(if env.dead { Ty::never() } else { ty })
+    }
+
+    fn rescued(&mut self, body: &Node, otherwise: Option<&Node>, rescues: &[Rescue], env: &mut Env) -> Result<Ty> {
+        if rescues.is_empty() {
+            let ty = self.eval(body, env)?;
+            return match otherwise {
+                Some(otherwise) => self.eval(otherwise, env),
+                None => Ok(ty),
+            };
+        }
+        let mut head = env.clone();
+        loop {
+            let mut after = head.clone();
+            self.rescue.handlers.push(head.clone());
+            let mut ty = self.eval(body, &mut after)?;
+            let mut raised = self.rescue.handlers.pop().expect("pushed above");
+            if let Some(otherwise) = otherwise {
+                ty = self.eval(otherwise, &mut after)?;
+            }
+            if after.dead {
+                ty = Ty::never();
+            }
+            self.rescue.retries.push(None);
+            for clause in rescues {
+                let mut env = env.dead();
+                for class in &clause.classes {
+                    self.rescued_class(class, &mut raised)?;
+                    env = self.join_env(&env, &raised);
+                }
+                if clause.classes.is_empty() {
+                    env = raised.clone();
+                }
+                if let Some(target) = &clause.binding {
+                    self.bind_exception(target, &mut env)?;
+                }
+                let value = self.eval(&clause.body, &mut env)?;
+                if !env.dead {
+                    ty = self.join(&ty, &value);
+                }
+                after = self.join_env(&after, &env);
+            }
+            let again = self.rescue.retries.pop().expect("pushed above");
+            let next = match again {
+                Some(again) => self.join_env(&head, &again),
+                None => head.clone(),
+            };
+            if next == head {
+                *env = after;
+                return Ok(ty);
+            }
+            head = next;
+        }
+    }
+
+    /// A class in a `rescue` clause.
+    fn rescued_class(&mut self, class: &Node, env: &mut Env) -> Result<()> {
+        if matches!(class.kind, Kind::Splat(_)) {
+            return Err(self
+                .error(class.span, "kernels do not know splats in rescue clauses")
+                .advise("write the classes out")
+                .into());
+        }
+        let ty = self.eval(class, env)?;
+        if env.dead {
+            return Ok(());
+        }
+        let module = match ty.atoms().as_slice() {
+            [Atom::Module(module)] => *module,
+            _ => {
+                return Err(self
+                    .error(class.span, "kernels know rescue with classes and modules")
+                    .advise("name each class")
+                    .into());
+            }
+        };
+        if self.an.world.class_named("SystemStackError") == Some(module) {
+            return Err(self
+                .error(class.span, "kernels do not rescue SystemStackError")
+                .because("how deep calls may nest is the device's affair; the section ends with the error")
+                .advise("count the depth in a parameter, and raise an error of your own")
+                .into());
+        }
+        let answer = self.an.target(self.here.id, Atom::Module(module), "===", false);
+        if !matches!(self.refused(answer, class.span)?, Target::Builtin(Builtin::ModuleCase)) {
+            return Err(self
+                .error(class.span, "this class has an === of its own, which kernels do not ask in rescue clauses")
+                .advise("rescue plain classes and modules, and test in the clause")
+                .into());
+        }
+        Ok(())
+    }
+
+    fn bind_exception(&mut self, target: &ast::Target, env: &mut Env) -> Result<()> {
+        match target {
+            ast::Target::Local(..) => self.assign(target, &Ty::prim(Prims::EXCEPTION), env),
+            ast::Target::Ivar(_, span)
+            | ast::Target::Attr { span, .. }
+            | ast::Target::Index { span, .. }
+            | ast::Target::Unsupported { span, .. } => Err(self
+                .error(*span, "kernels keep an exception in a local variable only")
+                .because("the exception itself is made when it leaves the section")
+                .advise("write rescue => e, and keep what matters of it")
+                .into()),
+            ast::Target::List { .. } => Ok(()),
+        }
+    }
+
+    /// Notes the environment at a `retry`.
+    pub(super) fn tried_again(&mut self, env: &Env) {
+        if let Some(slot) = self.rescue.retries.pop() {
+            let merged = self.merge_into(slot, env);
+            self.rescue.retries.push(merged);
+        }
+    }
+
+    // ---- raise ----
+
+    /// A call of Kernel's `raise`. None: it is some other call.
+    pub(super) fn raise(&mut self, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
+        if call.receiver.is_some() || !matches!(&*call.name, "raise" | "fail") {
+            return Ok(None);
+        }
+        let receiver = self.self_type_for(call)?;
+        for atom in receiver.atoms() {
+            let answer = self.an.target(self.here.id, atom, &call.name, true);
+            if self.refused(answer, call.name_span)? != Target::Builtin(Builtin::Raise) {
+                return Ok(None);
+            }
+        }
+        let Some(raise) = Raise::of(call) else {
+            return Err(self
+                .error(call.name_span, "kernels do not know this form of raise")
+                .advise("raise Class, raise Class, \"message\" or raise Class.new(arguments)")
+                .into());
+        };
+        let mut words = 0;
+        match raise {
+            Raise::Again => {}
+            Raise::Message(text) => self.piece(text, env, &mut words)?,
+            Raise::Value { value, message } => {
+                let ty = self.eval(value, env)?;
+                if let Some(message) = message {
+                    self.piece(message, env, &mut words)?;
+                }
+                for atom in ty.atoms() {
+                    let answer = self.an.raised(atom);
+                    let raised = self.refused(answer, value.span)?;
+                    if raised == Raised::Rescued && message.is_some() {
+                        return Err(self
+                            .error(call.name_span, "kernels do not give a rescued exception another message")
+                            .advise("raise its class with the message")
+                            .into());
+                    }
+                }
+                if ty.is_never() {
+                    env.dead = true;
+                }
+            }
+            Raise::New { class, args, message } => {
+                let ty = self.eval(class, env)?;
+                for atom in ty.atoms() {
+                    let answer = self.an.raised(atom);
+                    if !matches!(self.refused(answer, class.span)?, Raised::Class(_)) {
+                        return Err(self
+                            .error(class.span, "kernels raise new objects of exception classes only")
+                            .advise("raise an exception class")
+                            .into());
+                    }
+                }
+                for arg in args {
+                    match arg {
+                        Arg::Positional(node) if !matches!(node.kind, Kind::Splat(_)) => {
+                            self.piece(node, env, &mut words)?;
+                        }
+                        Arg::Keyword(_, node) => self.piece(node, env, &mut words)?,
+                        Arg::Positional(node) | Arg::KeywordSplat(node) => {
+                            return Err(self
+                                .error(node.span, "kernels do not know splats")
+                                .advise("write the arguments out")
+                                .into());
+                        }
+                    }
+                }
+                if let Some(message) = message {
+                    self.piece(message, env, &mut words)?;
+                }
+            }
+        }
+        if words > crate::ir::TRAP_WORDS {
+            return Err(self
+                .error(call.name_span, format!("this exception carries {words} words"))
+                .because(format!(
+                    "an exception leaves a kernel with at most {} values; one that may be of several kinds counts twice",
+                    crate::ir::TRAP_WORDS
+                ))
+                .advise("leave out what can be found from the others")
+                .into());
+        }
+        env.dead = true;
+        Ok(Some(Ty::never()))
+    }
+
+    /// A message or an argument of an exception.
+    fn piece(&mut self, node: &Node, env: &mut Env, words: &mut usize) -> Result<()> {
+        match &node.kind {
+            Kind::Str(bytes) if std::str::from_utf8(bytes).is_err() => {
+                Err(self.error(node.span, "kernels know messages of valid UTF-8 only").into())
+            }
+            Kind::Str(_) => Ok(()),
+            Kind::DStr(parts) => {
+                for part in parts {
+                    if is_text(single(part)) {
+                        self.piece(single(part), env, words)?;
+                        continue;
+                    }
+                    let ty = self.eval(part, env)?;
+                    for atom in ty.atoms() {
+                        if matches!(atom, Atom::Object(_) | Atom::Array(_)) {
+                            let what = self.an.describe(atom);
+                            return Err(self
+                                .error(part.span, format!("kernels do not know to_s of {what}"))
+                                .because(
+                                    "a message is put together after the section, when the object may have changed",
+                                )
+                                .advise("interpolate numbers and Symbols")
+                                .into());
+                        }
+                    }
+                    self.count(&ty, part.span, words)?;
+                }
+                Ok(())
+            }
+            _ => {
+                let ty = self.eval(node, env)?;
+                self.count(&ty, node.span, words)
+            }
+        }
+    }
+
+    fn count(&mut self, ty: &Ty, span: Span, words: &mut usize) -> Result<()> {
+        if ty.may_be(Prims(Prims::INT_RANGE.0 | Prims::FLOAT_RANGE.0 | Prims::EXCEPTION.0)) {
+            return Err(self
+                .error(span, "kernels put neither Ranges nor exceptions into an exception")
+                .advise("give the numbers that matter")
+                .into());
+        }
+        *words += match ty.atoms().as_slice() {
+            [] | [Atom::Nil | Atom::True | Atom::False | Atom::Module(_)] => 0,
+            [_] => 1,
+            _ if ty.only(Prims::BOOL) => 1,
+            _ => 2,
+        };
+        Ok(())
+    }
+}

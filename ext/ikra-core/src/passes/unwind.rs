@@ -1,0 +1,346 @@
+//! Makes control flow of exceptions that are rescued: the last rule of Ruby that is still a statement.
+//!
+//! Here: [`Stmt::Try`] becomes a block, and whatever raises in it sets the registers and leaves the block. Functions that
+//! are called in it get *catching variants*, which give back what they raise: after its function's results a variant
+//! returns the *code* of what it raised (the site's number plus 1; 0: it returned) and the trap's words. What no Ruby code
+//! can rescue still ends the job, in a variant as elsewhere. Not here: Ruby's rules, which lowering has made tests and
+//! jumps.
+//!
+//! A program without `rescue` has none of this, and after this pass no program has: backends and the other passes see
+//! ordinary calls, returns and branches. It comes after `wrap`, which must see which arithmetic is checked.
+
+use super::Pass;
+use crate::ir::build::Builder;
+use crate::ir::verify::trap_scalars;
+use crate::ir::visit::breaks_to;
+use crate::ir::{
+    Cmp, Func, FuncId, LabelId, Op, Operand, Program, Raised, Rescued, Scalar, Site, SiteId, Stmt, TRAP_WORDS, walk,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const PASS: Pass = Pass { name: "unwind", description: "rescued exceptions are branches and results", run };
+
+/// Whether a program rescues anything.
+pub fn rescues(program: &Program) -> bool {
+    program.funcs.iter().any(has_try)
+}
+
+fn has_try(func: &Func) -> bool {
+    let mut found = false;
+    walk(&func.body, &mut |s| found |= matches!(s, Stmt::Try { .. }));
+    found
+}
+
+fn run(mut program: Program) -> Program {
+    let rescuing: Vec<bool> = program.funcs.iter().map(has_try).collect();
+    let Rescued { tests, again } = std::mem::take(&mut program.rescued);
+    if !rescuing.contains(&true) && tests.is_empty() && again.is_none() {
+        return program;
+    }
+    let needs = |s: &Site| s.operands.iter().map(|r| trap_scalars(*r).len()).sum::<usize>();
+    let words = program.sites.iter().filter(|s| s.trap.is_caught()).map(needs).max().unwrap_or(0);
+    let catchable: Vec<bool> = program.sites.iter().map(|s| s.trap.is_caught()).collect();
+    let mut shared = Shared {
+        words,
+        raises: raises(&program.funcs, &catchable, again),
+        catchable,
+        again,
+        count: program.funcs.len(),
+        variants: BTreeMap::new(),
+        caught: BTreeSet::new(),
+        waiting: Vec::new(),
+    };
+    let lowered = program.funcs.clone();
+    for (func, _) in program.funcs.iter_mut().zip(rescuing).filter(|(_, rescues)| *rescues) {
+        *func = Unwinder::rewritten(&mut shared, func, false);
+    }
+    while let Some(func) = shared.waiting.pop() {
+        let made = Unwinder::rewritten(&mut shared, &lowered[func.index()], true);
+        let number = shared.variants[&func].index();
+        if program.funcs.len() <= number {
+            program.funcs.resize(number + 1, made.clone());
+        }
+        program.funcs[number] = made;
+    }
+    for test in tests {
+        let codes = shared.caught.iter().map(|site| {
+            let class = program.sites[site.index()].trap.class();
+            (code(*site), class.is_some_and(|c| test.hits.contains(&c)))
+        });
+        program.funcs[test.func.index()] = class_test(&test.name, codes);
+    }
+    if let Some(again) = again {
+        program.funcs[again.index()] = raise_again(&program.sites, &shared.caught);
+    }
+    program
+}
+
+/// How an exception of a site is known on its way.
+fn code(site: SiteId) -> i32 {
+    site.0 as i32 + 1
+}
+
+/// For each function, whether a call of it may raise what a rescue can catch.
+fn raises(funcs: &[Func], catchable: &[bool], again: Option<FuncId>) -> Vec<bool> {
+    let mut all = vec![false; funcs.len()];
+    if let Some(again) = again {
+        all[again.index()] = true;
+    }
+    loop {
+        let before = all.clone();
+        for (func, raises) in funcs.iter().zip(&mut all) {
+            *raises |= list_raises(&func.body, catchable, &before);
+        }
+        if all == before {
+            return all;
+        }
+    }
+}
+
+fn list_raises(list: &[Stmt], catchable: &[bool], funcs: &[bool]) -> bool {
+    list.iter().any(|s| match s {
+        Stmt::Trap { site, .. } | Stmt::Checked { site, .. } => catchable[site.index()],
+        Stmt::Call { func, .. } => funcs[func.index()],
+        Stmt::Try { .. } => false,
+        other => other.bodies().iter().any(|b| list_raises(b, catchable, funcs)),
+    })
+}
+
+/// What all functions that are rewritten have in common.
+struct Shared {
+    /// How many words the catchable sites need.
+    words: usize,
+    catchable: Vec<bool>,
+    raises: Vec<bool>,
+    again: Option<FuncId>,
+    /// How many functions there are, with the variants that are still to be made.
+    count: usize,
+    variants: BTreeMap<FuncId, FuncId>,
+    waiting: Vec<FuncId>,
+    /// Sites whose exceptions somebody catches.
+    caught: BTreeSet<SiteId>,
+}
+
+impl Shared {
+    fn variant(&mut self, func: FuncId) -> FuncId {
+        *self.variants.entry(func).or_insert_with(|| {
+            self.waiting.push(func);
+            self.count += 1;
+            FuncId::new(self.count - 1)
+        })
+    }
+}
+
+/// One function.
+struct Unwinder<'a> {
+    shared: &'a mut Shared,
+    b: Builder,
+    /// Types of what it gives when it returns.
+    results: Vec<Scalar>,
+    /// It gives back what it raises.
+    variant: bool,
+    handlers: Vec<(LabelId, Raised)>,
+}
+
+impl<'a> Unwinder<'a> {
+    fn rewritten(shared: &'a mut Shared, func: &Func, variant: bool) -> Func {
+        let (b, body) = Builder::again(func.clone());
+        let words = shared.words;
+        let mut unwinder = Unwinder { shared, b, results: func.results.clone(), variant, handlers: Vec::new() };
+        unwinder.list(body);
+        if variant && func.results.is_empty() {
+            // the end of the body, which may be reached
+            unwinder.returns(vec![]);
+        }
+        let mut func = unwinder.b.finish();
+        if variant {
+            func.name += " rescued";
+            func.results.push(Scalar::I32);
+            func.results.extend(std::iter::repeat_n(Scalar::I64, words));
+        }
+        func
+    }
+
+    fn list(&mut self, list: Vec<Stmt>) {
+        for stmt in list {
+            if self.b.ended() {
+                return;
+            }
+            if let Stmt::Try { label, body, raised } = stmt {
+                self.handlers.push((label, raised));
+                let body = self.nested(body);
+                self.handlers.pop();
+                let falls = !body.last().is_some_and(Stmt::ends_list);
+                let over = !falls && !breaks_to(&body, label);
+                self.b.push(Stmt::Block { label, body });
+                if over {
+                    // nothing was raised, so nothing comes to what follows
+                    return;
+                }
+                continue;
+            }
+            self.stmt(stmt);
+        }
+    }
+
+    fn nested(&mut self, list: Vec<Stmt>) -> Vec<Stmt> {
+        self.b.open();
+        self.list(list);
+        self.b.close()
+    }
+
+    /// Whether exceptions of a site go anywhere but to the end of the job.
+    fn catches(&self, site: SiteId) -> bool {
+        self.goes_on() && self.shared.catchable[site.index()]
+    }
+
+    fn goes_on(&self) -> bool {
+        self.variant || !self.handlers.is_empty()
+    }
+
+    fn stmt(&mut self, stmt: Stmt) {
+        match stmt {
+            Stmt::If { cond, then, otherwise } => {
+                let (then, otherwise) = (self.nested(then), self.nested(otherwise));
+                self.b.push(Stmt::If { cond, then, otherwise });
+            }
+            Stmt::Block { label, body } => {
+                let body = self.nested(body);
+                self.b.push(Stmt::Block { label, body });
+            }
+            Stmt::Loop { label, body } => {
+                let body = self.nested(body);
+                self.b.push(Stmt::Loop { label, body });
+            }
+            Stmt::Return(values) if self.variant => self.returns(values),
+            Stmt::Trap { site, operands } if self.catches(site) => self.raise(site, &operands),
+            Stmt::Checked { dst, op, args: [x, y], site } if self.catches(site) => {
+                let (result, overflow) = self.b.overflowing(op, x, y);
+                self.b.open();
+                self.raise(site, &[]);
+                let then = self.b.close();
+                self.b.push(Stmt::If { cond: overflow, then, otherwise: vec![] });
+                self.b.set(dst, result);
+            }
+            Stmt::Call { func, args, .. } if self.goes_on() && self.shared.again == Some(func) => self.goes(&args),
+            Stmt::Call { func, args, mut dsts, depth } if self.goes_on() && self.shared.raises[func.index()] => {
+                let code = self.b.temp(Scalar::I32);
+                let words: Vec<_> = (0..self.shared.words).map(|_| self.b.temp(Scalar::I64)).collect();
+                dsts.push(code);
+                dsts.extend(&words);
+                let func = self.shared.variant(func);
+                self.b.push(Stmt::Call { func, args, dsts, depth });
+                let raised = self.b.icmp(Cmp::Ne, code.into(), Operand::I32(0));
+                let given: Vec<Operand> = [code].into_iter().chain(words).map(Operand::Var).collect();
+                self.b.open();
+                self.goes(&given);
+                let then = self.b.close();
+                self.b.push(Stmt::If { cond: raised, then, otherwise: vec![] });
+            }
+            other => self.b.push(other),
+        }
+    }
+
+    fn returns(&mut self, mut values: Vec<Operand>) {
+        values.push(Operand::I32(0));
+        values.extend(std::iter::repeat_n(Operand::I64(0), self.shared.words));
+        self.b.push(Stmt::Return(values));
+    }
+
+    fn raise(&mut self, site: SiteId, operands: &[Operand]) {
+        self.shared.caught.insert(site);
+        let mut given = vec![Operand::I32(code(site))];
+        for operand in operands {
+            let word = match self.b.ty(*operand) {
+                Scalar::I64 => *operand,
+                Scalar::Bool => self.b.i64(Op::BoolToInt, &[*operand]),
+                Scalar::I32 => self.b.i64(Op::Widen, &[*operand]),
+                Scalar::F64 => self.b.i64(Op::FloatBits, &[*operand]),
+            };
+            given.push(word);
+        }
+        self.goes(&given);
+    }
+
+    /// An exception goes on: to the innermost handler, or out of the variant.
+    fn goes(&mut self, given: &[Operand]) {
+        let given = |i: usize| given.get(i).copied().unwrap_or(Operand::I64(0));
+        match self.handlers.last() {
+            Some((label, raised)) => {
+                let label = *label;
+                for (i, var) in (*raised).into_iter().enumerate() {
+                    self.b.set(var, given(i));
+                }
+                self.b.push(Stmt::Break(label));
+            }
+            None => {
+                let results = self.results.iter().map(|ty| Operand::zero(*ty));
+                let values = results.chain((0..=self.shared.words).map(given)).collect();
+                self.b.push(Stmt::Return(values));
+            }
+        }
+    }
+}
+
+/// Tells codes apart; runs of neighbours in the set of all codes are one test.
+fn class_test(name: &str, codes: impl Iterator<Item = (i32, bool)>) -> Func {
+    let mut b = Builder::new(name.into(), vec![Scalar::Bool]);
+    let asked = Operand::Var(b.param(Scalar::I32, Some("code".into())));
+    let mut runs: Vec<(i32, i32)> = Vec::new();
+    let mut goes_on = false;
+    for (code, hit) in codes {
+        match runs.last_mut() {
+            Some((_, last)) if hit && goes_on => *last = code,
+            _ if hit => runs.push((code, code)),
+            _ => {}
+        }
+        goes_on = hit;
+    }
+    let mut any = Operand::Bool(false);
+    for (i, (first, last)) in runs.into_iter().enumerate() {
+        let test = if first == last {
+            b.icmp(Cmp::Eq, asked, Operand::I32(first))
+        } else {
+            let offset = b.op(Scalar::I32, Op::Sub, &[asked, Operand::I32(first)]);
+            b.bool(Op::UCmp(Cmp::Le), &[offset, Operand::I32(last - first)])
+        };
+        any = if i == 0 { test } else { b.bool(Op::Or, &[any, test]) };
+    }
+    b.push(Stmt::Return(vec![any]));
+    b.finish()
+}
+
+/// Raises what came from one of the sites.
+fn raise_again(all: &[Site], sites: &BTreeSet<SiteId>) -> Func {
+    let mut b = Builder::new("raise again".into(), vec![]);
+    let asked = Operand::Var(b.param(Scalar::I32, Some("code".into())));
+    let words: Vec<Operand> = (0..TRAP_WORDS).map(|_| Operand::Var(b.param(Scalar::I64, None))).collect();
+    let sites: Vec<SiteId> = sites.iter().copied().collect();
+    split(&mut b, all, asked, &words, &sites);
+    b.finish()
+}
+
+/// Finds the site by halves.
+fn split(b: &mut Builder, all: &[Site], asked: Operand, words: &[Operand], sites: &[SiteId]) {
+    match sites {
+        [] => {}
+        [site] => {
+            let scalars = all[site.index()].operands.iter().flat_map(|r| trap_scalars(*r));
+            let operands: Vec<Operand> = scalars
+                .zip(words)
+                .map(|(scalar, word)| match scalar {
+                    Scalar::I64 => *word,
+                    Scalar::Bool => b.icmp(Cmp::Ne, *word, Operand::I64(0)),
+                    Scalar::I32 => b.op(Scalar::I32, Op::Narrow, &[*word]),
+                    Scalar::F64 => b.f64(Op::FloatFromBits, &[*word]),
+                })
+                .collect();
+            b.push(Stmt::Trap { site: *site, operands });
+        }
+        _ => {
+            let (low, high) = sites.split_at(sites.len() / 2);
+            let below = b.icmp(Cmp::Lt, asked, Operand::I32(code(high[0])));
+            b.branch(below, |b| split(b, all, asked, words, low), |b| split(b, all, asked, words, high));
+        }
+    }
+}

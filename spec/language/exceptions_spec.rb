@@ -1,0 +1,270 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+module LanguageExceptions
+  class Broke < StandardError; end
+
+  # Its message and what it carries come from an initialize of its own.
+  class Overdrawn < Broke
+    attr_reader :amount, :account
+
+    def initialize(amount, account: nil)
+      @amount = amount
+      @account = account
+      super("overdrawn by #{amount}")
+    end
+  end
+
+  class Worded < StandardError
+    def message = "said: #{super}"
+  end
+
+  module Temporary; end
+
+  class Busy < IOError
+    include Temporary
+  end
+
+  class Account
+    attr_accessor :balance, :failures
+
+    def initialize(balance)
+      @balance = balance
+      @failures = 0
+    end
+
+    def withdraw(amount)
+      raise Overdrawn.new(amount - @balance, account: self) if amount > @balance
+
+      @balance -= amount
+    end
+
+    def try(amount)
+      withdraw(amount)
+    rescue Broke
+      @failures += 1
+    end
+  end
+
+  class << self
+    def divide(x, y)
+      x / y
+    end
+
+    def or_else(x, y)
+      divide(x, y)
+    rescue ZeroDivisionError, TypeError => e
+      e.is_a?(TypeError) ? :type : :zero
+    else
+      :fine
+    ensure
+      x + y unless y.nil?
+    end
+
+    def returns(x)
+      begin
+        return x if x < 2
+        raise "lost" if x < 4
+
+        10
+      ensure
+        return 100 + x if x.odd?
+      end
+    end
+
+    def down(n)
+      raise Broke, "at the bottom" if n.zero?
+
+      begin
+        down(n - 1) + 1
+      ensure
+        raise KeyError if n == 4
+      end
+    end
+
+    def modifier(x) = (10 / x rescue -1)
+
+    def sum_of_inverses(list)
+      list.each_index do |i|
+        100 / list[i]
+      rescue ZeroDivisionError
+        return i
+      end
+      -1
+    end
+  end
+end
+
+RSpec.describe "Exceptions" do
+  on_every_backend do
+    it "are rescued by class, in order" do
+      expect { |x| LanguageExceptions.or_else(10, x) }.to be_same_as_ruby.over(2, 0, nil, -3)
+      expect { |x| LanguageExceptions.modifier(x) }.to be_same_as_ruby.over(3, 0, 2.5)
+      expect do |x|
+        case x
+        when 0 then 1 / x
+        when 1 then nil.foo
+        when 2 then Float::NAN.to_i
+        when 3 then x + nil
+        else Integer.sqrt(x)
+        end
+      rescue ZeroDivisionError, FloatDomainError
+        :number
+      rescue NameError
+        :name
+      rescue => e
+        e.is_a?(TypeError) ? :type : :other
+      end.to be_same_as_ruby.over(0, 1, 2, 3, 9, -4)
+    end
+
+    it "match no clause of another class" do
+      expect do |x|
+        begin
+          raise LanguageExceptions::Broke if x == 1
+          raise LanguageExceptions::Busy, "busy #{x}" if x == 2
+          raise NotImplementedError if x == 3
+
+          10 / x
+        rescue KeyError, FrozenError
+          :wrong
+        end
+      rescue LanguageExceptions::Temporary
+        :temporary
+      rescue
+        :standard
+      end.to be_same_as_ruby.over(0, 1, 2, 5)
+    end
+
+    it "leave the section with their own class, message, place and line" do
+      error = nil
+      begin
+        [5, 3, 0, 1].pmap(backend:) do |x|
+          raise LanguageExceptions::Worded, "#{x} and #{x * 0.5} and #{:sym} and #{nil}." if x < 1
+
+          x
+        end
+      rescue LanguageExceptions::Worded => error
+      end
+      expect(error.message).to eq("said: 0 and 0.0 and sym and .")
+      expect(error.ikra.to_a).to eq([2, 0])
+      expect(error.backtrace.first).to start_with("#{__FILE__}:#{__LINE__ - 8}")
+    end
+
+    it "are made by their own initialize" do
+      accounts = [10, 2, 7].map { |balance| LanguageExceptions::Account.new(balance) }
+      expect { accounts.peach(3, backend:) { |account| account.withdraw(3) } }
+        .to raise_error(LanguageExceptions::Overdrawn) { |error|
+          expect(error.message).to eq("overdrawn by 1")
+          expect(error.amount).to eq(1)
+          expect(error.account).to be(accounts[1])
+          expect(error.ikra.to_a).to eq([1, 0])
+          line = LanguageExceptions::Account.instance_method(:withdraw).source_location.last + 1
+          expect(error.backtrace.first).to start_with("#{__FILE__}:#{line}")
+        }
+      expect(accounts.map(&:balance)).to eq([10, 2, 7])
+    end
+
+    it "that are rescued leave done what was done" do
+      expect do |run|
+        accounts = [10, 2, 7].map { |balance| LanguageExceptions::Account.new(balance) }
+        run.peach(accounts, 4) { |account| account.try(3) }
+      end.to be_same_as_ruby
+    end
+
+    it "run ensure on every way out" do
+      expect { |x| LanguageExceptions.returns(x) }.to be_same_as_ruby.over(0, 1, 2, 3, 4, 5)
+      expect do |x|
+        n = 0
+        r = 4.times do |i|
+          begin
+            next if x == 1 && i == 0
+            break i * 100 if i == x
+            raise LanguageExceptions::Broke if x == 3
+          rescue LanguageExceptions::Broke
+            n += 1000
+          ensure
+            n += 1
+          end
+        end
+        r * 10 + n
+      end.to be_same_as_ruby.over(0, 1, 2, 3, 9)
+    end
+
+    it "climb out of recursion and iterators" do
+      expect do |x|
+        LanguageExceptions.down(x)
+      rescue LanguageExceptions::Broke, IndexError => e
+        KeyError === e ? :key : :broke
+      end.to be_same_as_ruby.over(0, 1, 3, 4, 9)
+      list = [1, 2, 0, 4]
+      expect { |x| LanguageExceptions.sum_of_inverses(list) + x }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "let retry begin again" do
+      expect do |x|
+        tries = 0
+        begin
+          tries += 1
+          raise "again" if tries < x
+          tries
+        rescue
+          retry if tries < 5
+          :given_up
+        end
+      end.to be_same_as_ruby.over(0, 3, 5, 6)
+    end
+
+    it "stop a retry that never ends" do
+      expect do
+        Timeout.timeout(0.5) do
+          [1].pmap(backend:) do |x|
+            raise "again" if x > 0
+          rescue StandardError
+            retry
+          end
+        end
+      end.to raise_error(Timeout::Error)
+    end
+
+    it "are raised again" do
+      expect do |x|
+        kept = nil
+        begin
+          x > 2 ? raise(LanguageExceptions::Busy, "x is #{x}") : 7 / x
+        rescue ZeroDivisionError => kept
+          raise if x == 0
+        rescue => e
+          raise e if x == 3
+          kept = e
+        end
+        raise kept if x == 4
+        x
+      end.to be_same_as_ruby.over(1, 0, 3, 4)
+    end
+
+    it "are TypeErrors where something else is raised" do
+      expect { |x| raise x if x }.to be_same_as_ruby.over(nil, 1, 2.5, :a)
+      expect { |x| raise Integer if x > 0; x }.to be_same_as_ruby.over(0, 1)
+    end
+
+    it "are RuntimeErrors where nothing is said" do
+      expect { |x| x > 1 ? raise : x }.to be_same_as_ruby.over(1, 2)
+      expect { |x| x > 1 ? raise("no") : fail("never") }.to be_same_as_ruby.over(1, 2)
+    end
+
+    it "of the device's own are RangeErrors" do
+      expect([1, 2**62, -2**63].pmap(backend:) { |x| (x * 2) - 1 rescue 0 }).to eq([1, 0, 0])
+      expect([1, 2**62].pmap(backend:) { |x| begin; x + x; rescue RangeError; :big; end }).to eq([2, :big])
+    end
+
+    it "count by the least tick and index, where some elements rescue" do
+      expect do |run|
+        run.peach((1..50).map { |i| LanguageExceptions::Account.new(i % 7) }, 3) do |account|
+          account.try(2)
+          account.withdraw(9) if account.failures > 1
+        end
+      end.to be_same_as_ruby
+    end
+  end
+end
