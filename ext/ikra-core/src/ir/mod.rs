@@ -579,7 +579,7 @@ impl Trap {
         Some(Class::Named(match self {
             Trap::ZeroDivision => "ZeroDivisionError",
             Trap::IntegerOverflow(_) => "Ikra::IntegerOverflow",
-            Trap::NoMethod { bare: false, .. } | Trap::NoSuper(_) => "NoMethodError",
+            Trap::NoMethod { bare: false, .. } | Trap::NoSuper(_) | Trap::Missing => "NoMethodError",
             Trap::NoMethod { bare: true, .. } | Trap::Name { .. } => "NameError",
             Trap::IndexTooSmall => "IndexError",
             Trap::Frozen => "FrozenError",
