@@ -21,6 +21,9 @@ module Gallery
     end
   end
 
+  class Text < String
+  end
+
   class Ghost
     def method_missing(*) = 5
     def respond_to_missing?(*) = true
@@ -40,13 +43,13 @@ module Gallery
 
     def message(program)
       board = Board.new
-      text = "text"
+      latin = "text".encode("ISO-8859-1")
       list = [1, 2, 3]
       hash = { a: 1 }
       big = 2**70
       code = proc { |x| x }
       eval(program, binding, "example.rb", 1)
-      "no error: #{[board, text, list, hash, big, code].size}\n"
+      "no error: #{[board, latin, list, hash, big, code].size}\n"
     rescue Ikra::CompileError => e
       e.message.gsub(/^ +$/, "").gsub("#{Dir.pwd}/", "").chomp + "\n"
     end

@@ -1,6 +1,6 @@
 //! Reads, and in one case writes, Ruby's heap directly.
 //!
-//! Here: the class word, the flags, the ivar slots, the members of a Struct and the array body behind a VALUE, and the
+//! Here: the class word, the flags, the ivar slots, the members of a Struct, the array body and a String's bytes behind a VALUE, and the
 //! bits of immediate values.
 //! Not here: what they mean to a program ([`crate::observe`], [`crate::pack`]).
 //!
@@ -27,6 +27,7 @@
 //! objects of the class are read through that.
 #![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
 
+use ikra_core::types::Encoding;
 use rb_sys::{ID, VALUE, ruby_value_type as T};
 use std::os::raw::c_int;
 
@@ -63,6 +64,8 @@ pub enum Seen {
     /// Static or dynamic.
     Symbol,
     Array,
+    /// A String of any class and encoding.
+    Str,
     /// An ordinary object, T_OBJECT.
     Object,
     /// A class or module.
@@ -149,6 +152,7 @@ pub fn see(v: Raw) -> Seen {
             Seen::Float(unsafe { rb_sys::rb_float_value(v) })
         }
         k if k == T::RUBY_T_ARRAY as usize => Seen::Array,
+        k if k == T::RUBY_T_STRING as usize => Seen::Str,
         k if k == T::RUBY_T_SYMBOL as usize => Seen::Symbol,
         k if k == T::RUBY_T_BIGNUM as usize => bignum(v).map_or(Seen::BigInt, Seen::Int),
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
@@ -208,6 +212,33 @@ pub fn elements<'a>(array: Raw) -> &'a [Raw] {
             return &[];
         }
         std::slice::from_raw_parts(rb_sys::StableApiDefinition::rarray_const_ptr(api, array), len as usize)
+    }
+}
+
+/// The bytes of a String. Not to be kept past the stretch.
+#[inline]
+pub fn bytes<'a>(string: Raw) -> &'a [u8] {
+    let api = rb_sys::stable_api::get_default();
+    // SAFETY: `string` is a live String (chapter); its bytes stay where they are as long as no Ruby code runs.
+    unsafe {
+        let len = rb_sys::StableApiDefinition::rstring_len(api, string);
+        if len <= 0 {
+            return &[];
+        }
+        std::slice::from_raw_parts(rb_sys::StableApiDefinition::rstring_ptr(api, string).cast(), len as usize)
+    }
+}
+
+/// How a String that kernels can hold is to be read; None: it is in another encoding.
+#[inline]
+pub fn encoding(string: Raw) -> Option<Encoding> {
+    // the numbers of Ruby's first three encodings (encindex.h), the same in every Ruby
+    // SAFETY: `string` is a live String; the function reads its encoding's number.
+    match unsafe { rb_sys::rb_enc_get_index(string) } {
+        0 => Some(Encoding::Binary),
+        1 => Some(Encoding::of_utf8(bytes(string))),
+        2 => Some(Encoding::UsAscii),
+        _ => None,
     }
 }
 

@@ -47,6 +47,7 @@ impl DataTypeFunctions for Holder {
         if let Some(tables) = &*self.tables.lock() {
             tables.classes.iter().for_each(|rows| mark(&rows.objects));
             tables.kinds.iter().for_each(|rows| mark(&rows.arrays));
+            mark(&tables.strings.strings);
         }
     }
     fn size(&self) -> usize {

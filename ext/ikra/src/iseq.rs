@@ -11,7 +11,7 @@
 
 use crate::registry::Kept;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::source::Source;
+use ikra_core::source::{Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
@@ -264,7 +264,13 @@ impl Text {
         let text = self.text.get(start..end)?;
         let slice = from..last_start - start + to;
         text.get(slice.clone())?;
-        Some(Arc::new(Source { path: path.into(), text: text.into(), first_line: line, slice }))
+        Some(Arc::new(Source {
+            path: path.into(),
+            text: text.into(),
+            first_line: line,
+            slice,
+            frozen_strings: freezes_strings(&self.text),
+        }))
     }
 
     /// Where in this text the sequence stands.

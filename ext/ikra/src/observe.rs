@@ -13,7 +13,7 @@ use crate::reflect;
 use crate::registry::classes;
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::syntax::ast::Name;
-use ikra_core::types::{Prims, Ty};
+use ikra_core::types::{Prims, StrWord, Ty};
 use ikra_core::world::{Facts, Opaque, Place, Root};
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
@@ -254,6 +254,10 @@ impl Observer {
                 self.array(place, value, facts);
                 return Ok(());
             }
+            Seen::Str => match unheld_string(ruby, value) {
+                None => Prims::STR,
+                Some(what_it_is) => return Err(Refusal::Opaque(Opaque { what: what_it_is, place: what() })),
+            },
             Seen::Module => {
                 self.hold_fresh();
                 summary.module(classes::number(ruby, value)?);
@@ -416,6 +420,24 @@ impl Observer {
         }
         Ok(i > start)
     }
+}
+
+/// Says what a String is that kernels cannot hold; None: they can.
+fn unheld_string(ruby: &Ruby, string: Raw) -> Option<String> {
+    use magnus::prelude::*;
+    use magnus::rb_sys::AsRawValue;
+    if heap::class_word(string) != ruby.class_string().as_raw() {
+        return Some(format!("a {} that is no plain String", crate::errors::class_name(reflect::value(string))));
+    }
+    if heap::bytes(string).len() > StrWord::MOST_BYTES {
+        return Some(format!("a String of more than {} bytes", StrWord::MOST_BYTES));
+    }
+    if heap::encoding(string).is_none() {
+        let encoding = reflect::value(string).funcall::<_, _, magnus::Value>("encoding", ());
+        let name = encoding.and_then(|encoding| encoding.funcall::<_, _, String>("to_s", ()));
+        return Some(format!("a String in {}", name.unwrap_or_default()));
+    }
+    None
 }
 
 /// The kind of a Range that kernels know.

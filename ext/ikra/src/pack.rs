@@ -96,6 +96,7 @@ pub fn pack(
                 plan.kinds.iter().position(|k| k.kind == kind).map_or(0, |k| packer.tables.kinds[k].rows as usize)
             }
             Space::Element | Space::Job => continue,
+            Space::Bytes => packer.tables.strings.rows as usize,
             Space::Single => 1,
             Space::Slot => slots as usize * SLOT_STRIDE as usize,
         };
@@ -104,6 +105,9 @@ pub fn pack(
     packer.fields(program, &mut columns)?;
     packer.arrays(&mut columns)?;
     packer.frozen(schema, program, &mut columns);
+    if let Some(column) = schema.bytes {
+        packer.bytes(columns[column.index()].view_mut::<u8>());
+    }
     for accumulator in &schema.accumulators {
         columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
     }
@@ -157,6 +161,9 @@ impl Packer<'_> {
             Seen::Array if slot.kind.is_some() => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 return Ok((Tag::ARRAY, word));
+            }
+            Seen::Str if slot.prims.intersects(Prims::STR) => {
+                return Ok((Tag::STR, self.tables.word(value).ok_or(Misfit::Value)?));
             }
             Seen::Module => {
                 let id = classes::find(value).filter(|id| slot.modules.contains(id)).ok_or(Misfit::Value)?;
@@ -311,6 +318,16 @@ impl Packer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The bytes of literals, and of all Strings.
+    fn bytes(&self, out: &mut [u8]) {
+        out[..self.plan.literals.len()].copy_from_slice(&self.plan.literals);
+        let strings = &self.tables.strings;
+        for (string, word) in strings.strings.iter().zip(&strings.words) {
+            let from = word.offset() as usize;
+            out[from..from + word.length()].copy_from_slice(heap::bytes(*string));
+        }
     }
 
     fn frozen(&self, schema: &Schema, program: &Program, columns: &mut [HostColumn]) {

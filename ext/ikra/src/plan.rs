@@ -14,6 +14,7 @@ use ikra_core::layout::schema::{Schema, Slot};
 use ikra_core::types::{Prims, Repr, Ty};
 use ikra_core::world::{Facts, Place};
 use magnus::Ruby;
+use magnus::rb_sys::AsRawValue;
 
 /// What may be in a slot, and how it is held.
 pub struct SlotPlan {
@@ -42,9 +43,9 @@ impl SlotPlan {
         self.classes.iter().zip(&other.classes).any(|(a, b)| *a && *b) || self.kind.is_some() && self.kind == other.kind
     }
 
-    /// Whether something on the heap with columns of its own may be there.
+    /// Whether something on the heap with columns (or bytes) of its own may be there.
     pub fn leads_on(&self) -> bool {
-        !self.classes.is_empty() || self.kind.is_some()
+        !self.classes.is_empty() || self.kind.is_some() || self.prims.intersects(Prims::STR)
     }
 }
 
@@ -94,6 +95,10 @@ pub struct Plan {
     pub grouped: bool,
     /// Elements may be reached from others.
     pub linked: bool,
+    /// The bytes of the program's literals, which come first among all bytes.
+    pub literals: Vec<u8>,
+    /// The class word of plain Strings.
+    pub string_class: Raw,
     /// Nothing leads on: no tables are needed.
     pub plain: bool,
 }
@@ -114,6 +119,8 @@ impl Plan {
             any_owned: false,
             grouped: program.jobs == Jobs::Grouped,
             linked: false,
+            literals: schema.literal_bytes(),
+            string_class: ruby.class_string().as_raw(),
             plain: true,
         };
         for (h, hierarchy) in schema.hierarchies.iter().enumerate() {

@@ -10,6 +10,7 @@
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::identity::IdentityMap;
 use crate::plan::{ClassPlan, Plan, SlotPlan};
+use ikra_core::types::{Prims, StrWord};
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Misfit {
 /// What the identity map has of an object: class index + 1 in the upper half, row in the lower; of an array: this bit,
 /// kind index in the upper half, position in [`KindRows`] in the lower.
 const ARRAY: u64 = 1 << 63;
+/// Of a String: this bit, and its position in [`Strings`] in the lower half.
+const STRING: u64 = 1 << 62;
 /// Rows of one class, or arrays of one kind.
 const MOST_ROWS: usize = u32::MAX as usize;
 /// Rows that are worked on together, so that an object is still in the cache when its ivars are read.
@@ -54,11 +57,21 @@ pub struct KindRows {
     cursor: usize,
 }
 
+/// Strings, one after the other in the column of bytes, after the program's literals.
+#[derive(Default)]
+pub struct Strings {
+    pub strings: Vec<Raw>,
+    pub words: Vec<StrWord>,
+    /// Rows of all, literals included.
+    pub rows: u64,
+}
+
 /// All that was reached.
 pub struct Tables {
     map: IdentityMap,
     pub classes: Vec<ClassRows>,
     pub kinds: Vec<KindRows>,
+    pub strings: Strings,
     /// Class index and row of each element. Empty where elements lead nowhere.
     element_classes: Vec<u16>,
     element_rows: Vec<u32>,
@@ -87,6 +100,7 @@ impl Tables {
             map: IdentityMap::default(),
             classes: plan.classes.iter().map(|_| ClassRows::default()).collect(),
             kinds: plan.kinds.iter().map(|_| KindRows::default()).collect(),
+            strings: Strings { rows: plan.literals.len() as u64, ..Strings::default() },
             element_classes: Vec::new(),
             element_rows: Vec::new(),
             bases: vec![0; plan.classes.len()],
@@ -128,6 +142,7 @@ impl Tables {
                 let rows = &self.kinds[(entry & !ARRAY) as usize >> 32];
                 Some(rows.word(entry as u32))
             }
+            entry if entry & STRING != 0 => Some(self.strings.words[entry as u32 as usize].0),
             entry => Some(u64::from(self.bases[(entry as usize >> 32) - 1]) + (entry & 0xffff_ffff)),
         }
     }
@@ -167,6 +182,12 @@ impl Tables {
         let classes = plan.hierarchy(hierarchy);
         let at = classes.start + self.bases[classes.clone()].partition_point(|base| *base <= id).checked_sub(1)?;
         self.classes[at].objects.get((id - self.bases[at]) as usize).copied()
+    }
+
+    /// The String whose bytes begin at an offset, one that no kernel made.
+    pub fn string(&self, offset: u32) -> Option<Raw> {
+        let at = self.strings.words.binary_search_by_key(&offset, |word| word.offset()).ok()?;
+        Some(self.strings.strings[at])
     }
 
     /// The array at an offset.
@@ -269,6 +290,7 @@ impl Tracer<'_> {
             return self.object(slot, value, element);
         }
         match heap::see(value) {
+            Seen::Str => self.string(slot, value),
             Seen::Array => self.array(slot, value, element),
             // Ranges have no rows
             Seen::Struct if self.class_index(heap::class_word(value)).is_some() => self.object(slot, value, element),
@@ -279,6 +301,11 @@ impl Tracer<'_> {
 
     #[inline]
     fn again(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
+        if entry & STRING != 0 {
+            // nobody writes to Strings, so nobody owns one
+            let fits = slot.prims.intersects(Prims::STR);
+            return if fits { Ok(Reached { entry: 0, known: false }) } else { Err(Misfit::Value) };
+        }
         let tables = &*self.tables;
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
         let (fits, claimed) = if entry & ARRAY != 0 {
@@ -315,6 +342,25 @@ impl Tracer<'_> {
             return Err(Misfit::Value);
         }
         Ok(Reached { entry, known: false })
+    }
+
+    fn string(&mut self, slot: &SlotPlan, string: Raw) -> Result<Reached> {
+        if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
+            return Err(Misfit::Value);
+        }
+        let bytes = heap::bytes(string);
+        let encoding = heap::encoding(string).filter(|_| bytes.len() <= StrWord::MOST_BYTES).ok_or(Misfit::Value)?;
+        let strings = &mut self.tables.strings;
+        let len = bytes.len().max(1) as u64;
+        if strings.strings.len() >= MOST_ROWS || strings.rows + len > u64::from(u32::MAX) {
+            return Err(Misfit::TooMany);
+        }
+        let entry = STRING | strings.strings.len() as u64;
+        strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
+        strings.strings.push(string);
+        strings.rows += len;
+        *self.tables.map.entry(string) = entry;
+        Ok(Reached { entry: 0, known: false })
     }
 
     fn array(&mut self, slot: &SlotPlan, array: Raw, element: bool) -> Result<Reached> {

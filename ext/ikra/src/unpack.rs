@@ -16,7 +16,7 @@ use ikra_core::ir::{ColumnId, Program, Space};
 use ikra_core::layout::schema::{Accumulator, Combine, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::combine::{Number, combine};
-use ikra_core::types::{Repr, Tag, Unit};
+use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
 
@@ -31,6 +31,8 @@ enum Decoded {
     Int(i64),
     /// A symbol that the table does not have.
     Symbol(i64),
+    /// A String that is to be made.
+    Str(StrWord),
 }
 
 /// Reads columns of one launch.
@@ -125,6 +127,14 @@ impl Unpacker<'_> {
                 Some(raw) => raw,
                 None => return Ok(Decoded::Symbol(payload as i64)),
             },
+            Repr::Str => {
+                let word = StrWord(payload);
+                if word.is_made() || (word.offset() as usize) < self.plan.literals.len() {
+                    return Ok(Decoded::Str(word));
+                }
+                let string = self.tables.string(word.offset());
+                string.ok_or_else(|| self.broken("an offset where no String begins"))?
+            }
             Repr::Ref(hierarchy) => self
                 .tables
                 .object(self.plan, hierarchy as usize, payload as u32)
@@ -140,6 +150,7 @@ impl Unpacker<'_> {
                     Tag::INT => Repr::Int,
                     Tag::FLOAT => Repr::Float,
                     Tag::SYM => Repr::Sym,
+                    Tag::STR => Repr::Str,
                     Tag::MODULE => Repr::Unit(Unit::Module(ClassId(payload as u32))),
                     Tag::ARRAY => Repr::Array(ikra_core::id::ArrayKind(0)),
                     object if object >= Tag::OBJECT => Repr::Ref((object - Tag::OBJECT) as u32),
@@ -171,9 +182,35 @@ impl Unpacker<'_> {
             Decoded::Symbol(hash) => {
                 symbols::search(self.ruby, hash)?.ok_or_else(|| self.broken("an unknown symbol"))?
             }
+            Decoded::Str(word) => self.string(word)?,
         };
         self.holder.add(self.ruby, raw);
         Ok(raw)
+    }
+
+    /// A String of bytes that a kernel chose; one that the program's text has frozen is the interned one.
+    fn string(&self, word: StrWord) -> Result<Raw, Error> {
+        let (from, to) = (word.offset() as usize, word.offset() as usize + word.length());
+        let bytes = match self.schema.bytes {
+            Some(column) => self.columns[column.index()].view::<u8>().get(from..to),
+            None => self.plan.literals.get(from..to),
+        };
+        let bytes = bytes.ok_or_else(|| self.broken("a String beyond all bytes"))?;
+        // SAFETY: constructors that copy `bytes`, with one of Ruby's own encodings; `protect` catches NoMemoryError.
+        #[allow(unsafe_code)]
+        unsafe {
+            let encoding = match word.encoding() {
+                Encoding::Utf8 | Encoding::Ascii => rb_sys::rb_utf8_encoding(),
+                Encoding::Binary => rb_sys::rb_ascii8bit_encoding(),
+                Encoding::UsAscii => rb_sys::rb_usascii_encoding(),
+            };
+            let (at, len) = (bytes.as_ptr().cast(), bytes.len() as _);
+            if word.is_made() {
+                protect(|| rb_sys::rb_enc_str_new(at, len, encoding))
+            } else {
+                protect(|| rb_sys::rb_enc_interned_str(at, len, encoding))
+            }
+        }
     }
 
     /// The values of trap words, as the site says how to read them.
@@ -406,7 +443,7 @@ impl Unpacker<'_> {
                 },
                 Ok(Decoded::Float(f)) => Some(Number::Float(f)),
                 Ok(Decoded::Int(i)) => Some(Number::Int(i.into())),
-                Ok(Decoded::Symbol(_)) => None,
+                Ok(Decoded::Symbol(_) | Decoded::Str(_)) => None,
                 Err(error) => {
                     failed = Some(error);
                     None
@@ -437,7 +474,7 @@ fn same(old: Raw, new: Decoded) -> bool {
         Decoded::Value(raw) if raw & 3 == 2 => {
             matches!(heap::see(old), Seen::Float(f) if f.to_bits() == heap::flonum(raw).to_bits())
         }
-        Decoded::Value(_) | Decoded::Symbol(_) => false,
+        Decoded::Value(_) | Decoded::Symbol(_) | Decoded::Str(_) => false,
         Decoded::Float(f) => matches!(heap::see(old), Seen::Float(o) if o.to_bits() == f.to_bits()),
         Decoded::Int(i) => heap::see(old) == Seen::Int(i),
     }

@@ -119,7 +119,7 @@ impl Analysis<'_> {
     /// When the method's source cannot be had.
     pub fn inlines(&mut self, method: MethodId, args: &Args, block: Option<&Ty>) -> Result<bool> {
         let procs = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t)).any(|t| !t.procs.is_empty());
-        Ok(self.is_prelude(method) || procs || block.is_some() && wants_block(&self.source(method)?.unit))
+        Ok(crate::prelude::is_inlined(method) || procs || block.is_some() && wants_block(&self.source(method)?.unit))
     }
 
     /// Whether a method is one of Ruby's own that the prelude has.

@@ -116,6 +116,27 @@ pub enum Builtin {
     ArrayEqual,
     ArrayEql,
     ArrayCompare,
+    // Strings
+    StrEqual,
+    StrCompare,
+    StrBytes,
+    // primitives of Strings
+    /// A byte at an index in range.
+    StrByte,
+    /// So many bytes from one on, in range.
+    StrView,
+    /// Whether a character is a byte.
+    StrIsSingle,
+    /// 0: UTF-8, 2: binary, 3: US-ASCII.
+    StrEncoding,
+    /// The argument, if it is a String; else TypeError.
+    AsText,
+    /// The argument, if it is an Integer; else TypeError.
+    AsInt,
+    /// ArgumentError with a message.
+    ArgumentError,
+    /// CompileError: what kernels do not do with Strings.
+    StrRefuse(&'static str),
     // Structs
     StructGet,
     StructSet,
@@ -171,7 +192,9 @@ impl Builtin {
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
             ProcCall | Send { .. } | MethodMissing => 0..=usize::MAX,
-            ArrayAt | Uncomparable | Doubt | IvarGet => 1..=1,
+            ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
+            | ArgumentError => 1..=1,
+            StrView => 2..=2,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
             Rand(_) => 0..=1,
@@ -211,6 +234,14 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             _ => None,
         },
         Atom::Sym => (name == "to_sym").then_some(Itself),
+        Atom::Str => match (owner, name) {
+            (_, "==" | "===" | "eql?") => Some(StrEqual),
+            (_, "<=>") => Some(StrCompare),
+            (_, "bytesize") => Some(StrBytes),
+            (_, "to_s" | "to_str") => Some(Itself),
+            ("Comparable", name) => comparable(name),
+            _ => None,
+        },
         Atom::IntRange | Atom::FloatRange => match name {
             "each" => Some(RangeEach),
             "reverse_each" => Some(RangeReverseEach),
@@ -262,13 +293,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Struct", "size" | "length") => Some(StructSize),
             ("Struct" | "Data", "==") => Some(StructEqual),
             ("Struct" | "Data", "eql?") => Some(StructEql),
-            ("Comparable", "==") => Some(Ordered(self::Ordered::Equal)),
-            ("Comparable", "<") => Some(Ordered(self::Ordered::Less)),
-            ("Comparable", "<=") => Some(Ordered(self::Ordered::LessOrEqual)),
-            ("Comparable", ">") => Some(Ordered(self::Ordered::Greater)),
-            ("Comparable", ">=") => Some(Ordered(self::Ordered::GreaterOrEqual)),
-            ("Comparable", "between?") => Some(Ordered(self::Ordered::Between)),
-            ("Comparable", "clamp") => Some(Ordered(self::Ordered::Clamp)),
+            ("Comparable", name) => comparable(name),
             ("Kernel", "===") => Some(CaseEqual),
             _ => None,
         },
@@ -306,11 +331,39 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
     })
 }
 
+/// A method of Comparable, by a class's own `<=>`.
+fn comparable(name: &str) -> Option<Builtin> {
+    Some(Builtin::Ordered(match name {
+        "==" => Ordered::Equal,
+        "<" => Ordered::Less,
+        "<=" => Ordered::LessOrEqual,
+        ">" => Ordered::Greater,
+        ">=" => Ordered::GreaterOrEqual,
+        "between?" => Ordered::Between,
+        "clamp" => Ordered::Clamp,
+        _ => return None,
+    }))
+}
+
 /// Primitives of the prelude and of patterns; no program of a user's has such names.
 pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
     use crate::types::Prims;
     match (atom, name) {
         (Atom::Array(_), "__at") => Some(Builtin::ArrayAt),
+        (Atom::Str, "__byte") => Some(Builtin::StrByte),
+        (Atom::Str, "__view") => Some(Builtin::StrView),
+        (Atom::Str, "__single?") => Some(Builtin::StrIsSingle),
+        (Atom::Str, "__encoding") => Some(Builtin::StrEncoding),
+        (Atom::Str, "__text") => Some(Builtin::AsText),
+        (Atom::Str, "__int") => Some(Builtin::AsInt),
+        (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
+        (Atom::Str, "__disagree") => Some(Builtin::StrRefuse(
+            "kernels do not mix Strings of different encodings that have more than ASCII in them",
+        )),
+        (Atom::Str, "__broken") => Some(Builtin::StrRefuse("kernels do not do this with parts of characters")),
+        (Atom::Str, "__many_digits") => {
+            Some(Builtin::StrRefuse("kernels read Floats of up to 15 digits, with a power of ten from -22 to 22"))
+        }
         (Atom::Object(_), "__member") => Some(Builtin::StructGet),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
@@ -343,8 +396,11 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
         ) => "give the array its length before the section, and write its elements by index",
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
+        ("String", "bytes") => "write each_byte { … }",
+        ("String", "chars") => "write each_char { … }",
+        ("String", _) => "kernels only read Strings: make new ones before or after the section",
         ("Struct" | "Data", _) => "read the members by name",
-        (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels have no Strings: give the value itself",
+        (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => return None,
     })

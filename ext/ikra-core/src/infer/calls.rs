@@ -24,6 +24,7 @@ pub fn class_of(atom: Atom) -> ClassId {
         Atom::Int => well_known::INTEGER,
         Atom::Float => well_known::FLOAT,
         Atom::Sym => well_known::SYMBOL,
+        Atom::Str => well_known::STRING,
         Atom::IntRange | Atom::FloatRange => well_known::RANGE,
         Atom::Exception => well_known::EXCEPTION,
         Atom::Array(_) => well_known::ARRAY,
@@ -38,6 +39,7 @@ fn core_class(atom: Atom) -> &'static str {
     match atom {
         Atom::Array(_) => "Array",
         Atom::IntRange | Atom::FloatRange => "Range",
+        Atom::Str => "String",
         _ => "",
     }
 }
@@ -173,7 +175,7 @@ impl From<Opaque> for Refusal {
         let advice = match opaque.what.starts_with("an Integer") {
             true => "keep to 64 bits; a mask of 64 bits may be a literal in the block (& 0xffff_ffff_ffff_ffff)",
             false => {
-                "keep what the block needs in Integers, Floats, Symbols, true, false, nil, arrays and objects of these"
+                "keep what the block needs in Integers, Floats, Symbols, Strings in UTF-8, true, false, nil, arrays and objects of these"
             }
         };
         Refusal::new(format!("kernels cannot hold {}, which {} is", opaque.what, opaque.place)).advise(advice)
@@ -294,7 +296,7 @@ impl Analysis<'_> {
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
             }
-            if let Some(method) = crate::prelude::helper(name) {
+            if let Some(method) = crate::prelude::helper(core_class(atom), name) {
                 return Ok(Target::Ruby(method));
             }
         }
@@ -656,7 +658,7 @@ impl Analysis<'_> {
                 if ty.only(prims) { Ty::prim(Prims::TRUE) } else { Ty::prim(Prims::FALSE) }
             }
             IsFrozen => match atom {
-                Atom::Object(_) | Atom::Array(_) | Atom::Module(_) => {
+                Atom::Object(_) | Atom::Array(_) | Atom::Module(_) | Atom::Str => {
                     return Err(Refusal::new("kernels do not know frozen? of objects"));
                 }
                 _ => Ty::prim(Prims::TRUE),
@@ -714,7 +716,25 @@ impl Analysis<'_> {
             ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
             ArraySize | StructSize => Ty::int(),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql => {
+            StrBytes | StrByte | StrEncoding => Ty::int(),
+            StrView => Ty::str(),
+            StrIsSingle => Ty::bool(),
+            StrRefuse(_) | ArgumentError => Ty::never(),
+            AsText => {
+                if atoms[0] == Atom::Str {
+                    Ty::str()
+                } else {
+                    Ty::never()
+                }
+            }
+            AsInt => match atoms[0] {
+                Atom::Int => Ty::int(),
+                Atom::Float => {
+                    return Err(Refusal::new("kernels index Strings with Integers only").advise("write s[i.to_i]"));
+                }
+                _ => Ty::never(),
+            },
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StrEqual | StrCompare => {
                 unreachable!("these have bodies in the library")
             }
             ArrayIsEmpty => Ty::bool(),
@@ -782,7 +802,7 @@ impl Analysis<'_> {
     fn equal_ty(&mut self, a: Atom, b: Atom) -> Answer<Ty> {
         Ok(match (a, b) {
             (Atom::Nil, Atom::Nil) | (Atom::True, Atom::True) | (Atom::False, Atom::False) => Ty::prim(Prims::TRUE),
-            (Atom::Sym, Atom::Sym) => Ty::bool(),
+            (Atom::Sym, Atom::Sym) | (Atom::Str, Atom::Str) => Ty::bool(),
             (Atom::Module(x), Atom::Module(y)) => flag(x == y),
             (Atom::Array(_), Atom::Array(_)) => {
                 return Err(Refusal::new("kernels do not compare arrays").advise("compare their elements"));

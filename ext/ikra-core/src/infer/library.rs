@@ -111,6 +111,8 @@ impl Analysis<'_> {
             Builtin::ArrayCompare => Routine::ArrayCompare,
             Builtin::StructEqual => Routine::StructEqual(members(self)),
             Builtin::StructEql => Routine::StructEql(members(self)),
+            Builtin::StrEqual => return Ok(crate::prelude::find("", "String", "==")),
+            Builtin::StrCompare => return Ok(crate::prelude::find("", "String", "<=>")),
             _ => return Ok(None),
         };
         if let Some(at) = self.routines.iter().position(|r| *r == routine) {
@@ -137,9 +139,9 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a specialisation is one of the library's.
+    /// Whether a specialisation is one of the library's or the prelude's.
     pub(super) fn in_library(&self, spec: SpecId) -> bool {
-        self.spec(spec).key.method.is_some_and(|m| m.0 >= FIRST && !self.is_prelude(m))
+        self.spec(spec).key.method.is_some_and(|m| m.0 >= FIRST)
     }
 
     /// What a call that only the library makes reaches; None: an ordinary call.
@@ -173,7 +175,9 @@ impl Analysis<'_> {
                     let member = self.world.members(class).and_then(|m| m.get(n).cloned());
                     member.map_or(nothing, Target::Reader)
                 }
-                _ => nothing,
+                (Some(_), _) => nothing,
+                // the prelude's own
+                (None, _) => return Ok(None),
             },
         }))
     }

@@ -56,6 +56,9 @@ impl Analysis<'_> {
                 return Err(Refusal::new("kernels know a member of a Struct by a Symbol only where it is written out")
                     .advise("write s[:name] or s.name, or choose with case … when"));
             }
+            (_, Atom::Str) => {
+                return Err(Refusal::new("kernels do not know members of Structs by a String").advise("write s[:name]"));
+            }
             (_, Atom::Float) => {
                 return Err(
                     Refusal::new("kernels index Structs with Integers and Symbols only").advise("write s[i.to_i]")

@@ -482,9 +482,7 @@ impl Walker<'_, '_> {
                     .because("kernels hold Integers in 64 bits")
                     .into());
             }
-            Kind::Str(_) => {
-                return Err(self.error(node.span, "kernels do not know Strings").advise("use a Symbol").into());
-            }
+            Kind::Str(_) => Ty::str(),
             Kind::DStr(_) => {
                 return Err(self
                     .error(node.span, "kernels do not know a string with interpolation")

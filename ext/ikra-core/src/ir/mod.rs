@@ -434,6 +434,8 @@ pub enum Space {
     Class { hierarchy: u32, first: u32, last: u32 },
     /// Elements of all arrays of a kind.
     Array(ArrayKind),
+    /// Bytes of all Strings, one after the other.
+    Bytes,
     /// One row for each element of the base array, at its index.
     Element,
     /// One row for each job, plus one at the end.

@@ -262,6 +262,7 @@ impl Parser {
             "job" => Space::Job,
             "single" => Space::Single,
             "slot" => Space::Slot,
+            "bytes" => Space::Bytes,
             "array" => Space::Array(ArrayKind(self.number()?)),
             "class" => {
                 let hierarchy = self.number()?;
@@ -295,6 +296,7 @@ impl Parser {
                 "int" => Repr::Int,
                 "float" => Repr::Float,
                 "sym" => Repr::Sym,
+                "str" => Repr::Str,
                 "ref" => Repr::Ref(self.number()?),
                 "array" => Repr::Array(ArrayKind(self.number()?)),
                 "union" => Repr::Union,

@@ -324,6 +324,7 @@ impl Display for Space {
         match self {
             Space::Class { hierarchy, first, last } => write!(f, "class {hierarchy} {first}..={last}"),
             Space::Array(kind) => write!(f, "array {}", kind.0),
+            Space::Bytes => f.write_str("bytes"),
             Space::Element => f.write_str("element"),
             Space::Job => f.write_str("job"),
             Space::Single => f.write_str("single"),
@@ -350,6 +351,7 @@ impl Display for Site {
                 Repr::Int => f.write_str("int"),
                 Repr::Float => f.write_str("float"),
                 Repr::Sym => f.write_str("sym"),
+                Repr::Str => f.write_str("str"),
                 Repr::Ref(hierarchy) => write!(f, "ref {hierarchy}"),
                 Repr::Array(kind) => write!(f, "array {}", kind.0),
                 Repr::Union => f.write_str("union"),

@@ -68,7 +68,7 @@ pub fn trap_scalars(repr: Repr) -> &'static [Scalar] {
     match repr {
         Repr::Unit(_) => &[],
         Repr::Bool => &[Scalar::Bool],
-        Repr::Int | Repr::Sym | Repr::Array(_) => &[Scalar::I64],
+        Repr::Int | Repr::Sym | Repr::Str | Repr::Array(_) => &[Scalar::I64],
         Repr::Float => &[Scalar::F64],
         Repr::Ref(_) => &[Scalar::I32],
         Repr::Union => &[Scalar::I32, Scalar::I64],

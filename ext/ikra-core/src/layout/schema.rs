@@ -118,9 +118,31 @@ pub struct Schema {
     /// `pmap`: the block's values, in `Space::Element` columns.
     pub result: Option<Slot>,
     pub accumulators: Vec<Accumulator>,
+    /// U8 column, space Bytes: first the literals' bytes, each with at least one row, then those of the host's Strings,
+    /// likewise. None: the program looks at no byte.
+    pub bytes: Option<ColumnId>,
+    /// Strings that the program's text has written out, in the order of their bytes.
+    pub literals: Vec<StringLiteral>,
+}
+
+/// A String in the program's text, in UTF-8.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StringLiteral {
+    pub bytes: Vec<u8>,
+    /// By `# frozen_string_literal: true`: one and the same object, interned.
+    pub frozen: bool,
 }
 
 impl Schema {
+    /// The bytes of all literals, as they begin the column of bytes.
+    pub fn literal_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for literal in &self.literals {
+            out.extend(&literal.bytes);
+            out.resize(out.len() + usize::from(literal.bytes.is_empty()), 0);
+        }
+        out
+    }
     /// Hierarchy and preorder position of a class.
     pub fn position(&self, class: ClassId) -> Option<(usize, usize)> {
         self.hierarchies

@@ -1,8 +1,8 @@
 //! Methods of Ruby's own core classes, written in Ruby over a few primitives: the prelude.
 //!
 //! Here: which methods it has, by the class or module that defines them in Ruby, and their source. Not here: what they
-//! mean; they are inlined where they are called, like any method that takes a block, and their errors are reported at
-//! the call. Names that begin with `__` are primitives ([`crate::infer::builtins::primitive`]).
+//! mean; they are inlined where they are called, like any method that takes a block (those in `*_functions.rb` are functions), and
+//! their errors are reported at the call. Names that begin with `__` are primitives ([`crate::infer::builtins::primitive`]).
 
 use crate::id::{MethodId, ScopeId};
 use crate::source::Source;
@@ -26,6 +26,8 @@ struct Prelude {
 
 struct Method {
     label: String,
+    /// Is a function of its own instead of becoming part of its caller: its file says so by its name. It raises nothing.
+    function: bool,
     source: Arc<Source>,
     parsed: once_cell::sync::OnceCell<MethodSource>,
 }
@@ -37,6 +39,8 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("enumerable.rb", include_str!("enumerable.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("range.rb", include_str!("range.rb")),
+        ("string.rb", include_str!("string.rb")),
+        ("string_functions.rb", include_str!("string_functions.rb")),
         ("struct.rb", include_str!("struct.rb")),
     ] {
         prelude.read(file, text);
@@ -46,8 +50,12 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
 
 impl Prelude {
     fn read(&mut self, file: &str, text: &str) {
-        let whole =
-            Arc::new(Source { path: format!("<ikra/{file}>"), text: text.into(), slice: 0..text.len(), first_line: 1 });
+        let whole = Arc::new(Source {
+            path: format!("<ikra/{file}>"),
+            text: text.into(),
+            slice: 0..text.len(),
+            ..Source::whole("", "", 1)
+        });
         let items = outline(&whole).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"));
         for item in items {
             let Item::Scope { path, body, .. } = item else { continue };
@@ -58,6 +66,7 @@ impl Prelude {
                 let source = Arc::new(Source { slice: span.start as usize..span.end as usize, ..(*whole).clone() });
                 self.methods.push(Method {
                     label: format!("{owner}#{name}"),
+                    function: file.ends_with("_functions.rb"),
                     source,
                     parsed: once_cell::sync::OnceCell::new(),
                 });
@@ -82,9 +91,14 @@ pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
     own().or_else(|| of(owner)).or_else(shared)
 }
 
-/// A method that only the prelude may call.
-pub fn helper(name: &str) -> Option<MethodId> {
-    name.starts_with("__").then(|| find("", "Kernel", name)).flatten()
+/// A method that only the prelude may call, of a class of its own or of every object.
+pub fn helper(class: &str, name: &str) -> Option<MethodId> {
+    name.starts_with("__").then(|| find("", class, name).or_else(|| find("", "Kernel", name))).flatten()
+}
+
+/// Whether a method is the prelude's and becomes part of whoever calls it.
+pub fn is_inlined(method: MethodId) -> bool {
+    method.0.checked_sub(FIRST).and_then(|at| PRELUDE.methods.get(at as usize)).is_some_and(|m| !m.function)
 }
 
 /// The prelude's name of a method, `Enumerable#inject`.

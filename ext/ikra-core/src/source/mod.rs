@@ -17,12 +17,24 @@ pub struct Source {
     pub first_line: u32,
     /// Bytes of `text` that are the block (`{ … }` or `do … end`, with the braces) or the `def … end`.
     pub slice: Range<usize>,
+    /// The file begins with `# frozen_string_literal: true`.
+    pub frozen_strings: bool,
+}
+
+/// Whether a file's first comments say that its String literals are frozen.
+pub fn freezes_strings(text: &str) -> bool {
+    let comments = text.lines().map(str::trim).take_while(|l| l.starts_with('#') || l.is_empty());
+    comments.filter(|l| !l.is_empty()).any(|l| {
+        let line = l.to_ascii_lowercase().replace('-', "_");
+        let said = line.split_once("frozen_string_literal:").map(|(_, value)| value.trim_start());
+        said.is_some_and(|value| value.starts_with("true"))
+    })
 }
 
 impl Source {
     /// A source that is all slice; for methods made of text, and for tests.
     pub fn whole(path: &str, text: &str, first_line: u32) -> Self {
-        Self { path: path.into(), text: text.into(), first_line, slice: 0..text.len() }
+        Self { path: path.into(), text: text.into(), first_line, slice: 0..text.len(), frozen_strings: false }
     }
     pub fn slice_text(&self) -> &str {
         &self.text[self.slice.clone()]

@@ -23,6 +23,8 @@ impl Prims {
     pub const FLOAT_RANGE: Prims = Prims(1 << 7);
     /// An exception that was rescued.
     pub const EXCEPTION: Prims = Prims(1 << 8);
+    /// A String, which kernels only read.
+    pub const STR: Prims = Prims(1 << 9);
     pub const BOOL: Prims = Prims(Self::TRUE.0 | Self::FALSE.0);
 
     pub fn contains(self, other: Prims) -> bool {
@@ -76,6 +78,7 @@ pub enum Atom {
     IntRange,
     FloatRange,
     Exception,
+    Str,
     Module(ClassId),
     Proc(ProcId),
     Array(ArrayKind),
@@ -101,6 +104,9 @@ impl Ty {
     }
     pub fn sym() -> Self {
         Self::prim(Prims::SYM)
+    }
+    pub fn str() -> Self {
+        Self::prim(Prims::STR)
     }
     pub fn bool() -> Self {
         Self::prim(Prims::BOOL)
@@ -167,6 +173,7 @@ impl Ty {
             (Prims::INT_RANGE, Atom::IntRange),
             (Prims::FLOAT_RANGE, Atom::FloatRange),
             (Prims::EXCEPTION, Atom::Exception),
+            (Prims::STR, Atom::Str),
         ];
         let mut atoms: Vec<Atom> = table.iter().filter(|(p, _)| self.prims.contains(*p)).map(|(_, a)| *a).collect();
         atoms.extend(self.modules.iter().map(|m| Atom::Module(*m)));
@@ -187,6 +194,7 @@ impl Ty {
             Atom::IntRange => Self::prim(Prims::INT_RANGE),
             Atom::FloatRange => Self::prim(Prims::FLOAT_RANGE),
             Atom::Exception => Self::prim(Prims::EXCEPTION),
+            Atom::Str => Self::str(),
             Atom::Module(c) => Self::module(c),
             Atom::Proc(p) => Self::proc(p),
             Atom::Array(k) => Self { reach, ..Self::array(k) },
@@ -259,8 +267,65 @@ pub enum Repr {
     Ref(HierarchyIndex),
     /// `offset << 32 | length` into the element column of a kind.
     Array(ArrayKind),
+    /// A [`StrWord`].
+    Str,
     /// A tag ([`Tag`]) and 64 bits of payload.
     Union,
+}
+
+/// How a String is held: where its bytes are in the column of all bytes, how many there are, how they are to be read,
+/// and whether it is one of the host's Strings or was made in a kernel.
+///
+/// Offset (32 bits), made (1), encoding (2), length in bytes (29), from the top. Every String of the host has an offset of
+/// its own, so where nothing was made, equal words are the same String.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StrWord(pub u64);
+
+/// How the bytes of a String are to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encoding {
+    Utf8 = 0,
+    /// UTF-8 where all bytes are ASCII: a character is a byte.
+    Ascii = 1,
+    Binary = 2,
+    UsAscii = 3,
+}
+
+impl StrWord {
+    pub const LENGTH_BITS: u32 = 29;
+    pub const ENCODING_SHIFT: u32 = 29;
+    pub const MADE: u64 = 1 << 31;
+    /// No String is longer.
+    pub const MOST_BYTES: usize = (1 << Self::LENGTH_BITS) - 1;
+
+    pub fn new(offset: u32, length: usize, encoding: Encoding, made: bool) -> Self {
+        let made = if made { Self::MADE } else { 0 };
+        Self(u64::from(offset) << 32 | made | (encoding as u64) << Self::ENCODING_SHIFT | length as u64)
+    }
+    pub fn offset(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    pub fn length(self) -> usize {
+        self.0 as usize & Self::MOST_BYTES
+    }
+    pub fn encoding(self) -> Encoding {
+        match self.0 >> Self::ENCODING_SHIFT & 3 {
+            0 => Encoding::Utf8,
+            1 => Encoding::Ascii,
+            2 => Encoding::Binary,
+            _ => Encoding::UsAscii,
+        }
+    }
+    pub fn is_made(self) -> bool {
+        self.0 & Self::MADE != 0
+    }
+}
+
+impl Encoding {
+    /// Of bytes that are UTF-8, or meant to be.
+    pub fn of_utf8(bytes: &[u8]) -> Self {
+        if bytes.is_ascii() { Encoding::Ascii } else { Encoding::Utf8 }
+    }
 }
 
 /// The value of a one-valued type.
@@ -289,6 +354,7 @@ impl Tag {
     pub const SYM: i32 = 5;
     pub const MODULE: i32 = 6;
     pub const ARRAY: i32 = 7;
+    pub const STR: i32 = 8;
     pub const PROC: i32 = 15;
     /// An object of hierarchy `h` has tag `OBJECT + h`.
     pub const OBJECT: i32 = 16;

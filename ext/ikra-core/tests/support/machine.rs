@@ -9,9 +9,10 @@ use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STR
 use ikra_core::layout::schema::{Accumulator, Combine, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::syntax::ast::Name;
-use ikra_core::types::{Repr, Tag, Unit};
+use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
 use ikra_core::world::{Facts, symbol_hash, well_known};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 /// How a run ended. The section's world holds what it left behind.
@@ -47,6 +48,9 @@ struct Machine<'a> {
     kinds: HashMap<ArrayRef, ArrayKind>,
     rows: BTreeMap<ArrayKind, u64>,
     symbols: HashMap<i64, Name>,
+    /// The bytes of literals, and then of all Strings that were asked for.
+    bytes: RefCell<Vec<u8>>,
+    strings: RefCell<HashMap<Name, StrWord>>,
     jobs: u64,
     slots: u64,
     /// Rows of each heap; of scratch, each slot's.
@@ -163,6 +167,8 @@ impl<'a> Machine<'a> {
             kinds: HashMap::new(),
             rows: BTreeMap::new(),
             symbols: HashMap::new(),
+            bytes: RefCell::new(lowered.schema.literal_bytes()),
+            strings: RefCell::new(HashMap::new()),
             jobs: 0,
             slots,
             capacities,
@@ -243,6 +249,7 @@ impl<'a> Machine<'a> {
                 Space::Job if self.lowered.schema.order == Some(column_id) => (order.0.len() as u64, 0),
                 Space::Job => (self.jobs + 1, 0),
                 Space::Single => (1, 0),
+                Space::Bytes => (0, 0),
                 Space::Slot => (self.slots * SLOT_STRIDE as u64, 0),
             };
             self.columns.push(HostColumn::zeroed(column.storage, rows as usize));
@@ -253,6 +260,11 @@ impl<'a> Machine<'a> {
         self.fill_arrays();
         self.fill_elements();
         self.fill_roots();
+        if let Some(column) = self.lowered.schema.bytes {
+            let bytes = self.bytes.borrow();
+            self.columns[column.index()].resize(bytes.len());
+            self.columns[column.index()].view_mut::<u8>().copy_from_slice(&bytes);
+        }
     }
 
     /// Element indices in the order of jobs, and where each job's begin.
@@ -412,6 +424,7 @@ impl<'a> Machine<'a> {
             Value::Int(i) => (*i as u64, Tag::INT),
             Value::Float(f) => (f.to_bits(), Tag::FLOAT),
             Value::Sym(name) => (symbol_hash(name) as u64, Tag::SYM),
+            Value::Str(text) => (self.string(text).0, Tag::STR),
             Value::Module(class) => (u64::from(class.0), Tag::MODULE),
             Value::Array(array) => {
                 let length = self.section.world.heap.array(*array).values.len() as u64;
@@ -421,9 +434,20 @@ impl<'a> Machine<'a> {
                 Some((hierarchy, id)) => (u64::from(*id), Tag::OBJECT + *hierarchy as i32),
                 None => panic!("an object of a class that the schema lacks"),
             },
-            Value::Big(_) | Value::Str(_) | Value::Range(_) => panic!("{value:?} does not fit a slot"),
+            Value::Big(_) | Value::Range(_) => panic!("{value:?} does not fit a slot"),
         };
         Words { payload, tag }
+    }
+
+    /// The word of a String, whose bytes are laid down at its first use.
+    fn string(&self, text: &Name) -> StrWord {
+        *self.strings.borrow_mut().entry(text.clone()).or_insert_with(|| {
+            let mut bytes = self.bytes.borrow_mut();
+            let offset = bytes.len() as u32;
+            bytes.extend(text.as_bytes());
+            bytes.resize(offset as usize + text.len().max(1), 0);
+            StrWord::new(offset, text.len(), Encoding::of_utf8(text.as_bytes()), false)
+        })
     }
 
     fn value(&self, repr: Repr, words: Words) -> Value {
@@ -438,6 +462,12 @@ impl<'a> Machine<'a> {
             Repr::Int => Value::Int(payload as i64),
             Repr::Float => Value::Float(f64::from_bits(payload)),
             Repr::Sym => Value::Sym(self.symbols.get(&(payload as i64)).cloned().expect("a symbol of the case")),
+            Repr::Str => {
+                let word = StrWord(payload);
+                let from = word.offset() as usize;
+                let bytes = self.bytes.borrow()[from..from + word.length()].to_vec();
+                Value::Str(String::from_utf8_lossy(&bytes).into())
+            }
             Repr::Ref(hierarchy) => Value::Object(self.objects[&(hierarchy, payload as u32)]),
             Repr::Array(kind) => Value::Array(self.arrays[&(kind, payload >> 32)]),
             Repr::Union => match tag {
@@ -447,6 +477,7 @@ impl<'a> Machine<'a> {
                 Tag::INT => self.value(Repr::Int, words),
                 Tag::FLOAT => self.value(Repr::Float, words),
                 Tag::SYM => self.value(Repr::Sym, words),
+                Tag::STR => self.value(Repr::Str, words),
                 Tag::MODULE => Value::Module(ClassId(payload as u32)),
                 Tag::ARRAY => {
                     let offset = payload >> 32;
@@ -717,7 +748,6 @@ impl<'a> Machine<'a> {
                     Some(Value::Nil) => "nil".to_owned(),
                     Some(Value::True) => "true".to_owned(),
                     Some(Value::False) => "false".to_owned(),
-                    Some(value @ (Value::Int(_) | Value::Float(_) | Value::Sym(_))) => self.inspected(value),
                     Some(value) => self.class_name(value),
                     None => String::new(),
                 };
@@ -725,7 +755,9 @@ impl<'a> Machine<'a> {
             }
             Trap::Mention { class, before, after } => {
                 let what = match first {
-                    Some(value @ (Value::Object(_) | Value::Array(_) | Value::Module(_))) => self.class_name(value),
+                    Some(value @ (Value::Object(_) | Value::Array(_) | Value::Module(_) | Value::Str(_))) => {
+                        self.class_name(value)
+                    }
                     Some(value) => self.inspected(value),
                     None => String::new(),
                 };

@@ -175,7 +175,7 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
         Space::Slot => slots as usize * SLOT_STRIDE as usize,
         Space::Class { hierarchy: 0, .. } => ROWS,
         Space::Class { hierarchy: 1, .. } => FIRST_ID as usize + CAPACITY * slots as usize,
-        Space::Class { .. } | Space::Array(_) => FIRST_ID as usize + CAPACITY,
+        Space::Class { .. } | Space::Array(_) | Space::Bytes => FIRST_ID as usize + CAPACITY,
     };
     let mut columns: Vec<HostColumn> =
         program.columns.iter().map(|c| HostColumn::zeroed(c.storage, rows(c.space))).collect();

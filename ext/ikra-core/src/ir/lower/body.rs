@@ -164,6 +164,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 Repr::Int => Val::Int(payload),
                 Repr::Float => Val::Float(b.f64(Op::FloatFromBits, &[payload])),
                 Repr::Sym => Val::Sym(payload),
+                Repr::Str => Val::Str(payload),
                 Repr::Ref(h) => Val::Ref(h, b.op(Scalar::I32, Op::Narrow, &[payload])),
                 Repr::Array(kind) => Val::Array(kind, payload),
                 Repr::Unit(_) | Repr::Union => unreachable!("matched above"),
@@ -193,6 +194,7 @@ impl<'p, 'w> Body<'p, 'w> {
             Val::Int(v) => (Repr::Int, vec![v]),
             Val::Float(v) => (Repr::Float, vec![v]),
             Val::Sym(v) => (Repr::Sym, vec![v]),
+            Val::Str(v) => (Repr::Str, vec![v]),
             Val::Ref(h, v) => (Repr::Ref(h), vec![v]),
             Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
             Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),
@@ -406,6 +408,10 @@ impl<'p, 'w> Body<'p, 'w> {
             },
             Kind::Float(x) => Val::Float(Operand::float(*x)),
             Kind::Sym(name) => Val::Sym(Operand::I64(crate::world::symbol_hash(name))),
+            Kind::Str(bytes) => {
+                let frozen = self.here.unit.source.frozen_strings;
+                Val::Str(Operand::I64(self.t.string_literal(bytes, frozen).0 as i64))
+            }
             Kind::SelfRef => self.self_value()?,
             Kind::Local(local) => self.read_local(*local, &ty, node.span)?,
             Kind::Ivar(ivar) => {
@@ -629,6 +635,7 @@ impl<'p, 'w> Body<'p, 'w> {
             (Val::Int(_), Form::One(r)) => r == Repr::Int,
             (Val::Float(_), Form::One(r)) => r == Repr::Float,
             (Val::Sym(_), Form::One(r)) => r == Repr::Sym,
+            (Val::Str(_), Form::One(r)) => r == Repr::Str,
             (Val::Ref(..), Form::One(r)) => matches!(r, Repr::Ref(_)),
             (Val::Array(..), Form::One(r)) => matches!(r, Repr::Array(_)),
             (Val::IntRange { .. }, f) => f == Form::IntRange,
@@ -1155,7 +1162,9 @@ fn may_assign(node: &Node) -> bool {
 pub fn operands(val: Val) -> Vec<Operand> {
     match val {
         Val::Unit(_) => vec![],
-        Val::Bool(v) | Val::Int(v) | Val::Float(v) | Val::Sym(v) | Val::Ref(_, v) | Val::Array(_, v) => vec![v],
+        Val::Bool(v) | Val::Int(v) | Val::Float(v) | Val::Sym(v) | Val::Str(v) | Val::Ref(_, v) | Val::Array(_, v) => {
+            vec![v]
+        }
         Val::IntRange { from, to, exclusive } | Val::FloatRange { from, to, exclusive } => vec![from, to, exclusive],
         Val::Union { tag, payload } => vec![tag, payload],
         Val::Exception { code, words } => [code].into_iter().chain(words).collect(),
@@ -1170,6 +1179,7 @@ pub fn from_operands(form: Form, operands: &[Operand]) -> Val {
         (Form::One(Repr::Int), [v]) => Val::Int(*v),
         (Form::One(Repr::Float), [v]) => Val::Float(*v),
         (Form::One(Repr::Sym), [v]) => Val::Sym(*v),
+        (Form::One(Repr::Str), [v]) => Val::Str(*v),
         (Form::One(Repr::Ref(h)), [v]) => Val::Ref(h, *v),
         (Form::One(Repr::Array(kind)), [v]) => Val::Array(kind, *v),
         (Form::One(Repr::Union), [tag, payload]) => Val::Union { tag: *tag, payload: *payload },

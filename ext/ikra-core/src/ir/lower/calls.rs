@@ -224,6 +224,7 @@ impl Body<'_, '_> {
                 Atom::Int => tag_is(self, tag, Tag::INT),
                 Atom::Float => tag_is(self, tag, Tag::FLOAT),
                 Atom::Sym => tag_is(self, tag, Tag::SYM),
+                Atom::Str => tag_is(self, tag, Tag::STR),
                 Atom::Array(_) => tag_is(self, tag, Tag::ARRAY),
                 Atom::Proc(id) => {
                     let is_proc = tag_is(self, tag, Tag::PROC);
@@ -893,7 +894,12 @@ impl Body<'_, '_> {
                 [] => None,
             },
             StructSize => Some(self.struct_size(atom)),
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql => None,
+            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | AsInt | ArgumentError
+            | StrRefuse(_) => {
+                let literal = types.literals.first().and_then(Option::as_ref);
+                self.string_primitive(builtin, asker, args, literal)?
+            }
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StrEqual | StrCompare => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };
                 let arg = (y, Ty::of(b, Reach::Any), None);
@@ -1069,6 +1075,7 @@ impl Body<'_, '_> {
             (_, Val::Array(k, _), _, Val::Array(l, _)) if self.an.facts.find(k) != self.an.facts.find(l) => {
                 Val::bool(false)
             }
+            (_, Val::Str(x), _, Val::Str(y)) => self.same_string(x, y),
             (_, Val::Int(x), _, Val::Int(y))
             | (_, Val::Sym(x), _, Val::Sym(y))
             | (_, Val::Array(_, x), _, Val::Array(_, y)) => Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y)),

@@ -14,6 +14,7 @@ pub mod numbers;
 mod rescue;
 pub mod section;
 mod slots;
+mod strings;
 pub mod tables;
 pub mod value;
 mod wide;

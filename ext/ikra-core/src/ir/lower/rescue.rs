@@ -100,6 +100,7 @@ impl Body<'_, '_> {
             Val::Int(_) => Form::One(Repr::Int),
             Val::Float(_) => Form::One(Repr::Float),
             Val::Sym(_) => Form::One(Repr::Sym),
+            Val::Str(_) => Form::One(Repr::Str),
             Val::Ref(h, _) => Form::One(Repr::Ref(h)),
             Val::Array(kind, _) => Form::One(Repr::Array(kind)),
             Val::Union { .. } => Form::One(Repr::Union),

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
 use crate::ir::{Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS};
-use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot};
+use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
 use crate::syntax::ast::Name;
-use crate::types::{Atom, Prims, Repr, Ty, Unit};
+use crate::types::{Atom, Encoding, Prims, Repr, StrWord, Ty, Unit};
 use crate::world::{Place, Root};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Form {
         match self {
             Form::One(Repr::Unit(_)) => vec![],
             Form::One(Repr::Bool) => vec![Scalar::Bool],
-            Form::One(Repr::Int | Repr::Sym | Repr::Array(_)) => vec![Scalar::I64],
+            Form::One(Repr::Int | Repr::Sym | Repr::Str | Repr::Array(_)) => vec![Scalar::I64],
             Form::One(Repr::Float) => vec![Scalar::F64],
             Form::One(Repr::Ref(_)) => vec![Scalar::I32],
             Form::One(Repr::Union) => vec![Scalar::I32, Scalar::I64],
@@ -177,7 +177,7 @@ impl Tables {
         let storage = match repr {
             Repr::Unit(_) => return (None, None),
             Repr::Bool => Storage::U8,
-            Repr::Int | Repr::Sym | Repr::Array(_) | Repr::Union => Storage::I64,
+            Repr::Int | Repr::Sym | Repr::Str | Repr::Array(_) | Repr::Union => Storage::I64,
             Repr::Float => Storage::F64,
             Repr::Ref(_) => Storage::U32,
         };
@@ -226,6 +226,7 @@ impl Tables {
             [Atom::Int] => Repr::Int,
             [Atom::Float] => Repr::Float,
             [Atom::Sym] => Repr::Sym,
+            [Atom::Str] => Repr::Str,
             [Atom::IntRange] => return Some(Form::IntRange),
             [Atom::FloatRange] => return Some(Form::FloatRange),
             [Atom::Exception] | [Atom::Nil, Atom::Exception] => return Some(Form::Exception),
@@ -359,6 +360,33 @@ impl Tables {
         (column.read, column.written) = (true, true);
         self.heaps.push(Heap { space, scratch, start, capacity, taken });
         id
+    }
+
+    /// The column of all Strings' bytes.
+    pub fn bytes(&mut self) -> ColumnId {
+        let known = self.schema.bytes;
+        known.unwrap_or_else(|| {
+            let column = self.column("bytes", Space::Bytes, Storage::U8);
+            self.columns[column.index()].read = true;
+            self.schema.bytes = Some(column);
+            column
+        })
+    }
+
+    /// A String that the program's text has written out. `frozen`: it is the same object each time.
+    pub fn string_literal(&mut self, bytes: &[u8], frozen: bool) -> StrWord {
+        let literals = &mut self.schema.literals;
+        let mut offset = 0;
+        for literal in literals.iter() {
+            if literal.bytes == bytes && literal.frozen == frozen {
+                break;
+            }
+            offset += literal.bytes.len().max(1);
+        }
+        if !literals.iter().any(|l| l.bytes == bytes && l.frozen == frozen) {
+            literals.push(StringLiteral { bytes: bytes.to_vec(), frozen });
+        }
+        StrWord::new(offset as u32, bytes.len(), Encoding::of_utf8(bytes), !frozen)
     }
 
     /// The column of frozen flags of a hierarchy.

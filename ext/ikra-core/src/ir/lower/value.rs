@@ -16,6 +16,8 @@ pub enum Val {
     Int(Operand),
     Float(Operand),
     Sym(Operand),
+    /// I64, a [`crate::types::StrWord`].
+    Str(Operand),
     /// I32 id.
     Ref(HierarchyIndex, Operand),
     /// I64, offset and length.
@@ -77,6 +79,7 @@ impl Val {
             Val::Int(v) => (Operand::I32(Tag::INT), v),
             Val::Float(v) => (Operand::I32(Tag::FLOAT), b.i64(Op::FloatBits, &[v])),
             Val::Sym(v) => (Operand::I32(Tag::SYM), v),
+            Val::Str(v) => (Operand::I32(Tag::STR), v),
             Val::Ref(h, v) => (Operand::I32(Tag::OBJECT + h as i32), b.i64(Op::Widen, &[v])),
             Val::Array(_, v) => (Operand::I32(Tag::ARRAY), v),
             Val::Union { tag, payload } => (tag, payload),

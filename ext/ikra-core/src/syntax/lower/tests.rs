@@ -326,7 +326,13 @@ fn scopes_of_locals() {
 /// A source with lines around the slice.
 fn within(line: &str, slice: &str) -> Arc<Source> {
     let start = line.find(slice).expect("the slice is in the line");
-    Arc::new(Source { path: "t.rb".into(), text: line.into(), first_line: 7, slice: start..start + slice.len() })
+    Arc::new(Source {
+        path: "t.rb".into(),
+        text: line.into(),
+        first_line: 7,
+        slice: start..start + slice.len(),
+        frozen_strings: false,
+    })
 }
 
 #[test]

@@ -1,7 +1,7 @@
-# A captured String that the block uses cannot be held.
+# A captured String is read.
 #
 # text = "text"
 # elements = [1]
-# refused: text
+# gives: [5]
 
 elements.pmap { |x| x + text.size }

@@ -57,7 +57,9 @@ impl Kind {
             Atom::Sym => Kind::Sym,
             Atom::IntRange => Kind::IntRange,
             Atom::FloatRange => Kind::FloatRange,
-            Atom::Module(_) | Atom::Proc(_) | Atom::Array(_) | Atom::Object(_) | Atom::Exception => Kind::Other,
+            Atom::Str | Atom::Module(_) | Atom::Proc(_) | Atom::Array(_) | Atom::Object(_) | Atom::Exception => {
+                Kind::Other
+            }
         }
     }
     /// # Panics
@@ -71,9 +73,11 @@ impl Kind {
             Val::Unit(Unit::Nil) => Kind::Nil,
             Val::Bool(_) | Val::Unit(Unit::True | Unit::False) => Kind::Bool,
             Val::Sym(_) => Kind::Sym,
-            Val::Ref(..) | Val::Array(..) | Val::Unit(Unit::Module(_) | Unit::Proc(_)) | Val::Exception { .. } => {
-                Kind::Other
-            }
+            Val::Str(_)
+            | Val::Ref(..)
+            | Val::Array(..)
+            | Val::Unit(Unit::Module(_) | Unit::Proc(_))
+            | Val::Exception { .. } => Kind::Other,
             Val::Union { .. } | Val::Unit(Unit::Never) => unreachable!("unions are split before a number's method"),
         }
     }

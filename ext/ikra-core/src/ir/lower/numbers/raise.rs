@@ -20,6 +20,7 @@ fn carried(val: Val) -> Option<(Repr, Vec<Operand>)> {
         Val::Int(v) => (Repr::Int, vec![v]),
         Val::Float(v) => (Repr::Float, vec![v]),
         Val::Sym(v) => (Repr::Sym, vec![v]),
+        Val::Str(v) => (Repr::Str, vec![v]),
         Val::Ref(hierarchy, v) => (Repr::Ref(hierarchy), vec![v]),
         Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
         Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),

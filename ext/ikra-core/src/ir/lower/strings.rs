@@ -1,0 +1,108 @@
+//! Strings as lowering sees them: words, bytes, views.
+//!
+//! Here: the primitives over which the prelude writes String's methods. Not here: any of those methods.
+
+use super::body::Body;
+use super::calls::Answer;
+use super::compare::Asker;
+use super::value::Val;
+use crate::infer::builtins::Builtin;
+use crate::infer::calls::Literal;
+use crate::ir::{Cmp, Op, Operand, Scalar, Trap};
+use crate::types::{Atom, Encoding, Repr, StrWord};
+
+impl Body<'_, '_> {
+    /// A primitive of Strings.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn string_primitive(
+        &mut self,
+        builtin: Builtin,
+        asker: Asker,
+        args: &[(Atom, Val)],
+        literal: Option<&Literal>,
+    ) -> Answer {
+        let Val::Str(word) = asker.val else { return Ok(None) };
+        let first = args.first().map(|a| a.1);
+        Ok(match (builtin, first) {
+            (Builtin::StrBytes, _) => Some(Val::Int(self.string_length(word))),
+            (Builtin::StrByte, Some(Val::Int(index))) => {
+                let column = self.t.bytes();
+                let row = self.string_row(word, index);
+                let byte = self.cx.b.load(Scalar::I32, column, row);
+                Some(Val::Int(self.cx.b.i64(Op::Widen, &[byte])))
+            }
+            (Builtin::StrView, Some(Val::Int(from))) => {
+                let Some((_, Val::Int(length))) = args.get(1) else { return Ok(None) };
+                let _ = self.t.bytes();
+                let b = &mut self.cx.b;
+                let kept = Operand::I64((0xffff_ffff_0000_0000_u64 | 3 << StrWord::ENCODING_SHIFT) as i64);
+                let start = b.i64(Op::And, &[word, kept]);
+                let moved = b.i64(Op::Shl, &[from, Operand::I64(32)]);
+                let start = b.i64(Op::Add, &[start, moved]);
+                let marked = b.i64(Op::Or, &[start, Operand::I64(StrWord::MADE as i64)]);
+                Some(Val::Str(b.i64(Op::Or, &[marked, *length])))
+            }
+            (Builtin::StrIsSingle, _) => {
+                let encoding = self.string_encoding(word);
+                Some(Val::Bool(self.cx.b.icmp(Cmp::Ne, encoding, Operand::I64(Encoding::Utf8 as i64))))
+            }
+            (Builtin::StrEncoding, _) => {
+                let encoding = self.string_encoding(word);
+                let ascii = self.cx.b.icmp(Cmp::Eq, encoding, Operand::I64(Encoding::Ascii as i64));
+                Some(Val::Int(self.cx.b.select(Scalar::I64, ascii, Operand::I64(Encoding::Utf8 as i64), encoding)))
+            }
+            (Builtin::AsText, Some(val @ Val::Str(_))) | (Builtin::AsInt, Some(val @ Val::Int(_))) => Some(val),
+            (Builtin::AsText, Some(val)) => {
+                let (class, before) = ("TypeError", "no implicit conversion of ".into());
+                self.trap(Trap::Describe { class, before, after: " into String".into() }, Some(val));
+                None
+            }
+            (Builtin::AsInt, Some(val)) => {
+                self.no_conversion(val, "Integer");
+                None
+            }
+            (Builtin::ArgumentError, _) => {
+                let message = match literal {
+                    Some(Literal::Sym(message)) => message.to_string(),
+                    _ => String::new(),
+                };
+                self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                None
+            }
+            (Builtin::StrRefuse(message), _) => {
+                let error = self.error(asker.span, message);
+                self.trap(Trap::Raise { class: "Ikra::CompileError", message: error.to_string() }, None);
+                None
+            }
+            _ => None,
+        })
+    }
+
+    fn string_length(&mut self, word: Operand) -> Operand {
+        self.cx.b.i64(Op::And, &[word, Operand::I64(StrWord::MOST_BYTES as i64)])
+    }
+
+    fn string_encoding(&mut self, word: Operand) -> Operand {
+        let low = self.cx.b.i64(Op::UShr, &[word, Operand::I64(StrWord::ENCODING_SHIFT.into())]);
+        self.cx.b.i64(Op::And, &[low, Operand::I64(3)])
+    }
+
+    fn string_row(&mut self, word: Operand, index: Operand) -> Operand {
+        let offset = self.cx.b.i64(Op::UShr, &[word, Operand::I64(32)]);
+        self.cx.b.i64(Op::Add, &[offset, index])
+    }
+
+    /// Whether two are the same String. Two that were made in the kernel from the same bytes cannot be told apart.
+    pub fn same_string(&mut self, x: Operand, y: Operand) -> Val {
+        let same = self.cx.b.icmp(Cmp::Eq, x, y);
+        let made = self.cx.b.i64(Op::And, &[x, Operand::I64(StrWord::MADE as i64)]);
+        let made = self.cx.b.icmp(Cmp::Ne, made, Operand::I64(0));
+        let unknown = self.cx.b.bool(Op::And, &[same, made]);
+        let message = "kernels do not know the identity of Strings that they made".to_string();
+        let site = self.cx.site(Trap::Raise { class: "Ikra::CompileError", message }, Vec::<Repr>::new());
+        self.cx.b.trap_if(unknown, site, vec![]);
+        Val::Bool(same)
+    }
+}
