@@ -12,7 +12,7 @@ module Fuzz
 
   # What a piece of code can see.
   class Scope
-    attr_accessor :vars, :role, :times, :place, :loops, :level, :result
+    attr_accessor :vars, :role, :times, :place, :loops, :level, :result, :guarded
 
     def initialize(**values)
       @vars = []
@@ -60,6 +60,7 @@ end
     # The program as a case.
     def program
       objects = chance(0.6)
+      @definitions << statement("class Mishap < StandardError\nend") << statement("class Blunder < Mishap\nend")
       make_constants
       make_functions
       make_leaves if chance(0.6)
@@ -265,7 +266,8 @@ end
     def some_statement(scope)
       @cost += scope.times
       choices = [[6, :declare], [4, :reassign], [1, :destructure], [1, :modifier], [1, :effect]]
-      choices << [4, :branch] << [1, :choose] if scope.level < 3
+      choices << [4, :branch] << [1, :choose] << [2, :guard] if scope.level < 3
+      choices << [3, :raise_something] if scope.guarded
       choices << [4, :repeat] if scope.level < 3 && scope.loops < 2 && scope.times <= 40
       choices << [2, :leave] if scope.loops.positive?
       choices << [1, :give_back] if scope.place == :method
@@ -454,6 +456,69 @@ end
       statement("for #{i} in #{over}\n  {}\nend", inner)
     end
 
+    # ---- exceptions ----
+
+    # Not RangeError or what is above it: where Ruby has an Integer beyond 64 bits, a kernel must not go on.
+    RESCUED = %w[Mishap Blunder ZeroDivisionError TypeError NoMethodError ArgumentError IndexError FloatDomainError].freeze
+    RAISED = %w[Mishap Blunder Blunder ArgumentError IndexError].freeze
+
+    def guard(scope)
+      tries = fresh("n") if scope.times <= 40 && chance(0.2)
+      inside = scope.inner(times: tries ? 3 : 1)
+      inside.guarded = true
+      parts = [raising_body(inside)]
+      text = +"begin\n  {}\n"
+      text = "#{tries} = 0\nbegin\n  #{tries} += 1\n  {}\n" if tries
+      between(1, 2).times do |number|
+          clause, part = clause(scope, number.zero? ? tries : nil)
+        text << clause
+        parts << part
+      end
+      if chance(0.3)
+        text << "else\n  {}\n"
+        parts << body(scope.inner, between(1, 2))
+      end
+      if chance(0.4)
+        text << "ensure\n  {}\n"
+        parts << ensure_body(scope)
+      end
+      statement("#{text}end", *parts)
+    end
+
+    def raising_body(scope)
+      inner = body(scope, between(1, 2))
+      inner.parts << raise_something(scope)
+      inner.parts.concat(body(scope, 1).parts)
+      inner
+    end
+
+    def clause(scope, tries)
+      inside = scope.inner
+      inside.loops = scope.loops
+      name = fresh("e") if chance(0.4)
+      inner = body(inside, between(0, 2))
+      inner.parts << statement("retry if #{tries} < 3") if tries
+      inner.parts << statement("raise#{" #{name}" if name && chance(0.5)} if {}", expression(inside, :bool, 2)) if scope.guarded && chance(0.3)
+      inner.parts << statement("raise if #{name}.is_a?(#{among(RESCUED)})") if scope.guarded && name && chance(0.3)
+      classes = Array.new(between(1, 2)) { among(RESCUED) }.join(", ")
+      ["rescue #{classes}#{" => #{name}" if name}\n  {}\n", inner]
+    end
+
+    # Without jumps, which would forget what is on its way.
+    def ensure_body(scope)
+      inside = Scope.new(vars: scope.vars.dup, role: scope.role, times: scope.times, place: :pure, loops: 0, level: 3)
+      var = among(assignable(inside)) or return body(inside, 1)
+      Node.body([statement("#{var.name} = {}", expression(inside, var.type, 2))])
+    end
+
+    def raise_something(scope)
+      what = among(RAISED)
+      message = among(["", ", \"#{%w[a b c].sample(random: @random)}\"", ", :a", nil])
+      return statement("raise #{what}#{message} if {}", expression(scope, :bool, 2)) if message
+
+      statement("raise #{what}, \"was \#{{}}\" if {}", expression(scope, among(%i[int small sym]), 1), expression(scope, :bool, 2))
+    end
+
     # Leaves a loop or a round of it.
     def leave(scope)
       statement("#{among(%w[next break])} #{among(%w[if unless])} {}", expression(scope, :bool, 2))
@@ -589,7 +654,11 @@ end
       cost = @cost - before + 1
       @cost = before
       signature.cost = [signature.cost || 0, cost].max
-      statement("def #{prefix}#{signature.name}#{list}\n  {}\nend", *defaults, inner)
+      return statement("def #{prefix}#{signature.name}#{list}\n  {}\nend", *defaults, inner) unless chance(0.1)
+
+      clause, part = clause(scope, nil)
+      part.parts << statement("{}", expression(scope.inner, signature.result, 2))
+      statement("def #{prefix}#{signature.name}#{list}\n  {}\n#{clause}end", *defaults, inner, part)
     end
 
     def signature(prefix, writes: false, result: among(%i[int int float num any bool sym]))
