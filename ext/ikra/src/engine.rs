@@ -15,6 +15,7 @@ use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::iseq::Failure;
+use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
 use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::Plan;
@@ -56,6 +57,7 @@ struct Variant {
     guards: Guards,
     lowered: Lowered,
     plan: Plan,
+    rooms: Rooms,
     executable: Arc<dyn Executable>,
 }
 
@@ -117,6 +119,8 @@ enum Again {
     Compile,
     /// An interrupt that did not raise stopped it.
     Beside,
+    /// There were too few rows for what it makes, and now there are more.
+    Room,
     /// Up to the element that left it by `break`.
     Until(Key),
 }
@@ -219,7 +223,7 @@ impl Section<'_> {
             let (variant, packed, tables) = self.packed(&holder)?;
             match self.launch(&variant, packed, &tables, &holder, limit, beside)? {
                 Ok(value) => return Ok(value),
-                Err(Again::Compile) => {}
+                Err(Again::Compile | Again::Room) => {}
                 Err(Again::Beside) => beside = true,
                 Err(Again::Until(key)) => limit = key,
             }
@@ -264,6 +268,7 @@ impl Section<'_> {
     }
 
     fn compile(&mut self, form: Form) -> Result<Variant, Error> {
+        let elements = self.len();
         let Section { ruby, captures, clock, site, base, range, backend, .. } = self;
         let mut facts = Facts::default();
         for assumption in &site.state.lock().refuted {
@@ -294,7 +299,8 @@ impl Section<'_> {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
         let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
-        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, executable })
+        let rooms = Rooms::new(program, elements);
+        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, rooms, executable })
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -321,7 +327,8 @@ impl Section<'_> {
         if !plan.plain {
             holder.get(ruby);
         }
-        let (warp, slots) = (self.backend.target().warp, self.slots());
+        let warp = self.backend.target().warp;
+        let room = variant.rooms.now(&lowered.program, self.slots());
         loop {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -330,7 +337,7 @@ impl Section<'_> {
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
             // from here to the holder nothing allocates in Ruby's heap
-            let traced = self.clock.measure(Phase::Trace, || Tables::trace(plan, base, &raws));
+            let traced = self.clock.measure(Phase::Trace, || Tables::trace(plan, base, &raws, &room));
             let mut tables = match traced {
                 Ok(tables) => tables,
                 Err(misfit) => return self.misfit(misfit).map(|()| None),
@@ -339,7 +346,7 @@ impl Section<'_> {
                 return Err(self.writes_its_base());
             }
             let packed = self.clock.measure(Phase::Pack, || {
-                pack(plan, &lowered.program, schema, &mut tables, elements, &roots, warp, slots, &mut unknown)
+                pack(plan, &lowered.program, schema, &mut tables, elements, &roots, warp, &room, &mut unknown)
             });
             match packed {
                 Ok(packed) => {
@@ -403,7 +410,7 @@ impl Section<'_> {
                 params: &packed.params,
                 jobs: packed.jobs,
                 slots: self.slots(),
-                fresh: &[],
+                fresh: &packed.fresh,
                 ticks: self.ticks,
                 seed: random::seed(),
                 section: self.number,
@@ -428,7 +435,10 @@ impl Section<'_> {
         };
         let lowered = &variant.lowered;
         let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);
-        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns: &packed.columns, holder };
+        let made = Made::default();
+        let columns = &packed.columns;
+        let trapped = matches!(outcome, Outcome::Trapped(record) if record.key != limit);
+        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns, holder, made: &made, trapped };
         let mut left_with = None;
         if let Outcome::Trapped(record) = outcome {
             let site = &program.sites[record.site.index()];
@@ -440,6 +450,12 @@ impl Section<'_> {
                 let form = &variant.form;
                 state.variants.retain(|v| v.form != *form);
                 return Ok(Err(Again::Compile));
+            }
+            if let Trap::Grow(heap) = site.trap {
+                let size = (self.len() as u64, self.ticks, self.slots());
+                let memory = self.backend.target().memory;
+                let grown = variant.rooms.grow(program, heap, record.words[0], record.key, size, memory, site);
+                return grown.map(|()| Err(Again::Room)).map_err(|e| self.failed(e));
             }
             if site.trap == Trap::Break && limit != record.key {
                 return Ok(Err(Again::Until(record.key)));
@@ -471,6 +487,7 @@ impl Section<'_> {
                 locals.push((accumulator.name.clone(), value));
             }
         }
+        unpacker.fill_new()?;
         changes.apply(unpacker)?;
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;

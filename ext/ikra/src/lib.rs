@@ -36,6 +36,7 @@ mod heap;
 mod holder;
 mod identity;
 mod iseq;
+mod made;
 mod observe;
 mod pack;
 mod plan;

@@ -5,9 +5,11 @@
 //! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
 
 use crate::heap::{self, FieldReader, Raw, Seen};
+use crate::made::{Room, fresh};
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
+use ikra_core::backend::Fresh;
 use ikra_core::id::ClassId;
 use ikra_core::ir::{ColumnId, Jobs, Program, SLOT_STRIDE, Scalar, Space};
 use ikra_core::layout::schema::{RootParam, Schema};
@@ -47,6 +49,7 @@ pub struct Packed {
     pub columns: Vec<HostColumn>,
     pub biases: Vec<u64>,
     pub params: Vec<u64>,
+    pub fresh: Vec<Fresh>,
     pub jobs: u64,
 }
 
@@ -63,7 +66,7 @@ pub fn pack(
     elements: Elements<'_>,
     roots: &[RootValue],
     warp: usize,
-    slots: u64,
+    room: &Room,
     unknown: &mut Vec<Raw>,
 ) -> Result<Packed> {
     let packer = Packer { plan, tables, unknown: RefCell::new(&mut *unknown) };
@@ -93,12 +96,13 @@ pub fn pack(
                 (to - from) as usize
             }
             Space::Array(kind) => {
-                plan.kinds.iter().position(|k| k.kind == kind).map_or(0, |k| packer.tables.kinds[k].rows as usize)
+                let rows = |k: usize| packer.tables.kinds[k].rows + packer.tables.kinds[k].room;
+                plan.kinds.iter().position(|k| k.kind == kind).map_or(0, rows) as usize
             }
             Space::Element | Space::Job => continue,
             Space::Bytes => packer.tables.strings.rows as usize,
             Space::Single => 1,
-            Space::Slot => slots as usize * SLOT_STRIDE as usize,
+            Space::Slot => room.slots as usize * SLOT_STRIDE as usize,
         };
         columns[at] = HostColumn::zeroed(column.storage, rows);
     }
@@ -111,11 +115,18 @@ pub fn pack(
     for accumulator in &schema.accumulators {
         columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
     }
-    let params = packer.params(program, schema, elements, roots)?;
+    let mut params = packer.params(program, schema, elements, roots)?;
+    for (i, heap) in program.heaps.iter().enumerate() {
+        params[heap.start.index()] = packer.tables.starts[i];
+        params[heap.capacity.index()] = room.capacities[i];
+    }
+    let flags = schema.hierarchies.iter().filter_map(|h| h.frozen).chain(schema.arrays.iter().filter_map(|a| a.frozen));
+    let flags: Vec<usize> = flags.map(|c| c.index()).collect();
+    let fresh = fresh(program, room, &biases, &params, &flags);
     if !packer.unknown.borrow().is_empty() {
         return Err(Misfit::Symbols);
     }
-    Ok(Packed { columns, biases, params, jobs })
+    Ok(Packed { columns, biases, params, fresh, jobs })
 }
 
 struct Packer<'a> {

@@ -9,7 +9,7 @@ use crate::reflect;
 use crate::registry::classes;
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId};
-use ikra_core::ir::{ColumnId, Jobs, Program};
+use ikra_core::ir::{ColumnId, Jobs, Program, Space};
 use ikra_core::layout::schema::{Schema, Slot};
 use ikra_core::types::{Prims, Repr, Ty};
 use ikra_core::world::{Facts, Place};
@@ -55,6 +55,8 @@ pub struct FieldPlan {
     /// Filled (or, where there is no column, checked) before a launch.
     pub read: bool,
     pub written: bool,
+    /// New objects have it even where it is nil, in this order.
+    pub given: Option<u32>,
 }
 
 /// A class that the program has ids for.
@@ -78,7 +80,16 @@ pub struct KindPlan {
     pub must_not_be_frozen: bool,
 }
 
+/// What a heap's rows are of: class index or kind index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    Class(usize),
+    Kind(usize),
+}
+
 pub struct Plan {
+    /// As the program's.
+    pub heaps: Vec<Rows>,
     pub classes: Vec<ClassPlan>,
     /// Index into `classes` of each hierarchy's first class, and the number of all.
     pub hierarchies: Vec<usize>,
@@ -108,6 +119,7 @@ impl Plan {
     /// A schema that contradicts itself.
     pub fn new(ruby: &Ruby, program: &Program, schema: &Schema, facts: &Facts) -> CoreResult<Self> {
         let mut plan = Plan {
+            heaps: Vec::new(),
             classes: Vec::new(),
             hierarchies: Vec::new(),
             class_index: RawMap::default(),
@@ -162,7 +174,17 @@ impl Plan {
             let written = field.written || columns().any(|c| c.written);
             // a slot without columns says that there is one value: that is to be checked
             let read = field.read || written || columns().next().is_none() || columns().any(|c| c.read);
-            fields.fields.push(FieldPlan { field: name, slot, read, written });
+            fields.fields.push(FieldPlan { field: name, slot, read, written, given: field.given });
+        }
+        for heap in &program.heaps {
+            let rows = match heap.space {
+                Space::Class { hierarchy, first, .. } => {
+                    Rows::Class(plan.hierarchies[hierarchy as usize] + first as usize)
+                }
+                Space::Array(kind) => Rows::Kind(plan.kind(kind)),
+                other => return Err(internal(format!("new rows of {other}"))),
+            };
+            plan.heaps.push(rows);
         }
         plan.elements = schema.elements.as_ref().map(|s| plan.slot(s)).transpose()?;
         for root in &schema.roots {
@@ -224,4 +246,8 @@ impl Plan {
     pub fn hierarchy(&self, hierarchy: usize) -> std::ops::Range<usize> {
         self.hierarchies[hierarchy]..self.hierarchies[hierarchy + 1]
     }
+}
+
+fn internal(detail: String) -> CoreError {
+    CoreError::Internal { stage: "pack", detail }
 }

@@ -187,6 +187,18 @@ pub fn inherits(class: Raw, module: Raw) -> bool {
     }
 }
 
+/// Whether `new` of a class makes an object that is nothing but its class and its ivars, and no exception.
+pub fn is_ordinary(class: Raw) -> bool {
+    // SAFETY: a live class, and classes that live as long as Ruby, for all of which the functions only read.
+    #[allow(unsafe_code)]
+    let (allocates_so, object, exception) = unsafe {
+        let (object, exception) = (rb_sys::rb_cObject, rb_sys::rb_eException);
+        let allocator = |class| rb_sys::rb_get_alloc_func(class).map(|f| f as usize);
+        (allocator(class) == allocator(object), object, exception)
+    };
+    allocates_so && class != object && inherits(class, object) && !inherits(class, exception)
+}
+
 /// Whether an object is an instance of a class or module.
 pub fn is_kind_of(object: Raw, module: Raw) -> bool {
     // SAFETY: both are alive, and the second is a class or module.

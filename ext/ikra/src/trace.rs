@@ -9,7 +9,8 @@
 
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::identity::IdentityMap;
-use crate::plan::{ClassPlan, Plan, SlotPlan};
+use crate::made::Room;
+use crate::plan::{ClassPlan, Plan, Rows, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
@@ -53,6 +54,8 @@ pub struct KindRows {
     pub lengths: Vec<u32>,
     /// Rows of all.
     pub rows: u64,
+    /// Rows behind them, for new ones.
+    pub room: u64,
     claimed: Vec<bool>,
     cursor: usize,
 }
@@ -79,6 +82,8 @@ pub struct Tables {
     pub bases: Vec<u32>,
     /// End of the ids of each hierarchy.
     pub ends: Vec<u32>,
+    /// First row of each heap.
+    pub starts: Vec<u64>,
 }
 
 /// Of elements that are no objects.
@@ -105,6 +110,7 @@ impl Tables {
             element_rows: Vec::new(),
             bases: vec![0; plan.classes.len()],
             ends: vec![0; plan.hierarchies.len() - 1],
+            starts: vec![0; plan.heaps.len()],
         }
     }
 
@@ -112,9 +118,10 @@ impl Tables {
     ///
     /// # Errors
     /// Something that the plan's program was not compiled for.
-    pub fn trace(plan: &Plan, base: Option<&[Raw]>, roots: &[Raw]) -> Result<Self> {
+    pub fn trace(plan: &Plan, base: Option<&[Raw]>, roots: &[Raw], room: &Room) -> Result<Self> {
         let mut tables = Self::empty(plan);
         if plan.plain {
+            tables.number(plan, room)?;
             return Ok(tables);
         }
         let readers = |c: &ClassPlan| c.leads.iter().map(|f| FieldReader::new(c.fields[*f].field)).collect();
@@ -129,8 +136,32 @@ impl Tables {
             tracer.follow(slot, *root, false)?;
         }
         tracer.settle()?;
-        tracer.number()?;
+        tables.number(plan, room)?;
         Ok(tables)
+    }
+
+    /// Gives each class its ids, and each heap its rows: behind those of what is there.
+    fn number(&mut self, plan: &Plan, room: &Room) -> Result<()> {
+        for hierarchy in 0..self.ends.len() {
+            let mut next = 0u64;
+            for class in plan.hierarchy(hierarchy) {
+                self.bases[class] = next as u32;
+                next += self.classes[class].objects.len() as u64;
+                for (heap, _) in plan.heaps.iter().enumerate().filter(|(_, rows)| **rows == Rows::Class(class)) {
+                    self.starts[heap] = next;
+                    next += room.rows[heap];
+                }
+            }
+            self.ends[hierarchy] = u32::try_from(next).map_err(|_| Misfit::TooMany)?;
+        }
+        for (heap, rows) in plan.heaps.iter().enumerate() {
+            let Rows::Kind(kind) = *rows else { continue };
+            let kind = &mut self.kinds[kind];
+            self.starts[heap] = kind.rows + kind.room;
+            kind.room += room.rows[heap];
+            u32::try_from(kind.rows + kind.room).map_err(|_| Misfit::TooMany)?;
+        }
+        Ok(())
     }
 
     /// How an object or array is held in a register; None for one that was not reached.
@@ -177,11 +208,11 @@ impl Tables {
         }
     }
 
-    /// The object of an id within a hierarchy.
-    pub fn object(&self, plan: &Plan, hierarchy: usize, id: u32) -> Option<Raw> {
+    /// Class index and row of an id within a hierarchy.
+    pub fn place(&self, plan: &Plan, hierarchy: usize, id: u32) -> Option<(usize, usize)> {
         let classes = plan.hierarchy(hierarchy);
         let at = classes.start + self.bases[classes.clone()].partition_point(|base| *base <= id).checked_sub(1)?;
-        self.classes[at].objects.get((id - self.bases[at]) as usize).copied()
+        Some((at, (id - self.bases[at]) as usize))
     }
 
     /// The String whose bytes begin at an offset, one that no kernel made.
@@ -424,19 +455,5 @@ impl Tracer<'_> {
                 return Ok(());
             }
         }
-    }
-
-    /// Gives each class its ids.
-    fn number(&mut self) -> Result<()> {
-        let tables = &mut *self.tables;
-        for hierarchy in 0..tables.ends.len() {
-            let mut next = 0u64;
-            for class in self.plan.hierarchy(hierarchy) {
-                tables.bases[class] = next as u32;
-                next += tables.classes[class].objects.len() as u64;
-            }
-            tables.ends[hierarchy] = u32::try_from(next).map_err(|_| Misfit::TooMany)?;
-        }
-        Ok(())
     }
 }

@@ -7,7 +7,8 @@
 
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::LazyHolder;
-use crate::plan::{FieldPlan, Plan, SlotPlan};
+use crate::made::{self, Made, Waiting};
+use crate::plan::{self, FieldPlan, Plan, SlotPlan};
 use crate::reflect::value;
 use crate::registry::{classes, symbols};
 use crate::trace::{AHEAD, CHUNK, Tables};
@@ -45,6 +46,9 @@ pub struct Unpacker<'a> {
     pub columns: &'a [HostColumn],
     /// Keeps what is made on the way.
     pub holder: &'a LazyHolder,
+    pub made: &'a Made,
+    /// The launch was ended by a trap, and the columns mean nothing.
+    pub trapped: bool,
 }
 
 /// A row of one field that is to change.
@@ -135,13 +139,11 @@ impl Unpacker<'_> {
                 let string = self.tables.string(word.offset());
                 string.ok_or_else(|| self.broken("an offset where no String begins"))?
             }
-            Repr::Ref(hierarchy) => self
-                .tables
-                .object(self.plan, hierarchy as usize, payload as u32)
-                .ok_or_else(|| self.broken("an id that no object has"))?,
-            Repr::Array(_) => kind
-                .and_then(|k| self.tables.array(k, (payload >> 32) as u32))
-                .ok_or_else(|| self.broken("an offset where no array begins"))?,
+            Repr::Ref(hierarchy) => self.object(hierarchy as usize, payload as u32)?,
+            Repr::Array(_) => {
+                let kind = kind.ok_or_else(|| self.broken("an array of no kind"))?;
+                self.array(kind, (payload >> 32) as u32, payload as u32)?
+            }
             Repr::Union => {
                 let repr = match tag {
                     Tag::NIL => Repr::Unit(Unit::Nil),
@@ -159,6 +161,79 @@ impl Unpacker<'_> {
                 return self.decode(repr, kind, 0, payload);
             }
         }))
+    }
+
+    /// The object of an id, made where the kernel made it.
+    #[inline]
+    fn object(&self, hierarchy: usize, id: u32) -> Result<Raw, Error> {
+        let unknown = || self.broken("an id that no object has");
+        let (class, row) = self.tables.place(self.plan, hierarchy, id).ok_or_else(unknown)?;
+        if let Some(object) = self.tables.classes[class].objects.get(row) {
+            return Ok(*object);
+        }
+        let base = u64::from(self.tables.bases[class]);
+        if !self.stays(plan::Rows::Class(class), base + row as u64) {
+            return Err(unknown());
+        }
+        self.made.object(self.plan, class, row, |raw| self.holder.add(self.ruby, raw))
+    }
+
+    /// Whether a row was taken for good. What a trap tells of may also be a row that was its job's alone.
+    fn stays(&self, rows: plan::Rows, row: u64) -> bool {
+        let heaps = self.program.heaps.iter().zip(&self.plan.heaps).zip(&self.tables.starts);
+        heaps.filter(|((_, r), _)| **r == rows).any(|((heap, _), start)| {
+            let taken = if heap.scratch { 0 } else { self.columns[heap.taken.index()].view::<u64>()[0] };
+            self.trapped || (*start..start.saturating_add(taken)).contains(&row)
+        })
+    }
+
+    /// The array at an offset, made where the kernel made it.
+    fn array(&self, kind: usize, offset: u32, len: u32) -> Result<Raw, Error> {
+        if let Some(array) = self.tables.array(kind, offset) {
+            return Ok(array);
+        }
+        if !self.stays(plan::Rows::Kind(kind), offset.into()) {
+            return Err(self.broken("an offset where no array begins"));
+        }
+        self.made.array(kind, offset as usize, len as usize, |raw| self.holder.add(self.ruby, raw))
+    }
+
+    /// Fills all that was made, which may make more.
+    ///
+    /// # Errors
+    /// When memory ends, or rows that mean nothing.
+    pub fn fill_new(&self) -> Result<(), Error> {
+        let mut orders: Vec<Option<Vec<usize>>> = vec![None; self.plan.classes.len()];
+        let mut ivars = Vec::new();
+        while let Some(next) = self.made.next() {
+            match next {
+                Waiting::Object(object, class, row) => {
+                    let fields = &self.plan.classes[class].fields;
+                    let order = orders[class].get_or_insert_with(|| {
+                        let mut order: Vec<usize> = (0..fields.len()).collect();
+                        order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
+                        order
+                    });
+                    ivars.clear();
+                    for number in order.iter() {
+                        let field = &fields[*number];
+                        let value = self.make(self.row(&field.slot, self.start(class, &field.slot) + row)?)?;
+                        // an ivar that is nil without having been given is one that was never set
+                        if field.given.is_some() || value != heap::NIL {
+                            ivars.push((field.field, value));
+                        }
+                    }
+                    made::fill_object(object, &ivars)?;
+                }
+                Waiting::Array(array, kind, offset, len) => {
+                    let Some(slot) = &self.plan.kinds[kind].slot else { continue };
+                    let elements = (offset..offset + len).map(|row| self.make(self.row(slot, row)?));
+                    let elements = elements.collect::<Result<Vec<Raw>, Error>>()?;
+                    made::fill_array(array, &elements)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The value of one row of a slot.
@@ -233,7 +308,14 @@ impl Unpacker<'_> {
             // a union's array may be of any kind: offsets of two kinds may be equal, and this is for messages only
             let kind = match repr {
                 Repr::Array(kind) => self.plan.kinds.iter().position(|k| k.kind == *kind),
-                _ => (0..self.plan.kinds.len()).find(|k| self.tables.array(*k, (payload >> 32) as u32).is_some()),
+                _ => (0..self.plan.kinds.len())
+                    .find(|k| self.tables.array(*k, (payload >> 32) as u32).is_some())
+                    .or_else(|| {
+                        self.plan.heaps.iter().find_map(|rows| match rows {
+                            plan::Rows::Kind(kind) => Some(*kind),
+                            plan::Rows::Class(_) => None,
+                        })
+                    }),
             };
             values.push(self.make(self.decode(*repr, kind, tag, payload)?)?);
         }
@@ -318,20 +400,24 @@ impl Unpacker<'_> {
     }
 
     fn change(&self, at: usize, number: usize) -> FieldChange {
-        let slot = &self.plan.classes[at].fields[number].slot;
-        let start = match slot.value.or(slot.tag).map(|c| self.program.columns[c.index()].space) {
-            Some(Space::Class { hierarchy, first, .. }) => {
-                let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
-                (self.tables.bases[at] - self.tables.bases[first]) as usize
-            }
-            _ => 0,
-        };
+        let start = self.start(at, &self.plan.classes[at].fields[number].slot);
         FieldChange {
             class: at,
             field: number,
             start,
             rows: Rows::new(self.tables.classes[at].objects.len()),
             made: Vec::new(),
+        }
+    }
+
+    /// Where the rows of a class begin in the columns of a slot.
+    fn start(&self, at: usize, slot: &SlotPlan) -> usize {
+        match slot.value.or(slot.tag).map(|c| self.program.columns[c.index()].space) {
+            Some(Space::Class { hierarchy, first, .. }) => {
+                let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
+                (self.tables.bases[at] - self.tables.bases[first]) as usize
+            }
+            _ => 0,
         }
     }
 

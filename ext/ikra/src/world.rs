@@ -535,6 +535,10 @@ impl World for LiveWorld<'_> {
         reflect::inherits(classes::get(class).raw, classes::get(module).raw)
     }
 
+    fn is_ordinary(&self, class: ClassId) -> bool {
+        reflect::is_ordinary(classes::get(class).raw)
+    }
+
     fn members(&self, class: ClassId) -> Option<Vec<Name>> {
         let members = reflect::members(self.ruby, classes::get(class).raw).ok()??;
         Some(members.iter().map(|m| m.as_str().into()).collect())

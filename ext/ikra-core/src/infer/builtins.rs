@@ -43,6 +43,11 @@ pub enum Builtin {
     BoolXor,
     // modules
     ModuleCase,
+    /// `Class#new`
+    New,
+    Allocate,
+    /// `initialize` of those that have none.
+    Initialize,
     /// `Ikra.tick`
     Tick,
     /// `Ikra.index`
@@ -191,7 +196,7 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } | MethodMissing => 0..=usize::MAX,
+            ProcCall | Send { .. } | MethodMissing | New => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView => 2..=2,
@@ -279,6 +284,8 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),
+            ("Class", "new") => Some(New),
+            ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
         Atom::Proc(_) => match name {
@@ -295,6 +302,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Struct" | "Data", "eql?") => Some(StructEql),
             ("Comparable", name) => comparable(name),
             ("Kernel", "===") => Some(CaseEqual),
+            ("BasicObject" | "Object", "initialize") => Some(Initialize),
             _ => None,
         },
         Atom::Exception => match name {
@@ -388,9 +396,6 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "ask an exception for its class only (is_a?, kind_of?, instance_of?, case … when), or raise it again"
         }
         ("Kernel", "sleep" | "gets" | "open" | "system" | "require") => "do it before or after the section",
-        ("Class", "new" | "allocate") => {
-            "make the objects before the section, and write their instance variables in it"
-        }
         (
             "Array",
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",

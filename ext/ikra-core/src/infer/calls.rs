@@ -4,6 +4,7 @@
 //! takes no block. Inference asks while types grow; lowering asks again when they stand still.
 
 use super::builtins::{self, Builtin};
+use super::made::Thing;
 use super::{Analysis, Binding, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::Error;
@@ -594,6 +595,8 @@ impl Analysis<'_> {
                     Ty::module(class)
                 }
             },
+            New | Allocate => return Err(Refusal::new(format!("kernels do not know {name} here"))),
+            Initialize => Ty::nil(),
             Itself => Ty::of(atom, reach),
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
             ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
@@ -708,7 +711,7 @@ impl Analysis<'_> {
             },
             ArraySet => match atoms[0] {
                 Atom::Int => {
-                    self.write_element(from, (atom, reach), &Ty::of(atoms[1], Reach::Any))?;
+                    self.write_element(from, (atom, reach), &Ty::of(atoms[1], args.positional[1].reach))?;
                     Ty::of(atoms[1], args.positional[1].reach)
                 }
                 _ => return Err(Refusal::new("kernels index arrays with Integers only")),
@@ -862,7 +865,7 @@ impl Analysis<'_> {
     /// Registers that elements of an array are read.
     pub fn read_array(&mut self, kind: crate::id::ArrayKind, reach: Reach) {
         let access = self.arrays.entry(self.facts.find(kind)).or_default();
-        if reach == Reach::Owned {
+        if reach.is_owned() {
             access.read_owned = true;
         } else {
             access.read_shared = true;
@@ -880,7 +883,7 @@ impl Analysis<'_> {
         let kind = self.facts.find(kind);
         let access = self.arrays.entry(kind).or_default();
         let first = !access.written();
-        if reach == Reach::Owned {
+        if reach.is_owned() {
             access.written_owned = true;
         } else {
             access.written_shared = true;
@@ -890,6 +893,9 @@ impl Analysis<'_> {
         }
         if !self.frozen {
             self.facts.saw(&Place::Elements(kind), &unowned(ty));
+            if self.put_into(Thing::Array(kind), reach, ty) {
+                self.facts.set_may_hold_fresh(&Place::Elements(kind));
+            }
         }
         Ok(())
     }
@@ -902,7 +908,7 @@ impl Analysis<'_> {
         let class = self.field_owner(atom)?;
         let ty = self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
-        if reach == Reach::Owned {
+        if reach.is_owned() {
             access.read_owned = true;
         } else {
             access.read_shared = true;
@@ -921,7 +927,7 @@ impl Analysis<'_> {
         self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
         let first = !access.written();
-        if reach == Reach::Owned {
+        if reach.is_owned() {
             access.written_owned = true;
         } else {
             access.written_shared = true;
@@ -930,6 +936,9 @@ impl Analysis<'_> {
             self.wake(&Place::Field(class, ivar.clone()));
         }
         self.widen_field(class, ivar, ty);
+        if !self.frozen && self.put_into(Thing::Class(class), reach, ty) {
+            self.facts.set_may_hold_fresh(&Place::Field(class, ivar.clone()));
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ pub mod builtins;
 pub mod calls;
 pub mod compare;
 mod library;
+pub mod made;
 pub mod structs;
 mod walk;
 
@@ -196,6 +197,7 @@ pub struct Analysis<'w> {
     calling: Option<(Arc<Unit>, Span)>,
     classes: HashMap<ClassId, ClassInfo>,
     pub accumulators: Accumulators,
+    made: made::Made,
     /// Blocks and lambdas, by [`crate::id::ProcId`].
     pub procs: Vec<blocks::ProcInfo>,
     proc_index: HashMap<(SpecId, Span), crate::id::ProcId>,
@@ -241,6 +243,7 @@ pub fn analyse<'w>(
         calling: None,
         classes: HashMap::new(),
         accumulators: Accumulators::default(),
+        made: made::Made::default(),
         procs: Vec::new(),
         proc_index: HashMap::new(),
         inlinings: HashMap::new(),
@@ -278,6 +281,7 @@ impl Analysis<'_> {
         self.readers.clear();
         self.fields.clear();
         self.arrays.clear();
+        self.made.restart();
         self.procs.clear();
         self.proc_index.clear();
         self.inlinings.clear();
@@ -370,6 +374,7 @@ impl Analysis<'_> {
         for ty in self.accumulators.types.values_mut() {
             *ty = self.facts.resolve(ty);
         }
+        self.follow_escapes();
         self.frozen = true;
     }
 
@@ -447,7 +452,10 @@ impl Analysis<'_> {
                         let answer = self.world.scan_root(root, self.facts);
                         self.roots.insert(root.clone(), answer.err());
                     }
-                    Place::Field(class, ivar) => self.world.scan_field(*class, ivar, self.facts)?,
+                    Place::Field(class, ivar) => {
+                        self.world.scan_field(*class, ivar, self.facts)?;
+                        self.starts_as_nil(*class, ivar);
+                    }
                     Place::Elements(kind) => self.world.scan_array(*kind, self.facts)?,
                 }
             }
@@ -483,6 +491,7 @@ impl Analysis<'_> {
         // references that the section itself writes may come to be shared
         let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
         Ok(ty.reached(match reach {
+            _ if self.facts.may_hold_fresh(&place) => Reach::Mixed,
             Reach::Owned if !written && self.facts.is_owned(&place) => Reach::Owned,
             Reach::Same if !written => Reach::Same,
             _ => Reach::Any,
@@ -499,7 +508,14 @@ impl Analysis<'_> {
         let written = self.arrays.get(&self.facts.find(kind)).is_some_and(|a| a.written());
         // which element of a common array it is differs from element to element
         let owned = reach == Reach::Owned && !written && self.facts.is_owned(&place);
-        Ok(ty.reached(if owned { Reach::Owned } else { Reach::Any }))
+        let fresh = self.facts.may_hold_fresh(&place);
+        Ok(ty.reached(if fresh {
+            Reach::Mixed
+        } else if owned {
+            Reach::Owned
+        } else {
+            Reach::Any
+        }))
     }
 
     /// Whether values of the kind may answer so when asked whether they are instances of a class or module.

@@ -227,6 +227,8 @@ impl Walker<'_, '_> {
             ret = self.join(&ret, &ty);
         }
         self.refused(super::blocks::keeps_no_procs(&ret), unit.body.span)?;
+        self.an.escapes(&ret);
+        self.an.escapes(&frame.break_ty);
         self.here.ret = ret;
         Ok(())
     }
@@ -277,6 +279,7 @@ impl Walker<'_, '_> {
         if self.here.section && self.an.accumulators.last.contains_key(&local) {
             let old = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
             let new = self.join(&old, ty);
+            self.an.escapes(&new);
             self.an.accumulators.types.insert(local, new);
         }
         self.seen_by_handlers(env);
@@ -489,13 +492,7 @@ impl Walker<'_, '_> {
                     .advise("return the values from the block and build the string from its results in Ruby")
                     .into());
             }
-            Kind::Array(_) => {
-                return Err(self
-                    .error(node.span, "kernels make no arrays")
-                    .because("only [a, b].min, .max, .sum and x, y = a, b are known")
-                    .advise("keep the values in variables")
-                    .into());
-            }
+            Kind::Array(items) => self.array_literal(node, items, env)?,
             Kind::Hash(_) => {
                 return Err(self.error(node.span, "kernels do not know Hashes").advise("use case … when").into());
             }
@@ -1219,7 +1216,7 @@ impl Walker<'_, '_> {
         on_self: bool,
         span: Span,
     ) -> Result<Option<(Vec<Place>, Prims)>> {
-        if receiver.reach == Reach::Owned || receiver.is_never() {
+        if receiver.reach.is_owned() || receiver.is_never() {
             return Ok(None);
         }
         let mut slots = Vec::new();
@@ -1569,6 +1566,9 @@ impl Walker<'_, '_> {
                 let rest = args.after_first();
                 let receiver = Ty::of(atom, reach);
                 self.dispatch_with(&receiver, called, &rest, block, !public, span, at, env)
+            }
+            (Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)), _) => {
+                self.new_object(*builtin, atom, args, block, span, at, env)
             }
             (Target::Ruby(method), _) if self.an.inlines(*method, args, block)? => {
                 self.inline(*method, Ty::of(atom, reach), args, block.cloned(), span, env)

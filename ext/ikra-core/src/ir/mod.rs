@@ -446,6 +446,19 @@ pub enum Space {
     Slot,
 }
 
+impl Space {
+    /// Whether every row of `inner` is one of this space.
+    pub fn covers(self, inner: Space) -> bool {
+        match (self, inner) {
+            (
+                Space::Class { hierarchy, first, last },
+                Space::Class { hierarchy: inner_hierarchy, first: inner_first, last: inner_last },
+            ) => hierarchy == inner_hierarchy && first <= inner_first && inner_last <= last,
+            _ => self == inner,
+        }
+    }
+}
+
 /// Rows of a [`Space::Slot`] column that belong to one slot.
 pub const SLOT_STRIDE: i64 = 8;
 

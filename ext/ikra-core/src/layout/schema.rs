@@ -41,6 +41,8 @@ pub struct Field {
     pub slot: Slot,
     pub read: bool,
     pub written: bool,
+    /// Every new object has it, even where its value is nil; they are given in this order.
+    pub given: Option<u32>,
 }
 
 /// A family of arrays that the program touches.

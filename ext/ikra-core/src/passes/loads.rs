@@ -19,7 +19,7 @@
 //! but for a section that is left by `break`; in such programs stores stay where they are.
 
 use super::Pass;
-use super::loops::{Counts, References, assigned_in, completes, covers, leaves_otherwise};
+use super::loops::{Counts, References, assigned_in, completes, leaves_otherwise};
 use crate::ir::effects::Effects;
 use crate::ir::visit::walk_mut;
 use crate::ir::{Column, ColumnId, Func, Op, Operand, Program, Scalar, Space, Stmt, Trap, Var, VarId, walk};
@@ -122,7 +122,7 @@ impl Promoter<'_> {
     }
 
     fn is_there(&self, space: Space, row: Operand) -> bool {
-        self.references.is_in(row, space) || self.there.iter().any(|(proven, r)| *r == row && covers(space, *proven))
+        self.references.is_in(row, space) || self.there.iter().any(|(proven, r)| *r == row && space.covers(*proven))
     }
 
     /// What to put before and behind a loop whose body was changed to use registers.

@@ -108,17 +108,6 @@ pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
     }
 }
 
-/// Whether every row of `inner` is one of `outer`.
-pub fn covers(outer: Space, inner: Space) -> bool {
-    match (outer, inner) {
-        (
-            Space::Class { hierarchy, first, last },
-            Space::Class { hierarchy: inner_hierarchy, first: inner_first, last: inner_last },
-        ) => hierarchy == inner_hierarchy && first <= inner_first && inner_last <= last,
-        _ => outer == inner,
-    }
-}
-
 /// For each register that only ever holds ids out of columns that refer to something, what it refers to.
 pub struct References(Vec<Reference>);
 
@@ -156,7 +145,7 @@ impl References {
     }
     /// Whether the register, once assigned, is a row of the space.
     pub fn is_in(&self, row: Operand, space: Space) -> bool {
-        matches!(reference(&self.0, row), Reference::To(inner) if covers(space, inner))
+        matches!(reference(&self.0, row), Reference::To(inner) if space.covers(inner))
     }
 }
 
@@ -172,8 +161,8 @@ impl Reference {
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Reference::Unassigned, known) | (known, Reference::Unassigned) => known,
-            (Reference::To(a), Reference::To(b)) if covers(a, b) => self,
-            (Reference::To(a), Reference::To(b)) if covers(b, a) => other,
+            (Reference::To(a), Reference::To(b)) if a.covers(b) => self,
+            (Reference::To(a), Reference::To(b)) if b.covers(a) => other,
             _ => Reference::Unknown,
         }
     }

@@ -17,6 +17,7 @@ mod polls;
 mod ranges;
 mod results;
 mod rotate;
+mod scalars;
 mod thread;
 mod ticks;
 mod unwind;
@@ -49,6 +50,8 @@ pub const PASSES: &[Pass] = &[
     inline::PASS,
     values::PASS,
     dead::PASS,
+    // What was inlined shows which objects stay inside.
+    scalars::PASS,
     // Before ranges, which follow branches.
     thread::PASS,
     // Its constants settle branches, and these make more values one.

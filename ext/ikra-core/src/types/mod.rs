@@ -53,7 +53,7 @@ pub struct Ty {
     pub reach: Reach,
 }
 
-/// How a reference was come by, as far as independence of elements asks. A join of two that differ is `Any`.
+/// How a reference was come by, as far as independence of elements asks. A join of two that differ is `Any`, or `Mixed`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Reach {
     /// The element itself, or from it through references that no other element shares.
@@ -64,6 +64,28 @@ pub enum Reach {
     /// A captured variable, a constant or the caller's `self`, and on from there through ivars: one and the same object
     /// for all elements.
     Same,
+    /// Surely made by the element itself, in this tick.
+    Fresh,
+    /// As `Any`, but perhaps made by the element itself.
+    Mixed,
+}
+
+impl Reach {
+    /// Whether no other element knows the object.
+    pub fn is_owned(self) -> bool {
+        matches!(self, Reach::Owned | Reach::Fresh)
+    }
+    /// Whether the element may have made the object itself.
+    pub fn may_be_fresh(self) -> bool {
+        matches!(self, Reach::Fresh | Reach::Mixed)
+    }
+    fn join(self, other: Reach) -> Reach {
+        match (self, other) {
+            (a, b) if a == b => a,
+            (a, b) if a.may_be_fresh() || b.may_be_fresh() => Reach::Mixed,
+            _ => Reach::Any,
+        }
+    }
 }
 
 /// One kind out of a [`Ty`], for dispatch.
@@ -219,8 +241,8 @@ impl Ty {
             all
         }
         let reach = match (self.has_references(), other.has_references()) {
-            (true, true) if self.reach == other.reach => self.reach,
-            (true, true) | (false, false) => Reach::Any,
+            (true, true) => self.reach.join(other.reach),
+            (false, false) => Reach::Any,
             (true, false) => self.reach,
             (false, true) => other.reach,
         };
@@ -246,6 +268,8 @@ impl fmt::Debug for Ty {
             Reach::Owned => f.write_str(" owned"),
             Reach::Any => Ok(()),
             Reach::Same => f.write_str(" same"),
+            Reach::Fresh => f.write_str(" fresh"),
+            Reach::Mixed => f.write_str(" mixed"),
         }
     }
 }

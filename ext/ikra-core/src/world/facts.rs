@@ -44,6 +44,8 @@ pub struct Facts {
     frozen_arrays: bool,
     /// Places whose references are reached from one element only.
     owned: BTreeSet<Place>,
+    /// Places into which the kernel puts what it made.
+    fresh: BTreeSet<Place>,
 }
 
 impl Facts {
@@ -71,6 +73,9 @@ impl Facts {
         self.merges.push((gone, keep));
         if !self.owned.contains(&Place::Elements(gone)) || !self.owned.contains(&Place::Elements(keep)) {
             self.owned.remove(&Place::Elements(keep));
+        }
+        if self.fresh.contains(&Place::Elements(gone)) {
+            self.fresh.insert(Place::Elements(keep));
         }
         let old = self.types.remove(&Place::Elements(gone));
         self.changes.insert(Place::Elements(keep));
@@ -154,6 +159,16 @@ impl Facts {
     }
     pub fn is_owned(&self, place: &Place) -> bool {
         self.owned.contains(&self.canonical(place))
+    }
+    /// The kernel puts objects or arrays that it made itself there.
+    pub fn set_may_hold_fresh(&mut self, place: &Place) {
+        let place = self.canonical(place);
+        if self.fresh.insert(place.clone()) {
+            self.changes.insert(place);
+        }
+    }
+    pub fn may_hold_fresh(&self, place: &Place) -> bool {
+        self.fresh.contains(&self.canonical(place))
     }
     /// Places that grew since the last call.
     pub fn take_changes(&mut self) -> BTreeSet<Place> {

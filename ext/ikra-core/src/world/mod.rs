@@ -131,6 +131,8 @@ pub enum Root {
 /// The live program, as inference needs it.
 pub trait World {
     fn class(&self, class: ClassId) -> ClassInfo;
+    /// Whether objects of the class are nothing but their class and their ivars, and no exceptions: `new` may make them.
+    fn is_ordinary(&self, class: ClassId) -> bool;
     /// Whether instances of `class` are also instances of `module` (`class <= module`).
     fn is_a(&self, class: ClassId, module: ClassId) -> bool;
     /// The class of a class or module object (`Class`, `Module`, or a metaclass): what `is_a?` on it asks.

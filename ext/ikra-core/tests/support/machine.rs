@@ -450,7 +450,8 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn value(&self, repr: Repr, words: Words) -> Value {
+    /// `kind`: of the arrays that it may be.
+    fn value(&self, repr: Repr, kind: Option<ArrayKind>, words: Words) -> Value {
         let Words { payload, tag } = words;
         match repr {
             Repr::Unit(Unit::Nil) => Value::Nil,
@@ -474,11 +475,12 @@ impl<'a> Machine<'a> {
                 Tag::NIL => Value::Nil,
                 Tag::FALSE => Value::False,
                 Tag::TRUE => Value::True,
-                Tag::INT => self.value(Repr::Int, words),
-                Tag::FLOAT => self.value(Repr::Float, words),
-                Tag::SYM => self.value(Repr::Sym, words),
-                Tag::STR => self.value(Repr::Str, words),
+                Tag::INT => self.value(Repr::Int, kind, words),
+                Tag::FLOAT => self.value(Repr::Float, kind, words),
+                Tag::SYM => self.value(Repr::Sym, kind, words),
+                Tag::STR => self.value(Repr::Str, kind, words),
                 Tag::MODULE => Value::Module(ClassId(payload as u32)),
+                Tag::ARRAY if kind.is_some() => self.value(Repr::Array(kind.expect("just seen")), None, words),
                 Tag::ARRAY => {
                     let offset = payload >> 32;
                     let found: Vec<_> = self.arrays.iter().filter(|((_, o), _)| *o == offset).collect();
@@ -525,7 +527,7 @@ impl<'a> Machine<'a> {
     fn get(&self, slot: &Slot, row: u64) -> Value {
         let payload = slot.value.map_or(0, |column| self.get_word(column, row));
         let tag = slot.tag.map_or(0, |column| self.get_word(column, row) as i32);
-        self.value(slot.repr, Words { payload, tag })
+        self.value(slot.repr, slot.ty.array, Words { payload, tag })
     }
 
     /// Makes objects and arrays of all that the kernel made and that something which stays refers to.
@@ -695,7 +697,7 @@ impl<'a> Machine<'a> {
                 }
                 _ => Words { tag: 0, payload: next() },
             };
-            operands.push(self.value(*repr, words));
+            operands.push(self.value(*repr, None, words));
         }
         operands
     }

@@ -523,6 +523,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 Val::NEVER
             }
             Kind::Yield(args) => self.yielded(node, args)?,
+            Kind::Array(items) => self.array_literal(node, items)?,
             Kind::Lambda(block) => {
                 let id = self.an.proc(self.here.spec, block.span, || ProcKind::Lambda(block.clone()));
                 Val::Unit(Unit::Proc(id))

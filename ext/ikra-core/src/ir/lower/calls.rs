@@ -65,7 +65,7 @@ impl Body<'_, '_> {
     }
 
     /// What a target gives for one kind of receiver.
-    fn outcome(
+    pub fn outcome(
         &mut self,
         target: &Target,
         (atom, reach): (Atom, Reach),
@@ -123,6 +123,9 @@ impl Body<'_, '_> {
                 self.outcome(&target, (atom, reach), called, &types.after_first(), block, How { on_self, ..how })?
             }
             Target::Builtin(Builtin::MethodMissing) => Ty::never(),
+            Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)) => {
+                self.new_outcome(*builtin, atom, types, block, how)?
+            }
             Target::Builtin(Builtin::Loop) if block.is_some() => Ty::never(),
             Target::Builtin(builtin) if builtin.iterates() && block.is_some() => Ty::of(atom, reach),
             Target::Ruby(method) if self.an.inlines(*method, types, block.map(|b| &b.1))? => {
@@ -425,7 +428,7 @@ impl Body<'_, '_> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
-    fn call_target(
+    pub fn call_target(
         &mut self,
         (receiver, receiver_ty): (Val, &Ty),
         name: &str,
@@ -618,7 +621,7 @@ impl Body<'_, '_> {
                     self.wrong_ivar(ivar);
                     return Ok(None);
                 }
-                self.write_field(atom, receiver, ivar, args[1].0);
+                self.write_field((atom, reach), receiver, ivar, args[1].0);
                 Ok(Some(args[1].0))
             }
             Target::Builtin(Builtin::IvarGet) => {
@@ -652,7 +655,7 @@ impl Body<'_, '_> {
             Target::Reader(_) => wrong_count(self, "0"),
             Target::Writer(ivar) => match args {
                 [(val, ..)] => {
-                    self.write_field(atom, receiver, ivar, *val);
+                    self.write_field((atom, reach), receiver, ivar, *val);
                     Ok(Some(*val))
                 }
                 _ => wrong_count(self, "1"),
@@ -673,6 +676,9 @@ impl Body<'_, '_> {
                 let ty = Ty::of(atom, reach);
                 let (val, ty) = self.call_target((receiver, &ty), called, &args[1..], keywords, block, how)?;
                 Ok((!ty.is_never()).then_some(val))
+            }
+            Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)) => {
+                self.new_object(*builtin, atom, args, keywords, block, how)
             }
             Target::Builtin(builtin) if builtin.iterates() && block.is_some() => {
                 let Some(block) = block else { return Ok(None) };
@@ -946,6 +952,8 @@ impl Body<'_, '_> {
                     _ => None,
                 }
             }
+            New | Allocate => None,
+            Initialize => Some(Val::NIL),
             Itself => Some(receiver),
             IsFrozen => Some(Val::bool(true)),
             IsLambda => match atom {

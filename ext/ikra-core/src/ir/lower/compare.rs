@@ -309,7 +309,7 @@ impl Body<'_, '_> {
     fn touch_member(&mut self, asker: Asker, member: &Name, val: Option<Val>) -> Val {
         match val {
             Some(val) => {
-                self.write_field(asker.atom, asker.val, member, val);
+                self.write_field((asker.atom, asker.reach), asker.val, member, val);
                 val
             }
             None => self.read_field(asker.atom, asker.val, member),

@@ -2,7 +2,7 @@
 //!
 //! Here: [`Cx`], what all parts of the lowering share. [`section`]: the program around the block; `body`: one body's
 //! control flow and variables; `calls`: dispatch, builtins, iterators; `blocks`: inlined methods, `yield`; `compare`: comparisons that call others;
-//! `slots`: ivars and elements; [`tables`]: columns
+//! `made`: new objects and arrays; `slots`: ivars and elements; [`tables`]: columns
 //! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
 //! `wide`: remainders of what is beyond 64 bits; `rescue`: exceptions, raised and rescued.
 
@@ -10,6 +10,7 @@ mod blocks;
 mod body;
 mod calls;
 mod compare;
+mod made;
 pub mod numbers;
 mod rescue;
 pub mod section;

@@ -47,6 +47,10 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     super::rescue::finish(&mut shared, an)?;
     let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
     let fused_ticks = an.fields.values().all(touched) && an.arrays.values().all(touched);
+    // What stands in new rows before they are stored is no id of anything.
+    for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
+        column.refers = None;
+    }
     let program = Program {
         name: name.into(),
         funcs: shared.funcs,

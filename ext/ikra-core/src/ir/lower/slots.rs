@@ -111,15 +111,17 @@ impl Body<'_, '_> {
     pub fn write_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, val: Val, span: Span) -> Result<()> {
         let place = self.result_place(&Ty::nil(), span)?;
         self.dispatch(receiver, receiver_ty, &place, |s, atom, object| {
-            s.write_field(atom, object, ivar, val);
+            s.write_field((atom, receiver_ty.reach), object, ivar, val);
             Ok(Some(Val::NIL))
         })
     }
 
     /// Writes an ivar of an object of one class; FrozenError where it is frozen.
-    pub fn write_field(&mut self, atom: Atom, object: Val, ivar: &Name, val: Val) {
+    pub fn write_field(&mut self, (atom, reach): (Atom, Reach), object: Val, ivar: &Name, val: Val) {
         let (Atom::Object(class), Val::Ref(h, id)) = (atom, object) else { return };
-        self.check_frozen(class, h, id);
+        if reach != Reach::Fresh {
+            self.check_frozen(class, h, id);
+        }
         let Some(field) = self.t.field_mut(class, ivar) else { return };
         field.written = true;
         let slot = field.slot.clone();
@@ -276,7 +278,7 @@ impl Body<'_, '_> {
         };
         let amount_ty = self.ty(value);
         let number = Prims(Prims::INT.0 | Prims::FLOAT.0);
-        if receiver_ty.reach == Reach::Owned || receiver_ty.is_never() || !amount_ty.only(number) {
+        if receiver_ty.reach.is_owned() || receiver_ty.is_never() || !amount_ty.only(number) {
             return Ok(false);
         }
         let fits = |repr: Repr| match repr {

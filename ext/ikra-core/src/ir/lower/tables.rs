@@ -75,7 +75,7 @@ impl Tables {
     }
 
     fn number_classes(&mut self, an: &mut Analysis<'_>) {
-        let mut classes: BTreeSet<ClassId> = BTreeSet::new();
+        let mut classes: BTreeSet<ClassId> = an.made_classes().collect();
         for (_, ty) in an.facts.places() {
             classes.extend(&ty.objects);
         }
@@ -141,7 +141,14 @@ impl Tables {
                 run = Some((repr, value, tag));
                 self.fields.insert((class, ivar.clone()), self.schema.fields.len());
                 let slot = Slot { ty, repr, value, tag };
-                self.schema.fields.push(Field { class, ivar: ivar.clone(), slot, read: false, written: false });
+                self.schema.fields.push(Field {
+                    class,
+                    ivar: ivar.clone(),
+                    slot,
+                    read: false,
+                    written: false,
+                    given: None,
+                });
             }
         }
         Ok(())
@@ -245,6 +252,19 @@ impl Tables {
 
     pub fn field(&self, class: ClassId, ivar: &Name) -> Option<&Field> {
         self.fields.get(&(class, ivar.clone())).map(|i| &self.schema.fields[*i])
+    }
+
+    /// The ivars of a class that the program touches, with their slots.
+    pub fn fields_of(&self, class: ClassId) -> impl Iterator<Item = (&Name, Slot)> {
+        self.schema.fields.iter().filter(move |f| f.class == class).map(|f| (&f.ivar, f.slot.clone()))
+    }
+
+    /// Objects of the class are made; `given`: the ivars that all of them have, and their order.
+    pub fn makes(&mut self, class: ClassId, given: impl Fn(&Name) -> Option<u32>) {
+        for field in self.schema.fields.iter_mut().filter(|f| f.class == class) {
+            field.written = true;
+            field.given = given(&field.ivar);
+        }
     }
 
     pub fn field_mut(&mut self, class: ClassId, ivar: &Name) -> Option<&mut Field> {

@@ -1,0 +1,581 @@
+//! Objects and arrays that kernels make.
+//!
+//! Here: what `new` reaches, which of what is made may be seen outside of its job ([`Analysis::stays`]), and which ivars a
+//! new object has been given before anyone can look at it. Not here: rows ([`crate::ir::Heap`]), and Ruby objects, which
+//! the host makes of those that stay.
+//!
+//! What is made is reached by [`Reach::Fresh`]: nobody but its job knows it. It *escapes* where it comes to be the
+//! section's result, the value of a captured local, or part of something that is not surely fresh itself; it takes along
+//! whatever was put into it. One class or kind of arrays that escapes anywhere stays everywhere.
+
+use super::builtins::Builtin;
+use super::calls::{Args, Refusal};
+use super::walk::{Env, Walker};
+use super::{Analysis, SpecId};
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::id::{ArrayKind, ClassId, MethodId};
+use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, Name, Node, Target as Place, Unit};
+use crate::types::{Atom, Prims, Reach, Ty};
+use crate::world::{self, Assumption, MethodFact, Receiver, well_known};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// What has rows of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    Class(ClassId),
+    Array(ArrayKind),
+}
+
+/// What is known of what is made.
+#[derive(Default)]
+pub struct Made {
+    /// The ivars that every new object of a class is given before anyone can look at it.
+    births: BTreeMap<ClassId, Vec<Name>>,
+    /// The kinds of arrays that are made at places of bodies.
+    kinds: HashMap<(SpecId, Span), ArrayKind>,
+    escaping: BTreeSet<Thing>,
+    /// Fresh things with what was put into them.
+    holds: BTreeSet<(Thing, Thing)>,
+}
+
+impl Made {
+    /// Forgets all but what holds of the program's text.
+    pub fn restart(&mut self) {
+        self.kinds.clear();
+        self.escaping.clear();
+        self.holds.clear();
+    }
+}
+
+fn things(ty: &Ty) -> impl Iterator<Item = Thing> {
+    ty.objects.iter().map(|c| Thing::Class(*c)).chain(ty.array.map(Thing::Array))
+}
+
+impl Analysis<'_> {
+    /// The value may be seen outside of the job that made it.
+    pub(super) fn escapes(&mut self, ty: &Ty) {
+        if ty.reach.may_be_fresh() {
+            self.made.escaping.extend(things(ty));
+        }
+    }
+
+    /// The value becomes part of something; answers whether reading it there may give something fresh.
+    pub(super) fn put_into(&mut self, owner: Thing, reach: Reach, ty: &Ty) -> bool {
+        if !ty.reach.may_be_fresh() {
+            return false;
+        }
+        if reach == Reach::Fresh {
+            self.made.holds.extend(things(ty).map(|thing| (owner, thing)));
+        } else {
+            self.escapes(ty);
+        }
+        things(ty).next().is_some()
+    }
+
+    /// Follows what escapes into what it holds.
+    pub(super) fn follow_escapes(&mut self) {
+        let named = |thing: Thing| match thing {
+            Thing::Array(kind) => Thing::Array(self.facts.find(kind)),
+            class => class,
+        };
+        let mut all: BTreeSet<Thing> = self.made.escaping.iter().map(|t| named(*t)).collect();
+        let holds: BTreeSet<(Thing, Thing)> = self.made.holds.iter().map(|(a, b)| (named(*a), named(*b))).collect();
+        loop {
+            let more: Vec<Thing> =
+                holds.iter().filter(|(a, b)| all.contains(a) && !all.contains(b)).map(|(_, b)| *b).collect();
+            if more.is_empty() {
+                break;
+            }
+            all.extend(more);
+        }
+        self.made.escaping = all;
+    }
+
+    /// Whether new things of this class or kind may be seen outside of the job that makes them.
+    pub fn stays(&self, thing: Thing) -> bool {
+        let thing = match thing {
+            Thing::Array(kind) => Thing::Array(self.facts.find(kind)),
+            class => class,
+        };
+        self.made.escaping.contains(&thing)
+    }
+
+    /// The kind of the arrays made at a place of a body.
+    pub fn made_kind(&mut self, spec: SpecId, span: Span) -> ArrayKind {
+        let known = self.made.kinds.get(&(spec, span)).copied();
+        let kind = known.unwrap_or_else(|| self.facts.fresh_kind());
+        self.made.kinds.insert((spec, span), kind);
+        self.facts.find(kind)
+    }
+
+    /// The position of an ivar among those that a new object is always given before anyone can look.
+    pub fn given_at_birth(&self, class: ClassId, ivar: &Name) -> Option<u32> {
+        let given = self.made.births.get(&class)?;
+        given.iter().position(|name| name == ivar).and_then(|at| u32::try_from(at).ok())
+    }
+
+    /// Classes of which objects are made.
+    pub fn made_classes(&self) -> impl Iterator<Item = ClassId> {
+        self.made.births.keys().copied()
+    }
+
+    /// The class whose objects `new` or `allocate` makes.
+    ///
+    /// # Errors
+    /// Classes whose objects are more than their ivars.
+    pub fn makes(&mut self, class: ClassId, name: &str) -> std::result::Result<ClassId, Refusal> {
+        if self.world.is_ordinary(class) {
+            return Ok(class);
+        }
+        let label = self.class(class).name;
+        Err(Refusal::new(format!("kernels do not know {label}.{name}"))
+            .because(format!("objects of {label} are more than instance variables"))
+            .advise("make it before the section, or define a class of your own"))
+    }
+
+    /// Notes that objects of a class are made, by `new` or, all ivars unset, by `allocate`.
+    fn born(&mut self, class: ClassId, allocated: bool) -> Result<()> {
+        let given = if allocated { Vec::new() } else { self.given_by_initialize(class)? };
+        let all: Vec<Name> = match self.made.births.get(&class) {
+            Some(known) => known.iter().filter(|ivar| given.contains(ivar)).cloned().collect(),
+            None => given,
+        };
+        if self.made.births.get(&class) == Some(&all) {
+            return Ok(());
+        }
+        self.made.births.insert(class, all);
+        let touched: Vec<Name> = self.fields_of(class);
+        for ivar in touched {
+            self.starts_as_nil(class, &ivar);
+        }
+        Ok(())
+    }
+
+    fn fields_of(&self, class: ClassId) -> Vec<Name> {
+        let demanded = self.demanded.iter().filter_map(|place| match place {
+            world::Place::Field(c, ivar) if *c == class => Some(ivar.clone()),
+            _ => None,
+        });
+        demanded.collect()
+    }
+
+    /// An ivar that is looked at may be nil in new objects.
+    pub(super) fn starts_as_nil(&mut self, class: ClassId, ivar: &Name) {
+        let made = self.made.births.contains_key(&class);
+        if !self.frozen && made && self.given_at_birth(class, ivar).is_none() {
+            self.facts.saw(&world::Place::Field(class, ivar.clone()), &Ty::nil());
+        }
+    }
+
+    fn given_by_initialize(&mut self, class: ClassId) -> Result<Vec<Name>> {
+        let MethodFact::Ruby { method, .. } = self.method(Receiver::Instance(class), "initialize") else {
+            return Ok(Vec::new());
+        };
+        let mut birth = Birth { an: self, class, methods: Vec::new(), order: Vec::new(), now: Given::default() };
+        birth.method(method)?;
+        let Birth { order, now, .. } = birth;
+        Ok(order.into_iter().filter(|ivar| now.ivars.contains(ivar)).collect())
+    }
+}
+
+impl Walker<'_, '_> {
+    /// `Class#new` and `Class#allocate`.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(super) fn new_object(
+        &mut self,
+        builtin: Builtin,
+        atom: Atom,
+        args: &Args,
+        block: Option<&Ty>,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let Atom::Module(class) = atom else { return Ok(Ty::never()) };
+        if class == well_known::ARRAY && builtin == Builtin::New {
+            return self.new_array(args, block, span);
+        }
+        let name = if builtin == Builtin::New { "new" } else { "allocate" };
+        let answer = self.an.makes(class, name);
+        let class = self.refused(answer, span)?;
+        self.an.born(class, builtin == Builtin::Allocate)?;
+        let object = Ty::object(class, Reach::Fresh);
+        if builtin == Builtin::Allocate {
+            return Ok(if args.positional.is_empty() { object } else { Ty::never() });
+        }
+        let args = Args { void: true, ..args.clone() };
+        self.dispatch_with(&object, "initialize", &args, block, true, span, at, env)?;
+        Ok(if env.dead { Ty::never() } else { object })
+    }
+
+    /// `Array.new`, `Array.new(n)`, `Array.new(n, x)`.
+    fn new_array(&mut self, args: &Args, block: Option<&Ty>, span: Span) -> Result<Ty> {
+        if block.is_some() {
+            return Err(self
+                .error(span, "kernels do not know Array.new with a block")
+                .advise("write Array.new(n), and assign its elements")
+                .into());
+        }
+        let ty = match args.positional.as_slice() {
+            _ if !args.keywords.is_empty() => None,
+            [] => Some(Ty::never()),
+            [n] if n.only(Prims::INT) => Some(Ty::nil()),
+            [n, x] if n.only(Prims::INT) => Some(x.clone()),
+            [_] | [_, _] => None,
+            _ => return Ok(Ty::never()),
+        };
+        let Some(element) = ty else {
+            return Err(self
+                .error(span, "kernels know Array.new with a length, and with a length and a value")
+                .advise("write Array.new(n) or Array.new(n, value)")
+                .into());
+        };
+        self.made_array(span, &element)
+    }
+
+    /// An array made at a place, into which values of this type are put.
+    pub(super) fn made_array(&mut self, span: Span, element: &Ty) -> Result<Ty> {
+        let kind = self.an.made_kind(self.here.id, span);
+        let answer = self.an.write_element(self.here.id, (Atom::Array(kind), Reach::Fresh), element);
+        self.refused(answer, span)?;
+        let kind = self.an.facts.find(kind);
+        Ok(Ty::array(kind).reached(Reach::Fresh))
+    }
+
+    /// `[a, b, c]`
+    pub(super) fn array_literal(&mut self, node: &Node, items: &[Node], env: &mut Env) -> Result<Ty> {
+        let mut element = Ty::never();
+        for item in items {
+            if matches!(item.kind, Kind::Splat(_)) {
+                return Err(self
+                    .error(item.span, "kernels do not know splats in arrays")
+                    .advise("write the elements out")
+                    .into());
+            }
+            let ty = self.eval(item, env)?;
+            if env.dead {
+                return Ok(Ty::never());
+            }
+            if let Some(atom) = ty.atoms().into_iter().find(|a| matches!(a, Atom::IntRange | Atom::FloatRange)) {
+                let what = self.an.describe(atom);
+                return Err(self.error(item.span, format!("kernels keep no {what} in arrays")).into());
+            }
+            element = self.join(&element, &ty);
+        }
+        self.made_array(node.span, &element)
+    }
+}
+
+/// What the object at hand has been given on every path to here.
+#[derive(Clone, Default)]
+struct Given {
+    ivars: BTreeSet<Name>,
+    /// Looked at before they were given.
+    seen: BTreeSet<Name>,
+    /// Somebody may look at any of them from here on.
+    open: bool,
+    /// Control does not get here.
+    dead: bool,
+}
+
+impl Given {
+    fn give(&mut self, ivar: &Name) {
+        if !self.open && !self.seen.contains(ivar) {
+            self.ivars.insert(ivar.clone());
+        }
+    }
+    fn look(&mut self, ivar: &Name) {
+        if !self.ivars.contains(ivar) {
+            self.seen.insert(ivar.clone());
+        }
+    }
+    /// Where two paths meet.
+    fn meet(self, other: Given) -> Given {
+        let seen: BTreeSet<Name> = self.seen.union(&other.seen).cloned().collect();
+        let open = self.open || other.open;
+        let ivars = match (self.dead, other.dead) {
+            (true, _) => other.ivars,
+            (_, true) => self.ivars,
+            _ => self.ivars.intersection(&other.ivars).cloned().collect(),
+        };
+        let ivars = ivars.difference(&seen).cloned().collect();
+        Given { ivars, seen, open, dead: self.dead && other.dead }
+    }
+}
+
+/// How many calls deep a constructor is followed.
+const MOST_CALLS: usize = 12;
+
+/// Follows a constructor through what it calls on `self`.
+struct Birth<'a, 'w> {
+    an: &'a mut Analysis<'w>,
+    class: ClassId,
+    /// Methods that are under way, with what held where they returned.
+    methods: Vec<(MethodId, Arc<Unit>, Option<Given>)>,
+    /// The ivars in the order in which they are first given.
+    order: Vec<Name>,
+    now: Given,
+}
+
+impl Birth<'_, '_> {
+    fn method(&mut self, method: MethodId) -> Result<()> {
+        if self.methods.len() >= MOST_CALLS || self.methods.iter().any(|m| m.0 == method) {
+            self.now.open = true;
+            return Ok(());
+        }
+        let unit = self.an.source(method)?.unit;
+        self.methods.push((method, unit.clone(), None));
+        let params = &unit.params;
+        for (_, default) in &params.optional {
+            self.perhaps(|s| s.node(default))?;
+        }
+        for default in params.keywords.iter().filter_map(|k| k.default.as_ref()) {
+            self.perhaps(|s| s.node(default))?;
+        }
+        self.node(&unit.body)?;
+        let returned = self.methods.pop().and_then(|m| m.2);
+        if let Some(returned) = returned {
+            let now = std::mem::take(&mut self.now);
+            self.now = now.meet(returned);
+        }
+        Ok(())
+    }
+
+    /// What may run or not, or many times.
+    fn perhaps(&mut self, run: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let before = self.now.clone();
+        run(self)?;
+        let after = std::mem::replace(&mut self.now, before.clone());
+        self.now = before.meet(Given { dead: false, ..after });
+        Ok(())
+    }
+
+    fn all<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>) -> Result<()> {
+        nodes.into_iter().try_for_each(|n| self.node(n))
+    }
+
+    fn args(&mut self, args: &[Arg]) -> Result<()> {
+        self.all(args.iter().map(|a| match a {
+            Arg::Positional(n) | Arg::Keyword(_, n) | Arg::KeywordSplat(n) => n,
+        }))
+    }
+
+    fn block(&mut self, block: Option<&Arc<Block>>) -> Result<()> {
+        match block {
+            Some(block) => self.perhaps(|s| s.node(&block.body)),
+            None => Ok(()),
+        }
+    }
+
+    fn ways(&mut self, ways: Vec<&Node>) -> Result<()> {
+        let before = self.now.clone();
+        let mut out: Option<Given> = None;
+        for way in ways {
+            self.now = before.clone();
+            self.node(way)?;
+            let end = std::mem::take(&mut self.now);
+            out = Some(match out {
+                Some(out) => out.meet(end),
+                None => end,
+            });
+        }
+        self.now = out.unwrap_or(before);
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        if self.now.dead {
+            return Ok(());
+        }
+        match &node.kind {
+            // Whoever gets it may look.
+            Kind::SelfRef => self.now.open = true,
+            Kind::Ivar(ivar) => self.now.look(ivar),
+            Kind::Assign { target, value } => {
+                self.owner(target)?;
+                self.node(value)?;
+                self.target(target)?;
+            }
+            Kind::OpAssign { target, op, value } => {
+                self.owner(target)?;
+                match target {
+                    Place::Ivar(ivar, _) => self.now.look(ivar),
+                    Place::Attr { receiver, name, .. } if matches!(receiver.kind, Kind::SelfRef) => self.own(name)?,
+                    _ => {}
+                }
+                if matches!(op, AssignOp::Method(_)) {
+                    self.node(value)?;
+                    self.target(target)?;
+                } else {
+                    self.perhaps(|s| {
+                        s.node(value)?;
+                        s.target(target)
+                    })?;
+                }
+            }
+            Kind::MultiAssign { before, rest, after, value } => {
+                let rest = rest.iter().flatten().map(|t| &**t);
+                let targets: Vec<&Place> = before.iter().chain(rest).chain(after).collect();
+                targets.iter().try_for_each(|t| self.owner(t))?;
+                self.node(value)?;
+                targets.iter().try_for_each(|t| self.target(t))?;
+            }
+            Kind::Call(call) => self.call(call)?,
+            Kind::Super { args, block } => {
+                self.args(args.as_deref().unwrap_or_default())?;
+                self.block(block.as_ref())?;
+                let Some((method, ..)) = self.methods.last() else { return Ok(()) };
+                match self.an.world.super_method(Receiver::Instance(self.class), *method) {
+                    MethodFact::Ruby { method, .. } => self.method(method)?,
+                    MethodFact::Builtin { .. } => {}
+                    _ => self.now.open = true,
+                }
+            }
+            Kind::And(a, b) | Kind::Or(a, b) => {
+                self.node(a)?;
+                self.perhaps(|s| s.node(b))?;
+            }
+            Kind::If { cond, then, otherwise } => {
+                self.node(cond)?;
+                self.ways(vec![then, otherwise])?;
+            }
+            Kind::Case { subject, whens, otherwise } => {
+                self.all(subject.as_deref())?;
+                for test in whens.iter().flat_map(|w| &w.tests) {
+                    self.perhaps(|s| s.node(test))?;
+                }
+                self.ways(whens.iter().map(|w| &w.body).chain([&**otherwise]).collect())?;
+            }
+            Kind::While { cond, body, .. } => {
+                self.perhaps(|s| {
+                    s.node(cond)?;
+                    s.node(body)
+                })?;
+            }
+            Kind::For { target, over, body } => {
+                self.node(over)?;
+                self.perhaps(|s| {
+                    s.target(target)?;
+                    s.node(body)
+                })?;
+            }
+            Kind::Return(value) => {
+                self.all(value.as_deref())?;
+                let end = std::mem::replace(&mut self.now, Given { dead: true, ..Given::default() });
+                if let Some((_, _, returned)) = self.methods.last_mut() {
+                    *returned = Some(match returned.take() {
+                        Some(other) => other.meet(end),
+                        None => end,
+                    });
+                }
+            }
+            Kind::Begin { body, rescues, otherwise, ensure } if rescues.is_empty() => {
+                self.node(body)?;
+                self.all(otherwise.as_deref())?;
+                self.all(ensure.as_deref())?;
+            }
+            Kind::Begin { body, rescues, otherwise, ensure } => {
+                self.perhaps(|s| {
+                    s.node(body)?;
+                    s.all(otherwise.as_deref())
+                })?;
+                for rescue in rescues {
+                    self.perhaps(|s| {
+                        s.all(&rescue.classes)?;
+                        s.node(&rescue.body)
+                    })?;
+                }
+                self.all(ensure.as_deref())?;
+            }
+            Kind::Lambda(block) => self.block(Some(block))?,
+            Kind::Not(x) | Kind::Splat(x) => self.node(x)?,
+            Kind::Array(items) | Kind::Seq(items) | Kind::DStr(items) => self.all(items)?,
+            Kind::Hash(pairs) => self.all(pairs.iter().flat_map(|(k, v)| [k, v]))?,
+            Kind::Range { from, to, .. } => self.all(from.as_deref().into_iter().chain(to.as_deref()))?,
+            Kind::Yield(args) => self.args(args)?,
+            Kind::Break(value) | Kind::Next(value) => self.all(value.as_deref())?,
+            Kind::Nil
+            | Kind::True
+            | Kind::False
+            | Kind::Int(_)
+            | Kind::BigInt(_)
+            | Kind::Float(_)
+            | Kind::Sym(_)
+            | Kind::Str(_)
+            | Kind::Local(_)
+            | Kind::Const(_) => {}
+            Kind::Retry => self.now.dead = true,
+            Kind::Defined(_) | Kind::Unsupported { .. } => self.now.open = true,
+        }
+        Ok(())
+    }
+
+    /// What a target evaluates before the value.
+    fn owner(&mut self, target: &Place) -> Result<()> {
+        match target {
+            Place::Attr { receiver, .. } if matches!(receiver.kind, Kind::SelfRef) => Ok(()),
+            Place::Attr { receiver, .. } => self.node(receiver),
+            Place::Index { receiver, args, .. } => {
+                self.node(receiver)?;
+                self.all(args)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn target(&mut self, target: &Place) -> Result<()> {
+        match target {
+            Place::Ivar(ivar, _) => self.give(ivar),
+            Place::Attr { receiver, name, .. } if matches!(receiver.kind, Kind::SelfRef) => {
+                self.own(&format!("{name}="))?;
+            }
+            Place::List { before, rest, after } => {
+                let rest = rest.iter().flatten().map(|t| &**t);
+                before.iter().chain(rest).chain(after).try_for_each(|t| self.target(t))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Call) -> Result<()> {
+        let on_self = match &call.receiver {
+            None => true,
+            Some(Node { kind: Kind::SelfRef, .. }) => true,
+            Some(receiver) => {
+                self.node(receiver)?;
+                false
+            }
+        };
+        self.args(&call.args)?;
+        self.all(&call.block_arg)?;
+        self.block(call.block.as_ref())?;
+        if on_self { self.own(&call.name) } else { Ok(()) }
+    }
+
+    fn give(&mut self, ivar: &Name) {
+        if !self.order.contains(ivar) {
+            self.order.push(ivar.clone());
+        }
+        self.now.give(ivar);
+    }
+
+    /// A call on the object itself.
+    fn own(&mut self, name: &str) -> Result<()> {
+        match self.an.method(Receiver::Instance(self.class), name) {
+            MethodFact::Ruby { method, .. } => return self.method(method),
+            MethodFact::AttrReader { ivar, .. } => self.now.look(&ivar),
+            MethodFact::AttrWriter { ivar, .. } => self.give(&ivar),
+            MethodFact::Builtin { .. } => match name {
+                "raise" | "fail" => self.now.dead = true,
+                "rand" | "Integer" | "Float" | "loop" | "block_given?" | "lambda" | "proc" | "class" | "is_a?"
+                | "kind_of?" | "instance_of?" | "nil?" | "respond_to?" | "==" | "!=" | "equal?" | "frozen?" | "!" => {}
+                _ => self.now.open = true,
+            },
+            MethodFact::Foreign { .. } | MethodFact::Missing { .. } => self.now.open = true,
+        }
+        Ok(())
+    }
+}

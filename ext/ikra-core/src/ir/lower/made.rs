@@ -1,0 +1,187 @@
+//! `new`, and arrays that are made: rows, and what stands in them from the start.
+//!
+//! Here: which heap a row comes from, the ivars that start as nil, the elements of literals. Not here: what `initialize`
+//! does (a call like any other), and which things stay ([`crate::infer::made`]).
+
+use super::body::Body;
+use super::calls::{Arg, How, Keyword};
+use super::value::Val;
+use crate::error::Result;
+use crate::id::ArrayKind;
+use crate::infer::builtins::Builtin;
+use crate::infer::calls::{Args, Target};
+use crate::infer::made::Thing;
+use crate::ir::{Cmp, HeapId, Op, Operand, Scalar, SiteId, Space, Stmt, Trap};
+use crate::layout::schema::Slot;
+use crate::syntax::ast::Node;
+use crate::types::{Atom, Reach, Repr, Ty};
+use crate::world::well_known;
+
+impl Body<'_, '_> {
+    /// What `new` or `allocate` gives.
+    ///
+    /// # Errors
+    /// As inference.
+    pub fn new_outcome(
+        &mut self,
+        builtin: Builtin,
+        atom: Atom,
+        types: &Args,
+        block: Option<&(Val, Ty)>,
+        how: How,
+    ) -> Result<Ty> {
+        let Atom::Module(class) = atom else { return Ok(Ty::never()) };
+        if class == well_known::ARRAY && builtin == Builtin::New {
+            let gives = types.positional.len() <= 2;
+            let kind = self.an.made_kind(self.here.spec, how.span);
+            return Ok(if gives { Ty::array(kind).reached(Reach::Fresh) } else { Ty::never() });
+        }
+        let class = self.an.makes(class, "new").map_err(|r| self.refused(r, how.span))?;
+        let object = Ty::object(class, Reach::Fresh);
+        if builtin == Builtin::Allocate {
+            return Ok(if types.positional.is_empty() { object } else { Ty::never() });
+        }
+        let (target, how) = self.initialize(Atom::Object(class), how)?;
+        let types = Args { void: true, ..types.clone() };
+        let ty = self.outcome(&target, (Atom::Object(class), Reach::Fresh), "initialize", &types, block, how)?;
+        Ok(if ty.is_never() { ty } else { object })
+    }
+
+    fn initialize(&mut self, atom: Atom, how: How) -> Result<(Target, How)> {
+        let target = self.an.target(self.here.spec, atom, "initialize", true).map_err(|r| self.refused(r, how.span))?;
+        Ok((target, How { on_self: true, void: true, bare: false, ..how }))
+    }
+
+    /// `Class#new` and `Class#allocate`.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn new_object(
+        &mut self,
+        builtin: Builtin,
+        atom: Atom,
+        args: &[Arg],
+        keywords: &[Keyword],
+        block: Option<(Val, Ty)>,
+        how: How,
+    ) -> Result<Option<Val>> {
+        let Atom::Module(class) = atom else { return Ok(None) };
+        if class == well_known::ARRAY && builtin == Builtin::New {
+            return self.new_array(args, how);
+        }
+        let wrong = if builtin == Builtin::Allocate { !args.is_empty() } else { false };
+        if wrong {
+            let message = format!("wrong number of arguments (given {}, expected 0)", args.len());
+            self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+            return Ok(None);
+        }
+        let (hierarchy, position) = self.t.position(class);
+        let space = Space::Class { hierarchy, first: position, last: position };
+        let (heap, site) = self.heap(space, Thing::Class(class));
+        let id = self.cx.b.alloc(Scalar::I32, heap, Operand::I64(1), site);
+        let unset: Vec<Slot> = self
+            .t
+            .fields_of(class)
+            .filter(|(ivar, _)| self.an.given_at_birth(class, ivar).is_none())
+            .map(|(_, slot)| slot)
+            .collect();
+        for slot in unset {
+            self.store_slot(&slot, id, Val::NIL);
+        }
+        self.t.makes(class, |ivar| self.an.given_at_birth(class, ivar));
+        let object = Val::Ref(hierarchy, id);
+        if builtin == Builtin::Allocate {
+            return Ok(Some(object));
+        }
+        let ty = Ty::object(class, Reach::Fresh);
+        let (_, how) = self.initialize(Atom::Object(class), how)?;
+        let (_, given) = self.call_target((object, &ty), "initialize", args, keywords, block, how)?;
+        Ok((!given.is_never()).then_some(object))
+    }
+
+    fn heap(&mut self, space: Space, thing: Thing) -> (HeapId, SiteId) {
+        let heap = self.t.heap(space, !self.an.stays(thing));
+        (heap, self.cx.site(Trap::Grow(heap), vec![Repr::Int]))
+    }
+
+    /// Rows for an array of so many elements; answers their offset and the array.
+    fn rows(&mut self, kind: ArrayKind, length: Operand) -> Result<(Slot, Operand, Val)> {
+        let field = self.t.array(self.an, kind)?;
+        field.written = true;
+        let (kind, slot) = (field.kind, field.slot.clone());
+        let (heap, site) = self.heap(Space::Array(kind), Thing::Array(kind));
+        // Its offset is an array's identity, so an empty one has a row, too.
+        let count = match length {
+            Operand::I64(n) => Operand::I64(n.max(1)),
+            length => {
+                let none = self.cx.b.icmp(Cmp::Eq, length, Operand::I64(0));
+                self.cx.b.select(Scalar::I64, none, Operand::I64(1), length)
+            }
+        };
+        let offset = self.cx.b.alloc(Scalar::I64, heap, count, site);
+        let high = self.cx.b.i64(Op::Shl, &[offset, Operand::I64(32)]);
+        let packed = self.cx.b.i64(Op::Or, &[high, length]);
+        Ok((slot, offset, Val::Array(kind, packed)))
+    }
+
+    /// `[a, b, c]`
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn array_literal(&mut self, node: &Node, items: &[Node]) -> Result<Val> {
+        let mut vals = Vec::new();
+        for item in items {
+            vals.push(self.held(item)?);
+            if self.is_never(item) || self.cx.b.ended() {
+                return Ok(Val::NEVER);
+            }
+        }
+        self.at(node.span);
+        let kind = self.an.made_kind(self.here.spec, node.span);
+        let (slot, offset, array) = self.rows(kind, Operand::I64(vals.len() as i64))?;
+        for (i, val) in vals.into_iter().enumerate() {
+            let row = self.cx.b.i64(Op::Add, &[offset, Operand::I64(i as i64)]);
+            self.store_slot(&slot, row, val);
+        }
+        Ok(array)
+    }
+
+    /// `Array.new`, `Array.new(n)`, `Array.new(n, x)`.
+    fn new_array(&mut self, args: &[Arg], how: How) -> Result<Option<Val>> {
+        let kind = self.an.made_kind(self.here.spec, how.span);
+        if args.len() > 2 {
+            let message = format!("wrong number of arguments (given {}, expected 0..2)", args.len());
+            self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+            return Ok(None);
+        }
+        let Some((length, ..)) = args.first() else {
+            let (_, _, array) = self.rows(kind, Operand::I64(0))?;
+            return Ok(Some(array));
+        };
+        let Val::Int(length) = *length else { return Ok(None) };
+        let raise = |message: &str| Trap::Raise { class: "ArgumentError", message: message.into() };
+        let negative = self.cx.b.icmp(Cmp::Lt, length, Operand::I64(0));
+        let site = self.cx.site(raise("negative array size"), vec![]);
+        self.cx.b.trap_if(negative, site, vec![]);
+        let large = self.cx.b.icmp(Cmp::Gt, length, Operand::I64(i64::MAX / 8));
+        let site = self.cx.site(raise("array size too big"), vec![]);
+        self.cx.b.trap_if(large, site, vec![]);
+        let (slot, offset, array) = self.rows(kind, length)?;
+        if slot.value.is_some() || slot.tag.is_some() {
+            let val = args.get(1).map_or(Val::NIL, |a| a.0);
+            let i = self.cx.b.temp(Scalar::I64);
+            self.cx.b.set(i, Operand::I64(0));
+            let done = self.cx.b.label();
+            self.cx.b.open();
+            let end = self.cx.b.icmp(Cmp::Ge, i.into(), length);
+            self.cx.b.when(end, |b| b.push(Stmt::Break(done)));
+            self.cx.b.push(Stmt::Poll);
+            let row = self.cx.b.i64(Op::Add, &[offset, i.into()]);
+            self.store_slot(&slot, row, val);
+            self.cx.b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+            let body = self.cx.b.close();
+            self.cx.b.push(Stmt::Loop { label: done, body });
+        }
+        Ok(Some(array))
+    }
+}

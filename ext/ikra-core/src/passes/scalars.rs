@@ -1,0 +1,429 @@
+//! Objects that never leave a function become registers, one for each column.
+//!
+//! Fires for a group of registers that hold ids of rows which the function takes itself, hold nothing else, and are used
+//! only to load and store the rows' columns and to be copied to each other. The row is then never taken.
+//!
+//! A copy of an id is a second name of one object; a copy of its registers is a second object. The two are alike as long
+//! as nobody stores through one name while another may still be read: that is what [`Aliases`] looks for. What is stored
+//! right after a row was taken, before its id goes anywhere, is always fine, so values made by `new` and never changed
+//! are free.
+//!
+//! Not here: arrays, and ids that go through calls which were not inlined. It runs again and again, for an object whose
+//! id stood in the field of another is a register once the other is.
+
+use super::{Pass, dead, values};
+use crate::ir::{Column, ColumnId, Func, HeapId, LabelId, Op, Operand, Program, Scalar, Space, Stmt, Var, VarId, walk};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+pub const PASS: Pass = Pass { name: "scalars", description: "objects that stay inside are registers", run };
+
+/// Columns that one group may have; more would not fit into registers.
+const MOST_COLUMNS: usize = 24;
+/// Rounds, each for what became possible by the one before.
+const ROUNDS: usize = 12;
+
+fn run(mut program: Program) -> Program {
+    let spaces: Vec<Space> = program.heaps.iter().map(|h| h.space).collect();
+    let mut improved = false;
+    for func in &mut program.funcs {
+        for _ in 0..ROUNDS {
+            if !improve(func, &program.columns, &spaces) {
+                break;
+            }
+            improved = true;
+        }
+    }
+    // Tidies up, where there is something to tidy up.
+    if improved { (dead::PASS.run)((values::PASS.run)(program)) } else { program }
+}
+
+/// Makes registers of what can be; whether anything could.
+fn improve(func: &mut Func, columns: &[Column], spaces: &[Space]) -> bool {
+    let mut allocates = false;
+    walk(&func.body, &mut |s| allocates |= matches!(s, Stmt::Alloc { .. }));
+    if !allocates {
+        return false;
+    }
+    let groups = Groups::of(func, columns, spaces);
+    let mut found = false;
+    for group in groups.sound(func) {
+        let registers = group.registers(func);
+        let mut body = std::mem::take(&mut func.body);
+        replace(&mut body, &group, &registers);
+        func.body = body;
+        found = true;
+    }
+    found
+}
+
+/// Registers that may hold the same ids.
+#[derive(Default)]
+struct Group {
+    vars: BTreeSet<VarId>,
+    heap: Option<HeapId>,
+    /// Used in a way that only a row can serve.
+    broken: bool,
+    /// The columns that are loaded or stored, with the type of their values.
+    columns: BTreeMap<ColumnId, Scalar>,
+}
+
+struct Groups {
+    /// By register: the number of its group.
+    of: Vec<usize>,
+    all: Vec<Group>,
+}
+
+/// Whether an operation gives the id that it was given, in one width or another; from which argument on.
+fn passes_on(op: Op) -> Option<usize> {
+    match op {
+        Op::Copy | Op::Widen | Op::Narrow => Some(0),
+        Op::Select => Some(1),
+        _ => None,
+    }
+}
+
+impl Groups {
+    fn of(func: &Func, columns: &[Column], spaces: &[Space]) -> Self {
+        let mut parents: Vec<usize> = (0..func.vars.len()).collect();
+        fn find(parents: &mut [usize], mut at: usize) -> usize {
+            while parents[at] != at {
+                parents[at] = parents[parents[at]];
+                at = parents[at];
+            }
+            at
+        }
+        let wide = |v: VarId| matches!(func.vars[v.index()].ty, Scalar::I32 | Scalar::I64);
+        walk(&func.body, &mut |s| {
+            if let Stmt::Let { dst, op, args } = s
+                && let Some(from) = passes_on(*op)
+                && wide(*dst)
+            {
+                for arg in &args[from..] {
+                    if let Operand::Var(v) = arg {
+                        let (a, b) = (find(&mut parents, dst.index()), find(&mut parents, v.index()));
+                        parents[a] = b;
+                    }
+                }
+            }
+        });
+        let of: Vec<usize> = (0..func.vars.len()).map(|v| find(&mut parents, v)).collect();
+        let mut all: Vec<Group> = (0..func.vars.len()).map(|_| Group::default()).collect();
+        for (v, group) in of.iter().enumerate() {
+            all[*group].vars.insert(VarId::new(v));
+        }
+        let mut groups = Self { of, all };
+        func.params.iter().for_each(|p| groups.group(*p).broken = true);
+        walk(&func.body, &mut |s| groups.look(s, func, columns, spaces));
+        groups
+    }
+
+    fn group(&mut self, v: VarId) -> &mut Group {
+        &mut self.all[self.of[v.index()]]
+    }
+
+    fn breaks(&mut self, operand: Operand) {
+        if let Operand::Var(v) = operand {
+            self.group(v).broken = true;
+        }
+    }
+
+    fn touches(&mut self, row: Operand, column: ColumnId, ty: Scalar, space: Space, func: &Func) {
+        let Operand::Var(v) = row else { return };
+        if !matches!(space, Space::Class { .. }) || func.ty(row) != Scalar::I32 {
+            self.group(v).broken = true;
+            return;
+        }
+        let group = self.group(v);
+        if *group.columns.entry(column).or_insert(ty) != ty {
+            group.broken = true;
+        }
+    }
+
+    fn look(&mut self, stmt: &Stmt, func: &Func, columns: &[Column], spaces: &[Space]) {
+        match stmt {
+            Stmt::Alloc { dst, heap, count, .. } => {
+                self.breaks(*count);
+                let class = matches!(spaces[heap.index()], Space::Class { .. });
+                let group = self.group(*dst);
+                group.broken |= !class || group.heap.is_some_and(|known| known != *heap);
+                group.heap = Some(*heap);
+            }
+            Stmt::Let { dst, op, args } => match passes_on(*op) {
+                // A constant is what a variable holds before it holds an id.
+                Some(from) => args[..from].iter().for_each(|a| self.breaks(*a)),
+                None => {
+                    self.group(*dst).broken = true;
+                    args.iter().for_each(|a| self.breaks(*a));
+                }
+            },
+            Stmt::Load { dst, column, row } => {
+                self.group(*dst).broken = true;
+                let ty = func.vars[dst.index()].ty;
+                self.touches(*row, *column, ty, columns[column.index()].space, func);
+            }
+            Stmt::Store { column, row, value } => {
+                self.breaks(*value);
+                self.touches(*row, *column, func.ty(*value), columns[column.index()].space, func);
+            }
+            other => {
+                other.reads(|o| self.breaks(o));
+                other.assigns().iter().for_each(|v| self.breaks((*v).into()));
+            }
+        }
+    }
+
+    /// The groups that may become registers.
+    fn sound(self, func: &Func) -> Vec<Group> {
+        let fits = |g: &Group| g.heap.is_some() && !g.broken && g.columns.len() <= MOST_COLUMNS;
+        self.all.into_iter().filter(|g| fits(g) && Aliases::allow(func, g)).collect()
+    }
+}
+
+impl Group {
+    /// New registers: for each of the group and each column.
+    fn registers(&self, func: &mut Func) -> HashMap<(VarId, ColumnId), VarId> {
+        let mut registers = HashMap::new();
+        for var in &self.vars {
+            for (column, ty) in &self.columns {
+                let name = func.vars[var.index()].name.clone();
+                func.vars.push(Var { ty: *ty, name });
+                registers.insert((*var, *column), VarId::new(func.vars.len() - 1));
+            }
+        }
+        registers
+    }
+}
+
+fn zero(ty: Scalar) -> Operand {
+    match ty {
+        Scalar::Bool => Operand::Bool(false),
+        Scalar::I32 => Operand::I32(0),
+        Scalar::I64 => Operand::I64(0),
+        Scalar::F64 => Operand::float(0.0),
+    }
+}
+
+/// Puts registers in the place of rows.
+fn replace(body: &mut Vec<Stmt>, group: &Group, registers: &HashMap<(VarId, ColumnId), VarId>) {
+    let has = |o: Operand| matches!(o, Operand::Var(v) if group.vars.contains(&v));
+    let of = |o: Operand, column: ColumnId, ty: Scalar| match o {
+        Operand::Var(v) => registers.get(&(v, column)).map_or(zero(ty), |r| Operand::Var(*r)),
+        _ => zero(ty),
+    };
+    let mut out = Vec::with_capacity(body.len());
+    for mut stmt in std::mem::take(body) {
+        for nested in stmt.bodies_mut().into_iter().flatten() {
+            replace(nested, group, registers);
+        }
+        match &stmt {
+            Stmt::Alloc { dst, .. } if has((*dst).into()) => {
+                for (column, ty) in &group.columns {
+                    let Some(dst) = registers.get(&(*dst, *column)) else { continue };
+                    out.push(Stmt::Let { dst: *dst, op: Op::Copy, args: vec![zero(*ty)] });
+                }
+                continue;
+            }
+            Stmt::Let { dst, op, args } if has((*dst).into()) => {
+                for (column, ty) in &group.columns {
+                    let Some(to) = registers.get(&(*dst, *column)) else { continue };
+                    let from = passes_on(*op).unwrap_or(0);
+                    let mut fields = args[..from].to_vec();
+                    fields.extend(args[from..].iter().map(|a| of(*a, *column, *ty)));
+                    let op = if *op == Op::Select { Op::Select } else { Op::Copy };
+                    out.push(Stmt::Let { dst: *to, op, args: fields });
+                }
+                continue;
+            }
+            Stmt::Load { dst, column, row } if has(*row) => {
+                let field = of(*row, *column, group.columns[column]);
+                out.push(Stmt::Let { dst: *dst, op: Op::Copy, args: vec![field] });
+                continue;
+            }
+            Stmt::Store { column, row: Operand::Var(row), value } if has((*row).into()) => {
+                if let Some(field) = registers.get(&(*row, *column)) {
+                    out.push(Stmt::Let { dst: *field, op: Op::Copy, args: vec![*value] });
+                }
+                continue;
+            }
+            _ => {}
+        }
+        out.push(stmt);
+    }
+    *body = out;
+}
+
+/// For each register of a group, those that may name the same object.
+type Names = BTreeMap<VarId, BTreeSet<VarId>>;
+
+/// Looks for stores through one name while another may still be read.
+struct Aliases<'a> {
+    group: &'a Group,
+    /// By the address of a store: what is read after it.
+    read_after: HashMap<*const Stmt, BTreeSet<VarId>>,
+    open: Vec<(LabelId, Option<Names>)>,
+    fine: bool,
+}
+
+impl Aliases<'_> {
+    fn allow(func: &Func, group: &Group) -> bool {
+        let mut stores = false;
+        walk(&func.body, &mut |s| {
+            stores |= matches!(s, Stmt::Store { row: Operand::Var(v), .. } if group.vars.contains(v))
+        });
+        if !stores {
+            return true;
+        }
+        let mut reads = Reads { group, read_after: HashMap::new(), at_end: HashMap::new() };
+        reads.list(&func.body, BTreeSet::new());
+        let mut aliases = Aliases { group, read_after: reads.read_after, open: Vec::new(), fine: true };
+        aliases.list(&func.body, Some(Names::new()));
+        aliases.fine
+    }
+
+    fn list(&mut self, body: &[Stmt], mut names: Option<Names>) -> Option<Names> {
+        for stmt in body {
+            let Some(now) = &mut names else { break };
+            match stmt {
+                Stmt::Let { dst, op, args } if self.group.vars.contains(dst) => {
+                    let from = passes_on(*op).unwrap_or(0);
+                    let sources: Vec<VarId> = args[from..]
+                        .iter()
+                        .filter_map(|a| match a {
+                            Operand::Var(v) => Some(*v),
+                            _ => None,
+                        })
+                        .filter(|v| v != dst)
+                        .collect();
+                    let mut others: BTreeSet<VarId> = BTreeSet::new();
+                    for source in sources {
+                        others.insert(source);
+                        others.extend(now.get(&source).into_iter().flatten());
+                    }
+                    others.remove(dst);
+                    forget(now, *dst);
+                    for other in &others {
+                        now.entry(*other).or_default().insert(*dst);
+                    }
+                    now.insert(*dst, others);
+                }
+                Stmt::Alloc { dst, .. } if self.group.vars.contains(dst) => forget(now, *dst),
+                Stmt::Store { row: Operand::Var(row), .. } if self.group.vars.contains(row) => {
+                    let read = self.read_after.get(&std::ptr::from_ref(stmt));
+                    let seen = |v: &VarId| read.is_none_or(|read| read.contains(v));
+                    self.fine &= !now.get(row).is_some_and(|others| others.iter().any(seen));
+                }
+                Stmt::If { then, otherwise, .. } => {
+                    let a = self.list(then, names.clone());
+                    let b = self.list(otherwise, names.take());
+                    names = meet(a, b);
+                }
+                Stmt::Block { label, body } => {
+                    self.open.push((*label, None));
+                    let end = self.list(body, names.take());
+                    let left = self.open.pop().and_then(|(_, left)| left);
+                    names = meet(end, left);
+                }
+                Stmt::Loop { label, body } => {
+                    let mut head = names.take();
+                    loop {
+                        self.open.push((*label, None));
+                        let end = self.list(body, head.clone());
+                        let left = self.open.pop().and_then(|(_, left)| left);
+                        let next = meet(head.clone(), end);
+                        if next == head || !self.fine {
+                            names = left;
+                            break;
+                        }
+                        head = next;
+                    }
+                }
+                Stmt::Break(label) => {
+                    let now = names.take();
+                    if let Some(open) = self.open.iter_mut().rev().find(|o| o.0 == *label) {
+                        open.1 = meet(open.1.take(), now);
+                    }
+                }
+                Stmt::Return(_) | Stmt::Trap { .. } => names = None,
+                _ => {}
+            }
+        }
+        names
+    }
+}
+
+/// A register holds another object from here on.
+fn forget(names: &mut Names, var: VarId) {
+    names.remove(&var);
+    names.values_mut().for_each(|others| {
+        others.remove(&var);
+    });
+}
+
+fn meet(a: Option<Names>, b: Option<Names>) -> Option<Names> {
+    match (a, b) {
+        (Some(mut a), Some(b)) => {
+            for (var, others) in b {
+                a.entry(var).or_default().extend(others);
+            }
+            a.retain(|_, others| !others.is_empty());
+            Some(a)
+        }
+        (one, None) | (None, one) => one,
+    }
+}
+
+/// Walks backwards with the registers of a group that are still read.
+struct Reads<'a> {
+    group: &'a Group,
+    read_after: HashMap<*const Stmt, BTreeSet<VarId>>,
+    at_end: HashMap<LabelId, BTreeSet<VarId>>,
+}
+
+impl Reads<'_> {
+    fn list(&mut self, body: &[Stmt], mut read: BTreeSet<VarId>) -> BTreeSet<VarId> {
+        for stmt in body.iter().rev() {
+            match stmt {
+                Stmt::If { then, otherwise, .. } => {
+                    let mut a = self.list(then, read.clone());
+                    a.extend(self.list(otherwise, read));
+                    read = a;
+                }
+                Stmt::Block { label, body } => {
+                    self.at_end.insert(*label, read.clone());
+                    read = self.list(body, read);
+                }
+                Stmt::Loop { label, body } => {
+                    self.at_end.insert(*label, read);
+                    let mut head = BTreeSet::new();
+                    loop {
+                        let before = self.list(body, head.clone());
+                        if before == head {
+                            break;
+                        }
+                        head = before;
+                    }
+                    read = head;
+                }
+                Stmt::Break(label) => read = self.at_end.get(label).cloned().unwrap_or_default(),
+                Stmt::Return(_) | Stmt::Trap { .. } => read = BTreeSet::new(),
+                Stmt::Store { row: Operand::Var(row), .. } if self.group.vars.contains(row) => {
+                    self.read_after.insert(std::ptr::from_ref(stmt), read.clone());
+                    // An object that is only stored to is not looked at.
+                }
+                other => {
+                    other.assigns().iter().for_each(|v| {
+                        read.remove(v);
+                    });
+                    other.reads(|o| {
+                        if let Operand::Var(v) = o
+                            && self.group.vars.contains(&v)
+                        {
+                            read.insert(v);
+                        }
+                    });
+                }
+            }
+        }
+        read
+    }
+}

@@ -1,0 +1,220 @@
+//! Objects and arrays that a kernel made, as Ruby objects.
+//!
+//! Here: [`Made`], which gives each row that something refers to its Ruby object, once, and fills it; [`Rooms`], how many
+//! rows kernels may take. Not here: where rows lie in columns ([`crate::pack`]).
+//! Invariant: whatever is made is held from that moment on; it is filled before anything that was there already changes.
+//!
+//! Nothing recurses: what is made waits in a list until its contents are read, which may make more.
+
+use crate::heap::{self, Field, Raw};
+use crate::identity::WordMap;
+use crate::plan::Plan;
+use ikra_core::backend::{Fresh, Key};
+use ikra_core::error::Error as CoreError;
+use ikra_core::ir::{HeapId, Program, Site, Space};
+use magnus::Error;
+use magnus::rb_sys::protect;
+use parking_lot::Mutex;
+use std::cell::RefCell;
+
+/// What of a launch has become Ruby objects.
+#[derive(Default)]
+pub struct Made {
+    known: RefCell<WordMap<u64, Raw>>,
+    /// Made, and not filled yet.
+    waiting: RefCell<Vec<Waiting>>,
+}
+
+/// Something that was made and has nothing in it yet.
+#[derive(Clone, Copy)]
+pub enum Waiting {
+    /// Class index and row.
+    Object(Raw, usize, usize),
+    /// Kind index, offset and length.
+    Array(Raw, usize, usize, usize),
+}
+
+const ARRAY: u64 = 1 << 63;
+
+impl Made {
+    /// The object of a row of a class, made when it is first asked for; `hold` keeps it.
+    ///
+    /// # Errors
+    /// When memory ends.
+    pub fn object(&self, plan: &Plan, class: usize, row: usize, hold: impl FnOnce(Raw)) -> Result<Raw, Error> {
+        let key = (class as u64) << 32 | row as u64;
+        if let Some(raw) = self.known.borrow().get(&key) {
+            return Ok(*raw);
+        }
+        // SAFETY: a live class whose instances are ordinary objects, or else it would have no rows; `protect` catches
+        // NoMemoryError.
+        #[allow(unsafe_code)]
+        let raw = protect(|| unsafe { rb_sys::rb_obj_alloc(plan.classes[class].raw) })?;
+        hold(raw);
+        self.known.borrow_mut().insert(key, raw);
+        self.waiting.borrow_mut().push(Waiting::Object(raw, class, row));
+        Ok(raw)
+    }
+
+    /// The array at an offset of a kind.
+    ///
+    /// # Errors
+    /// When memory ends.
+    pub fn array(&self, kind: usize, offset: usize, len: usize, hold: impl FnOnce(Raw)) -> Result<Raw, Error> {
+        let key = ARRAY | (kind as u64) << 32 | offset as u64;
+        if let Some(raw) = self.known.borrow().get(&key) {
+            return Ok(*raw);
+        }
+        // SAFETY: makes an empty Array; `protect` catches NoMemoryError.
+        #[allow(unsafe_code)]
+        let raw = protect(|| unsafe { rb_sys::rb_ary_new_capa(len as _) })?;
+        hold(raw);
+        self.known.borrow_mut().insert(key, raw);
+        self.waiting.borrow_mut().push(Waiting::Array(raw, kind, offset, len));
+        Ok(raw)
+    }
+
+    /// What is to be filled next.
+    pub fn next(&self) -> Option<Waiting> {
+        self.waiting.borrow_mut().pop()
+    }
+}
+
+/// Gives a new object its ivars.
+///
+/// # Errors
+/// When memory ends.
+pub fn fill_object(object: Raw, fields: &[(Field, Raw)]) -> Result<(), Error> {
+    // SAFETY: a live object that nobody else knows, and live values.
+    #[allow(unsafe_code)]
+    protect(|| unsafe {
+        for (field, value) in fields {
+            // Members are of Structs, which kernels do not make.
+            if let Field::Ivar(ivar) = field {
+                rb_sys::rb_ivar_set(object, *ivar, *value);
+            }
+        }
+        heap::NIL
+    })
+    .map(drop)
+}
+
+/// Gives a new Array its elements.
+///
+/// # Errors
+/// When memory ends.
+pub fn fill_array(array: Raw, elements: &[Raw]) -> Result<(), Error> {
+    // SAFETY: a live Array that nobody else knows, and live values, which Ruby copies.
+    #[allow(unsafe_code)]
+    protect(|| unsafe {
+        rb_sys::rb_ary_cat(array, elements.as_ptr(), elements.len() as _);
+        heap::NIL
+    })
+    .map(drop)
+}
+
+/// How many rows each heap of a program has; of scratch, each slot. Grows, and stays grown.
+pub struct Rooms(Mutex<Vec<u64>>);
+
+/// Rows of a scratch heap, for each slot, at first.
+const SCRATCH: u64 = 32;
+/// Rows of another heap, at first, at least.
+const LEAST: u64 = 256;
+/// How much a heap grows at once, at most.
+const STEP: u64 = 32;
+
+/// The rows of a program's heaps in one launch.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    /// By heap: rows in all.
+    pub rows: Vec<u64>,
+    /// By heap: rows, or rows of each slot.
+    pub capacities: Vec<u64>,
+    pub slots: u64,
+}
+
+impl Rooms {
+    pub fn new(program: &Program, elements: usize) -> Self {
+        let first = |heap: usize| match program.heaps[heap].scratch {
+            true => SCRATCH,
+            false => (elements as u64).max(LEAST),
+        };
+        Self(Mutex::new((0..program.heaps.len()).map(first).collect()))
+    }
+
+    /// What the next launch gets.
+    pub fn now(&self, program: &Program, slots: u64) -> Room {
+        let mut capacities = self.0.lock().clone();
+        for (i, capacity) in capacities.iter_mut().enumerate() {
+            if !program.takes_from(HeapId::new(i)) {
+                *capacity = 0;
+            }
+        }
+        let times = |(i, capacity): (usize, &u64)| capacity * if program.heaps[i].scratch { slots } else { 1 };
+        let rows = capacities.iter().enumerate().map(times).collect();
+        Room { rows, capacities, slots }
+    }
+
+    /// Makes room after a launch that stopped at an element for want of it: `needed` rows would have done so far.
+    ///
+    /// # Errors
+    /// `Memory` where there is not so much.
+    #[allow(clippy::too_many_arguments, reason = "what tells how much is needed")]
+    pub fn grow(
+        &self,
+        program: &Program,
+        heap: HeapId,
+        needed: u64,
+        key: Key,
+        (elements, ticks, slots): (u64, u64, u64),
+        memory: u64,
+        site: &Site,
+    ) -> Result<(), CoreError> {
+        let description = &program.heaps[heap.index()];
+        let mut capacities = self.0.lock();
+        let capacity = &mut capacities[heap.index()];
+        // Those that come will want as much as those that were.
+        let done = key.tick() * elements + key.index() + 1;
+        let share = (elements * ticks) as f64 / done as f64;
+        let expected = if description.scratch { needed } else { (needed as f64 * share * 1.1) as u64 };
+        let most = needed.max(capacity.saturating_mul(STEP));
+        let wanted = expected.clamp(needed.max(*capacity * 2), most.max(*capacity * 2));
+        let rows = wanted.saturating_mul(if description.scratch { slots } else { 1 });
+        let width: u64 = program
+            .columns
+            .iter()
+            .filter(|c| c.space.covers(description.space))
+            .map(|c| c.storage.bytes() as u64)
+            .sum();
+        let bytes = rows.saturating_mul(width.max(1));
+        if rows > u64::from(u32::MAX) / 2 || bytes > memory / 2 {
+            let what = match description.space {
+                Space::Array(_) => "arrays",
+                _ => "objects",
+            };
+            let place = format!("making {what} at {}:{}", site.path, site.line);
+            return Err(CoreError::Memory { what: place, wanted: bytes, free: memory / 2 });
+        }
+        *capacity = wanted;
+        Ok(())
+    }
+}
+
+/// The rows of columns that mean nothing before a launch; the host fills flags of frozen things all the same.
+pub fn fresh(program: &Program, room: &Room, biases: &[u64], params: &[u64], host: &[usize]) -> Vec<Fresh> {
+    let mut fresh = Vec::new();
+    for (i, heap) in program.heaps.iter().enumerate().filter(|(i, _)| room.rows[*i] > 0) {
+        let start = params[heap.start.index()];
+        for (at, column) in program.columns.iter().enumerate() {
+            if column.space.covers(heap.space) && !host.contains(&at) {
+                let first = start - biases[at];
+                fresh.push(Fresh {
+                    column: ikra_core::ir::ColumnId::new(at),
+                    rows: first..first + room.rows[i],
+                    taken: (!heap.scratch).then_some(heap.taken),
+                });
+            }
+        }
+    }
+    fresh
+}

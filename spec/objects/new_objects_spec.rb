@@ -1,0 +1,299 @@
+# frozen_string_literal: true
+
+module NewObjects
+  class Point
+    attr_accessor :x, :y
+
+    def initialize(x, y = x * 2, scale: 1)
+      @x = x * scale
+      @y = y
+    end
+
+    def +(other) = self.class.new(@x + other.x, @y + other.y)
+
+    def ==(other) = other.is_a?(Point) && @x == other.x && @y == other.y
+  end
+
+  class Pixel < Point
+    attr_reader :color
+
+    def initialize(x, color)
+      super(x, 7)
+      @color = color
+    end
+
+    def +(other) = Pixel.new(@x + other.x, @color)
+  end
+
+  class Node
+    attr_accessor :value, :left, :right, :up
+
+    def initialize(value, up = nil)
+      @value = value
+      @up = up
+    end
+
+    def sprout
+      @left = Node.new(@value * 2, self)
+      @right = @left
+      @left.left = @left
+    end
+  end
+
+  class Sparse
+    attr_accessor :a, :b, :c
+
+    def initialize(i)
+      @c = i
+      @b = nil
+      @a = i if i.even?
+    end
+  end
+
+  class Strict
+    def initialize(i)
+      raise ArgumentError, "three" if i == 3
+
+      @i = i
+    end
+  end
+
+  class Picky
+    attr_reader :half
+
+    def initialize(i) = @half = 10 / i
+  end
+
+  class Plain; end
+
+  class Private
+    private_class_method :new
+
+    def self.build = new
+  end
+
+  class Counted
+    attr_reader :n
+
+    def self.new(n) = super(n + 100)
+
+    def initialize(n) = @n = n
+  end
+
+  class Row
+    attr_accessor :cells, :other
+  end
+end
+
+RSpec.describe "Objects made in kernels" do
+  on_every_backend do
+    it "come back as results" do
+      expect { |run| run.pmap([1, 2, 3]) { |i| NewObjects::Point.new(i, i * 0.5) } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, 2, 3]) { |i| NewObjects::Point.new(i) } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, 2, 3]) { |i| NewObjects::Point.new(i, scale: 3) } }.to be_same_as_ruby
+    end
+
+    it "come back in any mixture of classes and other values" do
+      expect do |run|
+        run.pmap((0..7).to_a) do |i|
+          case i % 5
+          when 0 then nil
+          when 1 then NewObjects::Point.new(i)
+          when 2 then NewObjects::Pixel.new(i, :red)
+          when 3 then NewObjects::Plain.new
+          else i * 1.5
+          end
+        end
+      end.to be_same_as_ruby
+    end
+
+    it "are of the very class, through self.class too" do
+      points = [NewObjects::Point.new(1), NewObjects::Pixel.new(2, :blue)]
+      sums = points.pmap(backend:) { |point| point + NewObjects::Point.new(5, 5) }
+      expect(sums.map(&:class)).to eq([NewObjects::Point, NewObjects::Pixel])
+      expect(sums.map(&:x)).to eq([6, 7])
+    end
+
+    it "are made once, and known by it" do
+      expect do |run|
+        nodes = [NewObjects::Node.new(1), NewObjects::Node.new(2)]
+        run.peach(nodes, &:sprout)
+        nodes.map { |node| [node.left.equal?(node.right), node.left.up.equal?(node)] }
+      end.to be_same_as_ruby
+    end
+
+    it "are made anew in every tick" do
+      expect do |run|
+        nodes = [NewObjects::Node.new(1), NewObjects::Node.new(3)]
+        run.peach(nodes, 5) do |node|
+          node.left = NewObjects::Node.new(node.left ? node.left.value + node.value : 0)
+        end
+        nodes
+      end.to be_same_as_ruby
+    end
+
+    it "have the instance variables that they were given, and no others" do
+      made = (0..3).pmap(backend:) { |i| NewObjects::Sparse.new(i) }
+      expect(made.map { |object| object.instance_variables.sort }).to eq([%i[@a @b @c], %i[@b @c], %i[@a @b @c], %i[@b @c]])
+      expect(made[0].instance_variables.first).to eq(:@c)
+    end
+
+    it "need no constructor of their own" do
+      made = [1, 2].pmap(backend:) { NewObjects::Plain.new }
+      expect(made.map(&:class).uniq).to eq([NewObjects::Plain])
+      expect(made[0]).not_to equal(made[1])
+      expect(made[0].instance_variables).to be_empty
+      expect(made).to all(satisfy { |object| !object.frozen? })
+    end
+
+    it "may be made without a constructor" do
+      made = [1, 2].pmap(backend:) do |i|
+        point = NewObjects::Point.allocate
+        point.x = i
+        point
+      end
+      expect(made.map(&:x)).to eq([1, 2])
+      expect(made.map(&:y)).to eq([nil, nil])
+    end
+
+    it "surface what their constructor raises, and nothing changes" do
+      nodes = [4, 2, 0, 1].map { |n| NewObjects::Node.new(n) }
+      expect { nodes.peach(backend:) { |node| node.left = NewObjects::Picky.new(node.value) } }
+        .to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(2) }
+      expect(nodes.map(&:left)).to eq([nil] * 4)
+    end
+
+    it "tell wrong arguments as Ruby does" do
+      expect { |run| run.pmap([1]) { NewObjects::Plain.new(1) } }.to be_same_as_ruby
+      expect { |run| run.pmap([1]) { NewObjects::Point.new } }.to be_same_as_ruby
+      expect { |run| run.pmap([1]) { |i| NewObjects::Point.new(i, foo: 1) } }.to be_same_as_ruby
+    end
+
+    it "respect private constructors and those that are written in Ruby" do
+      expect { |run| run.pmap([1]) { NewObjects::Private.new } }.to be_same_as_ruby
+      expect([1].pmap(backend:) { NewObjects::Private.build }.first).to be_a(NewObjects::Private)
+      expect([1].pmap(backend:) { |i| NewObjects::Counted.new(i) }.first.n).to eq(101)
+    end
+
+    it "take as many rows as they need" do
+      count = 200
+      lists = [3, 2000].pmap(backend:) do |n|
+        first = nil
+        n.times { |i| first = NewObjects::Node.new(i, first) }
+        first
+      end
+      expect(lists.map(&:value)).to eq([2, 1999])
+      length = 0
+      node = lists[1]
+      length += 1 while (node = node.up)
+      expect(length).to eq(1999)
+      sums = Array.new(count) { |i| i }.pmap(backend:) do |n|
+        sum = 0
+        n.times { |i| sum += NewObjects::Node.new(i, NewObjects::Plain.new).value }
+        sum
+      end
+      expect(sums).to eq(Array.new(count) { |n| n * (n - 1) / 2 })
+    end
+
+    it "are captured locals' values, too" do
+      last = nil
+      [1, 2, 3].peach(backend:) { |i| last = NewObjects::Point.new(i) }
+      expect([last.x, last.y]).to eq([3, 6])
+    end
+
+    it "are what a section is left with by break" do
+      found = (0..100).peach(backend:) { |i| break NewObjects::Point.new(i) if i == 41 }
+      expect(found).to eq(NewObjects::Point.new(41))
+    end
+
+    it "are named by messages" do
+      message = /undefined method .jump' for #<NewObjects::Plain/
+      expect { [1].pmap(backend:) { NewObjects::Plain.new.jump } }.to raise_error(NoMethodError, message)
+    end
+
+    it "are refused where their class is more than instance variables" do
+      expect { [1].pmap(backend:) { String.new } }.to raise_error(Ikra::CompileError, /String/)
+      expect { [1].pmap(backend:) { Hash.new } }.to raise_error(Ikra::CompileError, /Hash/)
+      expect { |run| run.pmap([1]) { Integer.new } }.to be_same_as_ruby
+    end
+
+    it "survive the garbage collector", :garbage do
+      stressed = lambda do |&block|
+        GC.stress = true
+        block.call
+      ensure
+        GC.stress = false
+      end
+      made = stressed.call { [1, 2, 3].pmap(backend:) { |i| [NewObjects::Point.new(i, 1e300 * i), [i]] } }
+      expect(made.map { |point, list| [point.x, point.y, list] }).to eq([[1, 1e300, [1]], [2, 2e300, [2]], [3, 3e300, [3]]])
+    end
+  end
+
+  it "come by the hundred thousand", :slow do
+    made = (0...300_000).pmap { |i| NewObjects::Point.new(i, i) }
+    expect(made.size).to eq(300_000)
+    expect(made.each_with_index).to all(satisfy { |(point, i)| point.x == i })
+  end
+end
+
+RSpec.describe "Arrays made in kernels" do
+  on_every_backend do
+    it "come back as results, nested and mixed" do
+      expect { |run| run.pmap([1, 2]) { |i| [i, i * 2.5, nil, :a] } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, 2]) { |i| [[1, 2.5], [nil, :a], [], [i]] } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, 2]) { [] } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, 2]) { |i| i == 1 ? [i] : i } }.to be_same_as_ruby
+    end
+
+    it "have the length that they are given" do
+      expect { |run| run.pmap([0, 1, 5]) { |n| Array.new(n) } }.to be_same_as_ruby
+      expect { |run| run.pmap([0, 1, 5]) { |n| Array.new(n, n * 0.5) } }.to be_same_as_ruby
+      expect { |run| run.pmap([0, 1, 5]) { Array.new } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, -1]) { |n| Array.new(n) } }.to be_same_as_ruby
+      expect { |run| run.pmap([1, 2**61]) { |n| Array.new(n) } }.to be_same_as_ruby
+    end
+
+    it "hold new objects, and the same one several times" do
+      made = [1, 2].pmap(backend:) do |i|
+        point = NewObjects::Point.new(i)
+        [point, point, NewObjects::Point.new(i)]
+      end
+      expect(made).to all(satisfy { |a, b, c| a.equal?(b) && !a.equal?(c) && a == c })
+    end
+
+    it "hold what was there before" do
+      points = [NewObjects::Point.new(1), NewObjects::Point.new(2)]
+      made = points.pmap(backend:) { |point| [point, point.x] }
+      expect(made.map(&:first).zip(points)).to all(satisfy { |a, b| a.equal?(b) })
+    end
+
+    it "are stored into objects and arrays that are there" do
+      expect do |run|
+        rows = Array.new(3) { NewObjects::Row.new }
+        lists = [[], [1], nil]
+        rows.each_with_index { |row, i| row.cells = lists[i] }
+        run.peach(rows) do |row|
+          list = Array.new(2, row.cells ? row.cells.size : -1)
+          row.cells = list
+          row.other = [list, [3]]
+        end
+        rows
+      end.to be_same_as_ruby
+    end
+
+    it "take as many rows as they need" do
+      sizes = [1, 100_000, 3]
+      expect(sizes.pmap(backend:) { |n| Array.new(n, n) }).to eq(sizes.map { |n| Array.new(n, n) })
+    end
+
+    it "that would not fit into memory are told" do
+      expect { [1 << 40].pmap(backend:) { |n| Array.new(n) } }
+        .to raise_error(Ikra::DeviceMemoryError, /making arrays at .*new_objects_spec\.rb:\d+/)
+    end
+
+    it "are refused with splats and blocks" do
+      expect { [1].pmap(backend:) { |i| [*[i], 2] } }.to raise_error(Ikra::CompileError, /splats/)
+      expect { [1].pmap(backend:) { |i| Array.new(3) { |j| i + j } } }.to raise_error(Ikra::CompileError, /block/)
+    end
+  end
+end
