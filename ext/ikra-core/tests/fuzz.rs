@@ -75,6 +75,13 @@ impl Program {
             Ok(Answer::Raises(r)) if leaves_kernels(&r) && self.beyond.contains(&(r.tick, r.index)) => {
                 return Outcome::Overflow;
             }
+            // Where arithmetic made a literal of 2**63 or more a Float, nothing in Ruby left 64 bits.
+            Ok(Answer::Raises(r)) if r.message.starts_with("this literal") => return Outcome::Overflow,
+            // Of one of several kinds, told when it was met.
+            Ok(Answer::Raises(r)) if r.class == "Ikra::CompileError" => {
+                let line = r.message.lines().next().unwrap_or_default();
+                return Outcome::Refused(line.split_once(": ").map_or(line, |(_, what)| what).into());
+            }
             // Of an accumulator, whose parts are put together after the launch.
             Err(error) if error == "overflow" && !self.beyond.is_empty() => return Outcome::Overflow,
             Err(error) => return Outcome::Failed(error),
