@@ -82,6 +82,14 @@ pub enum Builtin {
     // primitives of the prelude
     /// An element whose index is known to be in range.
     ArrayAt,
+    /// `__put(i, x)`: writes an element whose index is known to be in range.
+    ArrayPut,
+    /// `__buffer(n)`: an array of that many elements, none of which is written yet.
+    Buffer,
+    /// `__take(n)`: the first elements of a buffer, as the array that it is.
+    TakeOf,
+    /// `__one_level(x)`: refused where x may be an array.
+    OneLevel,
     /// Whether all elements are known to be of these kinds, decided when compiling.
     ElementsAre(crate::types::Prims),
     /// `x.__uncomparable(y)` raises what a comparison of the two does.
@@ -199,7 +207,8 @@ impl Builtin {
             ProcCall | Send { .. } | MethodMissing | New => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
-            StrView => 2..=2,
+            StrView | ArrayPut => 2..=2,
+            Buffer | TakeOf | OneLevel => 1..=1,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
             Rand(_) => 0..=1,
@@ -372,6 +381,10 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__many_digits") => {
             Some(Builtin::StrRefuse("kernels read Floats of up to 15 digits, with a power of ten from -22 to 22"))
         }
+        (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
+        (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
+        (_, "__buffer") => Some(Builtin::Buffer),
+        (_, "__one_level") => Some(Builtin::OneLevel),
         (Atom::Object(_), "__member") => Some(Builtin::StructGet),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),

@@ -38,6 +38,7 @@ pub fn class_of(atom: Atom) -> ClassId {
 /// The class of a kind of value of which the prelude has methods of its own.
 fn core_class(atom: Atom) -> &'static str {
     match atom {
+        Atom::Int => "Integer",
         Atom::Array(_) => "Array",
         Atom::IntRange | Atom::FloatRange => "Range",
         Atom::Str => "String",
@@ -299,6 +300,15 @@ impl Analysis<'_> {
             }
             if let Some(method) = crate::prelude::helper(core_class(atom), name) {
                 return Ok(Target::Ruby(method));
+            }
+            // the parser knew no types
+            if let Some(written) = name.strip_prefix("__list_") {
+                return self.target(from, atom, written, on_self);
+            }
+            if let Some(written) = name.strip_prefix("__").and_then(|n| n.strip_suffix("_with_index")) {
+                let class = self.describe(atom);
+                return Err(Refusal::new(format!("kernels do not know {written}.with_index of {class}"))
+                    .advise("count in a variable of your own"));
             }
         }
         if atom == Atom::Exception {
@@ -600,6 +610,20 @@ impl Analysis<'_> {
             Itself => Ty::of(atom, reach),
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
             ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
+            ArrayPut => {
+                self.write_element(from, (atom, reach), &args.positional[1])?;
+                Ty::nil()
+            }
+            TakeOf => Ty::of(atom, reach),
+            Buffer => unreachable!("asked where places are known"),
+            OneLevel => match atoms[0] {
+                Atom::Array(_) => {
+                    return Err(
+                        Refusal::new("kernels flatten one level of arrays only").advise("write flatten(1), twice")
+                    );
+                }
+                _ => Ty::nil(),
+            },
             Uncomparable | NoMatch | MethodMissing => Ty::never(),
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),

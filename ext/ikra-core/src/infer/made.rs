@@ -195,7 +195,7 @@ impl Walker<'_, '_> {
     ) -> Result<Ty> {
         let Atom::Module(class) = atom else { return Ok(Ty::never()) };
         if class == well_known::ARRAY && builtin == Builtin::New {
-            return self.new_array(args, block, span);
+            return self.new_array(args, block, span, env);
         }
         let name = if builtin == Builtin::New { "new" } else { "allocate" };
         let answer = self.an.makes(class, name);
@@ -210,13 +210,10 @@ impl Walker<'_, '_> {
         Ok(if env.dead { Ty::never() } else { object })
     }
 
-    /// `Array.new`, `Array.new(n)`, `Array.new(n, x)`.
-    fn new_array(&mut self, args: &Args, block: Option<&Ty>, span: Span) -> Result<Ty> {
-        if block.is_some() {
-            return Err(self
-                .error(span, "kernels do not know Array.new with a block")
-                .advise("write Array.new(n), and assign its elements")
-                .into());
+    /// `Array.new`, `Array.new(n)`, `Array.new(n, x)`, `Array.new(n) { |i| … }`.
+    fn new_array(&mut self, args: &Args, block: Option<&Ty>, span: Span, env: &mut Env) -> Result<Ty> {
+        if let (Some(block), Some(method)) = (block, array_builder()) {
+            return self.inline(method, Ty::module(well_known::ARRAY), args, Some(block.clone()), span, env);
         }
         let ty = match args.positional.as_slice() {
             _ if !args.keywords.is_empty() => None,
@@ -266,6 +263,11 @@ impl Walker<'_, '_> {
         }
         self.made_array(node.span, &element)
     }
+}
+
+/// The prelude's method behind `Array.new(n) { … }`.
+pub fn array_builder() -> Option<MethodId> {
+    crate::prelude::find("", "Kernel", "__build")
 }
 
 /// What the object at hand has been given on every path to here.

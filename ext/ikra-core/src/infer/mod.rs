@@ -8,6 +8,7 @@
 //! ends: every type is a finite set over the classes that exist.
 
 pub mod accumulate;
+pub mod append;
 pub mod blocks;
 pub mod builtins;
 pub mod calls;
@@ -17,7 +18,7 @@ pub mod made;
 pub mod structs;
 mod walk;
 
-pub use walk::{Raise, Raised, Shape, assumption, is_text, literal, super_locals};
+pub use walk::{Raise, Raised, Shape, assumption, is_text, literal, longer_form, super_locals};
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
@@ -202,6 +203,8 @@ pub struct Analysis<'w> {
     pub procs: Vec<blocks::ProcInfo>,
     proc_index: HashMap<(SpecId, Span), crate::id::ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
+    /// Kinds of arrays that are made to grow.
+    growing: BTreeSet<ArrayKind>,
     /// Blocks that are known to be looked at.
     valued: Valued,
     /// More is known of them than when this began: it must begin again.
@@ -247,6 +250,7 @@ pub fn analyse<'w>(
         procs: Vec::new(),
         proc_index: HashMap::new(),
         inlinings: HashMap::new(),
+        growing: BTreeSet::new(),
         valued: Valued::default(),
         again: false,
         has_break: false,

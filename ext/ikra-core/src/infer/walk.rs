@@ -29,11 +29,13 @@ pub(super) struct State {
     pub ty: Ty,
     /// Some path to here did not assign it.
     pub unset: bool,
+    /// It holds an array that nobody else holds ([`super::append`]).
+    pub sole: bool,
 }
 
 impl State {
     pub fn unset() -> Self {
-        State { ty: Ty::never(), unset: true }
+        State { ty: Ty::never(), unset: true, sole: false }
     }
 }
 
@@ -199,7 +201,7 @@ impl Walker<'_, '_> {
             // all at once, before any branch: a type that narrowing cut down on one path must not stand for all
             match self.an.root(self.here.id, &Root::Capture(unit.locals[i].name.clone())) {
                 Ok(ty) => {
-                    env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false };
+                    env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
                     self.here.locals[i] = self.join(&self.here.locals[i].clone(), &ty);
                 }
                 Err(opaque) => self.here.opaque[i] = Some(opaque),
@@ -234,7 +236,7 @@ impl Walker<'_, '_> {
     }
 
     fn fresh_env(&self) -> Env {
-        Env { dead: false, locals: vec![State { ty: Ty::never(), unset: true }; self.here.unit.locals.len()] }
+        Env { dead: false, locals: vec![State::unset(); self.here.unit.locals.len()] }
     }
 
     // ---- types and environments ----
@@ -257,6 +259,7 @@ impl Walker<'_, '_> {
             .map(|(x, y)| State {
                 ty: if x.ty == y.ty { x.ty.clone() } else { self.an.facts.join(&x.ty, &y.ty) },
                 unset: x.unset || y.unset,
+                sole: x.sole && y.sole,
             })
             .collect();
         Env { dead: false, locals }
@@ -274,7 +277,7 @@ impl Walker<'_, '_> {
             return;
         }
         let i = local.index();
-        env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false };
+        env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
         self.here.locals[i] = self.join(&self.here.locals[i].clone(), ty);
         if self.here.section && self.an.accumulators.last.contains_key(&local) {
             let old = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
@@ -374,6 +377,9 @@ impl Walker<'_, '_> {
                 }
                 let ty = self.eval(value, env)?;
                 self.assign_to(target, owner, &ty, env)?;
+                if let ast::Target::Local(local, _) = target {
+                    self.note_sole(node, *local, value, &ty, env);
+                }
                 let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
                 *env = self.join_env(env, &skipped);
                 self.join(&ty, &nil)
@@ -599,6 +605,8 @@ impl Walker<'_, '_> {
             return self.opaque(Err(opaque), span);
         }
         let state = env.locals[self.here.base + i].clone();
+        // whoever reads it may keep it
+        env.locals[self.here.base + i].sole = false;
         if self.here.section && self.here.unit.locals[i].origin == Origin::Captured && state.unset {
             let name = self.here.unit.locals[i].name.clone();
             if let Some(span) = self.an.accumulators.read.get(&local).copied() {
@@ -1042,7 +1050,7 @@ impl Walker<'_, '_> {
             ast::Target::Index { receiver, args, .. } => (receiver, &args[..]),
             _ => return Ok(None),
         };
-        let receiver = self.eval(receiver, env)?;
+        let receiver = self.receiver(receiver, "[]=", false, env)?;
         let args = args.iter().map(|arg| self.eval(arg, env)).collect::<Result<_>>()?;
         Ok(Some((receiver, args)))
     }
@@ -1178,7 +1186,9 @@ impl Walker<'_, '_> {
         let receiver = match target {
             ast::Target::Ivar(_, span) => self.self_type(*span)?,
             ast::Target::Attr { receiver, safe: false, .. } => self.eval(receiver, env)?,
-            ast::Target::Index { receiver, args, .. } if args.len() == 1 => self.eval(receiver, env)?,
+            ast::Target::Index { receiver, args, .. } if args.len() == 1 => {
+                self.receiver(receiver, "[]", false, env)?
+            }
             _ => return Ok(false),
         };
         let on_self = match target {
@@ -1281,7 +1291,7 @@ impl Walker<'_, '_> {
             }
             ast::Target::Index { receiver, args, span } => {
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
-                let ty = self.eval(receiver, env)?;
+                let ty = self.receiver(receiver, "[]", false, env)?;
                 let mut types = Vec::new();
                 for arg in args {
                     types.push(self.eval(arg, env)?);
@@ -1537,6 +1547,12 @@ impl Walker<'_, '_> {
                 Ok(super::calls::truth(&answer))
             }
             (Target::Builtin(Builtin::MethodMissing), _) => Ok(Ty::never()),
+            (Target::Builtin(Builtin::Buffer), _) => self.made_array(span, &Ty::never()),
+            (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet), _)
+                if let Some(method) = longer_form(atom, target, name, args) =>
+            {
+                self.inline(method, Ty::of(atom, reach), args, None, span, env)
+            }
             (Target::Builtin(Builtin::Doubt), _) => {
                 let doubted = args.positional.first().cloned().unwrap_or_default();
                 Ok(if doubted.only(Prims::BOOL) && doubted.prims == Prims::BOOL && self.an.facts.holds(at) {
@@ -1617,9 +1633,15 @@ impl Walker<'_, '_> {
         {
             return Ok(ty);
         }
+        if let Some(ty) = self.grown(node, call, env)? {
+            return Ok(ty);
+        }
         let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
         let receiver = match &call.receiver {
-            Some(receiver) => self.eval(receiver, env)?,
+            Some(receiver) => {
+                let used = !self.an.spec(self.here.id).void.contains(&node.id);
+                self.receiver(receiver, &call.name, used, env)?
+            }
             None => self.self_type_for(call)?,
         };
         let mut skipped = env.dead();
@@ -1893,6 +1915,22 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
         .chain(params.optional.iter().map(|(l, _)| *l))
         .chain(params.post.iter().filter_map(local))
         .collect()
+}
+
+/// The prelude's method for `first(n)`, `last(n)`, `a[range]` and `a[i, n]`.
+pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Option<crate::id::MethodId> {
+    let Atom::Array(_) = atom else { return None };
+    let ranges = |ty: &Ty| ty.only(Prims::INT_RANGE);
+    match (target, args.positional.as_slice()) {
+        (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast), [_]) => {
+            crate::prelude::find("Array", "Array", name)
+        }
+        (Target::Builtin(Builtin::ArrayGet), [range]) if name == "[]" && ranges(range) => {
+            crate::prelude::find("Array", "Array", "slice")
+        }
+        (Target::Builtin(Builtin::ArrayGet), [_, _]) if name == "[]" => crate::prelude::find("Array", "Array", "slice"),
+        _ => None,
+    }
 }
 
 /// How many parts a value is taken apart into.

@@ -287,4 +287,121 @@ module Enumerable
     end
     nil
   end
+
+  def map
+    out = []
+    each { |x| out << yield(x) }
+    out
+  end
+
+  def collect
+    out = []
+    each { |x| out << yield(x) }
+    out
+  end
+
+  def to_a
+    out = []
+    each { |x| out << x }
+    out
+  end
+
+  def entries
+    out = []
+    each { |x| out << x }
+    out
+  end
+
+  def select
+    to_a.select { |x| yield(x) }
+  end
+
+  def filter
+    to_a.filter { |x| yield(x) }
+  end
+
+  def find_all
+    to_a.find_all { |x| yield(x) }
+  end
+
+  def reject
+    to_a.reject { |x| yield(x) }
+  end
+
+  def filter_map
+    to_a.filter_map { |x| yield(x) }
+  end
+
+  def partition
+    to_a.partition { |x| yield(x) }
+  end
+
+  def flat_map
+    to_a.flat_map { |x| yield(x) }
+  end
+
+  def drop_while
+    to_a.drop_while { |x| yield(x) }
+  end
+
+  def sort_by
+    to_a.sort_by { |x| yield(x) }
+  end
+
+  def uniq
+    to_a.uniq { |x| yield(x) }
+  end
+
+  def take(count)
+    to_a.take(count)
+  end
+
+  def drop(count)
+    to_a.drop(count)
+  end
+
+  def first(count)
+    to_a.first(count)
+  end
+
+  def take_while
+    out = []
+    each do |x|
+      return out unless yield(x)
+
+      out << x
+    end
+    out
+  end
+
+  def sort
+    if block_given?
+      to_a.sort { |a, b| yield(a, b) }
+    else
+      to_a.sort
+    end
+  end
+
+  def minmax
+    to_a.minmax
+  end
+
+  def reverse_each
+    to_a.reverse_each { |x| yield(x) }
+    self
+  end
+
+  def each_slice(count)
+    to_a.each_slice(count) { |x| yield(x) }
+    self
+  end
+
+  def each_cons(count)
+    to_a.each_cons(count) { |x| yield(x) }
+    self
+  end
+
+  def zip(other)
+    to_a.zip(other)
+  end
 end

@@ -15,6 +15,19 @@ module Kernel
     self
   end
 
+  # `Array.new(count) { … }`
+  def __build(count)
+    raise ArgumentError, "negative array size" if count < 0
+
+    out = __buffer(count)
+    i = 0
+    while i < count
+      out.__put(i, yield(i))
+      i += 1
+    end
+    out
+  end
+
   # `self > other` as sorting sees it, by `<=>`.
   def __above?(other)
     return self > other if is_a?(Integer) && other.is_a?(Integer)

@@ -41,6 +41,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("range.rb", include_str!("range.rb")),
         ("string.rb", include_str!("string.rb")),
         ("string_functions.rb", include_str!("string_functions.rb")),
+        ("integer.rb", include_str!("integer.rb")),
         ("struct.rb", include_str!("struct.rb")),
     ] {
         prelude.read(file, text);
@@ -91,7 +92,8 @@ pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
     own().or_else(|| of(owner)).or_else(shared)
 }
 
-/// A method that only the prelude may call, of a class of its own or of every object.
+/// A method that only the prelude calls, or that the parser put in place of an iterator without a block, of a class of its
+/// own or of every object.
 pub fn helper(class: &str, name: &str) -> Option<MethodId> {
     name.starts_with("__").then(|| find("", class, name).or_else(|| find("", "Kernel", name))).flatten()
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, Refusal, Target, bind, positions};
-use crate::infer::{Binding, SpecId, literal, super_locals};
+use crate::infer::{Binding, SpecId, literal, longer_form, super_locals};
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
@@ -123,6 +123,14 @@ impl Body<'_, '_> {
                 self.outcome(&target, (atom, reach), called, &types.after_first(), block, How { on_self, ..how })?
             }
             Target::Builtin(Builtin::MethodMissing) => Ty::never(),
+            Target::Builtin(Builtin::Buffer) => {
+                Ty::array(self.an.made_kind(self.here.spec, how.span)).reached(Reach::Fresh)
+            }
+            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet)
+                if let Some(method) = longer_form(atom, target, name, types) =>
+            {
+                self.outcome(&Target::Ruby(method), (atom, reach), name, types, None, how)?
+            }
             Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)) => {
                 self.new_outcome(*builtin, atom, types, block, how)?
             }
@@ -335,6 +343,9 @@ impl Body<'_, '_> {
         {
             return self.literal_array(node, call, items);
         }
+        if let Some(val) = self.grown(node, call)? {
+            return Ok(val);
+        }
         if let Some(val) = self.wide_modulo(call)? {
             return Ok(val);
         }
@@ -535,6 +546,7 @@ impl Body<'_, '_> {
 
     /// NoMethodError.
     pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
+        let name = name.strip_prefix("__list_").unwrap_or(name);
         self.trap(Trap::NoMethod { name: name.into(), private, bare }, Some(receiver));
     }
 
@@ -605,6 +617,15 @@ impl Body<'_, '_> {
                 let trap = Trap::Mention { class: "NoMatchingPatternError", before: "".into(), after: "".into() };
                 self.trap(trap, Some(receiver));
                 Ok(None)
+            }
+            Target::Builtin(Builtin::Buffer) => {
+                let Some((Val::Int(length), ..)) = args.first() else { return Ok(None) };
+                Ok(Some(self.buffer(*length, span)?))
+            }
+            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet)
+                if let Some(method) = longer_form(atom, target, name, types) =>
+            {
+                self.inline(method, (atom, reach), receiver, args, keywords, types, None, span)
             }
             Target::Builtin(Builtin::MethodMissing) => {
                 let Some((name, ..)) = args.first() else { return Ok(None) };
@@ -960,6 +981,22 @@ impl Body<'_, '_> {
                 Atom::Proc(id) => Some(Val::bool(self.an.procs[id.index()].kind.is_lambda())),
                 _ => None,
             },
+            ArrayPut => match (atom, receiver, args) {
+                (Atom::Array(kind), Val::Array(_, packed), [(_, Val::Int(index)), (_, val)]) => {
+                    self.put_element(kind, packed, *index, *val)?;
+                    Some(Val::NIL)
+                }
+                _ => None,
+            },
+            TakeOf => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(count)))) => {
+                    let (offset, _) = self.array_parts(packed);
+                    let high = self.cx.b.i64(Op::Shl, &[offset, Operand::I64(32)]);
+                    Some(Val::Array(kind, self.cx.b.i64(Op::Or, &[high, count])))
+                }
+                _ => None,
+            },
+            OneLevel => Some(Val::NIL),
             ArrayAt => match (atom, receiver, first) {
                 (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(index)))) => {
                     Some(self.element_in_range(kind, packed, index)?)
@@ -973,7 +1010,16 @@ impl Body<'_, '_> {
                 }
                 _ => None,
             },
-            MakeProc | ProcCall | BlockGiven | Send { .. } | Uncomparable | Doubt | IvarGet | IvarSet | NoMatch => None,
+            Buffer
+            | MakeProc
+            | ProcCall
+            | BlockGiven
+            | Send { .. }
+            | Uncomparable
+            | Doubt
+            | IvarGet
+            | IvarSet
+            | NoMatch => None,
             NilToInt => Some(Val::int(0)),
             NilToFloat => Some(Val::Float(Operand::float(0.0))),
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),

@@ -10,11 +10,11 @@ use crate::error::Result;
 use crate::id::ArrayKind;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
-use crate::infer::made::Thing;
+use crate::infer::made::{Thing, array_builder};
 use crate::ir::{Cmp, HeapId, Op, Operand, Scalar, SiteId, Space, Stmt, Trap};
 use crate::layout::schema::Slot;
 use crate::syntax::ast::Node;
-use crate::types::{Atom, Reach, Repr, Ty};
+use crate::types::{Atom, Reach, Repr, Ty, Unit};
 use crate::world::well_known;
 
 impl Body<'_, '_> {
@@ -31,6 +31,13 @@ impl Body<'_, '_> {
         how: How,
     ) -> Result<Ty> {
         let Atom::Module(class) = atom else { return Ok(Ty::never()) };
+        if class == well_known::ARRAY
+            && builtin == Builtin::New
+            && block.is_some()
+            && let Some(method) = array_builder()
+        {
+            return self.outcome(&Target::Ruby(method), (atom, Reach::Any), "new", types, block, how);
+        }
         if class == well_known::ARRAY && builtin == Builtin::New {
             let gives = types.positional.len() <= 2;
             let kind = self.an.made_kind(self.here.spec, how.span);
@@ -66,6 +73,15 @@ impl Body<'_, '_> {
         how: How,
     ) -> Result<Option<Val>> {
         let Atom::Module(class) = atom else { return Ok(None) };
+        if class == well_known::ARRAY
+            && builtin == Builtin::New
+            && block.is_some()
+            && let Some(method) = array_builder()
+        {
+            let (receiver, types) =
+                (Val::Unit(Unit::Module(class)), Args { void: how.void, ..Args::of_values(args, keywords) });
+            return self.inline(method, (atom, Reach::Any), receiver, args, keywords, &types, block, how.span);
+        }
         if class == well_known::ARRAY && builtin == Builtin::New {
             return self.new_array(args, how);
         }
@@ -105,13 +121,14 @@ impl Body<'_, '_> {
     }
 
     /// Rows for an array of so many elements; answers their offset and the array.
-    fn rows(&mut self, kind: ArrayKind, length: Operand) -> Result<(Slot, Operand, Val)> {
+    pub fn rows(&mut self, kind: ArrayKind, length: Operand) -> Result<(Slot, Operand, Val)> {
         let field = self.t.array(self.an, kind)?;
         field.written = true;
         let (kind, slot) = (field.kind, field.slot.clone());
         let (heap, site) = self.heap(Space::Array(kind), Thing::Array(kind));
         // Its offset is an array's identity, so an empty one has a row, too.
-        let count = match length {
+        let count = if self.an.has_room(kind) { self.room(length) } else { length };
+        let count = match count {
             Operand::I64(n) => Operand::I64(n.max(1)),
             length => {
                 let none = self.cx.b.icmp(Cmp::Eq, length, Operand::I64(0));

@@ -6,6 +6,7 @@
 //! and parameters; [`value`]: how values are held; [`numbers`]: what Ruby's numbers do;
 //! `wide`: remainders of what is beyond 64 bits; `rescue`: exceptions, raised and rescued.
 
+mod append;
 mod blocks;
 mod body;
 mod calls;

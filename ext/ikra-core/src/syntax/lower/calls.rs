@@ -51,7 +51,9 @@ impl Lower<'_> {
             }
             Ruby::Index(n) => {
                 let head = Head { name: "[]", at: Some(n.begin_l.join(&n.end_l)), safe: false };
-                self.finish_call(Some(&n.recv), &head, &n.indexes, span, block)
+                let mut kind = self.finish_call(Some(&n.recv), &head, &n.indexes, span, block);
+                self.close_range(&mut kind);
+                kind
             }
             Ruby::Super(n) => {
                 self.yields = true;
@@ -68,6 +70,21 @@ impl Lower<'_> {
                 Kind::Super { args: None, block }
             }
             other => refuse::node(other),
+        }
+    }
+
+    /// `a[i..]` and `a[..i]`: an index that is a Range without an end goes to the last.
+    fn close_range(&mut self, kind: &mut Kind) {
+        let Kind::Call(call) = kind else { return };
+        let [Arg::Positional(Node { kind: Kind::Range { from, to, exclusive }, span, .. })] = call.args.as_mut_slice()
+        else {
+            return;
+        };
+        if from.is_none() && to.is_some() {
+            *from = Some(Box::new(self.make(*span, Kind::Int(0))));
+        } else if to.is_none() && from.is_some() {
+            *to = Some(Box::new(self.make(*span, Kind::Int(-1))));
+            *exclusive = false;
         }
     }
 
@@ -106,15 +123,9 @@ impl Lower<'_> {
         let (args, block_arg) = self.args(args);
         let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
-        Kind::Call(Box::new(Call {
-            receiver,
-            name: head.name.into(),
-            name_span,
-            args,
-            block,
-            block_arg,
-            safe: head.safe,
-        }))
+        let mut call = Call { receiver, name: head.name.into(), name_span, args, block, block_arg, safe: head.safe };
+        over_enumerator(&mut call);
+        Kind::Call(Box::new(call))
     }
 
     /// Arguments, and what was given after `&`.
@@ -240,4 +251,31 @@ fn symbol_key(key: &Ruby) -> Option<&str> {
         Ruby::Sym(s) => std::str::from_utf8(&s.name.raw).ok(),
         _ => None,
     }
+}
+
+/// A call on what an iterator without a block gives, an Enumerator, which is never made: `map.with_index(1) { … }` becomes
+/// one call, and `each_slice(2).sum { … }` a call on the list of what the iterator yields.
+fn over_enumerator(call: &mut Call) {
+    let given = call.block.is_some() || call.block_arg.is_some();
+    let Some(Node { kind: Kind::Call(inner), .. }) = &mut call.receiver else { return };
+    if inner.block.is_some() || inner.block_arg.is_some() || inner.safe || inner.receiver.is_none() || call.safe {
+        return;
+    }
+    let fused = match (&*inner.name, &*call.name) {
+        (
+            "map" | "collect" | "each" | "select" | "filter" | "reject" | "filter_map" | "flat_map",
+            "with_index" | "each_with_index",
+        ) if given && inner.args.is_empty() => format!("__{}_with_index", inner.name),
+        ("each_with_index", "map" | "collect") if given && inner.args.is_empty() && call.args.is_empty() => {
+            "__map_with_index".to_string()
+        }
+        ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
+        | ("each_with_index" | "each_slice" | "each_cons", _) => {
+            inner.name = format!("__list_{}", inner.name).as_str().into();
+            return;
+        }
+        _ => return,
+    };
+    call.name = fused.as_str().into();
+    call.receiver = inner.receiver.take();
 }

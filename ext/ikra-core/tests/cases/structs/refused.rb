@@ -1,13 +1,9 @@
 # What kernels do not do with Structs.
 #
 # elements = [Point(x: 1, y: 2)]
-# how = 0
-# refused: kernels do not know Struct#to_a
-#
-# elements = [Point(x: 1, y: 2)]
 # how = :x
 # refused: by a Symbol only where it is written out
 
 Point = Struct.new(:x, :y)
 
-elements.pmap { |p| how == 0 ? p.to_a : p[how] }
+elements.pmap { |p| p[how] }

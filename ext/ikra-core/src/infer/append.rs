@@ -1,0 +1,314 @@
+//! Arrays that grow: `<<`, `push`, `pop` and the like on what one local variable alone holds.
+//!
+//! Here: which variable is the sole holder of an array ([`super::walk::State::sole`]), and what growing does to types. An
+//! array is a value of offset and length, so growing it makes a new value, which is assigned to the variable; nobody else
+//! may hold the old one. Not here: room for more elements ([`crate::ir::lower`]).
+//!
+//! A variable holds an array alone from the assignment of a new array on, until its value is read for anything but a call
+//! that does not keep it.
+
+use super::calls::Args;
+use super::walk::{Env, Walker};
+use crate::error::Result;
+use crate::id::ArrayKind;
+use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node};
+use crate::types::{Atom, Reach, Ty};
+
+/// A method that changes the length of its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// `<<`, `push`, `append`: each argument goes to the end.
+    Push,
+    Pop,
+    Shift,
+    Clear,
+    /// `concat(array)`
+    Concat,
+}
+
+impl Growth {
+    pub fn find(name: &str, arguments: usize) -> Option<Self> {
+        Some(match (name, arguments) {
+            ("<<", 1) | ("push" | "append", 1..) => Growth::Push,
+            ("pop", 0) => Growth::Pop,
+            ("shift", 0) => Growth::Shift,
+            ("clear", 0) => Growth::Clear,
+            ("concat", 1) => Growth::Concat,
+            _ => return None,
+        })
+    }
+}
+
+/// Methods that neither keep their receiver nor give it back.
+fn borrows(name: &str) -> bool {
+    matches!(
+        name,
+        "size"
+            | "length"
+            | "empty?"
+            | "[]"
+            | "[]="
+            | "at"
+            | "first"
+            | "last"
+            | "any?"
+            | "all?"
+            | "none?"
+            | "one?"
+            | "count"
+            | "sum"
+            | "min"
+            | "max"
+            | "minmax"
+            | "min_by"
+            | "max_by"
+            | "include?"
+            | "member?"
+            | "index"
+            | "find_index"
+            | "rindex"
+            | "find"
+            | "detect"
+            | "inject"
+            | "reduce"
+            | "map"
+            | "collect"
+            | "select"
+            | "filter"
+            | "reject"
+            | "filter_map"
+            | "find_all"
+            | "flat_map"
+            | "compact"
+            | "partition"
+            | "reverse"
+            | "rotate"
+            | "dup"
+            | "clone"
+            | "take"
+            | "drop"
+            | "take_while"
+            | "drop_while"
+            | "+"
+            | "-"
+            | "*"
+            | "&"
+            | "|"
+            | "uniq"
+            | "sort"
+            | "sort_by"
+            | "zip"
+            | "slice"
+            | "flatten"
+            | "transpose"
+            | "product"
+            | "=="
+            | "!="
+            | "eql?"
+            | "<=>"
+            | "nil?"
+            | "is_a?"
+            | "kind_of?"
+            | "instance_of?"
+            | "frozen?"
+            | "equal?"
+            | "each_with_object"
+            | "class"
+            | "respond_to?"
+            | "!"
+            | "values_at"
+            | "__put"
+            | "__take"
+            | "__at"
+    ) || gives_itself(name)
+}
+
+/// Methods that give their receiver back.
+fn gives_itself(name: &str) -> bool {
+    matches!(
+        name,
+        "each"
+            | "each_with_index"
+            | "each_index"
+            | "reverse_each"
+            | "each_slice"
+            | "each_cons"
+            | "each_entry"
+            | "map!"
+            | "collect!"
+            | "fill"
+            | "cycle"
+    )
+}
+
+/// Whether a node surely gives an array that nobody else holds.
+fn makes_new(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Array(_) => true,
+        Kind::Seq(items) => items.last().is_some_and(makes_new),
+        Kind::Call(call) => {
+            let fresh = matches!(
+                &*call.name,
+                "map"
+                    | "collect"
+                    | "select"
+                    | "filter"
+                    | "reject"
+                    | "filter_map"
+                    | "find_all"
+                    | "flat_map"
+                    | "compact"
+                    | "reverse"
+                    | "rotate"
+                    | "dup"
+                    | "take"
+                    | "drop"
+                    | "take_while"
+                    | "drop_while"
+                    | "+"
+                    | "-"
+                    | "*"
+                    | "&"
+                    | "|"
+                    | "uniq"
+                    | "sort"
+                    | "sort_by"
+                    | "zip"
+                    | "flatten"
+                    | "product"
+                    | "__slice"
+                    | "__buffer"
+            );
+            let made = &*call.name == "new"
+                && matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Const(path)) if &*path.name == "Array");
+            made || fresh && call.receiver.is_some()
+        }
+        _ => false,
+    }
+}
+
+impl Walker<'_, '_> {
+    /// After an assignment of a node's value, which is of this type, to a local: whether it now holds an array alone.
+    pub(super) fn note_sole(&mut self, assignment: &Node, local: LocalId, value: &Node, ty: &Ty, env: &mut Env) {
+        let nobody_else = self.an.spec(self.here.id).void.contains(&assignment.id) && makes_new(value);
+        let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
+        if !env.dead {
+            env.locals[self.here.base + local.index()].sole = nobody_else && array;
+        }
+    }
+
+    /// Evaluates the receiver of a call, which a variable goes on holding alone where the call does not keep it.
+    pub(super) fn receiver(&mut self, node: &Node, name: &str, used: bool, env: &mut Env) -> Result<Ty> {
+        let Kind::Local(local) = &node.kind else { return self.eval(node, env) };
+        let at = self.here.base + local.index();
+        let sole = env.locals[at].sole;
+        let ty = self.eval(node, env)?;
+        if !env.dead && sole && (borrows(name) && !(used && gives_itself(name))) {
+            env.locals[at].sole = true;
+        }
+        Ok(ty)
+    }
+
+    /// `result << x` and the like; None: some other call.
+    pub(super) fn grown(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
+        let Some((holder, growth, args)) = growth(call) else { return Ok(None) };
+        let Kind::Local(local) = holder.kind else { return Ok(None) };
+        let at = self.here.base + local.index();
+        if env.dead || env.locals[at].unset {
+            return Ok(None);
+        }
+        let ty = env.locals[at].ty.clone();
+        let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
+        if ty.reach != Reach::Fresh {
+            return Ok(None);
+        }
+        if !env.locals[at].sole {
+            return Err(self
+                .error(call.name_span, format!("{} changes the length of an array that others may hold", call.name))
+                .because("an array that grows must be held by one local variable alone")
+                .advise("make it in this method, and hand it on only when it is done; or use Array.new(n) and write its elements")
+                .into());
+        }
+        let mut receiver = self.eval(holder, env)?;
+        let mut given = Args::default();
+        for args in args {
+            let more = self.args(args, env)?;
+            given.positional.extend(more.positional);
+        }
+        let args = given;
+        if env.dead {
+            return Ok(Some(Ty::never()));
+        }
+        self.an.grows(kind);
+        let out = match growth {
+            Growth::Push => {
+                for ty in &args.positional {
+                    let answer = self.an.write_element(self.here.id, (Atom::Array(kind), Reach::Fresh), ty);
+                    self.refused(answer, call.name_span)?;
+                }
+                None
+            }
+            Growth::Concat => {
+                let parts = self.parts_of(&args, call, env)?;
+                let answer = self.an.write_element(self.here.id, (Atom::Array(kind), Reach::Fresh), &parts);
+                self.refused(answer, call.name_span)?;
+                None
+            }
+            Growth::Clear => None,
+            Growth::Pop | Growth::Shift => {
+                let at = self.assumption(node.span);
+                let answer = self.an.element(self.here.id, (Atom::Array(kind), Reach::Fresh), &at);
+                Some(self.refused(answer, call.name_span)?)
+            }
+        };
+        // joins may have merged the kind
+        receiver = self.an.facts.resolve(&receiver);
+        self.assign_local(env, local, &receiver);
+        let used = !self.an.spec(self.here.id).void.contains(&node.id);
+        env.locals[at].sole = out.is_some() || !used;
+        Ok(Some(out.unwrap_or(receiver)))
+    }
+
+    fn parts_of(&mut self, args: &Args, call: &Call, _env: &mut Env) -> Result<Ty> {
+        let ty = args.positional[0].clone();
+        let [Atom::Array(other)] = ty.atoms()[..] else {
+            return Err(self.error(call.name_span, "kernels know concat of an array only").into());
+        };
+        let answer = self.an.elements(self.here.id, other, ty.reach);
+        let parts = self.refused(answer.map_err(Into::into), call.name_span)?;
+        self.an.read_array(other, ty.reach);
+        Ok(parts)
+    }
+}
+
+/// A call that changes the length of what a local variable holds: the variable, and the arguments (of `a << x << y` those
+/// of both calls).
+pub fn growth(call: &Call) -> Option<(&Node, Growth, Vec<&[Arg]>)> {
+    if call.safe || call.block.is_some() || call.block_arg.is_some() {
+        return None;
+    }
+    let growth = Growth::find(&call.name, call.args.len())?;
+    let receiver = call.receiver.as_ref()?;
+    match &receiver.kind {
+        Kind::Local(_) => Some((receiver, growth, vec![&call.args])),
+        Kind::Call(inner) if &*call.name == "<<" && &*inner.name == "<<" => {
+            let (holder, growth, mut args) = self::growth(inner)?;
+            args.push(&call.args);
+            Some((holder, growth, args))
+        }
+        _ => None,
+    }
+}
+
+impl super::Analysis<'_> {
+    /// Arrays of this kind are made with room to grow.
+    fn grows(&mut self, kind: ArrayKind) {
+        let kind = self.facts.find(kind);
+        self.growing.insert(kind);
+    }
+
+    /// Whether arrays of a kind have room for as many elements as the power of two from their length up, and for four.
+    pub fn has_room(&self, kind: ArrayKind) -> bool {
+        self.growing.iter().any(|k| self.facts.find(*k) == self.facts.find(kind))
+    }
+}

@@ -1,0 +1,196 @@
+//! Arrays that grow: room for elements, and what `<<`, `pop` and the like do to the value of a variable.
+//!
+//! Here: capacities. An array of a kind that grows has rows for at least the power of two from its length up, and for
+//! [`LEAST`]: whether one more element needs new rows follows from the length alone. Not here: which variable holds it
+//! alone ([`crate::infer::append`]), so that nobody sees the old value.
+
+use super::body::Body;
+use super::value::Val;
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::id::ArrayKind;
+use crate::infer::append::{Growth, growth};
+use crate::ir::{Cmp, Op, Operand, Scalar, Stmt};
+use crate::syntax::ast::{Call, Kind, Node};
+use crate::types::{Atom, Reach, Ty};
+
+/// The least capacity.
+const LEAST: i64 = 4;
+
+impl Body<'_, '_> {
+    /// The capacity of an array of so many elements.
+    pub fn room(&mut self, length: Operand) -> Operand {
+        if let Operand::I64(n) = length {
+            return Operand::I64((n.max(LEAST) as u64).next_power_of_two() as i64);
+        }
+        let b = &mut self.cx.b;
+        let small = b.icmp(Cmp::Le, length, Operand::I64(LEAST));
+        let less = b.i64(Op::Sub, &[length, Operand::I64(1)]);
+        let zeros = b.i64(Op::Clz, &[less]);
+        let bits = b.i64(Op::Sub, &[Operand::I64(64), zeros]);
+        let bits = b.select(Scalar::I64, small, Operand::I64(2), bits);
+        b.i64(Op::Shl, &[Operand::I64(1), bits])
+    }
+
+    /// `__buffer(n)`
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn buffer(&mut self, length: Operand, span: Span) -> Result<Val> {
+        let kind = self.an.made_kind(self.here.spec, span);
+        let (_, _, array) = self.rows(kind, length)?;
+        Ok(array)
+    }
+
+    /// Writes an element that is there.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn put_element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, val: Val) -> Result<()> {
+        let (offset, _) = self.array_parts(packed);
+        let row = self.cx.b.i64(Op::Add, &[offset, index]);
+        let field = self.t.array(self.an, kind)?;
+        field.written = true;
+        let slot = field.slot.clone();
+        self.store_slot(&slot, row, val);
+        Ok(())
+    }
+
+    /// `result << x` and the like; None: some other call.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn grown(&mut self, node: &Node, call: &Call) -> Result<Option<Val>> {
+        let Some((receiver, growth, given)) = growth(call) else { return Ok(None) };
+        let Kind::Local(local) = receiver.kind else { return Ok(None) };
+        if !self.visited(receiver) {
+            return Ok(None);
+        }
+        let ty = self.ty(receiver);
+        let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
+        if ty.reach != Reach::Fresh || !self.an.has_room(kind) {
+            return Ok(None);
+        }
+        let mut args = Vec::new();
+        for more in given {
+            args.extend(self.args(more)?.0);
+        }
+        if self.cx.b.ended() {
+            return Ok(Some(Val::NEVER));
+        }
+        self.at(call.name_span);
+        let Val::Array(_, packed) = self.read_local(local, &ty, call.name_span)? else { return Ok(None) };
+        let array = self.cx.b.temp(Scalar::I64);
+        self.cx.b.set(array, packed);
+        let out = match growth {
+            Growth::Push => {
+                for (val, ..) in &args {
+                    self.push(kind, array.into(), *val, node.span)?;
+                }
+                None
+            }
+            Growth::Concat => {
+                let Some((Val::Array(other, from), ..)) = args.first().cloned() else { return Ok(None) };
+                let (_, length) = self.array_parts(from);
+                self.each_index(length, |s, i| {
+                    let val = s.element_in_range(other, from, i)?;
+                    s.push(kind, array.into(), val, node.span)
+                })?;
+                None
+            }
+            Growth::Clear => {
+                let (offset, _) = self.array_parts(array.into());
+                let empty = self.cx.b.i64(Op::Shl, &[offset, Operand::I64(32)]);
+                self.cx.b.set(array, empty);
+                None
+            }
+            Growth::Pop => {
+                let val = self.element(kind, array.into(), Operand::I64(-1), node.span)?;
+                self.shorten(array.into());
+                Some(val)
+            }
+            Growth::Shift => {
+                let val = self.element(kind, array.into(), Operand::I64(0), node.span)?;
+                let (_, length) = self.array_parts(array.into());
+                let rest = self.cx.b.i64(Op::Sub, &[length, Operand::I64(1)]);
+                self.each_index(rest, |s, i| {
+                    let next = s.cx.b.i64(Op::Add, &[i, Operand::I64(1)]);
+                    let val = s.element_in_range(kind, array.into(), next)?;
+                    s.put_element(kind, array.into(), i, val)
+                })?;
+                self.shorten(array.into());
+                Some(val)
+            }
+        };
+        // what `element` gave may be in registers that are written again
+        self.write_local(local, Val::Array(kind, array.into()))?;
+        Ok(Some(out.unwrap_or(Val::Array(kind, array.into()))))
+    }
+
+    /// One element less, unless there is none.
+    fn shorten(&mut self, array: Operand) {
+        let (_, length) = self.array_parts(array);
+        let some = self.cx.b.icmp(Cmp::Gt, length, Operand::I64(0));
+        let one = self.cx.b.i64(Op::BoolToInt, &[some]);
+        if let Operand::Var(var) = array {
+            self.cx.b.push(Stmt::Let { dst: var, op: Op::Sub, args: vec![array, one] });
+        }
+    }
+
+    /// Runs `each` for the numbers below a length.
+    fn each_index(&mut self, length: Operand, each: impl FnOnce(&mut Self, Operand) -> Result<()>) -> Result<()> {
+        let i = self.cx.b.temp(Scalar::I64);
+        self.cx.b.set(i, Operand::I64(0));
+        let done = self.cx.b.label();
+        self.cx.b.open();
+        let end = self.cx.b.icmp(Cmp::Ge, i.into(), length);
+        self.cx.b.when(end, |b| b.push(Stmt::Break(done)));
+        self.cx.b.push(Stmt::Poll);
+        let outcome = each(self, i.into());
+        self.cx.b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+        let body = self.cx.b.close();
+        self.cx.b.push(Stmt::Loop { label: done, body });
+        outcome
+    }
+
+    /// One element more; `array` is a register that takes the longer array.
+    fn push(&mut self, kind: ArrayKind, array: Operand, val: Val, span: Span) -> Result<()> {
+        let (_, length) = self.array_parts(array);
+        let b = &mut self.cx.b;
+        let less = b.i64(Op::Sub, &[length, Operand::I64(1)]);
+        let both = b.i64(Op::And, &[length, less]);
+        let power = b.icmp(Cmp::Eq, both, Operand::I64(0));
+        let large = b.icmp(Cmp::Ge, length, Operand::I64(LEAST));
+        let full = b.bool(Op::And, &[power, large]);
+        self.branch(
+            full,
+            |s| {
+                let twice = s.cx.b.i64(Op::Shl, &[length, Operand::I64(1)]);
+                let Val::Array(_, wider) = s.rows_of(kind, twice)? else { return Ok(()) };
+                s.each_index(length, |s, i| {
+                    let val = s.element_in_range(kind, array, i)?;
+                    s.put_element(kind, wider, i, val)
+                })?;
+                // its length is that of the old one
+                let longer = s.cx.b.i64(Op::Sub, &[wider, length]);
+                if let Operand::Var(var) = array {
+                    s.cx.b.set(var, longer);
+                }
+                Ok(())
+            },
+            |_| Ok(()),
+        )?;
+        let ty = self.an.elements(self.here.spec, kind, Reach::Fresh).unwrap_or_else(|_| Ty::never());
+        let val = self.cast_to(val, &ty, span)?;
+        self.put_element(kind, array, length, val)?;
+        if let Operand::Var(var) = array {
+            self.cx.b.push(Stmt::Let { dst: var, op: Op::Add, args: vec![array, Operand::I64(1)] });
+        }
+        Ok(())
+    }
+
+    fn rows_of(&mut self, kind: ArrayKind, length: Operand) -> Result<Val> {
+        let (_, _, array) = self.rows(kind, length)?;
+        Ok(array)
+    }
+}
