@@ -178,6 +178,8 @@ fn makes_new(node: &Node) -> bool {
                     | "product"
                     | "__slice"
                     | "__buffer"
+                    | "__splat"
+                    | "__rest"
             );
             let made = &*call.name == "new"
                 && matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Const(path)) if &*path.name == "Array");

@@ -9,13 +9,13 @@
 //! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
 
 use super::builtins::Builtin;
-use super::calls::{Args, Literal, Refusal, Target, bind, check_params};
+use super::calls::{Args, Literal, Refusal, Target, bind, check_params, rest_positions};
 use super::walk::{Env, Frame, FrameKind, State, Walker, assumption};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::id::{MethodId, ProcId, ScopeId};
-use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, Unit};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, Rest, Unit};
 use crate::types::{Atom, Prims, Ty};
 use crate::world::{Assumption, Opaque};
 use std::sync::Arc;
@@ -119,7 +119,12 @@ impl Analysis<'_> {
     /// When the method's source cannot be had.
     pub fn inlines(&mut self, method: MethodId, args: &Args, block: Option<&Ty>) -> Result<bool> {
         let procs = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t)).any(|t| !t.procs.is_empty());
-        Ok(crate::prelude::is_inlined(method) || procs || block.is_some() && wants_block(&self.source(method)?.unit))
+        if crate::prelude::is_inlined(method) || procs {
+            return Ok(true);
+        }
+        let unit = self.source(method)?.unit;
+        let collects = matches!(unit.params.rest, Some(Rest(Some(_))));
+        Ok(collects || block.is_some() && wants_block(&unit))
     }
 
     /// Whether a method is one of Ruby's own that the prelude has.
@@ -258,7 +263,8 @@ impl Walker<'_, '_> {
         };
         let caller = std::mem::replace(&mut self.here, callee);
         self.others.push(caller);
-        let outcome = self.method_body(&bindings, env);
+        let outcome =
+            self.collect_rest(&unit.params, &args.positional, env).and_then(|()| self.method_body(&bindings, env));
         let caller = self.others.pop().expect("pushed above");
         let callee = std::mem::replace(&mut self.here, caller);
         let spec = &mut self.an.specs[id.index()];
@@ -390,6 +396,7 @@ impl Walker<'_, '_> {
         self.clear_block_locals(block, env);
         let ret_frame = self.here.ret_frame.replace(self.frames.len());
         self.frames.push(Frame::new(FrameKind::Lambda, env.locals.len()));
+        self.collect_rest(&block.params, &args.positional, env)?;
         self.bind_params(&block.params, &bindings, env)?;
         let ty = self.eval(&block.body, env)?;
         self.here.ret_frame = ret_frame;
@@ -403,6 +410,19 @@ impl Walker<'_, '_> {
             *env = self.join_env(env, &next);
         }
         Ok(ty)
+    }
+
+    /// Makes the array that a splat parameter collects.
+    pub(super) fn collect_rest(&mut self, params: &Params, args: &[Ty], env: &mut Env) -> Result<()> {
+        let Some(Rest(Some(local))) = params.rest else { return Ok(()) };
+        let mut element = Ty::never();
+        for ty in &args[rest_positions(params, args.len())] {
+            element = self.join(&element, ty);
+        }
+        let ty = self.made_array(self.here.unit.body.span, &element)?;
+        self.assign_local(env, local, &ty);
+        env.locals[self.here.base + local.index()].sole = true;
+        Ok(())
     }
 
     /// Assigns parameters as bound, and runs defaults.

@@ -228,6 +228,12 @@ pub fn positions(params: &Params, given: usize) -> std::result::Result<Vec<Optio
     Ok(first.chain(middle).chain((given - post..given).map(Some)).collect())
 }
 
+/// The positions of the arguments that a splat parameter takes.
+pub fn rest_positions(params: &Params, given: usize) -> std::ops::Range<usize> {
+    let first = params.required.len() + params.optional.len();
+    first.min(given)..given.saturating_sub(params.post.len()).max(first.min(given))
+}
+
 /// Binds arguments to parameters; Err is ArgumentError's message.
 pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, String> {
     let positions = positions(params, args.positional.len())?;
@@ -264,9 +270,7 @@ pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, S
 /// Refuses parameter lists that kernels do not know.
 pub fn check_params(p: &Params, label: &str) -> Answer<()> {
     let named = |rest: &Option<crate::syntax::ast::Rest>| rest.is_some_and(|r| r.0.is_some());
-    let what = if named(&p.rest) {
-        "a splat parameter"
-    } else if named(&p.keyword_rest) {
+    let what = if named(&p.keyword_rest) {
         "a double-splat parameter"
     } else {
         return Ok(());

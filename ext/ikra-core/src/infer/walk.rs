@@ -957,11 +957,7 @@ impl Walker<'_, '_> {
 
     /// Binds a block's parameters as a yield of `values` does.
     pub(super) fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
-        if matches!(params.rest, Some(ast::Rest(Some(_))))
-            || !params.keywords.is_empty()
-            || params.keyword_rest.is_some()
-            || params.block.is_some()
-        {
+        if !params.keywords.is_empty() || params.keyword_rest.is_some() || params.block.is_some() {
             return Err(self
                 .error(span, "kernels know only plain parameters of blocks")
                 .advise("name each parameter")
@@ -971,6 +967,10 @@ impl Walker<'_, '_> {
         let spread: Vec<Ty>;
         let values = match values {
             [one] if wants + usize::from(params.rest.is_some()) > 1 && one.array.is_some() => {
+                if let Some(ast::Rest(Some(local))) = params.rest {
+                    let rest = self.rest_of(one, span, env)?;
+                    self.assign_local(env, local, &rest);
+                }
                 if !params.optional.is_empty() {
                     return Err(self
                         .error(span, "kernels do not know defaults of parameters that take an array apart")
@@ -981,7 +981,10 @@ impl Walker<'_, '_> {
                 spread = self.spread(one, Shape::of_block(params), span)?;
                 &spread[..]
             }
-            _ => values,
+            _ => {
+                self.collect_rest(params, values, env)?;
+                values
+            }
         };
         let mut values = values.iter();
         let (nil, given) = (Ty::nil(), values.len());
@@ -1005,13 +1008,11 @@ impl Walker<'_, '_> {
         match pattern {
             Pattern::Local(local) => self.assign_local(env, *local, ty),
             Pattern::List { before, rest, after } => {
-                if matches!(rest, Some(ast::Rest(Some(_)))) {
-                    return Err(self
-                        .error(span, "kernels do not know splat parameters")
-                        .advise("name each parameter")
-                        .into());
-                }
                 let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                if let Some(ast::Rest(Some(local))) = rest {
+                    let rest = self.rest_of(ty, span, env)?;
+                    self.assign_local(env, *local, &rest);
+                }
                 let types = self.spread(ty, shape, span)?;
                 for (pattern, ty) in before.iter().chain(after).zip(&types) {
                     self.bind_pattern(pattern, ty, env, span)?;
@@ -1322,6 +1323,12 @@ impl Walker<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// What a splat takes of a value that is taken apart.
+    fn rest_of(&mut self, ty: &Ty, span: Span, env: &mut Env) -> Result<Ty> {
+        let at = self.assumption(span);
+        self.dispatch(ty, "__rest", &Args::of(vec![Ty::int(), Ty::int()]), false, span, &at, env)
     }
 
     fn no_named_rest(&self, named: bool, span: Span) -> Result<()> {

@@ -745,4 +745,13 @@ class Array
 
     (0..(size - count)).map { |i| __slice(i, count) }
   end
+
+  def __splat
+    __slice(0, size)
+  end
+
+  def __rest(from, back)
+    count = size - from - back
+    count > 0 ? __slice(from, count) : __slice(0, 0)
+  end
 end

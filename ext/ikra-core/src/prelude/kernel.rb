@@ -15,6 +15,15 @@ module Kernel
     self
   end
 
+  # What `*` makes of a value in a list, and what is left of it between the first and the last parts.
+  def __splat
+    [self]
+  end
+
+  def __rest(from, _back)
+    from == 0 ? [self] : []
+  end
+
   # `Array.new(count) { … }`
   def __build(count)
     raise ArgumentError, "negative array size" if count < 0

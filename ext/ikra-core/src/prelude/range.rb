@@ -199,4 +199,8 @@ class Range
 
     (0...((size + by - 1) / by)).map { |i| first + (i * by) }
   end
+
+  def __splat
+    to_a
+  end
 end

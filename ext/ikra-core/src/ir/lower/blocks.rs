@@ -10,7 +10,7 @@ use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::infer::blocks::{Inlining, ProcKind, place_of};
-use crate::infer::calls::{Args, bind};
+use crate::infer::calls::{Args, bind, rest_positions};
 use crate::infer::{Binding, SpecId};
 use crate::ir::{LabelId, Stmt, Trap};
 use crate::syntax::ast::{self, Block, Call, Kind, LocalId, Node, Params};
@@ -108,6 +108,8 @@ impl Body<'_, '_> {
         self.cx.b.open();
         let outcome = (|| -> Result<()> {
             self.declare_locals()?;
+            let given: Vec<Val> = args.iter().map(|a| a.0).collect();
+            self.collect_rest(&unit.params, &given)?;
             self.bind_params(&unit.params, &bindings, &values)?;
             let val = self.eval(&unit.body)?;
             if !self.is_never(&unit.body) {
@@ -140,6 +142,17 @@ impl Body<'_, '_> {
         self.cx.line = defined.line_of(defined.slice.start as u32);
         self.trap(Trap::Raise { class: "ArgumentError", message }, None);
         (self.cx.path, self.cx.line) = here;
+    }
+
+    /// Makes the array that a splat parameter collects.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn collect_rest(&mut self, params: &Params, args: &[Val]) -> Result<()> {
+        let Some(ast::Rest(Some(local))) = params.rest else { return Ok(()) };
+        let vals = &args[rest_positions(params, args.len())];
+        let array = self.array_of(vals, self.here.unit.body.span)?;
+        self.write_local(local, array)
     }
 
     /// Assigns parameters as bound, and runs defaults.
@@ -339,6 +352,8 @@ impl Body<'_, '_> {
         let ret = self.here.ret.replace(exit.clone());
         let outcome = self.piece(next, Frame { next, next_place: Some(place), brk: Some(exit) }, |s| {
             s.clear_block_locals(block)?;
+            let given: Vec<Val> = args.iter().map(|a| a.0).collect();
+            s.collect_rest(&block.params, &given)?;
             s.bind_params(&block.params, &bindings, &values)?;
             s.last_value(&block.body, result)
         });

@@ -874,10 +874,19 @@ impl<'p, 'w> Body<'p, 'w> {
         let spread: Vec<(Val, Ty)>;
         let values = match values {
             [(val, ty)] if wants + usize::from(params.rest.is_some()) > 1 && ty.array.is_some() => {
-                spread = self.spread(*val, ty, Shape::of_block(params), span)?;
+                let shape = Shape::of_block(params);
+                if let Some(ast::Rest(Some(local))) = params.rest {
+                    let rest = self.rest_of(*val, ty, shape, span)?;
+                    self.write_local(local, rest)?;
+                }
+                spread = self.spread(*val, ty, shape, span)?;
                 &spread[..]
             }
-            _ => values,
+            _ => {
+                let given: Vec<Val> = values.iter().map(|v| v.0).collect();
+                self.collect_rest(params, &given)?;
+                values
+            }
         };
         let nil = (Val::NIL, Ty::nil());
         let mut rest = values.iter();
@@ -902,6 +911,10 @@ impl<'p, 'w> Body<'p, 'w> {
             Pattern::Local(local) => self.write_local(*local, val),
             Pattern::List { before, rest, after } => {
                 let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                if let Some(ast::Rest(Some(local))) = rest {
+                    let rest = self.rest_of(val, &ty, shape, span)?;
+                    self.write_local(*local, rest)?;
+                }
                 let parts = self.spread(val, &ty, shape, span)?;
                 for (pattern, part) in before.iter().chain(after).zip(parts) {
                     self.bind_pattern(pattern, part, span)?;
@@ -909,6 +922,14 @@ impl<'p, 'w> Body<'p, 'w> {
                 Ok(())
             }
         }
+    }
+
+    /// What a splat takes of a value that is taken apart.
+    fn rest_of(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Val> {
+        let count = |n: usize| (Val::int(n as i64), Ty::int(), None);
+        let counts = [count(shape.before), count(shape.after)];
+        let (rest, _) = self.call_values((val, ty), "__rest", &counts, &[], false, span, span)?;
+        Ok(rest)
     }
 
     // ---- assignments ----

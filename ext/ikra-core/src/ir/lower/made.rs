@@ -6,6 +6,7 @@
 use super::body::Body;
 use super::calls::{Arg, How, Keyword};
 use super::value::Val;
+use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::ArrayKind;
 use crate::infer::builtins::Builtin;
@@ -154,11 +155,19 @@ impl Body<'_, '_> {
             }
         }
         self.at(node.span);
-        let kind = self.an.made_kind(self.here.spec, node.span);
+        self.array_of(&vals, node.span)
+    }
+
+    /// An array of values, made at a place.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn array_of(&mut self, vals: &[Val], span: Span) -> Result<Val> {
+        let kind = self.an.made_kind(self.here.spec, span);
         let (slot, offset, array) = self.rows(kind, Operand::I64(vals.len() as i64))?;
-        for (i, val) in vals.into_iter().enumerate() {
+        for (i, val) in vals.iter().enumerate() {
             let row = self.cx.b.i64(Op::Add, &[offset, Operand::I64(i as i64)]);
-            self.store_slot(&slot, row, val);
+            self.store_slot(&slot, row, *val);
         }
         Ok(array)
     }

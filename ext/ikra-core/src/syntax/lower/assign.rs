@@ -41,7 +41,31 @@ impl Lower<'_> {
             other => (vec![self.target(other)], None, Vec::new()),
         };
         let value = self.boxed(&node.rhs);
-        Kind::MultiAssign { before, rest, after, value }
+        self.multi_assign_of(before, rest, after, value)
+    }
+
+    /// `a, *b, c = value` is `t = value; a, *, c = t; b = what t has left`.
+    fn multi_assign_of(
+        &mut self,
+        before: Vec<Target>,
+        rest: Option<Option<Box<Target>>>,
+        after: Vec<Target>,
+        value: Box<Node>,
+    ) -> Kind {
+        let Some(Some(named)) = rest else { return Kind::MultiAssign { before, rest, after, value } };
+        let span = value.span;
+        let whole = self.scopes.temp();
+        let read = |s: &mut Self| Box::new(s.make(span, Kind::Local(whole)));
+        let keep = self.make(span, Kind::Assign { target: Target::Local(whole, span), value });
+        let counts = [before.len(), after.len()];
+        let value = read(self);
+        let parts = self.make(span, Kind::MultiAssign { before, rest: Some(None), after, value });
+        let counts = counts.into_iter().map(|n| self.make(span, Kind::Int(n as i64))).collect();
+        let receiver = *read(self);
+        let value = Box::new(self.send(receiver, "__rest", counts, span));
+        let left = self.make(span, Kind::Assign { target: *named, value });
+        let value = *read(self);
+        Kind::Seq(vec![keep, parts, left, value])
     }
 
     fn targets(&mut self, items: &[Ruby]) -> (Vec<Target>, Option<Option<Box<Target>>>, Vec<Target>) {

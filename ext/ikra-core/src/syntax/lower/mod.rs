@@ -19,7 +19,7 @@ mod scope;
 #[cfg(test)]
 mod tests;
 
-use super::ast::{Call, Kind, LocalId, Name, Node, NodeId, Origin, Params, Pattern, Unit};
+use super::ast::{Arg, Call, Kind, LocalId, Name, Node, NodeId, Origin, Params, Pattern, Unit};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::source::Source;
 use lib_ruby_parser::{Loc, Node as Ruby, Parser, ParserOptions, nodes};
@@ -339,7 +339,7 @@ impl<'a> Lower<'a> {
             | Ruby::Dsym(_)
             | Ruby::File(_)
             | Ruby::Line(_) => self.literal(node, span),
-            Ruby::Array(a) => Kind::Array(self.list(&a.elements)),
+            Ruby::Array(a) => self.array(&a.elements, span),
             Ruby::Hash(h) => self.hash(&h.pairs),
             Ruby::Irange(r) => self.range(r.left.as_deref(), r.right.as_deref(), false),
             Ruby::Erange(r) => self.range(r.left.as_deref(), r.right.as_deref(), true),
@@ -402,6 +402,45 @@ impl<'a> Lower<'a> {
         let from = from.map(|n| self.boxed(n));
         let to = to.map(|n| self.boxed(n));
         Kind::Range { from, to, exclusive }
+    }
+
+    /// `[a, b]`; where there are splats, `[*a, b, *c]`, the sum of what stands between them.
+    fn array(&mut self, elements: &[Ruby], span: Span) -> Kind {
+        if !elements.iter().any(|e| matches!(e, Ruby::Splat(s) if s.value.is_some())) {
+            return Kind::Array(self.list(elements));
+        }
+        let mut sum: Option<Node> = None;
+        for part in elements.chunk_by(|a, b| !matches!(a, Ruby::Splat(_)) && !matches!(b, Ruby::Splat(_))) {
+            let node = match part {
+                [Ruby::Splat(s)] => {
+                    let value = self.body(s.value.as_deref(), span);
+                    self.send(value, "__splat", Vec::new(), span)
+                }
+                plain => {
+                    let items = self.list(plain);
+                    self.make(span, Kind::Array(items))
+                }
+            };
+            sum = Some(match sum {
+                Some(sum) => self.send(sum, "+", vec![node], span),
+                None => node,
+            });
+        }
+        sum.map_or(Kind::Nil, |sum| sum.kind)
+    }
+
+    /// A call that nobody wrote.
+    fn send(&mut self, receiver: Node, name: &str, args: Vec<Node>, span: Span) -> Node {
+        let call = Call {
+            receiver: Some(receiver),
+            name: name.into(),
+            name_span: span,
+            args: args.into_iter().map(Arg::Positional).collect(),
+            block: None,
+            block_arg: None,
+            safe: false,
+        };
+        self.make(span, Kind::Call(Box::new(call)))
     }
 
     fn splat(&mut self, splat: &nodes::Splat) -> Kind {

@@ -6,7 +6,7 @@
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::{Arg, Call, Kind, LocalId, Name, Node, Target};
+use crate::syntax::ast::{Kind, LocalId, Name, Node, Target};
 use lib_ruby_parser::{Node as Ruby, nodes};
 
 /// What a pattern is matched against.
@@ -110,19 +110,6 @@ impl Lower<'_> {
         self.make(span, Kind::Local(local))
     }
 
-    fn call_on(&mut self, receiver: Node, name: &str, args: Vec<Node>, span: Span) -> Node {
-        let call = Call {
-            receiver: Some(receiver),
-            name: name.into(),
-            name_span: span,
-            args: args.into_iter().map(Arg::Positional).collect(),
-            block: None,
-            block_arg: None,
-            safe: false,
-        };
-        self.make(span, Kind::Call(Box::new(call)))
-    }
-
     fn both(&mut self, span: Span, a: Node, b: Node) -> Node {
         self.make(span, Kind::And(Box::new(a), Box::new(b)))
     }
@@ -135,7 +122,7 @@ impl Lower<'_> {
                 None => self.nil(span),
             },
         };
-        self.call_on(value, "__no_match", Vec::new(), span)
+        self.send(value, "__no_match", Vec::new(), span)
     }
 
     /// Binds a name to the subject; true.
@@ -194,7 +181,7 @@ impl Lower<'_> {
     fn equality(&mut self, value: &Ruby, subject: LocalId, span: Span) -> Node {
         let value = self.node(value);
         let subject = self.local_node(subject, span);
-        self.call_on(value, "===", vec![subject], span)
+        self.send(value, "===", vec![subject], span)
     }
 
     /// `[a, 1, *, b]` against an array (or what is taken apart like one).
@@ -203,11 +190,11 @@ impl Lower<'_> {
         let at_least = rest.is_some() || tail;
         let wanted = (before.len() + after.len()) as i64;
         let array = self.local_node(subject, span);
-        let mut test = self.call_on(array, "__list?", Vec::new(), span);
+        let mut test = self.send(array, "__list?", Vec::new(), span);
         let array = self.local_node(subject, span);
-        let size = self.call_on(array, "size", Vec::new(), span);
+        let size = self.send(array, "size", Vec::new(), span);
         let count = self.make(span, Kind::Int(wanted));
-        let fits = self.call_on(size, if at_least { ">=" } else { "==" }, vec![count], span);
+        let fits = self.send(size, if at_least { ">=" } else { "==" }, vec![count], span);
         test = self.both(span, test, fits);
         for (i, element) in before.iter().enumerate() {
             let index = self.make(span, Kind::Int(i as i64));
@@ -222,8 +209,8 @@ impl Lower<'_> {
         for (i, element) in after.iter().enumerate() {
             let back = self.make(span, Kind::Int((after.len() - i) as i64));
             let array = self.local_node(subject, span);
-            let size = self.call_on(array, "size", Vec::new(), span);
-            let index = self.call_on(size, "-", vec![back], span);
+            let size = self.send(array, "size", Vec::new(), span);
+            let index = self.send(size, "-", vec![back], span);
             test = self.element_test(test, element, subject, index, span);
         }
         test
@@ -231,7 +218,7 @@ impl Lower<'_> {
 
     fn element_test(&mut self, test: Node, element: &Ruby, subject: LocalId, index: Node, span: Span) -> Node {
         let array = self.local_node(subject, span);
-        let value = self.call_on(array, "__at", vec![index], span);
+        let value = self.send(array, "__at", vec![index], span);
         self.part_test(test, element, value, span)
     }
 
@@ -271,7 +258,7 @@ impl Lower<'_> {
     /// `{x:, y: 1}`
     fn keys_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
         let object = self.local_node(subject, span);
-        let mut test = self.call_on(object, "__keys?", Vec::new(), span);
+        let mut test = self.send(object, "__keys?", Vec::new(), span);
         for element in elements {
             let at = self.span_of(element);
             let (key, pattern): (Name, Option<&Ruby>) = match element {
@@ -288,11 +275,11 @@ impl Lower<'_> {
             };
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
-            let has = self.call_on(object, "__keys?", vec![name], at);
+            let has = self.send(object, "__keys?", vec![name], at);
             test = self.both(at, test, has);
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
-            let value = self.call_on(object, "__member", vec![name], at);
+            let value = self.send(object, "__member", vec![name], at);
             match pattern {
                 Some(pattern) => test = self.part_test(test, pattern, value, at),
                 None => {
