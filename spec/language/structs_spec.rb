@@ -105,6 +105,11 @@ RSpec.describe "Structs" do
       expect { |c| c == same ? 1 : 0 }.to be_same_as_ruby.over(list[1, 2, 3], list[1, 2], list[1, 2, 4], list[1, 2, 3, 4], same)
     end
 
+    it "are walked through, and give arrays" do
+      expect { |run| run.pmap([point[1, 2.5], Structs::Pixel.new(3, nil, 7)]) { |p| p.to_a } }.to be_same_as_ruby
+      expect { |run| run.pmap([point[1, 2.5], point[3, 4]]) { |p| p.sum + p.count { |v| v > 2 } } }.to be_same_as_ruby
+    end
+
     it "raise for members that they lack" do
       s = point[1, nil]
       expect { |i| i == 0 ? s[:z] : i == 1 ? s[2] : i == 2 ? s[-3] : i == 3 ? s.z : s.y.z }.to be_same_as_ruby.over(0, 1, 2, 3, 4)
@@ -155,7 +160,7 @@ RSpec.describe "Structs" do
     expect { [1, 2].peach { |i| shared[:x] = i } }.to raise_error(Ikra::CompileError, /every element writes x of the same/)
   end
 
-  it "do not give arrays" do
-    expect { [Structs::Point.new(1, 2)].pmap { |p| p.to_a } }.to raise_error(Ikra::CompileError, /Struct#to_a.*by name/m)
+  it "do not give Hashes" do
+    expect { [Structs::Point.new(1, 2)].pmap { |p| p.to_h } }.to raise_error(Ikra::CompileError, /Struct#to_h.*by name/m)
   end
 end

@@ -12,7 +12,7 @@ use crate::block::{self, Captures, Key as BlockKey};
 use crate::config::{Choice, Settings};
 use crate::errors;
 use crate::gvl;
-use crate::heap::{self, Raw, Seen};
+use crate::heap::{self, Hashes, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::iseq::Failure;
 use crate::made::{Made, Rooms};
@@ -329,6 +329,7 @@ impl Section<'_> {
         }
         let warp = self.backend.target().warp;
         let room = variant.rooms.now(&lowered.program, self.slots());
+        let mut hashes: Arc<Hashes> = Arc::default();
         loop {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -337,9 +338,19 @@ impl Section<'_> {
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
             // from here to the holder nothing allocates in Ruby's heap
-            let traced = self.clock.measure(Phase::Trace, || Tables::trace(plan, base, &raws, &room));
+            let traced =
+                self.clock.measure(Phase::Trace, || Tables::trace(plan, base, &raws, &room, &hashes, &mut unknown));
             let mut tables = match traced {
                 Ok(tables) => tables,
+                Err(Misfit::Hashes) => {
+                    unknown.iter().for_each(|hash| holder.add(ruby, *hash));
+                    for hash in unknown {
+                        let Ok(parts) = crate::hashes::parts(ruby, hash)? else { return Ok(None) };
+                        parts.iter().for_each(|part| holder.add(ruby, *part));
+                        Arc::make_mut(&mut hashes).insert(hash, parts);
+                    }
+                    continue;
+                }
                 Err(misfit) => return self.misfit(misfit).map(|()| None),
             };
             if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
@@ -387,7 +398,7 @@ impl Section<'_> {
                 let message = "more objects or array elements than a kernel can number (2^31)";
                 Err(Error::new(self.ruby.exception_range_error(), message))
             }
-            Misfit::Value | Misfit::Symbols => Ok(()),
+            Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),
         }
     }
 

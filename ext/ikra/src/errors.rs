@@ -114,6 +114,11 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             no_method_error(ruby, operand, &name, false)
         }
         Trap::NoSuper(name) => no_super(ruby, value(operand), name),
+        Trap::KeyMissing => {
+            let key = value(operands.get(1).copied().unwrap_or(heap::NIL));
+            let keywords = magnus::kwargs!(ruby, "receiver" => value(operand), "key" => key);
+            class(ruby, "KeyError").funcall("new", (format!("key not found: {}", key.inspect()), keywords))
+        }
         Trap::IndexTooSmall => {
             let [index, least] = [0, 1].map(|i| operands.get(i).map_or_else(String::new, |o| value(*o).inspect()));
             made("IndexError", format!("index {index} too small for array; minimum: {least}"))

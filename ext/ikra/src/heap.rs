@@ -27,9 +27,11 @@
 //! objects of the class are read through that.
 #![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
 
+use crate::identity::RawMap;
 use ikra_core::types::Encoding;
 use rb_sys::{ID, VALUE, ruby_value_type as T};
 use std::os::raw::c_int;
+use std::sync::Arc;
 
 /// A Ruby VALUE without magnus's type around it: nothing but a word.
 pub type Raw = VALUE;
@@ -66,6 +68,8 @@ pub enum Seen {
     Array,
     /// A String of any class and encoding.
     Str,
+    /// A Hash of any class.
+    Hash,
     /// An ordinary object, T_OBJECT.
     Object,
     /// A class or module.
@@ -121,6 +125,12 @@ pub fn is_struct(v: Raw) -> bool {
     !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_STRUCT as usize
 }
 
+/// Whether `v` is a Hash.
+#[inline]
+pub fn is_hash(v: Raw) -> bool {
+    !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_HASH as usize
+}
+
 /// Whether `v` is an ordinary object.
 #[inline]
 pub fn is_object(v: Raw) -> bool {
@@ -153,6 +163,7 @@ pub fn see(v: Raw) -> Seen {
         }
         k if k == T::RUBY_T_ARRAY as usize => Seen::Array,
         k if k == T::RUBY_T_STRING as usize => Seen::Str,
+        k if k == T::RUBY_T_HASH as usize => Seen::Hash,
         k if k == T::RUBY_T_SYMBOL as usize => Seen::Symbol,
         k if k == T::RUBY_T_BIGNUM as usize => bignum(v).map_or(Seen::BigInt, Seen::Int),
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
@@ -436,7 +447,12 @@ fn is_as_known(object: Raw) -> bool {
 pub enum FieldReader {
     Ivar(IvarReader),
     Member(MemberReader),
+    /// A part of Hashes.
+    Part(usize, Arc<Hashes>),
 }
+
+/// Hashes with the arrays that they were laid out as, and their default values.
+pub type Hashes = RawMap<[Raw; 4]>;
 
 /// What field of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -444,11 +460,15 @@ pub enum Field {
     Ivar(ID),
     /// Of a Struct, by its position.
     Member(u32),
+    /// Of a Hash, by its position among [`ikra_core::world::hashes::PARTS`].
+    Part(usize),
 }
 
 impl FieldReader {
-    pub fn new(field: Field) -> Self {
+    /// `hashes` are those that may be met.
+    pub fn new(field: Field, hashes: &Arc<Hashes>) -> Self {
         match field {
+            Field::Part(part) => FieldReader::Part(part, hashes.clone()),
             Field::Ivar(id) => FieldReader::Ivar(IvarReader::new(id)),
             Field::Member(index) => FieldReader::Member(MemberReader { index, as_known: None }),
         }
@@ -459,6 +479,7 @@ impl FieldReader {
         match self {
             FieldReader::Ivar(reader) => reader.get(object, class),
             FieldReader::Member(reader) => reader.get(object),
+            FieldReader::Part(part, hashes) => hashes.get(&object).map_or(NIL, |parts| parts[*part]),
         }
     }
     /// Assigns it in memory; false where only [`set_field`] can. The object is not frozen.
@@ -467,6 +488,7 @@ impl FieldReader {
         match self {
             FieldReader::Ivar(reader) => reader.set(object, class, value),
             FieldReader::Member(reader) => reader.set(object, value),
+            FieldReader::Part(..) => false,
         }
     }
 }
@@ -571,6 +593,7 @@ pub fn set_field(object: Raw, field: Field, value: Raw) -> Result<(), magnus::Er
         match field {
             Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, ivar, value),
             Field::Member(index) => rb_sys::rb_struct_aset(object, ((index as usize) << 1 | 1) as Raw, value),
+            Field::Part(_) => NIL,
         }
     };
     magnus::rb_sys::protect(assign).map(drop)

@@ -9,6 +9,7 @@
 //! | [`world`], [`reflect`], [`registry`] | questions about classes, methods, constants; their numbers; guards |
 //! | [`observe`] | live values to facts |
 //! | [`plan`], [`trace`], [`pack`], [`unpack`] | objects to columns and back, by a schema |
+//! | [`hashes`] | Hashes as arrays |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
 //! | [`backends`], [`config`], [`random`], [`profile`], [`errors`] | what a section runs on and with; where its time goes; its exceptions |
@@ -32,6 +33,7 @@ mod config;
 mod engine;
 mod errors;
 mod gvl;
+mod hashes;
 mod heap;
 mod holder;
 mod identity;

@@ -6,7 +6,7 @@
 //!
 //! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about.
 
-use crate::heap::{self, FieldReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::holder::Holder;
 use crate::identity::{IdentityMap, RawMap, WordMap};
 use crate::reflect;
@@ -17,6 +17,7 @@ use ikra_core::types::{Prims, StrWord, Ty};
 use ikra_core::world::{Facts, Opaque, Place, Root};
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
+use std::sync::Arc;
 
 /// A value that kernels cannot hold, or an exception from a Ruby call.
 #[derive(Debug)]
@@ -102,6 +103,8 @@ pub struct Observer {
     place_kinds: Vec<Option<ArrayKind>>,
     /// Something there was reached from elsewhere too.
     shared: Vec<bool>,
+    /// Hashes, as they were laid out.
+    hashes: Arc<Hashes>,
     /// Found since the holder was last told.
     fresh: Vec<Raw>,
     /// Some object or array is more than once among the elements.
@@ -129,6 +132,7 @@ impl Observer {
             places: Vec::new(),
             place_kinds: Vec::new(),
             shared: Vec::new(),
+            hashes: Arc::default(),
             fresh: Vec::new(),
             grouped: false,
         }
@@ -187,7 +191,7 @@ impl Observer {
         facts.saw(&self.places[place as usize].clone(), &Ty::never());
         let table = self.table(class, classes::get(class).raw);
         if self.tables[table].demands.iter().all(|d| d.place != place) {
-            let reader = FieldReader::new(reflect::field(ruby, classes::get(class).raw, ivar)?);
+            let reader = FieldReader::new(reflect::field(ruby, classes::get(class).raw, ivar)?, &self.hashes);
             self.tables[table].demands.push(Demand { place, reader, cursor: 0 });
         }
         self.settle(ruby, facts)
@@ -258,6 +262,12 @@ impl Observer {
                 None => Prims::STR,
                 Some(what_it_is) => return Err(Refusal::Opaque(Opaque { what: what_it_is, place: what() })),
             },
+            Seen::Hash => {
+                let table = self.hash(ruby, value, what)?;
+                summary.class(self.tables[table].class);
+                self.object(place, value, table, facts);
+                return Ok(());
+            }
             Seen::Module => {
                 self.hold_fresh();
                 summary.module(classes::number(ruby, value)?);
@@ -280,6 +290,27 @@ impl Observer {
         };
         summary.prims |= prim.0;
         Ok(())
+    }
+
+    /// Lays a Hash out, at its first sight; the table of Hashes.
+    fn hash(&mut self, ruby: &Ruby, hash: Raw, what: &dyn Fn() -> String) -> Result<usize> {
+        if !self.hashes.contains_key(&hash) {
+            self.fresh.push(hash);
+            self.hold_fresh();
+            let parts = match crate::hashes::parts(ruby, hash)? {
+                Ok(parts) => parts,
+                Err(what_it_is) => return Err(Refusal::Opaque(Opaque { what: what_it_is, place: what() })),
+            };
+            self.holder.hold(parts.to_vec());
+            // readers share what was known when they were made: they are told anew
+            Arc::make_mut(&mut self.hashes).insert(hash, parts);
+            for demand in self.tables.iter_mut().flat_map(|t| &mut t.demands) {
+                if let FieldReader::Part(_, hashes) = &mut demand.reader {
+                    *hashes = self.hashes.clone();
+                }
+            }
+        }
+        self.table_of(ruby, heap::class_word(hash))
     }
 
     fn object(&mut self, place: PlaceIndex, object: Raw, table: usize, facts: &mut Facts) {
@@ -474,7 +505,12 @@ impl Bounds {
 
 /// Says what a value is that kernels cannot hold.
 fn opaque(value: Raw, place: String) -> Refusal {
+    Refusal::Opaque(Opaque { what: a_thing(value), place })
+}
+
+/// A value by its class: `an Array`.
+pub fn a_thing(value: Raw) -> String {
     let class = crate::errors::class_name(crate::reflect::value(value));
     let article = if class.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
-    Refusal::Opaque(Opaque { what: format!("{article} {class}"), place })
+    format!("{article} {class}")
 }

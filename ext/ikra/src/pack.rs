@@ -158,7 +158,7 @@ impl Packer<'_> {
             Seen::False => (Prims::FALSE, Tag::FALSE, 0),
             Seen::True => (Prims::TRUE, Tag::TRUE, 1),
             Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
-            Seen::Object | Seen::Struct => {
+            Seen::Object | Seen::Struct | Seen::Hash => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 let tag = match slot.repr {
                     Repr::Union => {
@@ -236,7 +236,7 @@ impl Packer<'_> {
             (Repr::Ref(_), Some(column)) => {
                 for (i, out) in columns[column.index()].view_mut::<u32>()[rows].iter_mut().enumerate() {
                     let value = get(i);
-                    if !heap::is_object(value) && !heap::is_struct(value) {
+                    if !heap::is_object(value) && !heap::is_struct(value) && !heap::is_hash(value) {
                         return Err(Misfit::Value);
                     }
                     *out = word(i).or_else(|| self.tables.word(value)).ok_or(Misfit::Value)? as u32;
@@ -281,7 +281,7 @@ impl Packer<'_> {
             for field in class.fields.iter().filter(|f| f.read) {
                 let column = field.slot.value.or(field.slot.tag);
                 let start = column.map_or(0, |column| self.row(program, column, at));
-                fields.push((&field.slot, start, FieldReader::new(field.field)));
+                fields.push((&field.slot, start, FieldReader::new(field.field, &self.tables.hashes)));
             }
             if fields.is_empty() {
                 continue;

@@ -243,6 +243,9 @@ pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
 /// # Errors
 /// What Ruby raises.
 pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> {
+    if let Some(part) = ikra_core::world::hashes::PARTS.iter().position(|part| *part == name) {
+        return Ok(heap::Field::Part(part));
+    }
     if !name.starts_with('@')
         && let Some(at) = members(ruby, class)?.and_then(|m| m.iter().position(|m| m == name))
     {

@@ -7,11 +7,12 @@
 //!
 //! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed.
 
-use crate::heap::{self, FieldReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::identity::IdentityMap;
 use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
+use std::sync::Arc;
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Misfit {
     Value,
     /// Symbols that are not in the table yet; nothing need be compiled.
     Symbols,
+    /// Hashes that were not laid out yet; nothing need be compiled.
+    Hashes,
     /// More objects or array elements than ids or offsets can tell apart.
     TooMany,
 }
@@ -75,6 +78,8 @@ pub struct Tables {
     pub classes: Vec<ClassRows>,
     pub kinds: Vec<KindRows>,
     pub strings: Strings,
+    /// Hashes, as they were laid out before.
+    pub hashes: Arc<Hashes>,
     /// Class index and row of each element. Empty where elements lead nowhere.
     element_classes: Vec<u16>,
     element_rows: Vec<u32>,
@@ -105,6 +110,7 @@ impl Tables {
             map: IdentityMap::default(),
             classes: plan.classes.iter().map(|_| ClassRows::default()).collect(),
             kinds: plan.kinds.iter().map(|_| KindRows::default()).collect(),
+            hashes: Arc::default(),
             strings: Strings { rows: plan.literals.len() as u64, ..Strings::default() },
             element_classes: Vec::new(),
             element_rows: Vec::new(),
@@ -118,15 +124,23 @@ impl Tables {
     ///
     /// # Errors
     /// Something that the plan's program was not compiled for.
-    pub fn trace(plan: &Plan, base: Option<&[Raw]>, roots: &[Raw], room: &Room) -> Result<Self> {
+    pub fn trace(
+        plan: &Plan,
+        base: Option<&[Raw]>,
+        roots: &[Raw],
+        room: &Room,
+        hashes: &Arc<Hashes>,
+        unknown: &mut Vec<Raw>,
+    ) -> Result<Self> {
         let mut tables = Self::empty(plan);
+        tables.hashes = hashes.clone();
         if plan.plain {
             tables.number(plan, room)?;
             return Ok(tables);
         }
-        let readers = |c: &ClassPlan| c.leads.iter().map(|f| FieldReader::new(c.fields[*f].field)).collect();
+        let readers = |c: &ClassPlan| c.leads.iter().map(|f| FieldReader::new(c.fields[*f].field, hashes)).collect();
         let readers = plan.classes.iter().map(readers).collect();
-        let mut tracer = Tracer { plan, tables: &mut tables, readers, last: (0, 0) };
+        let mut tracer = Tracer { plan, tables: &mut tables, readers, last: (0, 0), unknown };
         if let (Some(slot), Some(base)) = (&plan.elements, base)
             && slot.leads_on()
         {
@@ -136,6 +150,9 @@ impl Tables {
             tracer.follow(slot, *root, false)?;
         }
         tracer.settle()?;
+        if !tracer.unknown.is_empty() {
+            return Err(Misfit::Hashes);
+        }
         tables.number(plan, room)?;
         Ok(tables)
     }
@@ -245,6 +262,8 @@ struct Tracer<'a> {
     tables: &'a mut Tables,
     /// By class, for each slot that leads on.
     readers: Vec<Vec<FieldReader>>,
+    /// Hashes that were not laid out yet.
+    unknown: &'a mut Vec<Raw>,
     /// The class that was looked up last, and its index.
     last: (Raw, u32),
 }
@@ -323,6 +342,12 @@ impl Tracer<'_> {
         match heap::see(value) {
             Seen::Str => self.string(slot, value),
             Seen::Array => self.array(slot, value, element),
+            Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
+                if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
+                    self.unknown.push(value);
+                }
+                self.object(slot, value, element)
+            }
             // Ranges have no rows
             Seen::Struct if self.class_index(heap::class_word(value)).is_some() => self.object(slot, value, element),
             // other values are checked when they are packed

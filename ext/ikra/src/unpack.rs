@@ -373,8 +373,9 @@ impl Unpacker<'_> {
         let mut changes = Changes { classes: Vec::new(), slots: Vec::new() };
         for (at, class) in self.plan.classes.iter().enumerate() {
             let fields = class.fields.iter().enumerate().filter(|(_, f)| f.written);
-            let mut fields: Vec<(FieldChange, FieldReader)> =
-                fields.map(|(number, f)| (self.change(at, number), FieldReader::new(f.field))).collect();
+            let mut fields: Vec<(FieldChange, FieldReader)> = fields
+                .map(|(number, f)| (self.change(at, number), FieldReader::new(f.field, &self.tables.hashes)))
+                .collect();
             if fields.is_empty() {
                 continue;
             }
@@ -585,7 +586,7 @@ impl<'a> Writer<'a> {
             class: class.raw,
             field,
             objects: &unpacker.tables.classes[change.class].objects,
-            reader: FieldReader::new(field.field),
+            reader: FieldReader::new(field.field, &unpacker.tables.hashes),
             start: change.start,
             rows: change.rows,
             made: change.made.into_iter().peekable(),

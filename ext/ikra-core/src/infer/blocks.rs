@@ -482,8 +482,32 @@ impl Walker<'_, '_> {
             env.dead = true;
             return Ok(Ty::never());
         };
+        self.takes_pairs(&block, &args, node.span)?;
         let used = !self.an.spec(self.here.id).void.contains(&node.id);
         self.call_procs(&block, &args, used, node.span, env)
+    }
+
+    /// Ruby yields a Hash's key and value as one array where the block takes one parameter; the prelude yields two values.
+    fn takes_pairs(&self, block: &Ty, args: &Args, span: Span) -> Result<()> {
+        let of_hash = || self.an.spec(self.here.id).label.starts_with("Hash#");
+        if args.positional.len() != 2 || self.here.site.is_none() || !of_hash() {
+            return Ok(());
+        }
+        let takes = |id: &ProcId| match &self.an.procs[id.index()].kind {
+            ProcKind::Block(block) => {
+                let p = &block.params;
+                p.required.len() + p.optional.len() + p.post.len() == 2
+            }
+            ProcKind::Lambda(_) | ProcKind::Symbol(_) | ProcKind::Method(_) => false,
+        };
+        if block.procs.iter().all(takes) {
+            return Ok(());
+        }
+        Err(self
+            .error(span, "kernels give a Hash's keys and values to blocks with two parameters only")
+            .because("one parameter would be an array of both")
+            .advise("write { |key, value| … }")
+            .into())
     }
 
     /// The assumption that a place speculates on; places in the prelude speculate for each call of the user's apart.

@@ -5,6 +5,7 @@
 
 use crate::ir::lower::numbers::{self, Kind, math::Function, random};
 use crate::types::Atom;
+use crate::world::well_known;
 
 /// A method of Ruby's own that kernels know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,6 +151,11 @@ pub enum Builtin {
     ArgumentError,
     /// CompileError: what kernels do not do with Strings.
     StrRefuse(&'static str),
+    // Hashes
+    /// A key's hash, of all kinds but Strings.
+    KeyHash,
+    /// KeyError for a key.
+    KeyMissing,
     // Structs
     StructGet,
     StructSet,
@@ -209,6 +215,7 @@ impl Builtin {
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
             Buffer | TakeOf | OneLevel => 1..=1,
+            KeyMissing => 1..=1,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
             Rand(_) => 0..=1,
@@ -222,6 +229,10 @@ impl Builtin {
 /// The builtin of a name on a receiver, where `owner` is the class or module that defines it (not redefined).
 pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
     use Builtin::*;
+    if owner == "Hash" {
+        // what it has beside is the prelude's; that of every object would compare identities
+        return None;
+    }
     let own = match atom {
         Atom::Int | Atom::Float => {
             let iterator = match (atom, name) {
@@ -385,6 +396,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
         (_, "__buffer") => Some(Builtin::Buffer),
         (_, "__one_level") => Some(Builtin::OneLevel),
+        (Atom::Object(well_known::HASH), "__key_error") => Some(Builtin::KeyMissing),
+        (_, "__hash") if atom != Atom::Str => Some(Builtin::KeyHash),
         (Atom::Object(_), "__member") => Some(Builtin::StructGet),
         (Atom::Object(_), "__size") => Some(Builtin::StructSize),
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
@@ -417,6 +430,11 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
         ("String", "bytes") => "write each_byte { … }",
         ("String", "chars") => "write each_char { … }",
         ("String", _) => "kernels only read Strings: make new ones before or after the section",
+        ("Hash", "keys") => "write each_key { … }",
+        ("Hash", "values") => "write each_value { … }",
+        ("Hash", _) => {
+            "kernels look Hashes up, and read them with each { |key, value| … }: make new ones before the section"
+        }
         ("Struct" | "Data", _) => "read the members by name",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",

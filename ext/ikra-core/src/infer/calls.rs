@@ -42,6 +42,7 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Array(_) => "Array",
         Atom::IntRange | Atom::FloatRange => "Range",
         Atom::Str => "String",
+        Atom::Object(well_known::HASH) => "Hash",
         _ => "",
     }
 }
@@ -747,10 +748,10 @@ impl Analysis<'_> {
             ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
             ArraySize | StructSize => Ty::int(),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
-            StrBytes | StrByte | StrEncoding => Ty::int(),
+            StrBytes | StrByte | StrEncoding | KeyHash => Ty::int(),
             StrView => Ty::str(),
             StrIsSingle => Ty::bool(),
-            StrRefuse(_) | ArgumentError => Ty::never(),
+            StrRefuse(_) | ArgumentError | KeyMissing => Ty::never(),
             AsText => {
                 if atoms[0] == Atom::Str {
                     Ty::str()

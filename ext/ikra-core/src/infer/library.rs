@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::syntax::ast::Unit;
 use crate::syntax::parse_method;
 use crate::types::Atom;
-use crate::world::{MethodFact, MethodSource};
+use crate::world::{MethodFact, MethodSource, well_known};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -167,6 +167,9 @@ impl Analysis<'_> {
                         .advise("call to_ary on the object, and compare the arrays"));
                 }
                 Target::Builtin(Builtin::Kin)
+            }
+            "keys" | "values" | "index" | "default" if atom == Atom::Object(well_known::HASH) => {
+                Target::Reader(format!("#{short}").into())
             }
             "size" if is_array => Target::Builtin(Builtin::ArraySize),
             "at" if is_array => Target::Builtin(Builtin::ArrayAt),

@@ -500,7 +500,10 @@ impl Walker<'_, '_> {
             }
             Kind::Array(items) => self.array_literal(node, items, env)?,
             Kind::Hash(_) => {
-                return Err(self.error(node.span, "kernels do not know Hashes").advise("use case … when").into());
+                return Err(self
+                    .error(node.span, "kernels make no Hashes")
+                    .advise("make it before the section, or use case … when")
+                    .into());
             }
             Kind::Splat(_) => {
                 return Err(self

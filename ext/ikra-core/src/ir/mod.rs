@@ -521,6 +521,8 @@ pub enum Trap {
     Missing,
     /// IndexError for a write to an array at operand 0, below operand 1, the least index it has (Integers).
     IndexTooSmall,
+    /// KeyError of the Hash at operand 0 for the key at operand 1.
+    KeyMissing,
     /// NameError for a bare identifier or constant.
     Name { message: String, name: Arc<str> },
     /// FrozenError for operand 0.
@@ -597,6 +599,7 @@ impl Trap {
             Trap::NoMethod { bare: false, .. } | Trap::NoSuper(_) | Trap::Missing => "NoMethodError",
             Trap::NoMethod { bare: true, .. } | Trap::Name { .. } => "NameError",
             Trap::IndexTooSmall => "IndexError",
+            Trap::KeyMissing => "KeyError",
             Trap::Frozen => "FrozenError",
             Trap::FloatDomain => "FloatDomainError",
             Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => class,

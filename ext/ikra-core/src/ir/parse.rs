@@ -317,6 +317,7 @@ impl Parser {
             "missing" => Trap::Missing,
             "no_super" => Trap::NoSuper(self.text()?.into()),
             "index_too_small" => Trap::IndexTooSmall,
+            "key_missing" => Trap::KeyMissing,
             "name" => {
                 let name = self.text()?.into();
                 Trap::Name { name, message: self.text()? }

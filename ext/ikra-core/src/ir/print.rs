@@ -377,6 +377,7 @@ impl Display for Trap {
             Trap::Missing => f.write_str("missing"),
             Trap::NoSuper(name) => write!(f, "no_super {name:?}"),
             Trap::IndexTooSmall => f.write_str("index_too_small"),
+            Trap::KeyMissing => f.write_str("key_missing"),
             Trap::Name { message, name } => write!(f, "name {name:?} {message:?}"),
             Trap::Frozen => f.write_str("frozen"),
             Trap::FloatDomain => f.write_str("float_domain"),

@@ -37,6 +37,8 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
     for (file, text) in [
         ("array.rb", include_str!("array.rb")),
         ("enumerable.rb", include_str!("enumerable.rb")),
+        ("hash.rb", include_str!("hash.rb")),
+        ("hash_functions.rb", include_str!("hash_functions.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("range.rb", include_str!("range.rb")),
         ("string.rb", include_str!("string.rb")),

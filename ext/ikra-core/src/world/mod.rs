@@ -14,6 +14,7 @@
 
 mod facts;
 pub mod fixture;
+pub mod hashes;
 
 pub use facts::{Assumption, Facts, Place};
 

@@ -727,6 +727,10 @@ impl<'a> Machine<'a> {
                 let receiver = first.map_or_else(String::new, |v| self.described(v));
                 ("NoMethodError", format!("super: no superclass method `{name}' for {receiver}"))
             }
+            Trap::KeyMissing => {
+                let key = operands.get(1).map_or_else(String::new, |v| self.inspected(v));
+                ("KeyError", format!("key not found: {key}"))
+            }
             Trap::IndexTooSmall => {
                 let of = |i: usize| operands.get(i).map_or_else(String::new, |v| self.inspected(v));
                 ("IndexError", format!("index {} too small for array; minimum: {}", of(0), of(1)))

@@ -358,6 +358,7 @@ impl<'a> Shared<'a> {
             Trap::Missing => "no such method".to_string(),
             Trap::NoSuper(name) => format!("no super method of {name}"),
             Trap::IndexTooSmall => "index too small".to_string(),
+            Trap::KeyMissing => "key not found".to_string(),
             Trap::Frozen => "frozen".to_string(),
             Trap::FloatDomain => "not a number or infinite".to_string(),
             Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),

@@ -926,6 +926,15 @@ impl Body<'_, '_> {
                 let literal = types.literals.first().and_then(Option::as_ref);
                 self.string_primitive(builtin, asker, args, literal)?
             }
+            KeyHash => Some(self.key_hash(receiver)),
+            KeyMissing => {
+                let Some((_, key)) = first else { return Ok(None) };
+                let ((hash, mut words), (repr, more)) = (self.trap_operand(receiver), self.trap_operand(key));
+                words.extend(more);
+                let site = self.cx.site(Trap::KeyMissing, vec![hash, repr]);
+                self.cx.b.trap(site, words);
+                None
+            }
             ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StrEqual | StrCompare => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };

@@ -9,7 +9,7 @@ use super::value::Val;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::Literal;
 use crate::ir::{Cmp, Op, Operand, Scalar, Trap};
-use crate::types::{Atom, Encoding, Repr, StrWord};
+use crate::types::{Atom, Encoding, Repr, StrWord, Tag};
 
 impl Body<'_, '_> {
     /// A primitive of Strings.
@@ -104,5 +104,29 @@ impl Body<'_, '_> {
         let site = self.cx.site(Trap::Raise { class: "Ikra::CompileError", message }, Vec::<Repr>::new());
         self.cx.b.trap_if(unknown, site, vec![]);
         Val::Bool(same)
+    }
+
+    /// The hash of a key of a Hash that is no String: as [`crate::world::hashes::Key::hash`].
+    pub fn key_hash(&mut self, key: Val) -> Val {
+        let b = &mut self.cx.b;
+        let (tag, payload) = match key {
+            Val::Float(f) => {
+                let zero = b.fcmp(Cmp::Eq, f, Operand::float(0.0));
+                let bits = b.i64(Op::FloatBits, &[f]);
+                (Operand::I32(Tag::FLOAT), b.select(Scalar::I64, zero, Operand::I64(0), bits))
+            }
+            Val::Int(_) | Val::Sym(_) | Val::Bool(_) | Val::Unit(_) => key.tagged(b),
+            // is no key of any Hash that kernels know
+            _ => return Val::int(0),
+        };
+        let payload = match key {
+            Val::Unit(crate::types::Unit::True) => Operand::I64(1),
+            Val::Bool(truth) => b.select(Scalar::I64, truth, Operand::I64(1), Operand::I64(0)),
+            _ => payload,
+        };
+        let tag = b.i64(Op::Widen, &[tag]);
+        let mixed = b.i64(Op::Xor, &[payload, tag]);
+        let mixed = b.i64(Op::Mul, &[mixed, Operand::I64(crate::world::hashes::FACTOR as i64)]);
+        Val::Int(b.i64(Op::UShr, &[mixed, Operand::I64(32)]))
     }
 }

@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+# Hashes as the host lays them out: keys, values, and places in both by the keys' hashes.
+class Hash
+  # The place of a key, or -1.
+  def __slot(key)
+    mask = __index.__size - 1
+    at = key.__hash & mask
+    while true
+      i = __index.__at(at)
+      return -1 if i < 0
+      return i if __keys.__at(i).eql?(key)
+
+      at = (at + 1) & mask
+    end
+  end
+
+  def size
+    __keys.__size
+  end
+
+  def length
+    __keys.__size
+  end
+
+  def empty?
+    __keys.__size == 0
+  end
+
+  def key?(key)
+    __slot(key) >= 0
+  end
+
+  def has_key?(key)
+    __slot(key) >= 0
+  end
+
+  def include?(key)
+    __slot(key) >= 0
+  end
+
+  def member?(key)
+    __slot(key) >= 0
+  end
+end
+
+class String
+  # FNV-1a, as the host computes it.
+  def __hash
+    h = 2_166_136_261
+    i = 0
+    while i < bytesize
+      h = ((h ^ __byte(i)) * 16_777_619) & 0xffff_ffff
+      i += 1
+    end
+    h
+  end
+end

@@ -1,0 +1,50 @@
+//! How a Hash is laid out for kernels: its keys, its values, and an index over the keys' hashes, as arrays.
+//!
+//! Here: the names of these parts, the hashes of keys, and the index. Not here: look-up, which is Ruby
+//! (`prelude/hash_functions.rb`), and Ruby's own Hashes. Invariant: host and kernel hash a key alike, and keys that are
+//! `eql?` have one hash.
+
+use crate::types::Tag;
+
+/// Fields of a Hash, in the order in which a host keeps them. No ivar or member has such a name.
+pub const PARTS: [&str; 4] = ["#keys", "#values", "#index", "#default"];
+
+/// A key that kernels know, as its tag and payload; a String by its bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Key<'a> {
+    Word(i32, u64),
+    Str(&'a [u8]),
+}
+
+/// What a payload is multiplied with; the upper half is the hash.
+pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Key<'_> {
+    pub fn hash(self) -> u64 {
+        match self {
+            Key::Word(tag, payload) => {
+                // 0.0 and -0.0 are one key
+                let payload = if tag == Tag::FLOAT && f64::from_bits(payload) == 0.0 { 0 } else { payload };
+                (payload ^ tag as u64).wrapping_mul(FACTOR) >> 32
+            }
+            Key::Str(bytes) => {
+                bytes.iter().fold(2_166_136_261, |h, b| ((h ^ u64::from(*b)) * 16_777_619) & 0xffff_ffff)
+            }
+        }
+    }
+}
+
+/// Places of keys by their hashes, -1 where there is none: open addressing, a power of two long, at most half full.
+pub fn index(hashes: &[u64]) -> Vec<i64> {
+    let size = (hashes.len() * 2).next_power_of_two().max(1);
+    let mut index = vec![-1; size + usize::from(size == 1)];
+    let mask = index.len() - 1;
+    for (i, hash) in hashes.iter().enumerate() {
+        let mut at = *hash as usize & mask;
+        while index[at] >= 0 {
+            at = (at + 1) & mask;
+        }
+        index[at] = i as i64;
+    }
+    index
+}

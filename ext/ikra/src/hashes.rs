@@ -1,0 +1,56 @@
+//! Ruby's Hashes laid out as arrays: keys, values, and an index over the keys' hashes.
+//!
+//! Here: [`parts`], which makes the arrays, as Ruby objects, so that they are observed, traced and packed like any. Not
+//! here: how keys are hashed and found ([`ikra_core::world::hashes`]). They are made anew for each call.
+
+use crate::heap::{self, Raw, Seen};
+use crate::reflect::value;
+use crate::registry::symbols;
+use ikra_core::types::Tag;
+use ikra_core::world::hashes::{Key, index};
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, RHash, Ruby, Value};
+
+/// What kernels cannot hold about a Hash, or its parts; the arrays are the caller's to keep.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn parts(ruby: &Ruby, hash: Raw) -> Result<Result<[Raw; 4], String>, Error> {
+    if heap::class_word(hash) != ruby.class_hash().as_raw() {
+        let class = crate::errors::class_name(value(hash));
+        return Ok(Err(format!("a {class} that is no plain Hash")));
+    }
+    let own = RHash::from_value(value(hash)).expect("the caller has seen a Hash");
+    let asked = |name: &str| -> Result<Value, Error> {
+        let method: Value = ruby.class_hash().funcall("instance_method", (name,))?;
+        method.funcall("bind_call", (own,))
+    };
+    if asked("compare_by_identity?")?.to_bool() {
+        return Ok(Err("a Hash that compares keys by identity".into()));
+    }
+    if !asked("default_proc")?.is_nil() {
+        return Ok(Err("a Hash with a block for its defaults".into()));
+    }
+    let default = asked("default")?;
+    let keys = RArray::try_convert(asked("keys")?)?;
+    let values = RArray::try_convert(asked("values")?)?;
+    let mut hashes = Vec::with_capacity(keys.len());
+    for i in 0..keys.len() {
+        let key: Value = keys.entry(i as isize)?;
+        let raw = key.as_raw();
+        hashes.push(match heap::see(raw) {
+            Seen::Nil => Key::Word(Tag::NIL, 0).hash(),
+            Seen::False => Key::Word(Tag::FALSE, 0).hash(),
+            Seen::True => Key::Word(Tag::TRUE, 1).hash(),
+            Seen::Int(i) => Key::Word(Tag::INT, i as u64).hash(),
+            Seen::Float(f) if f.is_nan() => return Ok(Err("a Hash with NaN as a key".into())),
+            Seen::Float(f) => Key::Word(Tag::FLOAT, f.to_bits()).hash(),
+            Seen::Symbol => Key::Word(Tag::SYM, symbols::add(ruby, raw)? as u64).hash(),
+            Seen::Str => Key::Str(heap::bytes(raw)).hash(),
+            _ => return Ok(Err(format!("a Hash with {} as a key", crate::observe::a_thing(raw)))),
+        });
+    }
+    let places = ruby.ary_from_iter(index(&hashes));
+    Ok(Ok([keys.as_raw(), values.as_raw(), places.as_raw(), default.as_raw()]))
+}

@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+module Tables
+  WEIGHTS = { "apple" => 3, "pear" => 5, "fig" => 8 }.freeze
+
+  class Shop
+    attr_reader :prices
+
+    def initialize(prices) = @prices = prices
+    def price(name, level = :low) = @prices.dig(name, level)
+  end
+
+  class Table < Hash
+  end
+end
+
+RSpec.describe "Hashes" do
+  mixed = { a: 1, 5 => 2.5, "five" => :five, nil => nil, true => [1], 2.0 => 7, -1 => 0, "" => "", "é" => "e", 2**40 => true }
+  keys = [:a, 5, "five", nil, true, 2.0, -1, "", "é", 2**40, :b, 6, "fiv", false, 2, 5.0, -0.0, "\xe9", Float::NAN, Values::MAX, Object.new, [1]]
+
+  on_every_backend do
+    it "are looked up" do
+      expect { |key| mixed.key?(key) ? mixed.fetch(key) : :none }.to be_same_as_ruby.over(*keys)
+      expect { |key| mixed[key] }.to be_same_as_ruby.over(*keys)
+      expect { |key| mixed.fetch(key, 9) }.to be_same_as_ruby.over(*keys)
+      expect { |key| mixed.fetch(key) { |k| k.is_a?(Integer) ? k - 1 : 0 } }.to be_same_as_ruby.over(*keys)
+      expect { |key| (mixed.has_key?(key) ? 1 : 0) + (mixed.include?(key) ? 2 : 0) + (mixed.member?(key) ? 4 : 0) }.to be_same_as_ruby.over(*keys)
+    end
+
+    it "of one kind of key and value" do
+      expect { |name| Tables::WEIGHTS[name] * 2 + Tables::WEIGHTS.size }.to be_same_as_ruby.over("fig", "apple", "pear", "plum")
+      squares = (0..999).to_h { |i| [i * 7, i * i] }
+      expect { |i| squares[i] }.to be_same_as_ruby.over(*(0..300).to_a, 6993, -7, 7000)
+      names = ("aa".."zz").to_h { |n| [n.to_sym, n] }
+      expect { |name| names[name] }.to be_same_as_ruby.over(:aa, :zz, :mn, :a, :zzz)
+    end
+
+    it "have a default value" do
+      counts = Hash.new(0).merge!(a: 3)
+      expect { |key| counts[key] + 1 }.to be_same_as_ruby.over(:a, :b)
+      expect { |key| counts.fetch(key) + 1 }.to be_same_as_ruby.over(:a, :b)
+    end
+
+    it "raise KeyError, in Ruby's words" do
+      expect { |key| mixed.fetch(key) }.to be_same_as_ruby.over(:a, :b, "no", 7, 1.5, nil, false)
+      error = begin
+        [:b].pmap(backend: backend) { |key| mixed.fetch(key) }
+      rescue KeyError => e
+        e
+      end
+      expect([error.key, error.receiver.equal?(mixed)]).to eq [:b, true]
+    end
+
+    it "are walked through, in their order" do
+      table = { a: 1, b: 2.5, c: 4 }
+      expect do |x|
+        sum = 0
+        table.each { |key, value| sum = sum * 3 + value * (key == :b ? x : 1) }
+        table.each_pair { |_, value| break if value > 2; sum += 1000 }
+        table.each_key { |key| sum += 1 if key == :c }
+        table.each_value { |value| sum += value }
+        sum + (table.any? { |key, _| key == :a } ? 1 : 0) + table.count { |_, value| value > x } * 10 + (table.all? { |_, v| v > 0 } ? 5 : 7)
+      end.to be_same_as_ruby.over(1, 2, 10)
+      empty = {}
+      expect { |x| empty.each { |k, v| x += v if k }; empty.empty? ? x : empty.size + (empty.any? ? 1 : 0) }.to be_same_as_ruby.over(1, 2)
+      expect { |x| table.value?(x) ? table.key(x) : nil }.to be_same_as_ruby.over(1, 2, 2.5)
+    end
+
+    it "are in objects, arrays and Hashes, and come back as they are" do
+      expect do |run|
+        shop = Tables::Shop.new({ day: { low: 1, high: 4 }, night: { low: 2 } })
+        list = [{ a: 1 }, { b: 2 }, nil]
+        [
+          run.pmap(%i[day night noon]) { |time| (shop.price(time) || 0) * 10 + (shop.price(time, :high) || 5) },
+          run.pmap([0, 1, 2]) { |i| list[i] ? list[i][:a] : list[0] },
+          run.pmap(list) { |h| h && h[:b] }
+        ]
+      end.to be_same_as_ruby
+    end
+
+    it "are looked at anew at each call" do
+      live = { a: 1 }
+      section = ->(run) { run.pmap(%i[a b]) { |key| live[key] } }
+      expect do |run|
+        live.replace({ a: 1 })
+        first = section.call(run)
+        live[:b] = 2
+        [first, section.call(run)]
+      end.to be_same_as_ruby
+    end
+  end
+
+  it "that kernels cannot hold are refused" do
+    [[{ [1] => 2 }, /a Hash with an Array as a key/], [{ Float::NAN => 1 }, /NaN as a key/], [{}.compare_by_identity, /by identity/],
+     [Hash.new { |h, k| h[k] = 1 }, /block for its defaults/], [Tables::Table.new, /no plain Hash/]].each do |hash, message|
+      expect { [1].pmap { |x| hash[x] } }.to raise_error(Ikra::CompileError, message)
+    end
+  end
+
+  it "are not changed, nor compared" do
+    hash = { a: 1 }
+    expect { [1].pmap { |x| hash[:b] = x } }.to raise_error(Ikra::CompileError, /Hash#\[\]=.*look Hashes up/m)
+    expect { [1].pmap { |x| hash == x } }.to raise_error(Ikra::CompileError, /Hash#==/)
+    expect { [1].pmap { |x| hash.keys } }.to raise_error(Ikra::CompileError, /each_key/)
+    expect { [1].pmap { |x| hash.each { |pair| x += pair[1] } } }.to raise_error(Ikra::CompileError, /two parameters/)
+    expect { [1].pmap { |x| hash.sum { |_, v| v } } }.to raise_error(Ikra::CompileError, /two parameters/)
+  end
+end
