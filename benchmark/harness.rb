@@ -120,6 +120,11 @@ class Harness
     number
   end
 
+  # Any other numbers, kept under a name.
+  def record(group, name, numbers)
+    (@record[group.to_sym] ||= {})[name] = numbers
+  end
+
   # A number that the project promises. In tiny mode it is shown, and promises nothing.
   def target(name, number, unit: "×", at_least: nil, at_most: nil)
     met = (at_least.nil? || number >= at_least) && (at_most.nil? || number <= at_most)

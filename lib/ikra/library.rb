@@ -16,6 +16,7 @@ require_relative "position"
 require_relative "fallback"
 require_relative "parallel"
 require_relative "profile"
+require_relative "explain"
 require_relative "doctor"
 
 Ikra.__library(__dir__)

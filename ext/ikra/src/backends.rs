@@ -111,6 +111,24 @@ pub fn choose(choice: Choice, elements: usize, ticks: u64) -> Choice {
     }
 }
 
+/// Why a section runs where it does.
+pub fn reason(asked: Choice, elements: usize, ticks: u64) -> String {
+    if asked != Choice::Auto {
+        return "it was asked for".into();
+    }
+    let runs = elements as u64 * ticks;
+    if elements < BUSY_GPU {
+        return format!("{elements} elements do not keep a GPU busy, which {BUSY_GPU} would");
+    }
+    if runs < WORTH_A_GPU {
+        return format!("{runs} runs of the block are not worth the way to a GPU, which {WORTH_A_GPU} would be");
+    }
+    match open(Choice::Cuda) {
+        Ok(_) => format!("{runs} runs of the block are worth the way to the GPU"),
+        Err(error) => format!("no GPU: {error}"),
+    }
+}
+
 /// `Ikra.__backend(name)`: architecture, and what is wrong with it.
 ///
 /// # Errors

@@ -11,6 +11,7 @@ use crate::backends;
 use crate::block::{self, Captures, Key as BlockKey};
 use crate::config::{Choice, Settings};
 use crate::errors;
+use crate::explain::{self, Account};
 use crate::gvl;
 use crate::heap::{self, Hashes, Raw, Seen};
 use crate::holder::LazyHolder;
@@ -28,7 +29,7 @@ use crate::world::{self, Guards, LiveWorld};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::engine::{Base, SectionOp, SectionShape, compile};
+use ikra_core::engine::{self, Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
 use ikra_core::ir::{Lowered, Trap};
@@ -40,6 +41,7 @@ use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What a variant was compiled for, beside types.
 #[derive(Clone, PartialEq, Eq)]
@@ -64,6 +66,8 @@ struct Variant {
 /// What is known of one block.
 struct Site {
     source: BlockSource,
+    /// How long finding its text took, and parsing it.
+    read_in: Duration,
     /// Keeps the block's instruction sequence, so that no other comes to its address.
     _holds: Option<Kept>,
     state: Mutex<SiteState>,
@@ -140,6 +144,15 @@ struct Section<'r> {
     site: Arc<Site>,
     number: u32,
     clock: Clock,
+    /// Somebody asks what becomes of it: it is compiled anew, for that alone.
+    explained: Option<Explained>,
+}
+
+/// A section that is being explained.
+#[derive(Default)]
+struct Explained {
+    variant: Option<Arc<Variant>>,
+    account: Option<Account>,
 }
 
 /// `Ikra.__section(op, base, ticks, options, block)`.
@@ -175,7 +188,8 @@ pub fn section(
         clock.measure(Phase::Source, || find_site(ruby, block, &captures)).map_err(|f| errors::source(ruby, f))?;
     let choice = backends::choose(settings.backend, elements, ticks);
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
-    Section { ruby, op, base, range, ticks, settings, choice, backend, captures, site, number, clock }.run()
+    let explained = explain::wanted(ruby).then(Explained::default);
+    Section { ruby, op, base, range, ticks, settings, choice, backend, captures, site, number, clock, explained }.run()
 }
 
 fn find_site(ruby: &Ruby, block: Proc, captures: &Captures) -> Result<Arc<Site>, Failure> {
@@ -183,8 +197,10 @@ fn find_site(ruby: &Ruby, block: Proc, captures: &Captures) -> Result<Arc<Site>,
     if let Some(site) = known_site(&identified.key) {
         return Ok(site);
     }
+    let began = Instant::now();
     let source = block::read(ruby, &identified.key, captures)?;
-    let site = Site { source, _holds: identified.holds.map(Kept::new), state: Mutex::default() };
+    let site =
+        Site { source, read_in: began.elapsed(), _holds: identified.holds.map(Kept::new), state: Mutex::default() };
     Ok(remember(identified.key, site))
 }
 
@@ -217,13 +233,26 @@ impl Section<'_> {
     }
 
     fn run(mut self) -> Result<Value, Error> {
+        let outcome = self.attempts();
+        if let Some(account) = self.explained.and_then(|e| e.account) {
+            explain::add(self.ruby, account);
+        }
+        outcome
+    }
+
+    fn attempts(&mut self) -> Result<Value, Error> {
         let (mut limit, mut beside) = (Key::NONE, false);
         for _ in 0..MOST_ATTEMPTS {
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;
             match self.launch(&variant, packed, &tables, &holder, limit, beside)? {
                 Ok(value) => return Ok(value),
-                Err(Again::Compile | Again::Room) => {}
+                Err(Again::Room) => {}
+                Err(Again::Compile) => {
+                    if let Some(explained) = &mut self.explained {
+                        explained.variant = None;
+                    }
+                }
                 Err(Again::Beside) => beside = true,
                 Err(Again::Until(key)) => limit = key,
             }
@@ -238,9 +267,12 @@ impl Section<'_> {
     fn packed(&mut self, holder: &LazyHolder) -> Result<(Arc<Variant>, Packed, Arc<Tables>), Error> {
         let form = self.form();
         for _ in 0..MOST_ATTEMPTS {
-            let known: Vec<Arc<Variant>> = {
-                let state = self.site.state.lock();
-                state.variants.iter().filter(|v| v.form == form).cloned().collect()
+            let known: Vec<Arc<Variant>> = match &self.explained {
+                Some(explained) => explained.variant.iter().cloned().collect(),
+                None => {
+                    let state = self.site.state.lock();
+                    state.variants.iter().filter(|v| v.form == form).cloned().collect()
+                }
             };
             for (nth, variant) in known.into_iter().enumerate() {
                 if !variant.guards.hold(self.ruby)? {
@@ -257,6 +289,10 @@ impl Section<'_> {
                 }
             }
             let variant = Arc::new(self.compile(form.clone())?);
+            if let Some(explained) = &mut self.explained {
+                explained.variant = Some(variant);
+                continue;
+            }
             let mut state = self.site.state.lock();
             state.variants.truncate(MOST_VARIANTS - 1);
             state.variants.insert(0, variant);
@@ -269,7 +305,7 @@ impl Section<'_> {
 
     fn compile(&mut self, form: Form) -> Result<Variant, Error> {
         let elements = self.len();
-        let Section { ruby, captures, clock, site, base, range, backend, .. } = self;
+        let Section { ruby, captures, clock, site, base, range, ticks, settings, backend, explained, .. } = self;
         let mut facts = Facts::default();
         for assumption in &site.state.lock().refuted {
             facts.refute(assumption);
@@ -285,16 +321,40 @@ impl Section<'_> {
                 grouped: world.observer.grouped,
                 reordered: Observer::mixed(&elements),
             };
-            compile(&mut world, &mut facts, &site.source, &shape, &form.code)
+            if explained.is_some() {
+                let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code);
+                return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
+            }
+            compile(&mut world, &mut facts, &site.source, &shape, &form.code).map(|compiled| (compiled, None))
         });
         if let Some(error) = world.raised.take() {
             return Err(error);
         }
-        let compiled = compiled.map_err(|e| errors::core(ruby, e))?;
+        let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
         let program = &compiled.lowered.program;
+        let began = Instant::now();
         let executable = clock
             .measure(Phase::Compile, || gvl::released(|| backend.prepare(program, &compiled.layout, &form.code)))
             .map_err(|e| errors::core(ruby, e))?;
+        let preparing = began.elapsed();
+        if let (Some(explained), Some(explanation)) = (explained, explanation) {
+            let unit = &site.source.unit;
+            explained.account = Some(Account {
+                op: form.op,
+                elements,
+                ticks: *ticks,
+                source: unit.source.clone(),
+                backend: backend.name(),
+                why: backends::reason(settings.backend, elements, *ticks),
+                reading: site.read_in.saturating_sub(unit.parsed_in),
+                preparing,
+                explanation,
+                program: program.clone(),
+                layout: compiled.layout.clone(),
+                options: form.code,
+                executable: executable.clone(),
+            });
+        }
         if let Some(note) = backends::cache_note() {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }

@@ -11,7 +11,7 @@
 
 use crate::registry::Kept;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::source::{Source, freezes_strings};
+use ikra_core::source::{Lines, Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
@@ -270,6 +270,7 @@ impl Text {
             first_line: line,
             slice,
             frozen_strings: freezes_strings(&self.text),
+            lines: Lines::default(),
         }))
     }
 

@@ -12,7 +12,7 @@
 //! | [`hashes`] | Hashes as arrays |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
-//! | [`backends`], [`config`], [`random`], [`profile`], [`errors`] | what a section runs on and with; where its time goes; its exceptions |
+//! | [`backends`], [`config`], [`random`], [`profile`], [`explain`], [`errors`] | what a section runs on and with; where its time goes; what became of it; its exceptions |
 //!
 //! # Safety
 //!
@@ -32,6 +32,7 @@ mod block;
 mod config;
 mod engine;
 mod errors;
+mod explain;
 mod gvl;
 mod hashes;
 mod heap;
@@ -61,10 +62,13 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
+    ikra.define_singleton_method("__explain_start", function!(explain::start, 0))?;
+    ikra.define_singleton_method("__explain_stop", function!(explain::stop, 0))?;
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
     ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
+    explain::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     reflect::init(ruby)

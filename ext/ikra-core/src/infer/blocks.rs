@@ -238,7 +238,7 @@ impl Walker<'_, '_> {
             }
         };
         let base = env.locals.len();
-        env.locals.extend(vec![State::unset(); unit.locals.len()]);
+        env.locals.extend_unset(unit.locals.len());
         let site = match &self.here.site {
             Some(site) => Some(site.clone()),
             None => self.an.is_prelude(method).then(|| (self.here.unit.clone(), span)),

@@ -14,6 +14,7 @@ pub mod builtins;
 pub mod calls;
 pub mod compare;
 mod library;
+mod locals;
 pub mod made;
 pub mod structs;
 mod walk;
@@ -109,6 +110,8 @@ pub struct Spec {
     pub host: Option<SpecId>,
     /// Of a method of the library: the first call in the user's text that led here, which stands for every place in it.
     pub called_at: Option<(Arc<Unit>, Span)>,
+    /// The finished program has it: what is specialised on the way, for types that grew since, it does without.
+    pub lowered: bool,
 }
 
 impl Spec {
@@ -123,6 +126,7 @@ impl Spec {
             subjects: BTreeMap::new(),
             passed_on: BTreeMap::new(),
             called_at: None,
+            lowered: false,
             key,
             unit,
             scope,

@@ -11,6 +11,7 @@ pub use rescue::{Raise, Raised, is_text};
 use super::blocks::{Activation, ProcKind};
 use super::builtins::Builtin;
 use super::calls::{Args, Literal, Refusal, Target};
+use super::locals::Locals;
 use super::{Analysis, SpecId, accumulate};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
@@ -44,7 +45,7 @@ impl State {
 pub(super) struct Env {
     /// Control does not get here.
     pub dead: bool,
-    pub locals: Vec<State>,
+    pub locals: Locals,
 }
 
 impl Env {
@@ -236,7 +237,7 @@ impl Walker<'_, '_> {
     }
 
     fn fresh_env(&self) -> Env {
-        Env { dead: false, locals: vec![State::unset(); self.here.unit.locals.len()] }
+        Env { dead: false, locals: Locals::unset(self.here.unit.locals.len()) }
     }
 
     // ---- types and environments ----
@@ -252,16 +253,12 @@ impl Walker<'_, '_> {
         if b.dead {
             return a.clone();
         }
-        let locals = a
-            .locals
-            .iter()
-            .zip(&b.locals)
-            .map(|(x, y)| State {
-                ty: if x.ty == y.ty { x.ty.clone() } else { self.an.facts.join(&x.ty, &y.ty) },
-                unset: x.unset || y.unset,
-                sole: x.sole && y.sole,
-            })
-            .collect();
+        let facts = &mut *self.an.facts;
+        let locals = a.locals.join(&b.locals, &mut |x, y| State {
+            ty: if x.ty == y.ty { x.ty.clone() } else { facts.join(&x.ty, &y.ty) },
+            unset: x.unset || y.unset,
+            sole: x.sole && y.sole,
+        });
         Env { dead: false, locals }
     }
 
@@ -609,7 +606,9 @@ impl Walker<'_, '_> {
         }
         let state = env.locals[self.here.base + i].clone();
         // whoever reads it may keep it
-        env.locals[self.here.base + i].sole = false;
+        if state.sole {
+            env.locals[self.here.base + i].sole = false;
+        }
         if self.here.section && self.here.unit.locals[i].origin == Origin::Captured && state.unset {
             let name = self.here.unit.locals[i].name.clone();
             if let Some(span) = self.an.accumulators.read.get(&local).copied() {

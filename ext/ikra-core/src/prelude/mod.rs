@@ -53,12 +53,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
 
 impl Prelude {
     fn read(&mut self, file: &str, text: &str) {
-        let whole = Arc::new(Source {
-            path: format!("<ikra/{file}>"),
-            text: text.into(),
-            slice: 0..text.len(),
-            ..Source::whole("", "", 1)
-        });
+        let whole = Arc::new(Source::whole(&format!("<ikra/{file}>"), text, 1));
         let items = outline(&whole).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"));
         for item in items {
             let Item::Scope { path, body, .. } = item else { continue };

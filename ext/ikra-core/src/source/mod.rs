@@ -5,6 +5,7 @@
 
 use crate::diagnostic::Span;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Whole lines of a Ruby file, the part of them that is one block or method, and where they stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Source {
     pub slice: Range<usize>,
     /// The file begins with `# frozen_string_literal: true`.
     pub frozen_strings: bool,
+    /// Found when first asked for: every expression asks.
+    pub lines: Lines,
 }
 
 /// Whether a file's first comments say that its String literals are frozen.
@@ -31,10 +34,24 @@ pub fn freezes_strings(text: &str) -> bool {
     })
 }
 
+/// Where the lines of a text begin, once that was looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Lines(OnceLock<Vec<usize>>);
+
+impl PartialEq for Lines {
+    /// They say nothing that the text does not.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Lines {}
+
 impl Source {
     /// A source that is all slice; for methods made of text, and for tests.
     pub fn whole(path: &str, text: &str, first_line: u32) -> Self {
-        Self { path: path.into(), text: text.into(), first_line, slice: 0..text.len(), frozen_strings: false }
+        let slice = 0..text.len();
+        Self { path: path.into(), text: text.into(), first_line, slice, frozen_strings: false, lines: Lines::default() }
     }
     pub fn slice_text(&self) -> &str {
         &self.text[self.slice.clone()]
@@ -53,26 +70,28 @@ impl Source {
             None => Span::new(self.slice.start, self.slice.start + 1),
         }
     }
-    fn line_start(&self, offset: u32) -> usize {
-        let offset = (offset as usize).min(self.text.len());
-        self.text.as_bytes()[..offset].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1)
+    /// Which line of the text holds a byte offset, from 0, and where it begins.
+    fn line_at(&self, offset: u32) -> (usize, usize) {
+        let starts = self.lines.0.get_or_init(|| {
+            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(ends).collect()
+        });
+        let line = starts.partition_point(|start| *start <= offset as usize) - 1;
+        (line, starts[line])
     }
     /// Line number (from 1) of a byte offset.
     pub fn line_of(&self, offset: u32) -> u32 {
-        self.line_column(offset).0
+        self.first_line + self.line_at(offset).0 as u32
     }
     /// Line (from 1) and column in characters (from 0) of a byte offset.
     pub fn line_column(&self, offset: u32) -> (u32, usize) {
-        let start = self.line_start(offset);
-        let before = self.text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count();
-        let column = String::from_utf8_lossy(&self.text.as_bytes()[start..(offset as usize).min(self.text.len())])
-            .chars()
-            .count();
-        (self.first_line + before as u32, column)
+        let (line, start) = self.line_at(offset);
+        let before = &self.text.as_bytes()[start..(offset as usize).clamp(start, self.text.len())];
+        (self.first_line + line as u32, String::from_utf8_lossy(before).chars().count())
     }
     /// The whole line that holds a byte offset, without its end.
     pub fn line_text(&self, offset: u32) -> &str {
-        let start = self.line_start(offset);
+        let (_, start) = self.line_at(offset);
         self.text[start..].split('\n').next().unwrap_or("")
     }
 }

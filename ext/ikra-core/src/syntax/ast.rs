@@ -8,6 +8,7 @@ use crate::diagnostic::Span;
 use crate::id::define_id;
 use crate::source::Source;
 use std::sync::Arc;
+use std::time::Duration;
 
 define_id!(
     /// A node within its unit.
@@ -36,6 +37,8 @@ pub struct Unit {
     pub lambda: bool,
     /// `yield`, `block_given?` or a bare `super` stands in it: it may use a block that it is given.
     pub yields: bool,
+    /// How long parsing it took.
+    pub parsed_in: Duration,
 }
 
 #[derive(Debug, Clone)]

@@ -88,6 +88,7 @@ impl Body<'_, '_> {
         let values = bound_values(&unit.params, &bindings, args, keywords);
         let self_ty = Ty::of(atom, reach);
         let id = self.an.inlined(self.inlining(method, self_ty.clone(), types.void, span))?;
+        self.an.specs[id.index()].lowered = true;
         let ret = self.an.spec(id).ret.clone();
         let place = self.result_place(&ret, span)?;
         let label = self.cx.b.label();

@@ -40,7 +40,9 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         (false, false) => Jobs::Identity,
     };
     shared.funcs[entry.index()] = entry_function(an, &mut t, &mut shared, jobs, shape)?;
+    an.specs[Analysis::BLOCK.index()].lowered = true;
     while let Some(spec) = t.pending.pop() {
+        an.specs[spec.index()].lowered = true;
         let func = method_function(an, &mut t, &mut shared, spec)?;
         shared.funcs[t.functions[&spec].index()] = func;
     }

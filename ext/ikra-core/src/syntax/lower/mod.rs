@@ -28,6 +28,7 @@ use scope::Scopes;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How deep expressions may nest. Later stages recurse over the tree, on stacks as small as a Ruby fiber's.
 const MAX_DEPTH: usize = 400;
@@ -93,6 +94,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
         nodes: 2,
         lambda: false,
         yields: false,
+        parsed_in: Duration::ZERO,
     }
 }
 
@@ -122,6 +124,7 @@ struct Parsed<'a> {
     /// Bytes put before the slice.
     prefix: usize,
     slice: Range<usize>,
+    began: Instant,
 }
 
 impl<'a> Parsed<'a> {
@@ -131,6 +134,7 @@ impl<'a> Parsed<'a> {
         prefix: &str,
         locals: &[&str],
     ) -> Result<Self, Box<Diagnostic>> {
+        let began = Instant::now();
         let at = Span::new(slice.start.min(source.text.len()), slice.end.min(source.text.len()));
         let refuse = |message: &str| Box::new(Diagnostic::new(source, at, message));
         let Some(text) = source.text.get(slice.clone()) else {
@@ -156,7 +160,7 @@ impl<'a> Parsed<'a> {
             return Err(Box::new(Diagnostic::new(source, map(&first.loc), message).because(NEWER_SYNTAX)));
         }
         match tree {
-            Some(tree) => Ok(Self { source, tree, prefix: prefix.len(), slice }),
+            Some(tree) => Ok(Self { source, tree, prefix: prefix.len(), slice, began }),
             None => Err(refuse("there is no code here")),
         }
     }
@@ -230,6 +234,7 @@ impl<'a> Lower<'a> {
             nodes: self.nodes,
             lambda,
             yields: self.yields,
+            parsed_in: parsed.began.elapsed(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Each construct with the tree it becomes.
 
 use super::{parse_block, parse_method, symbol_block};
-use crate::source::Source;
+use crate::source::{Lines, Source};
 use crate::syntax::ast::{Kind, Node, Origin, Unit};
 use crate::syntax::print;
 use proptest::prelude::*;
@@ -332,6 +332,7 @@ fn within(line: &str, slice: &str) -> Arc<Source> {
         first_line: 7,
         slice: start..start + slice.len(),
         frozen_strings: false,
+        lines: Lines::default(),
     })
 }
 

@@ -1,4 +1,8 @@
 //! The only module that sees all others: one function, read top to bottom, is the pipeline up to the backend.
+//!
+//! Here: [`compile`], and [`explain`], which does the same and says what it found. Not here: what any stage does.
+
+pub mod explain;
 
 use crate::config::CodeOptions;
 use crate::error::Result;
@@ -8,6 +12,7 @@ use crate::ir::{Lowered, verify};
 use crate::layout::Layout;
 use crate::passes;
 use crate::world::{Facts, World};
+use explain::{Asked, Explanation, Stopwatch};
 
 pub use crate::infer::{Base, SectionOp};
 pub use crate::ir::lower::section::SectionShape;
@@ -31,14 +36,57 @@ pub fn compile(
     shape: &SectionShape,
     options: &CodeOptions,
 ) -> Result<Compiled> {
+    stages(world, facts, block, shape, options, None)
+}
+
+/// The same, with an account of it.
+///
+/// # Errors
+/// As [`compile`].
+pub fn explain(
+    world: &mut dyn World,
+    facts: &mut Facts,
+    block: &BlockSource,
+    shape: &SectionShape,
+    options: &CodeOptions,
+) -> Result<(Compiled, Explanation)> {
+    let mut account = Explanation::default();
+    let mut asked = Asked::new(world);
+    let compiled = stages(&mut asked, facts, block, shape, options, Some(&mut account))?;
+    account.subtract_questions(&asked, &block.unit);
+    Ok((compiled, account))
+}
+
+fn stages(
+    world: &mut dyn World,
+    facts: &mut Facts,
+    block: &BlockSource,
+    shape: &SectionShape,
+    options: &CodeOptions,
+    mut account: Option<&mut Explanation>,
+) -> Result<Compiled> {
     let source = &block.unit.source;
     let name = format!("block at {}:{}", source.path, source.line_of(source.slice.start as u32));
+    let mut watch = Stopwatch::start();
     let mut analysis = infer::analyse(world, facts, block, shape.op, shape.base)?;
+    watch.lap("infer");
     let Lowered { program, schema } = section::lower(&mut analysis, shape, options, &name)?;
+    watch.lap("lower");
     if cfg!(debug_assertions) {
         verify::verify(&program)?;
     }
+    if let Some(account) = &mut account {
+        account.types(&mut analysis);
+        account.lowered(&program);
+        watch.skip();
+    }
     let program = passes::run(program)?;
+    watch.lap("passes");
     let layout = Layout::structure_of_arrays(&program);
+    watch.lap("layout");
+    if let Some(account) = account {
+        account.improved(&mut analysis, &program, &schema, &layout);
+        account.stages = watch.laps;
+    }
     Ok(Compiled { lowered: Lowered { program, schema }, layout })
 }

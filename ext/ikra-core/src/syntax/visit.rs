@@ -1,0 +1,119 @@
+//! Going through a tree.
+//!
+//! Here: [`unit()`] and [`node()`], which show every node, those of blocks, targets and defaults included, to a function.
+
+use super::ast::{Arg, Block, ConstBase, Kind, Node, Params, Target, Unit};
+
+/// Every node of a unit, outer ones first.
+pub fn unit<'a>(unit: &'a Unit, see: &mut impl FnMut(&'a Node)) {
+    params(&unit.params, see);
+    node(&unit.body, see);
+}
+
+/// A node and all below it, outer ones first.
+pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
+    see(at);
+    match &at.kind {
+        Kind::Nil
+        | Kind::True
+        | Kind::False
+        | Kind::SelfRef
+        | Kind::Int(_)
+        | Kind::BigInt(_)
+        | Kind::Float(_)
+        | Kind::Sym(_)
+        | Kind::Str(_)
+        | Kind::Local(_)
+        | Kind::Ivar(_)
+        | Kind::Retry
+        | Kind::Unsupported { .. } => {}
+        Kind::Array(items) | Kind::Seq(items) | Kind::DStr(items) => items.iter().for_each(|n| node(n, see)),
+        Kind::Hash(pairs) => pairs.iter().flat_map(|(k, v)| [k, v]).for_each(|n| node(n, see)),
+        Kind::Range { from, to, .. } => from.iter().chain(to).for_each(|n| node(n, see)),
+        Kind::Splat(x) | Kind::Not(x) | Kind::Defined(x) => node(x, see),
+        Kind::Const(path) => {
+            if let ConstBase::Of(base) = &path.base {
+                node(base, see);
+            }
+        }
+        Kind::Assign { target: to, value } | Kind::OpAssign { target: to, value, .. } => {
+            target(to, see);
+            node(value, see);
+        }
+        Kind::MultiAssign { before, rest, after, value } => {
+            let rest = rest.iter().flatten().map(|t| &**t);
+            before.iter().chain(rest).chain(after).for_each(|t| target(t, see));
+            node(value, see);
+        }
+        Kind::Call(call) => {
+            call.receiver.iter().for_each(|n| node(n, see));
+            args(&call.args, see);
+            call.block_arg.iter().for_each(|n| node(n, see));
+            call.block.iter().for_each(|b| block(b, see));
+        }
+        Kind::Super { args: given, block: given_block } => {
+            given.iter().for_each(|a| args(a, see));
+            given_block.iter().for_each(|b| block(b, see));
+        }
+        Kind::Yield(given) => args(given, see),
+        Kind::Lambda(lambda) => block(lambda, see),
+        Kind::And(a, b) | Kind::Or(a, b) => [a, b].into_iter().for_each(|n| node(n, see)),
+        Kind::If { cond, then, otherwise } => [cond, then, otherwise].into_iter().for_each(|n| node(n, see)),
+        Kind::Case { subject, whens, otherwise } => {
+            subject.iter().for_each(|n| node(n, see));
+            for when in whens {
+                when.tests.iter().for_each(|n| node(n, see));
+                node(&when.body, see);
+            }
+            node(otherwise, see);
+        }
+        Kind::While { cond, body, .. } => [cond, body].into_iter().for_each(|n| node(n, see)),
+        Kind::For { target: to, over, body } => {
+            target(to, see);
+            [over, body].into_iter().for_each(|n| node(n, see));
+        }
+        Kind::Break(value) | Kind::Next(value) | Kind::Return(value) => value.iter().for_each(|n| node(n, see)),
+        Kind::Begin { body, rescues, otherwise, ensure } => {
+            node(body, see);
+            for rescue in rescues {
+                rescue.classes.iter().for_each(|n| node(n, see));
+                rescue.binding.iter().for_each(|t| target(t, see));
+                node(&rescue.body, see);
+            }
+            otherwise.iter().chain(ensure).for_each(|n| node(n, see));
+        }
+    }
+}
+
+fn args<'a>(given: &'a [Arg], see: &mut impl FnMut(&'a Node)) {
+    for arg in given {
+        match arg {
+            Arg::Positional(n) | Arg::Keyword(_, n) | Arg::KeywordSplat(n) => node(n, see),
+        }
+    }
+}
+
+fn block<'a>(given: &'a Block, see: &mut impl FnMut(&'a Node)) {
+    params(&given.params, see);
+    node(&given.body, see);
+}
+
+fn params<'a>(given: &'a Params, see: &mut impl FnMut(&'a Node)) {
+    given.optional.iter().for_each(|(_, default)| node(default, see));
+    given.keywords.iter().filter_map(|k| k.default.as_ref()).for_each(|default| node(default, see));
+}
+
+fn target<'a>(to: &'a Target, see: &mut impl FnMut(&'a Node)) {
+    match to {
+        Target::Attr { receiver, .. } => node(receiver, see),
+        Target::Index { receiver, args, .. } => {
+            node(receiver, see);
+            args.iter().for_each(|n| node(n, see));
+        }
+        Target::List { before, rest, after } => {
+            let rest = rest.iter().flatten().map(|t| &**t);
+            before.iter().chain(rest).chain(after).for_each(|t| target(t, see));
+        }
+        Target::Local(..) | Target::Ivar(..) | Target::Unsupported { .. } => {}
+    }
+}

@@ -1,0 +1,228 @@
+//! Accounts of sections, for `Ikra.explain`.
+//!
+//! Here: [`Account`], what a section notes of itself while somebody asks for explanations on its thread, and [`Code`],
+//! which makes generated code when Ruby asks for it. Not here: what there is to tell ([`ikra_core::engine::explain`]), and
+//! how it is shown (lib/ikra/explain.rb).
+
+use crate::backends;
+use crate::config::Choice;
+use crate::errors;
+use crate::gvl;
+use crate::heap::Raw;
+use crate::identity::RawMap;
+use ikra_core::backend::Executable;
+use ikra_core::backend::cuda::emit;
+use ikra_core::config::CodeOptions;
+use ikra_core::engine::explain::Explanation;
+use ikra_core::infer::SectionOp;
+use ikra_core::ir::Program;
+use ikra_core::layout::Layout;
+use ikra_core::source::Source;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{DataTypeFunctions, Error, IntoValue, RArray, RHash, RModule, Ruby, Symbol, TypedData, Value, method};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A compiled section, with what there is to tell of it.
+pub struct Account {
+    pub op: SectionOp,
+    pub elements: usize,
+    pub ticks: u64,
+    pub source: Arc<Source>,
+    pub backend: &'static str,
+    /// Why this backend.
+    pub why: String,
+    /// Finding and reading the block's text.
+    pub reading: Duration,
+    /// In the backend.
+    pub preparing: Duration,
+    pub explanation: Explanation,
+    pub program: Program,
+    pub layout: Layout,
+    pub options: CodeOptions,
+    pub executable: Arc<dyn Executable>,
+}
+
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+static BY_THREAD: Mutex<Option<RawMap<Vec<Vec<Arc<Account>>>>>> = Mutex::new(None);
+
+/// Whether sections of this thread are to be explained.
+pub fn wanted(ruby: &Ruby) -> bool {
+    RUNNING.load(Ordering::Relaxed) > 0
+        && BY_THREAD.lock().as_ref().is_some_and(|all| all.contains_key(&ruby.thread_current().as_raw()))
+}
+
+/// Hands an account to all who asked on this thread.
+pub fn add(ruby: &Ruby, account: Account) {
+    let thread: Raw = ruby.thread_current().as_raw();
+    let account = Arc::new(account);
+    for list in BY_THREAD.lock().get_or_insert_default().entry(thread).or_default() {
+        list.push(account.clone());
+    }
+}
+
+/// `Ikra.__explain_start`: from now on the sections of this thread are compiled anew, and explained.
+pub fn start(ruby: &Ruby) {
+    RUNNING.fetch_add(1, Ordering::Relaxed);
+    let thread = ruby.thread_current().as_raw();
+    BY_THREAD.lock().get_or_insert_default().entry(thread).or_default().push(Vec::new());
+}
+
+/// `Ikra.__explain_stop`: a Hash for each section since the last start.
+///
+/// # Errors
+/// What Ruby raises when memory ends.
+pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
+    RUNNING.fetch_sub(1, Ordering::Relaxed);
+    let thread = ruby.thread_current().as_raw();
+    let accounts = {
+        let mut all = BY_THREAD.lock();
+        let all = all.get_or_insert_default();
+        let accounts = all.get_mut(&thread).and_then(Vec::pop).unwrap_or_default();
+        if all.get(&thread).is_some_and(Vec::is_empty) {
+            all.remove(&thread);
+        }
+        accounts
+    };
+    let list = ruby.ary_new();
+    for account in accounts {
+        list.push(section(ruby, &account)?)?;
+    }
+    Ok(list)
+}
+
+/// A Hash from Symbols.
+struct Facts<'r>(&'r Ruby, RHash);
+
+impl<'r> Facts<'r> {
+    fn new(ruby: &'r Ruby) -> Self {
+        Self(ruby, ruby.hash_new())
+    }
+    fn with(self, name: &str, value: impl IntoValue) -> Result<Self, Error> {
+        self.1.aset(self.0.to_symbol(name), value)?;
+        Ok(self)
+    }
+}
+
+fn array<T>(ruby: &Ruby, items: &[T], make: impl Fn(&T) -> Result<RHash, Error>) -> Result<RArray, Error> {
+    let list = ruby.ary_new();
+    for item in items {
+        list.push(make(item)?)?;
+    }
+    Ok(list)
+}
+
+fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
+    let told = &account.explanation;
+    let source = &account.source;
+    let bodies = array(ruby, &told.bodies, |body| {
+        let variables = ruby.ary_new();
+        for (line, name, ty) in &body.variables {
+            variables.push((*line, name.as_str(), ty.as_str()))?;
+        }
+        let args = ruby.hash_new();
+        for (name, ty) in &body.args {
+            args.aset(name.as_str(), ty.as_str())?;
+        }
+        let hash = Facts::new(ruby)
+            .with("name", body.label.as_str())?
+            .with("path", body.path.as_str())?
+            .with("line", body.line)?
+            .with("receiver", body.receiver.as_deref())?
+            .with("arguments", args)?
+            .with("result", body.result.as_str())?
+            .with("inlined", body.inlined)?
+            .with("library", body.library)?
+            .with("variables", variables)?;
+        Ok(hash.1)
+    })?;
+    let columns = array(ruby, &told.columns, |column| {
+        let hash = Facts::new(ruby)
+            .with("name", column.name.as_str())?
+            .with("storage", column.storage.as_str())?
+            .with("rows", column.rows.as_str())?
+            .with("layout", column.layout.as_str())?
+            .with("read", column.read)?
+            .with("written", column.written)?;
+        Ok(hash.1)
+    })?;
+    let checks = array(ruby, &told.checks, |check| {
+        let hash = Facts::new(ruby)
+            .with("kind", ruby.to_symbol(check.kind.word()))?
+            .with("what", check.what.as_str())?
+            .with("path", check.path.as_str())?
+            .with("line", check.line)?
+            .with("lowered", check.before)?
+            .with("left", check.after)?;
+        Ok(hash.1)
+    })?;
+    let stages = ruby.hash_new();
+    let (first, last) = ([("source", account.reading)], [("prepare", account.preparing)]);
+    for (stage, time) in first.iter().chain(&told.stages).chain(&last) {
+        stages.aset(ruby.to_symbol(*stage), time.as_secs_f64())?;
+    }
+    let line = source.line_of(source.slice.start as u32);
+    let hash = Facts::new(ruby)
+        .with("operation", ruby.to_symbol(if account.op == SectionOp::Map { "pmap" } else { "peach" }))?
+        .with("path", source.path.as_str())?
+        .with("line", line)?
+        .with("source", source.slice_text())?
+        .with("elements", account.elements)?
+        .with("ticks", account.ticks)?
+        .with("bodies", bodies)?
+        .with("columns", columns)?
+        .with("checks", checks)?
+        .with("jobs", told.jobs)?
+        .with("fused", told.fused)?
+        .with("apart", ruby.ary_from_iter(told.apart.iter().map(String::as_str)))?
+        .with("backend", ruby.to_symbol(account.backend))?
+        .with("why", account.why.as_str())?
+        .with("stages", stages)?
+        .with("code", ruby.obj_wrap(Code(account.clone())))?;
+    Ok(hash.1)
+}
+
+/// What generated code is made from, when it is asked for.
+#[derive(TypedData)]
+#[magnus(class = "Ikra::Code", free_immediately)]
+pub struct Code(Arc<Account>);
+
+impl DataTypeFunctions for Code {}
+
+/// Defines `Ikra::Code`, which Ruby code cannot make.
+///
+/// # Errors
+/// Where the name is taken.
+pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
+    let class = ikra.define_class("Code", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_method("text", method!(Code::text, 1))?;
+    ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Code"),))?;
+    Ok(())
+}
+
+impl Code {
+    /// The section's code in one of its forms.
+    fn text(ruby: &Ruby, this: &Self, form: Symbol) -> Result<String, Error> {
+        let account = &*this.0;
+        let form = form.name()?;
+        match &*form {
+            "lowered" => Ok(account.explanation.lowered.clone()),
+            "ir" => Ok(account.program.to_string()),
+            "cpu" | "cuda" if form == account.backend => Ok(account.executable.listing()),
+            "cuda" => Ok(emit::emit(&account.program, &account.layout, &emit::kernel_name(&account.program)).body),
+            "cpu" => {
+                let cpu = backends::open(Choice::Cpu).map_err(|e| errors::core(ruby, e))?;
+                let made = gvl::released(|| cpu.prepare(&account.program, &account.layout, &account.options));
+                Ok(made.map_err(|e| errors::core(ruby, e))?.listing())
+            }
+            other => {
+                let message = format!("{other} is not one of :ir, :lowered, :cpu, :cuda");
+                Err(Error::new(ruby.exception_arg_error(), message))
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+# frozen_string_literal: true
+
+module Ikra
+  # What became of the sections that {Ikra.explain} watched.
+  class Explanation
+    # @return [Object] what the block of {Ikra.explain} gave
+    attr_reader :value
+
+    # @return [Array<Section>] in the order in which they ran
+    attr_reader :sections
+
+    # @api private
+    def initialize(value, sections)
+      @value = value
+      @sections = sections
+    end
+
+    def to_s
+      return "no section ran" if sections.empty?
+
+      sections.join("\n\n")
+    end
+
+    def inspect
+      "#<#{self.class} #{sections.map { |section| "#{section.operation} at #{section.path}:#{section.line}" }.join(", ")}>"
+    end
+
+    # One column of objects' fields, arrays' elements, results and the like.
+    #
+    # [+name+] +"Car@speed"+
+    # [+storage+] +"f64"+, +"i64"+, +"u32"+ (a reference to an object) or +"u8"+ (true and false, or the tag of a union)
+    # [+rows+] of what there is a row: +"Car, Bus"+, +"each element"+, +"the elements of Array of Integer"+
+    # [+layout+] where the rows lie
+    # [+read+], [+written+] by the program, after all that could be left out was
+    Column = Struct.new(:name, :storage, :rows, :layout, :read, :written, keyword_init: true) do
+      def to_s
+        use = [("read" if read), ("written" if written)].compact
+        format("%-28s %-4s %s; %s; %s", name, storage, rows, layout, use.empty? ? "not used" : use.join(" and "))
+      end
+    end
+
+    # A test that the program makes, or would have made.
+    #
+    # [+kind+] +:exception+ (what Ruby raises), +:overflow+ (an Integer beyond 64 bits), +:speculation+ (what was taken for
+    #   granted until it is wrong), +:room+ (for new objects and arrays)
+    # [+what+] +"ZeroDivisionError"+, +"Integer + beyond 64 bits"+
+    # [+path+], [+line+] where in the Ruby program
+    # [+lowered+] how often it stood in the program at first
+    # [+left+] and how often when all that cannot fail was removed; inlining makes copies
+    Check = Struct.new(:kind, :what, :path, :line, :lowered, :left, keyword_init: true) do
+      # @return [Boolean] whether the kernel makes it
+      def left? = left.positive?
+
+      def to_s = "line #{line}: #{what}#{", #{left} times" if left > 1}"
+    end
+
+    # A block or a method, compiled for some types.
+    #
+    # [+name+] +"block"+, +"Car#move"+
+    # [+path+], [+line+] where it begins; of a method of Ruby's own that Ikra has in Ruby, in Ikra
+    # [+receiver+] type of +self+; nil for the block
+    # [+arguments+] Hash of names to types
+    # [+result+] type of what it returns
+    # [+inlined+] whether it is part of its caller
+    # [+library+] whether it is a method of Ruby's own
+    # [+types+] Hash of lines to Hashes of names to types: what a variable or instance variable holds after that line
+    Body = Struct.new(:name, :path, :line, :receiver, :arguments, :result, :inlined, :library, :types, keyword_init: true) do
+      def to_s
+        taken = arguments.map { |name, type| "#{name}: #{type}" }.join(", ")
+        "#{name}(#{taken}) → #{result}#{" on #{receiver}" if receiver}#{", inlined" if inlined}"
+      end
+    end
+
+    # One call of a parallel method, as it was compiled for the objects that were there.
+    class Section
+      # @return [Symbol] +:pmap+ or +:peach+
+      attr_reader :operation
+      # @return [String] file of the block
+      attr_reader :path
+      # @return [Integer] line where the block begins
+      attr_reader :line
+      # @return [String] text of the block
+      attr_reader :source
+      # @return [Integer] how many elements it ran over
+      attr_reader :elements
+      # @return [Integer] how often for each
+      attr_reader :ticks
+      # @return [Array<Body>] methods that were compiled, each with the types it was compiled for; Ruby's own that Ikra has in Ruby included
+      attr_reader :specialisations
+      # @return [Array<Column>]
+      attr_reader :columns
+      # @return [Array<Check>] by place; those that were removed, too
+      attr_reader :checks
+      # @return [String] how jobs map to elements
+      attr_reader :jobs
+      # @return [Symbol] +:cpu+, +:cuda+, …
+      attr_reader :backend
+      # @return [String] why this backend
+      attr_reader :why
+      # @return [Hash{Symbol => Float}] seconds of each stage of compiling: +:source+ (finding the block's text), +:syntax+, +:world+ (questions
+      #   about live objects, classes and methods), +:infer+, +:lower+, +:passes+, +:layout+, +:prepare+ (in the backend)
+      attr_reader :stages
+      # @return [Array<String>] fields that keep ticks apart: others may read them while they are written
+      attr_reader :apart
+
+      # @api private
+      def initialize(told)
+        %i[operation path line source elements ticks jobs backend why stages apart fused code].each do |name|
+          instance_variable_set(:"@#{name}", told.fetch(name))
+        end
+        @columns = told.fetch(:columns).map { |column| Column.new(**column) }
+        @checks = told.fetch(:checks).map { |check| Check.new(**check) }
+        bodies = told.fetch(:bodies).map { |body| body(body) }
+        @block = bodies.find { |body| body.receiver.nil? }
+        @specialisations = bodies - [@block]
+      end
+
+      # What each variable of the block holds after each line that mentions it.
+      #
+      # @example
+      #   section.types[3] # => { "speed" => "Float | nil", "car" => "Car (owned)" }
+      # @return [Hash{Integer => Hash{String => String}}] by line
+      def types = @block.types
+
+      # @return [String] type of the block's value
+      def result = @block.result
+
+      # @return [Boolean] whether all ticks run in one launch
+      def fused? = @fused
+
+      # Generated code.
+      #
+      # @param form [Symbol] +:ir+ (the program as backends are given it), +:lowered+ (before it was improved), +:cpu+ (Cranelift's
+      #   text), +:cuda+ (CUDA C++, with registers and occupancy where the section ran there)
+      # @return [String]
+      # @raise [ArgumentError] for another form
+      def code(form = :ir) = @code.text(form)
+
+      def inspect = "#<#{self.class} #{operation} at #{path}:#{line}>"
+
+      def to_s
+        parts = [heading, listing, *methods_part, "Columns", *columns.map { |column| "  #{column}" }, *checks_part, *launch_part]
+        parts.join("\n")
+      end
+
+      private
+
+      def body(told)
+        types = told.fetch(:variables).group_by(&:first).transform_values { |rows| rows.to_h { |_, name, type| [name, type] } }
+        Body.new(**told.except(:variables), types: types)
+      end
+
+      def heading
+        over = "#{elements} #{elements == 1 ? "element" : "elements"}"
+        over += ", #{ticks} ticks" if operation == :peach && ticks != 1
+        "#{operation} at #{path}:#{line}, over #{over}"
+      end
+
+      # The block's lines, each with the types of its variables.
+      def listing
+        lines = source.lines.map(&:chomp)
+        margin = lines.drop(1).reject { |text| text.strip.empty? }.map { |text| text[/\A\s*/].size }.min || 0
+        margin = [margin - 2, 0].max unless lines.last.match?(/\A\s*(end|\})/)
+        lines = [lines.first, *lines.drop(1).map { |text| text.sub(/\A\s{0,#{margin}}/, "") }]
+        wide = [lines.map(&:size).max, 60].min
+        lines.each_with_index.map do |text, index|
+          known = types.fetch(line + index, {}).map { |name, type| "#{name}: #{type}" }.join(", ")
+          format("%6d  %-#{wide}s  %s", line + index, text, ("# #{known}" unless known.empty?)).rstrip
+        end.join("\n")
+      end
+
+      def methods_part
+        own = specialisations.reject(&:library)
+        library = specialisations.select(&:library).map(&:name).tally.map { |name, count| count > 1 ? "#{name} (#{count} times)" : name }
+        return ["Result: #{result}"] if own.empty? && library.empty?
+
+        ["Result: #{result}", "Methods", *own.map { |body| "  #{body}" }, *("  of Ruby's own: #{library.join(", ")}" unless library.empty?)]
+      end
+
+      def checks_part
+        return ["Checks: none"] if checks.empty?
+
+        left = checks.select(&:left?)
+        ["Checks: #{checks.count { |check| check.lowered.positive? }}, of which #{checks.count { |check| !check.left? }} were removed", *left.map { |check| "  #{check}" }]
+      end
+
+      def launch_part
+        ticks = fused? ? "all ticks in one launch" : "a launch for each tick#{": elements may share #{apart.join(", ")}" unless apart.empty?}"
+        time = stages.map { |stage, seconds| format("%s %.2f ms", stage, seconds * 1e3) }.join(", ")
+        ["Jobs: #{jobs}", *("Ticks: #{ticks}" if operation == :peach), "Backend: #{backend} (#{why})", "Compiled in: #{time}"]
+      end
+    end
+  end
+
+  class << self
+    # Runs a block, and says what became of the parallel methods in it: the type of each variable at its line, columns and their layout, methods and
+    # the types they were compiled for, checks that were removed and those that are left, the order of jobs, the backend and why it was chosen, how
+    # long each stage of compiling took, and generated code.
+    #
+    # Sections of this thread are compiled anew for it, and run as always.
+    #
+    # @example
+    #   explanation = Ikra.explain { cars.pmap { |car| car.speed * 3.6 } }
+    #   puts explanation                               # all of it
+    #   explanation.sections.first.types               # => { 1 => { "car" => "Car (owned)" } }
+    #   puts explanation.sections.first.code(:cuda)
+    # @return [Explanation]
+    def explain
+      __explain_start
+      begin
+        value = yield
+      ensure
+        sections = __explain_stop
+      end
+      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) })
+    end
+  end
+end
