@@ -46,8 +46,11 @@ pub struct Account {
     pub executable: Arc<dyn Executable>,
 }
 
+/// Of one `Ikra.explain`.
+type Accounts = Vec<Arc<Account>>;
+
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-static BY_THREAD: Mutex<Option<RawMap<Vec<Vec<Arc<Account>>>>>> = Mutex::new(None);
+static BY_THREAD: Mutex<Option<RawMap<Vec<Accounts>>>> = Mutex::new(None);
 
 /// Whether sections of this thread are to be explained.
 pub fn wanted(ruby: &Ruby) -> bool {
