@@ -369,7 +369,9 @@ impl Analysis<'_> {
         for proc in &mut self.procs {
             proc.result = self.facts.resolve(&proc.result);
         }
-        let inlinings = std::mem::take(&mut self.inlinings);
+        // as above, the later one
+        let mut inlinings: Vec<_> = std::mem::take(&mut self.inlinings).into_iter().collect();
+        inlinings.sort_by_key(|(_, id)| *id);
         for (mut at, id) in inlinings {
             at.self_ty = self.facts.resolve(&at.self_ty);
             self.inlinings.insert(at, id);
