@@ -258,6 +258,27 @@ RSpec.describe "Exceptions" do
       expect([1, 2**62].pmap(backend:) { |x| begin; x + x; rescue RangeError; :big; end }).to eq([2, :big])
     end
 
+    it "are not what throw is, which goes to its catch" do
+      expect do |x|
+        n = 0
+        r = catch(:outer) do
+          catch(:inner) do
+            5.times do |i|
+              throw :outer, i * 10 if i == x
+              throw :inner if i > x + 1
+            rescue StandardError
+              n += 1000
+            ensure
+              n += 1
+            end
+          end
+          n += 100
+          :inner
+        end
+        r == :inner ? n : r + n
+      end.to be_same_as_ruby.over(-3, 0, 3, 9)
+    end
+
     it "count by the least tick and index, where some elements rescue" do
       expect do |run|
         run.peach((1..50).map { |i| LanguageExceptions::Account.new(i % 7) }, 3) do |account|

@@ -263,8 +263,10 @@ impl Walker<'_, '_> {
         };
         let caller = std::mem::replace(&mut self.here, callee);
         self.others.push(caller);
+        let catches = self.open_catch(method, args, ret_frame);
         let outcome =
             self.collect_rest(&unit.params, &args.positional, env).and_then(|()| self.method_body(&bindings, env));
+        self.close_catch(catches);
         let caller = self.others.pop().expect("pushed above");
         let callee = std::mem::replace(&mut self.here, caller);
         let spec = &mut self.an.specs[id.index()];

@@ -47,7 +47,7 @@ fn core_class(atom: Atom) -> &'static str {
     }
 }
 
-fn receiver_of(atom: Atom) -> Receiver {
+pub fn receiver_of(atom: Atom) -> Receiver {
     match atom {
         Atom::Module(class) => Receiver::Module(class),
         other => Receiver::Instance(class_of(other)),

@@ -19,7 +19,7 @@ pub mod made;
 pub mod structs;
 mod walk;
 
-pub use walk::{Raise, Raised, Shape, assumption, is_text, literal, longer_form, super_locals};
+pub use walk::{Raise, Raised, Shape, assumption, catch_tag, is_text, literal, longer_form, super_locals, thrown};
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};

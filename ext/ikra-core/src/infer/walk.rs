@@ -6,7 +6,7 @@
 mod rescue;
 
 use rescue::Exit;
-pub use rescue::{Raise, Raised, is_text};
+pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
 use super::blocks::{Activation, ProcKind};
 use super::builtins::Builtin;
@@ -1633,6 +1633,9 @@ impl Walker<'_, '_> {
         if let Some(ty) = self.raise(call, env)? {
             return Ok(ty);
         }
+        if self.throw(call, env)? {
+            return Ok(Ty::never());
+        }
         if let Some(ty) = self.proc_literal(call)? {
             return Ok(ty);
         }
@@ -1671,7 +1674,9 @@ impl Walker<'_, '_> {
     /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
     /// that kernels cannot hold.
     pub(super) fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
-        if self.here.section && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float" | "raise" | "fail") {
+        if self.here.section
+            && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float" | "raise" | "fail" | "catch" | "throw")
+        {
             return match self.an.root(self.here.id, &Root::SelfObject) {
                 Ok(ty) => Ok(ty),
                 Err(_) => Ok(Ty::module(crate::world::well_known::KERNEL)),

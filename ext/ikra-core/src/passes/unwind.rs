@@ -344,3 +344,113 @@ fn split(b: &mut Builder, all: &[Site], asked: Operand, words: &[Operand], sites
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{DOMAIN, INTS, OVERFLOW, STACK, program, with_functions};
+    use crate::ir::{CheckedOp, FuncId, Operand, Program, Raised, Scalar, Stmt};
+    use crate::passes::testing::after;
+
+    fn raised(b: &mut Builder) -> Raised {
+        std::array::from_fn(|i| b.temp(if i == 0 { Scalar::I32 } else { Scalar::I64 }))
+    }
+
+    /// Stores what `body` gives, or what it raised.
+    fn attempt(b: &mut Builder, job: Operand, body: impl FnOnce(&mut Builder) -> Operand) {
+        let (done, fails) = (b.label(), b.label());
+        let exception = raised(b);
+        b.open();
+        b.open();
+        let value = body(b);
+        b.store(INTS, job, value);
+        b.push(Stmt::Break(done));
+        let list = b.close();
+        b.push(Stmt::Try { label: fails, body: list, raised: exception });
+        b.store(INTS, job, exception[1].into());
+        let list = b.close();
+        b.push(Stmt::Block { label: done, body: list });
+    }
+
+    fn check(program: Program) -> String {
+        after(&[PASS], program)
+    }
+
+    #[test]
+    fn what_is_raised_in_a_try_is_a_branch() {
+        insta::assert_snapshot!(check(program(|b, job| {
+            attempt(b, job, |b| {
+                let negative = b.icmp(crate::ir::Cmp::Lt, job, Operand::I64(0));
+                b.trap_if(negative, DOMAIN, vec![job]);
+                b.checked(CheckedOp::Add, job, Operand::I64(1), OVERFLOW)
+            });
+        })), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          block L0 {
+            block L1 {
+              v9: bool = icmp.lt v3, 0
+              if v9 {
+                v4: i32 = copy 2i32
+                v5: i64 = copy v3
+                v6: i64 = copy 0
+                v7: i64 = copy 0
+                v8: i64 = copy 0
+                break L1
+              }
+              v11: i64 = add v3, 1
+              v12: i64 = xor v3, v11
+              v13: i64 = xor 1, v11
+              v14: i64 = and v12, v13
+              v15: bool = icmp.lt v14, 0
+              if v15 {
+                v4 = copy 1i32
+                v5 = copy 0
+                v6 = copy 0
+                v7 = copy 0
+                v8 = copy 0
+                break L1
+              }
+              v10: i64 = copy v11
+              store ints[v3] = v10
+              break L0
+            }
+            store ints[v3] = v5
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_call_in_a_try_gives_back_what_it_raises() {
+        let callee = {
+            let mut b = Builder::new("callee".into(), vec![Scalar::I64]);
+            let x = b.param(Scalar::I64, None);
+            let sum = b.checked(CheckedOp::Mul, x.into(), x.into(), OVERFLOW);
+            b.push(Stmt::Return(vec![sum]));
+            b.finish()
+        };
+        let text = check(with_functions(vec![callee], |b, job| {
+            attempt(b, job, |b| b.call(FuncId(1), vec![job], &[Scalar::I64], None)[0]);
+        }));
+        assert!(text.contains("v9: i64, v10: i32, v11: i64 = call f2 \"callee rescued\" v3\n"), "{text}");
+        assert!(text.contains("func f1 \"callee\" (v0: i64) -> i64 {\n  v1: i64 = checked mul"), "{text}");
+        let (_, variant) =
+            text.split_once("func f2 \"callee rescued\" (v0: i64) -> i64, i32, i64 {").expect("a variant");
+        assert!(variant.contains("return 0, 1i32, 0\n") && variant.contains("return v1, 0i32, 0\n"), "{text}");
+        assert!(!variant.contains("checked"), "{text}");
+    }
+
+    #[test]
+    fn what_no_code_can_rescue_stays_a_trap() {
+        let text = check(program(|b, job| {
+            attempt(b, job, |b| {
+                b.trap(STACK, vec![]);
+                job
+            });
+        }));
+        assert!(text.contains("trap s2") && !text.contains("= try "), "{text}");
+    }
+}

@@ -37,6 +37,11 @@ module Kernel
     out
   end
 
+  # `throw` goes to its end.
+  def catch(tag = nil)
+    yield(tag)
+  end
+
   # `self > other` as sorting sees it, by `<=>`.
   def __above?(other)
     return self > other if is_a?(Integer) && other.is_a?(Integer)

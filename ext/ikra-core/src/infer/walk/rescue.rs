@@ -7,11 +7,11 @@
 use super::{Env, Walker};
 use crate::diagnostic::Span;
 use crate::error::Result;
-use crate::id::ClassId;
+use crate::id::{ClassId, MethodId};
 use crate::infer::Analysis;
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{Refusal, Target};
-use crate::syntax::ast::{self, Arg, Call, Kind, Node, Rescue};
+use crate::infer::calls::{Args, Literal, Refusal, Target};
+use crate::syntax::ast::{self, Arg, Call, Kind, Name, Node, Rescue};
 use crate::types::{Atom, Prims, Ty};
 use crate::world::{MethodFact, Receiver, well_known};
 
@@ -23,6 +23,8 @@ pub(super) struct Pending {
     ensures: Vec<Ensure>,
     /// For each `rescue` body around, the environments at its `retry`s.
     retries: Vec<Option<Env>>,
+    /// Tags of the `catch`es around, with their frames.
+    catches: Vec<(Name, usize)>,
 }
 
 /// An `ensure` whose body runs: jumps out of it wait here until its own code is walked for each.
@@ -106,6 +108,26 @@ fn single(node: &Node) -> &Node {
     }
 }
 
+/// The tag of a call of the prelude's `catch`.
+pub fn catch_tag(method: MethodId, args: &Args) -> Option<Name> {
+    match args.literals.first() {
+        Some(Some(Literal::Sym(tag))) if crate::prelude::label(method) == Some("Kernel#catch") => Some(tag.clone()),
+        _ => None,
+    }
+}
+
+/// `throw :tag` and `throw :tag, value`; None: a form that kernels do not know.
+pub fn thrown(call: &Call) -> Option<(&Name, Option<&Node>)> {
+    match call.args.as_slice() {
+        [Arg::Positional(Node { kind: Kind::Sym(tag), .. }), rest @ ..] => match rest {
+            [] => Some((tag, None)),
+            [Arg::Positional(value)] if !matches!(value.kind, Kind::Splat(_)) => Some((tag, Some(value))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// A String that the host is to make.
 pub fn is_text(node: &Node) -> bool {
     matches!(node.kind, Kind::Str(_) | Kind::DStr(_))
@@ -158,6 +180,12 @@ impl Analysis<'_> {
             }
             _ => Raised::Nothing,
         })
+    }
+
+    /// Whether a private method of Kernel is what a kind of value has, not redefined.
+    pub fn is_kernels(&mut self, atom: Atom, name: &str) -> bool {
+        let receiver = crate::infer::calls::receiver_of(atom);
+        matches!(self.method(receiver, name), MethodFact::Builtin { owner, .. } if &*owner == "Kernel")
     }
 
     /// What a rescued exception answers: questions about its class.
@@ -368,6 +396,50 @@ impl Walker<'_, '_> {
         }
     }
 
+    // ---- catch and throw ----
+
+    /// Takes note of a `catch` that is about to run its block; true: it is one, to be closed.
+    pub(in crate::infer) fn open_catch(&mut self, method: MethodId, args: &Args, frame: usize) -> bool {
+        let tag = catch_tag(method, args);
+        let opens = tag.is_some();
+        self.rescue.catches.extend(tag.map(|tag| (tag, frame)));
+        opens
+    }
+
+    pub(in crate::infer) fn close_catch(&mut self, opened: bool) {
+        if opened {
+            self.rescue.catches.pop();
+        }
+    }
+
+    /// A call of Kernel's `throw`; false: it is some other call.
+    pub(super) fn throw(&mut self, call: &Call, env: &mut Env) -> Result<bool> {
+        if call.receiver.is_some() || &*call.name != "throw" {
+            return Ok(false);
+        }
+        let receiver = self.self_type_for(call)?;
+        if !receiver.atoms().into_iter().all(|atom| self.an.is_kernels(atom, "throw")) {
+            return Ok(false);
+        }
+        let Some((tag, value)) = thrown(call) else {
+            return Err(self
+                .error(call.name_span, "kernels know throw with a literal Symbol only")
+                .because("where it goes must be known when compiling")
+                .advise("write the tag out in catch and throw")
+                .into());
+        };
+        let Some(frame) = self.rescue.catches.iter().rev().find(|(t, _)| t == tag).map(|(_, frame)| *frame) else {
+            return Err(self
+                .error(call.name_span, format!("no catch(:{tag}) is around this throw"))
+                .because("both must be in one method, or in blocks and methods that become part of it")
+                .advise("raise an exception, and rescue it")
+                .into());
+        };
+        let ty = self.optional(value, env)?;
+        self.jump(Exit::Frame { to: frame, is_break: false }, &ty, env);
+        Ok(true)
+    }
+
     // ---- raise ----
 
     /// A call of Kernel's `raise`. None: it is some other call.
@@ -497,6 +569,13 @@ impl Walker<'_, '_> {
             return Err(self
                 .error(span, "kernels put neither Ranges nor exceptions into an exception")
                 .advise("give the numbers that matter")
+                .into());
+        }
+        if ty.reach.may_be_fresh() && ty.atoms().iter().any(|a| matches!(a, Atom::Object(_) | Atom::Array(_))) {
+            return Err(self
+                .error(span, "this may have been made in the kernel, and an exception cannot carry it")
+                .because("nothing that the section did is kept when an exception leaves it")
+                .advise("give the exception the numbers that matter")
                 .into());
         }
         *words += match ty.atoms().as_slice() {

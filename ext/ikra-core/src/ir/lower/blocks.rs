@@ -106,6 +106,7 @@ impl Body<'_, '_> {
         }
         let caller = std::mem::replace(&mut self.here, callee);
         self.others.push(caller);
+        let catches = self.open_catch(method, types, (label, &place));
         self.cx.b.open();
         let outcome = (|| -> Result<()> {
             self.declare_locals()?;
@@ -119,6 +120,7 @@ impl Body<'_, '_> {
             Ok(())
         })();
         let body = self.cx.b.close();
+        self.close_catch(catches);
         self.here = self.others.pop().expect("pushed above");
         (self.cx.path, self.cx.line) = at;
         outcome?;

@@ -334,7 +334,7 @@ impl Body<'_, '_> {
     /// # Errors
     /// As [`Body::eval`].
     pub fn call(&mut self, node: &Node, call: &Call) -> Result<Val> {
-        if self.raise(call)? {
+        if self.raise(call)? || self.throw(call)? {
             return Ok(Val::NEVER);
         }
         if let Some(receiver) = &call.receiver

@@ -12,13 +12,13 @@ use super::calls::Answer;
 use super::tables::Form;
 use super::value::Val;
 use crate::error::{Error, Result};
-use crate::id::ClassId;
+use crate::id::{ClassId, MethodId};
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::Target;
-use crate::infer::{Analysis, Raise, Raised, is_text};
+use crate::infer::calls::{Args, Target};
+use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
 use crate::ir::build::Builder;
 use crate::ir::{Class, ClassTest, FuncId, LabelId, New, Operand, Part, Piece, Scalar, Stmt, TRAP_WORDS, Trap};
-use crate::syntax::ast::{Arg, Call, Kind, Node, Rescue};
+use crate::syntax::ast::{Arg, Call, Kind, Name, Node, Rescue};
 use crate::types::{Atom, Prims, Repr, Ty};
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ pub struct Pending {
     retries: Vec<(LabelId, bool)>,
     /// What the bodies around rescued: a bare `raise` raises the last again.
     rescued: Vec<Val>,
+    /// The `catch`es around.
+    catches: Vec<(Name, LabelId, Place)>,
 }
 
 /// An `ensure` whose body is being lowered: a jump out of it goes to a label of its own, where the `ensure`'s code
@@ -299,6 +301,45 @@ impl Body<'_, '_> {
             let exit = Exit::To(*label, None);
             self.jump(exit, Val::NIL);
         }
+    }
+
+    // ---- catch and throw ----
+
+    /// Takes note of a `catch` that is about to run its block; true: it is one, to be closed.
+    pub fn open_catch(&mut self, method: MethodId, args: &Args, (label, place): (LabelId, &Place)) -> bool {
+        let tag = catch_tag(method, args);
+        let opens = tag.is_some();
+        self.rescue.catches.extend(tag.map(|tag| (tag, label, place.clone())));
+        opens
+    }
+
+    pub fn close_catch(&mut self, opened: bool) {
+        if opened {
+            self.rescue.catches.pop();
+        }
+    }
+
+    /// A call of Kernel's `throw`; false: it is some other call.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn throw(&mut self, call: &Call) -> Result<bool> {
+        if call.receiver.is_some()
+            || &*call.name != "throw"
+            || !self.self_ty().atoms().into_iter().all(|atom| self.an.is_kernels(atom, "throw"))
+        {
+            return Ok(false);
+        }
+        let Some((tag, value)) = thrown(call) else { return Ok(false) };
+        let Some((_, label, place)) = self.rescue.catches.iter().rev().find(|(t, ..)| t == tag).cloned() else {
+            return Ok(false);
+        };
+        let val = match value {
+            Some(value) => self.eval(value)?,
+            None => Val::NIL,
+        };
+        self.jump(Exit::To(label, Some(place)), val);
+        Ok(true)
     }
 
     // ---- raise ----
