@@ -415,6 +415,7 @@ fn words_of(trap: &Trap) -> Option<(CheckKind, String)> {
         Trap::NoMethod { name, .. } | Trap::NoSuper(name) => exception(format!("NoMethodError: {name}")),
         Trap::Missing => exception("NoMethodError".into()),
         Trap::IndexTooSmall => exception("IndexError".into()),
+        Trap::KeyMissing => exception("KeyError".into()),
         Trap::Name { name, .. } => exception(format!("NameError: {name}")),
         Trap::Frozen => exception("FrozenError".into()),
         Trap::FloatDomain => exception("FloatDomainError".into()),
