@@ -94,8 +94,8 @@ impl Lower<'_> {
             [] => None,
             [one] if !matches!(one, Ruby::Splat(_)) => Some(self.boxed(one)),
             many => {
-                let many = self.list(many);
-                Some(Box::new(self.make(span, Kind::Array(many))))
+                let list = self.array(many, span);
+                Some(Box::new(self.make(span, list)))
             }
         }
     }

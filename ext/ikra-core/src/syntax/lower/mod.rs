@@ -410,7 +410,7 @@ impl<'a> Lower<'a> {
     }
 
     /// `[a, b]`; where there are splats, `[*a, b, *c]`, the sum of what stands between them.
-    fn array(&mut self, elements: &[Ruby], span: Span) -> Kind {
+    pub(super) fn array(&mut self, elements: &[Ruby], span: Span) -> Kind {
         if !elements.iter().any(|e| matches!(e, Ruby::Splat(s) if s.value.is_some())) {
             return Kind::Array(self.list(elements));
         }
