@@ -83,6 +83,7 @@ RSpec.describe "The gallery of errors" do
   end
 
   it "points into the method where the trouble is" do
-    expect { [Gallery::Tools.new].pmap { |t| t.all(1) } }.to raise_error(Ikra::CompileError, /Gallery::Tools#all has a splat parameter/)
+    expect { [Gallery::Tools.new].pmap { |t| t.options(a: 1) } }
+      .to raise_error(Ikra::CompileError, /Gallery::Tools#options has a double-splat parameter/)
   end
 end

@@ -291,9 +291,14 @@ RSpec.describe "Arrays made in kernels" do
         .to raise_error(Ikra::DeviceMemoryError, /making arrays at .*new_objects_spec\.rb:\d+/)
     end
 
-    it "are refused with splats and blocks" do
-      expect { [1].pmap(backend:) { |i| [*[i], 2] } }.to raise_error(Ikra::CompileError, /splats/)
-      expect { [1].pmap(backend:) { |i| Array.new(3) { |j| i + j } } }.to raise_error(Ikra::CompileError, /block/)
+    it "are made with splats and blocks" do
+      expect([1, 2].pmap(backend:) { |i| [*[i], 2, *(1..i)] }).to eq([[1, 2, 1], [2, 2, 1, 2]])
+      expect([1, 2].pmap(backend:) { |i| Array.new(3) { |j| i + j } }).to eq([[1, 2, 3], [2, 3, 4]])
+    end
+
+    it "are added to arrays alone" do
+      x = [[1], 5, nil]
+      expect { |i| ([1] + x[i]).size }.to be_same_as_ruby.over(0, 1, 2)
     end
   end
 end

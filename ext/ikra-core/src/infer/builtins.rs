@@ -89,6 +89,8 @@ pub enum Builtin {
     Buffer,
     /// `__take(n)`: the first elements of a buffer, as the array that it is.
     TakeOf,
+    /// `__needs_array(x)` raises what an array method does whose argument is none.
+    NeedsArray,
     /// `__one_level(x)`: refused where x may be an array.
     OneLevel,
     /// Whether all elements are known to be of these kinds, decided when compiling.
@@ -214,7 +216,7 @@ impl Builtin {
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
-            Buffer | TakeOf | OneLevel => 1..=1,
+            Buffer | TakeOf | OneLevel | NeedsArray => 1..=1,
             KeyMissing => 1..=1,
             IvarSet => 2..=2,
             HasKeys => 0..=1,
@@ -395,6 +397,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
         (_, "__buffer") => Some(Builtin::Buffer),
+        (_, "__needs_array") => Some(Builtin::NeedsArray),
         (_, "__one_level") => Some(Builtin::OneLevel),
         (Atom::Object(well_known::HASH), "__key_error") => Some(Builtin::KeyMissing),
         (_, "__hash") if atom != Atom::Str => Some(Builtin::KeyHash),

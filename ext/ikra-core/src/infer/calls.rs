@@ -629,7 +629,7 @@ impl Analysis<'_> {
                 }
                 _ => Ty::nil(),
             },
-            Uncomparable | NoMatch | MethodMissing => Ty::never(),
+            NeedsArray | Uncomparable | NoMatch | MethodMissing => Ty::never(),
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),

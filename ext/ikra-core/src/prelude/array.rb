@@ -388,6 +388,7 @@ class Array
   end
 
   def +(other)
+    __needs_array(other) unless other.is_a?(Array)
     out = __buffer(size + other.size)
     i = 0
     while i < size
@@ -403,10 +404,12 @@ class Array
   end
 
   def -(other)
+    __needs_array(other) unless other.is_a?(Array)
     select { |x| !other.include?(x) }
   end
 
   def difference(other)
+    __needs_array(other) unless other.is_a?(Array)
     select { |x| !other.include?(x) }
   end
 
@@ -422,6 +425,7 @@ class Array
   end
 
   def &(other)
+    __needs_array(other) unless other.is_a?(Array)
     out = __buffer(size)
     n = 0
     i = 0
@@ -437,6 +441,7 @@ class Array
   end
 
   def |(other)
+    __needs_array(other) unless other.is_a?(Array)
     out = __buffer(size + other.size)
     n = 0
     each do |x|
@@ -519,6 +524,7 @@ class Array
   end
 
   def product(other)
+    __needs_array(other) unless other.is_a?(Array)
     out = __buffer(size * other.size)
     i = 0
     while i < size * other.size

@@ -653,6 +653,15 @@ impl Body<'_, '_> {
                 }
                 Ok(Some(self.read_field(atom, receiver, ivar)))
             }
+            Target::Builtin(Builtin::NeedsArray) => {
+                let trap = Trap::Describe {
+                    class: "TypeError",
+                    before: "no implicit conversion of ".into(),
+                    after: " into Array".into(),
+                };
+                self.trap(trap, args.first().map(|a| a.0));
+                Ok(None)
+            }
             Target::Builtin(Builtin::Uncomparable) => {
                 let class = self.an.describe(atom);
                 let other = args.first().map(|a| a.0);
