@@ -471,8 +471,8 @@ end
       text = "#{tries} = 0\nbegin\n  #{tries} += 1\n  {}\n" if tries
       between(1, 2).times do |number|
           clause, part = clause(scope, number.zero? ? tries : nil)
-        text << clause
-        parts << part
+          text << clause
+          parts << part
       end
       if chance(0.3)
         text << "else\n  {}\n"

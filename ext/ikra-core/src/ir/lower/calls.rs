@@ -1029,6 +1029,7 @@ impl Body<'_, '_> {
                 _ => None,
             },
             Buffer
+            | NeedsArray
             | MakeProc
             | ProcCall
             | BlockGiven
