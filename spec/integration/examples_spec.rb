@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+# The programs under examples/, on a size of seconds at most: each gives what it gives as the plain Ruby it was.
+RSpec.describe "the examples" do
+  # Their results have the last digits of functions in which CUDA's library may differ from Ruby's, and let them decide nothing.
+  math = %i[barnes_hut black_scholes boids kmeans]
+  directory = File.expand_path("../../examples", __dir__)
+  require File.join(directory, "support/comparison")
+
+  {
+    barnes_hut: ["BarnesHut", 60], black_scholes: ["BlackScholes", 200], boids: ["Boids", 30], collatz: ["Collatz", 300], kmeans: ["KMeans", 200],
+    life: ["Life", 12], mandelbrot: ["Mandelbrot", 30], matrix: ["MatrixProduct", 12], nbody: ["NBody", 30], raytracer: ["RayTracer", 24],
+    schelling: ["Schelling", 12], sugarscape: ["Sugarscape", 14]
+  }.each do |file, (name, size)|
+    describe file do
+      let(:program) do
+        require File.join(directory, "#{file}.rb")
+        Object.const_get(name)
+      end
+      let(:expected) { Comparison.sequentially { program.run(size) } }
+
+      on_every_backend do
+        it "gives what it gives in plain Ruby" do
+          before = Ikra.config.backend
+          Ikra.config.backend = backend
+          result = program.run(size)
+          if backend == :cuda && math.include?(file)
+            expect(result.flatten).to match(expected.flatten.map { |value| value.is_a?(Float) ? be_within(1e-9).of(value) : value })
+          else
+            expect(Marshal.dump(result)).to eq(Marshal.dump(expected)) # 1 is not 1.0, and NaN is NaN
+          end
+        ensure
+          Ikra.config.backend = before
+        end
+      end
+    end
+  end
+
+  it "have a list in the README, and are all run here" do
+    here = File.read(__FILE__)
+    readme = File.read(File.join(directory, "../README.md"))
+    programs = Dir[File.join(directory, "*.rb")].map { |path| File.basename(path, ".rb") }
+    expect(programs).to all(satisfy { |name| readme.include?("examples/#{name}.rb") })
+    expect(programs - ["traffic"]).to all(satisfy { |name| here.include?("#{name}: [") })
+  end
+
+  it "say on the command line what they found, how long it took, and that Ruby finds the same" do
+    Dir.mktmpdir do |there|
+      command = [RbConfig.ruby, "-I#{File.join(directory, "../lib")}", File.join(directory, "mandelbrot.rb"), "30"]
+      output = IO.popen({ "IKRA_BACKEND" => "cpu" }, command, chdir: there, &:read)
+      expect(output).to match(/^Ikra +[\d.]+ s$.*^Sequential Ruby \(.+\) +[\d.]+ s\nThe results are the same\.\nPicture: mandelbrot\.png$/m)
+      expect(File.binread(File.join(there, "mandelbrot.png"))).to start_with("\x89PNG".b)
+    end
+  end
+end
