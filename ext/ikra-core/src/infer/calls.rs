@@ -542,8 +542,8 @@ impl Analysis<'_> {
         self.asks_exception(builtin, atom, atoms)?;
         Ok(match builtin {
             Numeric(method) if self.asks_equality(from, method, atoms)? => {
-                let receiver = Ty::of(atom, Reach::Any);
-                let (_, ty) = self.asked(from, (atoms[0], Reach::Any), "==", &receiver, at)?;
+                let receiver = Ty::of(atom, Reach::Mixed);
+                let (_, ty) = self.asked(from, (atoms[0], Reach::Mixed), "==", &receiver, at)?;
                 match method {
                     crate::ir::lower::numbers::Method::NotEq => negate(&ty),
                     _ => super::compare::truths(&ty),
@@ -566,7 +566,7 @@ impl Analysis<'_> {
             Equal => self.equal_ty(atom, atoms[0])?,
             NotEqual => {
                 let (_, equal) =
-                    self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Any)]), false, at)?;
+                    self.call(from, (atom, reach), "==", &Args::of(vec![Ty::of(atoms[0], Reach::Mixed)]), false, at)?;
                 negate(&equal)
             }
             Identical => self.identical_ty(atom, atoms[0])?,

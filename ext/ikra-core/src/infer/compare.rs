@@ -36,7 +36,7 @@ impl Analysis<'_> {
         args: &[Atom],
         at: &Assumption,
     ) -> Answer<Ty> {
-        let other = Ty::of(args[0], Reach::Any);
+        let other = Ty::of(args[0], Reach::Mixed);
         match builtin {
             Builtin::CaseEqual => {
                 let (target, ty) = self.asked(from, (atom, reach), "==", &other, at)?;
@@ -73,7 +73,7 @@ impl Analysis<'_> {
                 // what is asked first decides whether it returns; the rest may never be asked
                 let mut returns = None;
                 for arg in args.iter().filter(|a| **a != Atom::Nil || how != Ordered::Clamp) {
-                    let (_, order) = self.asked(from, (atom, reach), "<=>", &Ty::of(*arg, Reach::Any), at)?;
+                    let (_, order) = self.asked(from, (atom, reach), "<=>", &Ty::of(*arg, Reach::Mixed), at)?;
                     let answers = self.check_order(&order)?;
                     returns.get_or_insert(answers);
                 }
@@ -85,7 +85,7 @@ impl Analysis<'_> {
                     && *min != Atom::Nil
                     && *max != Atom::Nil
                 {
-                    let (_, order) = self.asked(from, (*min, Reach::Any), "<=>", &Ty::of(*max, Reach::Any), at)?;
+                    let (_, order) = self.asked(from, (*min, Reach::Mixed), "<=>", &Ty::of(*max, Reach::Mixed), at)?;
                     returns &= self.check_order(&order)?;
                 }
                 if !returns {
@@ -93,7 +93,7 @@ impl Analysis<'_> {
                 }
                 let mut out = Ty::of(atom, reach);
                 for arg in args.iter().filter(|a| **a != Atom::Nil) {
-                    out = self.facts.join(&out, &Ty::of(*arg, Reach::Any));
+                    out = self.facts.join(&out, &Ty::of(*arg, Reach::Mixed));
                 }
                 Ok(out)
             }

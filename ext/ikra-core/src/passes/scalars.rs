@@ -427,3 +427,130 @@ impl Reads<'_> {
         read
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{OUT, SPEED, heaps, program};
+    use crate::ir::{Cmp, HeapId, Op, Operand, Program, Scalar, SiteId, Stmt, VarId};
+    use crate::passes::testing::after;
+
+    fn car(b: &mut Builder, speed: Operand) -> Operand {
+        let id = b.alloc(Scalar::I32, HeapId(0), Operand::I64(1), SiteId(4));
+        b.store(SPEED, id, speed);
+        id
+    }
+
+    fn with_cars(body: impl FnOnce(&mut Builder, Operand)) -> Program {
+        let mut program = program(body);
+        heaps(&mut program);
+        program
+    }
+
+    #[test]
+    fn what_is_made_anew_in_a_loop_stays_in_registers() {
+        let program = with_cars(|b, index| {
+            let (fastest, i) = (b.temp(Scalar::I32), b.temp(Scalar::I64));
+            let first = car(b, Operand::float(1.0));
+            b.set(fastest, first);
+            b.set(i, Operand::I64(0));
+            b.repeat(|b, done| {
+                let speed = b.load(Scalar::F64, SPEED, fastest.into());
+                let twice = b.f64(Op::FMul, &[speed, Operand::float(2.0)]);
+                let next = car(b, twice);
+                b.set(fastest, next);
+                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+                let end = b.icmp(Cmp::Ge, i.into(), index);
+                b.when(end, |b| b.push(Stmt::Break(done)));
+            });
+            let speed = b.load(Scalar::F64, SPEED, fastest.into());
+            b.store(OUT, index, speed);
+        });
+        insta::assert_snapshot!(after(&[PASS], program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: f64 = copy 1.0
+          v4: i64 = copy 0
+          loop L0 {
+            v5: f64 = fmul v3, 2.0
+            v3 = copy v5
+            v4 = add v4, 1
+            v6: bool = icmp.ge v4, job.0
+            if v6 {
+              break L0
+            }
+          }
+          store out[job.0] = v5
+        }
+        "#);
+    }
+
+    /// Whether rows are still taken.
+    fn allocates(body: impl FnOnce(&mut Builder, Operand)) -> bool {
+        after(&[PASS], with_cars(body)).contains("alloc")
+    }
+
+    #[test]
+    fn two_names_of_what_changes_are_one_row() {
+        let change = |late: bool| {
+            move |b: &mut Builder, index: Operand| {
+                let other = b.temp(Scalar::I32);
+                let id = car(b, Operand::float(1.0));
+                b.set(other, id);
+                b.store(SPEED, id, Operand::float(2.0));
+                let speed = b.load(Scalar::F64, SPEED, if late { other.into() } else { id });
+                b.store(OUT, index, speed);
+            }
+        };
+        assert!(allocates(change(true)), "it is read by its other name");
+        assert!(!allocates(change(false)), "nobody reads its other name");
+    }
+
+    #[test]
+    fn a_name_of_the_object_before_is_another_object() {
+        let program = |b: &mut Builder, index: Operand| {
+            let (now, before) = (b.temp(Scalar::I32), b.temp(Scalar::I32));
+            let first = car(b, Operand::float(1.0));
+            b.set(before, first);
+            b.push(Stmt::Alloc { dst: now, heap: HeapId(0), count: Operand::I64(1), site: SiteId(4) });
+            b.store(SPEED, now.into(), Operand::float(2.0));
+            let speed = b.load(Scalar::F64, SPEED, before.into());
+            b.store(OUT, index, speed);
+        };
+        assert!(!allocates(program));
+    }
+
+    #[test]
+    fn one_that_may_be_nil_stays_in_registers_too() {
+        let program = |b: &mut Builder, index: Operand| {
+            let payload: VarId = b.temp(Scalar::I64);
+            b.set(payload, Operand::I64(0));
+            let there = b.icmp(Cmp::Gt, index, Operand::I64(3));
+            b.when(there, |b| {
+                let id = car(b, Operand::float(1.0));
+                let wide = b.i64(Op::Widen, &[id]);
+                b.set(payload, wide);
+            });
+            b.when(there, |b| {
+                let id = b.op(Scalar::I32, Op::Narrow, &[payload.into()]);
+                let speed = b.load(Scalar::F64, SPEED, id);
+                b.store(OUT, index, speed);
+            });
+        };
+        assert!(!allocates(program));
+    }
+
+    #[test]
+    fn what_is_compared_stored_or_passed_on_is_a_row() {
+        assert!(allocates(|b, index| {
+            let (x, y) = (car(b, Operand::float(1.0)), car(b, Operand::float(2.0)));
+            let same = b.icmp(Cmp::Eq, x, y);
+            b.when(same, |b| b.store(OUT, index, Operand::float(0.0)));
+        }));
+        assert!(allocates(|b, index| {
+            let id = car(b, Operand::float(1.0));
+            b.store(crate::ir::testing::REFS, index, id);
+        }));
+    }
+}

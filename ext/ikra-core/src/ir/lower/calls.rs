@@ -902,7 +902,7 @@ impl Body<'_, '_> {
         Ok(match builtin {
             Numeric(method) if self.asks_equality(method, args, span)? => {
                 let Some((other, val)) = first else { return Ok(None) };
-                let of_arg = Asker { atom: other, reach: Reach::Any, val, ..asker };
+                let of_arg = Asker { atom: other, reach: Reach::Mixed, val, ..asker };
                 self.asked_equality(of_arg, method == numbers::Method::NotEq, (atom, receiver))?
             }
             Numeric(method) => Some(method.lower(&mut self.cx, receiver, &vals, types.int_literal())),
@@ -947,7 +947,7 @@ impl Body<'_, '_> {
             ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StrEqual | StrCompare => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };
-                let arg = (y, Ty::of(b, Reach::Any), None);
+                let arg = (y, Ty::of(b, Reach::Mixed), None);
                 let (val, _) =
                     self.call_values((receiver, &Ty::of(atom, reach)), "==", &[arg], &[], false, span, at)?;
                 let truth = self.truth(val);

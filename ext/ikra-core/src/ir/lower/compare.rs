@@ -30,7 +30,7 @@ pub struct Asker {
 impl Body<'_, '_> {
     /// What `name` gives on a receiver, called as Ruby's C code calls it.
     fn ask(&mut self, asker: Asker, name: &str, (atom, val): (Atom, Val)) -> Result<(Val, Ty)> {
-        let arg = (val, Ty::of(atom, Reach::Any), None);
+        let arg = (val, Ty::of(atom, Reach::Mixed), None);
         let ty = Ty::of(asker.atom, asker.reach);
         self.call_values((asker.val, &ty), name, &[arg], &[], true, asker.span, asker.at)
     }
@@ -204,7 +204,7 @@ impl Body<'_, '_> {
 
     fn clamp(&mut self, asker: Asker, min: (Atom, Val), max: (Atom, Val)) -> Answer {
         if min.0 != Atom::Nil && max.0 != Atom::Nil {
-            let of_min = Asker { atom: min.0, reach: Reach::Any, val: min.1, ..asker };
+            let of_min = Asker { atom: min.0, reach: Reach::Mixed, val: min.1, ..asker };
             let Some(order) = self.order(of_min, max)? else { return Ok(None) };
             let wrong = self.cx.b.icmp(Cmp::Gt, order, Operand::I64(0));
             let message = numbers::clamp_message(&self.cx).to_string();
@@ -213,7 +213,7 @@ impl Body<'_, '_> {
         }
         let mut ty = Ty::of(asker.atom, asker.reach);
         for bound in [min.0, max.0].into_iter().filter(|a| *a != Atom::Nil) {
-            ty = self.an.facts.join(&ty, &Ty::of(bound, Reach::Any));
+            ty = self.an.facts.join(&ty, &Ty::of(bound, Reach::Mixed));
         }
         let out = self.result_place(&ty, asker.span)?;
         self.store(&out, asker.val);
