@@ -7,7 +7,14 @@
 require_relative "support/comparison"
 
 module Boids
-  Vector = Struct.new(:x, :y) do
+  class Vector
+    attr_reader :x, :y
+
+    def initialize(x, y)
+      @x = x
+      @y = y
+    end
+
     def self.zero = new(0.0, 0.0)
 
     def +(other) = Vector.new(x + other.x, y + other.y)
@@ -95,7 +102,7 @@ module Boids
       flock.peach { |bird| bird.decide(flock, field(count)) }
       flock.peach(&:fly)
     end
-    flock.map { |bird| [*bird.position, *bird.velocity] }
+    flock.map { |bird| [bird.position.x, bird.position.y, bird.velocity.x, bird.velocity.y] }
   end
 
   def self.picture(birds)

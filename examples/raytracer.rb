@@ -28,7 +28,14 @@ module RayTracer
     def mix(other, share) = self * (1.0 - share) + other * share
   end
 
-  Ray = Struct.new(:origin, :direction) do
+  class Ray
+    attr_reader :origin, :direction
+
+    def initialize(origin, direction)
+      @origin = origin
+      @direction = direction
+    end
+
     def at(distance) = origin + direction * distance
   end
 

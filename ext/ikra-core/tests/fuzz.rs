@@ -35,7 +35,7 @@ use support::machine::{self, Answer};
 const SAME: (u64, usize) = (1, 1_900);
 const NEW: usize = 100;
 /// Of a thousand programs, so many may be refused.
-const REFUSED: usize = 60;
+const REFUSED: usize = 100;
 /// How many programs one call of the C++ compiler gets.
 const BATCH: usize = 100;
 /// The parser, inference and the interpreter recurse with the program.
@@ -240,10 +240,11 @@ fn guarded<T>(part: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Runs `work` on numbers below `count`, on all cores.
+/// Runs `work` on numbers below `count`, on all cores, or on as many as `IKRA_FUZZ_THREADS` says.
 fn in_parallel(count: usize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = std::env::var("IKRA_FUZZ_THREADS").ok().and_then(|text| text.parse().ok());
+    let cores = wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     std::thread::scope(|scope| {
         for _ in 0..cores {
             let run = || {

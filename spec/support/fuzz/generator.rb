@@ -2,17 +2,22 @@
 
 require_relative "tables"
 require_relative "tree"
+require_relative "lists"
+require_relative "blocks"
+require_relative "objects"
+require_relative "patterns"
+require_relative "strings"
 
 module Fuzz
   # A method that a program has.
-  Signature = Struct.new(:name, :params, :result, :writes, :cost, keyword_init: true)
+  Signature = Struct.new(:name, :params, :result, :writes, :cost, :block, :optional, keyword_init: true)
 
   # Classes that answer to the same methods: elements, their parts, or objects that all share.
   Role = Struct.new(:name, :classes, :fields, :methods, :owned, keyword_init: true)
 
   # What a piece of code can see.
   class Scope
-    attr_accessor :vars, :role, :times, :place, :loops, :level, :result, :guarded
+    attr_accessor :vars, :role, :times, :place, :loops, :level, :result, :guarded, :given
 
     def initialize(**values)
       @vars = []
@@ -39,23 +44,31 @@ module Fuzz
   # a difference: they write only themselves, what they own, and captured locals as accumulators or last writers.
   class Generator
     include Tables
+    include Lists
+    include Blocks
+    include Objects
+    include Patterns
 
-    MOST_WORK = 3_000
+    TABLES = [Tables, Lists, Strings].freeze
+    BY_TYPE = TABLES.flat_map { |table| Tables.parse(table::EXPRESSIONS) }.group_by(&:shift).then { |types| types.merge(loose: types[:list]) }.freeze
 
     def initialize(seed)
-  @random = Random.new(seed)
-  @names = Hash.new(0)
-  @hurt = [0.0, 0.03, 0.12, 0.3].sample(random: @random)
-  @chaos = chance(0.25) ? 0.02 : 0.0
-  @cost = 0
-  @functions = []
-  @constants = []
-  @class_methods = []
-  @roles = {}
-  @setup = []
-  @watched = []
-  @definitions = []
-end
+      @random = Random.new(seed)
+      @names = Hash.new(0)
+      @hurt = [0.0, 0.03, 0.12, 0.3].sample(random: @random)
+      @chaos = chance(0.25) ? 0.02 : 0.0
+      @cost = 0
+      @functions = []
+      @yielding = []
+      @makers = {}
+      @strings = chance(0.3)
+      @constants = []
+      @class_methods = []
+      @roles = {}
+      @setup = []
+      @watched = []
+      @definitions = []
+    end
 
     # The program as a case.
     def program
@@ -63,6 +76,8 @@ end
       @definitions << statement("class Mishap < StandardError\nend") << statement("class Blunder < Mishap\nend")
       make_constants
       make_functions
+      make_made if chance(0.5)
+      make_yielding if chance(0.5)
       make_leaves if chance(0.6)
       make_actors if objects
       section = make_section(objects)
@@ -90,6 +105,7 @@ end
       case type
       when :num then literal(chance(0.5) ? :int : :float)
       when :nonzero then among(%w[2 3 7 10 (-3)])
+      when :str then among(Strings::LITERALS)
       when :any
         kind = chance(@hurt) ? among(%i[int float]) : :any
         kind == :any ? among(LITERALS[:any]) : literal(kind)
@@ -106,26 +122,41 @@ end
 
     # ---- expressions ----
 
-    FITS = {
-      int: %i[int small], small: %i[small], float: %i[float], num: %i[num int float], bool: %i[bool], sym: %i[sym],
-      any: %i[any num int float bool sym small], tiny: [], nonzero: [], wild: []
-    }.freeze
-
     def expression(scope, type, depth = 3)
       type = among(TYPES) if TYPES.include?(type) && chance(@chaos)
       return atom(scope, type) if type != :wild && (depth <= 0 || chance(0.2))
 
-      choices = BY_TYPE.fetch(type).map { |weight, template, holes| [weight, template, holes] }
+      choices = BY_TYPE.fetch(type)
+      choices = choices.reject { |_, _, holes| holes.include?(:str) } unless @strings || type == :str
+      choices = choices.reject { |_, template, _| template.include?("<") && template.include?("|<") } if scope.times > 50
       choices += dynamic(scope, type)
       _, template, holes = weighted(choices)
       return template.call(depth) if template.is_a?(Proc)
 
-      parts = holes.map { |hole| expression(scope, hole, hole == :wild ? 0 : depth - 1) }
+      filled(scope, type, template, holes, depth)
+    end
+
+    # `<x:int>` in a template is a fresh local, seen by the holes that begin with `*`.
+    def filled(scope, type, template, holes, depth)
+      names = {}
+      inside = template.include?("|<") ? scope.inner(times: 4) : scope
+      template = template.gsub(/<(\w+)(?::(\w+))?>/) do
+        names[$1] ||= fresh("y").tap { |name| inside.vars << Var.new(name, $2.to_sym, false) }
+      end
+      lends = template.match?(/\A\(?\{\}\.(?!each_|(map|select|reject)\.)/) && holes.count { |hole| hole.to_s.end_with?("list") } == 1
+      parts = holes.map do |hole|
+        within, kind = hole.start_with?("*") ? [inside, hole[1..].to_sym] : [scope, hole]
+        kind = :loose if kind == :list && !lends
+        expression(within, kind, hole == :wild ? 0 : depth - 1)
+      end
       node(type, template, *parts)
     end
 
     def atom(scope, type)
+      return Node.new(type, [array_literal(:ints)]) if type == :fresh
+
       vars = scope.vars.select { |var| FITS.fetch(type, []).include?(var.type) }
+      vars -= held(scope) if %i[loose mixed any].include?(type)
       return Node.new(type, [among(vars).name]) if vars.any? && chance(0.75)
 
       readable = fields(scope, type)
@@ -133,6 +164,8 @@ end
 
       constants = @constants.select { |_, known| FITS.fetch(type, []).include?(known) }
       return Node.new(type, [among(constants).first]) if constants.any? && chance(0.15)
+
+      return Node.new(type, [array_literal(type == :mixed ? :bag : :ints)]) if %i[list loose mixed].include?(type)
 
       Node.new(type, [literal(type)])
     end
@@ -151,9 +184,9 @@ end
 
     # Ways to a value that depend on what there is to see.
     def dynamic(scope, type)
-      choices = calls(scope, type)
-      array = arrays(scope, :ints)
-      mixed = arrays(scope, :bag)
+      choices = calls(scope, type) + with_blocks(scope, type) + from_made(scope, type)
+      array = arrays(scope, :ints, :list)
+      mixed = arrays(scope, :bag, :mixed)
       if type == :int && array.any?
         choices << [3, "(#{among(array)}[{}] || {})", %i[int int]] << [1, "#{among(array)}.size", []]
         choices << [1, "(#{among(array)}.first || {})", %i[int]] << [1, "(#{among(array)}.last || {})", %i[int]]
@@ -210,10 +243,10 @@ end
       ]
     end
 
-    def arrays(scope, kind)
-      names = scope.vars.select { |var| var.type == kind }.map(&:name)
-      scope.role&.fields&.each { |name, type| names << "@#{name}" if type == kind }
-      scope.vars.each { |var| @roles[var.type]&.fields&.each { |name, type| names << "#{var.name}.#{name}" if type == kind } }
+    def arrays(scope, *kinds)
+      names = scope.vars.select { |var| kinds.include?(var.type) }.map(&:name)
+      scope.role&.fields&.each { |name, type| names << "@#{name}" if kinds.include?(type) }
+      scope.vars.each { |var| @roles[var.type]&.fields&.each { |name, type| names << "#{var.name}.#{name}" if kinds.include?(type) } }
       names
     end
 
@@ -266,6 +299,13 @@ end
     def some_statement(scope)
       @cost += scope.times
       choices = [[6, :declare], [4, :reassign], [1, :destructure], [1, :modifier], [1, :effect]]
+      choices << [3, :declare_list] << [1, :take_apart]
+      choices << [1, :declare_lambda]
+      choices << [2, :declare_made] if @makers.any?
+      choices << [3, :store_made] if made_places(scope).any?
+      choices << [2, :match] if scope.level < 3
+      choices << [4, :grow] if held(scope).any?
+      choices << [2, :with_block] if scope.level < 3 && scope.times <= 20
       choices << [4, :branch] << [1, :choose] << [2, :guard] if scope.level < 3
       choices << [3, :raise_something] if scope.guarded
       choices << [4, :repeat] if scope.level < 3 && scope.loops < 2 && scope.times <= 40
@@ -281,7 +321,7 @@ end
     end
 
     def declare(scope)
-      type = among(%i[int int float num any bool sym])
+      type = among(@strings ? %i[int any str str] : %i[int int float num any bool sym])
       name = fresh("v")
       value = expression(scope, type)
       scope.vars << Var.new(name, type, true)
@@ -289,7 +329,7 @@ end
     end
 
     def assignable(scope)
-      scope.vars.select(&:assignable)
+      scope.vars.select { |var| var.assignable == true }
     end
 
     def reassign(scope)
@@ -408,7 +448,7 @@ end
     # Over the elements of an array.
     def walk(scope)
       kind = among(%i[ints bag])
-      array = among(arrays(scope, kind)) or return iterate(scope)
+      array = among(kind == :ints ? arrays(scope, :ints, :list) : arrays(scope, :bag, :mixed)) or return iterate(scope)
       x = fresh("x")
       type = kind == :ints ? :int : :any
       vars = [Var.new(x, type, chance(0.3)), Var.new("#{x}i", :small, false)]
@@ -447,7 +487,7 @@ end
 
     def for_loop(scope)
       i = fresh("i")
-      array = among(arrays(scope, :ints))
+      array = among(arrays(scope, :ints, :list))
       over = array && chance(0.5) ? array : "#{between(0, 2)}#{among(%w[.. ...])}#{between(0, 6)}"
       inside = scope.inner(times: 6, loops: 1)
       inside.vars << Var.new(i, :int, false)
@@ -709,6 +749,7 @@ end
       fields["bag"] = :bag if chance(0.3)
       fields["leaf"] = :leaf if @roles.key?(:leaf) && chance(0.7)
       fields["part"] = :part if @roles.key?(:part)
+      made_kinds.each { |type| fields[type.to_s] = type if chance(0.6) }
       fields["spare"] = :part if @roles.key?(:part) && chance(0.3)
       if chance(0.2)
         @definitions << statement("class Counter\n  attr_accessor :n\nend")
@@ -747,6 +788,8 @@ end
         among(role.classes).then { |name| bodies[name].unshift(statement("prepend #{mixin}")) }
       end
       role.classes.each do |name|
+        start = yield(name) if block_given?
+        bodies[name].insert(1, start) if start
         @definitions << statement("class #{name}#{" < #{parents[name]}" if parents[name]}\n  {}\nend", Node.body(bodies[name]))
       end
     end
@@ -783,6 +826,7 @@ end
                 when :leaf then chance(0.9) ? among(@leaves) : "nil"
                 when :part then chance(0.9) ? object(among(@roles[:part].classes), @roles[:part]) : "nil"
                 when :counter then "counter"
+                when :spot, :pair then object(type.to_s.capitalize, @roles[type])
                 when :ints, :bag then array_literal(type)
                 when :any then next if chance(0.1)
                 else literal(type)
@@ -807,7 +851,7 @@ end
 
     def captures(scope)
       between(0, 3).times do
-        type = among(%i[int float num any sym bool])
+        type = among(@strings ? %i[int float any str str] : %i[int float num any sym bool])
         name = fresh("c")
         @setup << "#{name} = #{literal(type)}"
         scope.vars << Var.new(name, type, false)
@@ -817,6 +861,11 @@ end
         name = fresh("list")
         @setup << "#{name} = #{array_literal(type)}"
         scope.vars << Var.new(name, type, false)
+      end
+      if @roles.key?(:pair) && chance(0.6)
+        name = fresh("pair")
+        @setup << "#{name} = #{object("Pair", @roles[:pair])}"
+        scope.vars << Var.new(name, :pair, false)
       end
       scope.vars << Var.new(among(@leaves), :leaf, false) if @leaves && chance(0.5)
       scope.vars << Var.new("counter", :counter, false) if @counter && chance(0.6)
@@ -838,7 +887,7 @@ end
         from = between(-3, 3)
         return ["(#{from}#{among(%w[.. ...])}#{from + between(0, 6)})", :int]
       end
-      type = among(%i[int int float num any])
+      type = among(@strings ? %i[int any str str] : %i[int int float num any])
       @setup << "elements = [#{Array.new(between(1, 7)) { literal(type) }.join(", ")}]"
       ["elements", type]
     end
@@ -862,13 +911,17 @@ end
     def watch(names, role)
       names.each do |name|
         role.fields.each do |field, type|
-          @watched << "#{name}.#{field}" unless type == :counter
+          next if type == :counter
+          next @roles[type].fields.each_key { |part| @watched << "#{name}.#{field}.#{part}" } if made_kinds.include?(type)
+
+          @watched << "#{name}.#{field}"
         end
       end
     end
 
     def make_pmap(scope, base, name)
-      scope.result = among(%i[int int float num any any bool sym wild])
+      scope.result = among(%i[int int float num any any bool sym wild list mixed])
+      scope.result = :str if @strings && chance(0.3)
       if scope.vars.last.type == :actor && chance(0.05)
         method = @roles[:actor].methods.find { |known| known.params.none? { |_, _, how| %i[required keyword].include?(how) } }
         return statement("#{base}.pmap(&:#{method.name})") if method

@@ -17,8 +17,7 @@ module Fuzz
 
       OPERATORS = {
         Integer => %i[+ - * ** << >> / % div modulo divmod remainder pow abs magnitude -@ ~ & | ^ succ next pred lcm gcd round floor ceil truncate quo],
-        Float => %i[floor ceil round truncate to_i to_int div divmod **],
-        Array => %i[sum]
+        Float => %i[floor ceil round truncate to_i to_int div divmod **]
       }.freeze
       PLACES = []
 
@@ -34,7 +33,18 @@ module Fuzz
         end
       end
 
+      # Sums as kernels make them, one item after the other.
+      module Sums
+        def sum(start = 0, &block)
+          return (block ? map(&block) : to_a).sum(start) if block || !is_a?(Array)
+
+          inject(start) { |sum, item| sum.is_a?(Integer) && item.is_a?(Integer) ? sum + item : break }
+          super(start)
+        end
+      end
+
       def self.watch
+        [Array, Range, Enumerator].each { |klass| klass.prepend(Sums) }
         OPERATORS.each do |klass, names|
           klass.prepend(Module.new do
             names.each { |name| define_method(name) { |*arguments| super(*arguments).tap { |value| Beyond.note(value) } } }

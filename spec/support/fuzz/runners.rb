@@ -9,10 +9,10 @@ module Fuzz
     ROOT = File.expand_path("../../..", __dir__)
 
     # Through Ikra as users have it. Several processes share the cases.
-    def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"))
+    def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"), processes: Etc.nprocessors)
       files = Dir[File.join(folder, "*.rb")]
       script = File.join(__dir__, "bridge.rb")
-      shares = files.each_slice([(files.size / Etc.nprocessors.to_f).ceil, 1].max).map do |share|
+      shares = files.each_slice([(files.size / processes.to_f).ceil, 1].max).map do |share|
         IO.popen([RbConfig.ruby, "--disable=gems", "-I#{compiled}", script, backend.to_s, *share], err: File::NULL)
       end
       lines = shares.flat_map { |io| io.readlines(chomp: true).tap { io.close } }
@@ -22,12 +22,14 @@ module Fuzz
       missing.to_h { |file| [File.basename(file, ".rb"), { backend => ["failed", "crash"] }] }.merge(found)
     end
 
-    # The core alone, on the backends that need no Ruby: reference, cpu, and CUDA's code on the host. None without cargo.
+    # The core alone, on the backends that need no Ruby: reference, cpu, and CUDA's code on the host. `IKRA_FUZZ_BINARY`
+    # is the core's test as it was built before; else cargo builds it, and without cargo there are no answers.
     def self.core(folder, backends = "reference,cpu,cuda-shim")
       report = File.join(folder, "report.txt")
       environment = { "IKRA_FUZZ" => folder, "IKRA_FUZZ_BACKENDS" => backends, "IKRA_FUZZ_REPORT" => report }
-      test = %w[cargo test --quiet --locked --package ikra-core --test fuzz]
-      system(environment, *test, chdir: ROOT, out: File::NULL, err: File::NULL)
+      built = ENV.fetch("IKRA_FUZZ_BINARY", nil)
+      test = built ? [File.expand_path(built)] : %w[cargo test --quiet --locked --package ikra-core --test fuzz]
+      system(environment, *test, chdir: built ? File.join(ROOT, "ext/ikra-core") : ROOT, out: File::NULL, err: File::NULL)
       found = Hash.new { |hash, name| hash[name] = {} }
       return found unless File.exist?(report)
 

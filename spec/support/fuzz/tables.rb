@@ -252,10 +252,24 @@ module Fuzz
       wild 1 {wild}.abs
     TABLE
 
-    # By type: [weight, template in Node's form, types of its holes].
-    BY_TYPE = EXPRESSIONS.lines.map { |line| line.strip.split(" ", 3) }.group_by { |type, _, _| type.to_sym }.transform_values do |lines|
-      lines.map { |_, weight, template| [weight.to_i, template.gsub(/\{\w+\}/, "{}"), template.scan(/\{(\w+)\}/).flatten.map(&:to_sym)] }
-    end.freeze
+    # How often a piece of code may run.
+    MOST_WORK = 3_000
+
+    # Types whose values are of a type, too.
+    FITS = {
+      int: %i[int small], small: %i[small], float: %i[float], num: %i[num int float], bool: %i[bool], sym: %i[sym],
+      str: %i[str], any: %i[any num int float bool sym small], tiny: [], nonzero: [], wild: [], list: %i[list ints], loose: %i[list ints], fresh: [], mixed: %i[mixed bag],
+      spot: %i[spot], pair: %i[pair]
+    }.freeze
+
+    # Lines of a table: [type, weight, template in Node's form, types of its holes]. Holes that begin with `*` see the
+    # parameters of the template's block.
+    def self.parse(table)
+      table.lines.map do |line|
+        type, weight, template = line.strip.split(" ", 3)
+        [type.to_sym, weight.to_i, template.gsub(/\{\*?\w+\}/, "{}"), template.scan(/\{(\*?\w+)\}/).flatten.map(&:to_sym)]
+      end
+    end
 
     # What a value of a type may be given instead, by a program that means to raise.
     TYPES = %i[int float num bool sym any].freeze
@@ -267,7 +281,8 @@ module Fuzz
       num: [["+=", :num], ["-=", :num], ["*=", :small]],
       bool: [["&&=", :bool], ["||=", :bool], ["&=", :bool], ["|=", :bool], ["^=", :bool]],
       any: [["||=", :any], ["&&=", :any]],
-      sym: []
+      sym: [],
+      str: []
     }.freeze
   end
 end

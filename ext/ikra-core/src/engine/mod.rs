@@ -80,8 +80,7 @@ fn stages(
         account.lowered(&program);
         watch.skip();
     }
-    // the interpreter looks for races in what the user wrote
-    let program = if options.races { passes::needed(program) } else { passes::run(program)? };
+    let program = passes::run(program)?;
     watch.lap("passes");
     let layout = Layout::structure_of_arrays(&program);
     watch.lap("layout");

@@ -161,8 +161,6 @@ pub enum Builtin {
     // Structs
     StructGet,
     StructSet,
-    /// `initialize` of a Struct's class: a method of the library.
-    StructInitialize,
     StructSize,
     StructEqual,
     StructEql,
@@ -214,7 +212,7 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } | MethodMissing | New | StructInitialize => 0..=usize::MAX,
+            ProcCall | Send { .. } | MethodMissing | New => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
@@ -308,7 +306,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),
-            ("Class", "new") | ("Struct", "new" | "[]") => Some(New),
+            ("Class", "new") => Some(New),
             ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
@@ -321,7 +319,6 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         Atom::Object(_) => match (owner, name) {
             ("Struct", "[]") => Some(StructGet),
             ("Struct", "[]=") => Some(StructSet),
-            ("Struct", "initialize") => Some(StructInitialize),
             ("Struct", "size" | "length") => Some(StructSize),
             ("Struct" | "Data", "==") => Some(StructEqual),
             ("Struct" | "Data", "eql?") => Some(StructEql),
@@ -433,6 +430,8 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
         ) => "give the array its length before the section, and write its elements by index",
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
+        ("String", "bytes") => "write each_byte { … }",
+        ("String", "chars") => "write each_char { … }",
         ("String", _) => "kernels only read Strings: make new ones before or after the section",
         ("Hash", "keys") => "write each_key { … }",
         ("Hash", "values") => "write each_value { … }",

@@ -1556,7 +1556,13 @@ impl Walker<'_, '_> {
                 Ok(super::calls::truth(&answer))
             }
             (Target::Builtin(Builtin::MethodMissing), _) => Ok(Ty::never()),
-            (Target::Builtin(Builtin::Buffer), _) => self.made_array(span, &Ty::never()),
+            (Target::Builtin(Builtin::Buffer), _) => {
+                if args.positional.first().is_some_and(|length| !length.is_never() && !length.only(Prims::INT)) {
+                    let what = "kernels know lengths and places of parts that are Integers only";
+                    return Err(self.error(span, what).advise("write .to_i where a Float or nil may be").into());
+                }
+                self.made_array(span, &Ty::never())
+            }
             (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet), _)
                 if let Some(method) = longer_form(atom, target, name, args) =>
             {

@@ -23,12 +23,7 @@ impl Stmt {
                 visit(*index);
                 visit(*tick);
             }
-            Stmt::Block { .. }
-            | Stmt::Loop { .. }
-            | Stmt::Try { .. }
-            | Stmt::Break(_)
-            | Stmt::Place(_)
-            | Stmt::Poll => {}
+            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } | Stmt::Break(_) | Stmt::Poll => {}
         }
     }
 
@@ -50,12 +45,7 @@ impl Stmt {
                 visit(index);
                 visit(tick);
             }
-            Stmt::Block { .. }
-            | Stmt::Loop { .. }
-            | Stmt::Try { .. }
-            | Stmt::Break(_)
-            | Stmt::Place(_)
-            | Stmt::Poll => {}
+            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } | Stmt::Break(_) | Stmt::Poll => {}
         }
     }
 

@@ -232,17 +232,7 @@ impl<'p, 'w> Body<'p, 'w> {
             // the prelude speaks for the user's line
             return;
         }
-        self.mark(span);
         self.cx.line = self.here.unit.source.line_of(span.start);
-    }
-
-    /// Says in the program where it is, for whoever looks for races.
-    fn mark(&mut self, span: Span) {
-        if self.cx.shared.options.races {
-            self.cx.line = self.here.unit.source.line_of(span.start);
-            let site = self.cx.site(Trap::Race, vec![]);
-            self.cx.b.push(Stmt::Place(site));
-        }
     }
 
     /// Whether a value is neither nil nor false.
@@ -328,7 +318,8 @@ impl<'p, 'w> Body<'p, 'w> {
     pub fn write_local(&mut self, local: LocalId, val: Val) -> Result<()> {
         let place = self.local(local)?;
         self.store(&place, val);
-        if let Some(c) = self.contributions.iter().find(|c| c.local == local) {
+        // a local of the section, not one of a method that is inlined in it
+        if let Some(c) = self.contributions.iter().find(|c| self.here.section && c.local == local) {
             // last writer: the tick says that it wrote
             let written = c.written;
             let tick = self.cx.b.i64(Op::Ctx(crate::ir::Ctx::Tick), &[]);
