@@ -7,14 +7,7 @@
 require_relative "support/comparison"
 
 module Boids
-  class Vector
-    attr_reader :x, :y
-
-    def initialize(x, y)
-      @x = x
-      @y = y
-    end
-
+  Vector = Struct.new(:x, :y) do
     def self.zero = new(0.0, 0.0)
 
     def +(other) = Vector.new(x + other.x, y + other.y)
@@ -102,7 +95,7 @@ module Boids
       flock.peach { |bird| bird.decide(flock, field(count)) }
       flock.peach(&:fly)
     end
-    flock.map { |bird| [bird.position.x, bird.position.y, bird.velocity.x, bird.velocity.y] }
+    flock.map { |bird| [*bird.position, *bird.velocity] }
   end
 
   def self.picture(birds)

@@ -7,15 +7,7 @@
 require_relative "support/comparison"
 
 module NBody
-  class Vector
-    attr_reader :x, :y, :z
-
-    def initialize(x, y, z)
-      @x = x
-      @y = y
-      @z = z
-    end
-
+  Vector = Struct.new(:x, :y, :z) do
     def +(other) = Vector.new(x + other.x, y + other.y, z + other.z)
     def -(other) = Vector.new(x - other.x, y - other.y, z - other.z)
     def *(factor) = Vector.new(x * factor, y * factor, z * factor)
@@ -80,11 +72,11 @@ module NBody
   def self.run(count, steps: 10)
     galaxy = Galaxy.new(count)
     galaxy.simulate(steps)
-    galaxy.stars.map { |star| [star.position.x, star.position.y, star.kinetic_energy] }
+    galaxy.stars.map { |star| [*star.position, star.kinetic_energy] }
   end
 
   def self.picture(places)
-    dots = places.map do |x, y, energy|
+    dots = places.map do |x, y, _, energy|
       format('<circle cx="%.1f" cy="%.1f" r="2" fill="hsl(%d, 90%%, 65%%)"/>', 400 + x * 85, 400 + y * 85, 220 - [energy * places.size * 600, 200].min)
     end
     %(<svg xmlns="http://www.w3.org/2000/svg" width="800" height="800"><rect width="800" height="800" fill="#0d1220"/>\n#{dots.join("\n")}</svg>\n)

@@ -28,14 +28,7 @@ module RayTracer
     def mix(other, share) = self * (1.0 - share) + other * share
   end
 
-  class Ray
-    attr_reader :origin, :direction
-
-    def initialize(origin, direction)
-      @origin = origin
-      @direction = direction
-    end
-
+  Ray = Struct.new(:origin, :direction) do
     def at(distance) = origin + direction * distance
   end
 

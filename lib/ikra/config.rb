@@ -9,7 +9,8 @@ module Ikra
   # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+
   # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic
   # [+precision+] +:f64+
-  # [+check+] +nil+
+  # [+check+] +nil+, or +:races+ to run sections in the interpreter and raise a RaceError where two elements of one tick
+  #   touch a slot that they share, and one of them writes it
   # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a warning
   # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result
   class Config

@@ -11,8 +11,8 @@ RSpec.describe "the examples" do
 
   {
     barnes_hut: ["BarnesHut", 60], black_scholes: ["BlackScholes", 200], boids: ["Boids", 30], collatz: ["Collatz", 300], kmeans: ["KMeans", 200],
-    life: ["Life", 12], mandelbrot: ["Mandelbrot", 30], matrix: ["MatrixProduct", 12], nbody: ["NBody", 30], raytracer: ["RayTracer", 24],
-    schelling: ["Schelling", 12], sugarscape: ["Sugarscape", 14]
+    levenshtein: ["Levenshtein", 30], life: ["Life", 12], mandelbrot: ["Mandelbrot", 30], matrix: ["MatrixProduct", 12], nbody: ["NBody", 30], raytracer: ["RayTracer", 24],
+    schelling: ["Schelling", 12], sudoku: ["Sudoku", 1], sugarscape: ["Sugarscape", 14]
   }.each do |file, (name, size)|
     describe file do
       let(:program) do

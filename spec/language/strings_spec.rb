@@ -39,6 +39,10 @@ RSpec.describe "Strings" do
       expect { |s| s.empty? ? 1 : s.ascii_only? ? 2 : s.valid_encoding? ? 3 : 4 }.to be_same_as_ruby.over(*all)
     end
 
+    it "give lists of their bytes and characters" do
+      expect { |s| [s.bytes, s.chars.size, s.each_char.map(&:bytesize), s.each_byte.with_index(1).map { |b, i| b * i }] }.to be_same_as_ruby.over(*all)
+    end
+
     it "give bytes" do
       expect { |s| s.getbyte(0) }.to be_same_as_ruby.over(*all)
       expect { |s| s.getbyte(-2) }.to be_same_as_ruby.over(*all)
@@ -173,6 +177,6 @@ RSpec.describe "Strings" do
     expect { ["a"].pmap { |s| s + "b" } }.to raise_error(Ikra::CompileError, /String#\+.*only read Strings/m)
     expect { ["a"].pmap { |s| s << "b" } }.to raise_error(Ikra::CompileError, /only read Strings/)
     expect { ["a"].pmap { |s| s.upcase } }.to raise_error(Ikra::CompileError, /only read Strings/)
-    expect { ["a"].pmap { |s| s.bytes } }.to raise_error(Ikra::CompileError, /each_byte/)
+    expect { ["a"].pmap { |s| s.each_char } }.to raise_error(Ikra::CompileError, /String#each_char without a block gives an Enumerator/)
   end
 end

@@ -27,6 +27,8 @@ module Structs
   Wide = Struct.new(*("a".."z").map(&:to_sym))
 
   class Own
+    attr_accessor :point
+
     def initialize(point) = @point = point
     def shift = @point.x += 1
   end
@@ -73,6 +75,15 @@ RSpec.describe "Structs" do
         wide = Array.new(3) { |i| Structs::Wide.new(*(1..26).map { |n| n * i }) }
         run.peach(wide) { |w| w.z += w.a + w[13]; w.m = nil; w[3] = 2.5 }
         wide
+      end.to be_same_as_ruby
+    end
+
+    it "are made, with what is left out nil" do
+      expect { |run| run.pmap([point[1, 2.5], point[-1, 0]]) { |p| [Structs::Point.new(p.y, p), Structs::Point.new(3), Structs::Cell[p.x, nil]] } }.to be_same_as_ruby
+      expect do |run|
+        owners = [Structs::Own.new(point[0, 0]), Structs::Own.new(point[5, 5])]
+        run.peach(owners, 3) { |o| o.point = Structs::Pixel.new(o.point.x + 1, o.point, nil) }
+        owners
       end.to be_same_as_ruby
     end
 

@@ -21,10 +21,12 @@ pub struct CodeOptions {
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
+    /// Looks for data races, which only the interpreter does: programs say at which line they are.
+    pub races: bool,
 }
 
 impl Default for CodeOptions {
     fn default() -> Self {
-        Self { ruby: (3, 1), overflow: Overflow::default(), fast_math: false }
+        Self { ruby: (3, 1), overflow: Overflow::default(), fast_math: false, races: false }
     }
 }

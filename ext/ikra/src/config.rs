@@ -45,7 +45,7 @@ const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_V
 
 static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     backend: Choice::Auto,
-    code: CodeOptions { ruby: RUBY, overflow: Overflow::Raise, fast_math: false },
+    code: CodeOptions { ruby: RUBY, overflow: Overflow::Raise, fast_math: false, races: false },
     block_size: None,
 });
 
@@ -80,7 +80,7 @@ impl Settings {
             }
             "fast_math" => self.code.fast_math = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "precision" => drop(one_of(ruby, key, &given, &["f64"])?),
-            "check" => drop(one_of(ruby, key, &given, &["none"])?),
+            "check" => self.code.races = one_of(ruby, key, &given, &["none", "races"])? == 1,
             "unsupported" => drop(one_of(ruby, key, &given, &["raise", "ruby"])?),
             "block_size" => {
                 self.block_size = match value {

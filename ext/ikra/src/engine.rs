@@ -186,7 +186,11 @@ pub fn section(
     let captures = Captures::new(block);
     let site =
         clock.measure(Phase::Source, || find_site(ruby, block, &captures)).map_err(|f| errors::source(ruby, f))?;
-    let choice = backends::choose(settings.backend, elements, ticks);
+    let choice = match settings.code.races {
+        // only the interpreter looks for them
+        true => Choice::Reference,
+        false => backends::choose(settings.backend, elements, ticks),
+    };
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
     let explained = explain::wanted(ruby).then(Explained::default);
     Section { ruby, op, base, range, ticks, settings, choice, backend, captures, site, number, clock, explained }.run()
@@ -530,6 +534,9 @@ impl Section<'_> {
             }
             if site.trap == Trap::Break && limit != record.key {
                 return Ok(Err(Again::Until(record.key)));
+            }
+            if site.trap == Trap::Race {
+                return Err(errors::race(ruby, program, &record));
             }
             let operands = unpacker.operands(&site.operands, &record.words)?;
             if site.trap != Trap::Break {

@@ -8,9 +8,10 @@ use crate::heap::{self, Raw, Seen};
 use crate::iseq::Failure;
 use crate::reflect::value;
 use crate::registry::classes;
-use ikra_core::backend::Key;
+use ikra_core::backend::races::Races;
+use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::error::Error as CoreError;
-use ikra_core::ir::{New, Part, Piece, Site, Trap};
+use ikra_core::ir::{New, Part, Piece, Program, Site, Trap};
 use magnus::prelude::*;
 use magnus::rb_sys::protect;
 use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
@@ -86,6 +87,36 @@ pub fn accumulated_overflow(ruby: &Ruby, name: &str) -> Error {
     new(ruby, "Ikra::IntegerOverflow", format!("`{name}` becomes an Integer beyond 64 bits"))
 }
 
+/// Two elements touched one slot in one tick.
+pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
+    let [place, index, column, how] = record.words;
+    let (first, second) = (&program.sites[place as usize], &program.sites[record.site.index()]);
+    let [before, now] = Races::words(how as i64);
+    let message = format!(
+        "{} is {before} by element {index} (at {}:{}) and {now} by element {} (at {}:{}) in tick {}\n\nReason: elements run at the \
+         same time, so which of them comes first is not known\nInstead: let each element write what it alone owns, add with += \
+         only, or give the values as pmap's results",
+        program.columns[column as usize].name,
+        first.path,
+        first.line,
+        record.key.index(),
+        second.path,
+        second.line,
+        record.key.tick(),
+    );
+    let made = class(ruby, "Ikra::RaceError").new_instance((message,));
+    let located = made.and_then(|exception: Exception| {
+        let mut frames = vec![format!("{}:{}", second.path, second.line)];
+        frames.extend(backtrace(ruby)?);
+        ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, record.key.index(), record.key.tick(), frames))?;
+        Ok(exception)
+    });
+    match located {
+        Ok(exception) => exception.into(),
+        Err(error) => error,
+    }
+}
+
 /// The exception that an element raised.
 pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
     let located = exception(ruby, site, operands).and_then(|exception| {
@@ -109,6 +140,7 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
             made("Ikra::IntegerOverflow", format!("{operation} gives an Integer beyond 64 bits"))
         }
         Trap::NoMethod { name, bare, .. } => no_method_error(ruby, operand, name, *bare),
+        Trap::Race => made("Ikra::RaceError", "a data race".into()),
         Trap::Missing => {
             let name: String = operands.get(1).map_or(Ok(String::new()), |name| value(*name).funcall("name", ()))?;
             no_method_error(ruby, operand, &name, false)

@@ -46,7 +46,7 @@ impl Made {
         if let Some(raw) = self.known.borrow().get(&key) {
             return Ok(*raw);
         }
-        // SAFETY: a live class whose instances are ordinary objects, or else it would have no rows; `protect` catches
+        // SAFETY: a live class whose instances are ordinary objects or Structs, or else it would have no rows; `protect` catches
         // NoMemoryError.
         #[allow(unsafe_code)]
         let raw = protect(|| unsafe { rb_sys::rb_obj_alloc(plan.classes[class].raw) })?;
@@ -80,19 +80,21 @@ impl Made {
     }
 }
 
-/// Gives a new object its ivars.
+/// Gives a new object its ivars, and a Struct its members.
 ///
 /// # Errors
 /// When memory ends.
 pub fn fill_object(object: Raw, fields: &[(Field, Raw)]) -> Result<(), Error> {
-    // SAFETY: a live object that nobody else knows, and live values.
+    // SAFETY: a live object that nobody else knows, live values, and of a Struct members that it has.
     #[allow(unsafe_code)]
     protect(|| unsafe {
         for (field, value) in fields {
-            // Members are of Structs, which kernels do not make.
-            if let Field::Ivar(ivar) = field {
-                rb_sys::rb_ivar_set(object, *ivar, *value);
-            }
+            match field {
+                Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, *ivar, *value),
+                Field::Member(index) => rb_sys::rb_struct_aset(object, ((*index as usize) << 1 | 1) as Raw, *value),
+                // of a Hash, which kernels do not make
+                Field::Part(_) => heap::NIL,
+            };
         }
         heap::NIL
     })

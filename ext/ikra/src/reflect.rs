@@ -238,6 +238,26 @@ pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
     list.into_iter().map(|symbol| symbol.funcall("name", ())).collect::<Result<_, _>>().map(Some)
 }
 
+/// Whether `owner` is the singleton class in which `Struct.new` defined how objects of `class`, or one above it, are made of
+/// positional arguments.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn makes_structs(ruby: &Ruby, class: Raw, owner: Raw) -> Result<bool, Error> {
+    let base: Value = ruby.class_object().const_get("Struct")?;
+    if !is_class(class) || class == base.as_raw() || !inherits(class, base.as_raw()) {
+        return Ok(false);
+    }
+    let mut above = class;
+    while above != base.as_raw() {
+        if singleton_class(above)? == owner {
+            return Ok(!value(class).funcall::<_, _, Option<bool>>("keyword_init?", ())?.unwrap_or(false));
+        }
+        above = value(above).funcall::<_, _, Value>("superclass", ())?.as_raw();
+    }
+    Ok(false)
+}
+
 /// What `name` is of the objects of a class: an ivar, or the member of a Struct where it has no `@`.
 ///
 /// # Errors

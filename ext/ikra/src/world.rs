@@ -299,6 +299,12 @@ impl<'a> LiveWorld<'a> {
                 _ => {}
             }
         }
+        if let Receiver::Module(class) = receiver
+            && reflect::makes_structs(self.ruby, classes::get(class).raw, found.owner)?
+            && matches!(found.original_name()?.as_str(), "new" | "[]")
+        {
+            return Ok(MethodFact::Builtin { owner: "Struct".into(), visibility });
+        }
         Ok(MethodFact::Foreign { what: format!("{}, which is not written in Ruby", label(found)?) })
     }
 

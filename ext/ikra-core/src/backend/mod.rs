@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod cuda;
 pub mod libm;
 pub mod philox;
+pub mod races;
 pub mod reference;
 
 use crate::config::CodeOptions;

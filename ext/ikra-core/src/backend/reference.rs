@@ -5,6 +5,7 @@
 //! first.
 
 use super::libm::{self, Function};
+use super::races::{Races, Seen, Touch};
 use super::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, philox};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
@@ -118,6 +119,9 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         index: 0,
         draw: 0,
         slot: 0,
+        job: 0,
+        place: SiteId::new(0),
+        races: Races::of(program, launch.params, launch.slots.max(1)),
         trapped: None,
     };
     // Fused ticks are the jobs' own business; else every job ends a tick before any begins the next.
@@ -129,6 +133,7 @@ fn run(program: &Program, launch: Launch<'_>, depth_limit: u32) -> Run<Outcome> 
         }
         for job in 0..launch.jobs {
             machine.depth = 0;
+            machine.job = job;
             // One after the other could share one slot; that each has its own is what others rely on.
             machine.slot = job % launch.slots.max(1);
             machine.call(program.entry, &[job, begin, end].map(|i| Value::I64(i as i64)))?;
@@ -168,6 +173,10 @@ struct Machine<'a> {
     index: u64,
     draw: u32,
     slot: u64,
+    job: u64,
+    /// The last line that the program named.
+    place: SiteId,
+    races: Option<Races>,
     /// The trap with the least key so far.
     trapped: Option<TrapRecord>,
 }
@@ -241,11 +250,25 @@ impl<'a> Machine<'a> {
                     None => return Ok(self.trap(*site, &[])),
                 }
             }
+            Stmt::Place(site) => self.place = *site,
             Stmt::Load { dst, column, row } => {
+                if let Some(next) = self.touch(*column, frame.get(*row)?, Touch::Read)? {
+                    return Ok(next);
+                }
                 let value = self.load(*column, frame.get(*row)?, frame.func.vars[dst.index()].ty)?;
                 frame.set(*dst, value);
             }
-            Stmt::Store { column, row, value } => self.store(*column, frame.get(*row)?, frame.get(*value)?)?,
+            Stmt::Store { column, row, value } => {
+                if let Some(next) = self.touch(*column, frame.get(*row)?, Touch::Write)? {
+                    return Ok(next);
+                }
+                self.store(*column, frame.get(*row)?, frame.get(*value)?)?;
+            }
+            Stmt::Atomic { column, row, .. }
+                if let Some(next) = self.touch(*column, frame.get(*row)?, Touch::Add)? =>
+            {
+                return Ok(next);
+            }
             Stmt::Atomic { op: AtomicOp::FAdd, column, row, value, .. } => {
                 let (row, value) = (frame.get(*row)?, frame.get(*value)?);
                 let (Value::F64(old), Value::F64(value)) = (self.load(*column, row, Scalar::F64)?, value) else {
@@ -386,6 +409,22 @@ impl<'a> Machine<'a> {
             self.trapped = Some(TrapRecord { key, site, words });
         }
         Next::End
+    }
+
+    /// Notes a touch of a slot; a race ends the job.
+    fn touch(&mut self, column: ColumnId, row: Value, touch: Touch) -> Run<Option<Next>> {
+        if self.races.is_none() {
+            return Ok(None);
+        }
+        let row = match row {
+            Value::I32(id) => u64::from(id as u32),
+            other => other.word(),
+        };
+        let now = Seen { job: self.job, index: self.index, place: self.place };
+        let (tick, Some(races)) = (self.tick, &mut self.races) else { return Ok(None) };
+        let Some((first, how)) = races.touch(column, row, tick, touch, now) else { return Ok(None) };
+        let words = [first.place.index() as i64, first.index as i64, column.index() as i64, how].map(Value::I64);
+        Ok(Some(self.trap(self.place, &words)))
     }
 
     /// Position of a row in its column.

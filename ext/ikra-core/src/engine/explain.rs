@@ -413,6 +413,7 @@ fn words_of(trap: &Trap) -> Option<(CheckKind, String)> {
         Trap::IntegerOverflow(operation) => Some((CheckKind::Overflow, format!("Integer {operation} beyond 64 bits"))),
         Trap::NoMethod { name, bare: true, .. } => exception(format!("NameError: {name}")),
         Trap::NoMethod { name, .. } | Trap::NoSuper(name) => exception(format!("NoMethodError: {name}")),
+        Trap::Race => exception("RaceError".into()),
         Trap::Missing => exception("NoMethodError".into()),
         Trap::IndexTooSmall => exception("IndexError".into()),
         Trap::KeyMissing => exception("KeyError".into()),

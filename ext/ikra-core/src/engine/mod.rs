@@ -80,7 +80,8 @@ fn stages(
         account.lowered(&program);
         watch.skip();
     }
-    let program = passes::run(program)?;
+    // the interpreter looks for races in what the user wrote
+    let program = if options.races { passes::needed(program) } else { passes::run(program)? };
     watch.lap("passes");
     let layout = Layout::structure_of_arrays(&program);
     watch.lap("layout");

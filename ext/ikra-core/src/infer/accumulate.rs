@@ -287,18 +287,13 @@ impl<'a> Scan<'a> {
                 self.args(&call.args);
                 call.block_arg.iter().for_each(|b| self.node(b, true));
                 if let Some(block) = &call.block {
-                    let for_effect = matches!(
-                        &*call.name,
-                        "each"
-                            | "times"
-                            | "upto"
-                            | "downto"
-                            | "step"
-                            | "each_with_index"
-                            | "each_index"
-                            | "loop"
-                            | "reverse_each"
-                    );
+                    // a guess: where it is wrong, the block is found to be valued, and analysis begins again
+                    let for_effect = !used
+                        || call.name.starts_with("each")
+                        || matches!(
+                            &*call.name,
+                            "times" | "upto" | "downto" | "step" | "loop" | "reverse_each" | "__each_with_index"
+                        );
                     self.block(block, !for_effect || self.valued.contains(self.unit, block));
                 }
             }

@@ -480,6 +480,15 @@ impl Walker<'_, '_> {
     pub(super) fn yielded(&mut self, node: &Node, args: &[Arg], env: &mut Env) -> Result<Ty> {
         let args = self.args(args, env)?;
         let Some(block) = self.here.block.clone() else {
+            if let (Some((_, span)), Some(method)) = (&self.here.site, self.an.spec(self.here.id).key.method)
+                && self.an.is_prelude(method)
+            {
+                let label = self.an.spec(self.here.id).label.clone();
+                return Err(self
+                    .error(*span, format!("{label} without a block gives an Enumerator, which kernels do not know"))
+                    .advise("give it a block")
+                    .into());
+            }
             // LocalJumpError: no block given (yield)
             env.dead = true;
             return Ok(Ty::never());

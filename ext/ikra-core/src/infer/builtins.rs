@@ -161,6 +161,8 @@ pub enum Builtin {
     // Structs
     StructGet,
     StructSet,
+    /// `initialize` of a Struct's class: a method of the library.
+    StructInitialize,
     StructSize,
     StructEqual,
     StructEql,
@@ -212,7 +214,7 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } | MethodMissing | New => 0..=usize::MAX,
+            ProcCall | Send { .. } | MethodMissing | New | StructInitialize => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
@@ -306,7 +308,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),
-            ("Class", "new") => Some(New),
+            ("Class", "new") | ("Struct", "new" | "[]") => Some(New),
             ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
@@ -319,6 +321,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         Atom::Object(_) => match (owner, name) {
             ("Struct", "[]") => Some(StructGet),
             ("Struct", "[]=") => Some(StructSet),
+            ("Struct", "initialize") => Some(StructInitialize),
             ("Struct", "size" | "length") => Some(StructSize),
             ("Struct" | "Data", "==") => Some(StructEqual),
             ("Struct" | "Data", "eql?") => Some(StructEql),
@@ -430,8 +433,6 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
         ) => "give the array its length before the section, and write its elements by index",
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
-        ("String", "bytes") => "write each_byte { … }",
-        ("String", "chars") => "write each_char { … }",
         ("String", _) => "kernels only read Strings: make new ones before or after the section",
         ("Hash", "keys") => "write each_key { … }",
         ("Hash", "values") => "write each_value { … }",

@@ -319,6 +319,11 @@ impl Analysis<'_> {
         if atom == Atom::Exception {
             return self.target_of_exception(name);
         }
+        // of the list that stands for an Enumerator
+        if matches!(atom, Atom::Array(_)) && matches!(name, "with_index" | "with_object") {
+            return Err(Refusal::new(format!("kernels do not know {name} of this iterator"))
+                .advise("count, or keep the object, in a variable of your own"));
+        }
         let fact = self.method(receiver_of(atom), name);
         let on_self = on_self || is_protected(&fact) && self.may_call_protected(from, atom, name);
         self.target_of(fact, atom, name, on_self)
@@ -447,6 +452,7 @@ impl Analysis<'_> {
             Target::Ruby(method) => {
                 let source = self.source(*method)?;
                 check_params(&source.unit.params, &source.label)?;
+                self.struct_arguments(*method, args)?;
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
                         let key = args.key(*method, name, Ty::of(atom, reach), bindings);
@@ -766,7 +772,8 @@ impl Analysis<'_> {
                 }
                 _ => Ty::never(),
             },
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StrEqual | StrCompare => {
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | StrEqual
+            | StrCompare => {
                 unreachable!("these have bodies in the library")
             }
             ArrayIsEmpty => Ty::bool(),

@@ -30,6 +30,7 @@ pub enum Routine {
     /// Of as many members.
     StructEqual(usize),
     StructEql(usize),
+    StructInitialize(usize),
 }
 
 impl Routine {
@@ -41,6 +42,7 @@ impl Routine {
             Routine::ArrayCompare => "Array#<=>",
             Routine::StructEqual(_) => "Struct#==",
             Routine::StructEql(_) => "Struct#eql?",
+            Routine::StructInitialize(_) => "Struct#initialize",
         }
     }
 
@@ -51,6 +53,7 @@ impl Routine {
             Routine::ArrayCompare => ARRAY_COMPARE.into(),
             Routine::StructEqual(members) => struct_equal("==", members, |a, b| format!("{a} == {b}")),
             Routine::StructEql(members) => struct_equal("eql?", members, |a, b| format!("{a}.eql?({b})")),
+            Routine::StructInitialize(members) => struct_initialize(members),
         }
     }
 }
@@ -95,6 +98,13 @@ fn struct_equal(name: &str, members: usize, equal: impl Fn(&str, &str) -> String
     text + "  true\nend"
 }
 
+/// Members that are not given are nil.
+fn struct_initialize(members: usize) -> String {
+    let params: Vec<String> = (0..members).map(|i| format!("a{i} = nil")).collect();
+    let body: String = (0..members).map(|i| format!("  self.__m{i} = a{i}\n")).collect();
+    format!("def initialize({})\n{body}end", params.join(", "))
+}
+
 impl Analysis<'_> {
     /// The library's method behind a builtin; None: it has no body.
     ///
@@ -111,6 +121,7 @@ impl Analysis<'_> {
             Builtin::ArrayCompare => Routine::ArrayCompare,
             Builtin::StructEqual => Routine::StructEqual(members(self)),
             Builtin::StructEql => Routine::StructEql(members(self)),
+            Builtin::StructInitialize => Routine::StructInitialize(members(self)),
             Builtin::StrEqual => return Ok(crate::prelude::find("", "String", "==")),
             Builtin::StrCompare => return Ok(crate::prelude::find("", "String", "<=>")),
             _ => return Ok(None),
@@ -173,16 +184,35 @@ impl Analysis<'_> {
             }
             "size" if is_array => Target::Builtin(Builtin::ArraySize),
             "at" if is_array => Target::Builtin(Builtin::ArrayAt),
-            _ => match (short.strip_prefix('m').and_then(|n| n.parse::<usize>().ok()), atom) {
+            _ => match (short.strip_prefix('m').and_then(|n| n.trim_end_matches('=').parse::<usize>().ok()), atom) {
                 (Some(n), Atom::Object(class)) => {
                     let member = self.world.members(class).and_then(|m| m.get(n).cloned());
-                    member.map_or(nothing, Target::Reader)
+                    let access = if short.ends_with('=') { Target::Writer } else { Target::Reader };
+                    member.map_or(nothing, access)
                 }
                 (Some(_), _) => nothing,
                 // the prelude's own
                 (None, _) => return Ok(None),
             },
         }))
+    }
+
+    /// Refuses arguments of which Ruby's own `initialize` of a Struct makes something else than one member each.
+    ///
+    /// # Errors
+    /// Keywords, and more arguments than members.
+    pub(super) fn struct_arguments(&self, method: MethodId, args: &super::calls::Args) -> Answer<()> {
+        let at = method.0.checked_sub(FIRST).map(|at| at as usize);
+        let Some(Routine::StructInitialize(members)) = at.and_then(|at| self.routines.get(at)) else { return Ok(()) };
+        if !args.keywords.is_empty() {
+            return Err(Refusal::new("kernels make Structs of positional arguments only")
+                .advise("write the values in the order of the members"));
+        }
+        if args.positional.len() > *members {
+            let given = args.positional.len();
+            return Err(Refusal::new(format!("struct size differs: {given} values for {members} members")));
+        }
+        Ok(())
     }
 
     /// Whether two kinds are of one class, singleton classes left out.

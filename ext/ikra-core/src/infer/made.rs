@@ -126,13 +126,18 @@ impl Analysis<'_> {
     /// # Errors
     /// Classes whose objects are more than their ivars.
     pub fn makes(&mut self, class: ClassId, name: &str) -> std::result::Result<ClassId, Refusal> {
-        if self.world.is_ordinary(class) {
+        if self.world.is_ordinary(class) || self.struct_members(class).is_some() {
             return Ok(class);
         }
         let label = self.class(class).name;
         Err(Refusal::new(format!("kernels do not know {label}.{name}"))
             .because(format!("objects of {label} are more than instance variables"))
             .advise("make it before the section, or define a class of your own"))
+    }
+
+    /// The members of a Struct's class.
+    fn struct_members(&self, class: ClassId) -> Option<Vec<Name>> {
+        self.world.members(class).filter(|_| self.world.is_a(class, well_known::STRUCT))
     }
 
     /// Notes that objects of a class are made, by `new` or, all ivars unset, by `allocate`.
@@ -171,7 +176,8 @@ impl Analysis<'_> {
 
     fn given_by_initialize(&mut self, class: ClassId) -> Result<Vec<Name>> {
         let MethodFact::Ruby { method, .. } = self.method(Receiver::Instance(class), "initialize") else {
-            return Ok(Vec::new());
+            // Struct's own gives all
+            return Ok(self.struct_members(class).unwrap_or_default());
         };
         let mut birth = Birth { an: self, class, methods: Vec::new(), order: Vec::new(), now: Given::default() };
         birth.method(method)?;
@@ -431,7 +437,11 @@ impl Birth<'_, '_> {
                 let Some((method, ..)) = self.methods.last() else { return Ok(()) };
                 match self.an.world.super_method(Receiver::Instance(self.class), *method) {
                     MethodFact::Ruby { method, .. } => self.method(method)?,
-                    MethodFact::Builtin { .. } => {}
+                    MethodFact::Builtin { .. } => {
+                        for member in self.an.struct_members(self.class).unwrap_or_default() {
+                            self.give(&member);
+                        }
+                    }
                     _ => self.now.open = true,
                 }
             }

@@ -388,6 +388,8 @@ pub enum Stmt {
         site: SiteId,
         operands: Vec<Operand>,
     },
+    /// What follows stands at the site's line. Only where races are looked for; passes never see it.
+    Place(SiteId),
     /// In loops that may run long: about every 1 024th time, ends the job early if the launch was stopped.
     Poll,
     /// Only in the entry function: from here on the job runs element `index` (I64) in tick `tick` (I64); the draw
@@ -538,6 +540,9 @@ pub enum Trap {
     Mention { class: &'static str, before: String, after: String },
     /// An exception that the program makes.
     New(Arc<New>),
+    /// RaceError: here, and at the site of word 0 in the run of the element of word 1, one slot of the column of word 2 was
+    /// touched in one tick; word 3 says how ([`crate::backend::races`]).
+    Race,
     /// SystemStackError.
     StackOverflow,
     /// `break` out of the section with operand 0; not an error.
@@ -586,7 +591,7 @@ impl Trap {
     /// nothing that is no exception.
     pub fn is_caught(&self) -> bool {
         match self {
-            Trap::StackOverflow | Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => false,
+            Trap::StackOverflow | Trap::Break | Trap::Race | Trap::Refuted(_) | Trap::Grow(_) => false,
             Trap::Raise { class, message } => *class != "Ikra::CompileError" && message != UNREACHABLE,
             _ => true,
         }
@@ -605,7 +610,7 @@ impl Trap {
             Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => class,
             Trap::StackOverflow => "SystemStackError",
             Trap::New(new) => return Some(Class::Made(new.class)),
-            Trap::Break | Trap::Refuted(_) | Trap::Grow(_) => return None,
+            Trap::Break | Trap::Race | Trap::Refuted(_) | Trap::Grow(_) => return None,
         }))
     }
 }

@@ -314,6 +314,7 @@ impl Parser {
                 let name = self.text()?.into();
                 Trap::NoMethod { name, private: self.takes_word("private"), bare: self.takes_word("bare") }
             }
+            "race" => Trap::Race,
             "missing" => Trap::Missing,
             "no_super" => Trap::NoSuper(self.text()?.into()),
             "index_too_small" => Trap::IndexTooSmall,

@@ -246,6 +246,7 @@ impl Printer<'_> {
                 self.operands(f, operands)
             }
             Stmt::Poll => f.write_str("poll"),
+            Stmt::Place(site) => write!(f, "place {site}"),
             Stmt::Begin { index, tick, check } => {
                 f.write_str(if *check { "begin check" } else { "begin" })?;
                 self.operands(f, &[*index, *tick])
@@ -374,6 +375,7 @@ impl Display for Trap {
                     if *bare { " bare" } else { "" }
                 )
             }
+            Trap::Race => f.write_str("race"),
             Trap::Missing => f.write_str("missing"),
             Trap::NoSuper(name) => write!(f, "no_super {name:?}"),
             Trap::IndexTooSmall => f.write_str("index_too_small"),

@@ -377,6 +377,7 @@ impl<'a> Checker<'a> {
                 self.wants(operands, &tys)?;
                 self.state = None;
             }
+            Stmt::Place(_) => {}
             Stmt::Poll => self.begun()?,
             Stmt::Begin { index, tick, .. } => {
                 if !self.is_entry {

@@ -23,7 +23,12 @@ impl Stmt {
                 visit(*index);
                 visit(*tick);
             }
-            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } | Stmt::Break(_) | Stmt::Poll => {}
+            Stmt::Block { .. }
+            | Stmt::Loop { .. }
+            | Stmt::Try { .. }
+            | Stmt::Break(_)
+            | Stmt::Place(_)
+            | Stmt::Poll => {}
         }
     }
 
@@ -45,7 +50,12 @@ impl Stmt {
                 visit(index);
                 visit(tick);
             }
-            Stmt::Block { .. } | Stmt::Loop { .. } | Stmt::Try { .. } | Stmt::Break(_) | Stmt::Poll => {}
+            Stmt::Block { .. }
+            | Stmt::Loop { .. }
+            | Stmt::Try { .. }
+            | Stmt::Break(_)
+            | Stmt::Place(_)
+            | Stmt::Poll => {}
         }
     }
 

@@ -90,7 +90,12 @@ pub fn leaves_otherwise(body: &[Stmt], own: LabelId) -> bool {
 /// computes can make it leave its list or run for ever.
 pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
     match stmt {
-        Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Poll | Stmt::Begin { .. } => true,
+        Stmt::Let { .. }
+        | Stmt::Load { .. }
+        | Stmt::Store { .. }
+        | Stmt::Place(_)
+        | Stmt::Poll
+        | Stmt::Begin { .. } => true,
         Stmt::FetchAdd { .. } => true,
         Stmt::Atomic { site, .. } => site.is_none(),
         Stmt::Call { func, depth, .. } => {

@@ -223,7 +223,7 @@ impl<'a> Walker<'a> {
                     self.assign(*dst, bounds(self.func.vars[dst.index()].ty), 0);
                 }
             }
-            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Poll | Stmt::Begin { .. } => {}
+            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Place(_) | Stmt::Poll | Stmt::Begin { .. } => {}
         }
         None
     }

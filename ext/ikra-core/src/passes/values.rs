@@ -378,7 +378,7 @@ impl<'a> Walker<'a> {
                 }
                 out.push(stmt);
             }
-            Stmt::Poll => out.push(stmt),
+            Stmt::Place(_) | Stmt::Poll => out.push(stmt),
         }
     }
 

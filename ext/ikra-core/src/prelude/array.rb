@@ -694,6 +694,11 @@ class Array
     self
   end
 
+  def __reverse_each_with_index(start = 0)
+    i = start - 1
+    reverse_each { |x| yield(x, i += 1) }
+  end
+
   def __select_with_index(start = 0)
     i = start - 1
     select { |x| yield(x, i += 1) }
@@ -738,6 +743,10 @@ class Array
 
   def __list_each_with_index
     __map_index { |i| [__at(i), i] }
+  end
+
+  def __list_with_index(start = 0)
+    __map_index { |i| [__at(i), i + start] }
   end
 
   def __list_each_slice(count)

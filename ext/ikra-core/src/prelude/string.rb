@@ -47,6 +47,37 @@ class String
     self
   end
 
+  def bytes
+    list = []
+    each_byte { |byte| list << byte }
+    list
+  end
+
+  def chars
+    list = []
+    each_char { |char| list << char }
+    list
+  end
+
+  def __each_byte_with_index(start = 0)
+    i = start - 1
+    each_byte { |byte| yield(byte, i += 1) }
+  end
+
+  def __each_char_with_index(start = 0)
+    i = start - 1
+    each_char { |char| yield(char, i += 1) }
+  end
+
+  # What iterators without a block give one after the other.
+  def __list_each_byte
+    bytes
+  end
+
+  def __list_each_char
+    chars
+  end
+
   def [](at, length = (one = true))
     if at.is_a?(Range)
       __chars(at.begin, at.exclude_end? ? at.end : at.end + 1, at.end < 0)

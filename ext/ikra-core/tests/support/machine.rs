@@ -707,6 +707,7 @@ impl<'a> Machine<'a> {
         let site = &self.lowered.program.sites[record.site.index()];
         let first = operands.first();
         let (class, message) = match &site.trap {
+            Trap::Race => ("Ikra::RaceError", "a data race".to_owned()),
             Trap::ZeroDivision => ("ZeroDivisionError", "divided by 0".to_owned()),
             Trap::IntegerOverflow(name) => ("Ikra::IntegerOverflow", format!("{name} gives an Integer beyond 64 bits")),
             Trap::NoMethod { name, bare: true, .. } => {

@@ -632,6 +632,7 @@ impl Lowering<'_, '_> {
                 self.trap(*site, operands);
                 return Ok(Flow::Ended);
             }
+            Stmt::Place(_) => {}
             Stmt::Poll => self.poll(),
             Stmt::Begin { index, tick, check } => self.begin(*index, *tick, *check),
         }

@@ -355,6 +355,7 @@ impl<'a> Shared<'a> {
             Trap::IntegerOverflow(op) => format!("overflow in {op}"),
             Trap::NoMethod { name, .. } => format!("no method {name}"),
             Trap::Name { message, .. } | Trap::Raise { message, .. } => message.clone(),
+            Trap::Race => "data race".to_string(),
             Trap::Missing => "no such method".to_string(),
             Trap::NoSuper(name) => format!("no super method of {name}"),
             Trap::IndexTooSmall => "index too small".to_string(),
@@ -868,6 +869,7 @@ impl<'a> Function<'a> {
                 self.line(&text);
                 self.line("return true;");
             }
+            Stmt::Place(_) => {}
             Stmt::Poll => self.line("if (poll(ctx)) return true;"),
             Stmt::Begin { index, tick, check } => {
                 let (index, tick) = (self.operand(*index).text, self.operand(*tick).text);

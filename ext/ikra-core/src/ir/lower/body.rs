@@ -232,7 +232,17 @@ impl<'p, 'w> Body<'p, 'w> {
             // the prelude speaks for the user's line
             return;
         }
+        self.mark(span);
         self.cx.line = self.here.unit.source.line_of(span.start);
+    }
+
+    /// Says in the program where it is, for whoever looks for races.
+    fn mark(&mut self, span: Span) {
+        if self.cx.shared.options.races {
+            self.cx.line = self.here.unit.source.line_of(span.start);
+            let site = self.cx.site(Trap::Race, vec![]);
+            self.cx.b.push(Stmt::Place(site));
+        }
     }
 
     /// Whether a value is neither nil nor false.

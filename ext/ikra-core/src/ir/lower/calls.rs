@@ -944,7 +944,8 @@ impl Body<'_, '_> {
                 self.cx.b.trap(site, words);
                 None
             }
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StrEqual | StrCompare => None,
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | StrEqual
+            | StrCompare => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };
                 let arg = (y, Ty::of(b, Reach::Mixed), None);

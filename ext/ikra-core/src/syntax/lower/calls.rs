@@ -265,12 +265,22 @@ fn over_enumerator(call: &mut Call) {
         (
             "map" | "collect" | "each" | "select" | "filter" | "reject" | "filter_map" | "flat_map",
             "with_index" | "each_with_index",
-        ) if given && inner.args.is_empty() => format!("__{}_with_index", inner.name),
+        )
+        | ("each_char" | "each_byte" | "reverse_each", "with_index" | "each_with_index")
+            if given && inner.args.is_empty() =>
+        {
+            format!("__{}_with_index", inner.name)
+        }
+        // `each.with_index(1).map { … }`: this is called on the list of pairs
+        ("with_index", _) if over_list(inner) => {
+            inner.name = "__list_with_index".into();
+            return;
+        }
         ("each_with_index", "map" | "collect") if given && inner.args.is_empty() && call.args.is_empty() => {
             "__map_with_index".to_string()
         }
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
-        | ("each_with_index" | "each_slice" | "each_cons", _) => {
+        | ("each_with_index" | "each_slice" | "each_cons" | "each_char" | "each_byte", _) => {
             inner.name = format!("__list_{}", inner.name).as_str().into();
             return;
         }
@@ -278,4 +288,9 @@ fn over_enumerator(call: &mut Call) {
     };
     call.name = fused.as_str().into();
     call.receiver = inner.receiver.take();
+}
+
+/// Whether the receiver of a call is the list of what an iterator yields.
+fn over_list(call: &Call) -> bool {
+    matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Call(list)) if list.name.starts_with("__list_"))
 }
