@@ -57,6 +57,7 @@ module Gallery
     def update
       head = File.read(FILE).split(LINE).first
       File.write(FILE, head + entries.map { |program, _| LINE + program + LINE + message(program) }.join)
+      @entries = nil
     end
   end
 end
@@ -65,7 +66,13 @@ RSpec.describe "The gallery of errors" do
   Gallery.update if ENV["UPDATE_SNAPSHOTS"] == "1"
 
   it "has a good number of them" do
-    expect(Gallery.entries.size).to be >= 25
+    expect(Gallery.entries.size).to be >= 100
+  end
+
+  it "names the line, the place and what to write instead in each" do
+    messages = Gallery.entries.map(&:last)
+    expect(messages).to all(match(/\A\S+:\d+:\d+: .+\n\n +\S.*\n +\^+\n/))
+    expect(messages).to all(include("\nInstead: "))
   end
 
   Gallery.entries.each do |program, expected|

@@ -305,7 +305,7 @@ impl<'a> LiveWorld<'a> {
         {
             return Ok(MethodFact::Builtin { owner: "Struct".into(), visibility });
         }
-        Ok(MethodFact::Foreign { what: format!("{}, which is not written in Ruby", label(found)?) })
+        Ok(MethodFact::Foreign { what: label(found)? })
     }
 
     /// The member of a Struct that a method reads, or (with `=`) writes.

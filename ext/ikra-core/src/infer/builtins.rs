@@ -419,15 +419,42 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
 }
 
 /// What to write instead of a method of Ruby's own that kernels do not know.
-pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
-    Some(match (owner, name) {
+pub fn instead(owner: &str, name: &str) -> &'static str {
+    match (owner, name) {
         ("Kernel", "puts" | "p" | "print" | "pp" | "printf" | "putc" | "warn") => {
             "give the value as pmap's result, and print it afterwards"
         }
         ("Exception", _) => {
             "ask an exception for its class only (is_a?, kind_of?, instance_of?, case … when), or raise it again"
         }
-        ("Kernel", "sleep" | "gets" | "open" | "system" | "require") => "do it before or after the section",
+        ("Kernel", "sleep" | "gets" | "open" | "system" | "require" | "exit" | "abort" | "trap" | "fork") => {
+            "do it before or after the section"
+        }
+        ("Time" | "Process", "now" | "clock_gettime") => "read the clock before the section, into a local variable",
+        ("Kernel", "eval" | "binding" | "caller") | ("BasicObject" | "Kernel", "instance_eval" | "instance_exec") => {
+            "write out what is to run: kernels are compiled before they run"
+        }
+        ("Kernel", "object_id" | "hash") => "compare objects with equal? or ==, or give each a number of its own",
+        ("Kernel" | "Numeric", "dup" | "clone") => "make a new object with new, from what the other has",
+        ("Kernel", "freeze") => "freeze it before or after the section",
+        ("Kernel", "singleton_class" | "extend" | "define_singleton_method") => {
+            "define methods and include modules before the section"
+        }
+        ("Kernel", "instance_variables" | "methods") => "name what you want: the block can read and call it by name",
+        ("Thread", _) => "leave it out: the elements of a section run at the same time by themselves",
+        ("Array", "shuffle" | "sample") => "draw an index with rand(array.size)",
+        ("Array", "pack") => "give the array as pmap's result, and pack it afterwards",
+        ("Symbol", _) => "compare Symbols with == or case … when; do the rest before the section",
+        ("Enumerable", "group_by" | "to_set" | "tally" | "lazy" | "to_h") => {
+            "kernels make no Hashes, Sets or lazy chains: give the values as pmap's result, and do it afterwards"
+        }
+        ("ObjectSpace" | "GC", _) => "ask before or after the section",
+        (_, "respond_to_missing?") => "write false, which is what it gives",
+        ("Module", "define_method" | "class_eval" | "module_eval" | "const_set" | "include" | "attr_accessor") => {
+            "define methods, constants and classes before the section"
+        }
+        ("Module", _) => "ask the class before the section, into a local variable",
+        (_, "divmod") => "write div and modulo",
         (
             "Array",
             "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
@@ -442,6 +469,6 @@ pub fn instead(owner: &str, name: &str) -> Option<&'static str> {
         ("Struct" | "Data", _) => "read the members by name",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
-        _ => return None,
-    })
+        _ => "write out what it does, with what docs/language.md lists",
+    }
 }

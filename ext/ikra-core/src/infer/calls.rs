@@ -357,10 +357,7 @@ impl Analysis<'_> {
                             _ => format!("{owner}#{name}"),
                         };
                         let refusal = Refusal::new(format!("kernels do not know {what}"));
-                        return Err(match builtins::instead(&owner, name) {
-                            Some(advice) => refusal.advise(advice),
-                            None => refusal,
-                        });
+                        return Err(refusal.advise(builtins::instead(&owner, name)));
                     }
                 }
             }
@@ -719,7 +716,10 @@ impl Analysis<'_> {
             },
             ToInteger => match atoms[0] {
                 Atom::Int | Atom::Float => Ty::int(),
-                _ => return Err(Refusal::new("kernels know Integer() only of numbers")),
+                _ => {
+                    return Err(Refusal::new("kernels know Integer() only of numbers")
+                        .advise("write to_i for what stands in a String, or convert it before the section"));
+                }
             },
             RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
                 return Err(Refusal::new(format!("kernels do not know {name} of a Range of Floats")));

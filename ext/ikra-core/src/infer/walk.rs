@@ -486,6 +486,9 @@ impl Walker<'_, '_> {
                 return Err(self
                     .error(node.span, "this Integer is beyond 64 bits")
                     .because("kernels hold Integers in 64 bits")
+                    .advise(
+                        "use a Float, or two Integers; a mask of 64 bits may be written out (& 0xffff_ffff_ffff_ffff)",
+                    )
                     .into());
             }
             Kind::Str(_) => Ty::str(),
@@ -510,7 +513,12 @@ impl Walker<'_, '_> {
             }
             Kind::Yield(args) => self.yielded(node, args, env)?,
             Kind::Lambda(block) => Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Lambda(block.clone()))),
-            Kind::Defined(_) => return Err(self.error(node.span, "kernels do not know defined?").into()),
+            Kind::Defined(_) => {
+                return Err(self
+                    .error(node.span, "kernels do not know defined?")
+                    .advise("ask before the section, into a local variable")
+                    .into());
+            }
             Kind::Unsupported { what, advice } => {
                 let mut d = self.error(node.span, format!("kernels do not know {what}"));
                 if !advice.is_empty() {
@@ -705,7 +713,10 @@ impl Walker<'_, '_> {
                     .into())
             }
         } else {
-            Err(self.error(node.span, "kernels know Ranges of numbers only").into())
+            Err(self
+                .error(node.span, "kernels know Ranges of numbers only")
+                .advise("compare both ends yourself")
+                .into())
         }
     }
 
