@@ -19,7 +19,8 @@ module Fuzz
         guard = chance(0.3) ? node(:text, " #{among(%w[if unless])} {}", expression(inside, :bool, 2)) : nil
         [node(:text, "{}", pattern), guard || Node.new(:text, [""]), body(inside, 1)]
       end
-      otherwise = chance(0.9) || kind != :int
+      # of a single pattern, Ruby's message says more
+      otherwise = clauses.size == 1 || kind != :int || chance(0.9)
       template = "case {}\n#{"in {}{}\n  {}\n" * clauses.size}#{"else\n  {}\n" if otherwise}end"
       statement(template, subject, *clauses.flatten(1), *(otherwise ? [branch_body(scope)] : []))
     end
