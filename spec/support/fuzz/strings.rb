@@ -13,7 +13,6 @@ module Fuzz
       str 1 {str}.delete_suffix({str})
       str 1 {str}.chr
       str 2 ({bool} ? {str} : {str})
-      str 1 ({str}.byteslice({tiny}, {small}) || "")
       int 1 {str}.size
       int 1 {str}.bytesize
       int 1 {str}.to_i
