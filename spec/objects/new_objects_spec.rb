@@ -237,6 +237,22 @@ RSpec.describe "Objects made in kernels" do
 end
 
 RSpec.describe "Arrays made in kernels" do
+  it "are as many as fit into memory, however many kinds of them want room one after the other" do
+    expect([1, 70_000]).to map_same_as_ruby(on: :cpu) { |n|
+      a = []
+      n.times { |i| a << [i] }
+      b = []
+      n.times { |i| b << [i * 2] }
+      c = []
+      n.times { |i| c << [i, nil] }
+      d = []
+      n.times { |i| d << [i.even?] }
+      e = []
+      n.times { |i| e << [:a, i] }
+      a.sum { |x| x[0] } + b.sum { |x| x[0] } + c.sum { |x| x[0] } + d.count { |x| x[0] } + e.sum { |x| x[1] }
+    }
+  end
+
   on_every_backend do
     it "come back as results, nested and mixed" do
       expect { |run| run.pmap([1, 2]) { |i| [i, i * 2.5, nil, :a] } }.to be_same_as_ruby

@@ -246,12 +246,15 @@ impl Section<'_> {
 
     fn attempts(&mut self) -> Result<Value, Error> {
         let (mut limit, mut beside) = (Key::NONE, false);
-        for _ in 0..MOST_ATTEMPTS {
+        let mut attempts = 0;
+        while attempts < MOST_ATTEMPTS {
+            attempts += 1;
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;
             match self.launch(&variant, packed, &tables, &holder, limit, beside)? {
                 Ok(value) => return Ok(value),
-                Err(Again::Room) => {}
+                // each time some heap at least doubles, so that memory ends first
+                Err(Again::Room) => attempts -= 1,
                 Err(Again::Compile) => {
                     if let Some(explained) = &mut self.explained {
                         explained.variant = None;
