@@ -58,6 +58,14 @@ module Fuzz
       [objects, locals]
     end
 
+    # Objects that the section made have no number.
+    def show(value, within = [])
+      plain = [Array, NilClass, TrueClass, FalseClass, Numeric, Symbol, String, Range, Module].any? { |klass| klass === value }
+      return super if plain || SetUp::OBJECTS.any? { |object| object.equal?(value) }
+
+      "a new #{value.class}"
+    end
+
     def outcome(within, expected)
       value = SECTION.call(within)
       SetUp.open

@@ -110,7 +110,7 @@ module Fuzz
 
       Marshal.load(text).each do |name, backend, outcome, words|
         @tally[backend][outcome] += 1
-        @refused[words[/kernels? .*?(?=  )|[^:]*: (.{1,60})/] || words[0, 60]] += 1 if outcome == "refused"
+        @refused[words[/: ((?:(?!: ).){1,60})(?:  |\z)/, 1] || words[0, 60]] += 1 if outcome == "refused"
         puts "── #{name} on #{backend}: #{words[0, 300]}" if outcome == "failed"
       end
     end
