@@ -16,7 +16,7 @@ require_relative "compile/generated"
 class CompileBenchmark
   STAGES = %i[source syntax world infer lower passes layout prepare].freeze
   # What an example is given so that it is done soon.
-  ARGUMENTS = Hash.new(%w[24]).update("traffic" => %w[--actors 300 --ticks 2 --out traffic.svg], "boids" => %w[30], "nbody" => %w[30], "kmeans" => %w[200]).freeze
+  ARGUMENTS = Hash.new(%w[24]).update("traffic" => %w[--actors 300 --ticks 2 --out traffic.svg], "boids" => %w[30], "nbody" => %w[30], "kmeans" => %w[200], "sudoku" => %w[4]).freeze
   ONCE = File.expand_path("compile/once.rb", __dir__)
 
   def initialize
