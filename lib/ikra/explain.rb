@@ -171,7 +171,7 @@ module Ikra
 
       def methods_part
         own = specialisations.reject(&:library)
-        library = specialisations.select(&:library).map(&:name).tally.map { |name, count| count > 1 ? "#{name} (#{count} times)" : name }
+        library = specialisations.select(&:library).map(&:name).grep_v(/#__/).tally.map { |name, count| count > 1 ? "#{name} (#{count} times)" : name }
         return ["Result: #{result}"] if own.empty? && library.empty?
 
         ["Result: #{result}", "Methods", *own.map { |body| "  #{body}" }, *("  of Ruby's own: #{library.join(", ")}" unless library.empty?)]

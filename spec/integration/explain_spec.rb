@@ -106,6 +106,7 @@ RSpec.describe "Ikra.explain" do
     expect(told.specialisations.map(&:name)).to include("Range#inject")
     expect(told.specialisations).to all(have_attributes(library: true, types: {}))
     expect(told.to_s).to match(/of Ruby's own: .*Range#inject/)
+    expect(section { ["ab"].pmap { |text| text.chars.size } }.to_s).not_to include("__")
   end
 
   it "lists columns with their storage, their rows and their use" do
@@ -157,7 +158,7 @@ RSpec.describe "Ikra.explain" do
 
   it "names the backend, and why" do
     expect(section { [1].pmap(backend: :reference) { |x| x } }).to have_attributes(backend: :reference, why: "it was asked for")
-    expect(section { [1].pmap(backend: :auto) { |x| x } }).to have_attributes(backend: :cpu, why: /1 elements do not keep a GPU busy/)
+    expect(section { [1].pmap(backend: :auto) { |x| x } }).to have_attributes(backend: :cpu, why: /too few elements to keep a GPU busy: 1,/)
   end
 
   it "shows generated code on request" do

@@ -118,10 +118,10 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64) -> String {
     }
     let runs = elements as u64 * ticks;
     if elements < BUSY_GPU {
-        return format!("{elements} elements do not keep a GPU busy, which {BUSY_GPU} would");
+        return format!("too few elements to keep a GPU busy: {elements}, not {BUSY_GPU} or more");
     }
     if runs < WORTH_A_GPU {
-        return format!("{runs} runs of the block are not worth the way to a GPU, which {WORTH_A_GPU} would be");
+        return format!("too little to be worth the way to a GPU: {runs} runs of the block, not {WORTH_A_GPU} or more");
     }
     match open(Choice::Cuda) {
         Ok(_) => format!("{runs} runs of the block are worth the way to the GPU"),
