@@ -128,7 +128,7 @@ module Fuzz
 
       choices = BY_TYPE.fetch(type)
       choices = choices.reject { |_, _, holes| holes.include?(:str) } unless @strings || type == :str
-      choices = choices.reject { |_, template, _| template.include?("<") && template.include?("|<") } if scope.times > 50
+      choices = choices.reject { |_, template, _| template.match?(/<\w+:/) } if scope.times > 50
       choices += dynamic(scope, type)
       _, template, holes = weighted(choices)
       return template.call(depth) if template.is_a?(Proc)
@@ -139,7 +139,7 @@ module Fuzz
     # `<x:int>` in a template is a fresh local, seen by the holes that begin with `*`.
     def filled(scope, type, template, holes, depth)
       names = {}
-      inside = template.include?("|<") ? scope.inner(times: 4) : scope
+      inside = template.match?(/<\w+:/) ? scope.inner(times: 4) : scope
       template = template.gsub(/<(\w+)(?::(\w+))?>/) do
         names[$1] ||= fresh("y").tap { |name| inside.vars << Var.new(name, $2.to_sym, false) }
       end
@@ -623,7 +623,16 @@ module Fuzz
       statement("#{a}, #{b} = #{b}, #{a}")
     end
 
+    # Without Floats where there is an Integer: the order of additions would show.
     def accumulate(scope)
+      chaos = @chaos
+      @chaos = 0.0
+      contribution(scope)
+    ensure
+      @chaos = chaos
+    end
+
+    def contribution(scope)
       name, form = among(@accumulators.to_a)
       case form
       when :last then statement("#{name} = {}", expression(scope, :any, 2))
