@@ -5,7 +5,7 @@ require "tmpdir"
 # The programs under examples/, on a size of seconds at most: each gives what it gives as the plain Ruby it was.
 RSpec.describe "the examples" do
   # Their results have the last digits of functions in which CUDA's library may differ from Ruby's, and let them decide nothing.
-  math = %i[barnes_hut black_scholes boids kmeans]
+  math = %i[barnes_hut black_scholes boids kmeans nbody]
   directory = File.expand_path("../../examples", __dir__)
   require File.join(directory, "support/comparison")
 
