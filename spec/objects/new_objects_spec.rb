@@ -312,6 +312,14 @@ RSpec.describe "Arrays made in kernels" do
       expect([1, 2].pmap(backend:) { |i| Array.new(3) { |j| i + j } }).to eq([[1, 2, 3], [2, 3, 4]])
     end
 
+    it "meet arrays that are there and that nobody reads" do
+      holder = Struct.new(:items)
+      holders = [holder.new([7, -3, 2**40]), holder.new([])]
+      result = holders.pmap(backend:) { |h| h.items.empty? ? [] : h.items }
+      expect(result).to eq([[7, -3, 2**40], []])
+      expect(result[0]).to equal(holders[0].items)
+    end
+
     it "are added to arrays alone" do
       x = [[1], 5, nil]
       expect { |i| ([1] + x[i]).size }.to be_same_as_ruby.over(0, 1, 2)

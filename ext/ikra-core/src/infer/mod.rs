@@ -323,10 +323,32 @@ impl Analysis<'_> {
                 walk::interpret(self, id)?;
                 self.wake_readers();
             }
+            self.demand_merged()?;
+            self.wake_readers();
             if self.queue.is_empty() {
                 return Ok(());
             }
         }
+    }
+
+    /// Of two kinds of arrays that became one, what was asked of either is asked of all: arrays that are there share a column
+    /// with those that are made, though nobody reads their elements.
+    fn demand_merged(&mut self) -> Result<()> {
+        let merges = self.facts.take_merges();
+        let asked = |kind: ArrayKind| self.demanded.contains(&Place::Elements(kind));
+        let kinds: BTreeSet<ArrayKind> = merges
+            .into_iter()
+            .filter(|(gone, keep)| asked(*gone) || asked(*keep))
+            .map(|(_, keep)| self.facts.find(keep))
+            .collect();
+        for kind in kinds {
+            self.demanded.insert(Place::Elements(kind));
+            if let Err(opaque) = self.world.scan_array(kind, self.facts) {
+                let source = &self.specs[0].unit.source;
+                return Err(calls::Refusal::from(opaque).at(source, source.params_span()));
+            }
+        }
+        Ok(())
     }
 
     /// Runs the readers of a place again although its type did not grow: it is written from now on.
