@@ -1,6 +1,6 @@
 //! The only module that sees all others: one function, read top to bottom, is the pipeline up to the backend.
 //!
-//! Here: [`compile`], and [`explain`], which does the same and says what it found. Not here: what any stage does.
+//! Here: [`compile`], and [`explain()`], which does the same and says what it found. Not here: what any stage does.
 
 pub mod explain;
 

@@ -1,7 +1,7 @@
 //! `begin … rescue … else … ensure … end`, `retry` and `raise`, as blocks and jumps.
 //!
 //! Here: handlers and their clauses, the code of an `ensure` on every way out, what an exception is made of. Not here: how
-//! traps come to a handler ([`crate::ir::build`]), and how exceptions leave functions ([`super::unwind`]).
+//! traps come to a handler ([`crate::ir::build`]), and how exceptions leave functions (the pass `unwind`).
 //!
 //! A rescued exception is a code and words in registers: where it was raised, and the values for its message. The object
 //! is made by the host, if it leaves the section.
