@@ -1,7 +1,7 @@
 //! Accounts of sections, for `Ikra.explain`.
 //!
 //! Here: [`Account`], what a section notes of itself while somebody asks for explanations on its thread, and [`Code`],
-//! which makes generated code when Ruby asks for it. Not here: what there is to tell ([`ikra_core::engine::explain`]), and
+//! which makes generated code when Ruby asks for it. Not here: what there is to tell ([`ikra_core::engine::explain()`]), and
 //! how it is shown (lib/ikra/explain.rb).
 
 use crate::backends;
