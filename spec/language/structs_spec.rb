@@ -151,6 +151,14 @@ RSpec.describe "Structs" do
       end.to be_same_as_ruby
     end
 
+    it "are made from keywords" do
+      expect { |x| [Structs::Named.new(size: x), Structs::Named.new(name: x, size: [x]), Structs::Named.new, Structs::Named[name: :a]] }
+        .to be_same_as_ruby.over(1, -0.5, nil)
+      expect { |x| x == 0 ? Structs::Named.new(1, name: 2) : x == 1 ? Structs::Named.new(:a) : Structs::Named.new(size: 1, nmae: 2, x: 3) }
+        .to be_same_as_ruby.over(0, 1, 2)
+      expect { |x| x > 1 ? Structs::Point.new(1, 2, 3) : Structs::Point.new(x) }.to be_same_as_ruby.over(1, 2)
+    end
+
     it "may have members that are no words" do
       odd = Struct.new(:"a b", :size, :x?).new(1, 2, 3)
       expect { |i| odd[:"a b"] + odd.size * i + odd[:x?] * 100 }.to be_same_as_ruby.over(1, 5)
@@ -162,6 +170,44 @@ RSpec.describe "Structs" do
           data = Class.new(Data.define(:a, :b)) { def sum = a + b }
           run.pmap([data.new(1, 2), data.new(a: 3.5, b: 4)]) { |d| d.sum * 10 + (d == data.new(1, 2) ? 1 : 0) }
         end.to be_same_as_ruby
+      end
+
+      it "as Data are made by position and by name, and come back frozen" do
+        data = Data.define(:x, :y)
+        lazy = Data.define(:x, :y) { def initialize(x:, y: 7) = super(x: x, y: y) }
+        expect { |x| [data.new(x, 2), data.new(y: x, x: data[1, 2]), lazy.new(x), lazy.new(y: x, x: 1), data.new(x, x).with(y: 0.5)] }
+          .to be_same_as_ruby.over(1, nil, -0.0)
+        expect([1].pmap { |x| data.new(x, [x]) }.first).to be_frozen
+        expect { |x| data.new(x, 2) == data.new(1, 2) && data.new(x, 2).eql?(data.new(1, 2)) }.to be_same_as_ruby.over(1, 1.0, 2)
+      end
+
+      it "as Data raise what Ruby raises for arguments that do not fit" do
+        data = Data.define(:x, :y)
+        expect do |i|
+          case i
+          when 0 then data.new(1)
+          when 1 then data.new
+          when 2 then data.new(1, 2, 3)
+          when 3 then data.new(x: 1, y: 2, z: 3)
+          when 4 then data.new(1, y: 2)
+          when 5 then data.new(1, 2).with(z: 1)
+          when 6 then data.new(1, 2).with(1)
+          end
+        end.to be_same_as_ruby.over(0, 1, 2, 3, 4, 5, 6)
+      end
+
+      it "as Data are taken apart by patterns" do
+        data = Data.define(:x, :y)
+        expect do |x|
+          case data.new(x, [x, 2])
+          in { x: Integer => n, y: [_, last] } then n + last
+          in { x: nil } then :none
+          end
+        end.to be_same_as_ruby.over(1, nil)
+      end
+    else
+      it "made by position take no keywords, which Ruby would make a Hash of" do
+        expect { [1].pmap { |x| Structs::Point.new(x: x) } }.to raise_error(Ikra::CompileError, /would be a Hash/)
       end
     end
   end

@@ -80,11 +80,11 @@ impl Made {
     }
 }
 
-/// Gives a new object its ivars, and a Struct its members.
+/// Gives a new object its ivars, and a Struct its members; a Data is `frozen` then.
 ///
 /// # Errors
 /// When memory ends.
-pub fn fill_object(object: Raw, fields: &[(Field, Raw)]) -> Result<(), Error> {
+pub fn fill_object(object: Raw, fields: &[(Field, Raw)], frozen: bool) -> Result<(), Error> {
     // SAFETY: a live object that nobody else knows, live values, and of a Struct members that it has.
     #[allow(unsafe_code)]
     protect(|| unsafe {
@@ -95,6 +95,9 @@ pub fn fill_object(object: Raw, fields: &[(Field, Raw)]) -> Result<(), Error> {
                 // of a Hash, which kernels do not make
                 Field::Part(_) => heap::NIL,
             };
+        }
+        if frozen {
+            rb_sys::rb_obj_freeze(object);
         }
         heap::NIL
     })

@@ -5,7 +5,7 @@
 
 use crate::heap::{self, Raw};
 use crate::registry::{self, Kept, keep};
-use ikra_core::world::Visibility;
+use ikra_core::world::{Construction, Visibility};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
@@ -210,12 +210,18 @@ pub fn is_kind_of(object: Raw, module: Raw) -> bool {
 
 /// Whether a class is one that `Struct.new` or `Data.define` made, or below one.
 pub fn has_members(ruby: &Ruby, class: Raw) -> bool {
-    let object = ruby.class_object();
-    let below = |name: &str| {
-        let base = object.const_get::<_, Value>(name).map(|c| c.as_raw());
-        base.is_ok_and(|base| base != class && heap::see(base) == heap::Seen::Module && inherits(class, base))
-    };
-    is_class(class) && (below("Struct") || ruby_has_data() && below("Data"))
+    is_below(ruby, class, "Struct") || is_data(ruby, class)
+}
+
+/// Whether a class is one that `Data.define` made, or below one.
+pub fn is_data(ruby: &Ruby, class: Raw) -> bool {
+    ruby_has_data() && is_below(ruby, class, "Data")
+}
+
+fn is_below(ruby: &Ruby, class: Raw, name: &str) -> bool {
+    let base = ruby.class_object().const_get::<_, Value>(name).map(|c| c.as_raw());
+    let is_base = |base| base != class && heap::see(base) == heap::Seen::Module && inherits(class, base);
+    is_class(class) && base.is_ok_and(is_base)
 }
 
 /// `Data` as a class of values came with 3.2; before, a constant of that name is the user's.
@@ -238,20 +244,34 @@ pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
     list.into_iter().map(|symbol| symbol.funcall("name", ())).collect::<Result<_, _>>().map(Some)
 }
 
-/// Whether `owner` is the singleton class in which `Struct.new` defined how objects of `class`, or one above it, are made of
-/// positional arguments.
+/// How `new` of a class with members takes them.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn construction(ruby: &Ruby, class: Raw) -> Result<Construction, Error> {
+    if is_data(ruby, class) {
+        return Ok(Construction::Data);
+    }
+    Ok(match value(class).funcall::<_, _, Option<bool>>("keyword_init?", ())? {
+        Some(true) => Construction::Keywords,
+        None if ruby_has_data() => Construction::Either,
+        _ => Construction::Positional,
+    })
+}
+
+/// Whether `owner` is the singleton class in which `Struct.new` or `Data.define` defined how objects of `class`, or one above
+/// it, are made.
 ///
 /// # Errors
 /// What Ruby raises.
 pub fn makes_structs(ruby: &Ruby, class: Raw, owner: Raw) -> Result<bool, Error> {
-    let base: Value = ruby.class_object().const_get("Struct")?;
-    if !is_class(class) || class == base.as_raw() || !inherits(class, base.as_raw()) {
+    if !has_members(ruby, class) {
         return Ok(false);
     }
     let mut above = class;
-    while above != base.as_raw() {
+    while has_members(ruby, above) {
         if singleton_class(above)? == owner {
-            return Ok(!value(class).funcall::<_, _, Option<bool>>("keyword_init?", ())?.unwrap_or(false));
+            return Ok(true);
         }
         above = value(above).funcall::<_, _, Value>("superclass", ())?.as_raw();
     }

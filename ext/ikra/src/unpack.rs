@@ -9,7 +9,7 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::made::{self, Made, Waiting};
 use crate::plan::{self, FieldPlan, Plan, SlotPlan};
-use crate::reflect::value;
+use crate::reflect::{self, value};
 use crate::registry::{classes, symbols};
 use crate::trace::{AHEAD, CHUNK, Tables};
 use ikra_core::id::ClassId;
@@ -203,16 +203,16 @@ impl Unpacker<'_> {
     /// # Errors
     /// When memory ends, or rows that mean nothing.
     pub fn fill_new(&self) -> Result<(), Error> {
-        let mut orders: Vec<Option<Vec<usize>>> = vec![None; self.plan.classes.len()];
+        let mut orders: Vec<Option<(Vec<usize>, bool)>> = vec![None; self.plan.classes.len()];
         let mut ivars = Vec::new();
         while let Some(next) = self.made.next() {
             match next {
                 Waiting::Object(object, class, row) => {
                     let fields = &self.plan.classes[class].fields;
-                    let order = orders[class].get_or_insert_with(|| {
+                    let (order, frozen) = orders[class].get_or_insert_with(|| {
                         let mut order: Vec<usize> = (0..fields.len()).collect();
                         order.sort_by_key(|i| fields[*i].given.unwrap_or(u32::MAX));
-                        order
+                        (order, reflect::is_data(self.ruby, self.plan.classes[class].raw))
                     });
                     ivars.clear();
                     for number in order.iter() {
@@ -223,7 +223,7 @@ impl Unpacker<'_> {
                             ivars.push((field.field, value));
                         }
                     }
-                    made::fill_object(object, &ivars)?;
+                    made::fill_object(object, &ivars, *frozen)?;
                 }
                 Waiting::Array(array, kind, offset, len) => {
                     let Some(slot) = &self.plan.kinds[kind].slot else { continue };

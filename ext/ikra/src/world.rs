@@ -17,7 +17,7 @@ use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::source::Source;
 use ikra_core::syntax::{self, ast::Name};
 use ikra_core::world::{
-    ClassInfo, ConstId, Facts, MethodFact, MethodSource, Opaque, Receiver, Root, World, well_known,
+    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Receiver, Root, World, well_known,
 };
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
@@ -303,7 +303,8 @@ impl<'a> LiveWorld<'a> {
             && reflect::makes_structs(self.ruby, classes::get(class).raw, found.owner)?
             && matches!(found.original_name()?.as_str(), "new" | "[]")
         {
-            return Ok(MethodFact::Builtin { owner: "Struct".into(), visibility });
+            let data = reflect::construction(self.ruby, classes::get(class).raw)? == Construction::Data;
+            return Ok(MethodFact::Builtin { owner: if data { "Data" } else { "Struct" }.into(), visibility });
         }
         Ok(MethodFact::Foreign { what: label(found)? })
     }
@@ -548,6 +549,11 @@ impl World for LiveWorld<'_> {
     fn members(&self, class: ClassId) -> Option<Vec<Name>> {
         let members = reflect::members(self.ruby, classes::get(class).raw).ok()??;
         Some(members.iter().map(|m| m.as_str().into()).collect())
+    }
+
+    fn construction(&self, class: ClassId) -> Construction {
+        // a class that cannot answer has no members either
+        reflect::construction(self.ruby, classes::get(class).raw).unwrap_or(Construction::Positional)
     }
 
     fn module_is_a(&self, object: ClassId, module: ClassId) -> bool {

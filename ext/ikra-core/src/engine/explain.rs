@@ -14,7 +14,9 @@ use crate::prelude;
 use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, Target, Unit};
 use crate::syntax::visit;
 use crate::types::{Atom, Reach, Ty};
-use crate::world::{ClassInfo, ConstId, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
+use crate::world::{
+    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World,
+};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -490,6 +492,9 @@ impl World for Asked<'_> {
     }
     fn members(&self, class: ClassId) -> Option<Vec<Name>> {
         self.look(|w| w.members(class))
+    }
+    fn construction(&self, class: ClassId) -> Construction {
+        self.look(|w| w.construction(class))
     }
     fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact {
         self.ask(|w| w.method(receiver, name))

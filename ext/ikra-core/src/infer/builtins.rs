@@ -163,6 +163,8 @@ pub enum Builtin {
     StructSet,
     /// `initialize` of a Struct's class: a method of the library.
     StructInitialize,
+    /// `with` of a Data: a method of the library.
+    DataWith,
     StructSize,
     StructEqual,
     StructEql,
@@ -214,7 +216,7 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } | MethodMissing | New | StructInitialize => 0..=usize::MAX,
+            ProcCall | Send { .. } | MethodMissing | New | StructInitialize | DataWith => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
@@ -308,7 +310,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),
-            ("Class", "new") | ("Struct", "new" | "[]") => Some(New),
+            ("Class", "new") | ("Struct" | "Data", "new" | "[]") => Some(New),
             ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
@@ -321,7 +323,8 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         Atom::Object(_) => match (owner, name) {
             ("Struct", "[]") => Some(StructGet),
             ("Struct", "[]=") => Some(StructSet),
-            ("Struct", "initialize") => Some(StructInitialize),
+            ("Struct" | "Data", "initialize") => Some(StructInitialize),
+            ("Data", "with") => Some(DataWith),
             ("Struct", "size" | "length") => Some(StructSize),
             ("Struct" | "Data", "==") => Some(StructEqual),
             ("Struct" | "Data", "eql?") => Some(StructEql),

@@ -772,7 +772,7 @@ impl Analysis<'_> {
                 }
                 _ => Ty::never(),
             },
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | StrEqual
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith | StrEqual
             | StrCompare => {
                 unreachable!("these have bodies in the library")
             }
@@ -960,6 +960,11 @@ impl Analysis<'_> {
     pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
         let Atom::Object(class) = atom else { return Ok(()) };
         super::blocks::keeps_no_procs(ty)?;
+        if reach.may_be_fresh() && ivar.starts_with('@') && self.is_data(class) {
+            return Err(Refusal::new("kernels write no instance variables of a Data that is made in the section")
+                .because("it is frozen once its members are given")
+                .advise("make what it is a member of the Data"));
+        }
         self.field(from, class, ivar, reach)?;
         let access = self.fields.entry((class, ivar.clone())).or_default();
         let first = !access.written();

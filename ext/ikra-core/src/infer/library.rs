@@ -9,12 +9,12 @@ use super::calls::{Answer, Refusal, Target};
 use super::{Analysis, SpecId};
 use crate::diagnostic::Span;
 use crate::error::Error;
-use crate::id::MethodId;
+use crate::id::{ClassId, MethodId};
 use crate::source::Source;
-use crate::syntax::ast::Unit;
+use crate::syntax::ast::{Name, Unit};
 use crate::syntax::parse_method;
 use crate::types::Atom;
-use crate::world::{MethodFact, MethodSource, well_known};
+use crate::world::{Construction, MethodFact, MethodSource, well_known};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -31,6 +31,10 @@ pub enum Routine {
     StructEqual(usize),
     StructEql(usize),
     StructInitialize(usize),
+    StructKeywords(ClassId),
+    StructEither(ClassId),
+    DataInitialize(ClassId),
+    DataWith(ClassId),
 }
 
 impl Routine {
@@ -42,18 +46,31 @@ impl Routine {
             Routine::ArrayCompare => "Array#<=>",
             Routine::StructEqual(_) => "Struct#==",
             Routine::StructEql(_) => "Struct#eql?",
-            Routine::StructInitialize(_) => "Struct#initialize",
+            Routine::StructInitialize(_) | Routine::StructKeywords(_) | Routine::StructEither(_) => "Struct#initialize",
+            Routine::DataInitialize(_) => "Data#initialize",
+            Routine::DataWith(_) => "Data#with",
         }
     }
 
-    fn text(self) -> String {
+    /// `members`: how many its class has.
+    fn text(self, members: usize) -> String {
         match self {
             Routine::ArrayEqual => array_equal("==", "a.__same?(b) || a == b"),
             Routine::ArrayEql => array_equal("eql?", "a.__same?(b) || a.eql?(b)"),
             Routine::ArrayCompare => ARRAY_COMPARE.into(),
-            Routine::StructEqual(members) => struct_equal("==", members, |a, b| format!("{a} == {b}")),
-            Routine::StructEql(members) => struct_equal("eql?", members, |a, b| format!("{a}.eql?({b})")),
-            Routine::StructInitialize(members) => struct_initialize(members),
+            Routine::StructEqual(_) => struct_equal("==", members, |a, b| format!("{a} == {b}")),
+            Routine::StructEql(_) => struct_equal("eql?", members, |a, b| format!("{a}.eql?({b})")),
+            Routine::StructInitialize(_) => initialize(members, 'a', |i| vec![format!("a{i} = nil")]),
+            Routine::StructKeywords(_) => initialize(members, 'k', |i| vec![format!("k{i}: nil")]),
+            Routine::StructEither(_) => {
+                initialize(members, 'k', |i| vec![format!("a{i} = nil"), format!("k{i}: a{i}")])
+            }
+            Routine::DataInitialize(_) => initialize(members, 'k', |i| vec![format!("k{i}:")]),
+            Routine::DataWith(_) => {
+                let params: Vec<String> = (0..members).map(|i| format!("k{i}: __m{i}")).collect();
+                let given: Vec<String> = (0..members).map(|i| format!("k{i}")).collect();
+                format!("def with({})\n  self.class.new({})\nend", params.join(", "), given.join(", "))
+            }
         }
     }
 }
@@ -98,11 +115,12 @@ fn struct_equal(name: &str, members: usize, equal: impl Fn(&str, &str) -> String
     text + "  true\nend"
 }
 
-/// Members that are not given are nil.
-fn struct_initialize(members: usize) -> String {
-    let params: Vec<String> = (0..members).map(|i| format!("a{i} = nil")).collect();
-    let body: String = (0..members).map(|i| format!("  self.__m{i} = a{i}\n")).collect();
-    format!("def initialize({})\n{body}end", params.join(", "))
+/// `params`: those of a member, the optional ones first; the variable that begins with `from` has its value.
+fn initialize(members: usize, from: char, params: impl Fn(usize) -> Vec<String>) -> String {
+    let mut all: Vec<String> = (0..members).flat_map(params).collect();
+    all.sort_by_key(|param| param.contains(':'));
+    let body: String = (0..members).map(|i| format!("  self.__m{i} = {from}{i}\n")).collect();
+    format!("def initialize({})\n{body}end", all.join(", "))
 }
 
 impl Analysis<'_> {
@@ -111,17 +129,24 @@ impl Analysis<'_> {
     /// # Errors
     /// A text that does not parse, which is our own fault.
     pub(super) fn routine(&mut self, atom: Atom, builtin: Builtin) -> Answer<Option<MethodId>> {
-        let members = |an: &Self| match atom {
-            Atom::Object(class) => an.world.members(class).map_or(0, |m| m.len()),
-            _ => 0,
+        let (class, names) = match atom {
+            Atom::Object(class) => (class, self.world.members(class).unwrap_or_default()),
+            _ => (well_known::OBJECT, Vec::new()),
         };
+        let members = names.len();
         let routine = match builtin {
             Builtin::ArrayEqual => Routine::ArrayEqual,
             Builtin::ArrayEql => Routine::ArrayEql,
             Builtin::ArrayCompare => Routine::ArrayCompare,
-            Builtin::StructEqual => Routine::StructEqual(members(self)),
-            Builtin::StructEql => Routine::StructEql(members(self)),
-            Builtin::StructInitialize => Routine::StructInitialize(members(self)),
+            Builtin::StructEqual => Routine::StructEqual(members),
+            Builtin::StructEql => Routine::StructEql(members),
+            Builtin::StructInitialize => match self.world.construction(class) {
+                Construction::Positional => Routine::StructInitialize(members),
+                Construction::Keywords => Routine::StructKeywords(class),
+                Construction::Either => Routine::StructEither(class),
+                Construction::Data => Routine::DataInitialize(class),
+            },
+            Builtin::DataWith => Routine::DataWith(class),
             Builtin::StrEqual => return Ok(crate::prelude::find("", "String", "==")),
             Builtin::StrCompare => return Ok(crate::prelude::find("", "String", "<=>")),
             _ => return Ok(None),
@@ -130,8 +155,12 @@ impl Analysis<'_> {
             return Ok(Some(MethodId(FIRST + at as u32)));
         }
         let id = MethodId(FIRST + self.routines.len() as u32);
-        let text = Arc::new(Source::whole(routine.label(), &routine.text(), 1));
-        let unit = parse_method(&text).map_err(Error::Unsupported)?;
+        let text = Arc::new(Source::whole(routine.label(), &routine.text(members), 1));
+        let mut unit = parse_method(&text).map_err(Error::Unsupported)?;
+        // a member's name need not be one that a variable may have
+        for (keyword, name) in unit.params.keywords.iter_mut().zip(names) {
+            keyword.name = name;
+        }
         let scope = self.spec(Analysis::BLOCK).scope;
         self.sources.insert(id, MethodSource { unit: Arc::new(unit), scope, label: routine.label().into() });
         self.routines.push(routine);
@@ -148,6 +177,11 @@ impl Analysis<'_> {
         if self.in_library(new) {
             self.specs[new.index()].called_at = self.calling.clone();
         }
+    }
+
+    /// Whether a method is one of the library's.
+    pub fn is_library(&self, method: MethodId) -> bool {
+        self.routine_of(method).is_some()
     }
 
     /// Whether a specialisation is one of the library's or the prelude's.
@@ -200,19 +234,71 @@ impl Analysis<'_> {
     /// Refuses arguments of which Ruby's own `initialize` of a Struct makes something else than one member each.
     ///
     /// # Errors
-    /// Keywords, and more arguments than members.
+    /// Keywords that become a Hash.
     pub(super) fn struct_arguments(&self, method: MethodId, args: &super::calls::Args) -> Answer<()> {
-        let at = method.0.checked_sub(FIRST).map(|at| at as usize);
-        let Some(Routine::StructInitialize(members)) = at.and_then(|at| self.routines.get(at)) else { return Ok(()) };
-        if !args.keywords.is_empty() {
-            return Err(Refusal::new("kernels make Structs of positional arguments only")
-                .advise("write the values in the order of the members"));
-        }
-        if args.positional.len() > *members {
-            let given = args.positional.len();
-            return Err(Refusal::new(format!("struct size differs: {given} values for {members} members")));
+        let hash = match self.routine_of(method) {
+            Some(Routine::StructInitialize(_)) => true,
+            Some(Routine::StructEither(_)) => !args.positional.is_empty(),
+            _ => false,
+        };
+        if hash && !args.keywords.is_empty() {
+            return Err(Refusal::new("the keywords would be a Hash here, one member's value")
+                .because("this Struct's new takes its members by position")
+                .advise("write the values in the order of the members, or make the Struct with keyword_init: true"));
         }
         Ok(())
+    }
+
+    /// Whether `Data.define` made a class, or one above it.
+    pub(super) fn is_data(&self, class: ClassId) -> bool {
+        self.world.members(class).is_some() && self.world.construction(class) == Construction::Data
+    }
+
+    fn routine_of(&self, method: MethodId) -> Option<Routine> {
+        self.routines.get(method.0.checked_sub(FIRST)? as usize).copied()
+    }
+
+    /// ArgumentError's message where arguments do not fit, `message` for a method in Ruby.
+    pub fn argument_error(&self, method: MethodId, args: &super::calls::Args, message: String) -> String {
+        let members = |class: ClassId| self.world.members(class).unwrap_or_default();
+        match self.routine_of(method) {
+            Some(Routine::StructInitialize(_)) => "struct size differs".into(),
+            Some(Routine::StructEither(_)) if !args.positional.is_empty() => "struct size differs".into(),
+            Some(Routine::StructKeywords(class) | Routine::StructEither(class)) if args.positional.is_empty() => {
+                let members = members(class);
+                let unknown = args.keywords.iter().map(|k| &k.0).filter(|k| !members.contains(k));
+                let unknown: Vec<&str> = unknown.map(|k| &**k).collect();
+                format!("unknown keywords: {}", unknown.join(", "))
+            }
+            Some(Routine::StructKeywords(_)) => {
+                let given = args.positional.len() + usize::from(!args.keywords.is_empty());
+                format!("wrong number of arguments (given {given}, expected 0)")
+            }
+            _ => message,
+        }
+    }
+
+    /// Which member each argument of a Data's `new` is given by; Err is ArgumentError's message. None: no class of Data.
+    #[allow(clippy::type_complexity, reason = "an answer with two outcomes, if at all")]
+    pub fn data_members(
+        &self,
+        class: ClassId,
+        given: usize,
+        keywords: bool,
+    ) -> Option<std::result::Result<Vec<Name>, String>> {
+        let members = self.world.members(class)?;
+        if !self.is_data(class) {
+            return None;
+        }
+        let wrong = |given: usize, expected: String| {
+            Some(Err(format!("wrong number of arguments (given {given}, expected {expected})")))
+        };
+        match (given, members.len()) {
+            (1.., _) if keywords => wrong(given + 1, "0".into()),
+            (_, 0) if given > 0 => wrong(given, "0".into()),
+            (_, most) if given > most => wrong(given, format!("0..{most}")),
+            _ => Some(Ok(members.into_iter().take(given).collect())),
+        }
     }
 
     /// Whether two kinds are of one class, singleton classes left out.

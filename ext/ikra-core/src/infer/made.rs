@@ -135,9 +135,9 @@ impl Analysis<'_> {
             .advise("make it before the section, or define a class of your own"))
     }
 
-    /// The members of a Struct's class.
+    /// The members of a Struct's or a Data's class.
     fn struct_members(&self, class: ClassId) -> Option<Vec<Name>> {
-        self.world.members(class).filter(|_| self.world.is_a(class, well_known::STRUCT))
+        self.world.members(class)
     }
 
     /// Notes that objects of a class are made, by `new` or, all ivars unset, by `allocate`.
@@ -211,7 +211,15 @@ impl Walker<'_, '_> {
         if builtin == Builtin::Allocate {
             return Ok(if args.positional.is_empty() { object } else { Ty::never() });
         }
-        let args = Args { void: true, ..args.clone() };
+        let mut args = Args { void: true, ..args.clone() };
+        match self.an.data_members(class, args.positional.len(), !args.keywords.is_empty()) {
+            Some(Ok(names)) => {
+                args.literals.clear();
+                args.keywords.splice(0..0, names.into_iter().zip(std::mem::take(&mut args.positional)));
+            }
+            Some(Err(_)) => return Ok(Ty::never()),
+            None => {}
+        }
         self.dispatch_with(&object, "initialize", &args, block, true, span, at, env)?;
         Ok(if env.dead { Ty::never() } else { object })
     }

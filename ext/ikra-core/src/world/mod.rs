@@ -116,6 +116,19 @@ pub struct MethodSource {
     pub label: String,
 }
 
+/// How `new` gives the members of a Struct or a Data their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Construction {
+    /// A Struct, by position.
+    Positional,
+    /// A Struct with `keyword_init: true`.
+    Keywords,
+    /// A Struct, from Ruby 3.2 on: by position, or all by name.
+    Either,
+    /// A Data: by position or by name, and none may miss.
+    Data,
+}
+
 /// A value that a program takes from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Root {
@@ -141,6 +154,8 @@ pub trait World {
     /// The members of a class that `Struct.new` or `Data.define` made, or of one below it, in their order. Each is a field
     /// of its objects as an ivar is, under its name (without `@`).
     fn members(&self, class: ClassId) -> Option<Vec<Name>>;
+    /// How `new` gives them their values.
+    fn construction(&self, class: ClassId) -> Construction;
     fn method(&mut self, receiver: Receiver, name: &str) -> MethodFact;
     /// The class or module that defines what a protected method of that name is.
     fn method_owner(&mut self, receiver: Receiver, name: &str) -> Option<ClassId>;

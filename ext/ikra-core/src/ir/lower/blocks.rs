@@ -81,7 +81,7 @@ impl Body<'_, '_> {
         let bindings = match bind(&unit.params, types) {
             Ok(bindings) => bindings,
             Err(message) => {
-                self.wrong_arguments(&unit, message);
+                self.wrong_arguments(method, types, message)?;
                 return Ok(None);
             }
         };
@@ -138,13 +138,22 @@ impl Body<'_, '_> {
     }
 
     /// ArgumentError, which Ruby raises where the method is defined.
-    pub fn wrong_arguments(&mut self, unit: &ast::Unit, message: String) {
+    /// # Errors
+    /// When the method's source cannot be had.
+    pub fn wrong_arguments(&mut self, method: MethodId, types: &Args, message: String) -> Result<()> {
+        let message = self.an.argument_error(method, types, message);
+        if self.an.is_library(method) {
+            self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+            return Ok(());
+        }
+        let unit = self.an.source(method)?.unit;
         let here = (self.cx.path.clone(), self.cx.line);
         let defined = &unit.source;
         self.cx.path.clone_from(&defined.path);
         self.cx.line = defined.line_of(defined.slice.start as u32);
         self.trap(Trap::Raise { class: "ArgumentError", message }, None);
         (self.cx.path, self.cx.line) = here;
+        Ok(())
     }
 
     /// Makes the array that a splat parameter collects.

@@ -725,7 +725,7 @@ impl Body<'_, '_> {
                         self.call_spec(spec, receiver, &bindings, &values, span)
                     }
                     Err(message) => {
-                        self.wrong_arguments(&source.unit, message);
+                        self.wrong_arguments(*method, types, message)?;
                         Ok(None)
                     }
                 }
@@ -944,7 +944,7 @@ impl Body<'_, '_> {
                 self.cx.b.trap(site, words);
                 None
             }
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | StrEqual
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith | StrEqual
             | StrCompare => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };

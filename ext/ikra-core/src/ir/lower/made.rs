@@ -50,7 +50,15 @@ impl Body<'_, '_> {
             return Ok(if types.positional.is_empty() { object } else { Ty::never() });
         }
         let (target, how) = self.initialize(Atom::Object(class), how)?;
-        let types = Args { void: true, ..types.clone() };
+        let mut types = Args { void: true, ..types.clone() };
+        match self.an.data_members(class, types.positional.len(), !types.keywords.is_empty()) {
+            Some(Ok(names)) => {
+                types.literals.clear();
+                types.keywords.splice(0..0, names.into_iter().zip(std::mem::take(&mut types.positional)));
+            }
+            Some(Err(_)) => return Ok(Ty::never()),
+            None => {}
+        }
         let ty = self.outcome(&target, (Atom::Object(class), Reach::Fresh), "initialize", &types, block, how)?;
         Ok(if ty.is_never() { ty } else { object })
     }
@@ -92,6 +100,18 @@ impl Body<'_, '_> {
             self.trap(Trap::Raise { class: "ArgumentError", message }, None);
             return Ok(None);
         }
+        let (mut args, mut keywords) = (args.to_vec(), keywords.to_vec());
+        match self.an.data_members(class, args.len(), !keywords.is_empty()) {
+            Some(Ok(names)) if builtin == Builtin::New => {
+                keywords
+                    .splice(0..0, names.into_iter().zip(args.drain(..)).map(|(name, (val, ty, _))| (name, val, ty)));
+            }
+            Some(Err(message)) if builtin == Builtin::New => {
+                self.trap(Trap::Raise { class: "ArgumentError", message }, None);
+                return Ok(None);
+            }
+            _ => {}
+        }
         let (hierarchy, position) = self.t.position(class);
         let space = Space::Class { hierarchy, first: position, last: position };
         let (heap, site) = self.heap(space, Thing::Class(class));
@@ -112,7 +132,7 @@ impl Body<'_, '_> {
         }
         let ty = Ty::object(class, Reach::Fresh);
         let (_, how) = self.initialize(Atom::Object(class), how)?;
-        let (_, given) = self.call_target((object, &ty), "initialize", args, keywords, block, how)?;
+        let (_, given) = self.call_target((object, &ty), "initialize", &args, &keywords, block, how)?;
         Ok((!given.is_never()).then_some(object))
     }
 

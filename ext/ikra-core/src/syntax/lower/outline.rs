@@ -48,6 +48,8 @@ pub enum Item {
 pub struct Members {
     pub names: Vec<Name>,
     pub inherited: bool,
+    /// `keyword_init: true`
+    pub keyword_init: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,15 +86,14 @@ impl Parsed<'_> {
             Ruby::Class(c) => {
                 let members = c.superclass.as_deref().and_then(structure);
                 let superclass = c.superclass.as_deref().filter(|_| members.is_none()).map(path);
-                let members = members.map(|(names, _)| Members { names, inherited: true });
+                let members = members.map(|m| Members { inherited: true, ..m.0 });
                 self.scope(Form::Class, path(&c.name), superclass, members, c.body.as_deref(), items);
             }
             Ruby::Module(m) => self.scope(Form::Module, path(&m.name), None, None, m.body.as_deref(), items),
             Ruby::SClass(c) => self.scope(Form::Singleton, Vec::new(), None, None, c.body.as_deref(), items),
             Ruby::Casgn(c) if c.scope.is_none() && c.value.as_deref().is_some_and(|v| structure(v).is_some()) => {
-                let Some((names, body)) = c.value.as_deref().and_then(structure) else { return };
-                let members = Some(Members { names, inherited: false });
-                self.scope(Form::Class, vec![c.name.as_str().into()], None, members, body, items);
+                let Some((members, body)) = c.value.as_deref().and_then(structure) else { return };
+                self.scope(Form::Class, vec![c.name.as_str().into()], None, Some(members), body, items);
             }
             Ruby::Def(d) => items.push(self.method(&d.name, false, node)),
             Ruby::Defs(d) => items.push(self.method(&d.name, true, node)),
@@ -152,14 +153,18 @@ impl Parsed<'_> {
 }
 
 /// The members and the block of `Struct.new(:a, :b, keyword_init: true) { … }`.
-fn structure(node: &Ruby) -> Option<(Vec<Name>, Option<&Ruby>)> {
+fn structure(node: &Ruby) -> Option<(Members, Option<&Ruby>)> {
     let (call, body) = match node {
         Ruby::Block(b) => (&*b.call, b.body.as_deref()),
         other => (other, None),
     };
     let Ruby::Send(s) = call else { return None };
     let known = matches!(s.recv.as_deref(), Some(Ruby::Const(c)) if c.name == "Struct") && s.method_name == "new";
-    known.then(|| (s.args.iter().filter(|a| matches!(a, Ruby::Sym(_))).filter_map(word).collect(), body))
+    let keyword_init = s.args.iter().any(
+        |a| matches!(a, Ruby::Kwargs(k) if matches!(&*k.pairs, [Ruby::Pair(p)] if matches!(&*p.value, Ruby::True(_)))),
+    );
+    let names = s.args.iter().filter(|a| matches!(a, Ruby::Sym(_))).filter_map(word).collect();
+    known.then_some((Members { names, inherited: false, keyword_init }, body))
 }
 
 /// `A::B` as its names.
