@@ -269,6 +269,7 @@ impl Text {
             text: text.into(),
             first_line: line,
             slice,
+            own: false,
             frozen_strings: freezes_strings(&self.text),
             lines: Lines::default(),
         }))

@@ -292,7 +292,7 @@ impl<'a> Scan<'a> {
                         || call.name.starts_with("each")
                         || matches!(
                             &*call.name,
-                            "times" | "upto" | "downto" | "step" | "loop" | "reverse_each" | "__each_with_index"
+                            "times" | "upto" | "downto" | "step" | "loop" | "reverse_each" | "%__each_with_index"
                         );
                     self.block(block, !for_effect || self.valued.contains(self.unit, block));
                 }

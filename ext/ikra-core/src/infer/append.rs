@@ -39,164 +39,142 @@ impl Growth {
     }
 }
 
-/// Methods that neither keep their receiver nor give it back.
-fn borrows(name: &str) -> bool {
-    matches!(
-        name,
-        "size"
-            | "length"
-            | "empty?"
-            | "[]"
-            | "[]="
-            | "at"
-            | "first"
-            | "last"
-            | "any?"
-            | "all?"
-            | "none?"
-            | "one?"
-            | "count"
-            | "sum"
-            | "min"
-            | "max"
-            | "minmax"
-            | "min_by"
-            | "max_by"
-            | "include?"
-            | "member?"
-            | "index"
-            | "find_index"
-            | "rindex"
-            | "find"
-            | "detect"
-            | "inject"
-            | "reduce"
-            | "map"
-            | "collect"
-            | "select"
-            | "filter"
-            | "reject"
-            | "filter_map"
-            | "find_all"
-            | "flat_map"
-            | "compact"
-            | "partition"
-            | "reverse"
-            | "rotate"
-            | "dup"
-            | "clone"
-            | "take"
-            | "drop"
-            | "take_while"
-            | "drop_while"
-            | "+"
-            | "-"
-            | "*"
-            | "&"
-            | "|"
-            | "uniq"
-            | "sort"
-            | "sort_by"
-            | "zip"
-            | "slice"
-            | "flatten"
-            | "transpose"
-            | "product"
-            | "=="
-            | "!="
-            | "eql?"
-            | "<=>"
-            | "nil?"
-            | "is_a?"
-            | "kind_of?"
-            | "instance_of?"
-            | "frozen?"
-            | "equal?"
-            | "each_with_object"
-            | "class"
-            | "respond_to?"
-            | "!"
-            | "values_at"
-            | "__put"
-            | "__take"
-            | "__at"
-    ) || gives_itself(name)
-}
+/// Methods of Ruby's own that make a new array.
+const MAKE: &[&str] = &[
+    "map",
+    "collect",
+    "select",
+    "filter",
+    "reject",
+    "filter_map",
+    "find_all",
+    "flat_map",
+    "compact",
+    "reverse",
+    "rotate",
+    "dup",
+    "take",
+    "drop",
+    "take_while",
+    "drop_while",
+    "+",
+    "-",
+    "*",
+    "&",
+    "|",
+    "uniq",
+    "sort",
+    "sort_by",
+    "zip",
+    "flatten",
+    "product",
+    "%__slice",
+    "%__buffer",
+    "%__splat",
+    "%__rest",
+];
 
-/// Methods that give their receiver back.
-fn gives_itself(name: &str) -> bool {
-    matches!(
-        name,
-        "each"
-            | "each_with_index"
-            | "each_index"
-            | "reverse_each"
-            | "each_slice"
-            | "each_cons"
-            | "each_entry"
-            | "map!"
-            | "collect!"
-            | "fill"
-            | "cycle"
-    )
-}
+/// What else of Ruby's own neither keeps its receiver nor gives it back.
+const LOOK: &[&str] = &[
+    "size",
+    "length",
+    "empty?",
+    "[]",
+    "[]=",
+    "at",
+    "first",
+    "last",
+    "any?",
+    "all?",
+    "none?",
+    "one?",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "minmax",
+    "min_by",
+    "max_by",
+    "include?",
+    "member?",
+    "index",
+    "find_index",
+    "rindex",
+    "find",
+    "detect",
+    "inject",
+    "reduce",
+    "partition",
+    "clone",
+    "slice",
+    "transpose",
+    "==",
+    "!=",
+    "eql?",
+    "<=>",
+    "nil?",
+    "is_a?",
+    "kind_of?",
+    "instance_of?",
+    "frozen?",
+    "equal?",
+    "each_with_object",
+    "class",
+    "respond_to?",
+    "!",
+    "values_at",
+    "%__put",
+    "%__take",
+    "%__at",
+];
 
-/// Whether a node surely gives an array that nobody else holds.
-fn makes_new(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Array(_) => true,
-        Kind::Seq(items) => items.last().is_some_and(makes_new),
-        Kind::Call(call) => {
-            let fresh = matches!(
-                &*call.name,
-                "map"
-                    | "collect"
-                    | "select"
-                    | "filter"
-                    | "reject"
-                    | "filter_map"
-                    | "find_all"
-                    | "flat_map"
-                    | "compact"
-                    | "reverse"
-                    | "rotate"
-                    | "dup"
-                    | "take"
-                    | "drop"
-                    | "take_while"
-                    | "drop_while"
-                    | "+"
-                    | "-"
-                    | "*"
-                    | "&"
-                    | "|"
-                    | "uniq"
-                    | "sort"
-                    | "sort_by"
-                    | "zip"
-                    | "flatten"
-                    | "product"
-                    | "__slice"
-                    | "__buffer"
-                    | "__splat"
-                    | "__rest"
-            );
-            let made = &*call.name == "new"
-                && matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Const(path)) if &*path.name == "Array");
-            made || fresh && call.receiver.is_some()
-        }
-        _ => false,
-    }
-}
+/// Methods of Ruby's own that give their receiver back.
+const GIVE_ITSELF: &[&str] = &[
+    "each",
+    "each_with_index",
+    "each_index",
+    "reverse_each",
+    "each_slice",
+    "each_cons",
+    "each_entry",
+    "map!",
+    "collect!",
+    "fill",
+    "cycle",
+];
 
 impl Walker<'_, '_> {
     /// After an assignment of a node's value, which is of this type, to a local: whether it now holds an array alone.
     pub(super) fn note_sole(&mut self, assignment: &Node, local: LocalId, value: &Node, ty: &Ty, env: &mut Env) {
-        let nobody_else = self.an.spec(self.here.id).void.contains(&assignment.id) && makes_new(value);
-        let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
-        if !env.dead {
-            env.locals[self.here.base + local.index()].sole = nobody_else && array;
+        if env.dead {
+            return;
         }
+        let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
+        let nobody_else = array && self.an.spec(self.here.id).void.contains(&assignment.id) && self.makes_new(value);
+        env.locals[self.here.base + local.index()].sole = nobody_else;
+    }
+
+    /// Whether a node, which has been walked, surely gives an array that nobody else holds.
+    fn makes_new(&mut self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Array(_) => true,
+            Kind::Seq(items) => items.last().is_some_and(|last| self.makes_new(last)),
+            Kind::Call(call) => {
+                let Some(receiver) = &call.receiver else { return false };
+                let made =
+                    &*call.name == "new" && matches!(&receiver.kind, Kind::Const(path) if &*path.name == "Array");
+                let ty = self.here.types[receiver.id.index()].clone();
+                // `break` gives whatever it is given
+                let broken = call.block.as_ref().is_some_and(|block| block.breaks);
+                (made || MAKE.contains(&&*call.name)) && !broken && self.is_rubys(&ty, &call.name)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a call on all kinds of a receiver reaches what Ruby itself defines.
+    fn is_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
+        receiver.atoms().into_iter().all(|atom| self.an.is_rubys(self.here.id, atom, name))
     }
 
     /// Evaluates the receiver of a call, which a variable goes on holding alone where the call does not keep it.
@@ -205,7 +183,8 @@ impl Walker<'_, '_> {
         let at = self.here.base + local.index();
         let sole = env.locals[at].sole;
         let ty = self.eval(node, env)?;
-        if !env.dead && sole && (borrows(name) && !(used && gives_itself(name))) {
+        let borrows = || MAKE.contains(&name) || LOOK.contains(&name) || !used && GIVE_ITSELF.contains(&name);
+        if !env.dead && sole && borrows() && self.is_rubys(&ty, name) {
             env.locals[at].sole = true;
         }
         Ok(ty)
@@ -224,18 +203,22 @@ impl Walker<'_, '_> {
         if ty.reach != Reach::Fresh {
             return Ok(None);
         }
-        if !env.locals[at].sole {
+        let mut sole = env.locals[at].sole;
+        let mut receiver = self.eval(holder, env)?;
+        env.locals[at].sole = sole;
+        let mut given = Args::default();
+        for args in args {
+            let more = self.args(args, env)?;
+            given.positional.extend(more.positional);
+        }
+        // `list << list`
+        sole &= env.dead || env.locals[at].sole;
+        if !sole {
             return Err(self
                 .error(call.name_span, format!("{} changes the length of an array that others may hold", call.name))
                 .because("an array that grows must be held by one local variable alone")
                 .advise("make it in this method, and hand it on only when it is done; or use Array.new(n) and write its elements")
                 .into());
-        }
-        let mut receiver = self.eval(holder, env)?;
-        let mut given = Args::default();
-        for args in args {
-            let more = self.args(args, env)?;
-            given.positional.extend(more.positional);
         }
         let args = given;
         if env.dead {

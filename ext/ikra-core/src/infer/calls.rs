@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::{ClassId, MethodId};
 use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
-use crate::syntax::ast::{Name, Params};
+use crate::syntax::ast::{Name, Params, primitive};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, well_known};
 use std::sync::Arc;
@@ -299,7 +299,7 @@ impl Analysis<'_> {
         if let Some(target) = self.library_target(from, atom, name)? {
             return Ok(target);
         }
-        if name.starts_with("__") && name != "__send__" && name != "__id__" {
+        if let Some(name) = primitive(name) {
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
             }
@@ -315,6 +315,7 @@ impl Analysis<'_> {
                 return Err(Refusal::new(format!("kernels do not know {written}.with_index of {class}"))
                     .advise("count in a variable of your own"));
             }
+            return Ok(Target::NoMethod { private: false });
         }
         if atom == Atom::Exception {
             return self.target_of_exception(name);

@@ -11,7 +11,7 @@ use crate::diagnostic::Span;
 use crate::error::Error;
 use crate::id::{ClassId, MethodId};
 use crate::source::Source;
-use crate::syntax::ast::{Name, Unit};
+use crate::syntax::ast::{Name, PRIMITIVE, Unit};
 use crate::syntax::parse_method;
 use crate::types::Atom;
 use crate::world::{Construction, MethodFact, MethodSource, well_known};
@@ -155,7 +155,7 @@ impl Analysis<'_> {
             return Ok(Some(MethodId(FIRST + at as u32)));
         }
         let id = MethodId(FIRST + self.routines.len() as u32);
-        let text = Arc::new(Source::whole(routine.label(), &routine.text(members), 1));
+        let text = Arc::new(Source::own(routine.label(), &routine.text(members)));
         let mut unit = parse_method(&text).map_err(Error::Unsupported)?;
         // a member's name need not be one that a variable may have
         for (keyword, name) in unit.params.keywords.iter_mut().zip(names) {
@@ -189,12 +189,29 @@ impl Analysis<'_> {
         self.spec(spec).key.method.is_some_and(|m| m.0 >= FIRST)
     }
 
+    /// Whether a call on a kind of receiver does what Ruby itself defines, without asking a method of the program's.
+    pub(super) fn is_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
+        match self.target(from, atom, name, false) {
+            Ok(Target::Builtin(builtin)) => {
+                !matches!(builtin, Builtin::Ordered(_) | Builtin::CaseEqual | Builtin::Compare | Builtin::Send { .. })
+            }
+            Ok(Target::Ruby(method)) => method.0 >= FIRST,
+            Ok(Target::NoMethod { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a module's `===` asks what is an instance of it.
+    pub(super) fn asks_class(&mut self, from: SpecId, module: Atom) -> bool {
+        self.target(from, module, "===", false).is_ok_and(|t| t == Target::Builtin(Builtin::ModuleCase))
+    }
+
     /// What a call that only the library makes reaches; None: an ordinary call.
     ///
     /// # Errors
     /// An object that Ruby would ask to become an Array.
     pub(super) fn library_target(&mut self, from: SpecId, atom: Atom, name: &str) -> Answer<Option<Target>> {
-        let Some(short) = name.strip_prefix("__").filter(|_| self.in_library(from)) else { return Ok(None) };
+        let Some(short) = name.strip_prefix(PRIMITIVE).filter(|_| self.in_library(from)) else { return Ok(None) };
         let nothing = Target::NoMethod { private: false };
         let is_array = matches!(atom, Atom::Array(_));
         Ok(Some(match short {

@@ -15,7 +15,7 @@ use super::locals::Locals;
 use super::{Analysis, SpecId, accumulate};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
-use crate::id::ProcId;
+use crate::id::{ClassId, ProcId};
 use crate::syntax::ast::{
     self, Arg, AssignOp, Block, Call, ConstBase, Kind, LocalId, Name, Node, Origin, Params, Pattern, Unit,
 };
@@ -108,7 +108,8 @@ pub fn assumption(unit: &Unit, span: Span) -> Assumption {
 pub fn literal(node: &Node) -> Option<Literal> {
     match &node.kind {
         Kind::Int(n) => Some(Literal::Int(*n)),
-        Kind::Sym(name) => Some(Literal::Sym(name.clone())),
+        // which nobody sends
+        Kind::Sym(name) if ast::primitive(name).is_none() => Some(Literal::Sym(name.clone())),
         _ => None,
     }
 }
@@ -616,6 +617,7 @@ impl Walker<'_, '_> {
         // whoever reads it may keep it
         if state.sole {
             env.locals[self.here.base + i].sole = false;
+            self.seen_by_handlers(env);
         }
         if self.here.section && self.here.unit.locals[i].origin == Origin::Captured && state.unset {
             let name = self.here.unit.locals[i].name.clone();
@@ -724,12 +726,17 @@ impl Walker<'_, '_> {
     fn narrow(&mut self, cond: &Node, env: &mut Env, truth: bool) {
         match &cond.kind {
             Kind::Not(x) => self.narrow(x, env, !truth),
+            // what `b` assigns is not what `a` has asked
             Kind::And(a, b) if truth => {
-                self.narrow(a, env, true);
+                if !assigns(b) {
+                    self.narrow(a, env, true);
+                }
                 self.narrow(b, env, true);
             }
             Kind::Or(a, b) if !truth => {
-                self.narrow(a, env, false);
+                if !assigns(b) {
+                    self.narrow(a, env, false);
+                }
                 self.narrow(b, env, false);
             }
             Kind::Seq(items) => {
@@ -740,39 +747,55 @@ impl Walker<'_, '_> {
             Kind::Local(local) | Kind::Assign { target: ast::Target::Local(local, _), .. } => {
                 self.keep(env, *local, |_, a| matches!(a, Atom::Nil | Atom::False) != truth);
             }
-            Kind::Call(call) if &*call.name == "===" => {
-                let (Some(class), [Arg::Positional(Node { kind: Kind::Local(local), .. })]) =
-                    (&call.receiver, call.args.as_slice())
-                else {
-                    return;
-                };
-                if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
-                    self.keep(env, *local, |an, a| an.may_answer(a, m, truth));
-                }
-            }
-            Kind::Call(call) => {
-                let Some(Kind::Local(local)) = call.receiver.as_ref().map(|r| &r.kind) else { return };
-                match (&*call.name, call.args.as_slice()) {
-                    ("nil?", []) => self.keep(env, *local, |_, a| (a == Atom::Nil) == truth),
-                    ("__kin?" | "__array?", [Arg::Positional(_)]) if self.an.in_library(self.here.id) => {
-                        let own = self.here.self_ty.atoms()[0];
-                        self.keep(env, *local, |an, a| an.is_kin(a, own) == truth);
-                    }
-                    ("is_a?" | "kind_of?", [Arg::Positional(class)]) => {
-                        if let [Atom::Module(m)] = self.here.types[class.id.index()].atoms()[..] {
-                            self.keep(env, *local, |an, a| an.may_answer(a, m, truth));
-                        }
-                    }
-                    ("==", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => {
-                        self.keep(env, *local, |_, a| (a == Atom::Nil) == truth);
-                    }
-                    ("!=", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => {
-                        self.keep(env, *local, |_, a| (a == Atom::Nil) != truth);
-                    }
-                    _ => {}
-                }
-            }
+            Kind::Call(call) => self.narrow_by_call(call, env, truth),
             _ => {}
+        }
+    }
+
+    /// What the answer to a question tells that Ruby itself answers; a class may have a `nil?` or an `==` of its own.
+    fn narrow_by_call(&mut self, call: &Call, env: &mut Env, truth: bool) {
+        let Some(receiver) = &call.receiver else { return };
+        let local = |node: &Node| match node.kind {
+            Kind::Local(local) => Some(local),
+            _ => None,
+        };
+        let types = |node: &Node| self.here.types[node.id.index()].atoms();
+        let from = self.here.id;
+        match (&*call.name, call.args.as_slice()) {
+            ("===", [Arg::Positional(asked)]) => {
+                if let Some(local) = local(asked)
+                    && let [class @ Atom::Module(m)] = types(receiver)[..]
+                    && self.an.asks_class(from, class)
+                {
+                    self.keep(env, local, |an, a| an.may_answer(a, m, truth));
+                }
+            }
+            (name, args) => {
+                let Some(local) = local(receiver) else { return };
+                let question = match (name, args) {
+                    ("nil?", []) => Question::Is(Atom::Nil),
+                    ("==" | "!=", [Arg::Positional(n)]) if matches!(n.kind, Kind::Nil) => Question::Is(Atom::Nil),
+                    ("%__kin?" | "%__array?", [Arg::Positional(_)]) => Question::Kin(self.here.self_ty.atoms()[0]),
+                    ("is_a?" | "kind_of?", [Arg::Positional(class)]) => match types(class)[..] {
+                        [Atom::Module(m)] => Question::Of(m),
+                        _ => return,
+                    },
+                    _ => return,
+                };
+                self.keep(env, local, |an, a| {
+                    if call.safe && a == Atom::Nil {
+                        return !truth;
+                    }
+                    if !an.is_rubys(from, a, name) || name == "!=" && !an.is_rubys(from, a, "==") {
+                        return true;
+                    }
+                    match question {
+                        Question::Is(atom) => (a == atom) == (truth == (name != "!=")),
+                        Question::Kin(own) => an.is_kin(a, own) == truth,
+                        Question::Of(class) => an.may_answer(a, class, truth),
+                    }
+                });
+            }
         }
     }
 
@@ -826,11 +849,12 @@ impl Walker<'_, '_> {
                 };
                 let mut hit = env.clone();
                 hit.dead |= !answer.may_be_truthy();
-                let module = match (local, ty.atoms().as_slice()) {
-                    (Some(local), [Atom::Module(m)]) => Some((local, *m)),
+                let from = self.here.id;
+                let module = match ty.atoms()[..] {
+                    [class @ Atom::Module(m)] if self.an.asks_class(from, class) => local.map(|local| (local, m)),
                     _ => None,
                 };
-                let is_nil = ty.only(Prims::NIL);
+                let is_nil = ty.only(Prims::NIL) && self.an.is_rubys(from, Atom::Nil, "===");
                 if let Some((local, m)) = module {
                     self.keep(&mut hit, local, |an, a| an.may_answer(a, m, true));
                     self.keep(env, local, |an, a| an.may_answer(a, m, false));
@@ -1341,7 +1365,7 @@ impl Walker<'_, '_> {
     /// What a splat takes of a value that is taken apart.
     fn rest_of(&mut self, ty: &Ty, span: Span, env: &mut Env) -> Result<Ty> {
         let at = self.assumption(span);
-        self.dispatch(ty, "__rest", &Args::of(vec![Ty::int(), Ty::int()]), false, span, &at, env)
+        self.dispatch(ty, "%__rest", &Args::of(vec![Ty::int(), Ty::int()]), false, span, &at, env)
     }
 
     fn no_named_rest(&self, named: bool, span: Span) -> Result<()> {
@@ -1995,6 +2019,29 @@ impl Shape {
         }
         all
     }
+}
+
+/// Whether running a node may assign variables.
+fn assigns(node: &Node) -> bool {
+    let mut found = false;
+    crate::syntax::visit::node(node, &mut |n| {
+        found |= match &n.kind {
+            Kind::Assign { .. } | Kind::OpAssign { .. } | Kind::MultiAssign { .. } | Kind::For { .. } => true,
+            Kind::Begin { rescues, .. } => !rescues.is_empty(),
+            // of a lambda
+            Kind::Call(call) => matches!(&*call.name, "call" | "()" | "yield"),
+            _ => false,
+        };
+    });
+    found
+}
+
+/// What a condition asks of a variable's value.
+#[derive(Clone, Copy)]
+enum Question {
+    Is(Atom),
+    Kin(Atom),
+    Of(ClassId),
 }
 
 /// What an operator assignment writes back to.

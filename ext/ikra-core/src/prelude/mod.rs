@@ -2,7 +2,8 @@
 //!
 //! Here: which methods it has, by the class or module that defines them in Ruby, and their source. Not here: what they
 //! mean; they are inlined where they are called, like any method that takes a block (those in `*_functions.rb` are functions), and
-//! their errors are reported at the call. Names that begin with `__` are primitives ([`crate::infer::builtins::primitive`]).
+//! their errors are reported at the call. Names that begin with `__` are primitives
+//! ([`crate::infer::builtins::primitive`]) and methods of its own: a program's names mean the program's methods ([`crate::syntax::ast::PRIMITIVE`]).
 
 use crate::id::{MethodId, ScopeId};
 use crate::source::Source;
@@ -53,7 +54,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
 
 impl Prelude {
     fn read(&mut self, file: &str, text: &str) {
-        let whole = Arc::new(Source::whole(&format!("<ikra/{file}>"), text, 1));
+        let whole = Arc::new(Source::own(&format!("<ikra/{file}>"), text));
         let items = outline(&whole).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"));
         for item in items {
             let Item::Scope { path, body, .. } = item else { continue };

@@ -18,6 +18,8 @@ pub struct Source {
     pub first_line: u32,
     /// Bytes of `text` that are the block (`{ … }` or `do … end`, with the braces) or the `def … end`.
     pub slice: Range<usize>,
+    /// A text of this crate, where `__name` is a primitive.
+    pub own: bool,
     /// The file begins with `# frozen_string_literal: true`.
     pub frozen_strings: bool,
     /// Found when first asked for: every expression asks.
@@ -51,7 +53,11 @@ impl Source {
     /// A source that is all slice; for methods made of text, and for tests.
     pub fn whole(path: &str, text: &str, first_line: u32) -> Self {
         let slice = 0..text.len();
-        Self { path: path.into(), text: text.into(), first_line, slice, frozen_strings: false, lines: Lines::default() }
+        Self { path: path.into(), text: text.into(), first_line, slice, ..Self::default() }
+    }
+    /// Ruby that this crate brings along.
+    pub fn own(path: &str, text: &str) -> Self {
+        Self { own: true, ..Self::whole(path, text, 1) }
     }
     pub fn slice_text(&self) -> &str {
         &self.text[self.slice.clone()]

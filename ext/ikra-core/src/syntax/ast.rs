@@ -203,6 +203,14 @@ pub enum Kind {
     },
 }
 
+/// How the names of primitives begin, which the prelude's Ruby writes `__name`: no method of a program has such a name.
+pub const PRIMITIVE: &str = "%__";
+
+/// A primitive's name as the prelude writes it; None: some other name.
+pub fn primitive(name: &str) -> Option<&str> {
+    name.starts_with(PRIMITIVE).then(|| &name[1..])
+}
+
 #[derive(Debug)]
 pub struct Call {
     /// None: an implicit `self`, so private methods and functions are found.

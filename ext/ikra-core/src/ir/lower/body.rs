@@ -939,7 +939,7 @@ impl<'p, 'w> Body<'p, 'w> {
     fn rest_of(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Val> {
         let count = |n: usize| (Val::int(n as i64), Ty::int(), None);
         let counts = [count(shape.before), count(shape.after)];
-        let (rest, _) = self.call_values((val, ty), "__rest", &counts, &[], false, span, span)?;
+        let (rest, _) = self.call_values((val, ty), "%__rest", &counts, &[], false, span, span)?;
         Ok(rest)
     }
 

@@ -546,7 +546,7 @@ impl Body<'_, '_> {
 
     /// NoMethodError.
     pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
-        let name = name.strip_prefix("__list_").unwrap_or(name);
+        let name = name.strip_prefix("%__list_").unwrap_or(name);
         self.trap(Trap::NoMethod { name: name.into(), private, bare }, Some(receiver));
     }
 

@@ -62,7 +62,7 @@ impl Lower<'_> {
         let parts = self.make(span, Kind::MultiAssign { before, rest: Some(None), after, value });
         let counts = counts.into_iter().map(|n| self.make(span, Kind::Int(n as i64))).collect();
         let receiver = *read(self);
-        let value = Box::new(self.send(receiver, "__rest", counts, span));
+        let value = Box::new(self.send(receiver, "%__rest", counts, span));
         let left = self.make(span, Kind::Assign { target: *named, value });
         let value = *read(self);
         Kind::Seq(vec![keep, parts, left, value])
@@ -114,7 +114,7 @@ impl Lower<'_> {
             Some(recv) => self.node(recv),
             None => self.make(span, Kind::SelfRef),
         });
-        Target::Attr { receiver, name: name.strip_suffix('=').unwrap_or(name).into(), span, safe }
+        Target::Attr { receiver, name: self.called(name.strip_suffix('=').unwrap_or(name)), span, safe }
     }
 
     fn index_target(&mut self, recv: &Ruby, indexes: &[Ruby], end_l: &Loc, node: &Ruby) -> Target {

@@ -2,7 +2,7 @@
 
 use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, Node, Pattern};
+use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, Node, PRIMITIVE, Pattern};
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
 use std::sync::Arc;
 
@@ -123,7 +123,8 @@ impl Lower<'_> {
         let (args, block_arg) = self.args(args);
         let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
         let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
-        let mut call = Call { receiver, name: head.name.into(), name_span, args, block, block_arg, safe: head.safe };
+        let name = self.called(head.name);
+        let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe };
         over_enumerator(&mut call);
         Kind::Call(Box::new(call))
     }
@@ -269,19 +270,19 @@ fn over_enumerator(call: &mut Call) {
         | ("each_char" | "each_byte" | "reverse_each", "with_index" | "each_with_index")
             if given && inner.args.is_empty() =>
         {
-            format!("__{}_with_index", inner.name)
+            format!("{PRIMITIVE}{}_with_index", inner.name)
         }
         // `each.with_index(1).map { … }`: this is called on the list of pairs
         ("with_index", _) if over_list(inner) => {
-            inner.name = "__list_with_index".into();
+            inner.name = "%__list_with_index".into();
             return;
         }
         ("each_with_index", "map" | "collect") if given && inner.args.is_empty() && call.args.is_empty() => {
-            "__map_with_index".to_string()
+            "%__map_with_index".to_string()
         }
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
         | ("each_with_index" | "each_slice" | "each_cons" | "each_char" | "each_byte", _) => {
-            inner.name = format!("__list_{}", inner.name).as_str().into();
+            inner.name = format!("{PRIMITIVE}list_{}", inner.name).as_str().into();
             return;
         }
         _ => return,
@@ -292,5 +293,5 @@ fn over_enumerator(call: &mut Call) {
 
 /// Whether the receiver of a call is the list of what an iterator yields.
 fn over_list(call: &Call) -> bool {
-    matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Call(list)) if list.name.starts_with("__list_"))
+    matches!(call.receiver.as_ref().map(|r| &r.kind), Some(Kind::Call(list)) if list.name.starts_with("%__list_"))
 }

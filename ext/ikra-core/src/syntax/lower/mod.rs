@@ -19,7 +19,7 @@ mod scope;
 #[cfg(test)]
 mod tests;
 
-use super::ast::{Arg, Call, Kind, LocalId, Name, Node, NodeId, Origin, Params, Pattern, Unit};
+use super::ast::{Arg, Call, Kind, LocalId, Name, Node, NodeId, Origin, PRIMITIVE, Params, Pattern, Unit};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::source::Source;
 use lib_ruby_parser::{Loc, Node as Ruby, Parser, ParserOptions, nodes};
@@ -419,7 +419,7 @@ impl<'a> Lower<'a> {
             let node = match part {
                 [Ruby::Splat(s)] => {
                     let value = self.body(s.value.as_deref(), span);
-                    self.send(value, "__splat", Vec::new(), span)
+                    self.send(value, "%__splat", Vec::new(), span)
                 }
                 plain => {
                     let items = self.list(plain);
@@ -432,6 +432,14 @@ impl<'a> Lower<'a> {
             });
         }
         sum.map_or(Kind::Nil, |sum| sum.kind)
+    }
+
+    /// A method's name as this text means it.
+    fn called(&self, name: &str) -> Name {
+        match name.strip_prefix("__") {
+            Some(primitive) if self.source.own => format!("{PRIMITIVE}{primitive}").as_str().into(),
+            _ => name.into(),
+        }
     }
 
     /// A call that nobody wrote.

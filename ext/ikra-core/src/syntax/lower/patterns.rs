@@ -122,7 +122,7 @@ impl Lower<'_> {
                 None => self.nil(span),
             },
         };
-        self.send(value, "__no_match", Vec::new(), span)
+        self.send(value, "%__no_match", Vec::new(), span)
     }
 
     /// Binds a name to the subject; true.
@@ -190,7 +190,7 @@ impl Lower<'_> {
         let at_least = rest.is_some() || tail;
         let wanted = (before.len() + after.len()) as i64;
         let array = self.local_node(subject, span);
-        let mut test = self.send(array, "__list?", Vec::new(), span);
+        let mut test = self.send(array, "%__list?", Vec::new(), span);
         let array = self.local_node(subject, span);
         let size = self.send(array, "size", Vec::new(), span);
         let count = self.make(span, Kind::Int(wanted));
@@ -218,7 +218,7 @@ impl Lower<'_> {
 
     fn element_test(&mut self, test: Node, element: &Ruby, subject: LocalId, index: Node, span: Span) -> Node {
         let array = self.local_node(subject, span);
-        let value = self.send(array, "__at", vec![index], span);
+        let value = self.send(array, "%__at", vec![index], span);
         self.part_test(test, element, value, span)
     }
 
@@ -258,7 +258,7 @@ impl Lower<'_> {
     /// `{x:, y: 1}`
     fn keys_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
         let object = self.local_node(subject, span);
-        let mut test = self.send(object, "__keys?", Vec::new(), span);
+        let mut test = self.send(object, "%__keys?", Vec::new(), span);
         for element in elements {
             let at = self.span_of(element);
             let (key, pattern): (Name, Option<&Ruby>) = match element {
@@ -275,11 +275,11 @@ impl Lower<'_> {
             };
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
-            let has = self.send(object, "__keys?", vec![name], at);
+            let has = self.send(object, "%__keys?", vec![name], at);
             test = self.both(at, test, has);
             let object = self.local_node(subject, at);
             let name = self.make(at, Kind::Sym(key.clone()));
-            let value = self.send(object, "__member", vec![name], at);
+            let value = self.send(object, "%__member", vec![name], at);
             match pattern {
                 Some(pattern) => test = self.part_test(test, pattern, value, at),
                 None => {
