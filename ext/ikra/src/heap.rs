@@ -78,6 +78,8 @@ pub enum Seen {
     BigInt,
     /// A Struct, a Data, or a Range.
     Struct,
+    /// A Complex or a Rational.
+    Number,
     Other,
 }
 
@@ -168,6 +170,7 @@ pub fn see(v: Raw) -> Seen {
         k if k == T::RUBY_T_BIGNUM as usize => bignum(v).map_or(Seen::BigInt, Seen::Int),
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
         k if k == T::RUBY_T_STRUCT as usize => Seen::Struct,
+        k if k == T::RUBY_T_COMPLEX as usize || k == T::RUBY_T_RATIONAL as usize => Seen::Number,
         _ => Seen::Other,
     }
 }
@@ -449,6 +452,7 @@ pub enum FieldReader {
     Member(MemberReader),
     /// A part of Hashes.
     Part(usize, Arc<Hashes>),
+    Own(usize),
 }
 
 /// Hashes with the arrays that they were laid out as, and their default values.
@@ -462,6 +466,8 @@ pub enum Field {
     Member(u32),
     /// Of a Hash, by its position among [`ikra_core::world::hashes::PARTS`].
     Part(usize),
+    /// Of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`].
+    Own(usize),
 }
 
 impl FieldReader {
@@ -469,6 +475,7 @@ impl FieldReader {
     pub fn new(field: Field, hashes: &Arc<Hashes>) -> Self {
         match field {
             Field::Part(part) => FieldReader::Part(part, hashes.clone()),
+            Field::Own(part) => FieldReader::Own(part),
             Field::Ivar(id) => FieldReader::Ivar(IvarReader::new(id)),
             Field::Member(index) => FieldReader::Member(MemberReader { index, as_known: None }),
         }
@@ -480,6 +487,7 @@ impl FieldReader {
             FieldReader::Ivar(reader) => reader.get(object, class),
             FieldReader::Member(reader) => reader.get(object),
             FieldReader::Part(part, hashes) => hashes.get(&object).map_or(NIL, |parts| parts[*part]),
+            FieldReader::Own(part) => own_part(object, *part),
         }
     }
     /// Assigns it in memory; false where only [`set_field`] can. The object is not frozen.
@@ -488,7 +496,24 @@ impl FieldReader {
         match self {
             FieldReader::Ivar(reader) => reader.set(object, class, value),
             FieldReader::Member(reader) => reader.set(object, value),
-            FieldReader::Part(..) => false,
+            FieldReader::Part(..) | FieldReader::Own(_) => false,
+        }
+    }
+}
+
+/// A part of a Range, a Complex or a Rational; nil of anything else.
+fn own_part(object: Raw, part: usize) -> Raw {
+    let kind = flags(object) & TYPE_MASK;
+    // SAFETY: `object` is a live object of the type that each function reads, and they neither allocate nor raise.
+    unsafe {
+        if kind == T::RUBY_T_COMPLEX as usize {
+            [rb_sys::rb_complex_real, rb_sys::rb_complex_imag][part.min(1)](object)
+        } else if kind == T::RUBY_T_RATIONAL as usize {
+            [rb_sys::rb_rational_num, rb_sys::rb_rational_den][part.min(1)](object)
+        } else {
+            let (mut from, mut to, mut exclusive) = (NIL, NIL, 0);
+            rb_sys::rb_range_values(object, &mut from, &mut to, &mut exclusive);
+            [from, to, if exclusive != 0 { TRUE } else { FALSE }][part.min(2)]
         }
     }
 }
@@ -593,7 +618,7 @@ pub fn set_field(object: Raw, field: Field, value: Raw) -> Result<(), magnus::Er
         match field {
             Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, ivar, value),
             Field::Member(index) => rb_sys::rb_struct_aset(object, ((index as usize) << 1 | 1) as Raw, value),
-            Field::Part(_) => NIL,
+            Field::Part(_) | Field::Own(_) => NIL,
         }
     };
     magnus::rb_sys::protect(assign).map(drop)

@@ -9,9 +9,11 @@
 use crate::heap::{self, Field, Raw};
 use crate::identity::WordMap;
 use crate::plan::Plan;
+use crate::reflect;
 use ikra_core::backend::{Fresh, Key};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{HeapId, Program, Site, Space};
+use ikra_core::world::well_known;
 use magnus::Error;
 use magnus::rb_sys::protect;
 use parking_lot::Mutex;
@@ -56,6 +58,38 @@ impl Made {
         Ok(raw)
     }
 
+    /// The same of an object that is nothing but its parts.
+    ///
+    /// # Errors
+    /// When memory ends.
+    pub fn own(
+        &self,
+        of: Raw,
+        class: usize,
+        row: usize,
+        parts: [Raw; 3],
+        hold: impl FnOnce(Raw),
+    ) -> Result<Raw, Error> {
+        let key = (class as u64) << 32 | row as u64;
+        if let Some(raw) = self.known.borrow().get(&key) {
+            return Ok(*raw);
+        }
+        let [a, b, c] = parts;
+        // SAFETY: constructors of the class at hand, of numbers, or of nil where a Range has no end; `protect` catches what
+        // they raise.
+        #[allow(unsafe_code)]
+        let raw = protect(|| unsafe {
+            match reflect::own_class(of) {
+                Some(well_known::COMPLEX) => rb_sys::rb_complex_raw(a, b),
+                Some(well_known::RATIONAL) => rb_sys::rb_rational_raw(a, b),
+                _ => rb_sys::rb_range_new(a, b, i32::from(c == heap::TRUE)),
+            }
+        })?;
+        hold(raw);
+        self.known.borrow_mut().insert(key, raw);
+        Ok(raw)
+    }
+
     /// The array at an offset of a kind.
     ///
     /// # Errors
@@ -92,8 +126,8 @@ pub fn fill_object(object: Raw, fields: &[(Field, Raw)], frozen: bool) -> Result
             match field {
                 Field::Ivar(ivar) => rb_sys::rb_ivar_set(object, *ivar, *value),
                 Field::Member(index) => rb_sys::rb_struct_aset(object, ((*index as usize) << 1 | 1) as Raw, *value),
-                // of a Hash, which kernels do not make
-                Field::Part(_) => heap::NIL,
+                // of a Hash, which kernels do not make, and of what was made with its parts
+                Field::Part(_) | Field::Own(_) => heap::NIL,
             };
         }
         if frozen {

@@ -274,7 +274,11 @@ impl Observer {
                 return Ok(());
             }
             Seen::Struct => match range(ruby, value) {
-                Some(prim) => prim,
+                Some(Some(prim)) if self.has_registers(place) => prim,
+                Some(_) => {
+                    self.own(ruby, place, value, summary, facts)?;
+                    return Ok(());
+                }
                 None if reflect::has_members(ruby, heap::class_word(value)) => {
                     let table = self.table_of(ruby, heap::class_word(value))?;
                     summary.class(self.tables[table].class);
@@ -283,12 +287,36 @@ impl Observer {
                 }
                 None => return Err(opaque(value, what())),
             },
+            Seen::Number => {
+                self.own(ruby, place, value, summary, facts)?;
+                return Ok(());
+            }
             Seen::BigInt => {
                 return Err(Refusal::Opaque(Opaque { what: "an Integer beyond 64 bits".into(), place: what() }));
             }
             Seen::Other => return Err(opaque(value, what())),
         };
         summary.prims |= prim.0;
+        Ok(())
+    }
+
+    /// Whether a launch parameter holds what is at a place, with room for the ends of a Range.
+    fn has_registers(&self, place: PlaceIndex) -> bool {
+        matches!(&self.places[place as usize], Place::Root(root) if *root != Root::Element)
+    }
+
+    /// Notes an object that is nothing but its parts. Nobody writes to it, so nobody owns it.
+    fn own(
+        &mut self,
+        ruby: &Ruby,
+        place: PlaceIndex,
+        value: Raw,
+        summary: &mut Summary,
+        facts: &mut Facts,
+    ) -> Result<()> {
+        let table = self.table_of(ruby, heap::class_word(value))?;
+        summary.class(self.tables[table].class);
+        self.object(place, value, table, facts);
         Ok(())
     }
 
@@ -471,14 +499,11 @@ fn unheld_string(ruby: &Ruby, string: Raw) -> Option<String> {
     None
 }
 
-/// The kind of a Range that kernels know.
-fn range(ruby: &Ruby, value: Raw) -> Option<Prims> {
+/// Of a Range that kernels know, its kind in registers, if it has any.
+fn range(ruby: &Ruby, value: Raw) -> Option<Option<Prims>> {
     let bounds = Bounds::of(ruby, value)?;
-    match (heap::see(bounds.from), heap::see(bounds.to)) {
-        (Seen::Int(_), Seen::Int(_)) => Some(Prims::INT_RANGE),
-        (Seen::Int(_) | Seen::Float(_), Seen::Int(_) | Seen::Float(_)) => Some(Prims::FLOAT_RANGE),
-        _ => None,
-    }
+    let end = |end: Raw| matches!(heap::see(end), Seen::Int(_) | Seen::Float(_) | Seen::Nil);
+    (end(bounds.from) && end(bounds.to)).then(|| bounds.in_registers())
 }
 
 /// The ends of a Range.
@@ -489,6 +514,15 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// The kind of a Range that registers hold.
+    pub fn in_registers(&self) -> Option<Prims> {
+        match (heap::see(self.from), heap::see(self.to)) {
+            (Seen::Int(_), Seen::Int(_)) => Some(Prims::INT_RANGE),
+            (Seen::Float(_), Seen::Float(_)) => Some(Prims::FLOAT_RANGE),
+            _ => None,
+        }
+    }
+
     /// None for anything but a Range.
     pub fn of(ruby: &Ruby, value: Raw) -> Option<Self> {
         use magnus::rb_sys::AsRawValue;

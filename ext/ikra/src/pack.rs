@@ -6,6 +6,7 @@
 
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::{Room, fresh};
+use crate::observe::Bounds;
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
@@ -158,7 +159,7 @@ impl Packer<'_> {
             Seen::False => (Prims::FALSE, Tag::FALSE, 0),
             Seen::True => (Prims::TRUE, Tag::TRUE, 1),
             Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
-            Seen::Object | Seen::Struct | Seen::Hash => {
+            Seen::Object | Seen::Struct | Seen::Number | Seen::Hash => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 let tag = match slot.repr {
                     Repr::Union => {
@@ -461,15 +462,14 @@ impl Packer<'_> {
         value: RootValue,
         params: &mut [u64],
     ) -> Result<()> {
-        if let Some((from, to, exclusive)) = value.range {
+        if let Some((from, to, exclusive)) = value.range.filter(|_| root.to.is_some()) {
             let float = |v: Raw| match heap::see(v) {
                 Seen::Int(i) => Ok((i as f64).to_bits()),
                 Seen::Float(f) => Ok(f.to_bits()),
                 _ => Err(Misfit::Value),
             };
-            let ints = matches!((heap::see(from), heap::see(to)), (Seen::Int(_), Seen::Int(_)));
-            let wanted = if ints { Prims::INT_RANGE } else { Prims::FLOAT_RANGE };
-            if !slot.prims.intersects(wanted) {
+            let kind = Bounds { from, to, exclusive }.in_registers();
+            if kind.is_none_or(|kind| !slot.prims.intersects(kind)) {
                 return Err(Misfit::Value);
             }
             for (param, end) in [(root.value, from), (root.to, to)] {

@@ -140,7 +140,7 @@ impl Plan {
             for class in &hierarchy.classes {
                 let raw = classes::get(*class).raw;
                 plan.class_index.insert(raw, plan.classes.len() as u32);
-                let written = schema.fields.iter().any(|f| f.class == *class && f.written);
+                let written = schema.fields.iter().any(|f| f.class == *class && f.overwritten);
                 plan.classes.push(ClassPlan {
                     raw,
                     hierarchy: h,
@@ -158,7 +158,7 @@ impl Plan {
             plan.kinds[at].slot = Some(slot);
             plan.kinds[at].written = array.written;
             plan.kinds[at].frozen = array.frozen;
-            plan.kinds[at].must_not_be_frozen = array.written && array.frozen.is_none();
+            plan.kinds[at].must_not_be_frozen = array.overwritten && array.frozen.is_none();
         }
         for field in &schema.fields {
             let mut slot = plan.slot(&field.slot)?;

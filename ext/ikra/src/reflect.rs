@@ -4,8 +4,9 @@
 //! look-up gives. Not here: what the answers mean to a program ([`crate::world`]).
 
 use crate::heap::{self, Raw};
-use crate::registry::{self, Kept, keep};
-use ikra_core::world::{Construction, Visibility};
+use crate::registry::{self, Kept, classes, keep};
+use ikra_core::id::ClassId;
+use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
@@ -278,6 +279,12 @@ pub fn makes_structs(ruby: &Ruby, class: Raw, owner: Raw) -> Result<bool, Error>
     Ok(false)
 }
 
+/// The class of the core's that a class is, whose objects are nothing but their parts.
+pub fn own_class(class: Raw) -> Option<ClassId> {
+    let own = [well_known::RANGE, well_known::COMPLEX, well_known::RATIONAL];
+    own.into_iter().find(|id| classes::get(*id).raw == class)
+}
+
 /// What `name` is of the objects of a class: an ivar, or the member of a Struct where it has no `@`.
 ///
 /// # Errors
@@ -285,6 +292,9 @@ pub fn makes_structs(ruby: &Ruby, class: Raw, owner: Raw) -> Result<bool, Error>
 pub fn field(ruby: &Ruby, class: Raw, name: &str) -> Result<heap::Field, Error> {
     if let Some(part) = ikra_core::world::hashes::PARTS.iter().position(|part| *part == name) {
         return Ok(heap::Field::Part(part));
+    }
+    if let Some(at) = own_class(class).and_then(|class| values::parts(class).iter().position(|part| *part == name)) {
+        return Ok(heap::Field::Own(at));
     }
     if !name.starts_with('@')
         && let Some(at) = members(ruby, class)?.and_then(|m| m.iter().position(|m| m == name))

@@ -348,8 +348,11 @@ impl Tracer<'_> {
                 }
                 self.object(slot, value, element)
             }
-            // Ranges have no rows
-            Seen::Struct if self.class_index(heap::class_word(value)).is_some() => self.object(slot, value, element),
+            // a Range in a launch parameter has no row
+            Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached { entry: 0, known: false }),
+            Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
+                self.object(slot, value, element)
+            }
             // other values are checked when they are packed
             _ => Ok(Reached { entry: 0, known: false }),
         }

@@ -175,7 +175,17 @@ impl Unpacker<'_> {
         if !self.stays(plan::Rows::Class(class), base + row as u64) {
             return Err(unknown());
         }
-        self.made.object(self.plan, class, row, |raw| self.holder.add(self.ruby, raw))
+        let plan = &self.plan.classes[class];
+        if reflect::own_class(plan.raw).is_none() {
+            return self.made.object(self.plan, class, row, |raw| self.holder.add(self.ruby, raw));
+        }
+        let mut parts = [heap::NIL; 3];
+        for field in &plan.fields {
+            if let heap::Field::Own(part) = field.field {
+                parts[part] = self.make(self.row(&field.slot, self.start(class, &field.slot) + row)?)?;
+            }
+        }
+        self.made.own(plan.raw, class, row, parts, |raw| self.holder.add(self.ruby, raw))
     }
 
     /// Whether a row was taken for good. What a trap tells of may also be a row that was its job's alone.

@@ -5,7 +5,7 @@
 
 use crate::ir::lower::numbers::{self, Kind, math::Function, random};
 use crate::types::Atom;
-use crate::world::well_known;
+use crate::world::{values, well_known};
 
 /// A method of Ruby's own that kernels know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,6 +161,10 @@ pub enum Builtin {
     // Structs
     StructGet,
     StructSet,
+    /// An object of a class that is nothing but its parts.
+    MakeValue,
+    /// A method of a Range that is an object: called on its ends in registers.
+    OfRange,
     /// `initialize` of a Struct's class: a method of the library.
     StructInitialize,
     /// `with` of a Data: a method of the library.
@@ -216,7 +220,9 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } | MethodMissing | New | StructInitialize | DataWith => 0..=usize::MAX,
+            ProcCall | Send { .. } | MethodMissing | New | StructInitialize | DataWith | MakeValue | OfRange => {
+                0..=usize::MAX
+            }
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
@@ -400,6 +406,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__many_digits") => {
             Some(Builtin::StrRefuse("kernels read Floats of up to 15 digits, with a power of ten from -22 to 22"))
         }
+        (Atom::Module(class), "__make") if values::is_value(class) => Some(Builtin::MakeValue),
         (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
         (_, "__buffer") => Some(Builtin::Buffer),

@@ -13,7 +13,7 @@ use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
 use crate::syntax::ast::{Name, Params, primitive};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, well_known};
+use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
 use std::sync::Arc;
 
 /// The class whose instance methods a kind of value has.
@@ -43,6 +43,9 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::IntRange | Atom::FloatRange => "Range",
         Atom::Str => "String",
         Atom::Object(well_known::HASH) => "Hash",
+        Atom::Object(well_known::RANGE) => "Range",
+        Atom::Object(well_known::COMPLEX) => "Complex",
+        Atom::Object(well_known::RATIONAL) => "Rational",
         _ => "",
     }
 }
@@ -303,6 +306,11 @@ impl Analysis<'_> {
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
             }
+            if let Atom::Object(class) = atom
+                && let Some(part) = values::parts(class).iter().find(|part| name[2..] == ***part)
+            {
+                return Ok(Target::Reader((*part).into()));
+            }
             if let Some(method) = crate::prelude::helper(core_class(atom), name) {
                 return Ok(Target::Ruby(method));
             }
@@ -343,6 +351,9 @@ impl Analysis<'_> {
             MethodFact::AttrReader { ivar, visibility } if visible(visibility) => Target::Reader(ivar),
             MethodFact::AttrWriter { ivar, visibility } if visible(visibility) => Target::Writer(ivar),
             MethodFact::Builtin { owner, visibility } if visible(visibility) => {
+                if let Some(target) = value_target(atom, &owner, name) {
+                    return Ok(target);
+                }
                 match builtins::find(atom, &owner, name) {
                     Some(builtin) => match self.routine(atom, builtin)? {
                         Some(method) => Target::Ruby(method),
@@ -722,8 +733,10 @@ impl Analysis<'_> {
                         .advise("write to_i for what stands in a String, or convert it before the section"));
                 }
             },
-            RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
-                return Err(Refusal::new(format!("kernels do not know {name} of a Range of Floats")));
+            RangeFirst | RangeLast if atom == Atom::FloatRange => Ty::float(),
+            RangeMin | RangeMax | RangeSize if atom == Atom::FloatRange => {
+                return Err(Refusal::new(format!("kernels do not know {name} of a Range of Floats"))
+                    .advise("ask for first and last, and compute with them"));
             }
             RangeFirst | RangeLast => Ty::int(),
             RangeMin | RangeMax => Ty::prim(Prims(Prims::INT.0 | Prims::NIL.0)),
@@ -754,6 +767,7 @@ impl Analysis<'_> {
             },
             ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
             ArraySize | StructSize => Ty::int(),
+            MakeValue | OfRange => unreachable!("these are no calls of one method"),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
             StrBytes | StrByte | StrEncoding | KeyHash => Ty::int(),
             StrView => Ty::str(),
@@ -783,6 +797,33 @@ impl Analysis<'_> {
                 unreachable!("iterators were refused above")
             }
         })
+    }
+
+    /// How a method is called on a Range that is an object: for each choice of kinds for its ends, each way once.
+    ///
+    /// # Errors
+    /// What kernels do not know of such Ranges.
+    pub fn range_forms(&mut self, from: SpecId, (atom, reach): (Atom, Reach), name: &str) -> Answer<Vec<RangeForm>> {
+        let mut kinds = Vec::new();
+        for part in values::parts(well_known::RANGE) {
+            kinds.push(self.read_field(from, atom, reach, &(*part).into())?.atoms());
+        }
+        let mut forms = Vec::new();
+        let mut refused = None;
+        for from in &kinds[0] {
+            for to in &kinds[1] {
+                match range_form(*from, *to, name) {
+                    Ok(form) if !forms.contains(&form) => forms.push(form),
+                    Ok(_) => {}
+                    // told when Ruby gets there: other ends may be those that are there
+                    Err(refusal) => refused = Some(refusal),
+                }
+            }
+        }
+        match refused {
+            Some(refusal) if forms.is_empty() => Err(refusal),
+            _ => Ok(forms),
+        }
     }
 
     /// Whether a number's `==` or `!=` asks its argument, an object with an `==` of its own, instead.
@@ -916,6 +957,7 @@ impl Analysis<'_> {
     pub fn write_element(&mut self, from: SpecId, (array, reach): (Atom, Reach), ty: &Ty) -> Answer<()> {
         let Atom::Array(kind) = array else { return Ok(()) };
         super::blocks::keeps_no_procs(ty)?;
+        let ty = &self.facts.boxed(ty);
         self.elements(from, kind, reach)?;
         let kind = self.facts.find(kind);
         let access = self.arrays.entry(kind).or_default();
@@ -961,6 +1003,7 @@ impl Analysis<'_> {
     pub fn write_field(&mut self, from: SpecId, atom: Atom, reach: Reach, ivar: &Name, ty: &Ty) -> Answer<()> {
         let Atom::Object(class) = atom else { return Ok(()) };
         super::blocks::keeps_no_procs(ty)?;
+        let ty = &self.facts.boxed(ty);
         if reach.may_be_fresh() && ivar.starts_with('@') && self.is_data(class) {
             return Err(Refusal::new("kernels write no instance variables of a Data that is made in the section")
                 .because("it is frozen once its members are given")
@@ -1009,6 +1052,111 @@ impl Analysis<'_> {
                 Err(Refusal::new(format!("kernels do not know instance variables of {what}")))
             }
         }
+    }
+}
+
+/// What a method of Ruby's own means for an object that is nothing but its parts.
+fn value_target(atom: Atom, owner: &str, name: &str) -> Option<Target> {
+    match atom {
+        Atom::Object(well_known::RANGE) => match (owner, name) {
+            (_, "begin" | "end") => Some(Target::Reader(name.into())),
+            (_, "exclude_end?") => Some(Target::Reader("exclude_end".into())),
+            (_, "==") => crate::prelude::helper("Range", "__same_range").map(Target::Ruby),
+            (_, "eql?") => crate::prelude::helper("Range", "__eql_range").map(Target::Ruby),
+            ("Range" | "Enumerable", _) => Some(Target::Builtin(Builtin::OfRange)),
+            _ => None,
+        },
+        Atom::Object(class) if values::is_value(class) => {
+            crate::prelude::own(core_class(atom), owner, name).map(Target::Ruby)
+        }
+        Atom::Module(class) if values::is_value(class) => {
+            let owner = if class == well_known::COMPLEX { "Complex." } else { "Rational." };
+            crate::prelude::own(owner, owner, name).map(Target::Ruby)
+        }
+        _ => None,
+    }
+}
+
+/// How a call of a method of a Range that is an object goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RangeForm {
+    /// On a Range in registers.
+    Registers(Prims),
+    /// As a method of the prelude, on the object.
+    Helper(MethodId),
+}
+
+/// How a method is called on a Range from one kind of number to another.
+///
+/// # Errors
+/// What kernels do not know of such Ranges.
+pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
+    let helper = |name: &str| crate::prelude::helper("Range", name).map(RangeForm::Helper);
+    let found = match (from, to, name) {
+        (Atom::Int, Atom::Int, _) => Some(RangeForm::Registers(Prims::INT_RANGE)),
+        (Atom::Float, Atom::Float, _) => Some(RangeForm::Registers(Prims::FLOAT_RANGE)),
+        (_, _, "include?" | "member?" | "cover?" | "===") => helper("__covers"),
+        (Atom::Int | Atom::Float, Atom::Int | Atom::Float, "step" | "%") => {
+            Some(RangeForm::Registers(Prims::FLOAT_RANGE))
+        }
+        (Atom::Int, _, "first") => helper("__first"),
+        (Atom::Int, Atom::Nil, "each") => helper("__endless"),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        let what = match (from, to) {
+            (Atom::Nil, _) => "a Range without a beginning",
+            (_, Atom::Nil) => "an endless Range",
+            _ => "a Range of an Integer and a Float",
+        };
+        Refusal::new(format!("kernels do not know {name} of {what}"))
+            .advise("write both ends, as two Integers or two Floats")
+    })
+}
+
+/// Which call an operator is, where its receiver or its argument is an object that is nothing but its parts: `swapped`, one of
+/// the argument's.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub name: &'static str,
+    pub swapped: bool,
+}
+
+/// What is asked in place of an operator of a number, a Range or an object that is nothing but its parts.
+pub fn asked(atom: Atom, name: &str, args: &Args) -> Option<Asked> {
+    if let Atom::Object(class) = atom
+        && values::is_value(class)
+        && args.positional.len() == 1
+    {
+        let equal = name == "!=" || name == "===" && class != well_known::RANGE;
+        return equal.then_some(Asked { name: "==", swapped: false });
+    }
+    asked_argument(atom, name, args).map(|name| Asked { name, swapped: true })
+}
+
+fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
+    let [arg] = args.positional.as_slice() else { return None };
+    if !args.keywords.is_empty() || !arg.objects.iter().any(|class| values::is_value(*class)) {
+        return None;
+    }
+    match (atom, name) {
+        (Atom::IntRange | Atom::FloatRange, "==" | "!=") => Some("__same_range"),
+        (Atom::IntRange | Atom::FloatRange, "eql?") => Some("__eql_range"),
+        (Atom::Int | Atom::Float, _) => Some(match name {
+            "+" => "__added_to",
+            "-" => "__taken_from",
+            "*" => "__times",
+            "/" | "quo" => "__divides",
+            "**" => "__exponent_of",
+            "==" | "!=" | "===" => "__equals",
+            "<=>" => "__compared_by",
+            "<" => "__above",
+            "<=" => "__at_least",
+            ">" => "__below",
+            ">=" => "__at_most",
+            _ => return None,
+        }),
+        _ => None,
     }
 }
 

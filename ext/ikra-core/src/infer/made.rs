@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::id::{ArrayKind, ClassId, MethodId};
 use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, Name, Node, Target as Place, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{self, Assumption, MethodFact, Receiver, well_known};
+use crate::world::{self, Assumption, MethodFact, Receiver, values, well_known};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -114,6 +114,31 @@ impl Analysis<'_> {
     pub fn given_at_birth(&self, class: ClassId, ivar: &Name) -> Option<u32> {
         let given = self.made.births.get(&class)?;
         given.iter().position(|name| name == ivar).and_then(|at| u32::try_from(at).ok())
+    }
+
+    /// An object of a class that is nothing but parts of these types.
+    ///
+    /// # Errors
+    /// As [`Analysis::write_field`].
+    pub fn make_value(&mut self, from: SpecId, class: ClassId, types: &[Ty]) -> std::result::Result<Ty, Refusal> {
+        let names = || values::parts(class).iter().map(|part| Name::from(*part));
+        if !self.frozen {
+            self.made.births.insert(class, names().collect());
+            for (part, ty) in names().zip(types) {
+                self.write_field(from, Atom::Object(class), Reach::Fresh, &part, ty)?;
+            }
+        }
+        Ok(Ty::object(class, Reach::Fresh))
+    }
+
+    /// Ranges that become objects are made like any, without a call that says so.
+    pub(super) fn register_boxes(&mut self) -> Result<()> {
+        if !self.facts.boxes() {
+            return Ok(());
+        }
+        let made = self.make_value(Analysis::BLOCK, well_known::RANGE, &[Ty::never(), Ty::never(), Ty::never()]);
+        let source = self.specs[0].unit.source.clone();
+        made.map(drop).map_err(|refusal| refusal.at(&source, source.params_span()))
     }
 
     /// Classes of which objects are made.
@@ -268,10 +293,6 @@ impl Walker<'_, '_> {
             let ty = self.eval(item, env)?;
             if env.dead {
                 return Ok(Ty::never());
-            }
-            if let Some(atom) = ty.atoms().into_iter().find(|a| matches!(a, Atom::IntRange | Atom::FloatRange)) {
-                let what = self.an.describe(atom);
-                return Err(self.error(item.span, format!("kernels keep no {what} in arrays")).into());
             }
             element = self.join(&element, &ty);
         }

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId, MethodId, ScopeId, define_id};
 use crate::source::Source;
 use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
-use crate::types::{Atom, Reach, Ty};
+use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{ClassInfo, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World};
 use accumulate::{Accumulators, Valued};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -207,6 +207,8 @@ pub struct Analysis<'w> {
     pub procs: Vec<blocks::ProcInfo>,
     proc_index: HashMap<(SpecId, Span), crate::id::ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
+    /// What kernels lack of a Range that is an object, for one way to call a method on it: told when Ruby gets there.
+    lacking: HashMap<(SpecId, Span, Prims), String>,
     /// Kinds of arrays that are made to grow.
     growing: BTreeSet<ArrayKind>,
     /// Blocks that are known to be looked at.
@@ -254,6 +256,7 @@ pub fn analyse<'w>(
         procs: Vec::new(),
         proc_index: HashMap::new(),
         inlinings: HashMap::new(),
+        lacking: HashMap::new(),
         growing: BTreeSet::new(),
         valued: Valued::default(),
         again: false,
@@ -293,6 +296,7 @@ impl Analysis<'_> {
         self.procs.clear();
         self.proc_index.clear();
         self.inlinings.clear();
+        self.lacking.clear();
         self.has_break = false;
         self.accumulators = accumulate::find(&block.unit, self.op, &self.valued);
         let void = self.op == SectionOp::Each;
@@ -324,6 +328,7 @@ impl Analysis<'_> {
                 self.wake_readers();
             }
             self.demand_merged()?;
+            self.register_boxes()?;
             self.wake_readers();
             if self.queue.is_empty() {
                 return Ok(());
@@ -590,6 +595,11 @@ impl Analysis<'_> {
             }
         }
         found
+    }
+
+    /// Why a method of a Range that is an object cannot be called on it as one in registers.
+    pub fn lacks(&self, spec: SpecId, span: Span, range: Prims) -> Option<&String> {
+        self.lacking.get(&(spec, span, range))
     }
 
     /// The storage type of a local of a specialisation.

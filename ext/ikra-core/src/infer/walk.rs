@@ -10,7 +10,7 @@ pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
 use super::blocks::{Activation, ProcKind};
 use super::builtins::Builtin;
-use super::calls::{Args, Literal, Refusal, Target};
+use super::calls::{Args, Literal, RangeForm, Refusal, Target};
 use super::locals::Locals;
 use super::{Analysis, SpecId, accumulate};
 use crate::diagnostic::{Diagnostic, Span};
@@ -231,8 +231,10 @@ impl Walker<'_, '_> {
             ret = self.join(&ret, &ty);
         }
         self.refused(super::blocks::keeps_no_procs(&ret), unit.body.span)?;
+        let ret = self.an.facts.boxed(&ret);
         self.an.escapes(&ret);
-        self.an.escapes(&frame.break_ty);
+        let broke = self.an.facts.boxed(&frame.break_ty);
+        self.an.escapes(&broke);
         self.here.ret = ret;
         Ok(())
     }
@@ -280,6 +282,7 @@ impl Walker<'_, '_> {
         if self.here.section && self.an.accumulators.last.contains_key(&local) {
             let old = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
             let new = self.join(&old, ty);
+            let new = self.an.facts.boxed(&new);
             self.an.escapes(&new);
             self.an.accumulators.types.insert(local, new);
         }
@@ -695,25 +698,19 @@ impl Walker<'_, '_> {
     }
 
     fn range(&mut self, node: &Node, from: Option<&Node>, to: Option<&Node>, env: &mut Env) -> Result<Ty> {
-        let (Some(from), Some(to)) = (from, to) else {
-            return Err(self.error(node.span, "kernels do not know endless Ranges").advise("write both ends").into());
-        };
-        let a = self.eval(from, env)?;
-        let b = self.eval(to, env)?;
+        let mut end = |end: Option<&Node>| end.map_or(Ok(Ty::nil()), |node| self.eval(node, env));
+        let (a, b) = (end(from)?, end(to)?);
         if env.dead {
             return Ok(Ty::never());
         }
+        let known = Prims(Prims::INT.0 | Prims::FLOAT.0 | Prims::NIL.0);
         if a.only(Prims::INT) && b.only(Prims::INT) {
             Ok(Ty::prim(Prims::INT_RANGE))
-        } else if a.only(Prims(Prims::INT.0 | Prims::FLOAT.0)) && b.only(Prims(Prims::INT.0 | Prims::FLOAT.0)) {
-            if a.only(Prims::INT) || a.only(Prims::FLOAT) && (b.only(Prims::INT) || b.only(Prims::FLOAT)) {
-                Ok(Ty::prim(Prims::FLOAT_RANGE))
-            } else {
-                Err(self
-                    .error(node.span, "the ends of this Range may be Integers or Floats")
-                    .advise("write .to_f")
-                    .into())
-            }
+        } else if a.only(Prims::FLOAT) && b.only(Prims::FLOAT) {
+            Ok(Ty::prim(Prims::FLOAT_RANGE))
+        } else if a.only(known) && b.only(known) {
+            let made = self.an.make_value(self.here.id, crate::world::well_known::RANGE, &[a, b, Ty::bool()]);
+            self.refused(made, node.span)
         } else {
             Err(self
                 .error(node.span, "kernels know Ranges of numbers only")
@@ -1573,7 +1570,52 @@ impl Walker<'_, '_> {
         if let Some((block, args)) = self.an.operator_block(self.here.id, target, args, block, span) {
             return self.invoke(target, (atom, reach), name, &args, Some(&block), span, at, env);
         }
+        if let Some(asked) = super::calls::asked(atom, name, args) {
+            let receiver = Ty::of(atom, reach);
+            let answer = if asked.swapped {
+                self.dispatch(&args.positional[0], asked.name, &Args::of(vec![receiver]), true, span, at, env)?
+            } else {
+                self.dispatch(&receiver, asked.name, args, true, span, at, env)?
+            };
+            return Ok(if name == "!=" { super::calls::negate(&answer) } else { answer });
+        }
         match (target, block) {
+            (Target::Builtin(Builtin::MakeValue), _) => {
+                let Atom::Module(class) = atom else { return Ok(Ty::never()) };
+                let made = self.an.make_value(self.here.id, class, &args.positional);
+                self.refused(made, span)
+            }
+            (Target::Builtin(Builtin::OfRange), _) => {
+                let mut out = Ty::never();
+                let mut after = env.dead();
+                let forms = self.an.range_forms(self.here.id, (atom, reach), name);
+                let forms = self.refused(forms, span)?;
+                let several = forms.len() > 1;
+                for form in forms {
+                    let mut e = env.clone();
+                    let ty = match form {
+                        RangeForm::Registers(range) => {
+                            let place = (self.here.id, span, range);
+                            self.an.lacking.remove(&place);
+                            match self.dispatch_with(&Ty::prim(range), name, args, block, false, span, at, &mut e) {
+                                Err(error @ Error::Unsupported(_)) if several => {
+                                    self.an.lacking.insert(place, error.to_string());
+                                    continue;
+                                }
+                                ty => ty?,
+                            }
+                        }
+                        RangeForm::Helper(method) => {
+                            self.inline(method, Ty::of(atom, reach), args, block.cloned(), span, &mut e)?
+                        }
+                    };
+                    out = self.join(&out, &ty);
+                    e.dead |= ty.is_never();
+                    after = self.join_env(&after, &e);
+                }
+                *env = after;
+                Ok(out)
+            }
             (Target::Builtin(Builtin::RangeMin | Builtin::RangeMax), Some(_))
                 if let Some(method) = crate::prelude::find("", "Enumerable", name) =>
             {

@@ -41,6 +41,8 @@ pub struct Field {
     pub slot: Slot,
     pub read: bool,
     pub written: bool,
+    /// Also in objects that the program did not surely make.
+    pub overwritten: bool,
     /// Every new object has it, even where its value is nil; they are given in this order.
     pub given: Option<u32>,
 }
@@ -52,6 +54,8 @@ pub struct ArrayField {
     pub slot: Slot,
     pub read: bool,
     pub written: bool,
+    /// Also of arrays that the program did not surely make.
+    pub overwritten: bool,
     /// U8 column beside the elements, 1 at the offset of a frozen array. None: no array of the kind is written.
     pub frozen: Option<ColumnId>,
 }

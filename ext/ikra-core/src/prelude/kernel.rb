@@ -64,4 +64,57 @@ module Kernel
     one.__uncomparable(other) if order.nil?
     order
   end
+
+  # What a number's operators ask their argument, where that may be a Complex, a Rational or a Range.
+  def __added_to(number)
+    number + self
+  end
+
+  def __taken_from(number)
+    number - self
+  end
+
+  def __times(number)
+    number * self
+  end
+
+  def __divides(number)
+    number / self
+  end
+
+  def __exponent_of(number)
+    number**self
+  end
+
+  def __equals(number)
+    number == self
+  end
+
+  def __compared_by(number)
+    number <=> self
+  end
+
+  def __above(number)
+    number < self
+  end
+
+  def __at_least(number)
+    number <= self
+  end
+
+  def __below(number)
+    number > self
+  end
+
+  def __at_most(number)
+    number >= self
+  end
+
+  def __same_range(_other)
+    false
+  end
+
+  def __eql_range(_other)
+    false
+  end
 end

@@ -60,7 +60,7 @@ impl Prelude {
             let Item::Scope { path, body, .. } = item else { continue };
             let owner: Name = path.last().cloned().unwrap_or_else(|| "".into());
             for item in body {
-                let Item::Method { name, span, .. } = item else { continue };
+                let Item::Method { name, on_self, span, .. } = item else { continue };
                 let id = MethodId(FIRST + self.methods.len() as u32);
                 let source = Arc::new(Source { slice: span.start as usize..span.end as usize, ..(*whole).clone() });
                 self.methods.push(Method {
@@ -69,7 +69,8 @@ impl Prelude {
                     source,
                     parsed: once_cell::sync::OnceCell::new(),
                 });
-                self.index.insert((owner.clone(), name), id);
+                let owner = if on_self { format!("{owner}.").into() } else { owner.clone() };
+                self.index.insert((owner, name), id);
             }
         }
     }
@@ -88,6 +89,12 @@ pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
     let own = || matches!(owner, "Enumerable" | "Array" | "Range").then(|| of(class)).flatten();
     let shared = || matches!(owner, "Array" | "Range" | "Hash" | "Struct").then(|| of("Enumerable")).flatten();
     own().or_else(|| of(owner)).or_else(shared)
+}
+
+/// The method of that name of a class whose objects are nothing but their parts, which defines it itself or has it from `owner`.
+pub fn own(class: &str, owner: &str, name: &str) -> Option<MethodId> {
+    let shared = matches!(owner, "Numeric" | "Comparable");
+    find("", if shared { class } else { owner }, name)
 }
 
 /// A method that only the prelude calls, or that the parser put in place of an iterator without a block, of a class of its

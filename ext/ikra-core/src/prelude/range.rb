@@ -1,7 +1,46 @@
 # frozen_string_literal: true
 
-# Range's own forms of what Enumerable has.
+# Range's own forms of what Enumerable has; what begins with __ and is no list is of Ranges that are objects, whose ends may be
+# any numbers, or nil.
 class Range
+  def __covers(value)
+    return false unless value.is_a?(Numeric)
+
+    from = __begin
+    to = __end
+    return false unless from.nil? || from <= value
+    return true if to.nil?
+
+    __exclude_end ? value < to : value <= to
+  end
+
+  def __first(count = (alone = true))
+    return __begin if alone
+
+    from = __begin
+    (0...count).map { |i| from + i }
+  end
+
+  def __endless
+    i = __begin
+    while true
+      yield i
+      i += 1
+    end
+  end
+
+  def __same_range(other)
+    return false unless other.is_a?(Range)
+
+    exclude_end? == other.exclude_end? && self.begin == other.begin && self.end == other.end
+  end
+
+  def __eql_range(other)
+    return false unless other.is_a?(Range)
+
+    exclude_end? == other.exclude_end? && self.begin.eql?(other.begin) && self.end.eql?(other.end)
+  end
+
   def count(item = (all = true))
     return size if all && !block_given?
 

@@ -19,8 +19,10 @@ impl Prims {
     pub const SYM: Prims = Prims(1 << 5);
     /// A Range of Integers.
     pub const INT_RANGE: Prims = Prims(1 << 6);
-    /// A Range with at least one Float bound.
+    /// A Range of Floats.
     pub const FLOAT_RANGE: Prims = Prims(1 << 7);
+    /// A Range of numbers, in registers.
+    pub const RANGE: Prims = Prims(Self::INT_RANGE.0 | Self::FLOAT_RANGE.0);
     /// An exception that was rescued.
     pub const EXCEPTION: Prims = Prims(1 << 8);
     /// A String, which kernels only read.

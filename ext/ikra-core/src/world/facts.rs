@@ -3,10 +3,10 @@
 //! Invariant: the type of a place only grows, and array kinds only merge; a stored type may name a kind that has been
 //! merged into another, so types are read through [`Facts::resolve`].
 
-use super::Root;
+use super::{Root, well_known};
 use crate::id::{ArrayKind, ClassId};
 use crate::syntax::ast::Name;
-use crate::types::Ty;
+use crate::types::{Prims, Reach, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A place that holds values outside the program's registers.
@@ -46,6 +46,8 @@ pub struct Facts {
     owned: BTreeSet<Place>,
     /// Places into which the kernel puts what it made.
     fresh: BTreeSet<Place>,
+    /// Some Range of registers becomes an object.
+    boxes: bool,
 }
 
 impl Facts {
@@ -99,7 +101,27 @@ impl Facts {
             a.array = Some(kind);
             b.array = Some(kind);
         }
-        a.union_same_arrays(&b)
+        let joined = a.union_same_arrays(&b);
+        if joined.may_be(Prims::RANGE) && joined.atoms().len() > 1 { self.boxed(&joined) } else { joined }
+    }
+    /// The type of the same values in memory, or where something else may be: there a Range is an object.
+    pub fn boxed(&mut self, ty: &Ty) -> Ty {
+        if !ty.may_be(Prims::RANGE) {
+            return ty.clone();
+        }
+        self.boxes = true;
+        for (range, end) in [(Prims::INT_RANGE, Ty::int()), (Prims::FLOAT_RANGE, Ty::float())] {
+            let ends = ["begin", "end"].iter().filter(|_| ty.may_be(range));
+            ends.for_each(|part| self.saw(&Place::Field(well_known::RANGE, (*part).into()), &end));
+        }
+        self.saw(&Place::Field(well_known::RANGE, "exclude_end".into()), &Ty::bool());
+        let mut rest = ty.clone();
+        rest.prims.0 &= !Prims::RANGE.0;
+        rest.union_same_arrays(&Ty::object(well_known::RANGE, Reach::Fresh))
+    }
+    /// Whether some Range of registers becomes an object.
+    pub fn boxes(&self) -> bool {
+        self.boxes
     }
     /// The type of a place as far as it is known; None if nobody reported it.
     pub fn get(&self, place: &Place) -> Option<Ty> {
@@ -110,7 +132,12 @@ impl Facts {
         let place = self.canonical(place);
         let known = self.types.contains_key(&place);
         let old = self.get(&place).unwrap_or_default();
-        let new = self.join(&old, ty);
+        let boxed = match place {
+            // a launch parameter has room for the ends
+            Place::Root(ref root) if *root != Root::Element => None,
+            _ => ty.may_be(Prims::RANGE).then(|| self.boxed(ty).reached(Reach::Any)),
+        };
+        let new = self.join(&old, boxed.as_ref().unwrap_or(ty));
         // joining may have merged the very kind that `place` names
         let place = self.canonical(&place);
         if !known || new != old {

@@ -15,6 +15,7 @@
 mod facts;
 pub mod fixture;
 pub mod hashes;
+pub mod values;
 
 pub use facts::{Assumption, Facts, Place};
 
@@ -44,7 +45,7 @@ pub mod well_known {
         CLASS = 10 "Class", OBJECT = 11 "Object", KERNEL = 12 "Kernel", BASIC_OBJECT = 13 "BasicObject",
         COMPARABLE = 14 "Comparable", ENUMERABLE = 15 "Enumerable", NUMERIC = 16 "Numeric", MATH = 17 "Math",
         PROC = 18 "Proc", STRUCT = 19 "Struct", HASH = 20 "Hash", IKRA = 21 "Ikra",
-        EXCEPTION = 22 "Exception",
+        EXCEPTION = 22 "Exception", COMPLEX = 23 "Complex", RATIONAL = 24 "Rational",
     }
 }
 

@@ -11,6 +11,7 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
+use ikra_core::world::values::is_value;
 use ikra_core::world::{Facts, symbol_hash, well_known};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -403,7 +404,7 @@ impl<'a> Machine<'a> {
                     params[param.index()] = word;
                 }
             };
-            if let Value::Range(bounds) = &value {
+            if let (Some(bounds), Some(_)) = (self.section.world.heap.bounds(&value), root.to) {
                 let (from, to) = (self.words(&bounds.from), self.words(&bounds.to));
                 set(&mut self.params, root.value, from.payload);
                 set(&mut self.params, root.to, to.payload);
@@ -434,7 +435,7 @@ impl<'a> Machine<'a> {
                 Some((hierarchy, id)) => (u64::from(*id), Tag::OBJECT + *hierarchy as i32),
                 None => panic!("an object of a class that the schema lacks"),
             },
-            Value::Big(_) | Value::Range(_) => panic!("{value:?} does not fit a slot"),
+            Value::Big(_) => panic!("{value:?} does not fit a slot"),
         };
         Words { payload, tag }
     }
@@ -808,7 +809,6 @@ impl<'a> Machine<'a> {
             Value::Float(_) => well_known::FLOAT,
             Value::Sym(_) => well_known::SYMBOL,
             Value::Str(_) => well_known::STRING,
-            Value::Range(_) => well_known::RANGE,
             Value::Array(_) => well_known::ARRAY,
             Value::Module(class) if self.section.world.classes.info(*class).is_module => well_known::MODULE,
             Value::Module(_) => well_known::CLASS,
@@ -830,6 +830,7 @@ impl<'a> Machine<'a> {
                     let fields: Vec<String> = fields.collect();
                     format!("#<struct {} {}>", self.class_name(value), fields.join(", "))
                 }
+                None if is_value(self.class_of(value)) => self.section.world.show(value),
                 None => format!("#<{}>", self.class_name(value)),
             },
             other => self.section.world.show(other),

@@ -15,7 +15,7 @@ use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
 use crate::infer::{Analysis, Shape, SpecId};
 use crate::ir::build::Builder;
-use crate::ir::{LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
+use crate::ir::{Cmp, LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
 use crate::layout::schema::RootParam;
 use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Origin, Params, Pattern};
 use crate::types::{Atom, Prims, Repr, Tag, Ty, Unit};
@@ -108,11 +108,11 @@ impl<'p, 'w> Body<'p, 'w> {
     }
 
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn form(&self, ty: &Ty, span: Span) -> Result<Form> {
         self.t.form(ty).ok_or_else(|| {
-            let what = if ty.may_be(Prims::EXCEPTION) { "an exception" } else { "a Range" };
-            self.error(span, format!("kernels cannot hold {what} where something else may be"))
+            debug_assert!(ty.may_be(Prims::EXCEPTION), "all else has a form");
+            self.error(span, "kernels cannot hold an exception where something else may be")
         })
     }
 
@@ -146,6 +146,21 @@ impl<'p, 'w> Body<'p, 'w> {
 
     /// The value in another form: widened into a union, or read out of one whose kind is known.
     pub fn cast(&mut self, val: Val, form: Form) -> Val {
+        let val = match (val, form) {
+            (Val::IntRange { from, to, exclusive }, Form::One(Repr::Union | Repr::Ref(_))) => {
+                self.new_value(well_known::RANGE, &[Val::Int(from), Val::Int(to), Val::Bool(exclusive)])
+            }
+            (Val::FloatRange { from, to, exclusive }, Form::One(Repr::Union | Repr::Ref(_))) => {
+                self.new_value(well_known::RANGE, &[Val::Float(from), Val::Float(to), Val::Bool(exclusive)])
+            }
+            (Val::Ref(..), Form::IntRange | Form::FloatRange) => return self.unboxed(val, form),
+            (Val::Union { .. }, Form::IntRange | Form::FloatRange) => {
+                let (hierarchy, _) = self.t.position(well_known::RANGE);
+                let object = self.cast(val, Form::One(Repr::Ref(hierarchy)));
+                return self.unboxed(object, form);
+            }
+            _ => val,
+        };
         let b = &mut self.cx.b;
         match (val, form) {
             (Val::Unit(Unit::Never), _) => {
@@ -178,7 +193,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// The value in the form of a type.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn cast_to(&mut self, val: Val, ty: &Ty, span: Span) -> Result<Val> {
         let form = self.form(ty, span)?;
         Ok(self.cast(val, form))
@@ -274,7 +289,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Makes the registers of all locals and clears them, before anything runs.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn declare_locals(&mut self) -> Result<()> {
         for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
@@ -290,7 +305,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Clears the section block's own variables, before each element and tick.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn declare_block_locals(&mut self) -> Result<()> {
         for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
@@ -341,7 +356,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// The value of a root, from the launch parameters.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn root(&mut self, root: &Root, ty: &Ty, name: &str) -> Result<Val> {
         let RootParam { repr, value, tag, to, exclusive, .. } = self.t.root(root, ty, name)?;
         let mut load =
@@ -384,7 +399,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// Lowers a node for its value.
     ///
     /// # Errors
-    /// What inference could not see: Ranges in unions.
+    /// What inference could not see: exceptions in unions.
     pub fn eval(&mut self, node: &Node) -> Result<Val> {
         if self.cx.b.ended() {
             return Ok(Val::NEVER);
@@ -431,10 +446,11 @@ impl<'p, 'w> Body<'p, 'w> {
                 self.read_ivar(receiver, &receiver_ty, ivar, &ty, node.span)?
             }
             Kind::Const(_) => self.constant(node, &ty)?,
-            Kind::Range { from: Some(from), to: Some(to), exclusive } => {
-                let from = self.eval(from)?;
-                let to = self.eval(to)?;
-                self.range(from, to, *exclusive)
+            Kind::Range { from, to, exclusive } => {
+                let end =
+                    |s: &mut Self, end: &Option<Box<Node>>| end.as_ref().map_or(Ok(Val::NIL), |node| s.eval(node));
+                let (from, to) = (end(self, from)?, end(self, to)?);
+                self.range(&ty, from, to, *exclusive)
             }
             Kind::Assign { target, value } => {
                 let owner = self.owner(target)?;
@@ -553,7 +569,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// `return`, or the end of a method.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn give_back(&mut self, val: Val) -> Result<()> {
         if self.cx.b.ended() {
             return Ok(());
@@ -649,9 +665,10 @@ impl<'p, 'w> Body<'p, 'w> {
             (Val::Sym(_), Form::One(r)) => r == Repr::Sym,
             (Val::Str(_), Form::One(r)) => r == Repr::Str,
             (Val::Ref(..), Form::One(r)) => matches!(r, Repr::Ref(_)),
+            (Val::Ref(..), Form::IntRange | Form::FloatRange) => true,
             (Val::Array(..), Form::One(r)) => matches!(r, Repr::Array(_)),
-            (Val::IntRange { .. }, f) => f == Form::IntRange,
-            (Val::FloatRange { .. }, f) => f == Form::FloatRange,
+            (Val::IntRange { .. }, f) => matches!(f, Form::IntRange | Form::One(Repr::Ref(_))),
+            (Val::FloatRange { .. }, f) => matches!(f, Form::FloatRange | Form::One(Repr::Ref(_))),
             (Val::Exception { .. }, f) => f == Form::Exception,
             _ => false,
         };
@@ -664,21 +681,51 @@ impl<'p, 'w> Body<'p, 'w> {
         }
     }
 
-    fn range(&mut self, from: Val, to: Val, exclusive: bool) -> Val {
-        let exclusive = Operand::Bool(exclusive);
-        match (from, to) {
-            (Val::Int(from), Val::Int(to)) => Val::IntRange { from, to, exclusive },
-            (Val::Unit(Unit::Never), _) | (_, Val::Unit(Unit::Never)) => Val::NEVER,
-            (a, b) => {
-                let mut float = |v: Val| match v {
-                    Val::Int(v) => self.cx.b.f64(Op::IntToFloat, &[v]),
-                    Val::Float(v) => v,
-                    _ => Operand::float(0.0),
-                };
-                let (from, to) = (float(a), float(b));
-                Val::FloatRange { from, to, exclusive }
-            }
+    /// `from..to`; ArgumentError where an end is NaN, which nothing is compared with.
+    fn range(&mut self, ty: &Ty, from: Val, to: Val, exclusive: bool) -> Val {
+        // compared with nil it never is
+        let open = from == Val::NIL || to == Val::NIL;
+        for end in [from, to].into_iter().filter(|_| !open) {
+            let nan = match end {
+                Val::Float(end) => self.cx.b.bool(Op::FCmp(Cmp::Ne), &[end, end]),
+                Val::Union { tag, payload } => {
+                    let end = self.cx.b.f64(Op::FloatFromBits, &[payload]);
+                    let nan = self.cx.b.bool(Op::FCmp(Cmp::Ne), &[end, end]);
+                    let float = self.cx.b.icmp(Cmp::Eq, tag, Operand::I32(Tag::FLOAT));
+                    self.cx.b.bool(Op::And, &[float, nan])
+                }
+                Val::Unit(Unit::Never) => return Val::NEVER,
+                _ => continue,
+            };
+            let site =
+                self.cx.site(Trap::Raise { class: "ArgumentError", message: "bad value for range".into() }, vec![]);
+            self.cx.b.trap_if(nan, site, vec![]);
         }
+        let exclusive = Operand::Bool(exclusive);
+        if ty.may_be(Prims::RANGE) {
+            return self.range_of(ty.prims, from, to, exclusive);
+        }
+        self.new_value(well_known::RANGE, &[from, to, Val::Bool(exclusive)])
+    }
+
+    /// A Range in registers: of Integers, or of what is a Float or becomes one.
+    pub fn range_of(&mut self, range: Prims, from: Val, to: Val, exclusive: Operand) -> Val {
+        if range == Prims::INT_RANGE {
+            let [from, to] = [from, to].map(|end| self.cast(end, Form::One(Repr::Int)));
+            return match (from, to) {
+                (Val::Int(from), Val::Int(to)) => Val::IntRange { from, to, exclusive },
+                _ => Val::NEVER,
+            };
+        }
+        let mut float = |v: Val| match v {
+            Val::Int(v) => self.cx.b.f64(Op::IntToFloat, &[v]),
+            v => match self.cast(v, Form::One(Repr::Float)) {
+                Val::Float(v) => v,
+                _ => Operand::float(0.0),
+            },
+        };
+        let (from, to) = (float(from), float(to));
+        Val::FloatRange { from, to, exclusive }
     }
 
     fn constant(&mut self, node: &Node, ty: &Ty) -> Result<Val> {

@@ -12,13 +12,13 @@ use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
-use crate::infer::calls::{Args, Literal, Refusal, Target, bind, positions};
+use crate::infer::calls::{Args, Literal, RangeForm, Refusal, Target, asked, bind, positions, range_form};
 use crate::infer::{Binding, SpecId, literal, longer_form, super_locals};
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
-use crate::world::well_known;
+use crate::world::{values, well_known};
 use std::sync::Arc;
 
 /// An argument: its value, its type, and the literal that it is.
@@ -80,7 +80,38 @@ impl Body<'_, '_> {
             let block = (Val::Unit(Unit::Proc(block.procs[0])), block);
             return self.outcome(target, (atom, reach), name, &types, Some(&block), how);
         }
+        if let Some(asked) = asked(atom, name, types) {
+            let (receiver, how) = (Ty::of(atom, reach), How { on_self: true, ..how });
+            let answer = if asked.swapped {
+                self.outcome_of(&types.positional[0], asked.name, &Args::of(vec![receiver]), None, how)?
+            } else {
+                self.outcome_of(&receiver, asked.name, types, None, how)?
+            };
+            return Ok(if name == "!=" { crate::infer::calls::negate(&answer) } else { answer });
+        }
         Ok(match target {
+            Target::Builtin(Builtin::MakeValue) => match atom {
+                Atom::Module(class) => Ty::object(class, Reach::Fresh),
+                _ => Ty::never(),
+            },
+            Target::Builtin(Builtin::OfRange) => {
+                let mut out = Ty::never();
+                for form in self.range_forms((atom, reach), name, how.span)? {
+                    let ty = match form {
+                        RangeForm::Registers(range) if self.an.lacks(self.here.spec, how.span, range).is_some() => {
+                            Ty::never()
+                        }
+                        RangeForm::Registers(range) => {
+                            self.outcome_of(&Ty::prim(range), name, types, block, How { on_self: false, ..how })?
+                        }
+                        RangeForm::Helper(method) => {
+                            self.outcome(&Target::Ruby(method), (atom, reach), name, types, block, how)?
+                        }
+                    };
+                    out = self.an.facts.join(&out, &ty);
+                }
+                out
+            }
             Target::Builtin(Builtin::RangeMin | Builtin::RangeMax)
                 if block.is_some()
                     && let Some(method) = crate::prelude::find("", "Enumerable", name) =>
@@ -148,6 +179,82 @@ impl Body<'_, '_> {
                 self.an
                     .reached(self.here.spec, target, (atom, reach), name, types, &at)
                     .map_err(|r| self.refused(r, how.span))?
+            }
+        })
+    }
+
+    /// What a call gives on whatever the receiver is.
+    fn outcome_of(
+        &mut self,
+        receiver: &Ty,
+        name: &str,
+        types: &Args,
+        block: Option<&(Val, Ty)>,
+        how: How,
+    ) -> Result<Ty> {
+        let mut out = Ty::never();
+        for atom in receiver.atoms() {
+            let target = self.an.target(self.here.spec, atom, name, how.on_self);
+            let target = target.map_err(|r| self.refused(r, how.span))?;
+            let ty = self.outcome(&target, (atom, receiver.reach), name, types, block, how)?;
+            out = self.an.facts.join(&out, &ty);
+        }
+        Ok(out)
+    }
+
+    fn range_forms(&mut self, receiver: (Atom, Reach), name: &str, span: Span) -> Result<Vec<RangeForm>> {
+        self.an.range_forms(self.here.spec, receiver, name).map_err(|r| self.refused(r, span))
+    }
+
+    /// A method of a Range that is an object.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn of_range(
+        &mut self,
+        (atom, reach): (Atom, Reach),
+        receiver: Val,
+        name: &str,
+        args: &[Arg],
+        keywords: &[Keyword],
+        types: &Args,
+        block: Option<(Val, Ty)>,
+        how: How,
+        place: &Place,
+    ) -> Result<()> {
+        let mut parts = Vec::new();
+        for part in values::parts(well_known::RANGE) {
+            let part: Name = (*part).into();
+            let ty = self.an.read_field(self.here.spec, atom, reach, &part).map_err(|r| self.refused(r, how.span))?;
+            parts.push((self.read_field(atom, receiver, &part), ty));
+        }
+        let exclusive = self.truth(parts[2].0);
+        let ends = [parts[0].clone(), parts[1].clone()].map(|(val, ty)| (val, ty, None));
+        self.dispatch_args(&ends, &mut Vec::new(), place, &mut |s, ends| {
+            let lacking = |s: &mut Self, message: String| {
+                s.trap(Trap::Raise { class: "Ikra::CompileError", message }, None);
+                Ok(None)
+            };
+            let form = match range_form(ends[0].0, ends[1].0, name) {
+                Ok(form) => form,
+                Err(refusal) => {
+                    let message = s.refused(refusal, how.span).to_string();
+                    return lacking(s, message);
+                }
+            };
+            match form {
+                RangeForm::Registers(range)
+                    if let Some(message) = s.an.lacks(s.here.spec, how.span, range).cloned() =>
+                {
+                    lacking(s, message)
+                }
+                RangeForm::Registers(range) => {
+                    let val = s.range_of(range, ends[0].1, ends[1].1, exclusive);
+                    let (ty, how) = (Ty::prim(range), How { on_self: false, ..how });
+                    let (val, ty) = s.call_target((val, &ty), name, args, keywords, block.clone(), how)?;
+                    Ok((!ty.is_never()).then_some(val))
+                }
+                RangeForm::Helper(method) => {
+                    s.inline(method, (atom, reach), receiver, args, keywords, types, block.clone(), how.span)
+                }
             }
         })
     }
@@ -578,7 +685,30 @@ impl Body<'_, '_> {
             let args = &args[..args.len() - 1];
             return self.invoke(target, (atom, reach), receiver, name, args, keywords, &types, Some(block), how, place);
         }
+        if let Some(asked) = asked(atom, name, types) {
+            let itself = Ty::of(atom, reach);
+            let (val, ty) = if asked.swapped {
+                let swapped = [(receiver, itself, None)];
+                self.call_values((args[0].0, &args[0].1), asked.name, &swapped, &[], true, span, at)?
+            } else {
+                self.call_values((receiver, &itself), asked.name, args, &[], true, span, at)?
+            };
+            if ty.is_never() || name != "!=" {
+                return Ok((!ty.is_never()).then_some(val));
+            }
+            let truth = self.truth(val);
+            return Ok(Some(Val::Bool(self.cx.b.bool(Op::Not, &[truth]))));
+        }
         match target {
+            Target::Builtin(Builtin::MakeValue) => {
+                let Atom::Module(class) = atom else { return Ok(None) };
+                let parts: Vec<Val> = args.iter().map(|a| a.0).collect();
+                Ok(Some(self.new_value(class, &parts)))
+            }
+            Target::Builtin(Builtin::OfRange) => {
+                self.of_range((atom, reach), receiver, name, args, keywords, types, block, how, place)?;
+                Ok(None)
+            }
             Target::Builtin(Builtin::RangeMin | Builtin::RangeMax)
                 if block.is_some()
                     && let Some(method) = crate::prelude::find("", "Enumerable", name) =>
@@ -944,8 +1074,8 @@ impl Body<'_, '_> {
                 self.cx.b.trap(site, words);
                 None
             }
-            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith | StrEqual
-            | StrCompare => None,
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith
+            | MakeValue | OfRange | StrEqual | StrCompare => None,
             NotEqual => {
                 let Some((b, y)) = first else { return Ok(None) };
                 let arg = (y, Ty::of(b, Reach::Mixed), None);
@@ -1189,6 +1319,8 @@ impl Body<'_, '_> {
             }),
             Val::FloatRange { from, to, exclusive } => match builtin {
                 Builtin::RangeExcludesEnd => Some(Val::Bool(exclusive)),
+                Builtin::RangeFirst => Some(Val::Float(from)),
+                Builtin::RangeLast => Some(Val::Float(to)),
                 Builtin::RangeCover => self.covers(Val::Float(from), Val::Float(to), exclusive, arg),
                 _ => None,
             },

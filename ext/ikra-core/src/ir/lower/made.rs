@@ -5,18 +5,19 @@
 
 use super::body::Body;
 use super::calls::{Arg, How, Keyword};
+use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
-use crate::id::ArrayKind;
+use crate::id::{ArrayKind, ClassId};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
 use crate::infer::made::{Thing, array_builder};
 use crate::ir::{Cmp, HeapId, Op, Operand, Scalar, SiteId, Space, Stmt, Trap};
 use crate::layout::schema::Slot;
 use crate::syntax::ast::Node;
-use crate::types::{Atom, Reach, Repr, Ty, Unit};
-use crate::world::well_known;
+use crate::types::{Atom, Prims, Reach, Repr, Ty, Unit};
+use crate::world::{values, well_known};
 
 impl Body<'_, '_> {
     /// What `new` or `allocate` gives.
@@ -134,6 +135,30 @@ impl Body<'_, '_> {
         let (_, how) = self.initialize(Atom::Object(class), how)?;
         let (_, given) = self.call_target((object, &ty), "initialize", &args, &keywords, block, how)?;
         Ok((!given.is_never()).then_some(object))
+    }
+
+    /// An object of a class that is nothing but its parts.
+    pub fn new_value(&mut self, class: ClassId, parts: &[Val]) -> Val {
+        let (hierarchy, position) = self.t.position(class);
+        let space = Space::Class { hierarchy, first: position, last: position };
+        let (heap, site) = self.heap(space, Thing::Class(class));
+        let id = self.cx.b.alloc(Scalar::I32, heap, Operand::I64(1), site);
+        self.t.makes(class, |ivar| self.an.given_at_birth(class, ivar));
+        for (part, val) in values::parts(class).iter().zip(parts) {
+            let Some(slot) = self.t.field(class, &(*part).into()).map(|f| f.slot.clone()) else { continue };
+            self.store_slot(&slot, id, *val);
+        }
+        Val::Ref(hierarchy, id)
+    }
+
+    /// The Range that an object is, whose ends are of the kind that the form has.
+    pub fn unboxed(&mut self, object: Val, form: Form) -> Val {
+        let atom = Atom::Object(well_known::RANGE);
+        let part = |s: &mut Self, at: usize| s.read_field(atom, object, &values::parts(well_known::RANGE)[at].into());
+        let (from, to, exclusive) = (part(self, 0), part(self, 1), part(self, 2));
+        let exclusive = self.truth(exclusive);
+        let range = if form == Form::IntRange { Prims::INT_RANGE } else { Prims::FLOAT_RANGE };
+        self.range_of(range, from, to, exclusive)
     }
 
     fn heap(&mut self, space: Space, thing: Thing) -> (HeapId, SiteId) {

@@ -29,7 +29,7 @@ pub struct SectionShape {
 /// Lowers a finished analysis.
 ///
 /// # Errors
-/// Ranges where something else may be; anything else is our own fault.
+/// Exceptions where something else may be; anything else is our own fault.
 pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions, name: &str) -> Result<Lowered> {
     let mut t = Tables::new(an)?;
     let mut shared = Shared { options: *options, ..Shared::default() };

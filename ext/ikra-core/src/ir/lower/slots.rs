@@ -69,7 +69,7 @@ impl Body<'_, '_> {
     /// Reads an ivar of whatever the receiver is.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn read_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, ty: &Ty, span: Span) -> Result<Val> {
         let place = self.result_place(ty, span)?;
         let groups = self.by_column(receiver_ty, ivar);
@@ -107,7 +107,7 @@ impl Body<'_, '_> {
     /// Writes an ivar of whatever the receiver is.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn write_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, val: Val, span: Span) -> Result<()> {
         let place = self.result_place(&Ty::nil(), span)?;
         self.dispatch(receiver, receiver_ty, &place, |s, atom, object| {
@@ -124,6 +124,7 @@ impl Body<'_, '_> {
         }
         let Some(field) = self.t.field_mut(class, ivar) else { return };
         field.written = true;
+        field.overwritten |= reach != Reach::Fresh;
         let slot = field.slot.clone();
         self.store_slot(&slot, id, val);
     }
@@ -151,7 +152,7 @@ impl Body<'_, '_> {
     /// An element at an index that is known to be in range.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn element_in_range(&mut self, kind: ArrayKind, packed: Operand, index: Operand) -> Result<Val> {
         let (offset, _) = self.array_parts(packed);
         let row = self.cx.b.i64(Op::Add, &[offset, index]);
@@ -164,7 +165,7 @@ impl Body<'_, '_> {
     /// `array[index]`: counted from the end where negative, nil (or a refuted assumption) out of range.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, span: Span) -> Result<Val> {
         let at = self.assumption(span);
         let (_, length) = self.array_parts(packed);
@@ -211,11 +212,12 @@ impl Body<'_, '_> {
     /// `array[index] = val`; IndexError where Ruby would grow the array or refuse the index.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn write_element(&mut self, kind: ArrayKind, packed: Operand, index: Operand, val: Val) -> Result<()> {
         let row = self.element_row(kind, packed, index)?;
         let field = self.t.array(self.an, kind)?;
         field.written = true;
+        field.overwritten = true;
         let slot = field.slot.clone();
         self.store_slot(&slot, row, val);
         Ok(())
@@ -404,7 +406,7 @@ impl Body<'_, '_> {
     /// The parts of a value: an array's elements, or the value and nils.
     ///
     /// # Errors
-    /// Where a Range may also be something else.
+    /// Where an exception may also be something else.
     pub fn spread(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Typed>> {
         let at = self.assumption(span);
         let mut out = Vec::new();

@@ -147,6 +147,7 @@ impl Tables {
                     slot,
                     read: false,
                     written: false,
+                    overwritten: false,
                     given: None,
                 });
             }
@@ -239,7 +240,7 @@ impl Tables {
             [Atom::Exception] | [Atom::Nil, Atom::Exception] => return Some(Form::Exception),
             [Atom::Array(kind)] => Repr::Array(*kind),
             _ if ty.only(Prims::BOOL) => Repr::Bool,
-            _ if ty.may_be(Prims(Prims::INT_RANGE.0 | Prims::FLOAT_RANGE.0 | Prims::EXCEPTION.0)) => return None,
+            _ if ty.may_be(Prims(Prims::RANGE.0 | Prims::EXCEPTION.0)) => return None,
             _ => {
                 let hierarchies: BTreeSet<u32> = ty.objects.iter().map(|c| self.position(*c).0).collect();
                 match hierarchies.first() {
@@ -283,7 +284,14 @@ impl Tables {
                 let ty = an.facts.get(&Place::Elements(kind)).unwrap_or_default();
                 let span = self.source.params_span();
                 let slot = self.slot(&format!("elements{}", kind.0), Space::Array(kind), &ty, span)?;
-                self.schema.arrays.push(ArrayField { kind, slot, read: false, written: false, frozen: None });
+                self.schema.arrays.push(ArrayField {
+                    kind,
+                    slot,
+                    read: false,
+                    written: false,
+                    overwritten: false,
+                    frozen: None,
+                });
                 self.arrays.insert(kind, self.schema.arrays.len() - 1);
                 self.schema.arrays.len() - 1
             }
@@ -333,7 +341,7 @@ impl Tables {
         Ok(out)
     }
 
-    /// A column or a parameter would have to hold Ranges or exceptions.
+    /// A column or a parameter would have to hold exceptions.
     fn not_held(&self, name: &str, ty: &Ty, span: Span) -> Error {
         let place = match name {
             "element" => "an element of the array that the block runs over",
@@ -341,17 +349,10 @@ impl Tables {
             name if name.starts_with("elements") => "an element of an array",
             name => name,
         };
-        if ty.may_be(Prims::EXCEPTION) {
-            return Diagnostic::new(&self.source, span, format!("kernels cannot hold an exception in {place}"))
-                .because("the exception itself is made when it leaves the section")
-                .advise("keep it in a local variable, and give what matters of it")
-                .into();
-        }
-        Diagnostic::new(&self.source, span, format!("kernels cannot hold a Range in {place}"))
-            .because(
-                "only variables of the block, and variables around it that hold nothing else, have room for a Range",
-            )
-            .advise("keep both ends as Integers or Floats, and write (from..to) in the block")
+        debug_assert!(ty.may_be(Prims::EXCEPTION), "all else has a form");
+        Diagnostic::new(&self.source, span, format!("kernels cannot hold an exception in {place}"))
+            .because("the exception itself is made when it leaves the section")
+            .advise("keep it in a local variable, and give what matters of it")
             .into()
     }
 
