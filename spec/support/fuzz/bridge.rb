@@ -68,7 +68,7 @@ module Fuzz
     end
 
     def outcome(within, expected)
-      value = SECTION.call(within)
+      value = within.receiver.instance_exec(within, &SECTION)
       SetUp.open
       after = expected.grep(/\Aafter: /) { |text| text.delete_prefix("after: ").partition(" => ").first }
       ["gives: #{show(value)}", *after.map { |expression| "after: #{expression} => #{show(within.eval(expression))}" }]

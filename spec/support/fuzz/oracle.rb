@@ -43,6 +43,14 @@ module Fuzz
         end
       end
 
+      # `total -= x` contributes -x, which the least Integer has no room for.
+      module Subtrahends
+        def -(other)
+          Beyond.note(-other) if other == -2**63
+          super
+        end
+      end
+
       def self.watch
         [Array, Range, Enumerator].each { |klass| klass.prepend(Sums) }
         OPERATORS.each do |klass, names|
@@ -50,6 +58,7 @@ module Fuzz
             names.each { |name| define_method(name) { |*arguments| super(*arguments).tap { |value| Beyond.note(value) } } }
           end)
         end
+        Integer.prepend(Subtrahends)
       end
     end
 
