@@ -10,6 +10,7 @@ use crate::iseq::{Failure, Sequence};
 use crate::reflect;
 use crate::registry::keep;
 use crate::world;
+use ikra_core::diagnostic::Diagnostic;
 use ikra_core::infer::BlockSource;
 use ikra_core::source::Source;
 use ikra_core::syntax;
@@ -66,20 +67,7 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
 /// Where its source cannot be had or parsed.
 pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, Failure> {
     match key {
-        Key::Iseq(iseq) => {
-            let mut sequence = Sequence::of(reflect::value(*iseq))?;
-            let locals = captures.names(ruby)?;
-            // a file sees no locals but its own
-            if sequence.captures && sequence.absolute_path.is_none() {
-                sequence.locals.clone_from(&locals);
-            }
-            let source = sequence.source(ruby)?;
-            let locals: Vec<&str> = locals.iter().map(String::as_str).collect();
-            let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
-            // `lambda { … }` reads like a block, but `return` ends it
-            unit.lambda |= captures.block.is_lambda();
-            Ok(BlockSource { unit: Arc::new(unit), scope: captures.scope(ruby)? })
-        }
+        Key::Iseq(iseq) => read_iseq(ruby, reflect::value(*iseq), captures),
         Key::Symbol(name) => {
             let (path, line) = caller(ruby)?;
             let text = format!("&:{name}");
@@ -88,6 +76,36 @@ pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, 
         }
         Key::Method(_, path, line) => read_method(ruby, captures, path, *line),
     }
+}
+
+fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<BlockSource, Failure> {
+    let mut sequence = Sequence::of(iseq)?;
+    let locals = captures.names(ruby)?;
+    // a file sees no locals but its own
+    if sequence.captures && sequence.absolute_path.is_none() {
+        sequence.locals.clone_from(&locals);
+    }
+    let source = sequence.source(ruby)?;
+    let locals: Vec<&str> = locals.iter().map(String::as_str).collect();
+    let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
+    // `lambda { … }` reads like a block, but `return` ends it
+    unit.lambda |= captures.block.is_lambda();
+    Ok(BlockSource { unit: Arc::new(unit), scope: captures.scope(ruby)? })
+}
+
+/// Reads and parses a Proc that a section captures.
+///
+/// # Errors
+/// Where its source cannot be had or parsed.
+pub fn read_captured(ruby: &Ruby, block: Proc, iseq: Value) -> Result<BlockSource, Failure> {
+    let source = read_iseq(ruby, iseq, &Captures::new(block))?;
+    let unit = &source.unit;
+    if !unit.lambda && !unit.params.plain() {
+        let message = "kernels know captured procs with plain parameters only";
+        let refused = Diagnostic::new(&unit.source, unit.source.params_span(), message).advise("make it a lambda");
+        return Err(Failure::Unsupported(Box::new(refused)));
+    }
+    Ok(source)
 }
 
 /// The method of the receiver that stands at a place.

@@ -286,6 +286,9 @@ impl Section<'_> {
                     self.site.state.lock().variants.retain(|v| !Arc::ptr_eq(v, &variant));
                     continue;
                 }
+                if !variant.guards.outside_hold(self.ruby, &self.captures)? {
+                    continue;
+                }
                 if let Some((packed, tables)) = self.pack(&variant, holder)? {
                     if nth > 0 {
                         let mut state = self.site.state.lock();
@@ -372,10 +375,8 @@ impl Section<'_> {
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
         match root {
-            Root::SelfObject => self.captures.receiver(self.ruby),
-            Root::Capture(name) => self.captures.get(self.ruby, name),
-            Root::Const(id) => Ok(crate::reflect::value(world::constant(*id)?.unwrap_or(heap::NIL))),
             Root::Element => Ok(self.base),
+            root => world::captured(self.ruby, &self.captures, root),
         }
     }
 

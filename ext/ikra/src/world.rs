@@ -17,8 +17,10 @@ use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::source::Source;
 use ikra_core::syntax::{self, ast::Name};
 use ikra_core::world::{
-    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Receiver, Root, World, well_known,
+    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
+    well_known,
 };
+use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
@@ -72,6 +74,8 @@ struct Method {
     /// Under which its owner defined it.
     name: String,
     label: String,
+    /// For the code of a captured Proc: the Proc.
+    around: Option<Root>,
     source: Option<MethodSource>,
 }
 
@@ -176,9 +180,25 @@ pub struct Guards {
     /// Constants with the class or module that each names; for others only that they are defined.
     constants: Vec<(ConstId, Option<Raw>)>,
     missing: Vec<ConstId>,
+    /// Procs and Method objects that were captured, with their code.
+    outside: Vec<(Root, Raw)>,
 }
 
 impl Guards {
+    /// Whether the captured Procs are of the code that they were. Where they are not, others may fit again later.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn outside_hold(&self, ruby: &Ruby, captures: &Captures) -> Result<bool, Error> {
+        for (root, iseq) in &self.outside {
+            let code = captured(ruby, captures, root)?;
+            if Code::of(code).is_none() || reflect::iseq_of(code)?.map(|now| now.as_raw()) != Some(*iseq) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether everything that was looked up is as it was.
     ///
     /// # Errors
@@ -201,6 +221,48 @@ impl Guards {
             }
         }
         Ok(true)
+    }
+}
+
+/// What may be called without being a method of an object.
+enum Code {
+    Proc(Proc),
+    Method,
+}
+
+impl Code {
+    fn of(value: Value) -> Option<Code> {
+        let ruby = Ruby::get_with(value);
+        if let Some(block) = Proc::from_value(value) {
+            return Some(Code::Proc(block));
+        }
+        let method: Option<magnus::RClass> = ruby.class_object().const_get("Method").ok();
+        method.filter(|class| value.is_kind_of(*class)).map(|_| Code::Method)
+    }
+}
+
+/// The value of a root now; of [`Root::Element`] there is none.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, Error> {
+    match root {
+        Root::Element => Ok(ruby.qnil().as_value()),
+        Root::SelfObject => captures.receiver(ruby),
+        Root::Capture(name) => captures.get(ruby, name),
+        Root::Const(id) => Ok(value(constant(*id)?.unwrap_or(heap::NIL))),
+        Root::Within(root, name) => match Code::of(captured(ruby, captures, root)?) {
+            Some(Code::Proc(block)) => Captures::new(block).get(ruby, name),
+            _ => Ok(ruby.qnil().as_value()),
+        },
+        Root::SelfOf(root) => {
+            let code = captured(ruby, captures, root)?;
+            match Code::of(code) {
+                Some(Code::Proc(block)) => Captures::new(block).receiver(ruby),
+                Some(Code::Method) => code.funcall("receiver", ()),
+                None => Ok(ruby.qnil().as_value()),
+            }
+        }
     }
 }
 
@@ -394,9 +456,55 @@ impl<'a> LiveWorld<'a> {
         let mut numbers = NUMBERS.lock();
         numbers.scopes.push(Scope::Method { method });
         let scope = ScopeId::new(numbers.scopes.len() - 1);
-        let source = MethodSource { unit, scope, label };
+        let source = MethodSource { unit, scope, label, around: None };
         numbers.methods[method.index()].source = Some(source.clone());
         Ok(source)
+    }
+
+    /// The code of a captured Proc or Method object.
+    fn read_outside(&mut self, root: &Root) -> Result<Option<Outside>, iseq::Failure> {
+        let code = captured(self.ruby, self.captures, root)?;
+        let Some(kind) = Code::of(code) else { return Ok(None) };
+        let Some(iseq) = reflect::iseq_of(code)? else { return Ok(None) };
+        let method = match kind {
+            Code::Method => {
+                let (owner, name): (Value, Value) = (code.funcall("owner", ())?, code.funcall("name", ())?);
+                let (owner, name) = (owner.as_raw(), name.to_string());
+                let label = code.funcall::<_, _, Value>("inspect", ())?.to_string();
+                let unnumbered = Method { iseq: Kept::new(iseq), owner, name, label, around: None, source: None };
+                number(unnumbered)
+            }
+            Code::Proc(block) => {
+                let known = NUMBERS
+                    .lock()
+                    .methods
+                    .iter()
+                    .position(|m| m.iseq.raw() == iseq.as_raw() && m.around.as_ref() == Some(root));
+                match known {
+                    Some(at) => MethodId::new(at),
+                    None => self.number_proc(block, iseq, root)?,
+                }
+            }
+        };
+        self.guards.outside.push((root.clone(), iseq.as_raw()));
+        let source = self.read_source(method)?;
+        let lenient = match kind {
+            Code::Proc(block) if !block.is_lambda() => Some(source.unit.params.required.len()),
+            _ => None,
+        };
+        Ok(Some(Outside { method, lenient }))
+    }
+
+    /// Numbers the code of a captured Proc.
+    fn number_proc(&mut self, block: Proc, iseq: Value, root: &Root) -> Result<MethodId, iseq::Failure> {
+        let source = crate::block::read_captured(self.ruby, block, iseq)?;
+        let (unit, scope) = (source.unit, source.scope);
+        let at = unit.source.path.clone();
+        let label = format!("the Proc at {at}:{}", unit.source.first_line);
+        let name = String::new();
+        let around = Some(root.clone());
+        let source = Some(MethodSource { unit, scope, label: label.clone(), around: around.clone() });
+        Ok(number(Method { iseq: Kept::new(iseq), owner: heap::NIL, name, label, around, source }))
     }
 
     fn nesting(&mut self, scope: ScopeId) -> Result<Arc<[Raw]>, Error> {
@@ -448,20 +556,25 @@ impl<'a> LiveWorld<'a> {
 
 /// Numbers a method with source; the same one again for the same definition.
 fn number_method(found: &Found, iseq: Value) -> Result<MethodId, Error> {
-    let name = found.original_name()?;
-    let label = label(found)?;
-    let mut numbers = NUMBERS.lock();
-    let at =
-        numbers.methods.iter().position(|m| m.iseq.raw() == iseq.as_raw() && m.owner == found.owner && m.name == name);
-    if let Some(at) = at {
-        return Ok(MethodId::new(at));
-    }
-    drop(numbers);
+    let (name, label) = (found.original_name()?, label(found)?);
     keep(value(found.owner));
-    let iseq = Kept::new(iseq);
-    numbers = NUMBERS.lock();
-    numbers.methods.push(Method { iseq, owner: found.owner, name, label, source: None });
-    Ok(MethodId::new(numbers.methods.len() - 1))
+    Ok(number(Method { iseq: Kept::new(iseq), owner: found.owner, name, label, around: None, source: None }))
+}
+
+/// The number of a method, or of the code of a captured Proc.
+fn number(method: Method) -> MethodId {
+    let mut numbers = NUMBERS.lock();
+    let same = |m: &Method| {
+        m.iseq.raw() == method.iseq.raw()
+            && m.owner == method.owner
+            && m.name == method.name
+            && m.around == method.around
+    };
+    let at = numbers.methods.iter().position(same).unwrap_or_else(|| {
+        numbers.methods.push(method);
+        numbers.methods.len() - 1
+    });
+    MethodId::new(at)
 }
 
 /// `Car#move` or `Car.build`.
@@ -649,6 +762,20 @@ impl World for LiveWorld<'_> {
         number.and_then(|n| self.caught(n)).unwrap_or(well_known::OBJECT)
     }
 
+    fn outside(&mut self, root: &Root) -> Option<Outside> {
+        match self.read_outside(root) {
+            Ok(code) => code,
+            Err(iseq::Failure::Ruby(error)) => {
+                self.raised.get_or_insert(error);
+                None
+            }
+            Err(failure) => {
+                self.raised.get_or_insert(crate::errors::source(self.ruby, failure));
+                None
+            }
+        }
+    }
+
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> Result<(), Opaque> {
         let ruby = self.ruby;
         let fetched = match root {
@@ -660,15 +787,16 @@ impl World for LiveWorld<'_> {
                 let result = self.observer.base(ruby, base.as_raw(), facts);
                 return self.scanned(result);
             }
-            Root::SelfObject => self.captures.receiver(ruby).map(|v| (v, "self".to_string())),
-            Root::Capture(name) => self.captures.get(ruby, name).map(|v| (v, name.to_string())),
-            Root::Const(id) => {
-                let name = NUMBERS.lock().consts[id.index()].name.clone();
-                constant(*id).map(|raw| (value(raw.unwrap_or(heap::NIL)), name))
-            }
+            root => captured(ruby, self.captures, root),
+        };
+        let name = match root {
+            Root::Element | Root::SelfObject => "self".to_string(),
+            Root::Capture(name) | Root::Within(_, name) => name.to_string(),
+            Root::Const(id) => NUMBERS.lock().consts[id.index()].name.clone(),
+            Root::SelfOf(_) => "self of a Proc".to_string(),
         };
         let result = match fetched {
-            Ok((value, name)) => self.observer.root(ruby, root, value.as_raw(), &name, facts),
+            Ok(value) => self.observer.root(ruby, root, value.as_raw(), &name, facts),
             Err(error) => Err(Refusal::Ruby(error)),
         };
         self.scanned(result)

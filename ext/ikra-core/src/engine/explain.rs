@@ -15,7 +15,7 @@ use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, T
 use crate::syntax::visit;
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{
-    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Place, Receiver, Root, World,
+    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver, Root, World,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -531,6 +531,10 @@ impl World for Asked<'_> {
     fn scope_module(&mut self, scope: ScopeId) -> ClassId {
         self.ask(|w| w.scope_module(scope))
     }
+    fn outside(&mut self, root: &Root) -> Option<Outside> {
+        self.ask(|w| w.outside(root))
+    }
+
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> std::result::Result<(), Opaque> {
         self.ask(|w| w.scan_root(root, facts))
     }

@@ -116,6 +116,12 @@ pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>>
     }
 }
 
+/// The first assignment to a variable from around a unit.
+pub fn first_capture_written(unit: &Unit) -> Option<(LocalId, Span)> {
+    let written = Scan::of(unit, true, &Valued::default()).written;
+    written.into_iter().min_by_key(|(_, span)| span.start)
+}
+
 fn single(node: &Node) -> &Node {
     match &node.kind {
         Kind::Seq(items) if items.len() == 1 => single(&items[0]),

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::id::{MethodId, ProcId, ScopeId};
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, Rest, Unit};
 use crate::types::{Atom, Prims, Ty};
-use crate::world::{Assumption, Opaque};
+use crate::world::{Assumption, MethodSource, Opaque, Outside, Root};
 use std::sync::Arc;
 
 /// How many calls may be inlined into one another.
@@ -44,6 +44,8 @@ pub enum ProcKind {
     Symbol(Name),
     /// `method(:name)` of the body's own `self`.
     Method(Name),
+    /// A captured one.
+    Outside(Root, Outside),
 }
 
 impl ProcKind {
@@ -122,7 +124,10 @@ impl Analysis<'_> {
         if crate::prelude::is_inlined(method) || procs {
             return Ok(true);
         }
-        let unit = self.source(method)?.unit;
+        let MethodSource { unit, around, .. } = self.source(method)?;
+        if around.is_some() {
+            return Ok(true);
+        }
         let collects = matches!(unit.params.rest, Some(Rest(Some(_))));
         Ok(collects || block.is_some() && wants_block(&unit))
     }
@@ -352,6 +357,9 @@ impl Walker<'_, '_> {
             let at = self.assumption(span);
             return self.dispatch(receiver, name, &rest, false, span, &at, env);
         }
+        if let ProcKind::Outside(root, code) = &info.kind {
+            return self.call_outside((root, code), args, span, env);
+        }
         let Some(entered) = self.enter_home(info.home) else {
             return Err(self
                 .error(span, "this block is called after the method that wrote it has ended")
@@ -367,7 +375,7 @@ impl Walker<'_, '_> {
                 let receiver = self.self_type(span)?;
                 self.dispatch(&receiver, name, args, true, span, &at, env)
             }
-            ProcKind::Symbol(_) => Ok(Ty::never()),
+            ProcKind::Symbol(_) | ProcKind::Outside(..) => Ok(Ty::never()),
         };
         self.leave_home(entered);
         result
@@ -471,6 +479,7 @@ impl Walker<'_, '_> {
     /// Parameters, then the body; the type of the body's own end.
     pub(super) fn method_body(&mut self, bindings: &[Binding], env: &mut Env) -> Result<Ty> {
         let unit = self.here.unit.clone();
+        self.take_around(env)?;
         self.bind_params(&unit.params, bindings, env)?;
         let ty = self.eval(&unit.body, env)?;
         Ok(if env.dead { Ty::never() } else { ty })
@@ -509,7 +518,7 @@ impl Walker<'_, '_> {
                 let p = &block.params;
                 p.required.len() + p.optional.len() + p.post.len() == 2
             }
-            ProcKind::Lambda(_) | ProcKind::Symbol(_) | ProcKind::Method(_) => false,
+            ProcKind::Lambda(_) | ProcKind::Symbol(_) | ProcKind::Method(_) | ProcKind::Outside(..) => false,
         };
         if block.procs.iter().all(takes) {
             return Ok(());

@@ -324,7 +324,9 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             "call" | "()" | "yield" | "===" | "[]" => Some(ProcCall),
             "to_proc" => Some(Itself),
             "lambda?" => Some(IsLambda),
-            _ => None,
+            "nil?" | "!" | "is_a?" | "kind_of?" | "instance_of?" | "class" | "itself" => None,
+            // which Proc it is is no value
+            _ => return None,
         },
         Atom::Object(_) => match (owner, name) {
             ("Struct", "[]") => Some(StructGet),

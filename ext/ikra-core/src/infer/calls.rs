@@ -178,9 +178,14 @@ impl Refusal {
 
 impl From<Opaque> for Refusal {
     fn from(opaque: Opaque) -> Self {
-        let advice = match opaque.what.starts_with("an Integer") {
-            true => "keep to 64 bits; a mask of 64 bits may be a literal in the block (& 0xffff_ffff_ffff_ffff)",
-            false => {
+        let advice = match &*opaque.what {
+            "a Proc" | "a Method" => {
+                "call a lambda, a proc or a Method object written in Ruby, which a local variable or a constant holds"
+            }
+            what if what.starts_with("an Integer") => {
+                "keep to 64 bits; a mask of 64 bits may be a literal in the block (& 0xffff_ffff_ffff_ffff)"
+            }
+            _ => {
                 "keep what the block needs in Integers, Floats, Symbols, Strings in UTF-8, true, false, nil, arrays and objects of these"
             }
         };

@@ -162,7 +162,8 @@ impl Analysis<'_> {
             keyword.name = name;
         }
         let scope = self.spec(Analysis::BLOCK).scope;
-        self.sources.insert(id, MethodSource { unit: Arc::new(unit), scope, label: routine.label().into() });
+        self.sources
+            .insert(id, MethodSource { unit: Arc::new(unit), scope, label: routine.label().into(), around: None });
         self.routines.push(routine);
         Ok(Some(id))
     }

@@ -16,6 +16,7 @@ pub mod compare;
 mod library;
 mod locals;
 pub mod made;
+pub mod outside;
 pub mod structs;
 mod walk;
 
@@ -110,13 +111,15 @@ pub struct Spec {
     pub host: Option<SpecId>,
     /// Of a method of the library: the first call in the user's text that led here, which stands for every place in it.
     pub called_at: Option<(Arc<Unit>, Span)>,
+    /// For the code of a captured Proc: the Proc.
+    pub around: Option<Root>,
     /// The finished program has it: what is specialised on the way, for types that grew since, it does without.
     pub lowered: bool,
 }
 
 impl Spec {
     fn new(source: &MethodSource, key: SpecKey, host: Option<SpecId>, valued: &Valued) -> Self {
-        let MethodSource { unit, scope, label } = source.clone();
+        let MethodSource { unit, scope, label, around } = source.clone();
         Spec {
             void: accumulate::void_nodes(&unit, !key.void, valued),
             visited: vec![false; unit.nodes],
@@ -131,6 +134,7 @@ impl Spec {
             unit,
             scope,
             label,
+            around,
             ret: Ty::never(),
             callers: BTreeSet::new(),
             callees: BTreeSet::new(),
@@ -206,6 +210,8 @@ pub struct Analysis<'w> {
     /// Blocks and lambdas, by [`crate::id::ProcId`].
     pub procs: Vec<blocks::ProcInfo>,
     proc_index: HashMap<(SpecId, Span), crate::id::ProcId>,
+    /// Procs and Method objects from outside.
+    outside_index: HashMap<Root, crate::id::ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
     /// What kernels lack of a Range that is an object, for one way to call a method on it: told when Ruby gets there.
     lacking: HashMap<(SpecId, Span, Prims), String>,
@@ -255,6 +261,7 @@ pub fn analyse<'w>(
         made: made::Made::default(),
         procs: Vec::new(),
         proc_index: HashMap::new(),
+        outside_index: HashMap::new(),
         inlinings: HashMap::new(),
         lacking: HashMap::new(),
         growing: BTreeSet::new(),
@@ -295,6 +302,7 @@ impl Analysis<'_> {
         self.made.restart();
         self.procs.clear();
         self.proc_index.clear();
+        self.outside_index.clear();
         self.inlinings.clear();
         self.lacking.clear();
         self.has_break = false;
@@ -307,7 +315,7 @@ impl Analysis<'_> {
     fn add_spec(&mut self, key: SpecKey, unit: Arc<Unit>, scope: ScopeId, label: String) -> SpecId {
         let id = SpecId::new(self.specs.len());
         self.index.insert(key.clone(), id);
-        let source = MethodSource { unit, scope, label };
+        let source = MethodSource { unit, scope, label, around: None };
         self.specs.push(Spec::new(&source, key, None, &self.valued));
         self.enqueue(id);
         id
@@ -508,7 +516,10 @@ impl Analysis<'_> {
     /// # Errors
     /// When the value is none that kernels can hold.
     pub fn root(&mut self, reader: SpecId, root: &Root) -> std::result::Result<Ty, Opaque> {
-        let ty = self.place(reader, &Place::Root(root.clone()))?;
+        let ty = match self.place(reader, &Place::Root(root.clone())) {
+            Ok(ty) => ty,
+            Err(opaque) => return self.outside(root).ok_or(opaque),
+        };
         Ok(ty.reached(if *root == Root::Element { Reach::Owned } else { Reach::Same }))
     }
 

@@ -465,6 +465,7 @@ impl Walker<'_, '_> {
                             .advise("write next to end this element's run")
                             .into());
                     }
+                    self.leaves_captured_proc(node.span)?;
                     self.give_back(&ty, env);
                 }
                 Ty::never()
@@ -545,6 +546,13 @@ impl Walker<'_, '_> {
             return Ok(());
         }
         let Some(last) = self.frames.len().checked_sub(1).filter(|i| self.frames[*i].kind != FrameKind::Return) else {
+            if self.an.spec(self.here.id).around.is_some() {
+                if is_break {
+                    self.leaves_captured_proc(span)?;
+                }
+                self.give_back(ty, env);
+                return Ok(());
+            }
             let word = if is_break { "break" } else { "next" };
             return Err(self.error(span, format!("{word} outside of a block or loop")).into());
         };
@@ -1656,7 +1664,11 @@ impl Walker<'_, '_> {
             (Target::Builtin(builtin), Some(block)) if builtin.iterates() => {
                 self.iterate(*builtin, atom, reach, name, args, block, span, env)
             }
-            (Target::Builtin(Builtin::ProcCall), _) => match atom {
+            (Target::Builtin(Builtin::ProcCall), Some(_)) => {
+                let error = self.error(span, "kernels pass no blocks to Procs");
+                Err(error.advise("pass a lambda as an argument").into())
+            }
+            (Target::Builtin(Builtin::ProcCall), None) => match atom {
                 Atom::Proc(id) => self.call_proc(id, args, !args.void, span, env),
                 _ => Ok(Ty::never()),
             },

@@ -120,6 +120,7 @@ pub fn source(method: MethodId) -> Option<MethodSource> {
         unit: Arc::new(parse_method(&method.source).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"))),
         scope: SCOPE,
         label: method.label.clone(),
+        around: None,
     });
     Some(parsed.clone())
 }

@@ -62,6 +62,18 @@ pub enum Origin {
     Temp,
 }
 
+impl Params {
+    /// Whether there are required ones alone.
+    pub fn plain(&self) -> bool {
+        self.optional.is_empty()
+            && self.rest.is_none()
+            && self.post.is_empty()
+            && self.keywords.is_empty()
+            && self.keyword_rest.is_none()
+            && self.block.is_none()
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Params {
     pub required: Vec<Pattern>,

@@ -115,6 +115,8 @@ pub struct MethodSource {
     pub scope: ScopeId,
     /// `Car#move`, for people.
     pub label: String,
+    /// For the code of a captured Proc: the Proc, whose binding has the locals around it.
+    pub around: Option<Root>,
 }
 
 /// How `new` gives the members of a Struct or a Data their values.
@@ -141,6 +143,18 @@ pub enum Root {
     Capture(Name),
     /// A constant.
     Const(ConstId),
+    /// A local variable around a Proc.
+    Within(Box<Root>, Name),
+    /// `self` of a Proc, the receiver of a Method object.
+    SelfOf(Box<Root>),
+}
+
+/// The code of a Proc or Method object that a program takes from outside.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    pub method: MethodId,
+    /// A Proc that is no lambda: how many parameters it has, as it takes any number of arguments.
+    pub lenient: Option<usize>,
 }
 
 /// The live program, as inference needs it.
@@ -173,6 +187,8 @@ pub trait World {
     fn class_named(&mut self, name: &str) -> Option<ClassId>;
     /// The class or module whose constants a scope sees first; Object at the top level.
     fn scope_module(&mut self, scope: ScopeId) -> ClassId;
+    /// The code of a root that is a Proc or a Method object; None: it is neither, or has no source.
+    fn outside(&mut self, root: &Root) -> Option<Outside>;
     /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].
     ///
     /// # Errors

@@ -4,18 +4,19 @@
 //! calls are inlined, and what types are where: [`crate::infer::blocks`] says, place by place.
 
 use super::body::{Body, Frame, Place};
-use super::calls::{Arg, Keyword, bound_values};
+use super::calls::{Arg, How, Keyword, bound_values};
 use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::infer::blocks::{Inlining, ProcKind, place_of};
-use crate::infer::calls::{Args, bind, rest_positions};
+use crate::infer::calls::{Args, Target, bind, rest_positions};
+use crate::infer::outside::receiver_of;
 use crate::infer::{Binding, SpecId};
 use crate::ir::{LabelId, Stmt, Trap};
 use crate::syntax::ast::{self, Block, Call, Kind, LocalId, Node, Params};
 use crate::types::{Atom, Reach, Ty, Unit};
-use crate::world::Assumption;
+use crate::world::{Assumption, Outside, Root};
 use std::sync::Arc;
 
 /// One body while it is being lowered.
@@ -113,7 +114,15 @@ impl Body<'_, '_> {
             let given: Vec<Val> = args.iter().map(|a| a.0).collect();
             self.collect_rest(&unit.params, &given)?;
             self.bind_params(&unit.params, &bindings, &values)?;
-            let val = self.eval(&unit.body)?;
+            let exit = (label, place.clone());
+            if source.around.is_some() {
+                self.frames.push(Frame { next: label, next_place: Some(place.clone()), brk: Some(exit) });
+            }
+            let val = self.eval(&unit.body);
+            if source.around.is_some() {
+                self.frames.pop();
+            }
+            let val = val?;
             if !self.is_never(&unit.body) {
                 self.store(&place, val);
             }
@@ -289,6 +298,9 @@ impl Body<'_, '_> {
             into(self, answer);
             return Ok(());
         }
+        if let ProcKind::Outside(root, code) = &info.kind {
+            return self.call_outside((root, code), args, keywords, span, result);
+        }
         let entered = if self.here.spec == info.home {
             None
         } else {
@@ -309,13 +321,38 @@ impl Body<'_, '_> {
                 let answer = self.call_values((receiver, &ty), name, args, keywords, true, span, span);
                 answer.map(|answer| into(self, answer))
             }
-            ProcKind::Symbol(_) => Ok(()),
+            ProcKind::Symbol(_) | ProcKind::Outside(..) => Ok(()),
         };
         (self.cx.path, self.cx.line) = at;
         if let Some(k) = entered {
             std::mem::swap(&mut self.here, &mut self.others[k]);
         }
         outcome
+    }
+
+    fn call_outside(
+        &mut self,
+        (root, code): (&Root, &Outside),
+        args: &[Arg],
+        keywords: &[Keyword],
+        span: Span,
+        result: Option<&Place>,
+    ) -> Result<()> {
+        let self_ty = self.an.outside_self(self.here.spec, root);
+        let receiver = self.root(&Root::SelfOf(Box::new(root.clone())), &self_ty, "self")?;
+        let types = Args::of_values(args, keywords);
+        let place = match result {
+            Some(place) => place.clone(),
+            None => self.result_place(&Ty::nil(), span)?,
+        };
+        let how = How { on_self: true, span, at: span, bare: false, void: false };
+        let target = Target::Ruby(code.method);
+        let (atom, reach) = receiver_of(&self_ty);
+        let val = self.invoke(&target, (atom, reach), receiver, "call", args, keywords, &types, None, how, &place)?;
+        if let (Some(val), Some(place)) = (val, result) {
+            self.store(place, val);
+        }
+        Ok(())
     }
 
     fn clear_block_locals(&mut self, block: &Block) -> Result<()> {

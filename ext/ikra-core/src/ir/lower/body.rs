@@ -293,7 +293,7 @@ impl<'p, 'w> Body<'p, 'w> {
     pub fn declare_locals(&mut self) -> Result<()> {
         for i in 0..self.here.unit.locals.len() {
             let local = LocalId::new(i);
-            if self.an.local(self.here.spec, local).is_never() || self.is_capture(local) {
+            if self.an.local(self.here.spec, local).is_never() || self.capture(local).is_some() {
                 continue;
             }
             let place = self.local(local)?;
@@ -319,20 +319,23 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(())
     }
 
-    /// A captured local that the block only reads: a launch parameter.
-    fn is_capture(&self, local: LocalId) -> bool {
+    /// A captured local that is only read: a launch parameter.
+    fn capture(&self, local: LocalId) -> Option<Root> {
         let acc = &self.an.accumulators;
-        self.here.section
-            && self.here.unit.locals[local.index()].origin == Origin::Captured
-            && !acc.reduced.contains_key(&local)
-            && !acc.last.contains_key(&local)
+        if !self.here.section {
+            return self.an.around(self.here.spec, local);
+        }
+        let here = &self.here.unit.locals[local.index()];
+        let read =
+            here.origin == Origin::Captured && !acc.reduced.contains_key(&local) && !acc.last.contains_key(&local);
+        read.then(|| Root::Capture(here.name.clone()))
     }
 
     pub fn read_local(&mut self, local: LocalId, ty: &Ty, span: Span) -> Result<Val> {
-        if self.is_capture(local) {
+        if let Some(root) = self.capture(local) {
             let name = self.here.unit.locals[local.index()].name.clone();
             let whole = self.an.local(self.here.spec, local).clone();
-            let val = self.root(&Root::Capture(name.clone()), &whole, &name)?;
+            let val = self.root(&root, &whole, &name)?;
             return self.cast_to(val, ty, span);
         }
         let place = self.local(local)?;
@@ -358,6 +361,9 @@ impl<'p, 'w> Body<'p, 'w> {
     /// # Errors
     /// Where an exception may also be something else.
     pub fn root(&mut self, root: &Root, ty: &Ty, name: &str) -> Result<Val> {
+        if let [one] = ty.procs.as_slice() {
+            return Ok(Val::Unit(Unit::Proc(*one)));
+        }
         let RootParam { repr, value, tag, to, exclusive, .. } = self.t.root(root, ty, name)?;
         let mut load =
             |param: Option<crate::ir::ParamId>, ty: Scalar| param.map(|p| self.cx.b.op(ty, Op::Param(p), &[]));

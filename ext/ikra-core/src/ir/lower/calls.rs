@@ -659,7 +659,7 @@ impl Body<'_, '_> {
 
     /// One target for one kind of receiver. None: the answer is in `place` already, or control does not go on.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
-    fn invoke(
+    pub fn invoke(
         &mut self,
         target: &Target,
         (atom, reach): (Atom, Reach),

@@ -1,0 +1,142 @@
+//! Procs and Method objects that a program takes from outside: captured variables and constants that hold one.
+//!
+//! Here: which type such a root has, and what calling it means. A captured Proc is a method that is always inlined, whose
+//! `self` and whose variables from around it are roots of their own ([`Root::SelfOf`], [`Root::Within`]), read anew at
+//! every call of the section. Not here: blocks that the program writes down itself ([`super::blocks`]).
+
+use super::accumulate;
+use super::blocks::{ProcInfo, ProcKind};
+use super::calls::{Args, Target};
+use super::walk::{Env, FrameKind, State, Walker};
+use super::{Analysis, SpecId};
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::id::{MethodId, ProcId};
+use crate::syntax::ast::{LocalId, Origin};
+use crate::types::{Atom, Reach, Ty};
+use crate::world::{Outside, Root, well_known};
+
+/// How many runs of one captured Proc's code may be inlined into one another.
+const MAX_NESTED: usize = 4;
+
+impl Analysis<'_> {
+    /// The type of a root that is a Proc or a Method object with source.
+    pub(super) fn outside(&mut self, root: &Root) -> Option<Ty> {
+        if let Some(id) = self.outside_index.get(root) {
+            return Some(Ty::proc(*id));
+        }
+        let code = self.world.outside(root)?;
+        let id = ProcId::new(self.procs.len());
+        let kind = ProcKind::Outside(root.clone(), code);
+        self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
+        self.outside_index.insert(root.clone(), id);
+        Some(Ty::proc(id))
+    }
+
+    /// `self` of a captured Proc, the receiver of a Method object. One that kernels cannot hold still has Kernel's methods.
+    pub fn outside_self(&mut self, from: SpecId, root: &Root) -> Ty {
+        let ty = self.root(from, &Root::SelfOf(Box::new(root.clone())));
+        ty.unwrap_or_else(|_| Ty::module(well_known::KERNEL))
+    }
+
+    /// The root that a local of a captured Proc's code is, if it is one from around it.
+    pub fn around(&self, spec: SpecId, local: LocalId) -> Option<Root> {
+        let spec = self.spec(spec);
+        let around = spec.around.clone()?;
+        let local = &spec.unit.locals[local.index()];
+        (local.origin == Origin::Captured).then(|| Root::Within(Box::new(around), local.name.clone()))
+    }
+
+    fn is_of_one_code(&mut self, a: MethodId, b: MethodId) -> bool {
+        let (Ok(a), Ok(b)) = (self.source(a), self.source(b)) else { return false };
+        a.around.is_some()
+            && b.around.is_some()
+            && a.unit.source.path == b.unit.source.path
+            && a.unit.source.slice == b.unit.source.slice
+    }
+}
+
+impl Walker<'_, '_> {
+    /// Calls a Proc or Method object from outside.
+    pub(super) fn call_outside(
+        &mut self,
+        (root, code): (&Root, &Outside),
+        args: &Args,
+        span: Span,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let given = args.positional.len();
+        if let Some(takes) = code.lenient.filter(|takes| *takes != given) {
+            return Err(self
+                .error(span, format!("a captured proc with {takes} parameters is called with {given} arguments"))
+                .because("kernels know captured procs with as many arguments as parameters only")
+                .advise("make it a lambda, or pass as many arguments")
+                .into());
+        }
+        let active: Vec<MethodId> =
+            self.others.iter().chain([&self.here]).filter_map(|a| self.an.spec(a.id).key.method).collect();
+        let nested = active.into_iter().filter(|m| self.an.is_of_one_code(*m, code.method)).count();
+        if nested >= MAX_NESTED {
+            return Err(self
+                .error(span, "a captured lambda that calls itself cannot be inlined")
+                .because("a captured lambda becomes part of its caller")
+                .advise("make it a method with `def`")
+                .into());
+        }
+        let self_ty = self.an.outside_self(self.here.id, root);
+        let at = self.assumption(span);
+        let args = Args { void: false, ..args.clone() };
+        let mut out = Ty::never();
+        for atom in self_ty.atoms() {
+            let target = Target::Ruby(code.method);
+            let ty = self.invoke(&target, (atom, self_ty.reach), "call", &args, None, span, &at, env)?;
+            out = self.join(&out, &ty);
+        }
+        Ok(out)
+    }
+
+    /// `return` and `break` leave a lambda; in a captured Proc that is none they have nowhere to go.
+    pub(super) fn leaves_captured_proc(&self, span: Span) -> Result<()> {
+        let own = self.here.ret_frame.is_some_and(|frame| self.frames[frame].kind == FrameKind::Return);
+        if self.here.unit.lambda || !own || self.an.spec(self.here.id).around.is_none() {
+            return Ok(());
+        }
+        Err(self
+            .error(span, "this would leave the method that made the captured proc")
+            .because("Ruby raises a LocalJumpError here")
+            .advise("write next, or make it a lambda")
+            .into())
+    }
+
+    /// Gives the code of a captured Proc the variables from around it.
+    pub(super) fn take_around(&mut self, env: &mut Env) -> Result<()> {
+        if self.an.spec(self.here.id).around.is_none() {
+            return Ok(());
+        }
+        let unit = self.here.unit.clone();
+        if let Some((local, span)) = accumulate::first_capture_written(&unit) {
+            let name = &unit.locals[local.index()].name;
+            return Err(self
+                .error(span, format!("a captured Proc assigns {name}, a variable from around it"))
+                .because("elements run at the same time, and only the section's own block may collect what they give")
+                .advise(format!("give it back, and assign {name} in the section's block"))
+                .into());
+        }
+        for i in 0..unit.locals.len() {
+            let Some(root) = self.an.around(self.here.id, LocalId::new(i)) else { continue };
+            match self.an.root(self.here.id, &root) {
+                Ok(ty) => {
+                    env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
+                    self.here.locals[i] = self.join(&self.here.locals[i].clone(), &ty);
+                }
+                Err(opaque) => self.here.opaque[i] = Some(opaque),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The one kind of receiver that a captured Proc has.
+pub fn receiver_of(self_ty: &Ty) -> (Atom, Reach) {
+    (self_ty.atoms().first().copied().unwrap_or(Atom::Nil), self_ty.reach)
+}

@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+module Procs
+  DOUBLE = ->(x, by = 2, plus: 0) { (x * by) + plus }
+
+  def self.adder(n) = ->(x) { x + n }
+
+  def self.leaving = proc { |_| return 3 }
+
+  class Scale
+    def initialize(k) = @k = k
+
+    def go(x) = x * @k
+    def factorial(n) = n <= 1 ? @k : n * factorial(n - 1)
+    def block = ->(x) { go(x) + @k }
+  end
+end
+
+RSpec.describe "Captured Procs and Method objects" do
+  def refused(pattern, &block)
+    expect { [1, 2].pmap(backend: :cpu, &block) }.to raise_error(Ikra::CompileError, pattern)
+  end
+
+  it "calls a captured lambda in each of Ruby's ways, with the variables around it" do
+    k = 10
+    f = ->(x) { x * k }
+    expect([1, -2, 2.5]).to map_same_as_ruby { |x| f.call(x) + f.(x) + f[x] + [x, 5].map(&f).last }
+  end
+
+  it "tells closures of one code apart, also inside one another" do
+    one = Procs.adder(1)
+    two = Procs.adder(2.5)
+    both = ->(x) { one.(two.(x)) }
+    expect([1, 2]).to map_same_as_ruby { |x| [one.(x), two.(x), both.(x), one.(one.(x))] }
+  end
+
+  it "leaves lambdas with next, return and break, and procs with next" do
+    a = ->(x) { return 7 if x == 2; [1, 2, 3].each { |y| return y * 10 if y > x }; x }
+    b = ->(x) { [1, 2, 3].each { |y| next if y < x; break y * 100 } }
+    c = proc { |x| next 5 if x == 2; x + 1 }
+    d = ->(x) { break 4 if x == 1; x }
+    expect([1, 2, 3]).to map_same_as_ruby { |x| [a.(x), b.(x), c.(x), d.(x)] }
+  end
+
+  it "calls lambdas that constants hold, with optional and keyword arguments" do
+    expect([1, 2]).to map_same_as_ruby { |x| Procs::DOUBLE.(x) + Procs::DOUBLE.(x, 5) + Procs::DOUBLE.(x, plus: 9) }
+  end
+
+  it "calls Method objects and lambdas of other objects, with their self" do
+    scale = Procs::Scale.new(7)
+    go = scale.method(:go)
+    factorial = scale.method(:factorial)
+    block = Procs::Scale.new(3).block
+    expect([1, 4]).to map_same_as_ruby { |x| go.(x) + factorial.(x) + block.(x) }
+  end
+
+  it "chooses between captured and written lambdas" do
+    up = Procs.adder(1)
+    expect([1, 2]).to map_same_as_ruby { |x|
+      down = ->(y) { y - 1 }
+      f = x.odd? ? up : down
+      f.(x)
+    }
+  end
+
+  on_every_backend do
+    it "raises what they raise, at their own line" do
+      f = ->(x) { 10 / x }
+      expect { |x| f.(x) }.to be_same_as_ruby.over(1, 0)
+      expect { |x| f.(x, 2) }.to be_same_as_ruby.over(1)
+    end
+  end
+
+  it "sees another Proc in the variable, other variables around it, and nil, at the next call" do
+    k = 3
+    f = ->(x) { x + 1 }
+    run = -> { [1, 2].pmap(backend: :cpu) { |x| f.call(x) } }
+    expect(run.call).to eq([2, 3])
+    f = ->(x) { x * k }
+    expect(run.call).to eq([3, 6])
+    k = 1.5
+    expect(run.call).to eq([1.5, 3.0])
+    f = Procs.adder(5)
+    expect(run.call).to eq([6, 7])
+    f = nil
+    expect(&run).to raise_error(NoMethodError, /undefined method `call' for nil/)
+  end
+
+  it "refuses what is known only when it runs" do
+    sum = 0
+    total = ->(x) { sum += x }
+    refused(/a captured Proc assigns sum, a variable from around it/) { |x| total.(x) }
+    fib = ->(n) { n < 2 ? n : fib.(n - 1) + fib.(n - 2) }
+    refused(/a captured lambda that calls itself cannot be inlined/) { |x| fib.(x) }
+    pair = proc { |x, _y| x }
+    refused(/a captured proc with 2 parameters is called with 1 arguments/) { |x| pair.(x) }
+    leaving = Procs.leaving
+    refused(/this would leave the method that made the captured proc/) { |x| leaving.(x) }
+    up = Procs.adder(1)
+    refused(/kernels do not know Proc#==/) { |x| x == 1 && up == up }
+    curried = ->(x, y) { x + y }.curry[1]
+    refused(/kernels cannot hold a Proc, which curried is/) { |x| curried.(x) }
+    root = Math.method(:sqrt)
+    refused(/kernels cannot hold a Method, which root is/) { |x| root.(x) }
+    taking = ->(x, &b) { b.(x) }
+    refused(/kernels pass no blocks to Procs/) { |x| taking.(x) { |y| y } }
+  end
+end
