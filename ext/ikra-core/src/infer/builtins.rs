@@ -153,6 +153,8 @@ pub enum Builtin {
     ArgumentError,
     /// CompileError: what kernels do not do with Strings.
     StrRefuse(&'static str),
+    /// `message` of an exception.
+    Message,
     // Hashes
     /// A key's hash, of all kinds but Strings.
     KeyHash,
@@ -342,6 +344,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             _ => None,
         },
         Atom::Exception => match name {
+            "message" | "to_s" => Some(Message),
             "nil?" | "!" | "==" | "!=" | "is_a?" | "kind_of?" | "instance_of?" | "itself" => None,
             _ => return None,
         },
@@ -437,7 +440,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "give the value as pmap's result, and print it afterwards"
         }
         ("Exception", _) => {
-            "ask an exception for its class only (is_a?, kind_of?, instance_of?, case … when), or raise it again"
+            "ask an exception for its class (is_a?, kind_of?, instance_of?, case … when) and its message, or raise it again"
         }
         ("Kernel", "sleep" | "gets" | "open" | "system" | "require" | "exit" | "abort" | "trap" | "fork") => {
             "do it before or after the section"

@@ -775,7 +775,7 @@ impl Analysis<'_> {
             MakeValue | OfRange => unreachable!("these are no calls of one method"),
             StructGet | StructSet => self.struct_index(from, builtin, (atom, reach), atoms, args)?,
             StrBytes | StrByte | StrEncoding | KeyHash => Ty::int(),
-            StrView => Ty::str(),
+            StrView | Message => Ty::str(),
             StrIsSingle => Ty::bool(),
             StrRefuse(_) | ArgumentError | KeyMissing => Ty::never(),
             AsText => {

@@ -649,6 +649,23 @@ pub struct Rescued {
     pub tests: Vec<ClassTest>,
     /// `(code: I32, words: I64…)`: raises that exception.
     pub again: Option<FuncId>,
+    pub messages: Option<Messages>,
+}
+
+/// `(code: I32, words: I64…) -> (I64, Bool)`: the String that is an exception's message, and whether it is known here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Messages {
+    pub func: FuncId,
+    pub known: Vec<(SiteId, Message)>,
+}
+
+/// Where the message of a site's exceptions is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Message {
+    /// A String of the program's text.
+    Text(i64),
+    /// The exception's word of that number.
+    Word(usize),
 }
 
 /// `(code: I32) -> Bool`: whether an exception is of a class.

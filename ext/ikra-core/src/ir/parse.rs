@@ -5,7 +5,7 @@
 
 use super::print::PLAIN_OPS;
 use super::{
-    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn,
+    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn, Message, Messages,
     New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space, Stmt, Storage, Trap,
     Var, VarId,
 };
@@ -201,6 +201,24 @@ impl Parser {
         let mut rescued = Rescued::default();
         if self.takes_word("again") {
             rescued.again = Some(FuncId::new(self.id('f')?));
+        }
+        if self.takes_word("messages") {
+            let func = FuncId::new(self.id('f')?);
+            self.keyword("of")?;
+            self.mark('[')?;
+            let mut known = Vec::new();
+            while !self.takes_mark(']') {
+                self.takes_mark(',');
+                let site = SiteId::new(self.id('s')?);
+                let message = if self.takes_word("text") {
+                    Message::Text(self.number()?)
+                } else {
+                    self.keyword("word")?;
+                    Message::Word(self.number()?)
+                };
+                known.push((site, message));
+            }
+            rescued.messages = Some(Messages { func, known });
         }
         while self.takes_word("test") {
             let (func, name) = (FuncId::new(self.id('f')?), self.text()?);

@@ -21,7 +21,7 @@
 //! Float has a point or an exponent; one that is no number shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, New, Op, Operand, Part,
+    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op, Operand, Part,
     Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, VarId,
 };
 use crate::types::{Repr, Unit};
@@ -51,6 +51,17 @@ impl Display for Program {
         }
         if let Some(func) = self.rescued.again {
             writeln!(f, "again {func}")?;
+        }
+        if let Some(messages) = &self.rescued.messages {
+            write!(f, "messages {} of [", messages.func)?;
+            for (i, (site, message)) in messages.known.iter().enumerate() {
+                write!(f, "{}{site} ", if i > 0 { ", " } else { "" })?;
+                match message {
+                    Message::Text(text) => write!(f, "text {text}"),
+                    Message::Word(word) => write!(f, "word {word}"),
+                }?;
+            }
+            f.write_str("]\n")?;
         }
         for test in &self.rescued.tests {
             write!(f, "test {} {:?} of [", test.func, test.name)?;

@@ -14,7 +14,7 @@ use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
 use crate::ir::visit::breaks_to;
 use crate::ir::{
-    Cmp, Func, FuncId, LabelId, Op, Operand, Program, Raised, Rescued, Scalar, Site, SiteId, Stmt, TRAP_WORDS, walk,
+    Cmp, Func, FuncId, LabelId, Message, Messages, Op, Operand, Program, Raised, Rescued, Scalar, Site, SiteId, Stmt, TRAP_WORDS, walk,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,8 @@ fn has_try(func: &Func) -> bool {
 
 fn run(mut program: Program) -> Program {
     let rescuing: Vec<bool> = program.funcs.iter().map(has_try).collect();
-    let Rescued { tests, again } = std::mem::take(&mut program.rescued);
-    if !rescuing.contains(&true) && tests.is_empty() && again.is_none() {
+    let Rescued { tests, again, messages } = std::mem::take(&mut program.rescued);
+    if !rescuing.contains(&true) && tests.is_empty() && again.is_none() && messages.is_none() {
         return program;
     }
     let needs = |s: &Site| s.operands.iter().map(|r| trap_scalars(*r).len()).sum::<usize>();
@@ -68,6 +68,10 @@ fn run(mut program: Program) -> Program {
             (code(*site), class.is_some_and(|c| test.hits.contains(&c)))
         });
         program.funcs[test.func.index()] = class_test(&test.name, codes);
+    }
+    if let Some(Messages { func, known }) = messages {
+        let known = known.into_iter().filter(|(site, _)| shared.caught.contains(site));
+        program.funcs[func.index()] = message(known);
     }
     if let Some(again) = again {
         program.funcs[again.index()] = raise_again(&program.sites, &shared.caught);
@@ -307,6 +311,23 @@ fn class_test(name: &str, codes: impl Iterator<Item = (i32, bool)>) -> Func {
         any = if i == 0 { test } else { b.bool(Op::Or, &[any, test]) };
     }
     b.push(Stmt::Return(vec![any]));
+    b.finish()
+}
+
+/// Finds the message of what came from one of the sites.
+fn message(known: impl Iterator<Item = (SiteId, Message)>) -> Func {
+    let mut b = Builder::new("message".into(), vec![Scalar::I64, Scalar::Bool]);
+    let asked = Operand::Var(b.param(Scalar::I32, Some("code".into())));
+    let words: Vec<Operand> = (0..TRAP_WORDS).map(|_| Operand::Var(b.param(Scalar::I64, None))).collect();
+    for (site, message) in known {
+        let hit = b.icmp(Cmp::Eq, asked, Operand::I32(code(site)));
+        let text = match message {
+            Message::Text(text) => Operand::I64(text),
+            Message::Word(word) => words[word],
+        };
+        b.when(hit, |b| b.push(Stmt::Return(vec![text, Operand::Bool(true)])));
+    }
+    b.push(Stmt::Return(vec![Operand::I64(0), Operand::Bool(false)]));
     b.finish()
 }
 

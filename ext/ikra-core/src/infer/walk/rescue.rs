@@ -188,14 +188,14 @@ impl Analysis<'_> {
         matches!(self.method(receiver, name), MethodFact::Builtin { owner, .. } if &*owner == "Kernel")
     }
 
-    /// What a rescued exception answers: questions about its class.
+    /// What a rescued exception answers: questions about its class, and its message.
     pub(in crate::infer) fn target_of_exception(&mut self, name: &str) -> std::result::Result<Target, Refusal> {
         match crate::infer::builtins::find(Atom::Exception, "Exception", name) {
             Some(builtin) => Ok(Target::Builtin(builtin)),
             None => Err(Refusal::new(format!("kernels do not know {name} of an exception"))
                 .because("the exception itself is made when it leaves the section")
                 .advise(
-                    "ask it for its class (is_a?, instance_of?, case … when), or raise it again; \
+                    "ask it for its class (is_a?, instance_of?, case … when) or its message, or raise it again; \
                      what else is to be known of it, keep in a variable",
                 )),
         }

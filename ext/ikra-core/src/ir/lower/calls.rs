@@ -1060,6 +1060,7 @@ impl Body<'_, '_> {
                 [] => None,
             },
             StructSize => Some(self.struct_size(atom)),
+            Message => self.message(receiver, asker.span)?,
             StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | AsInt | ArgumentError
             | StrRefuse(_) => {
                 let literal = types.literals.first().and_then(Option::as_ref);

@@ -9,17 +9,20 @@
 use super::Shared;
 use super::body::{Body, Place, from_operands, operands};
 use super::calls::Answer;
-use super::tables::Form;
+use super::tables::{Form, Tables};
 use super::value::Val;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ClassId, MethodId};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Target};
 use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
 use crate::ir::build::Builder;
-use crate::ir::{Class, ClassTest, FuncId, LabelId, New, Operand, Part, Piece, Scalar, Stmt, TRAP_WORDS, Trap};
+use crate::ir::verify::trap_scalars;
+use crate::ir::{Class, ClassTest, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt, TRAP_WORDS, Trap};
 use crate::syntax::ast::{Arg, Call, Kind, Name, Node, Rescue};
 use crate::types::{Atom, Prims, Repr, Ty};
+use crate::world::{MethodFact, Receiver};
 use std::sync::Arc;
 
 /// nil, where an exception may be.
@@ -287,6 +290,24 @@ impl Body<'_, '_> {
         }
     }
 
+    /// `message` of an exception, where it is a text of the program or of Ruby's own, or a String that it was given.
+    pub fn message(&mut self, exception: Val, span: Span) -> Answer {
+        let Val::Exception { code, words } = exception else { return Ok(None) };
+        let func = self.cx.shared.messages();
+        let args = [code].into_iter().chain(words).collect();
+        let found = self.cx.b.call(func, args, &[Scalar::I64, Scalar::Bool], None);
+        let (source, span) = self.place_in_source(span);
+        let error = Diagnostic::new(&source, span, "kernels do not know the message of this exception")
+            .because("they make no Strings: they know messages that are written out, and Strings that raise was given")
+            .advise("rescue it by its class, and keep what else is to be known of it in a variable");
+        let unknown = self.cx.b.bool(Op::Not, &[found[1]]);
+        self.cx.b.open();
+        self.trap(Trap::Raise { class: "Ikra::CompileError", message: error.to_string() }, None);
+        let then = self.cx.b.close();
+        self.cx.b.push(Stmt::If { cond: unknown, then, otherwise: vec![] });
+        Ok(Some(Val::Str(found[0])))
+    }
+
     /// Whether an exception is of a class.
     pub fn is_of_class(&mut self, exception: Val, class: ClassId, exact: bool) -> Operand {
         let Val::Exception { code, .. } = exception else { return Operand::Bool(false) };
@@ -501,6 +522,23 @@ impl Shared {
         func
     }
 
+    /// The function that finds messages.
+    fn messages(&mut self) -> FuncId {
+        if let Some(messages) = &self.rescued.messages {
+            return messages.func;
+        }
+        let func = self.reserve();
+        let mut b = Builder::new("message".into(), vec![Scalar::I64, Scalar::Bool]);
+        b.param(Scalar::I32, Some("code".into()));
+        for _ in 0..TRAP_WORDS {
+            b.param(Scalar::I64, None);
+        }
+        b.push(Stmt::Return(vec![Operand::I64(0), Operand::Bool(false)]));
+        self.funcs[func.index()] = b.finish();
+        self.rescued.messages = Some(Messages { func, known: Vec::new() });
+        func
+    }
+
     /// The function that raises what was rescued.
     fn raising_again(&mut self) -> FuncId {
         if let Some(func) = self.rescued.again {
@@ -518,11 +556,71 @@ impl Shared {
     }
 }
 
+/// Notes the messages that are known without making a String.
+fn find_messages(shared: &mut Shared, an: &mut Analysis<'_>, t: &mut Tables) {
+    let Some(messages) = &mut shared.rescued.messages else { return };
+    for (i, site) in shared.sites.iter().enumerate().filter(|(_, s)| s.trap.is_caught()) {
+        let class = match site.trap.class() {
+            Some(Class::Made(id)) => Some(id),
+            Some(Class::Named(name)) => an.world.class_named(name),
+            None => None,
+        };
+        let rubys = |name: &str, an: &mut Analysis<'_>| {
+            let fact = class.map(|class| an.method(Receiver::Instance(class), name));
+            matches!(fact, Some(MethodFact::Builtin { .. }))
+        };
+        if !["initialize", "exception", "message", "to_s"].into_iter().all(|name| rubys(name, an)) {
+            continue;
+        }
+        let message = match &site.trap {
+            Trap::ZeroDivision => Some(Text::Known("divided by 0")),
+            Trap::Raise { message, .. } => Some(Text::Known(message)),
+            Trap::New(new) => match (&new.args, &new.message) {
+                _ if !new.keywords.is_empty() => None,
+                (None, None) => Some(Text::Known(&new.name)),
+                (Some(args), None) if args.is_empty() => Some(Text::Known(&new.name)),
+                (Some(args), None) if args.len() == 1 => text(&args[0]),
+                (None, Some(piece)) => text(piece),
+                (Some(args), Some(piece)) if args.len() < 2 => text(piece),
+                _ => None,
+            },
+            _ => None,
+        };
+        let message = match message {
+            Some(Text::Known(text)) => Message::Text(t.string_literal(text.as_bytes(), false).0 as i64),
+            Some(Text::Operand(at)) if site.operands.get(at) == Some(&Repr::Str) => {
+                Message::Word(site.operands[..at].iter().map(|r| trap_scalars(*r).len()).sum())
+            }
+            _ => continue,
+        };
+        messages.known.push((SiteId::new(i), message));
+    }
+}
+
+/// A message that is known.
+enum Text<'a> {
+    Known(&'a str),
+    /// The site's operand of that number, if it is a String.
+    Operand(usize),
+}
+
+fn text(piece: &Piece) -> Option<Text<'_>> {
+    match piece {
+        Piece::Value(at) => Some(Text::Operand(*at)),
+        Piece::Text(parts) => match parts.as_slice() {
+            [] => Some(Text::Known("")),
+            [Part::Text(text)] => Some(Text::Known(text)),
+            _ => None,
+        },
+    }
+}
+
 /// Says which classes the tests hold for, once all are known that the program raises.
 ///
 /// # Errors
 /// A class that should be there and is not.
-pub fn finish(shared: &mut Shared, an: &mut Analysis<'_>) -> Result<()> {
+pub fn finish(shared: &mut Shared, an: &mut Analysis<'_>, t: &mut Tables) -> Result<()> {
+    find_messages(shared, an, t);
     if shared.class_tests.is_empty() {
         return Ok(());
     }

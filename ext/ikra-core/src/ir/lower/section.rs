@@ -46,7 +46,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         let func = method_function(an, &mut t, &mut shared, spec)?;
         shared.funcs[t.functions[&spec].index()] = func;
     }
-    super::rescue::finish(&mut shared, an)?;
+    super::rescue::finish(&mut shared, an, &mut t)?;
     let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
     let fused_ticks = an.fields.values().all(touched) && an.arrays.values().all(touched);
     // What stands in new rows before they are stored is no id of anything.

@@ -1,10 +1,10 @@
 # What kernels do not do with exceptions.
 #
-# refused: kernels do not know message of an exception
+# refused: kernels do not know backtrace of an exception
 # elements = [1]
 
 elements.pmap do |x|
   1 / x
 rescue => e
-  e.message
+  e.backtrace
 end
