@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "tmpdir"
+
 module Blocks
   class Walk
     include Enumerable
@@ -64,6 +66,26 @@ end
 
 RSpec.describe "Blocks, lambdas and methods that take them" do
   def walk = Blocks::Walk.new([3, 1, 4])
+
+  it "refuses what stands behind a using, and nothing else of that file" do
+    file = File.join(Dir.mktmpdir, "refined.rb")
+    # or it would stand in this file
+    word = "using"
+    File.write(file, <<~RUBY)
+      module Blocks
+        BEFORE = proc { |x| x.abs }
+      end
+      #{word} Blocks::Refined
+      module Blocks
+        AFTER = proc { |x| x.abs }
+        def self.refined(x) = x.tripled
+      end
+    RUBY
+    load(file)
+    expect([-2].pmap(&Blocks::BEFORE)).to eq([2])
+    expect { [-2].pmap(&Blocks::AFTER) }.to raise_error(Ikra::CompileError, /refined.rb:6:.*refinements/)
+    expect { [-2].pmap { |x| Blocks.refined(x) } }.to raise_error(Ikra::CompileError, /refined.rb:7:.*refinements/)
+  end
 
   it "yields to a block, once and often, with its variables" do
     w = walk

@@ -11,7 +11,7 @@
 
 use crate::registry::Kept;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::source::{Lines, Source, freezes_strings};
+use ikra_core::source::{Lines, Source, first_using, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
@@ -194,6 +194,7 @@ type Compiled = (Vec<String>, Arc<Vec<Node>>);
 pub struct Text {
     path: String,
     text: Arc<str>,
+    first_using: Option<usize>,
     /// With the names of the locals around it.
     nodes: Mutex<Option<Compiled>>,
 }
@@ -212,7 +213,8 @@ const REMEMBERED: usize = 256;
 
 impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
-        Arc::new(Self { path: path.into(), text, nodes: Mutex::new(None) })
+        let first_using = first_using(&text);
+        Arc::new(Self { path: path.into(), text, first_using, nodes: Mutex::new(None) })
     }
 
     fn of_lines(path: &str, lines: RArray) -> Result<Arc<Self>> {
@@ -271,6 +273,7 @@ impl Text {
             slice,
             own: false,
             frozen_strings: freezes_strings(&self.text),
+            refined: self.first_using.is_some_and(|at| at < start),
             lines: Lines::default(),
         }))
     }

@@ -146,16 +146,20 @@ const GIVE_ITSELF: &[&str] = &[
 impl Walker<'_, '_> {
     /// After an assignment of a node's value, which is of this type, to a local: whether it now holds an array alone.
     pub(super) fn note_sole(&mut self, assignment: &Node, local: LocalId, value: &Node, ty: &Ty, env: &mut Env) {
-        if env.dead {
-            return;
+        let nobody_else = self.an.spec(self.here.id).void.contains(&assignment.id) && self.makes_new(value);
+        self.hold_alone(local, nobody_else, ty, env);
+    }
+
+    /// A variable was given a value of this type, which (`new`) nobody else holds.
+    pub(super) fn hold_alone(&mut self, local: LocalId, new: bool, ty: &Ty, env: &mut Env) {
+        if !env.dead {
+            let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
+            env.locals[self.here.base + local.index()].sole = new && array;
         }
-        let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
-        let nobody_else = array && self.an.spec(self.here.id).void.contains(&assignment.id) && self.makes_new(value);
-        env.locals[self.here.base + local.index()].sole = nobody_else;
     }
 
     /// Whether a node, which has been walked, surely gives an array that nobody else holds.
-    fn makes_new(&mut self, node: &Node) -> bool {
+    pub(super) fn makes_new(&mut self, node: &Node) -> bool {
         match &node.kind {
             Kind::Array(_) => true,
             Kind::Seq(items) => items.last().is_some_and(|last| self.makes_new(last)),
@@ -173,7 +177,7 @@ impl Walker<'_, '_> {
     }
 
     /// Whether a call on all kinds of a receiver reaches what Ruby itself defines.
-    fn is_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
+    pub(super) fn is_rubys(&mut self, receiver: &Ty, name: &str) -> bool {
         receiver.atoms().into_iter().all(|atom| self.an.is_rubys(self.here.id, atom, name))
     }
 

@@ -282,7 +282,7 @@ impl Walker<'_, '_> {
 
     /// `[a, b, c]`
     pub(super) fn array_literal(&mut self, node: &Node, items: &[Node], env: &mut Env) -> Result<Ty> {
-        let mut element = Ty::never();
+        let mut types = Vec::new();
         for item in items {
             if matches!(item.kind, Kind::Splat(_)) {
                 return Err(self
@@ -294,9 +294,18 @@ impl Walker<'_, '_> {
             if env.dead {
                 return Ok(Ty::never());
             }
-            element = self.join(&element, &ty);
+            types.push(ty);
         }
-        self.made_array(node.span, &element)
+        self.array_of(&types, node.span)
+    }
+
+    /// The array that is made at a place of values of these types.
+    pub(super) fn array_of(&mut self, types: &[Ty], span: Span) -> Result<Ty> {
+        let mut element = Ty::never();
+        for ty in types {
+            element = self.join(&element, ty);
+        }
+        self.made_array(span, &element)
     }
 }
 

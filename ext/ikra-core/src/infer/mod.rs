@@ -270,6 +270,7 @@ pub fn analyse<'w>(
         has_break: false,
         frozen: false,
     };
+    unrefined(&block.unit.source)?;
     loop {
         analysis.start(block);
         let outcome = analysis.run();
@@ -460,6 +461,7 @@ impl Analysis<'_> {
             return Ok(source);
         }
         let source = self.world.source(method)?;
+        unrefined(&source.unit.source)?;
         self.sources.insert(method, source.clone());
         Ok(source)
     }
@@ -620,6 +622,22 @@ impl Analysis<'_> {
 }
 
 /// An `Unsupported` error at a place.
+/// Refuses a text in which refinements may be in force.
+fn unrefined(source: &Arc<Source>) -> Result<()> {
+    if !source.refined {
+        return Ok(());
+    }
+    let start = source.slice.start;
+    Err(unsupported(
+        source,
+        Span::new(start, start + 1),
+        "kernels do not know refinements, and this file is using some",
+    )
+    .because("which methods they change depends on where a call is written, which Ruby does not tell")
+    .advise("keep what runs in kernels in a file without using, or before it")
+    .into())
+}
+
 pub(crate) fn unsupported(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(source, span, message)
 }

@@ -91,6 +91,8 @@ pub(super) struct Walker<'a, 'w> {
     /// Where `break` in a literal block goes: the frame of the call that it was given to.
     pub(super) block_frames: BTreeMap<ProcId, usize>,
     rescue: rescue::Pending,
+    /// Variables that what comes after the condition at hand assigns.
+    reassigned: Vec<LocalId>,
 }
 
 /// The assumption that a place in a unit speculates on.
@@ -140,6 +142,7 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         frames: Vec::new(),
         block_frames: BTreeMap::new(),
         rescue: rescue::Pending::default(),
+        reassigned: Vec::new(),
         an,
     };
     let outcome = if section { walker.section() } else { walker.method() };
@@ -513,7 +516,8 @@ impl Walker<'_, '_> {
             Kind::Splat(_) => {
                 return Err(self
                     .error(node.span, "kernels do not know splats")
-                    .advise("write the arguments out")
+                    .because("how many arguments a call has is settled when compiling, and an array's length is not")
+                    .advise("write the arguments out, f(list[0], list[1]), or let the method take the array itself")
                     .into());
             }
             Kind::Yield(args) => self.yielded(node, args, env)?,
@@ -731,17 +735,12 @@ impl Walker<'_, '_> {
     fn narrow(&mut self, cond: &Node, env: &mut Env, truth: bool) {
         match &cond.kind {
             Kind::Not(x) => self.narrow(x, env, !truth),
-            // what `b` assigns is not what `a` has asked
             Kind::And(a, b) if truth => {
-                if !assigns(b) {
-                    self.narrow(a, env, true);
-                }
+                self.narrow_before(a, b, env, truth);
                 self.narrow(b, env, true);
             }
             Kind::Or(a, b) if !truth => {
-                if !assigns(b) {
-                    self.narrow(a, env, false);
-                }
+                self.narrow_before(a, b, env, truth);
                 self.narrow(b, env, false);
             }
             Kind::Seq(items) => {
@@ -755,6 +754,15 @@ impl Walker<'_, '_> {
             Kind::Call(call) => self.narrow_by_call(call, env, truth),
             _ => {}
         }
+    }
+
+    /// What `a` tells after `b`: nothing of what `b` assigns.
+    fn narrow_before(&mut self, a: &Node, b: &Node, env: &mut Env, truth: bool) {
+        let known = self.reassigned.len();
+        if assigned(b, &mut self.reassigned) {
+            self.narrow(a, env, truth);
+        }
+        self.reassigned.truncate(known);
     }
 
     /// What the answer to a question tells that Ruby itself answers; a class may have a `nil?` or an `==` of its own.
@@ -805,7 +813,8 @@ impl Walker<'_, '_> {
     }
 
     fn keep(&mut self, env: &mut Env, local: LocalId, mut keep: impl FnMut(&mut Analysis<'_>, Atom) -> bool) {
-        if env.dead || env.locals[self.here.base + local.index()].unset {
+        let at = self.here.base + local.index();
+        if env.dead || env.locals[at].unset || self.reassigned.contains(&local) {
             return;
         }
         let ty = env.locals[self.here.base + local.index()].ty.clone();
@@ -1389,27 +1398,44 @@ impl Walker<'_, '_> {
         env: &mut Env,
     ) -> Result<Ty> {
         let owners = targets.iter().map(|t| self.owner(t, env)).collect::<Result<Vec<_>>>()?;
+        // the value of the whole is the right-hand array, which is made where somebody looks at it
+        let used = !self.an.spec(self.here.id).void.contains(&node.id);
+        let mut whole = Ty::nil();
+        let mut new = Vec::new();
         let types = match &value.kind {
             Kind::Array(items) if items.iter().all(|i| !matches!(i.kind, Kind::Splat(_))) => {
                 let mut types = Vec::new();
                 for item in items {
                     types.push(self.eval(item, env)?);
+                    let made = !used && self.makes_new(item);
+                    new.push(made);
                 }
+                if used && !env.dead {
+                    whole = self.array_of(&types, value.span)?;
+                }
+                new = shape.pick(new, false);
                 shape.pick(types, Ty::nil())
             }
             Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
-                shape.pick(self.divmod(call, value.span, env)?.to_vec(), Ty::nil())
+                let types = self.divmod(call, value.span, env)?.to_vec();
+                if used && !env.dead {
+                    whole = self.array_of(&types, value.span)?;
+                }
+                shape.pick(types, Ty::nil())
             }
             _ => {
-                let ty = self.eval(value, env)?;
-                self.spread(&ty, shape, node.span)?
+                whole = self.eval(value, env)?;
+                self.spread(&whole, shape, node.span)?
             }
         };
-        for ((target, owner), ty) in targets.iter().zip(owners).zip(&types) {
+        for (i, ((target, owner), ty)) in targets.iter().zip(owners).zip(&types).enumerate() {
             self.assign_to(target, owner, ty, env)?;
+            if let ast::Target::Local(local, _) = target {
+                let new = new.get(i).copied().unwrap_or_default();
+                self.hold_alone(*local, new, ty, env);
+            }
         }
-        // the value of the whole is the right-hand array; nobody may look at it
-        Ok(if env.dead { Ty::never() } else { Ty::nil() })
+        Ok(if env.dead { Ty::never() } else { whole })
     }
 
     fn divmod(&mut self, call: &Call, span: Span, env: &mut Env) -> Result<[Ty; 2]> {
@@ -1716,7 +1742,8 @@ impl Walker<'_, '_> {
                 Arg::KeywordSplat(node) => {
                     return Err(self
                         .error(node.span, "kernels do not know double splats")
-                        .advise("write the keywords out")
+                        .because("which keywords a call has is settled when compiling, and a Hash's keys are not")
+                        .advise("write the keywords out, f(a: options[:a])")
                         .into());
                 }
             }
@@ -1904,7 +1931,7 @@ impl Walker<'_, '_> {
         Ok(if env.dead { Ty::never() } else { result })
     }
 
-    /// `[a, b].max` and the like, without the array. None: some other method.
+    /// `[a, b].max` and the like of what is one kind of number, without the array. None: some other call.
     fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node], env: &mut Env) -> Result<Option<Ty>> {
         let known = matches!(&*call.name, "min" | "max" | "sum") && call.args.is_empty()
             || &*call.name == "include?" && call.args.len() == 1;
@@ -1917,7 +1944,14 @@ impl Walker<'_, '_> {
             let ty = self.eval(item, env)?;
             out = self.join(&out, &ty);
         }
+        if env.dead {
+            return Ok(Some(Ty::never()));
+        }
         if &*call.name == "include?" {
+            // all are asked: one that raises or writes would show it
+            if !self.is_rubys(&out, "==") {
+                return Ok(None);
+            }
             let args = self.args(&call.args, env)?;
             let at = self.assumption(node.span);
             for item in items {
@@ -1926,20 +1960,9 @@ impl Walker<'_, '_> {
             }
             return Ok(Some(if env.dead { Ty::never() } else { Ty::bool() }));
         }
-        if env.dead {
-            return Ok(Some(Ty::never()));
-        }
-        if !out.only(Prims::INT) && !out.only(Prims::FLOAT) {
-            return Err(self
-                .error(call.name_span, format!("kernels know {} of an array of Integers or of Floats only", call.name))
-                .advise("write .to_f where kinds mix")
-                .into());
-        }
-        if &*call.name == "sum" && out.only(Prims::FLOAT) {
-            return Err(self
-                .error(call.name_span, "sum of Floats is compensated in Ruby, which kernels do not do")
-                .advise("add them with +")
-                .into());
+        let plain = out.only(Prims::INT) || out.only(Prims::FLOAT) && &*call.name != "sum";
+        if !plain {
+            return Ok(None);
         }
         Ok(Some(out))
     }
@@ -2075,19 +2098,31 @@ impl Shape {
     }
 }
 
-/// Whether running a node may assign variables.
-fn assigns(node: &Node) -> bool {
-    let mut found = false;
-    crate::syntax::visit::node(node, &mut |n| {
-        found |= match &n.kind {
-            Kind::Assign { .. } | Kind::OpAssign { .. } | Kind::MultiAssign { .. } | Kind::For { .. } => true,
-            Kind::Begin { rescues, .. } => !rescues.is_empty(),
-            // of a lambda
-            Kind::Call(call) => matches!(&*call.name, "call" | "()" | "yield"),
-            _ => false,
-        };
+/// Notes the variables that running a node may assign; false: a lambda may assign others.
+fn assigned(node: &Node, locals: &mut Vec<LocalId>) -> bool {
+    fn note(target: &ast::Target, locals: &mut Vec<LocalId>) {
+        match target {
+            ast::Target::Local(local, _) => locals.push(*local),
+            ast::Target::List { before, rest, after } => {
+                let rest = rest.iter().flatten().map(|t| &**t);
+                before.iter().chain(rest).chain(after).for_each(|t| note(t, locals));
+            }
+            _ => {}
+        }
+    }
+    let mut all = true;
+    crate::syntax::visit::node(node, &mut |n| match &n.kind {
+        Kind::Assign { target, .. } | Kind::OpAssign { target, .. } => note(target, locals),
+        Kind::For { target, .. } => note(target, locals),
+        Kind::MultiAssign { before, rest, after, .. } => {
+            let rest = rest.iter().flatten().map(|t| &**t);
+            before.iter().chain(rest).chain(after).for_each(|t| note(t, locals));
+        }
+        Kind::Begin { rescues, .. } => rescues.iter().filter_map(|r| r.binding.as_ref()).for_each(|t| note(t, locals)),
+        Kind::Call(call) => all &= !matches!(&*call.name, "call" | "()" | "yield"),
+        _ => {}
     });
-    found
+    all
 }
 
 /// What a condition asks of a variable's value.

@@ -5,9 +5,9 @@
 
 use super::print::PLAIN_OPS;
 use super::{
-    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn, Message, Messages,
-    New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space, Stmt, Storage, Trap,
-    Var, VarId,
+    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn,
+    Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space,
+    Stmt, Storage, Trap, Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};

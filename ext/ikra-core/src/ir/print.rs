@@ -21,8 +21,8 @@
 //! Float has a point or an exponent; one that is no number shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op, Operand, Part,
-    Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, VarId,
+    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
+    Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, VarId,
 };
 use crate::types::{Repr, Unit};
 use std::fmt::{self, Display, Formatter, Write};

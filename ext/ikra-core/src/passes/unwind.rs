@@ -14,7 +14,8 @@ use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
 use crate::ir::visit::breaks_to;
 use crate::ir::{
-    Cmp, Func, FuncId, LabelId, Message, Messages, Op, Operand, Program, Raised, Rescued, Scalar, Site, SiteId, Stmt, TRAP_WORDS, walk,
+    Cmp, Func, FuncId, LabelId, Message, Messages, Op, Operand, Program, Raised, Rescued, Scalar, Site, SiteId, Stmt,
+    TRAP_WORDS, walk,
 };
 use std::collections::{BTreeMap, BTreeSet};
 

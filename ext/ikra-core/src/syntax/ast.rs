@@ -321,6 +321,15 @@ pub enum Target {
 }
 
 impl Target {
+    /// Whether it takes something apart into parts of which a splat with a name takes the rest.
+    pub fn names_rest(&self) -> bool {
+        match self {
+            Target::List { before, rest, after } => {
+                matches!(rest, Some(Some(_))) || before.iter().chain(after).any(Target::names_rest)
+            }
+            _ => false,
+        }
+    }
     /// Where it stands; of a list, where its first part does.
     pub fn span(&self) -> Span {
         match self {

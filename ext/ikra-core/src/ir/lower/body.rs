@@ -496,8 +496,7 @@ impl<'p, 'w> Body<'p, 'w> {
             Kind::MultiAssign { before, rest, after, value } => {
                 let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
                 let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
-                self.multi_assign(node, &targets, shape, value)?;
-                Val::NIL
+                self.multi_assign(node, &targets, shape, value)?
             }
             Kind::Call(call) => self.call(node, call)?,
             Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.as_ref())?,
@@ -1181,7 +1180,9 @@ impl<'p, 'w> Body<'p, 'w> {
         }
     }
 
-    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], shape: Shape, value: &Node) -> Result<()> {
+    fn multi_assign(&mut self, node: &Node, targets: &[&ast::Target], shape: Shape, value: &Node) -> Result<Val> {
+        let used = !self.an.spec(self.here.spec).void.contains(&node.id);
+        let whole;
         let mut owners = Vec::new();
         for target in targets {
             owners.push(self.owner(target)?);
@@ -1199,21 +1200,33 @@ impl<'p, 'w> Body<'p, 'w> {
                     self.store(&place, val);
                     values.push((self.load(&place), ty));
                 }
+                whole = self.array_if(used, &values, value.span)?;
                 shape.pick(values, nil)
             }
             Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
-                shape.pick(self.divmod(call, value.span)?, nil)
+                let values = self.divmod(call, value.span)?;
+                whole = self.array_if(used, &values, value.span)?;
+                shape.pick(values, nil)
             }
             _ => {
-                let val = self.eval(value)?;
+                whole = if used { self.held(value)? } else { self.eval(value)? };
                 let ty = self.ty(value);
-                self.spread(val, &ty, shape, node.span)?
+                self.spread(whole, &ty, shape, node.span)?
             }
         };
         for ((target, owner), (val, ty)) in targets.iter().zip(owners).zip(values) {
             self.assign_to(target, owner, val, &ty)?;
         }
-        Ok(())
+        Ok(whole)
+    }
+
+    /// The array of these values, if it is made at all.
+    fn array_if(&mut self, made: bool, values: &[(Val, Ty)], span: Span) -> Result<Val> {
+        if !made || self.cx.b.ended() {
+            return Ok(Val::NIL);
+        }
+        let vals: Vec<Val> = values.iter().map(|v| v.0).collect();
+        self.array_of(&vals, span)
     }
 }
 

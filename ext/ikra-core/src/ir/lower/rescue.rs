@@ -19,7 +19,10 @@ use crate::infer::calls::{Args, Target};
 use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
 use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
-use crate::ir::{Class, ClassTest, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt, TRAP_WORDS, Trap};
+use crate::ir::{
+    Class, ClassTest, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt,
+    TRAP_WORDS, Trap,
+};
 use crate::syntax::ast::{Arg, Call, Kind, Name, Node, Rescue};
 use crate::types::{Atom, Prims, Repr, Ty};
 use crate::world::{MethodFact, Receiver};

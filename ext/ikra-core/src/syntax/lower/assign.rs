@@ -44,7 +44,8 @@ impl Lower<'_> {
         self.multi_assign_of(before, rest, after, value)
     }
 
-    /// `a, *b, c = value` is `t = value; a, *, c = t; b = what t has left`.
+    /// `a, *b, c = value` is `t = value; a, *, c = t; b = what t has left`, and `a, (b, *c), d = value` is
+    /// `w = (a, t, u = value); b, *c = t; d = u; w`.
     fn multi_assign_of(
         &mut self,
         before: Vec<Target>,
@@ -52,8 +53,39 @@ impl Lower<'_> {
         after: Vec<Target>,
         value: Box<Node>,
     ) -> Kind {
-        let Some(Some(named)) = rest else { return Kind::MultiAssign { before, rest, after, value } };
         let span = value.span;
+        let takes_rest = |t: &Target| matches!(t, Target::List { .. }) && t.names_rest();
+        if before.iter().chain(&after).any(takes_rest) {
+            let mut later = Vec::new();
+            let mut wait = |s: &mut Self, targets: Vec<Target>| -> Vec<Target> {
+                let wait = |target: Target| {
+                    if later.is_empty() && !takes_rest(&target) {
+                        return target;
+                    }
+                    let temp = s.scopes.temp();
+                    later.push((target, temp));
+                    Target::Local(temp, span)
+                };
+                targets.into_iter().map(wait).collect()
+            };
+            let before = wait(self, before);
+            let after = wait(self, after);
+            let first = self.multi_assign_of(before, rest, after, value);
+            let first = Box::new(self.make(span, first));
+            let whole = self.scopes.temp();
+            let mut all = vec![self.make(span, Kind::Assign { target: Target::Local(whole, span), value: first })];
+            for (target, temp) in later {
+                let value = Box::new(self.make(span, Kind::Local(temp)));
+                let kind = match target {
+                    Target::List { before, rest, after } => self.multi_assign_of(before, rest, after, value),
+                    target => Kind::Assign { target, value },
+                };
+                all.push(self.make(span, kind));
+            }
+            all.push(self.make(span, Kind::Local(whole)));
+            return Kind::Seq(all);
+        }
+        let Some(Some(named)) = rest else { return Kind::MultiAssign { before, rest, after, value } };
         let whole = self.scopes.temp();
         let read = |s: &mut Self| Box::new(s.make(span, Kind::Local(whole)));
         let keep = self.make(span, Kind::Assign { target: Target::Local(whole, span), value });

@@ -137,6 +137,9 @@ impl Lower<'_> {
             match arg {
                 Ruby::BlockPass(b) => block_arg = Some(self.block_pass(b)),
                 Ruby::Kwargs(k) => self.keywords(&k.pairs, &mut lowered),
+                Ruby::Splat(s) if let Some(elements) = written_out(s) => {
+                    lowered.extend(self.list(elements).into_iter().map(Arg::Positional));
+                }
                 other => lowered.push(Arg::Positional(self.node(other))),
             }
         }
@@ -169,6 +172,12 @@ impl Lower<'_> {
                         args.push(Arg::KeywordSplat(hash));
                     }
                 },
+                Ruby::Kwsplat(s)
+                    if let Ruby::Hash(hash) = &*s.value
+                        && new_keys(&hash.pairs, args) =>
+                {
+                    self.keywords(&hash.pairs, args);
+                }
                 Ruby::Kwsplat(s) => {
                     let value = self.node(&s.value);
                     args.push(Arg::KeywordSplat(value));
@@ -245,6 +254,22 @@ struct Head<'a> {
     name: &'a str,
     at: Option<Loc>,
     safe: bool,
+}
+
+/// The elements of the array in `f(*[a, b])`.
+fn written_out(splat: &nodes::Splat) -> Option<&[Ruby]> {
+    match splat.value.as_deref() {
+        Some(Ruby::Array(array)) if !array.elements.iter().any(|e| matches!(e, Ruby::Splat(_))) => {
+            Some(&array.elements)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the keys of `f(**{ a: 1 })` are Symbols, and none of them was given before.
+fn new_keys(pairs: &[Ruby], given: &[Arg]) -> bool {
+    let new = |name: &str| !given.iter().any(|arg| matches!(arg, Arg::Keyword(known, _) if &**known == name));
+    pairs.iter().all(|pair| matches!(pair, Ruby::Pair(p) if symbol_key(&p.key).is_some_and(new)))
 }
 
 fn symbol_key(key: &Ruby) -> Option<&str> {

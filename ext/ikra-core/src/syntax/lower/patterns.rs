@@ -172,7 +172,7 @@ impl Lower<'_> {
                 let inside = self.pattern_test(&p.pattern, subject);
                 self.both(span, class, inside)
             }
-            Ruby::FindPattern(_) => self.make(span, refuse::node(pattern)),
+            Ruby::FindPattern(p) => self.find_test(&p.elements, one, span),
             value => self.equality(value, one, span),
         }
     }
@@ -200,11 +200,10 @@ impl Lower<'_> {
             let index = self.make(span, Kind::Int(i as i64));
             test = self.element_test(test, element, subject, index, span);
         }
-        if let Some(rest) = rest
-            && !self.is_unnamed(rest)
-        {
-            let refused = self.make(span, refuse::node(rest));
-            test = self.both(span, test, refused);
+        if let Some(name) = rest.and_then(rest_name) {
+            let counts = [before.len(), after.len()].map(|n| self.make(span, Kind::Int(n as i64)));
+            let bind = self.bind_rest(name, subject, counts, span);
+            test = self.both(span, test, bind);
         }
         for (i, element) in after.iter().enumerate() {
             let back = self.make(span, Kind::Int((after.len() - i) as i64));
@@ -237,11 +236,6 @@ impl Lower<'_> {
         if parts.len() < wanted || parts.len() > wanted && rest.is_none() && !tail {
             return self.make(span, Kind::False);
         }
-        if let Some(rest) = rest
-            && !self.is_unnamed(rest)
-        {
-            return self.make(span, refuse::node(rest));
-        }
         let mut test = self.make(span, Kind::True);
         let tail = &parts[parts.len() - after.len()..];
         for (element, part) in before.iter().zip(parts).chain(after.iter().zip(tail)) {
@@ -251,8 +245,70 @@ impl Lower<'_> {
         test
     }
 
-    fn is_unnamed(&self, rest: &Ruby) -> bool {
-        matches!(rest, Ruby::MatchRest(r) if r.name.is_none())
+    /// Binds a name to what is left of a list without so many parts in front and at the back; true.
+    fn bind_rest(&mut self, name: &str, subject: LocalId, counts: [Node; 2], span: Span) -> Node {
+        let list = self.local_node(subject, span);
+        let list = self.send(list, "to_a", Vec::new(), span);
+        let value = self.send(list, "%__rest", counts.into(), span);
+        let (assign, part) = self.keep(value);
+        let bind = self.bind(name, part, span);
+        self.make(span, Kind::Seq(vec![assign, bind]))
+    }
+
+    /// `[*, a, 1, *]`: the first place from which on the parts match; the variable `at` counts places.
+    fn find_test(&mut self, elements: &[Ruby], subject: LocalId, span: Span) -> Node {
+        let (Some(first), Some(last)) = (elements.first(), elements.last()) else {
+            return self.make(span, Kind::False);
+        };
+        let middle = &elements[1..elements.len() - 1];
+        let length = |s: &mut Self| {
+            let list = s.local_node(subject, span);
+            s.send(list, "size", Vec::new(), span)
+        };
+        let number = |s: &mut Self, n: usize| s.make(span, Kind::Int(n as i64));
+        let zero = number(self, 0);
+        let (start, at) = self.keep(zero);
+        let no = self.make(span, Kind::False);
+        let (missing, found) = self.keep(no);
+        // while !found && at + n <= size
+        let place = |s: &mut Self, offset: usize| {
+            let (at, n) = (s.local_node(at, span), number(s, offset));
+            s.send(at, "+", vec![n], span)
+        };
+        let (end, size) = (place(self, middle.len()), length(self));
+        let fits = self.send(end, "<=", vec![size], span);
+        let open = Box::new(self.local_node(found, span));
+        let open = self.make(span, Kind::Not(open));
+        let cond = self.both(span, open, fits);
+        let mut test = self.make(span, Kind::True);
+        for (i, element) in middle.iter().enumerate() {
+            let index = place(self, i);
+            test = self.element_test(test, element, subject, index, span);
+        }
+        let set = |s: &mut Self, local: LocalId, value: Node| {
+            s.make(span, Kind::Assign { target: Target::Local(local, span), value: Box::new(value) })
+        };
+        let (yes, next) = (self.make(span, Kind::True), place(self, 1));
+        let (then, otherwise) = (set(self, found, yes), set(self, at, next));
+        let step = Kind::If { cond: Box::new(test), then: Box::new(then), otherwise: Box::new(otherwise) };
+        let body = Box::new(self.make(span, step));
+        let search = self.make(span, Kind::While { cond: Box::new(cond), body, body_first: false });
+        let mut matches = self.local_node(found, span);
+        if let Some(name) = rest_name(first) {
+            let (size, at, none) = (length(self), self.local_node(at, span), number(self, 0));
+            let back = self.send(size, "-", vec![at], span);
+            let bind = self.bind_rest(name, subject, [none, back], span);
+            matches = self.both(span, matches, bind);
+        }
+        if let Some(name) = rest_name(last) {
+            let (front, none) = (place(self, middle.len()), number(self, 0));
+            let bind = self.bind_rest(name, subject, [front, none], span);
+            matches = self.both(span, matches, bind);
+        }
+        let search = self.make(span, Kind::Seq(vec![start, missing, search, matches]));
+        let list = self.local_node(subject, span);
+        let is_list = self.send(list, "%__list?", Vec::new(), span);
+        self.both(span, is_list, search)
     }
 
     /// `{x:, y: 1}`
@@ -297,10 +353,23 @@ impl Lower<'_> {
 /// Is it an array pattern, or `_`, or a choice of these?
 fn is_list(pattern: &Ruby) -> bool {
     match pattern {
-        Ruby::ArrayPattern(_) | Ruby::ArrayPatternWithTail(_) => true,
+        // what is bound to a name is made
+        Ruby::ArrayPattern(p) => !p.elements.iter().any(|e| rest_name(e).is_some()),
+        Ruby::ArrayPatternWithTail(_) => true,
         Ruby::MatchVar(v) => v.name == "_",
         Ruby::MatchAlt(p) => is_list(&p.lhs) && is_list(&p.rhs),
         _ => false,
+    }
+}
+
+/// The name in `*name`.
+fn rest_name(rest: &Ruby) -> Option<&str> {
+    match rest {
+        Ruby::MatchRest(r) => match r.name.as_deref() {
+            Some(Ruby::MatchVar(v)) => Some(&v.name),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -30,10 +30,8 @@ const CLASS_VARIABLE: (&str, &str) =
 const MATCH_VARIABLE: (&str, &str) =
     ("a variable of the last match", "match before the call and capture what was found");
 const REGEXP: (&str, &str) = ("a regular expression", "compare with `==`, or match in Ruby before or after the call");
-const PATTERN: (&str, &str) = (
-    "this form of pattern matching",
-    "name the parts without a splat (`[a, b]`, `[a, *]`), or look for them with `find`",
-);
+const PATTERN: (&str, &str) =
+    ("this form of pattern matching", "name the keys that matter (`{x:, y: 1}`), and read the others as attributes");
 const DEFINITION: (&str, &str) =
     ("a definition of a method or class", "define it outside the block; the block can call it");
 const NAMES: (&str, &str) = ("`alias` and `undef`", "do this once, outside the block");
@@ -79,8 +77,7 @@ fn describe(node: &Ruby) -> (&'static str, &'static str) {
         Ruby::Cvar(_) => CLASS_VARIABLE,
         Ruby::BackRef(_) | Ruby::NthRef(_) => MATCH_VARIABLE,
         Ruby::Regexp(_) | Ruby::MatchWithLvasgn(_) | Ruby::MatchCurrentLine(_) => REGEXP,
-        Ruby::FindPattern(_)
-        | Ruby::MatchRest(_)
+        Ruby::MatchRest(_)
         | Ruby::MatchNilPattern(_)
         | Ruby::HashPattern(_)
         | Ruby::ConstPattern(_)

@@ -162,7 +162,7 @@ fn assignments() {
         ("x[0] **= 2", "(**= ([] x 0) 2)"),
         ("sum += x", "(+= ^sum x)"),
         ("a, b = 1, 2", "(= (targets a b) (array 1 2))"),
-        ("a, (b, *c), @d = x", "(= (targets a (targets b (* c)) @d) x)"),
+        ("a, (b, c), @d = x", "(= (targets a (targets b c) @d) x)"),
         ("*a, b = x", "(seq (= #3 x) (= (targets (*) b) #3) (= a (call %__rest #3 0 1)) #3)"),
         ("a, * = x", "(= (targets a (*)) x)"),
         ("x.a, x[0] = 1, 2", "(= (targets (. x a) ([] x 0)) (array 1 2))"),
@@ -219,7 +219,7 @@ fn refusals() {
         ("$1", "(unsupported \"a variable of the last match\")"),
         ("x =~ /a/", "(call =~ x (unsupported \"a regular expression\"))"),
         ("/(?<n>a)/ =~ x", "(call =~ (unsupported \"a regular expression\") x)"),
-        ("x in [*, 1, *]", "(seq (= #1 x) (if (unsupported \"this form of pattern matching\") true false))"),
+        ("x in {a:, **b}", "(seq (= #1 x) (if (unsupported \"this form of pattern matching\") true false))"),
         ("def a; end", "(unsupported \"a definition of a method or class\")"),
         ("alias a b", "(unsupported \"`alias` and `undef`\")"),
         ("`ls`", "(unsupported \"a shell command\")"),
@@ -333,6 +333,7 @@ fn within(line: &str, slice: &str) -> Arc<Source> {
         slice: start..start + slice.len(),
         own: false,
         frozen_strings: false,
+        refined: false,
         lines: Lines::default(),
     })
 }

@@ -1,4 +1,4 @@
-# Find patterns are not known.
+# What other keys there are is not known.
 #
 # list = [1, 2]
 # elements = [1]
@@ -6,6 +6,6 @@
 
 elements.pmap do |x|
   case list
-  in [*, Integer, *] then x
+  in { a: Integer, **rest } then x
   end
 end
