@@ -144,18 +144,10 @@ const GIVE_ITSELF: &[&str] = &[
 ];
 
 impl Walker<'_, '_> {
-    /// After an assignment of a node's value, which is of this type, to a local: whether it now holds an array alone.
-    pub(super) fn note_sole(&mut self, assignment: &Node, local: LocalId, value: &Node, ty: &Ty, env: &mut Env) {
-        let nobody_else = self.an.spec(self.here.id).void.contains(&assignment.id) && self.makes_new(value);
-        self.hold_alone(local, nobody_else, ty, env);
-    }
-
-    /// A variable was given a value of this type, which (`new`) nobody else holds.
-    pub(super) fn hold_alone(&mut self, local: LocalId, new: bool, ty: &Ty, env: &mut Env) {
-        if !env.dead {
-            let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
-            env.locals[self.here.base + local.index()].sole = new && array;
-        }
+    /// Assigns a value of this type, which (`new`) nobody else holds, to a local.
+    pub(super) fn assign_new(&mut self, env: &mut Env, local: LocalId, ty: &Ty, new: bool) {
+        let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
+        self.assign_state(env, local, ty, new && array);
     }
 
     /// Whether a node, which has been walked, surely gives an array that nobody else holds.
@@ -186,10 +178,12 @@ impl Walker<'_, '_> {
         let Kind::Local(local) = &node.kind else { return self.eval(node, env) };
         let at = self.here.base + local.index();
         let sole = env.locals[at].sole;
-        let ty = self.eval(node, env)?;
+        let ty = self.eval_unseen(node, env)?;
         let borrows = || MAKE.contains(&name) || LOOK.contains(&name) || !used && GIVE_ITSELF.contains(&name);
         if !env.dead && sole && borrows() && self.is_rubys(&ty, name) {
             env.locals[at].sole = true;
+        } else if sole {
+            self.seen_by_handlers(env);
         }
         Ok(ty)
     }
@@ -208,7 +202,7 @@ impl Walker<'_, '_> {
             return Ok(None);
         }
         let mut sole = env.locals[at].sole;
-        let mut receiver = self.eval(holder, env)?;
+        let mut receiver = self.eval_unseen(holder, env)?;
         env.locals[at].sole = sole;
         let mut given = Args::default();
         for args in args {
@@ -252,9 +246,8 @@ impl Walker<'_, '_> {
         };
         // joins may have merged the kind
         receiver = self.an.facts.resolve(&receiver);
-        self.assign_local(env, local, &receiver);
         let used = !self.an.spec(self.here.id).void.contains(&node.id);
-        env.locals[at].sole = out.is_some() || !used;
+        self.assign_state(env, local, &receiver, out.is_some() || !used);
         Ok(Some(out.unwrap_or(receiver)))
     }
 

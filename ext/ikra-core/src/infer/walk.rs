@@ -276,11 +276,16 @@ impl Walker<'_, '_> {
     }
 
     pub(super) fn assign_local(&mut self, env: &mut Env, local: LocalId, ty: &Ty) {
+        self.assign_state(env, local, ty, false);
+    }
+
+    /// The same; `sole`: it holds an array that nobody else holds.
+    pub(super) fn assign_state(&mut self, env: &mut Env, local: LocalId, ty: &Ty, sole: bool) {
         if env.dead || ty.is_never() {
             return;
         }
         let i = local.index();
-        env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole: false };
+        env.locals[self.here.base + i] = State { ty: ty.clone(), unset: false, sole };
         self.here.locals[i] = self.join(&self.here.locals[i].clone(), ty);
         if self.here.section && self.an.accumulators.last.contains_key(&local) {
             let old = self.an.accumulators.types.get(&local).cloned().unwrap_or_default();
@@ -380,9 +385,12 @@ impl Walker<'_, '_> {
                     env.dead |= receiver.is_never();
                 }
                 let ty = self.eval(value, env)?;
-                self.assign_to(target, owner, &ty, env)?;
-                if let ast::Target::Local(local, _) = target {
-                    self.note_sole(node, *local, value, &ty, env);
+                match target {
+                    ast::Target::Local(local, _) => {
+                        let new = self.an.spec(self.here.id).void.contains(&node.id) && self.makes_new(value);
+                        self.assign_new(env, *local, &ty, new);
+                    }
+                    _ => self.assign_to(target, owner, &ty, env)?,
                 }
                 let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
                 *env = self.join_env(env, &skipped);
@@ -1429,10 +1437,11 @@ impl Walker<'_, '_> {
             }
         };
         for (i, ((target, owner), ty)) in targets.iter().zip(owners).zip(&types).enumerate() {
-            self.assign_to(target, owner, ty, env)?;
-            if let ast::Target::Local(local, _) = target {
-                let new = new.get(i).copied().unwrap_or_default();
-                self.hold_alone(*local, new, ty, env);
+            match target {
+                ast::Target::Local(local, _) => {
+                    self.assign_new(env, *local, ty, new.get(i).copied().unwrap_or_default());
+                }
+                _ => self.assign_to(target, owner, ty, env)?,
             }
         }
         Ok(if env.dead { Ty::never() } else { whole })

@@ -225,7 +225,7 @@ impl Walker<'_, '_> {
     // ---- what waits ----
 
     /// Tells all handlers around what locals hold now.
-    pub(super) fn seen_by_handlers(&mut self, env: &Env) {
+    pub(in crate::infer) fn seen_by_handlers(&mut self, env: &Env) {
         if self.rescue.handlers.is_empty() {
             return;
         }
@@ -237,6 +237,14 @@ impl Walker<'_, '_> {
             handler.locals.truncate(len);
         }
         self.rescue.handlers = handlers;
+    }
+
+    /// Evaluates a variable, and does not tell the handlers that somebody else may hold its value from now on.
+    pub(in crate::infer) fn eval_unseen(&mut self, variable: &Node, env: &mut Env) -> Result<Ty> {
+        let handlers = std::mem::take(&mut self.rescue.handlers);
+        let ty = self.eval(variable, env);
+        self.rescue.handlers = handlers;
+        ty
     }
 
     /// Lets a jump wait for the `ensure` that it leaves, if there is one; `env` is dead then.
