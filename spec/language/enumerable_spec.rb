@@ -80,4 +80,37 @@ RSpec.describe "Enumerable in kernels" do
       expect { |run| run.peach([[0, 0], [0, 0]]) { |memo| ints.each_with_object(memo) { |y, m| m[y % 2] += y } } }.to be_same_as_ruby
     end
   end
+
+  it "refuses forms that kernels lack, and says what to write" do
+    list = [3, 1, 2]
+    text = "abc"
+    {
+      ->(_) { list.minmax { |a, b| b <=> a } } => /this form of minmax.*takes no block/m,
+      ->(_) { list.reverse { |a| a } } => /this form of reverse.*takes no block/m,
+      ->(x) { list.min(x) } => /this form of min.*it is given 1 argument.*sort\.first/m,
+      ->(x) { list.max_by(x) { |a| a } } => /this form of max_by.*sort_by/m,
+      ->(x) { (1..9).min(x) { |a, b| b <=> a } } => /this form of min.*sort\.first/m,
+      ->(_) { list.inject(:+, 1) } => /this form of inject.*inject\(start, :name\)/m,
+      ->(_) { list.union([1], [2]) } => /this form of union/,
+      ->(_) { text.start_with?("x", "a") } => /this form of start_with\?.*\|\|/m,
+      ->(x) { list.rotate(by: x) } => /this form of rotate.*no such keywords/m,
+      ->(_) { list.clone(freeze: true) } => /Kernel#clone.*dup/m,
+      ->(_) { (list * ",").size } => /make no Strings.*join it afterwards/m,
+      ->(x) { list.zip(x) } => /zip with Arrays and Ranges of Integers only/,
+      ->(x) { list.zip(x, list) { |a| a } } => /zip with Arrays and Ranges of Integers only/,
+      ->(_) { 1.step(by: 2).to_a } => /step without a limit/,
+      ->(_) { list.tally } => /make no Hashes/,
+      ->(_) { list.chunk_while { |a, b| a < b } } => /Enumerable#chunk_while/
+    }.each { |block, message| expect { [1].pmap(&block) }.to raise_error(Ikra::CompileError, message) }
+  end
+
+  on_every_backend do
+    it "raises ArgumentError where Ruby's own methods do not take so many arguments either" do
+      list = [3, 1, 2]
+      expect { |_| list.reverse(1) }.to be_same_as_ruby.over(1)
+      expect { |_| list.take }.to be_same_as_ruby.over(1)
+        expect { |_| list.first(-1) }.to be_same_as_ruby.over(1)
+      expect { |_| list * -1 }.to be_same_as_ruby.over(1)
+    end
+  end
 end

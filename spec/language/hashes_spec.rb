@@ -101,8 +101,8 @@ RSpec.describe "Hashes" do
     hash = { a: 1 }
     expect { [1].pmap { |x| hash[:b] = x } }.to raise_error(Ikra::CompileError, /Hash#\[\]=.*look Hashes up/m)
     expect { [1].pmap { |x| hash == x } }.to raise_error(Ikra::CompileError, /Hash#==/)
-    expect { [1].pmap { |x| hash.keys } }.to raise_error(Ikra::CompileError, /each_key/)
-    expect { [1].pmap { |x| hash.each { |pair| x += pair[1] } } }.to raise_error(Ikra::CompileError, /two parameters/)
-    expect { [1].pmap { |x| hash.sum { |_, v| v } } }.to raise_error(Ikra::CompileError, /two parameters/)
+    expect { [1].pmap { |x| hash.select { |_, v| v == x }.size } }.to raise_error(Ikra::CompileError, /Hash#select.*find_all/m)
+    expect { [1].pmap { |x| hash.invert[x] } }.to raise_error(Ikra::CompileError, /Hash#invert.*make new ones before/m)
+    expect { [1].pmap { |x| hash.each(&->(k, v) { x += v }) } }.to raise_error(Ikra::CompileError, /literal blocks/)
   end
 end

@@ -72,6 +72,11 @@ const MAKE: &[&str] = &[
     "%__buffer",
     "%__splat",
     "%__rest",
+    "%__build",
+    "%__by",
+    "difference",
+    "intersection",
+    "union",
 ];
 
 /// What else of Ruby's own neither keeps its receiver nor gives it back.
@@ -126,6 +131,10 @@ const LOOK: &[&str] = &[
     "%__put",
     "%__take",
     "%__at",
+    "%__before?",
+    "%__nth",
+    "intersect?",
+    "minmax_by",
 ];
 
 /// Methods of Ruby's own that give their receiver back.

@@ -9,7 +9,7 @@
 //! the same way. While a body waits, its variables stay in the one environment, below those of the body that runs.
 
 use super::builtins::Builtin;
-use super::calls::{Args, Literal, Refusal, Target, bind, check_params, rest_positions};
+use super::calls::{Answer, Args, Literal, Refusal, Target, bind, check_params, positions, rest_positions};
 use super::walk::{Env, Frame, FrameKind, State, Walker, assumption};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
@@ -52,6 +52,15 @@ impl ProcKind {
     pub fn is_lambda(&self) -> bool {
         !matches!(self, ProcKind::Block(_))
     }
+}
+
+/// Whether a Hash's key and value are yielded as one array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairs {
+    Yes,
+    No,
+    /// Some of the blocks would take an array, others both; or it is a Method object.
+    Unknown,
 }
 
 /// Where an inlined call stands.
@@ -137,6 +146,31 @@ impl Analysis<'_> {
         crate::prelude::contains(method)
     }
 
+    /// Refuses forms of Ruby's own methods that the prelude lacks: arguments that Ruby's method takes and this does not, and a
+    /// block that this does not look at.
+    ///
+    /// # Errors
+    /// Such a form.
+    pub fn knows_form(&mut self, method: MethodId, name: &str, args: &Args, block: Option<&Ty>) -> Answer<()> {
+        if !self.is_prelude(method) {
+            return Ok(());
+        }
+        let unit = self.source(method)?.unit;
+        let unknown = || Refusal::new(format!("kernels do not know this form of {name}"));
+        if block.is_some() && !wants_block(&unit) {
+            return Err(unknown().because("here it takes no block").advise("call it without a block, or write it out"));
+        }
+        let given = args.positional.len();
+        if !args.keywords.is_empty() && bind(&unit.params, args).is_err() {
+            return Err(unknown().because("here it takes no such keywords").advise("leave them out, or write it out"));
+        }
+        if let (Err(_), Some(advice)) = (positions(&unit.params, given), crate::prelude::instead_of_longer(name)) {
+            let plural = if given == 1 { "" } else { "s" };
+            return Err(unknown().because(format!("it is given {given} argument{plural}")).advise(advice));
+        }
+        Ok(())
+    }
+
     /// `inject(:+)` and `inject(0, :+)`: the block that the literal Symbol stands for, and the arguments without it.
     pub fn operator_block(
         &mut self,
@@ -149,8 +183,7 @@ impl Analysis<'_> {
         let (Target::Ruby(method), None, Some(Some(Literal::Sym(name)))) = (target, block, args.literals.last()) else {
             return None;
         };
-        let label = crate::prelude::label(*method)?;
-        if !label.ends_with("#inject") && !label.ends_with("#reduce") {
+        if !crate::prelude::label(*method)?.ends_with("#inject") {
             return None;
         }
         let name = name.clone();
@@ -159,6 +192,34 @@ impl Analysis<'_> {
         args.positional.pop();
         args.literals.pop();
         Some((block, args))
+    }
+
+    /// How a method of the prelude's Hash gives a key and a value to its block: Ruby gives an array of both, which blocks of
+    /// two parameters take apart.
+    pub fn pairs(&self, from: SpecId, block: &Ty, args: &Args) -> Pairs {
+        let of_hash = || {
+            let spec = self.spec(from);
+            spec.key.method.is_some_and(crate::prelude::contains) && spec.label.starts_with("Hash#")
+        };
+        if args.positional.len() != 2 || !of_hash() {
+            return Pairs::No;
+        }
+        let mut all = block.procs.iter().map(|id| match &self.procs[id.index()].kind {
+            ProcKind::Block(block) => {
+                let p = &block.params;
+                match p.required.len() + p.optional.len() + p.post.len() {
+                    0 if p.rest.is_none() => Pairs::No,
+                    0 => Pairs::Yes,
+                    1 if p.rest.is_none() => Pairs::Yes,
+                    _ => Pairs::No,
+                }
+            }
+            ProcKind::Symbol(_) => Pairs::Yes,
+            ProcKind::Lambda(block) if block.params.required.len() == 1 => Pairs::Yes,
+            ProcKind::Lambda(_) | ProcKind::Method(_) | ProcKind::Outside(..) => Pairs::Unknown,
+        });
+        let first = all.next().unwrap_or(Pairs::No);
+        if all.all(|other| other == first) { first } else { Pairs::Unknown }
     }
 
     /// The specialisation that a body is interpreted with: itself, or what it is inlined into.
@@ -502,32 +563,22 @@ impl Walker<'_, '_> {
             env.dead = true;
             return Ok(Ty::never());
         };
-        self.takes_pairs(&block, &args, node.span)?;
+        let args = match self.an.pairs(self.here.id, &block, &args) {
+            Pairs::No => args,
+            Pairs::Yes => {
+                let element = self.join(&args.positional[0], &args.positional[1]);
+                Args::of(vec![self.made_array(node.span, &element)?])
+            }
+            Pairs::Unknown => {
+                return Err(self
+                    .error(node.span, "kernels give a Hash's keys and values to literal blocks and &:name only")
+                    .because("a lambda may take one parameter or two")
+                    .advise("write { |key, value| … }")
+                    .into());
+            }
+        };
         let used = !self.an.spec(self.here.id).void.contains(&node.id);
         self.call_procs(&block, &args, used, node.span, env)
-    }
-
-    /// Ruby yields a Hash's key and value as one array where the block takes one parameter; the prelude yields two values.
-    fn takes_pairs(&self, block: &Ty, args: &Args, span: Span) -> Result<()> {
-        let of_hash = || self.an.spec(self.here.id).label.starts_with("Hash#");
-        if args.positional.len() != 2 || self.here.site.is_none() || !of_hash() {
-            return Ok(());
-        }
-        let takes = |id: &ProcId| match &self.an.procs[id.index()].kind {
-            ProcKind::Block(block) => {
-                let p = &block.params;
-                p.required.len() + p.optional.len() + p.post.len() == 2
-            }
-            ProcKind::Lambda(_) | ProcKind::Symbol(_) | ProcKind::Method(_) | ProcKind::Outside(..) => false,
-        };
-        if block.procs.iter().all(takes) {
-            return Ok(());
-        }
-        Err(self
-            .error(span, "kernels give a Hash's keys and values to blocks with two parameters only")
-            .because("one parameter would be an array of both")
-            .advise("write { |key, value| … }")
-            .into())
     }
 
     /// The assumption that a place speculates on; places in the prelude speculate for each call of the user's apart.

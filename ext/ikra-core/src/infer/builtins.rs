@@ -155,6 +155,8 @@ pub enum Builtin {
     StrRefuse(&'static str),
     /// `message` of an exception.
     Message,
+    /// Refused where it is called, with this message and advice.
+    Refuse(&'static str, &'static str),
     // Hashes
     /// A key's hash, of all kinds but Strings.
     KeyHash,
@@ -222,9 +224,15 @@ impl Builtin {
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,
-            ProcCall | Send { .. } | MethodMissing | New | StructInitialize | DataWith | MakeValue | OfRange => {
-                0..=usize::MAX
-            }
+            ProcCall
+            | Send { .. }
+            | MethodMissing
+            | Refuse(..)
+            | New
+            | StructInitialize
+            | DataWith
+            | MakeValue
+            | OfRange => 0..=usize::MAX,
             ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
             | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
@@ -417,6 +425,14 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__buffer") => Some(Builtin::Buffer),
         (_, "__needs_array") => Some(Builtin::NeedsArray),
         (_, "__one_level") => Some(Builtin::OneLevel),
+        (_, "__makes_strings") => {
+            Some(Builtin::Refuse("kernels make no Strings", "give the array itself, and join it afterwards"))
+        }
+        (_, "__no_limit") => Some(Builtin::Refuse("kernels do not know step without a limit", "use loop")),
+        (_, "__nth") if !matches!(atom, Atom::Array(_) | Atom::IntRange) => Some(Builtin::Refuse(
+            "kernels know zip with Arrays and Ranges of Integers only",
+            "write .to_a where there is one",
+        )),
         (Atom::Object(well_known::HASH), "__key_error") => Some(Builtin::KeyMissing),
         (_, "__hash") if atom != Atom::Str => Some(Builtin::KeyHash),
         (Atom::Object(_), "__member") => Some(Builtin::StructGet),
@@ -450,6 +466,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "write out what is to run: kernels are compiled before they run"
         }
         ("Kernel", "object_id" | "hash") => "compare objects with equal? or ==, or give each a number of its own",
+        ("Kernel", "clone") => "make a new object with new, from what the other has; a new array with dup",
         ("Kernel" | "Numeric", "dup" | "clone") => "make a new object with new, from what the other has",
         ("Kernel", "freeze") => "freeze it before or after the section",
         ("Kernel", "singleton_class" | "extend" | "define_singleton_method") => {
@@ -476,8 +493,9 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ) => "give the array its length before the section, and write its elements by index",
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
         ("String", _) => "kernels only read Strings: make new ones before or after the section",
-        ("Hash", "keys") => "write each_key { … }",
-        ("Hash", "values") => "write each_value { … }",
+        ("Hash", "select" | "filter" | "reject") => {
+            "kernels make no Hashes: find_all, partition and filter_map give arrays of keys and values"
+        }
         ("Hash", _) => {
             "kernels look Hashes up, and read them with each { |key, value| … }: make new ones before the section"
         }

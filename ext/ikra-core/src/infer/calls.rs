@@ -39,6 +39,7 @@ pub fn class_of(atom: Atom) -> ClassId {
 fn core_class(atom: Atom) -> &'static str {
     match atom {
         Atom::Int => "Integer",
+        Atom::Float => "Float",
         Atom::Array(_) => "Array",
         Atom::IntRange | Atom::FloatRange => "Range",
         Atom::Str => "String",
@@ -316,7 +317,11 @@ impl Analysis<'_> {
             {
                 return Ok(Target::Reader((*part).into()));
             }
-            if let Some(method) = crate::prelude::helper(core_class(atom), name) {
+            let enumerable = |an: &mut Self| match an.method(receiver_of(atom), "each_entry") {
+                MethodFact::Builtin { owner, .. } => &*owner == "Enumerable",
+                _ => false,
+            };
+            if let Some(method) = crate::prelude::helper(core_class(atom), enumerable(self), name) {
                 return Ok(Target::Ruby(method));
             }
             // the parser knew no types
@@ -778,6 +783,7 @@ impl Analysis<'_> {
             StrView | Message => Ty::str(),
             StrIsSingle => Ty::bool(),
             StrRefuse(_) | ArgumentError | KeyMissing => Ty::never(),
+            Refuse(message, advice) => return Err(Refusal::new(message).advise(advice)),
             AsText => {
                 if atoms[0] == Atom::Str {
                     Ty::str()
@@ -1066,8 +1072,8 @@ fn value_target(atom: Atom, owner: &str, name: &str) -> Option<Target> {
         Atom::Object(well_known::RANGE) => match (owner, name) {
             (_, "begin" | "end") => Some(Target::Reader(name.into())),
             (_, "exclude_end?") => Some(Target::Reader("exclude_end".into())),
-            (_, "==") => crate::prelude::helper("Range", "__same_range").map(Target::Ruby),
-            (_, "eql?") => crate::prelude::helper("Range", "__eql_range").map(Target::Ruby),
+            (_, "==") => crate::prelude::helper("Range", false, "__same_range").map(Target::Ruby),
+            (_, "eql?") => crate::prelude::helper("Range", false, "__eql_range").map(Target::Ruby),
             ("Range" | "Enumerable", _) => Some(Target::Builtin(Builtin::OfRange)),
             _ => None,
         },
@@ -1096,7 +1102,7 @@ pub enum RangeForm {
 /// # Errors
 /// What kernels do not know of such Ranges.
 pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
-    let helper = |name: &str| crate::prelude::helper("Range", name).map(RangeForm::Helper);
+    let helper = |name: &str| crate::prelude::helper("Range", false, name).map(RangeForm::Helper);
     let found = match (from, to, name) {
         (Atom::Int, Atom::Int, _) => Some(RangeForm::Registers(Prims::INT_RANGE)),
         (Atom::Float, Atom::Float, _) => Some(RangeForm::Registers(Prims::FLOAT_RANGE)),

@@ -311,7 +311,7 @@ impl Walker<'_, '_> {
 
 /// The prelude's method behind `Array.new(n) { … }`.
 pub fn array_builder() -> Option<MethodId> {
-    crate::prelude::find("", "Kernel", "__build")
+    crate::prelude::find("", "Kernel", "__new_array")
 }
 
 /// What the object at hand has been given on every path to here.

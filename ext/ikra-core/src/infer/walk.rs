@@ -1622,6 +1622,10 @@ impl Walker<'_, '_> {
             };
             return Ok(if name == "!=" { super::calls::negate(&answer) } else { answer });
         }
+        if let Target::Ruby(method) = target {
+            let known = self.an.knows_form(*method, name, args, block);
+            self.refused(known, span)?;
+        }
         match (target, block) {
             (Target::Builtin(Builtin::MakeValue), _) => {
                 let Atom::Module(class) = atom else { return Ok(Ty::never()) };
@@ -1662,7 +1666,7 @@ impl Walker<'_, '_> {
             (Target::Builtin(Builtin::RangeMin | Builtin::RangeMax), Some(_))
                 if let Some(method) = crate::prelude::find("", "Enumerable", name) =>
             {
-                self.inline(method, Ty::of(atom, reach), args, block.cloned(), span, env)
+                self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
             }
             (Target::Handler(handler), _) => {
                 let args = args.with_name(name);
@@ -1683,10 +1687,11 @@ impl Walker<'_, '_> {
                 }
                 self.made_array(span, &Ty::never())
             }
-            (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet), _)
-                if let Some(method) = longer_form(atom, target, name, args) =>
-            {
-                self.inline(method, Ty::of(atom, reach), args, None, span, env)
+            (
+                Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst),
+                _,
+            ) if let Some(method) = longer_form(atom, target, name, args) => {
+                self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
             }
             (Target::Builtin(Builtin::Doubt), _) => {
                 let doubted = args.positional.first().cloned().unwrap_or_default();
@@ -2060,6 +2065,14 @@ pub fn super_locals(params: &Params) -> Vec<LocalId> {
 
 /// The prelude's method for `first(n)`, `last(n)`, `a[range]` and `a[i, n]`.
 pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Option<crate::id::MethodId> {
+    if atom == Atom::IntRange {
+        return match (target, args.positional.as_slice()) {
+            (Target::Builtin(Builtin::RangeFirst), [_]) if name == "first" => {
+                crate::prelude::find("Range", "Range", name)
+            }
+            _ => None,
+        };
+    }
     let Atom::Array(_) = atom else { return None };
     let ranges = |ty: &Ty| ty.only(Prims::INT_RANGE);
     match (target, args.positional.as_slice()) {

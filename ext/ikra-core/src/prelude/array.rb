@@ -3,17 +3,16 @@
 # Array's own forms of what Enumerable has, by index.
 class Array
   def count(item = (all = true))
-    if block_given?
+    if all
+      return size unless block_given?
+
       n = 0
       each { |x| n += 1 if yield(x) }
-      n
-    elsif all
-      size
     else
       n = 0
       each { |x| n += 1 if x == item }
-      n
     end
+    n
   end
 
   def index(item = (none = true))
@@ -28,19 +27,7 @@ class Array
     end
     nil
   end
-
-  def find_index(item = (none = true))
-    i = 0
-    while i < size
-      if none
-        return i if yield(__at(i))
-      elsif __at(i) == item
-        return i
-      end
-      i += 1
-    end
-    nil
-  end
+  alias find_index index
 
   def rindex(item = (none = true))
     i = size - 1
@@ -64,16 +51,7 @@ class Array
     end
     false
   end
-
-  def member?(item)
-    i = 0
-    while i < size
-      return true if __at(i) == item
-
-      i += 1
-    end
-    false
-  end
+  alias member? include?
 
   def min
     return nil if __doubt(size == 0)
@@ -167,26 +145,10 @@ class Array
     end
     memo
   end
+  alias reduce inject
 
-  def reduce(start = (none = true))
-    if none
-      return nil if __doubt(size == 0)
-
-      memo = __at(0)
-      i = 1
-    else
-      memo = start
-      i = 0
-    end
-    while i < size
-      memo = yield(memo, __at(i))
-      i += 1
-    end
-    memo
-  end
-
-  def cycle(times = (endless = true))
-    if endless
+  def cycle(times = nil)
+    if times.nil?
       while size > 0
         each { |x| yield(x) }
       end
@@ -209,10 +171,7 @@ class Array
     end
     out
   end
-
-  def collect
-    map { |x| yield(x) }
-  end
+  alias collect map
 
   def map!
     i = 0
@@ -222,10 +181,7 @@ class Array
     end
     self
   end
-
-  def collect!
-    map! { |x| yield(x) }
-  end
+  alias collect! map!
 
   def select
     out = __buffer(size)
@@ -241,14 +197,8 @@ class Array
     end
     out.__take(n)
   end
-
-  def filter
-    select { |x| yield(x) }
-  end
-
-  def find_all
-    select { |x| yield(x) }
-  end
+  alias filter select
+  alias find_all select
 
   def reject
     select { |x| !yield(x) }
@@ -305,59 +255,29 @@ class Array
   end
 
   def reverse
-    out = __buffer(size)
-    i = 0
-    while i < size
-      out.__put(size - 1 - i, __at(i))
-      i += 1
-    end
-    out
+    __build(size) { |i| __at(size - 1 - i) }
   end
 
   def rotate(by = 1)
-    out = __buffer(size)
-    i = 0
-    while i < size
-      out.__put(i, __at((i + by) % size))
-      i += 1
-    end
-    out
+    __build(size) { |i| __at((i + by) % size) }
   end
 
-  def to_a
-    self
-  end
-
-  def to_ary
-    self
-  end
-
-  def entries
-    __slice(0, size)
+  # A new array of `count` elements from `from` on; all of them are there.
+  def __slice(from, count)
+    __build(count) { |i| __at(from + i) }
   end
 
   def dup
     __slice(0, size)
   end
 
-  def clone
-    __slice(0, size)
-  end
-
-  # A new array of `count` elements from `from` on; all of them are there.
-  def __slice(from, count)
-    out = __buffer(count)
-    i = 0
-    while i < count
-      out.__put(i, __at(from + i))
-      i += 1
-    end
-    out
-  end
-
   def take(count)
     raise ArgumentError, "attempt to take negative size" if count < 0
     __slice(0, count < size ? count : size)
+  end
+
+  def to_a
+    self
   end
 
   def drop(count)
@@ -366,7 +286,7 @@ class Array
   end
 
   def first(count)
-    raise ArgumentError, "negative array size (or size too big)" if count < 0
+    raise ArgumentError, "negative array size" if count < 0
     __slice(0, count < size ? count : size)
   end
 
@@ -405,23 +325,14 @@ class Array
 
   def -(other)
     __needs_array(other) unless other.is_a?(Array)
-    select { |x| !other.include?(x) }
+    select { |x| !other.__before?(x, other.size) }
   end
-
-  def difference(other)
-    __needs_array(other) unless other.is_a?(Array)
-    select { |x| !other.include?(x) }
-  end
+  alias difference -
 
   def *(other)
-    raise ArgumentError, "argument must be non-negative" if other < 0
-    out = __buffer(size * other)
-    i = 0
-    while i < size * other
-      out.__put(i, __at(i % size))
-      i += 1
-    end
-    out
+    __makes_strings if other.is_a?(String)
+    raise ArgumentError, "negative argument" if other < 0
+    __build(size * other) { |i| __at(i % size) }
   end
 
   def &(other)
@@ -431,13 +342,25 @@ class Array
     i = 0
     while i < size
       x = __at(i)
-      if other.include?(x) && !out.__before?(x, n)
+      if other.__before?(x, other.size) && !out.__before?(x, n)
         out.__put(n, x)
         n += 1
       end
       i += 1
     end
     out.__take(n)
+  end
+  alias intersection &
+
+  def intersect?(other)
+    __needs_array(other) unless other.is_a?(Array)
+    i = 0
+    while i < size
+      return true if other.__before?(__at(i), other.size)
+
+      i += 1
+    end
+    false
   end
 
   def |(other)
@@ -458,6 +381,7 @@ class Array
     end
     out.__take(n)
   end
+  alias union |
 
   # Whether one of the first `count` elements is eql? to it.
   def __before?(item, count)
@@ -494,51 +418,40 @@ class Array
     out.__take(n)
   end
 
-  def zip(other, third = (two = true))
-    if block_given?
-      i = 0
-      while i < size
-        if two
-          yield([__at(i), other[i]])
-        else
-          yield([__at(i), other[i], third[i]])
-        end
-        i += 1
-      end
-      nil
-    elsif two
-      __map_index { |i| [__at(i), other[i]] }
-    else
-      __map_index { |i| [__at(i), other[i], third[i]] }
-    end
-  end
-
-  def __map_index
-    out = __buffer(size)
-    i = 0
-    while i < size
-      out.__put(i, yield(i))
-      i += 1
-    end
-    out
-  end
-
   def product(other)
     __needs_array(other) unless other.is_a?(Array)
-    out = __buffer(size * other.size)
-    i = 0
-    while i < size * other.size
-      out.__put(i, [__at(i / other.size), other.__at(i % other.size)])
-      i += 1
+    __build(size * other.size) { |i| [__at(i / other.size), other.__at(i % other.size)] }
+  end
+
+  def zip(second = (one = true), third = (two = true), fourth = (three = true))
+    if block_given?
+      each_index { |i| yield(one ? [__at(i)] : two ? [__at(i), second.__nth(i)] : three ? [__at(i), second.__nth(i), third.__nth(i)] : [__at(i), second.__nth(i), third.__nth(i), fourth.__nth(i)]) }
+      nil
+    elsif one
+      __build(size) { |i| [__at(i)] }
+    elsif two
+      __build(size) { |i| [__at(i), second.__nth(i)] }
+    elsif three
+      __build(size) { |i| [__at(i), second.__nth(i), third.__nth(i)] }
+    else
+      __build(size) { |i| [__at(i), second.__nth(i), third.__nth(i), fourth.__nth(i)] }
     end
-    out
+  end
+
+  # What `zip` takes from its argument.
+  def __nth(at)
+    self[at]
   end
 
   def transpose
     return __slice(0, 0) if __doubt(size == 0)
 
     first = __at(0)
-    first.__map_index { |i| __map_index { |j| __at(j)[i] } }
+    each do |row|
+      __needs_array(row) unless row.is_a?(Array)
+      raise IndexError, "element size differs (#{row.size} should be #{first.size})" if row.size != first.size
+    end
+    __build(first.size) { |i| __build(size) { |j| __at(j).__at(i) } }
   end
 
   def each_slice(count)
@@ -565,8 +478,14 @@ class Array
     [min, max]
   end
 
-  # One level, which is all that most arrays have.
   def flatten(levels = -1)
+    return dup if __doubt(levels == 0)
+
+    __flat { |x| __one_level(x) if levels != 1 }
+  end
+
+  # One level, which is all that most arrays have. The block is shown what is deeper.
+  def __flat
     n = 0
     each { |x| n += x.is_a?(Array) ? x.size : 1 }
     out = __buffer(n)
@@ -574,7 +493,7 @@ class Array
     each do |x|
       if x.is_a?(Array)
         x.each do |y|
-          __one_level(y) if levels != 1
+          yield(y)
           out.__put(n, y)
           n += 1
         end
@@ -587,19 +506,9 @@ class Array
   end
 
   def flat_map
-    parts = map { |x| yield(x) }
-    n = 0
-    parts.each { |x| n += x.size }
-    out = __buffer(n)
-    n = 0
-    parts.each do |x|
-      x.each do |y|
-        out.__put(n, y)
-        n += 1
-      end
-    end
-    out
+    map { |x| yield(x) }.__flat {}
   end
+  alias collect_concat flat_map
 
   def fill(item)
     i = 0
@@ -649,8 +558,12 @@ class Array
   end
 
   def sort_by
-    keys = map { |x| yield(x) }
-    order = (0...size).map { |i| i }
+    __by(map { |x| yield(x) })
+  end
+
+  # In the order of the keys, of which there is one for each element.
+  def __by(keys)
+    order = __build(size) { |i| i }
     order.__merge_sort { |a, b| keys.__at(a).__above?(keys.__at(b)) }.map { |i| __at(i) }
   end
 
@@ -678,12 +591,9 @@ class Array
   end
 
   def __map_with_index(start = 0)
-    __map_index { |i| yield(__at(i), i + start) }
+    __build(size) { |i| yield(__at(i), i + start) }
   end
-
-  def __collect_with_index(start = 0)
-    __map_index { |i| yield(__at(i), i + start) }
-  end
+  alias __collect_with_index __map_with_index
 
   def __each_with_index(start = 0)
     i = 0
@@ -692,73 +602,6 @@ class Array
       i += 1
     end
     self
-  end
-
-  def __reverse_each_with_index(start = 0)
-    i = start - 1
-    reverse_each { |x| yield(x, i += 1) }
-  end
-
-  def __select_with_index(start = 0)
-    i = start - 1
-    select { |x| yield(x, i += 1) }
-  end
-
-  def __filter_with_index(start = 0)
-    i = start - 1
-    select { |x| yield(x, i += 1) }
-  end
-
-  def __reject_with_index(start = 0)
-    i = start - 1
-    select { |x| !yield(x, i += 1) }
-  end
-
-  def __filter_map_with_index(start = 0)
-    i = start - 1
-    filter_map { |x| yield(x, i += 1) }
-  end
-
-  def __flat_map_with_index(start = 0)
-    i = start - 1
-    flat_map { |x| yield(x, i += 1) }
-  end
-
-  # What iterators without a block give one after the other.
-  def __list_each
-    self
-  end
-
-  def __list_each_entry
-    self
-  end
-
-  def __list_each_index
-    __map_index { |i| i }
-  end
-
-  def __list_reverse_each
-    reverse
-  end
-
-  def __list_each_with_index
-    __map_index { |i| [__at(i), i] }
-  end
-
-  def __list_with_index(start = 0)
-    __map_index { |i| [__at(i), i + start] }
-  end
-
-  def __list_each_slice(count)
-    raise ArgumentError, "invalid slice size" if count <= 0
-
-    (0...((size + count - 1) / count)).map { |i| __slice(i * count, (i + 1) * count < size ? count : size - (i * count)) }
-  end
-
-  def __list_each_cons(count)
-    raise ArgumentError, "invalid size" if count <= 0
-
-    (0..(size - count)).map { |i| __slice(i, count) }
   end
 
   def __splat

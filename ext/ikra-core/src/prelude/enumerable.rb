@@ -58,13 +58,8 @@ module Enumerable
   def count(item = (all = true))
     n = 0
     each do |x|
-      if block_given?
-        n += 1 if yield(x)
-      elsif all
-        n += 1
-      elsif x == item
-        n += 1
-      end
+      hit = all ? !block_given? || yield(x) : x == item
+      n += 1 if hit
     end
     n
   end
@@ -73,11 +68,7 @@ module Enumerable
     each { |x| return x if yield(x) }
     nil
   end
-
-  def detect
-    each { |x| return x if yield(x) }
-    nil
-  end
+  alias detect find
 
   def find_index(item = (none = true))
     i = 0
@@ -96,11 +87,7 @@ module Enumerable
     each { |x| return true if x == item }
     false
   end
-
-  def member?(item)
-    each { |x| return true if x == item }
-    false
-  end
+  alias member? include?
 
   def inject(start = (none = true))
     unless none
@@ -121,26 +108,7 @@ module Enumerable
     end
     memo
   end
-
-  def reduce(start = (none = true))
-    unless none
-      memo = start
-      each { |x| memo = yield(memo, x) }
-      return memo
-    end
-
-    first = true
-    memo = nil
-    each do |x|
-      if first
-        memo = x
-        first = false
-      else
-        memo = yield(memo, x)
-      end
-    end
-    memo
-  end
+  alias reduce inject
 
   # Ruby's own: exact over Integers, compensated (Kahan-Babuska) from the first Float on.
   def sum(start = 0)
@@ -279,90 +247,19 @@ module Enumerable
     self
   end
 
-  def cycle(times)
-    n = 0
-    while n < times
-      each { |x| yield(x) }
-      n += 1
-    end
-    nil
-  end
-
   def map
     out = []
     each { |x| out << yield(x) }
     out
   end
-
-  def collect
-    out = []
-    each { |x| out << yield(x) }
-    out
-  end
+  alias collect map
 
   def to_a
     out = []
     each { |x| out << x }
     out
   end
-
-  def entries
-    out = []
-    each { |x| out << x }
-    out
-  end
-
-  def select
-    to_a.select { |x| yield(x) }
-  end
-
-  def filter
-    to_a.filter { |x| yield(x) }
-  end
-
-  def find_all
-    to_a.find_all { |x| yield(x) }
-  end
-
-  def reject
-    to_a.reject { |x| yield(x) }
-  end
-
-  def filter_map
-    to_a.filter_map { |x| yield(x) }
-  end
-
-  def partition
-    to_a.partition { |x| yield(x) }
-  end
-
-  def flat_map
-    to_a.flat_map { |x| yield(x) }
-  end
-
-  def drop_while
-    to_a.drop_while { |x| yield(x) }
-  end
-
-  def sort_by
-    to_a.sort_by { |x| yield(x) }
-  end
-
-  def uniq
-    to_a.uniq { |x| yield(x) }
-  end
-
-  def take(count)
-    to_a.take(count)
-  end
-
-  def drop(count)
-    to_a.drop(count)
-  end
-
-  def first(count)
-    to_a.first(count)
-  end
+  alias entries to_a
 
   def take_while
     out = []
@@ -386,22 +283,259 @@ module Enumerable
     to_a.minmax
   end
 
+  def minmax_by
+    min = nil
+    max = nil
+    least = nil
+    greatest = nil
+    none = true
+    each do |x|
+      v = yield(x)
+      if none || v.__below?(least)
+        min = x
+        least = v
+      end
+      if none || v.__above?(greatest)
+        max = x
+        greatest = v
+      end
+      none = false
+    end
+    [min, max]
+  end
+
+  def select
+    out = []
+    each { |x| out << x if yield(x) }
+    out
+  end
+  alias filter select
+  alias find_all select
+
+  def reject
+    out = []
+    each { |x| out << x unless yield(x) }
+    out
+  end
+
+  def filter_map
+    out = []
+    each do |x|
+      y = yield(x)
+      out << y if y
+    end
+    out
+  end
+
+  def compact
+    out = []
+    each { |x| out << x unless x.nil? }
+    out
+  end
+
+  def partition
+    yes = []
+    no = []
+    each do |x|
+      if yield(x)
+        yes << x
+      else
+        no << x
+      end
+    end
+    [yes, no]
+  end
+
+  def flat_map
+    out = []
+    each do |x|
+      y = yield(x)
+      if y.is_a?(Array)
+        y.each { |z| out << z }
+      else
+        out << y
+      end
+    end
+    out
+  end
+  alias collect_concat flat_map
+
+  def drop_while
+    out = []
+    dropping = true
+    each do |x|
+      dropping = false if dropping && !yield(x)
+      out << x unless dropping
+    end
+    out
+  end
+
+  def uniq
+    out = []
+    if block_given?
+      keys = []
+      each do |x|
+        key = yield(x)
+        unless keys.__before?(key, keys.size)
+          keys << key
+          out << x
+        end
+      end
+    else
+      each { |x| out << x unless out.__before?(x, out.size) }
+    end
+    out
+  end
+
+  def sort_by
+    list = []
+    keys = []
+    each do |x|
+      list << x
+      keys << yield(x)
+    end
+    list.__by(keys)
+  end
+
+  def first(count = (one = true))
+    if one
+      each { |x| return x }
+      nil
+    else
+      take(count)
+    end
+  end
+
+  def take(count)
+    raise ArgumentError, "attempt to take negative size" if count < 0
+
+    out = []
+    return out if count == 0
+
+    each do |x|
+      out << x
+      return out if out.size == count
+    end
+    out
+  end
+
+  def drop(count)
+    raise ArgumentError, "attempt to drop negative size" if count < 0
+
+    out = []
+    n = 0
+    each do |x|
+      out << x if n >= count
+      n += 1
+    end
+    out
+  end
+
+  def each_slice(count)
+    raise ArgumentError, "invalid slice size" if count <= 0
+
+    slice = []
+    each do |x|
+      slice << x
+      if slice.size == count
+        yield(slice)
+        slice = []
+      end
+    end
+    yield(slice) if slice.size > 0
+    self
+  end
+
+  def each_cons(count)
+    raise ArgumentError, "invalid size" if count <= 0
+
+    list = []
+    each do |x|
+      list << x
+      if list.size == count
+        yield(list.dup)
+        list.shift
+      end
+    end
+    self
+  end
+
+  def zip(second = (one = true), third = (two = true))
+    i = -1
+    if block_given?
+      if one
+        each { |x| yield([x]) }
+      elsif two
+        each { |x| yield([x, second.__nth(i += 1)]) }
+      else
+        each { |x| yield([x, second.__nth(i += 1), third.__nth(i)]) }
+      end
+      nil
+    elsif one
+      map { |x| [x] }
+    elsif two
+      map { |x| [x, second.__nth(i += 1)] }
+    else
+      map { |x| [x, second.__nth(i += 1), third.__nth(i)] }
+    end
+  end
+
+  # What comes first time around is kept for the next.
+  def cycle(times = nil)
+    return nil if !times.nil? && times <= 0
+
+    list = []
+    each do |x|
+      list << x
+      yield(x)
+    end
+    if times.nil?
+      list.cycle { |x| yield(x) }
+    else
+      list.cycle(times - 1) { |x| yield(x) }
+    end
+    nil
+  end
+
   def reverse_each
     to_a.reverse_each { |x| yield(x) }
     self
   end
 
-  def each_slice(count)
-    to_a.each_slice(count) { |x| yield(x) }
-    self
+  def __map_with_index(start = 0)
+    i = start - 1
+    map { |x| yield(x, i += 1) }
+  end
+  alias __collect_with_index __map_with_index
+
+  def __each_with_index(start = 0)
+    i = start - 1
+    each { |x| yield(x, i += 1) }
   end
 
-  def each_cons(count)
-    to_a.each_cons(count) { |x| yield(x) }
-    self
+  def __reverse_each_with_index(start = 0)
+    i = start - 1
+    reverse_each { |x| yield(x, i += 1) }
   end
 
-  def zip(other)
-    to_a.zip(other)
+  def __select_with_index(start = 0)
+    i = start - 1
+    select { |x| yield(x, i += 1) }
+  end
+  alias __filter_with_index __select_with_index
+
+  def __reject_with_index(start = 0)
+    i = start - 1
+    reject { |x| yield(x, i += 1) }
+  end
+
+  def __filter_map_with_index(start = 0)
+    i = start - 1
+    filter_map { |x| yield(x, i += 1) }
+  end
+
+  def __flat_map_with_index(start = 0)
+    i = start - 1
+    flat_map { |x| yield(x, i += 1) }
   end
 end

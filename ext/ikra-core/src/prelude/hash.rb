@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Hashes are looked up and walked through. What yields a key and a value wants a block that takes both.
+# Hashes are looked up and walked through. `yield(key, value)` gives a block that takes one parameter an array of both. What this
+# file lacks is Enumerable's, over such arrays, whose elements may be of the kinds of keys and of values: hence those that are here.
 class Hash
   def [](key)
     i = __slot(key)
@@ -31,6 +32,10 @@ class Hash
     value.nil? ? nil : value[other]
   end
 
+  def values_at(*keys)
+    keys.map { |key| self[key] }
+  end
+
   def each
     i = 0
     while i < __keys.__size
@@ -39,15 +44,7 @@ class Hash
     end
     self
   end
-
-  def each_pair
-    i = 0
-    while i < __keys.__size
-      yield(__keys.__at(i), __values.__at(i))
-      i += 1
-    end
-    self
-  end
+  alias each_pair each
 
   def each_key
     i = 0
@@ -67,67 +64,131 @@ class Hash
     self
   end
 
-  def any?
-    return __keys.__size > 0 unless block_given?
+  def keys
+    __build(__keys.__size) { |i| __keys.__at(i) }
+  end
 
-    i = 0
-    while i < __keys.__size
-      return true if yield(__keys.__at(i), __values.__at(i))
+  def values
+    __build(__keys.__size) { |i| __values.__at(i) }
+  end
 
-      i += 1
+  def to_a
+    __build(__keys.__size) { |i| __pair(i) }
+  end
+  alias __splat to_a
+
+  def map
+    __build(__keys.__size) { |i| yield(__keys.__at(i), __values.__at(i)) }
+  end
+  alias collect map
+
+  def flat_map
+    map { |key, value| yield(key, value) }.__flat {}
+  end
+  alias collect_concat flat_map
+
+  def filter_map
+    out = []
+    each do |key, value|
+      x = yield(key, value)
+      out << x if x
+    end
+    out
+  end
+
+  def find
+    each { |key, value| return [key, value] if yield(key, value) }
+    nil
+  end
+  alias detect find
+
+  def find_all
+    out = []
+    each { |key, value| out << [key, value] if yield(key, value) }
+    out
+  end
+
+  def partition
+    (0...__keys.__size).partition { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |part| part.map { |i| __pair(i) } }
+  end
+
+  def sort_by
+    (0...__keys.__size).sort_by { |i| yield(__keys.__at(i), __values.__at(i)) }.map { |i| __pair(i) }
+  end
+
+  def min_by
+    i = (0...__keys.__size).min_by { |i| yield(__keys.__at(i), __values.__at(i)) }
+    i.nil? ? nil : __pair(i)
+  end
+
+  def max_by
+    i = (0...__keys.__size).max_by { |i| yield(__keys.__at(i), __values.__at(i)) }
+    i.nil? ? nil : __pair(i)
+  end
+
+  def __pair(at)
+    [__keys.__at(at), __values.__at(at)]
+  end
+
+  def sum(start = 0)
+    if block_given?
+      map { |key, value| yield(key, value) }.sum(start)
+    else
+      to_a.sum(start)
+    end
+  end
+
+  def any?(pattern = (none = true))
+    if none
+      return __keys.__size > 0 unless block_given?
+
+      each { |key, value| return true if yield(key, value) }
+    else
+      each { |pair| return true if pattern === pair }
     end
     false
   end
 
-  def all?
-    i = 0
-    while i < __keys.__size
-      return false unless yield(__keys.__at(i), __values.__at(i))
-
-      i += 1
+  def all?(pattern = (none = true))
+    if none
+      each { |key, value| return false unless yield(key, value) } if block_given?
+    else
+      each { |pair| return false unless pattern === pair }
     end
     true
   end
 
-  def count
-    return __keys.__size unless block_given?
+  def none?(pattern = (none = true))
+    if none
+      return __keys.__size == 0 unless block_given?
+
+      each { |key, value| return false if yield(key, value) }
+    else
+      each { |pair| return false if pattern === pair }
+    end
+    true
+  end
+
+  def count(item = (all = true))
+    return __keys.__size if all && !block_given?
 
     n = 0
-    i = 0
-    while i < __keys.__size
-      n += 1 if yield(__keys.__at(i), __values.__at(i))
-      i += 1
+    if all
+      each { |key, value| n += 1 if yield(key, value) }
+    else
+      each { |pair| n += 1 if pair == item }
     end
     n
   end
 
   def value?(value)
-    i = 0
-    while i < __keys.__size
-      return true if __values.__at(i) == value
-
-      i += 1
-    end
+    each_value { |x| return true if x == value }
     false
   end
-
-  def has_value?(value)
-    i = 0
-    while i < __keys.__size
-      return true if __values.__at(i) == value
-
-      i += 1
-    end
-    false
-  end
+  alias has_value? value?
 
   def key(value)
-    i = 0
-    while i < __keys.__size
-      return __keys.__at(i) if __values.__at(i) == value
-
-      i += 1
-    end
+    each { |key, x| return key if x == value }
     nil
   end
 end

@@ -18,10 +18,7 @@ class Hash
   def size
     __keys.__size
   end
-
-  def length
-    __keys.__size
-  end
+  alias length size
 
   def empty?
     __keys.__size == 0
@@ -30,18 +27,9 @@ class Hash
   def key?(key)
     __slot(key) >= 0
   end
-
-  def has_key?(key)
-    __slot(key) >= 0
-  end
-
-  def include?(key)
-    __slot(key) >= 0
-  end
-
-  def member?(key)
-    __slot(key) >= 0
-  end
+  alias has_key? key?
+  alias include? key?
+  alias member? key?
 end
 
 class String

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What Integer's iterators without a block give one after the other.
+# What iterators of numbers without a block give one after the other.
 class Integer
   def __list_times
     (0...self).to_a
@@ -13,14 +13,13 @@ class Integer
   def __list_downto(last)
     (last..self).to_a.reverse
   end
+end
 
-  def __list_step(last, by = 1)
-    raise ArgumentError, "step can't be 0" if by == 0
-
-    if by > 0
-      (self..last).__list_step(by)
-    else
-      (-self..-last).__list_step(-by).map { |i| -i }
-    end
+module Numeric
+  def __list_step(limit = nil, step = 1, by: step, to: limit)
+    __no_limit if to.nil?
+    out = []
+    step(to, by) { |x| out << x }
+    out
   end
 end

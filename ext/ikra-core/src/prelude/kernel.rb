@@ -5,10 +5,7 @@ module Kernel
   def then
     yield(self)
   end
-
-  def yield_self
-    yield(self)
-  end
+  alias yield_self then
 
   def tap
     yield(self)
@@ -24,10 +21,8 @@ module Kernel
     from == 0 ? [self] : []
   end
 
-  # `Array.new(count) { … }`
+  # A new array of as many elements as the block gives, one for each index.
   def __build(count)
-    raise ArgumentError, "negative array size" if count < 0
-
     out = __buffer(count)
     i = 0
     while i < count
@@ -35,6 +30,13 @@ module Kernel
       i += 1
     end
     out
+  end
+
+  # `Array.new(count) { … }`
+  def __new_array(count)
+    raise ArgumentError, "negative array size" if count < 0
+
+    __build(count) { |i| yield(i) }
   end
 
   # `throw` goes to its end.

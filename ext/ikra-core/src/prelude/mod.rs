@@ -41,6 +41,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("hash.rb", include_str!("hash.rb")),
         ("hash_functions.rb", include_str!("hash_functions.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
+        ("lists.rb", include_str!("lists.rb")),
         ("range.rb", include_str!("range.rb")),
         ("string.rb", include_str!("string.rb")),
         ("string_functions.rb", include_str!("string_functions.rb")),
@@ -60,7 +61,15 @@ impl Prelude {
             let Item::Scope { path, body, .. } = item else { continue };
             let owner: Name = path.last().cloned().unwrap_or_else(|| "".into());
             for item in body {
-                let Item::Method { name, on_self, span, .. } = item else { continue };
+                let (name, on_self, span) = match item {
+                    Item::Method { name, on_self, span, .. } => (name, on_self, span),
+                    Item::Alias { name, original } => {
+                        let id = self.index[&(owner.clone(), original)];
+                        self.index.insert((owner.clone(), name), id);
+                        continue;
+                    }
+                    _ => continue,
+                };
                 let id = MethodId(FIRST + self.methods.len() as u32);
                 let source = Arc::new(Source { slice: span.start as usize..span.end as usize, ..(*whole).clone() });
                 self.methods.push(Method {
@@ -82,13 +91,11 @@ pub fn contains(method: MethodId) -> bool {
 }
 
 /// The method of that name, for a receiver of a core class (`Array`, `Range`; empty for others) whose method `owner`
-/// defines: the class's own form, if the prelude has one, or that of the owner. Arrays and Ranges have all of Enumerable's,
-/// with the same meaning.
+/// defines: the class's own form, if the prelude has one, or that of the owner. Arrays, Ranges and Structs have all of
+/// Enumerable's, with the same meaning; of a Hash's own, some give Hashes.
 pub fn find(class: &str, owner: &str, name: &str) -> Option<MethodId> {
-    let of = |owner: &str| PRELUDE.index.get(&(owner.into(), name.into())).copied();
-    let own = || matches!(owner, "Enumerable" | "Array" | "Range").then(|| of(class)).flatten();
-    let shared = || matches!(owner, "Array" | "Range" | "Hash" | "Struct").then(|| of("Enumerable")).flatten();
-    own().or_else(|| of(owner)).or_else(shared)
+    let shared = || matches!(owner, "Array" | "Range" | "Struct").then(|| of("Enumerable", name)).flatten();
+    of(class, name).or_else(|| of(owner, name)).or_else(shared)
 }
 
 /// The method of that name of a class whose objects are nothing but their parts, which defines it itself or has it from `owner`.
@@ -97,10 +104,40 @@ pub fn own(class: &str, owner: &str, name: &str) -> Option<MethodId> {
     find("", if shared { class } else { owner }, name)
 }
 
-/// A method that only the prelude calls, or that the parser put in place of an iterator without a block, of a class of its
-/// own or of every object.
-pub fn helper(class: &str, name: &str) -> Option<MethodId> {
-    name.starts_with("__").then(|| find("", class, name).or_else(|| find("", "Kernel", name))).flatten()
+fn of(owner: &str, name: &str) -> Option<MethodId> {
+    PRELUDE.index.get(&(owner.into(), name.into())).copied()
+}
+
+/// A method that only the prelude calls, or that the parser put in place of an iterator without a block: of the class, of
+/// all lists of values that are at hand, of numbers, of Enumerable (where the receiver's class has it), or of every object.
+pub fn helper(class: &str, enumerable: bool, name: &str) -> Option<MethodId> {
+    let family = match class {
+        "Array" | "Hash" | "Range" => "List",
+        "Float" | "Integer" => "Numeric",
+        _ => "",
+    };
+    [class, family, if enumerable { "Enumerable" } else { "" }, "Kernel"].into_iter().find_map(|owner| of(owner, name))
+}
+
+/// Methods of Ruby's own that take more arguments than the prelude's, and what to write instead.
+const LONGER: &[(&[&str], &str)] = &[
+    (&["min"], "write sort.first(n)"),
+    (&["max"], "write sort.reverse.first(n)"),
+    (&["min_by"], "write sort_by { … }.first(n)"),
+    (&["max_by"], "write sort_by { … }.reverse.first(n)"),
+    (&["find", "detect"], "write `find { … } || value`"),
+    (&["inject", "reduce"], "write inject(start, :name) or inject(start) { … }"),
+    (&["difference", "intersection", "union", "product"], "give it one array, and call it again on the result"),
+    (&["zip"], "zip up to three arrays, or index them"),
+    (&["fill"], "write the elements in a loop"),
+    (&["dig"], "dig two levels at a time"),
+    (&["start_with?", "end_with?"], "ask for one after the other, with ||"),
+    (&["to_i"], "kernels read numbers to the base of 10 only"),
+];
+
+/// What to write instead of a call with more arguments than the prelude's method takes, where Ruby's own takes more.
+pub fn instead_of_longer(name: &str) -> Option<&'static str> {
+    LONGER.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
 }
 
 /// Whether a method is the prelude's and becomes part of whoever calls it.
@@ -135,5 +172,6 @@ mod tests {
             assert!(source(MethodId(FIRST + i as u32)).is_some());
         }
         assert!(find("Array", "Array", "any?").is_some());
+        assert_eq!(find("Array", "Enumerable", "collect"), find("Array", "Enumerable", "map"));
     }
 }

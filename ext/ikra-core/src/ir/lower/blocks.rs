@@ -9,7 +9,7 @@ use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
-use crate::infer::blocks::{Inlining, ProcKind, place_of};
+use crate::infer::blocks::{Inlining, Pairs, ProcKind, place_of};
 use crate::infer::calls::{Args, Target, bind, rest_positions};
 use crate::infer::outside::receiver_of;
 use crate::infer::{Binding, SpecId};
@@ -146,12 +146,13 @@ impl Body<'_, '_> {
         Inlining { from: self.here.spec, span, method, self_ty, void }
     }
 
-    /// ArgumentError, which Ruby raises where the method is defined.
+    /// ArgumentError, which Ruby raises where the method is defined; its own methods are in no file.
+    ///
     /// # Errors
     /// When the method's source cannot be had.
     pub fn wrong_arguments(&mut self, method: MethodId, types: &Args, message: String) -> Result<()> {
         let message = self.an.argument_error(method, types, message);
-        if self.an.is_library(method) {
+        if self.an.is_library(method) || self.an.is_prelude(method) {
             self.trap(Trap::Raise { class: "ArgumentError", message }, None);
             return Ok(());
         }
@@ -239,6 +240,13 @@ impl Body<'_, '_> {
             let message = "no block given (yield)".to_string();
             self.trap(Trap::Raise { class: "LocalJumpError", message }, None);
             return Ok(Val::NEVER);
+        };
+        let args = match self.an.pairs(self.here.spec, &ty, &Args::of_values(&args, &keywords)) {
+            Pairs::Yes => {
+                let pair = Ty::array(self.an.made_kind(self.here.spec, node.span)).reached(Reach::Fresh);
+                vec![(self.array_of(&[args[0].0, args[1].0], node.span)?, pair, None)]
+            }
+            Pairs::No | Pairs::Unknown => args,
         };
         let place = self.result_place(&self.ty(node), node.span)?;
         self.call_procs((val, &ty), &args, &keywords, node.span, Some(&place))?;

@@ -157,7 +157,7 @@ impl Body<'_, '_> {
             Target::Builtin(Builtin::Buffer) => {
                 Ty::array(self.an.made_kind(self.here.spec, how.span)).reached(Reach::Fresh)
             }
-            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet)
+            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst)
                 if let Some(method) = longer_form(atom, target, name, types) =>
             {
                 self.outcome(&Target::Ruby(method), (atom, reach), name, types, None, how)?
@@ -752,7 +752,7 @@ impl Body<'_, '_> {
                 let Some((Val::Int(length), ..)) = args.first() else { return Ok(None) };
                 Ok(Some(self.buffer(*length, span)?))
             }
-            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet)
+            Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst)
                 if let Some(method) = longer_form(atom, target, name, types) =>
             {
                 self.inline(method, (atom, reach), receiver, args, keywords, types, None, span)
@@ -1147,6 +1147,7 @@ impl Body<'_, '_> {
                 _ => None,
             },
             OneLevel => Some(Val::NIL),
+            Refuse(..) => None,
             ArrayAt => match (atom, receiver, first) {
                 (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(index)))) => {
                     Some(self.element_in_range(kind, packed, index)?)

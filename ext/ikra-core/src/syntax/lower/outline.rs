@@ -40,6 +40,11 @@ pub enum Item {
         name: Name,
         args: Vec<Name>,
     },
+    /// `alias name original`
+    Alias {
+        name: Name,
+        original: Name,
+    },
     Expression(Span),
 }
 
@@ -97,6 +102,9 @@ impl Parsed<'_> {
             }
             Ruby::Def(d) => items.push(self.method(&d.name, false, node)),
             Ruby::Defs(d) => items.push(self.method(&d.name, true, node)),
+            Ruby::Alias(a) if let (Some(name), Some(original)) = (word(&a.to), word(&a.from)) => {
+                items.push(Item::Alias { name, original });
+            }
             Ruby::Casgn(c) if c.scope.is_none() => match c.value.as_deref() {
                 Some(value) => {
                     items.push(Item::Constant { name: c.name.as_str().into(), value: self.span(value.expression()) });

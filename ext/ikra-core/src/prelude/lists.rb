@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+# What iterators without a block give one after the other, of Arrays, Ranges and Hashes: their values are at hand, so nobody
+# can tell when they are asked for.
+module List
+  def __list_each
+    to_a
+  end
+  alias __list_each_entry __list_each
+
+  def __list_each_index
+    __build(size) { |i| i }
+  end
+
+  def __list_reverse_each
+    to_a.reverse
+  end
+
+  def __list_with_index(start = 0)
+    list = to_a
+    __build(list.size) { |i| [list.__at(i), i + start] }
+  end
+  alias __list_each_with_index __list_with_index
+
+  def __list_each_slice(count)
+    raise ArgumentError, "invalid slice size" if count <= 0
+
+    list = to_a
+    __build((list.size + count - 1) / count) do |i|
+      list.__slice(i * count, (i + 1) * count < list.size ? count : list.size - (i * count))
+    end
+  end
+
+  def __list_each_cons(count)
+    raise ArgumentError, "invalid size" if count <= 0
+
+    list = to_a
+    __build(list.size < count ? 0 : list.size - count + 1) { |i| list.__slice(i, count) }
+  end
+end
