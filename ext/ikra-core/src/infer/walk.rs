@@ -439,6 +439,17 @@ impl Walker<'_, '_> {
             }
             Kind::Not(x) => {
                 let ty = self.eval(x, env)?;
+                for atom in ty.atoms() {
+                    let own = matches!(atom, Atom::Object(_)) && !self.an.is_rubys(self.here.id, atom, "!");
+                    if own {
+                        let class = self.an.describe(atom);
+                        return Err(self
+                            .error(node.span, format!("{class} has a ! of its own, which kernels do not ask"))
+                            .because("every condition could ask it")
+                            .advise("give the method a name, and call it")
+                            .into());
+                    }
+                }
                 super::calls::negate(&ty)
             }
             Kind::If { cond, then, otherwise } => {

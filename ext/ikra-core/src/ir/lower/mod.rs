@@ -33,6 +33,8 @@ use std::collections::HashMap;
 pub struct Shared {
     pub options: CodeOptions,
     pub sites: Vec<Site>,
+    /// Those of each line.
+    sites_of_line: HashMap<u32, Vec<SiteId>>,
     pub funcs: Vec<Func>,
     /// Functions of Ikra's own, by name, made when first called for.
     helpers: HashMap<&'static str, FuncId>,
@@ -55,11 +57,14 @@ impl Cx<'_> {
     /// A site at the current place.
     pub fn site(&mut self, trap: Trap, operands: Vec<Repr>) -> SiteId {
         let site = Site { trap, path: self.path.clone(), line: self.line, operands };
-        if let Some(known) = self.shared.sites.iter().position(|s| *s == site) {
-            return SiteId::new(known);
+        let here = self.shared.sites_of_line.entry(site.line).or_default();
+        if let Some(known) = here.iter().find(|s| self.shared.sites[s.index()] == site) {
+            return *known;
         }
+        let id = SiteId::new(self.shared.sites.len());
+        here.push(id);
         self.shared.sites.push(site);
-        SiteId::new(self.shared.sites.len() - 1)
+        id
     }
     /// A function of Ikra's own (integer power, greatest common divisor…), built at its first use.
     pub fn helper(&mut self, name: &'static str, build: impl FnOnce() -> Func) -> FuncId {
