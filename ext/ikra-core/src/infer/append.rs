@@ -135,6 +135,9 @@ const LOOK: &[&str] = &[
     "%__nth",
     "intersect?",
     "minmax_by",
+    "fetch",
+    "bsearch",
+    "bsearch_index",
 ];
 
 /// Methods of Ruby's own that give their receiver back.
@@ -150,6 +153,12 @@ const GIVE_ITSELF: &[&str] = &[
     "collect!",
     "fill",
     "cycle",
+    "sort!",
+    "sort_by!",
+    "reverse!",
+    "rotate!",
+    "combination",
+    "permutation",
 ];
 
 impl Walker<'_, '_> {

@@ -428,6 +428,12 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__makes_strings") => {
             Some(Builtin::Refuse("kernels make no Strings", "give the array itself, and join it afterwards"))
         }
+        (_, "__fill_form") => {
+            Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))
+        }
+        (_, "__divmod_form") => {
+            Some(Builtin::Refuse("kernels know divmod of Integers only", "write (x / y).floor and x % y"))
+        }
         (_, "__no_limit") => Some(Builtin::Refuse("kernels do not know step without a limit", "use loop")),
         (_, "__nth") if !matches!(atom, Atom::Array(_) | Atom::IntRange) => Some(Builtin::Refuse(
             "kernels know zip with Arrays and Ranges of Integers only",
@@ -466,6 +472,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "write out what is to run: kernels are compiled before they run"
         }
         ("Kernel", "object_id" | "hash") => "compare objects with equal? or ==, or give each a number of its own",
+        ("Kernel", "Array") => "write to_a, or [x]",
         ("Kernel", "clone") => "make a new object with new, from what the other has; a new array with dup",
         ("Kernel" | "Numeric", "dup" | "clone") => "make a new object with new, from what the other has",
         ("Kernel", "freeze") => "freeze it before or after the section",
@@ -475,9 +482,19 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("Kernel", "instance_variables" | "methods") => "name what you want: the block can read and call it by name",
         ("Thread", _) => "leave it out: the elements of a section run at the same time by themselves",
         ("Array", "shuffle" | "sample") => "draw an index with rand(array.size)",
+        (
+            "Array",
+            "select!" | "filter!" | "reject!" | "keep_if" | "delete_if" | "compact!" | "uniq!" | "flatten!" | "slice!"
+            | "delete" | "delete_at" | "replace" | "prepend" | "unshift" | "insert",
+        ) => "assign a new array, which the method without ! or + makes: list = list.reject { … }",
+        ("Array", "join") => "kernels make no Strings: give the array itself, and join it afterwards",
+        ("Array", "assoc" | "rassoc") => "write find { |key, value| … }",
+        ("Array" | "Enumerable", "chunk_while" | "slice_when" | "chunk" | "slice_before" | "slice_after") => {
+            "write a loop that appends to an array of arrays"
+        }
         ("Array", "pack") => "give the array as pmap's result, and pack it afterwards",
         ("Symbol", _) => "compare Symbols with == or case … when; do the rest before the section",
-        ("Enumerable", "group_by" | "to_set" | "tally" | "lazy" | "to_h") => {
+        ("Array" | "Enumerable", "group_by" | "to_set" | "tally" | "tally_by" | "lazy" | "to_h") => {
             "kernels make no Hashes, Sets or lazy chains: give the values as pmap's result, and do it afterwards"
         }
         ("ObjectSpace" | "GC", _) => "ask before or after the section",
@@ -487,10 +504,9 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         }
         ("Module", _) => "ask the class before the section, into a local variable",
         (_, "divmod") => "write div and modulo",
-        (
-            "Array",
-            "<<" | "push" | "append" | "pop" | "shift" | "unshift" | "insert" | "concat" | "clear" | "delete",
-        ) => "give the array its length before the section, and write its elements by index",
+        ("Array", "<<" | "push" | "append" | "pop" | "shift" | "concat" | "clear") => {
+            "give the array its length before the section, and write its elements by index"
+        }
         ("Array" | "Enumerable" | "Range", "map" | "select" | "reject") => "write the loop with each and a variable",
         ("String", _) => "kernels only read Strings: make new ones before or after the section",
         ("Hash", "select" | "filter" | "reject") => {

@@ -510,10 +510,118 @@ class Array
   end
   alias collect_concat flat_map
 
-  def fill(item)
+  def fill(item = (none = true), from = 0, count = nil)
+    __fill_form unless from.is_a?(Integer) && (none || !block_given?)
+    from += size if from < 0
+    count = size - from if count.nil?
+    i = from
+    while i < from + count
+      self[i] = block_given? ? yield(i) : item
+      i += 1
+    end
+    self
+  end
+
+  def fetch(at, default = (none = true))
+    i = at < 0 ? at + size : at
+    if i >= 0 && i < size
+      __at(i)
+    elsif block_given?
+      yield(at)
+    elsif none
+      raise IndexError, "index #{at} outside of array bounds: #{-size}...#{size}"
+    else
+      default
+    end
+  end
+
+  def dig(at, other = (one = true))
+    return self[at] if one
+
+    value = self[at]
+    value.nil? ? nil : value[other]
+  end
+
+  def values_at(*places)
+    places.map { |at| self[at] }
+  end
+
+  def bsearch_index
+    (0...size).bsearch { |i| yield(__at(i)) }
+  end
+
+  def bsearch
+    at = bsearch_index { |x| yield(x) }
+    at.nil? ? nil : __at(at)
+  end
+
+  # In the order of their places, as the next two.
+  def combination(count)
+    return self if count < 0 || count > size
+
+    picks = __build(count) { |i| i }
+    while true
+      yield(__build(count) { |i| __at(picks.__at(i)) })
+      i = count - 1
+      i -= 1 while i >= 0 && picks.__at(i) == size - count + i
+      return self if i < 0
+
+      pick = picks.__at(i)
+      while i < count
+        pick += 1
+        picks.__put(i, pick)
+        i += 1
+      end
+    end
+  end
+
+  def permutation(count = size)
+    return self if count < 0 || count > size
+
+    picks = __build(count) { |i| i }
+    while true
+      yield(__build(count) { |i| __at(picks.__at(i)) })
+      i = count - 1
+      pick = 0
+      while i >= 0
+        pick = picks.__at(i) + 1
+        pick += 1 while picks.__before?(pick, i)
+        break if pick < size
+
+        i -= 1
+      end
+      return self if i < 0
+
+      while i < count
+        picks.__put(i, pick)
+        i += 1
+        pick = 0
+        pick += 1 while picks.__before?(pick, i)
+      end
+    end
+  end
+
+  def sort!
+    __become(block_given? ? sort { |a, b| yield(a, b) } : sort)
+  end
+
+  def sort_by!
+    __become(sort_by { |x| yield(x) })
+  end
+
+  def reverse!
+    __become(reverse)
+  end
+
+  def rotate!(by = 1)
+    __become(rotate(by))
+  end
+
+  # Takes over the elements of an array of the same size.
+  def __become(list)
     i = 0
     while i < size
-      self[i] = item
+      self[i] = list.__at(i)
       i += 1
     end
     self

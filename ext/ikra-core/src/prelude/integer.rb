@@ -1,7 +1,26 @@
 # frozen_string_literal: true
 
-# What iterators of numbers without a block give one after the other.
+# Methods of Integer that give arrays; what iterators of numbers without a block give one after the other.
 class Integer
+  def divmod(other)
+    __divmod_form unless other.is_a?(Integer)
+    [div(other), modulo(other)]
+  end
+
+  def digits(base = 10)
+    raise ArgumentError, "negative radix" if base < 0
+    raise ArgumentError, "invalid radix #{base}" if base < 2
+    raise Math::DomainError, "out of domain" if self < 0
+
+    out = [self % base]
+    n = self / base
+    while n > 0
+      out << n % base
+      n /= base
+    end
+    out
+  end
+
   def __list_times
     (0...self).to_a
   end

@@ -8,6 +8,18 @@ module List
   end
   alias __list_each_entry __list_each
 
+  def __list_combination(count)
+    out = []
+    to_a.combination(count) { |x| out << x }
+    out
+  end
+
+  def __list_permutation(count = size)
+    out = []
+    to_a.permutation(count) { |x| out << x }
+    out
+  end
+
   def __list_each_index
     __build(size) { |i| i }
   end

@@ -129,7 +129,6 @@ const LONGER: &[(&[&str], &str)] = &[
     (&["inject", "reduce"], "write inject(start, :name) or inject(start) { … }"),
     (&["difference", "intersection", "union", "product"], "give it one array, and call it again on the result"),
     (&["zip"], "zip up to three arrays, or index them"),
-    (&["fill"], "write the elements in a loop"),
     (&["dig"], "dig two levels at a time"),
     (&["start_with?", "end_with?"], "ask for one after the other, with ||"),
     (&["to_i"], "kernels read numbers to the base of 10 only"),

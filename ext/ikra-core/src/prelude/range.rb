@@ -86,6 +86,32 @@ class Range
   alias entries to_a
   alias __splat to_a
 
+  def bsearch
+    low = first
+    high = low + size
+    found = false
+    while low < high
+      middle = low + (high - low) / 2
+      answer = yield(middle)
+      if answer.is_a?(Integer) || answer.is_a?(Float)
+        return middle if answer == 0
+
+        below = answer < 0
+      else
+        below = answer
+        found = true if answer
+      end
+      if below
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    return nil if __doubt(!found)
+
+    low
+  end
+
   # What `zip` takes from its argument.
   def __nth(at)
     at < size ? first + at : nil

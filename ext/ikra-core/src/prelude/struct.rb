@@ -10,4 +10,10 @@ class Struct
     end
     self
   end
+
+  def to_a
+    __build(__size) { |i| __member(i) }
+  end
+  alias deconstruct to_a
+  alias values to_a
 end

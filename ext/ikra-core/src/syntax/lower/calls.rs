@@ -306,7 +306,10 @@ fn over_enumerator(call: &mut Call) {
             "%__map_with_index".to_string()
         }
         ("times" | "upto" | "downto" | "step" | "each" | "each_entry" | "each_index" | "reverse_each", _)
-        | ("each_with_index" | "each_slice" | "each_cons" | "each_char" | "each_byte", _) => {
+        | (
+            "each_with_index" | "each_slice" | "each_cons" | "each_char" | "each_byte" | "combination" | "permutation",
+            _,
+        ) => {
             inner.name = format!("{PRIMITIVE}list_{}", inner.name).as_str().into();
             return;
         }
