@@ -97,6 +97,8 @@ pub enum Builtin {
     ElementsAre(crate::types::Prims),
     /// `x.__uncomparable(y)` raises what a comparison of the two does.
     Uncomparable,
+    /// TypeError: an argument that is no number.
+    Uncoercible,
     /// `__doubt(condition)`: taken to be false until that is refuted at the user's call.
     Doubt,
     /// `raise`, `fail`
@@ -233,8 +235,8 @@ impl Builtin {
             | DataWith
             | MakeValue
             | OfRange => 0..=usize::MAX,
-            ArrayAt | Uncomparable | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText | AsInt
-            | ArgumentError => 1..=1,
+            ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText
+            | AsInt | ArgumentError => 1..=1,
             StrView | ArrayPut => 2..=2,
             Buffer | TakeOf | OneLevel | NeedsArray => 1..=1,
             KeyMissing => 1..=1,
@@ -420,6 +422,8 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
             Some(Builtin::StrRefuse("kernels read Floats of up to 15 digits, with a power of ten from -22 to 22"))
         }
         (Atom::Module(class), "__make") if values::is_value(class) => Some(Builtin::MakeValue),
+        (Atom::Int | Atom::Float, "__part") => Some(Builtin::Itself),
+        (_, "__uncoercible") => Some(Builtin::Uncoercible),
         (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
         (_, "__buffer") => Some(Builtin::Buffer),
@@ -516,6 +520,8 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "kernels look Hashes up, and read them with each { |key, value| … }: make new ones before the section"
         }
         ("Struct" | "Data", _) => "read the members by name",
+        ("Complex", "**") => "multiply: z * z",
+        ("Complex", _) => "compute with its parts",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => "write out what it does, with what docs/language.md lists",

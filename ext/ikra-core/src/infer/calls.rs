@@ -46,7 +46,6 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Object(well_known::HASH) => "Hash",
         Atom::Object(well_known::RANGE) => "Range",
         Atom::Object(well_known::COMPLEX) => "Complex",
-        Atom::Object(well_known::RATIONAL) => "Rational",
         _ => "",
     }
 }
@@ -324,6 +323,11 @@ impl Analysis<'_> {
             if let Some(method) = crate::prelude::helper(core_class(atom), enumerable(self), name) {
                 return Ok(Target::Ruby(method));
             }
+            if name == "__part" {
+                let class = self.describe(atom);
+                return Err(Refusal::new(format!("kernels make no Complex of a {class}"))
+                    .advise("write its parts as Integers or Floats"));
+            }
             // the parser knew no types
             if let Some(written) = name.strip_prefix("__list_") {
                 return self.target(from, atom, written, on_self);
@@ -575,10 +579,16 @@ impl Analysis<'_> {
                 }
             }
             Numeric(method) => {
+                if method.asks_argument().is_some() {
+                    no_complex(name, atoms)?;
+                }
                 self.asks_argument(method, atoms)?;
                 method.result(Kind::of(atom), &kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?
             }
-            Math(function) => function.result(&kinds(atoms)),
+            Math(function) => {
+                no_complex(name, atoms)?;
+                function.result(&kinds(atoms))
+            }
             Rand(rand) => {
                 let ty = rand.result(&kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?;
                 self.speculate_rand(ty, atoms, at)
@@ -654,7 +664,7 @@ impl Analysis<'_> {
                 }
                 _ => Ty::nil(),
             },
-            NeedsArray | Uncomparable | NoMatch | MethodMissing => Ty::never(),
+            NeedsArray | Uncomparable | Uncoercible | NoMatch | MethodMissing => Ty::never(),
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
@@ -1081,8 +1091,7 @@ fn value_target(atom: Atom, owner: &str, name: &str) -> Option<Target> {
             crate::prelude::own(core_class(atom), owner, name).map(Target::Ruby)
         }
         Atom::Module(class) if values::is_value(class) => {
-            let owner = if class == well_known::COMPLEX { "Complex." } else { "Rational." };
-            crate::prelude::own(owner, owner, name).map(Target::Ruby)
+            crate::prelude::find("", &format!("{}.", core_class(Atom::Object(class))), name).map(Target::Ruby)
         }
         _ => None,
     }
@@ -1151,24 +1160,26 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
         return None;
     }
     match (atom, name) {
-        (Atom::IntRange | Atom::FloatRange, "==" | "!=") => Some("__same_range"),
-        (Atom::IntRange | Atom::FloatRange, "eql?") => Some("__eql_range"),
+        (Atom::IntRange | Atom::FloatRange, "==" | "!=") => Some("%__same_range"),
+        (Atom::IntRange | Atom::FloatRange, "eql?") => Some("%__eql_range"),
         (Atom::Int | Atom::Float, _) => Some(match name {
-            "+" => "__added_to",
-            "-" => "__taken_from",
-            "*" => "__times",
-            "/" | "quo" => "__divides",
-            "**" => "__exponent_of",
-            "==" | "!=" | "===" => "__equals",
-            "<=>" => "__compared_by",
-            "<" => "__above",
-            "<=" => "__at_least",
-            ">" => "__below",
-            ">=" => "__at_most",
+            "+" => "%__added_to",
+            "-" => "%__taken_from",
+            "*" => "%__times",
+            "/" | "quo" => "%__divides",
+            "==" | "!=" | "===" => "%__equals",
             _ => return None,
         }),
         _ => None,
     }
+}
+
+/// Refuses a Complex as an argument.
+fn no_complex(name: &str, args: &[Atom]) -> Answer<()> {
+    if args.contains(&Atom::Object(well_known::COMPLEX)) {
+        return Err(Refusal::new(format!("kernels do not know {name} with a Complex")).advise("compute with its parts"));
+    }
+    Ok(())
 }
 
 fn unowned(ty: &Ty) -> Ty {

@@ -1546,6 +1546,12 @@ impl Walker<'_, '_> {
         match (target, block) {
             (Target::Builtin(Builtin::MakeValue), _) => {
                 let Atom::Module(class) = atom else { return Ok(Ty::never()) };
+                if args.positional.len() != crate::world::values::parts(class).len() {
+                    let class = self.an.describe(atom);
+                    return Err(self
+                        .error(span, format!("kernels know this of {class} only with both arguments"))
+                        .into());
+                }
                 let made = self.an.make_value(self.here.id, class, &args.positional);
                 self.refused(made, span)
             }
@@ -1728,7 +1734,10 @@ impl Walker<'_, '_> {
     /// that kernels cannot hold.
     pub(super) fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
         if self.here.section
-            && matches!(&*call.name, "rand" | "loop" | "Integer" | "Float" | "raise" | "fail" | "catch" | "throw")
+            && matches!(
+                &*call.name,
+                "rand" | "loop" | "Integer" | "Float" | "Complex" | "raise" | "fail" | "catch" | "throw"
+            )
         {
             return match self.an.root(self.here.id, &Root::SelfObject) {
                 Ok(ty) => Ok(ty),

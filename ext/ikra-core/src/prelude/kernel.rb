@@ -67,7 +67,7 @@ module Kernel
     order
   end
 
-  # What a number's operators ask their argument, where that may be a Complex, a Rational or a Range.
+  # What a number's operators ask their argument, where that may be a Complex or a Range.
   def __added_to(number)
     number + self
   end
@@ -84,32 +84,8 @@ module Kernel
     number / self
   end
 
-  def __exponent_of(number)
-    number**self
-  end
-
   def __equals(number)
     number == self
-  end
-
-  def __compared_by(number)
-    number <=> self
-  end
-
-  def __above(number)
-    number < self
-  end
-
-  def __at_least(number)
-    number <= self
-  end
-
-  def __below(number)
-    number > self
-  end
-
-  def __at_most(number)
-    number >= self
   end
 
   def __same_range(_other)
@@ -118,5 +94,34 @@ module Kernel
 
   def __eql_range(_other)
     false
+  end
+
+  def Complex(real, imaginary = 0) # rubocop:disable Naming/MethodName
+    Complex.__make(real.__part, imaginary.__part)
+  end
+
+  # The sum of two parts of Complexes.
+  def __plus(other)
+    return other if is_a?(Integer) && other.is_a?(Float) && self == 0
+    return self if is_a?(Float) && other.is_a?(Integer) && other == 0
+
+    self + other
+  end
+
+  # Their product: of zero and what is infinite it is zero.
+  def __safely_by(other)
+    product = self * other
+    return product if product.is_a?(Integer)
+    return product unless product.nan?
+
+    a = self
+    b = other
+    if a == 0 && b.is_a?(Float) && !b.nan?
+      a * (b < 0 ? -1.0 : 1.0)
+    elsif b == 0 && a.is_a?(Float) && !a.nan?
+      (a < 0 ? -1.0 : 1.0) * b
+    else
+      product
+    end
   end
 end

@@ -37,6 +37,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
     let mut prelude = Prelude { index: HashMap::new(), methods: Vec::new() };
     for (file, text) in [
         ("array.rb", include_str!("array.rb")),
+        ("complex.rb", include_str!("complex.rb")),
         ("enumerable.rb", include_str!("enumerable.rb")),
         ("hash.rb", include_str!("hash.rb")),
         ("hash_functions.rb", include_str!("hash_functions.rb")),

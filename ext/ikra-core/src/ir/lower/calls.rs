@@ -792,6 +792,12 @@ impl Body<'_, '_> {
                 self.trap(trap, args.first().map(|a| a.0));
                 Ok(None)
             }
+            Target::Builtin(Builtin::Uncoercible) => {
+                let class = self.an.describe(atom);
+                let after = format!(" can't be coerced into {class}");
+                self.trap(Trap::Mention { class: "TypeError", before: "".into(), after }, args.first().map(|a| a.0));
+                Ok(None)
+            }
             Target::Builtin(Builtin::Uncomparable) => {
                 let class = self.an.describe(atom);
                 let other = args.first().map(|a| a.0);
@@ -1168,6 +1174,7 @@ impl Body<'_, '_> {
             | BlockGiven
             | Send { .. }
             | Uncomparable
+            | Uncoercible
             | Doubt
             | IvarGet
             | IvarSet

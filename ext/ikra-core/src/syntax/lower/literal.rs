@@ -2,7 +2,7 @@
 
 use super::{Lower, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::Kind;
+use crate::syntax::ast::{ConstBase, ConstPath, Kind, PRIMITIVE};
 use lib_ruby_parser::Node as Ruby;
 
 impl Lower<'_> {
@@ -11,6 +11,7 @@ impl Lower<'_> {
             // The parser's own text of a number loses the order of sign and prefix; the source has it.
             Ruby::Int(_) => integer(self.source.slice(span)),
             Ruby::Float(_) => float(self.source.slice(span)),
+            Ruby::Complex(_) => self.imaginary(self.source.slice(span).trim_end_matches('i'), span),
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
             Ruby::Dstr(s) => self.string(&s.parts),
             Ruby::Heredoc(s) => self.string(&s.parts),
@@ -23,6 +24,19 @@ impl Lower<'_> {
             Ruby::Line(_) => Kind::Int(self.source.line_of(span.start).into()),
             other => refuse::node(other),
         }
+    }
+
+    /// `2i`, without the `i`.
+    fn imaginary(&mut self, text: &str, span: Span) -> Kind {
+        let part = match text.as_bytes() {
+            [.., b'r'] => return refuse::RATIONAL_PART,
+            _ if text.contains('.') => float(text),
+            _ => integer(text),
+        };
+        let parts = vec![self.make(span, Kind::Int(0)), self.make(span, part)];
+        let class = ConstPath { base: ConstBase::Top, name: "Complex".into() };
+        let class = self.make(span, Kind::Const(class));
+        self.send(class, &format!("{PRIMITIVE}make"), parts, span).kind
     }
 
     fn string(&mut self, parts: &[Ruby]) -> Kind {

@@ -337,6 +337,7 @@ impl<'a> Lower<'a> {
             Ruby::Self_(_) => Kind::SelfRef,
             Ruby::Int(_)
             | Ruby::Float(_)
+            | Ruby::Complex(_)
             | Ruby::Str(_)
             | Ruby::Dstr(_)
             | Ruby::Heredoc(_)
@@ -443,7 +444,7 @@ impl<'a> Lower<'a> {
     }
 
     /// A call that nobody wrote.
-    fn send(&mut self, receiver: Node, name: &str, args: Vec<Node>, span: Span) -> Node {
+    pub(super) fn send(&mut self, receiver: Node, name: &str, args: Vec<Node>, span: Span) -> Node {
         let call = Call {
             receiver: Some(receiver),
             name: name.into(),

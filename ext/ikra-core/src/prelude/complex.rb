@@ -1,0 +1,241 @@
+# frozen_string_literal: true
+
+# Complexes of Integers and Floats. What is done with the parts is done as Ruby does it: an Integer 0 adds nothing, not even
+# to -0.0, and makes any product 0.
+class Complex
+  def self.rect(real, imaginary = 0)
+    Complex.__make(real.__part, imaginary.__part)
+  end
+
+  def self.rectangular(real, imaginary = 0)
+    Complex.__make(real.__part, imaginary.__part)
+  end
+
+  def self.polar(length, angle = Complex.__make(length))
+    length.__part
+    angle.__part
+    if length == 0 || angle == 0
+      Complex.__make(length, 0.0)
+    elsif angle.is_a?(Float) && angle == Math::PI
+      Complex.__make(-length, 0.0)
+    elsif angle.is_a?(Float) && angle == Math::PI / 2
+      Complex.__make(0.0, length)
+    else
+      Complex.__make(length * Math.cos(angle), length * Math.sin(angle))
+    end
+  end
+
+  def real
+    __real
+  end
+
+  def imaginary
+    __imaginary
+  end
+
+  def imag
+    __imaginary
+  end
+
+  def real?
+    false
+  end
+
+  def rect
+    [__real, __imaginary]
+  end
+
+  def rectangular
+    [__real, __imaginary]
+  end
+
+  def polar
+    [abs, arg]
+  end
+
+  def abs
+    a = __real
+    b = __imaginary
+    return Math.hypot(a, b) if a.is_a?(Float) && b.is_a?(Float)
+
+    if a == 0
+      a.is_a?(Float) ? b.abs.to_f : b.abs
+    elsif b == 0
+      b.is_a?(Float) ? a.abs.to_f : a.abs
+    else
+      Math.hypot(a, b)
+    end
+  end
+
+  def magnitude
+    abs
+  end
+
+  def abs2
+    a = __real
+    b = __imaginary
+    (a * a).__plus(b * b)
+  end
+
+  def arg
+    Math.atan2(__imaginary, __real)
+  end
+
+  def angle
+    arg
+  end
+
+  def phase
+    arg
+  end
+
+  def conj
+    Complex.__make(__real, -__imaginary)
+  end
+
+  def conjugate
+    Complex.__make(__real, -__imaginary)
+  end
+
+  def -@
+    Complex.__make(-__real, -__imaginary)
+  end
+
+  def +@
+    self
+  end
+
+  def +(other)
+    if other.is_a?(Complex)
+      Complex.__make(__real.__plus(other.__real), __imaginary.__plus(other.__imaginary))
+    elsif other.is_a?(Integer) || other.is_a?(Float)
+      Complex.__make(__real.__plus(other), __imaginary)
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def -(other)
+    if other.is_a?(Complex)
+      Complex.__make(__real - other.__real, __imaginary - other.__imaginary)
+    elsif other.is_a?(Integer) || other.is_a?(Float)
+      Complex.__make(__real - other, __imaginary)
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def *(other)
+    a = __real
+    b = __imaginary
+    if other.is_a?(Complex)
+      c = other.__real
+      d = other.__imaginary
+      e = (a * c) - (b * d)
+      f = (a * d).__plus(b * c)
+      return Complex.__make(e, f) unless (e.is_a?(Float) && e.nan?) || (f.is_a?(Float) && f.nan?)
+
+      # zero times what is infinite is zero
+      Complex.__make(a.__safely_by(c) - b.__safely_by(d), a.__safely_by(d).__plus(b.__safely_by(c)))
+    elsif other.is_a?(Integer) || other.is_a?(Float)
+      Complex.__make(a * other, b * other)
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def /(other)
+    if other.is_a?(Complex)
+      other.__dividing(__real, __imaginary)
+    elsif other.is_a?(Integer) || other.is_a?(Float)
+      Complex.__make(__real.quo(other), __imaginary.quo(other))
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def quo(other)
+    self / other
+  end
+
+  def fdiv(number)
+    Complex.__make(__real.fdiv(number), __imaginary.fdiv(number))
+  end
+
+  def ==(other)
+    if other.is_a?(Complex)
+      __real == other.__real && __imaginary == other.__imaginary
+    elsif other.is_a?(Integer) || other.is_a?(Float)
+      __real == other && __imaginary == 0
+    else
+      false
+    end
+  end
+
+  def eql?(other)
+    return false unless other.is_a?(Complex)
+
+    __real.eql?(other.__real) && __imaginary.eql?(other.__imaginary)
+  end
+
+  def zero?
+    __real == 0 && __imaginary == 0
+  end
+
+  def nonzero?
+    zero? ? nil : self
+  end
+
+  def finite?
+    __real.finite? && __imaginary.finite?
+  end
+
+  def infinite?
+    __real.infinite? || __imaginary.infinite? ? 1 : nil
+  end
+
+  def to_c
+    self
+  end
+
+  def __added_to(number)
+    Complex.__make(number.__plus(__real), __imaginary)
+  end
+
+  def __taken_from(number)
+    Complex.__make(number - __real, 0 - __imaginary)
+  end
+
+  def __times(number)
+    a = __real
+    b = __imaginary
+    if number.is_a?(Integer)
+      Complex.__make(a * number, b * number)
+    else
+      Complex.__make(number.__safely_by(a) - 0.__safely_by(b), number.__safely_by(b).__plus(0.__safely_by(a)))
+    end
+  end
+
+  def __divides(number)
+    __dividing(number, 0)
+  end
+
+  def __equals(number)
+    self == number
+  end
+
+  # a Complex of these parts by this one
+  def __dividing(a, b)
+    c = __real
+    d = __imaginary
+    if c.abs > d.abs
+      r = d.quo(c)
+      n = c * (r * r).__plus(1)
+      Complex.__make(a.__plus(b * r).quo(n), (b - (a * r)).quo(n))
+    else
+      r = c.quo(d)
+      n = d * (r * r).__plus(1)
+      Complex.__make((a * r).__plus(b).quo(n), ((b * r) - a).quo(n))
+    end
+  end
+end
