@@ -109,7 +109,7 @@ RSpec.describe "Enumerable in kernels" do
       list = [3, 1, 2]
       expect { |_| list.reverse(1) }.to be_same_as_ruby.over(1)
       expect { |_| list.take }.to be_same_as_ruby.over(1)
-        expect { |_| list.first(-1) }.to be_same_as_ruby.over(1)
+      expect { |_| list.first(-1) }.to be_same_as_ruby.over(1)
       expect { |_| list * -1 }.to be_same_as_ruby.over(1)
     end
   end
