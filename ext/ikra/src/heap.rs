@@ -39,7 +39,8 @@ pub type Raw = VALUE;
 pub const NIL: Raw = rb_sys::Qnil as Raw;
 pub const TRUE: Raw = rb_sys::Qtrue as Raw;
 pub const FALSE: Raw = rb_sys::Qfalse as Raw;
-const UNDEF: Raw = rb_sys::Qundef as Raw;
+/// No value, which no slot that Ruby shows holds.
+pub const UNDEF: Raw = rb_sys::Qundef as Raw;
 
 const FROZEN: usize = 1 << 11;
 const TYPE_MASK: usize = 0x1f;

@@ -11,7 +11,7 @@ use crate::made::{self, Made, Waiting};
 use crate::plan::{self, FieldPlan, Plan, SlotPlan};
 use crate::reflect::{self, value};
 use crate::registry::{classes, symbols};
-use crate::trace::{AHEAD, CHUNK, Tables};
+use crate::trace::{CHUNK, Tables};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{ColumnId, Program, Space};
 use ikra_core::layout::schema::{Accumulator, Combine, Schema};
@@ -254,6 +254,31 @@ impl Unpacker<'_> {
         self.decode(slot.repr, slot.kind, tag, payload)
     }
 
+    /// The values of rows from `first` on, [`heap::UNDEF`] for those that an object must be made for.
+    fn chunk<'b>(&self, slot: &SlotPlan, first: usize, out: &'b mut [Raw]) -> Result<&'b [Raw], Error> {
+        match (slot.repr, slot.value.map(|column| &self.columns[column.index()])) {
+            (Repr::Int, Some(column)) => {
+                for (out, i) in out.iter_mut().zip(&column.view::<i64>()[first..]) {
+                    *out = heap::fixnum_of(*i).unwrap_or(heap::UNDEF);
+                }
+            }
+            (Repr::Float, Some(column)) => {
+                for (out, f) in out.iter_mut().zip(&column.view::<f64>()[first..]) {
+                    *out = heap::flonum_of(*f).unwrap_or(heap::UNDEF);
+                }
+            }
+            _ => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = match self.row(slot, first + i)? {
+                        Decoded::Value(raw) => raw,
+                        _ => heap::UNDEF,
+                    };
+                }
+            }
+        }
+        Ok(out)
+    }
+
     /// Makes the object that a value needs, and keeps it.
     fn make(&self, decoded: Decoded) -> Result<Raw, Error> {
         let raw = match decoded {
@@ -337,39 +362,16 @@ impl Unpacker<'_> {
     /// # Errors
     /// Rows that mean nothing, or what Ruby raises when memory ends.
     pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
-        let mut values: Vec<Raw> = Vec::with_capacity(len);
-        let mut rest: Vec<(usize, Decoded)> = Vec::new();
-        let column = slot.value.map(|c| &self.columns[c.index()]);
-        let mut push = |decoded: Decoded| match decoded {
-            Decoded::Value(raw) => values.push(raw),
-            other => {
-                rest.push((values.len(), other));
-                values.push(heap::NIL);
-            }
-        };
-        match (slot.repr, column) {
-            (Repr::Int, Some(column)) => {
-                for i in &column.view::<i64>()[..len] {
-                    push(heap::fixnum_of(*i).map_or(Decoded::Int(*i), Decoded::Value));
-                }
-            }
-            (Repr::Float, Some(column)) => {
-                for f in &column.view::<f64>()[..len] {
-                    push(heap::flonum_of(*f).map_or(Decoded::Float(*f), Decoded::Value));
-                }
-            }
-            _ => {
-                for i in 0..len {
-                    push(self.row(slot, i)?);
-                }
-            }
-        }
+        let mut values = vec![heap::NIL; len];
+        self.chunk(slot, 0, &mut values)?;
+        let rest: Vec<usize> = (0..len).filter(|i| values[*i] == heap::UNDEF).collect();
+        rest.iter().for_each(|i| values[*i] = heap::NIL);
         // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them.
         #[allow(unsafe_code)]
         let array = protect(|| unsafe { rb_sys::rb_ary_new_from_values(values.len() as _, values.as_ptr()) })?;
         let array = RArray::from_value(value(array)).expect("just made");
-        for (index, decoded) in rest {
-            let made = value(self.make(decoded)?);
+        for index in rest {
+            let made = value(self.make(self.row(slot, index)?)?);
             array.store(index as isize, made)?;
         }
         Ok(array)
@@ -442,18 +444,23 @@ impl Unpacker<'_> {
     ) -> Result<(), Error> {
         let class = &self.plan.classes[change.class];
         let slot = &class.fields[change.field].slot;
-        for (i, object) in objects.iter().enumerate() {
+        let mut values = [heap::NIL; CHUNK];
+        let values = self.chunk(slot, change.start + first, &mut values[..objects.len()])?;
+        for (i, (object, new)) in objects.iter().zip(values).enumerate() {
             let row = first + i;
-            let new = self.row(slot, change.start + row)?;
             let old = reader.get(*object, class.raw);
-            if same(old, new) {
+            if *new == old {
                 continue;
+            }
+            if *new == heap::UNDEF {
+                let new = self.row(slot, change.start + row)?;
+                if same(old, new) {
+                    continue;
+                }
+                change.made.push((row as u32, self.make(new)?));
             }
             if heap::is_frozen(*object) {
                 return Err(crate::errors::frozen(self.ruby, value(*object)));
-            }
-            if !matches!(new, Decoded::Value(_)) {
-                change.made.push((row as u32, self.make(new)?));
             }
             change.rows.insert(row);
         }
@@ -604,20 +611,21 @@ impl<'a> Writer<'a> {
     }
 
     fn write(&mut self, unpacker: &Unpacker<'_>, rows: std::ops::Range<usize>) -> Result<(), Error> {
-        for row in rows {
+        let mut values = [heap::NIL; CHUNK];
+        let values = &mut values[..rows.len()];
+        unpacker.chunk(&self.field.slot, self.start + rows.start, values)?;
+        if matches!(self.field.slot.repr, Repr::Ref(_) | Repr::Array(_) | Repr::Union) {
+            // the write barrier looks at what is assigned
+            values.iter().for_each(|new| heap::prefetch(*new));
+        }
+        for (row, new) in rows.zip(values) {
             if !self.rows.contains(row) {
                 continue;
             }
             let object = self.objects[row];
-            if let Some(later) = self.objects.get(row + AHEAD) {
-                heap::prefetch(*later);
-            }
             let new = match self.made.next_if(|(r, _)| *r as usize == row) {
                 Some((_, raw)) => raw,
-                None => match unpacker.row(&self.field.slot, self.start + row)? {
-                    Decoded::Value(raw) => raw,
-                    other => unpacker.make(other)?,
-                },
+                None => *new,
             };
             if !self.reader.set(object, self.class, new) {
                 // the first of its form: from here the reader knows where the ivar is
@@ -640,9 +648,11 @@ impl Changes {
         for fields in self.classes {
             let mut fields: Vec<Writer<'_>> = fields.into_iter().map(|change| Writer::new(unpacker, change)).collect();
             let objects = fields.first().map_or(0, |f| f.objects.len());
-            for end in (CHUNK..objects + CHUNK).step_by(CHUNK) {
+            for start in (0..objects).step_by(CHUNK) {
+                let rows = start..objects.min(start + CHUNK);
+                fields[0].objects[rows.clone()].iter().for_each(|object| heap::prefetch(*object));
                 for field in &mut fields {
-                    field.write(unpacker, end - CHUNK..end.min(objects))?;
+                    field.write(unpacker, rows.clone())?;
                 }
             }
         }
