@@ -18,7 +18,8 @@ fn run(mut program: Program) -> Program {
         let mut body = std::mem::take(&mut func.body);
         coalesce(func, &mut body);
         let none = vec![false; func.vars.len()];
-        Liveness { effects: &effects, remove: true, at_end: vec![None; func.labels] }.list(&mut body, none);
+        Liveness { effects: &effects, remove: true, at_end: vec![None; func.labels], heads: vec![None; func.labels] }
+            .list(&mut body, none);
         func.body = body;
         renumber(func);
     }
@@ -122,6 +123,9 @@ struct Liveness<'a> {
     remove: bool,
     /// Wanted behind each open `Block` and `Loop`.
     at_end: Vec<Option<Live>>,
+    /// Wanted where each loop begins, as far as was found out. While an outer loop is looked at again and again this only grows,
+    /// so each time begins with the last one's: loops within loops would take time to the power of their depth.
+    heads: Vec<Option<Live>>,
 }
 
 impl Liveness<'_> {
@@ -186,7 +190,10 @@ impl Liveness<'_> {
                 self.at_end[label.index()] = Some(live.clone());
                 // What the next repetition wants is wanted at the end of this one; nothing, to begin with.
                 let removing = std::mem::replace(&mut self.remove, false);
-                let mut head = vec![false; live.len()];
+                if removing {
+                    self.heads.fill(None);
+                }
+                let mut head = self.heads[label.index()].take().unwrap_or_else(|| vec![false; live.len()]);
                 loop {
                     let wanted = self.list(body, head.clone());
                     if wanted == head {
@@ -195,7 +202,12 @@ impl Liveness<'_> {
                     head = wanted;
                 }
                 self.remove = removing;
-                *live = self.list(body, head);
+                if removing {
+                    *live = self.list(body, head);
+                } else {
+                    live.clone_from(&head);
+                    self.heads[label.index()] = Some(head);
+                }
                 self.at_end[label.index()] = None;
                 return true;
             }

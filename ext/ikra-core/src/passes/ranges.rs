@@ -70,14 +70,16 @@ struct Walker<'a> {
     storages: &'a [Storage],
     facts: Facts<Range>,
     definitions: Vec<Definition>,
-    /// Whether statements are changed, or only looked at.
-    rewrite: bool,
+    /// How many loops are only tried, around what is looked at; statements are changed where there is none.
+    trials: usize,
     /// The greatest product of the repetitions of nested loops seen since it was last reset; none: not known.
     nested: Option<u64>,
 }
 
 /// How often a loop's intervals are widened before they are given up.
 const ROUNDS: usize = 4;
+/// In so many loops that are tried, what an inner one assigns is not known: trying that one, too, takes time to the power of their depth.
+const MAX_TRIALS: usize = 2;
 
 impl<'a> Walker<'a> {
     fn new(func: &'a mut Func, is_entry: bool, effects: &'a [Effects], storages: &'a [Storage]) -> Self {
@@ -93,14 +95,17 @@ impl<'a> Walker<'a> {
         let mut facts = Facts::new(initial);
         facts.fresh = func.vars.len() as u32 + 1;
         let none = Definition { op: Op::Copy, args: Vec::new() };
-        let mut walker =
-            Self { func, effects, storages, facts, definitions: vec![none], rewrite: true, nested: Some(1) };
+        let mut walker = Self { func, effects, storages, facts, definitions: vec![none], trials: 0, nested: Some(1) };
         if is_entry {
             for (param, hi) in walker.func.params.clone().into_iter().zip([MAX_JOBS, MAX_TICKS, MAX_TICKS]) {
                 walker.narrow(Operand::Var(param), (0, hi));
             }
         }
         walker
+    }
+
+    fn rewrites(&self) -> bool {
+        self.trials == 0
     }
 
     fn range(&self, operand: Operand) -> Interval {
@@ -166,7 +171,7 @@ impl<'a> Walker<'a> {
                     Op::And => ((0, least_high.unwrap_or(i64::MAX)), least_high.is_some()),
                     _ => exact(op, a, b),
                 };
-                if fits && self.rewrite {
+                if fits && self.rewrites() {
                     *stmt = Stmt::Let { dst, op, args: args.to_vec() };
                 }
                 // It traps where the result is beyond 64 bits, so what is left never wraps.
@@ -207,7 +212,7 @@ impl<'a> Walker<'a> {
                 let repeats = polls::repetitions(body, head)
                     .and_then(|n| self.nested.map(|nested| n.saturating_mul(nested)))
                     .filter(|n| *n <= polls::FEW);
-                if repeats.is_some() && self.rewrite {
+                if repeats.is_some() && self.rewrites() {
                     polls::remove(body);
                 }
                 self.nested = around.and_then(|around| repeats.map(|n| around.max(n)));
@@ -231,7 +236,7 @@ impl<'a> Walker<'a> {
     fn branch(&mut self, cond: &mut Operand, then: &mut Vec<Stmt>, otherwise: &mut Vec<Stmt>) {
         let range = self.range(*cond);
         if range.0 == range.1 {
-            if self.rewrite {
+            if self.rewrites() {
                 *cond = Operand::Bool(range.0 == 1);
             }
             return self.list(if range.0 == 1 { then } else { otherwise });
@@ -251,8 +256,12 @@ impl<'a> Walker<'a> {
 
     /// Intervals at the head of a loop, for the registers that its body assigns.
     fn head(&mut self, label: crate::ir::LabelId, body: &mut Vec<Stmt>, slots: &[VarId]) -> Vec<(VarId, Interval)> {
+        let unknown = |func: &Func, v: &VarId| bounds(func.vars[v.index()].ty);
+        if self.trials >= MAX_TRIALS {
+            return slots.iter().map(|v| (*v, unknown(self.func, v))).collect();
+        }
         let entry: Vec<Interval> = slots.iter().map(|v| self.range(Operand::Var(*v))).collect();
-        let rewriting = std::mem::replace(&mut self.rewrite, false);
+        self.trials += 1;
         let nested = self.nested;
         let mut head = entry.clone();
         let mut kept = false;
@@ -273,13 +282,13 @@ impl<'a> Walker<'a> {
                 break;
             }
             for ((head, next), v) in head.iter_mut().zip(next).zip(slots) {
-                *head = widen(*head, next, bounds(self.func.vars[v.index()].ty));
+                *head = widen(*head, next, unknown(self.func, v));
             }
         }
-        self.rewrite = rewriting;
+        self.trials -= 1;
         self.nested = nested;
         if !kept {
-            head = slots.iter().map(|v| bounds(self.func.vars[v.index()].ty)).collect();
+            head = slots.iter().map(|v| unknown(self.func, v)).collect();
         }
         slots.iter().copied().zip(head).collect()
     }
@@ -316,7 +325,7 @@ impl<'a> Walker<'a> {
         if let Some(unshifted) = self.unshifted(*op, args) {
             let range = self.range(unshifted);
             self.assign(dst, range, 0);
-            if self.rewrite {
+            if self.rewrites() {
                 (*op, *args) = (Op::Copy, vec![unshifted]);
             }
             return None;
@@ -333,7 +342,7 @@ impl<'a> Walker<'a> {
         };
         let operands: Vec<Interval> = args.iter().map(|a| self.range(*a)).collect();
         self.assign(dst, (lo, hi), definition);
-        if !self.rewrite {
+        if !self.rewrites() {
             return None;
         }
         let constant = match ty {
