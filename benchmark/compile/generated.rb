@@ -5,8 +5,9 @@
 # [straight] one block, each line a new variable of those before
 # [branches] one block of conditionals and loops over a variable for every ten lines
 # [methods] methods of ten lines, each of which calls the one before
+# [iterators] such methods, each with three iterators, whose blocks and whose methods are inlined
 module Generated
-  KINDS = %i[straight branches methods].freeze
+  KINDS = %i[straight branches methods iterators].freeze
 
   class << self
     def write(directory, kind, lines)
@@ -52,6 +53,16 @@ module Generated
         call = at.zero? ? "x + 1" : "step#{at - 1}(x + 1)"
         ["  def self.step#{at}(x)", "    a = x * 3 % 1009", "    b = a + #{at}", "    if a > b", "      a = b & 0xff", "    else",
          "      b = a ^ #{at}", "    end", "    (a + b + #{call}) & 0xffff", "  end"]
+      end
+      ["module Steps", *methods.flatten, "end", "BLOCK = proc { |x| Steps.step#{count - 1}(x) }"]
+    end
+
+    def iterators(lines)
+      count = [lines / 10, 1].max
+      methods = Array.new(count) do |at|
+        call = at.zero? ? "x + 1" : "step#{at - 1}(x + 1)"
+        ["  def self.step#{at}(x)", "    a = (1..3).sum { |e| (e * x) & 0xff }", "    b = (0..4).count do |e|", "      e > a % #{at + 1}", "    end",
+         "    (1..2).each_with_index do |e, i|", "      a = (a + e * i) & 0xffff", "    end", "    (a + b + #{call}) & 0xffff", "  end"]
       end
       ["module Steps", *methods.flatten, "end", "BLOCK = proc { |x| Steps.step#{count - 1}(x) }"]
     end

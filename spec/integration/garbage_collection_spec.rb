@@ -44,6 +44,18 @@ RSpec.describe "Garbage collection" do
       expect(Garbage.story(backend)).to eq(Garbage.story(:reference))
     end
 
+    it "keeps what is written into old objects: young ones, and numbers that need objects" do
+      states = [backend, nil].map do |given|
+        cells = Array.new(1_000) { |i| Garbage::Cell.new(i) }
+        4.times { GC.start }
+        Garbage.fill(cells, given)
+        GC.start(full_mark: false)
+        Array.new(10_000) { Garbage::Cell.new(0) }
+        cells.map(&:state)
+      end
+      expect(states.first).to eq(states.last)
+    end
+
     it "may run on another thread meanwhile" do
       collecting = Thread.new { loop { GC.start; Array.new(100) { +"x" } } }
       quiet = Garbage.story(:reference)

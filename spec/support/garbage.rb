@@ -22,6 +22,31 @@ module Garbage
     end
   end
 
+  class Cell
+    attr_reader :number
+
+    def initialize(number)
+      @number = number
+      @rate = number * 1.5
+      @other = self
+    end
+
+    def state = [@number, @rate, @other.number]
+
+    # Every third Float and every fifth Integer is beyond what a VALUE itself holds.
+    def take(fresh)
+      @other = fresh[@number % 7]
+      @rate = (@number % 3).zero? ? @rate * 1e-300 : @rate + 0.5
+      @number = (@number % 5).zero? ? @number + 0x4000_0000_0000_0000 : @number + 1
+    end
+  end
+
+  # Gives all cells others that nobody else knows; without a backend, as Ruby does.
+  def self.fill(cells, backend)
+    fresh = Array.new(7) { |i| Cell.new(i) }
+    backend ? cells.peach(backend:) { |cell| cell.take(fresh) } : cells.each { |cell| cell.take(fresh) }
+  end
+
   # The graph of what becomes of some nodes.
   def self.story(backend)
     nodes = Array.new(20) { |i| Node.new(i * 1.5) }

@@ -102,6 +102,49 @@ pub fn run(program: Program) -> Result<Program> {
 }
 
 #[cfg(test)]
+mod tests {
+    use super::PASSES;
+    use super::testing::after;
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{INTS, program};
+    use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, VarId};
+
+    const DEPTH: usize = 20;
+
+    /// Loops within loops, each twice around, that count.
+    fn nest(b: &mut Builder, depth: usize, count: VarId) {
+        let Some(depth) = depth.checked_sub(1) else {
+            let next = b.i64(Op::Add, &[count.into(), Operand::I64(1)]);
+            return b.set(count, next);
+        };
+        let i = b.temp(Scalar::I64);
+        b.set(i, Operand::I64(0));
+        b.block(|b, done| {
+            b.repeat(|b, _| {
+                let ends = b.icmp(Cmp::Ge, i.into(), Operand::I64(2));
+                b.when(ends, |b| b.push(Stmt::Break(done)));
+                nest(b, depth, count);
+                let next = b.i64(Op::Add, &[i.into(), Operand::I64(1)]);
+                b.set(i, next);
+            });
+        });
+    }
+
+    #[test]
+    fn loops_within_loops_do_not_multiply_the_work() {
+        let nested = program(|b, index| {
+            let count = b.temp(Scalar::I64);
+            b.set(count, Operand::I64(0));
+            nest(b, DEPTH, count);
+            b.store(INTS, index, count.into());
+        });
+        // a pass that looks three times at each loop whenever it looks at the one around it does not end here
+        let text = after(PASSES, nested);
+        assert_eq!(text.matches("loop L").count(), DEPTH, "{text}");
+    }
+}
+
+#[cfg(test)]
 pub(crate) mod testing {
     //! What the passes' tests share.
     use super::Pass;
