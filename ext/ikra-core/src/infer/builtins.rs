@@ -412,7 +412,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__single?") => Some(Builtin::StrIsSingle),
         (Atom::Str, "__encoding") => Some(Builtin::StrEncoding),
         (Atom::Str, "__text") => Some(Builtin::AsText),
-        (Atom::Str, "__int") => Some(Builtin::AsInt),
+        (_, "__int") => Some(Builtin::AsInt),
         (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
         (Atom::Str, "__disagree") => Some(Builtin::StrRefuse(
             "kernels do not mix Strings of different encodings that have more than ASCII in them",

@@ -767,23 +767,20 @@ impl Analysis<'_> {
             },
             RangeExcludesEnd => Ty::bool(),
             ArrayGet => match atoms[0] {
-                Atom::Int => self.element(from, (atom, reach), at)?,
+                Atom::Int | Atom::Float => self.element(from, (atom, reach), at)?,
                 Atom::IntRange | Atom::FloatRange => {
                     return Err(
                         Refusal::new("kernels do not know slices of arrays").advise("index the elements one by one")
                     );
                 }
-                Atom::Float => {
-                    return Err(Refusal::new("kernels index arrays with Integers only").advise("write a[i.to_i]"));
-                }
                 _ => Ty::never(),
             },
             ArraySet => match atoms[0] {
-                Atom::Int => {
+                Atom::Int | Atom::Float => {
                     self.write_element(from, (atom, reach), &Ty::of(atoms[1], args.positional[1].reach))?;
                     Ty::of(atoms[1], args.positional[1].reach)
                 }
-                _ => return Err(Refusal::new("kernels index arrays with Integers only")),
+                _ => Ty::never(),
             },
             ArrayFirst | ArrayLast => self.element(from, (atom, reach), at)?,
             ArraySize | StructSize => Ty::int(),
@@ -802,10 +799,7 @@ impl Analysis<'_> {
                 }
             }
             AsInt => match atoms[0] {
-                Atom::Int => Ty::int(),
-                Atom::Float => {
-                    return Err(Refusal::new("kernels index Strings with Integers only").advise("write s[i.to_i]"));
-                }
+                Atom::Int | Atom::Float => Ty::int(),
                 _ => Ty::never(),
             },
             ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith | StrEqual

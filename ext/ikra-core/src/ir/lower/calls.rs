@@ -1067,8 +1067,7 @@ impl Body<'_, '_> {
             },
             StructSize => Some(self.struct_size(atom)),
             Message => self.message(receiver, asker.span)?,
-            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | AsInt | ArgumentError
-            | StrRefuse(_) => {
+            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | ArgumentError | StrRefuse(_) => {
                 let literal = types.literals.first().and_then(Option::as_ref);
                 self.string_primitive(builtin, asker, args, literal)?
             }
@@ -1200,18 +1199,17 @@ impl Body<'_, '_> {
                 self.range_builtin(builtin, receiver, first)
             }
             ArrayGet => match (atom, receiver, first) {
-                (Atom::Array(kind), Val::Array(_, packed), Some((Atom::Int, Val::Int(index)))) => {
-                    Some(self.element(kind, packed, index, at)?)
-                }
-                (_, _, Some((_, val))) => {
-                    self.no_conversion(val, "Integer");
-                    None
-                }
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, index))) => match self.as_int(index, "[]") {
+                    Some(index) => Some(self.element(kind, packed, index, at)?),
+                    None => None,
+                },
                 _ => None,
             },
+            AsInt => first.and_then(|(_, val)| self.as_int(val, "to_int")).map(Val::Int),
             ArraySet => match (atom, receiver, args) {
-                (Atom::Array(kind), Val::Array(_, packed), [(Atom::Int, Val::Int(index)), (_, val)]) => {
-                    self.write_element(kind, packed, *index, *val)?;
+                (Atom::Array(kind), Val::Array(_, packed), [(_, index), (_, val)]) => {
+                    let Some(index) = self.as_int(*index, "[]=") else { return Ok(None) };
+                    self.write_element(kind, packed, index, *val)?;
                     Some(*val)
                 }
                 _ => None,
@@ -1237,6 +1235,17 @@ impl Body<'_, '_> {
             Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
             | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach | MethodMissing => None,
         })
+    }
+
+    /// What Ruby converts by `to_int`; None where that always raises.
+    fn as_int(&mut self, val: Val, name: &'static str) -> Option<Operand> {
+        match val {
+            Val::Int(_) | Val::Float(_) => numbers::to_int(&mut self.cx, val, name),
+            _ => {
+                self.no_conversion(val, "Integer");
+                None
+            }
+        }
     }
 
     /// TypeError: `no implicit conversion from nil to integer`, in Ruby's two wordings.

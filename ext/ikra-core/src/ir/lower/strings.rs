@@ -53,14 +53,10 @@ impl Body<'_, '_> {
                 let ascii = self.cx.b.icmp(Cmp::Eq, encoding, Operand::I64(Encoding::Ascii as i64));
                 Some(Val::Int(self.cx.b.select(Scalar::I64, ascii, Operand::I64(Encoding::Utf8 as i64), encoding)))
             }
-            (Builtin::AsText, Some(val @ Val::Str(_))) | (Builtin::AsInt, Some(val @ Val::Int(_))) => Some(val),
+            (Builtin::AsText, Some(val @ Val::Str(_))) => Some(val),
             (Builtin::AsText, Some(val)) => {
                 let (class, before) = ("TypeError", "no implicit conversion of ".into());
                 self.trap(Trap::Describe { class, before, after: " into String".into() }, Some(val));
-                None
-            }
-            (Builtin::AsInt, Some(val)) => {
-                self.no_conversion(val, "Integer");
                 None
             }
             (Builtin::ArgumentError, _) => {
