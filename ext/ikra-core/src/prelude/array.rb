@@ -154,7 +154,8 @@ class Array
       end
     else
       n = 0
-      while n < times
+      last = __int(times)
+      while n < last
         each { |x| yield(x) }
         n += 1
       end
@@ -259,7 +260,8 @@ class Array
   end
 
   def rotate(by = 1)
-    __build(size) { |i| __at((i + by) % size) }
+    first = __int(by)
+    __build(size) { |i| __at((i + first) % size) }
   end
 
   # A new array of `count` elements from `from` on; all of them are there.
@@ -271,7 +273,8 @@ class Array
     __slice(0, size)
   end
 
-  def take(count)
+  def take(length)
+    count = __int(length)
     raise ArgumentError, "attempt to take negative size" if count < 0
     __slice(0, count < size ? count : size)
   end
@@ -280,17 +283,20 @@ class Array
     self
   end
 
-  def drop(count)
+  def drop(length)
+    count = __int(length)
     raise ArgumentError, "attempt to drop negative size" if count < 0
     count < size ? __slice(count, size - count) : __slice(0, 0)
   end
 
-  def first(count)
+  def first(length)
+    count = __int(length)
     raise ArgumentError, "negative array size" if count < 0
     __slice(0, count < size ? count : size)
   end
 
-  def last(count)
+  def last(length)
+    count = __int(length)
     raise ArgumentError, "negative array size" if count < 0
     count < size ? __slice(size - count, count) : __slice(0, size)
   end
@@ -331,8 +337,9 @@ class Array
 
   def *(other)
     __makes_strings if other.is_a?(String)
-    raise ArgumentError, "negative argument" if other < 0
-    __build(size * other) { |i| __at(i % size) }
+    times = __int(other)
+    raise ArgumentError, "negative argument" if times < 0
+    __build(size * times) { |i| __at(i % size) }
   end
 
   def &(other)
@@ -454,7 +461,8 @@ class Array
     __build(first.size) { |i| __build(size) { |j| __at(j).__at(i) } }
   end
 
-  def each_slice(count)
+  def each_slice(length)
+    count = __int(length)
     raise ArgumentError, "invalid slice size" if count <= 0
     i = 0
     while i < size
@@ -464,7 +472,8 @@ class Array
     self
   end
 
-  def each_cons(count)
+  def each_cons(length)
+    count = __int(length)
     raise ArgumentError, "invalid size" if count <= 0
     i = 0
     while i + count <= size
@@ -523,7 +532,8 @@ class Array
   end
 
   def fetch(at, default = (none = true))
-    i = at < 0 ? at + size : at
+    i = __int(at)
+    i += size if i < 0
     if i >= 0 && i < size
       __at(i)
     elsif block_given?
@@ -677,11 +687,9 @@ class Array
 
   def slice(from, count = (one = true))
     if one
-      if from.is_a?(Integer)
-        self[from]
-      else
-        first = from.begin
-        last = from.end
+      if from.is_a?(Range)
+        first = from.begin.nil? ? 0 : __int(from.begin)
+        last = from.end.nil? ? size : __int(from.end)
         first += size if first < 0
         last += size if last < 0
         last -= 1 if from.exclude_end?
@@ -689,12 +697,16 @@ class Array
 
         last = size - 1 if last >= size
         __slice(first, last < first ? 0 : last - first + 1)
+      else
+        self[from]
       end
     else
-      from += size if from < 0
-      return nil if __doubt(from < 0 || from > size || count < 0)
+      first = __int(from)
+      length = __int(count)
+      first += size if first < 0
+      return nil if __doubt(first < 0 || first > size || length < 0)
 
-      __slice(from, from + count > size ? size - from : count)
+      __slice(first, first + length > size ? size - first : length)
     end
   end
 

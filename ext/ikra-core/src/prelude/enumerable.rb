@@ -406,7 +406,8 @@ module Enumerable
     end
   end
 
-  def take(count)
+  def take(length)
+    count = __int(length)
     raise ArgumentError, "attempt to take negative size" if count < 0
 
     out = []
@@ -419,7 +420,8 @@ module Enumerable
     out
   end
 
-  def drop(count)
+  def drop(length)
+    count = __int(length)
     raise ArgumentError, "attempt to drop negative size" if count < 0
 
     out = []
@@ -431,7 +433,8 @@ module Enumerable
     out
   end
 
-  def each_slice(count)
+  def each_slice(length)
+    count = __int(length)
     raise ArgumentError, "invalid slice size" if count <= 0
 
     slice = []
@@ -446,7 +449,8 @@ module Enumerable
     self
   end
 
-  def each_cons(count)
+  def each_cons(length)
+    count = __int(length)
     raise ArgumentError, "invalid size" if count <= 0
 
     list = []

@@ -33,7 +33,8 @@ module Kernel
   end
 
   # `Array.new(count) { … }`
-  def __new_array(count)
+  def __new_array(length)
+    count = __int(length)
     raise ArgumentError, "negative array size" if count < 0
 
     __build(count) { |i| yield(i) }

@@ -34,7 +34,8 @@ module List
   end
   alias __list_each_with_index __list_with_index
 
-  def __list_each_slice(count)
+  def __list_each_slice(length)
+    count = __int(length)
     raise ArgumentError, "invalid slice size" if count <= 0
 
     list = to_a
@@ -43,7 +44,8 @@ module List
     end
   end
 
-  def __list_each_cons(count)
+  def __list_each_cons(length)
+    count = __int(length)
     raise ArgumentError, "invalid size" if count <= 0
 
     list = to_a

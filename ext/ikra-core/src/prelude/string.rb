@@ -310,6 +310,7 @@ class String
       end
     end
     f = power < 0 ? n.to_f / scale : n.to_f * scale
-    minus ? -f : f
+    # a sign without a digit is no number
+    minus && after ? -f : f
   end
 end
