@@ -32,8 +32,8 @@ use support::compile::shape;
 use support::machine::{self, Answer};
 
 /// Programs of the suite: the same each time, and new ones.
-const SAME: (u64, usize) = (1, 360);
-const NEW: usize = 40;
+const SAME: (u64, usize) = (1, 1800);
+const NEW: usize = 200;
 /// Of a thousand programs, so many may be refused.
 const REFUSED: usize = 100;
 /// How many programs one call of the C++ compiler gets.

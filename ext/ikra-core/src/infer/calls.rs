@@ -1114,6 +1114,10 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
             Some(RangeForm::Registers(Prims::FLOAT_RANGE))
         }
         (Atom::Int, _, "first") => helper("__first"),
+        // it goes over the Integers up to its end; what asks for the end itself is another matter
+        (Atom::Int, Atom::Float, name) if !matches!(name, "last" | "min" | "max" | "minmax" | "size" | "hash") => {
+            Some(RangeForm::Registers(Prims::INT_RANGE))
+        }
         (Atom::Int, Atom::Nil, "each") => helper("__endless"),
         _ => None,
     };

@@ -713,9 +713,27 @@ impl<'p, 'w> Body<'p, 'w> {
         self.new_value(well_known::RANGE, &[from, to, Val::Bool(exclusive)])
     }
 
+    /// The Integer that a Range of Integers ends with where its end is a Float: the Range goes over the same.
+    fn last_integer(&mut self, to: Operand, exclusive: Operand) -> Operand {
+        let b = &mut self.cx.b;
+        let (above, below) = (b.f64(Op::FCeil, &[to]), b.f64(Op::FFloor, &[to]));
+        let whole = b.select(Scalar::F64, exclusive, above, below);
+        // the greatest Float below 2**63 stands for whatever is beyond: nobody gets there
+        let bound = 9_223_372_036_854_774_784.0;
+        let low = b.fcmp(Cmp::Gt, whole, Operand::float(-bound));
+        let whole = b.select(Scalar::F64, low, whole, Operand::float(-bound));
+        let high = b.fcmp(Cmp::Lt, whole, Operand::float(bound));
+        let whole = b.select(Scalar::F64, high, whole, Operand::float(bound));
+        b.i64(Op::FloatToInt, &[whole])
+    }
+
     /// A Range in registers: of Integers, or of what is a Float or becomes one.
     pub fn range_of(&mut self, range: Prims, from: Val, to: Val, exclusive: Operand) -> Val {
         if range == Prims::INT_RANGE {
+            let to = match to {
+                Val::Float(to) => Val::Int(self.last_integer(to, exclusive)),
+                to => to,
+            };
             let [from, to] = [from, to].map(|end| self.cast(end, Form::One(Repr::Int)));
             return match (from, to) {
                 (Val::Int(from), Val::Int(to)) => Val::IntRange { from, to, exclusive },
