@@ -9,7 +9,8 @@
 # backends named in IKRA_FUZZ_BRIDGE (`cpu`; `cpu,cuda` where there is a GPU; `none`), and, where IKRA_FUZZ_BINARY names
 # the core's test as `cargo test -p ikra-core --test fuzz --no-run` built it, through that on those named in
 # IKRA_FUZZ_BACKENDS (`reference,cpu`; `cuda-shim` needs g++). Programs that fail are kept in IKRA_FUZZ_KEEP
-# (`fuzz-failures`), with what is wrong in `failures.txt`; spec/support/fuzz.rb makes them smaller.
+# (`fuzz-failures`), with what is wrong in `failures.txt`; spec/support/fuzz.rb makes them smaller. Several GPUs take turns
+# where IKRA_FUZZ_GPUS says how many there are.
 require "etc"
 require "fileutils"
 require "tmpdir"
@@ -18,7 +19,7 @@ require_relative "runners"
 module Fuzz
   # A range of programs, shared out in chunks.
   class Many
-    CHUNK = 200
+    CHUNK = 100
 
     def initialize(from, to, seed, processes)
       @chunks = (from...to).each_slice(CHUNK).to_a
@@ -54,7 +55,9 @@ module Fuzz
     def start(running)
       chunk = @chunks.shift
       reader, writer = IO.pipe
+      gpu = (@started = @started.to_i + 1) % ENV.fetch("IKRA_FUZZ_GPUS", "1").to_i
       pid = fork do
+        ENV["CUDA_VISIBLE_DEVICES"] = gpu.to_s if ENV.key?("IKRA_FUZZ_GPUS")
         reader.close
         writer.write(Marshal.dump(verdicts(chunk)))
         writer.close
