@@ -94,7 +94,6 @@ RSpec.describe "Complex numbers" do
     expect { [2].pmap { |x| x**1i } }.to raise_error(Ikra::CompileError, /do not know \*\* with a Complex/)
     expect { [2].pmap { |x| x < 1i } }.to raise_error(Ikra::CompileError, /do not know < with a Complex/)
     expect { [2].pmap { |x| Math.sqrt(x * 1i) } }.to raise_error(Ikra::CompileError, /do not know sqrt with a Complex/)
-    expect { [Complex(1, 2r)].pmap { |z| z.imag } }.to raise_error(Ikra::CompileError, /a Rational/)
-    expect { [1r].pmap { |x| x == 1 } }.to raise_error(Ikra::CompileError, /a Rational/)
+    expect { [Complex(1, 2r)].pmap { |z| z.imag } }.to raise_error(Ikra::CompileError, /Complexes of Rationals/)
   end
 end

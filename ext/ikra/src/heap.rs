@@ -79,7 +79,8 @@ pub enum Seen {
     BigInt,
     /// A Struct, a Data, or a Range.
     Struct,
-    Complex,
+    /// A Complex or a Rational.
+    Number,
     Other,
 }
 
@@ -158,7 +159,7 @@ pub fn see(v: Raw) -> Seen {
         k if k == T::RUBY_T_BIGNUM as usize => bignum(v).map_or(Seen::BigInt, Seen::Int),
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
         k if k == T::RUBY_T_STRUCT as usize => Seen::Struct,
-        k if k == T::RUBY_T_COMPLEX as usize => Seen::Complex,
+        k if k == T::RUBY_T_COMPLEX as usize || k == T::RUBY_T_RATIONAL as usize => Seen::Number,
         _ => Seen::Other,
     }
 }
@@ -454,7 +455,7 @@ pub enum Field {
     Member(u32),
     /// Of a Hash, by its position among [`ikra_core::world::hashes::PARTS`].
     Part(usize),
-    /// Of a Range or a Complex, by its position among [`ikra_core::world::values::parts`].
+    /// Of a Range, a Complex or a Rational, by its position among [`ikra_core::world::values::parts`].
     Own(usize),
 }
 
@@ -489,13 +490,15 @@ impl FieldReader {
     }
 }
 
-/// A part of a Range or a Complex; nil of anything else.
+/// A part of a Range, a Complex or a Rational; nil of anything else.
 fn own_part(object: Raw, part: usize) -> Raw {
     let kind = flags(object) & TYPE_MASK;
     // SAFETY: `object` is a live object of the type that each function reads, and they neither allocate nor raise.
     unsafe {
         if kind == T::RUBY_T_COMPLEX as usize {
             [rb_sys::rb_complex_real, rb_sys::rb_complex_imag][part.min(1)](object)
+        } else if kind == T::RUBY_T_RATIONAL as usize {
+            [rb_sys::rb_rational_num, rb_sys::rb_rational_den][part.min(1)](object)
         } else {
             let (mut from, mut to, mut exclusive) = (NIL, NIL, 0);
             rb_sys::rb_range_values(object, &mut from, &mut to, &mut exclusive);

@@ -81,6 +81,7 @@ impl Made {
         let raw = protect(|| unsafe {
             match reflect::own_class(of) {
                 Some(well_known::COMPLEX) => rb_sys::rb_complex_raw(a, b),
+                Some(well_known::RATIONAL) => rb_sys::rb_rational_raw(a, b),
                 _ => rb_sys::rb_range_new(a, b, i32::from(c == heap::TRUE)),
             }
         })?;

@@ -287,7 +287,7 @@ impl Observer {
                 }
                 None => return Err(opaque(value, what())),
             },
-            Seen::Complex => {
+            Seen::Number => {
                 self.own(ruby, place, value, summary, facts)?;
                 return Ok(());
             }

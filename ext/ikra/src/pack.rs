@@ -159,7 +159,7 @@ impl Packer<'_> {
             Seen::False => (Prims::FALSE, Tag::FALSE, 0),
             Seen::True => (Prims::TRUE, Tag::TRUE, 1),
             Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
-            Seen::Object | Seen::Struct | Seen::Complex | Seen::Hash => {
+            Seen::Object | Seen::Struct | Seen::Number | Seen::Hash => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 let tag = match slot.repr {
                     Repr::Union => {
@@ -237,7 +237,7 @@ impl Packer<'_> {
             (Repr::Ref(_), Some(column)) => {
                 for (i, out) in columns[column.index()].view_mut::<u32>()[rows].iter_mut().enumerate() {
                     let value = get(i);
-                    if !heap::is_object(value) && !matches!(heap::see(value), Seen::Struct | Seen::Complex | Seen::Hash)
+                    if !heap::is_object(value) && !matches!(heap::see(value), Seen::Struct | Seen::Number | Seen::Hash)
                     {
                         return Err(Misfit::Value);
                     }

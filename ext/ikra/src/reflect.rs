@@ -281,7 +281,7 @@ pub fn makes_structs(ruby: &Ruby, class: Raw, owner: Raw) -> Result<bool, Error>
 
 /// The class of the core's that a class is, whose objects are nothing but their parts.
 pub fn own_class(class: Raw) -> Option<ClassId> {
-    let own = [well_known::RANGE, well_known::COMPLEX];
+    let own = [well_known::RANGE, well_known::COMPLEX, well_known::RATIONAL];
     own.into_iter().find(|id| classes::get(*id).raw == class)
 }
 

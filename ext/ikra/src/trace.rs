@@ -350,7 +350,7 @@ impl Tracer<'_> {
             }
             // a Range in a launch parameter has no row
             Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached { entry: 0, known: false }),
-            Seen::Struct | Seen::Complex if self.class_index(heap::class_word(value)).is_some() => {
+            Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
                 self.object(slot, value, element)
             }
             // other values are checked when they are packed

@@ -180,6 +180,20 @@ pub enum Builtin {
     StructEql,
 }
 
+impl Builtin {
+    /// Which of its arguments Ruby makes Integers of, or compares with numbers.
+    pub fn whole_numbers(self, args: &[Atom]) -> &[Atom] {
+        use Builtin::*;
+        match self {
+            Rand(_) | ArrayGet | ArrayAt | ArrayFirst | ArrayLast | Buffer | TakeOf | RangeFirst | RangeLast
+            | RangeMin | RangeMax | RangeCover | RangeStep | StrByte | StrView | AsInt | StructGet | ToFloat
+            | ToInteger => args,
+            ArraySet | ArrayPut | StructSet => &args[..args.len().saturating_sub(1)],
+            _ => &[],
+        }
+    }
+}
+
 /// A method of Comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ordered {
@@ -423,6 +437,16 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         }
         (Atom::Module(class), "__make") if values::is_value(class) => Some(Builtin::MakeValue),
         (Atom::Int | Atom::Float, "__part") => Some(Builtin::Itself),
+        (Atom::Int | Atom::Object(well_known::RATIONAL), "__exact") => Some(Builtin::Itself),
+        (Atom::Object(well_known::RATIONAL), "__rational_exponent") => {
+            Some(Builtin::Refuse("kernels know ** of a Rational with Integers and Floats only", "write to_f"))
+        }
+        (_, "__sum_form") => {
+            Some(Builtin::Refuse("kernels do not know sum of Rationals from a Float on", "write .to_f in sum's block"))
+        }
+        (_, "__clamp_form") => {
+            Some(Builtin::Refuse("kernels know clamp of Rationals with two arguments only", "write clamp(min, max)"))
+        }
         (_, "__uncoercible") => Some(Builtin::Uncoercible),
         (Atom::Array(_), "__put") => Some(Builtin::ArrayPut),
         (Atom::Array(_), "__take") => Some(Builtin::TakeOf),
@@ -522,6 +546,7 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
         ("Struct" | "Data", _) => "read the members by name",
         ("Complex", "**") => "multiply: z * z",
         ("Complex", _) => "compute with its parts",
+        ("Rational", _) => "compute with numerator and denominator, or with to_f",
         (_, "to_s" | "inspect" | "name" | "format" | "sprintf") => "kernels make no Strings: give the value itself",
         (_, "to_a" | "digits" | "to_r" | "to_c" | "rationalize") => "keep to Integers and Floats",
         _ => "write out what it does, with what docs/language.md lists",

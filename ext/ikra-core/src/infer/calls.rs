@@ -46,6 +46,7 @@ fn core_class(atom: Atom) -> &'static str {
         Atom::Object(well_known::HASH) => "Hash",
         Atom::Object(well_known::RANGE) => "Range",
         Atom::Object(well_known::COMPLEX) => "Complex",
+        Atom::Object(well_known::RATIONAL) => "Rational",
         _ => "",
     }
 }
@@ -328,6 +329,11 @@ impl Analysis<'_> {
                 return Err(Refusal::new(format!("kernels make no Complex of a {class}"))
                     .advise("write its parts as Integers or Floats"));
             }
+            if name == "__exact" {
+                let class = self.describe(atom);
+                return Err(Refusal::new(format!("kernels make no Rational of a {class}"))
+                    .advise("write numerator and denominator as two Integers"));
+            }
             // the parser knew no types
             if let Some(written) = name.strip_prefix("__list_") {
                 return self.target(from, atom, written, on_self);
@@ -485,7 +491,14 @@ impl Analysis<'_> {
                     Err(_) => Ty::never(),
                 }
             }
-            Target::Reader(ivar) if given == 0 => self.read_field(from, atom, reach, ivar)?,
+            Target::Reader(ivar) if given == 0 => {
+                let ty = self.read_field(from, atom, reach, ivar)?;
+                if atom == Atom::Object(well_known::COMPLEX) && ty.objects.contains(&well_known::RATIONAL) {
+                    return Err(Refusal::new("kernels do not know Complexes of Rationals")
+                        .advise("write their parts as Integers or Floats"));
+                }
+                ty
+            }
             Target::Writer(ivar) if given == 1 => {
                 self.write_field(from, atom, reach, ivar, &args.positional[0])?;
                 args.positional[0].clone()
@@ -569,6 +582,7 @@ impl Analysis<'_> {
     ) -> Answer<Ty> {
         use Builtin::*;
         self.asks_exception(builtin, atom, atoms)?;
+        no_value(name, builtin.whole_numbers(atoms))?;
         Ok(match builtin {
             Numeric(method) if self.asks_equality(from, method, atoms)? => {
                 let receiver = Ty::of(atom, Reach::Mixed);
@@ -580,13 +594,13 @@ impl Analysis<'_> {
             }
             Numeric(method) => {
                 if method.asks_argument().is_some() {
-                    no_complex(name, atoms)?;
+                    no_value(name, atoms)?;
                 }
                 self.asks_argument(method, atoms)?;
                 method.result(Kind::of(atom), &kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?
             }
             Math(function) => {
-                no_complex(name, atoms)?;
+                no_value(name, atoms)?;
                 function.result(&kinds(atoms))
             }
             Rand(rand) => {
@@ -664,7 +678,15 @@ impl Analysis<'_> {
                 }
                 _ => Ty::nil(),
             },
-            NeedsArray | Uncomparable | Uncoercible | NoMatch | MethodMissing => Ty::never(),
+            Uncoercible => {
+                if let Some(Atom::Object(well_known::COMPLEX | well_known::RATIONAL)) = atoms.first() {
+                    return Err(Refusal::new("kernels do not compute with a Complex and a Rational")
+                        .advise("compute with the parts of the Complex"));
+                }
+                self.asks_argument(crate::ir::lower::numbers::Method::Add, atoms)?;
+                Ty::never()
+            }
+            NeedsArray | Uncomparable | NoMatch | MethodMissing => Ty::never(),
             IsList => match (atom, self.method(receiver_of(atom), "deconstruct")) {
                 (Atom::Array(_), _) => Ty::prim(Prims::TRUE),
                 (_, MethodFact::Missing { .. }) => Ty::prim(Prims::FALSE),
@@ -1161,21 +1183,39 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
         (Atom::IntRange | Atom::FloatRange, "==" | "!=") => Some("%__same_range"),
         (Atom::IntRange | Atom::FloatRange, "eql?") => Some("%__eql_range"),
         (Atom::Int | Atom::Float, _) => Some(match name {
+            "==" | "!=" | "===" => "%__equals",
+            _ if !arg.objects.iter().any(|class| *class != well_known::RANGE && values::is_value(*class)) => {
+                return None;
+            }
             "+" => "%__added_to",
             "-" => "%__taken_from",
             "*" => "%__times",
             "/" | "quo" => "%__divides",
-            "==" | "!=" | "===" => "%__equals",
+            _ if !arg.objects.contains(&well_known::RATIONAL) => return None,
+            "%" | "modulo" => "%__modulo_of",
+            "div" => "%__div_of",
+            "fdiv" => "%__fdivides",
+            "<=>" => "%__compared_by",
+            "<" => "%__above",
+            "<=" => "%__at_least",
+            ">" => "%__below",
+            ">=" => "%__at_most",
             _ => return None,
         }),
         _ => None,
     }
 }
 
-/// Refuses a Complex as an argument.
-fn no_complex(name: &str, args: &[Atom]) -> Answer<()> {
+/// Refuses a Complex or a Rational as an argument.
+fn no_value(name: &str, args: &[Atom]) -> Answer<()> {
+    // a primitive's name says nothing to those who did not write it
+    let name = if primitive(name).is_some() { "this" } else { name };
+    let refuse = |class, advice| Err(Refusal::new(format!("kernels do not know {name} with a {class}")).advise(advice));
     if args.contains(&Atom::Object(well_known::COMPLEX)) {
-        return Err(Refusal::new(format!("kernels do not know {name} with a Complex")).advise("compute with its parts"));
+        return refuse("Complex", "compute with its parts");
+    }
+    if args.contains(&Atom::Object(well_known::RATIONAL)) {
+        return refuse("Rational", "write to_f, to_i, or compute with numerator and denominator");
     }
     Ok(())
 }

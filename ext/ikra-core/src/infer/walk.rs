@@ -1736,7 +1736,7 @@ impl Walker<'_, '_> {
         if self.here.section
             && matches!(
                 &*call.name,
-                "rand" | "loop" | "Integer" | "Float" | "Complex" | "raise" | "fail" | "catch" | "throw"
+                "rand" | "loop" | "Integer" | "Float" | "Complex" | "Rational" | "raise" | "fail" | "catch" | "throw"
             )
         {
             return match self.an.root(self.here.id, &Root::SelfObject) {

@@ -165,7 +165,7 @@ class Complex
   def ==(other)
     if other.is_a?(Complex)
       __real == other.__real && __imaginary == other.__imaginary
-    elsif other.is_a?(Integer) || other.is_a?(Float)
+    elsif other.is_a?(Integer) || other.is_a?(Float) || other.is_a?(Rational)
       __real == other && __imaginary == 0
     else
       false

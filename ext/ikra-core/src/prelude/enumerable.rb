@@ -110,7 +110,7 @@ module Enumerable
   end
   alias reduce inject
 
-  # Ruby's own: exact over Integers, compensated (Kahan-Babuska) from the first Float on.
+  # Ruby's own: exact over Integers and Rationals, compensated (Kahan-Babuska) from the first Float on.
   def sum(start = 0)
     sum = start
     float = start.is_a?(Float)
@@ -121,7 +121,7 @@ module Enumerable
       x = block_given? ? yield(e) : e
       if other
         sum += x
-      elsif x.is_a?(Float) && (sum.is_a?(Integer) || sum.is_a?(Float))
+      elsif x.is_a?(Float) && (sum.is_a?(Integer) || sum.is_a?(Float) || sum.is_a?(Rational))
         f = sum.to_f unless float
         float = true
         unless f.nan?
@@ -139,7 +139,9 @@ module Enumerable
             f = t
           end
         end
-      elsif x.is_a?(Integer) && (sum.is_a?(Integer) || sum.is_a?(Float))
+      elsif (x.is_a?(Integer) || x.is_a?(Rational)) && (sum.is_a?(Integer) || sum.is_a?(Float) || sum.is_a?(Rational))
+        # Arrays add Rationals to a Float before, others to a Float after
+        __sum_form if x.is_a?(Rational) && start.is_a?(Float)
         if float
           y = x.to_f
           unless f.nan? || f.infinite?

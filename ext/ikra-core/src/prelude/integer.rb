@@ -3,6 +3,8 @@
 # Methods of Integer that give arrays; what iterators of numbers without a block give one after the other.
 class Integer
   def divmod(other)
+    return to_r.divmod(other) if other.is_a?(Rational)
+
     __divmod_form unless other.is_a?(Integer)
     [div(other), modulo(other)]
   end

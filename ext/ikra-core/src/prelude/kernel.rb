@@ -68,7 +68,7 @@ module Kernel
     order
   end
 
-  # What a number's operators ask their argument, where that may be a Complex or a Range.
+  # What a number's operators ask their argument, where that may be a Complex, a Rational or a Range.
   def __added_to(number)
     number + self
   end
@@ -87,6 +87,38 @@ module Kernel
 
   def __equals(number)
     number == self
+  end
+
+  def __modulo_of(number)
+    number % self
+  end
+
+  def __div_of(number)
+    number.div(self)
+  end
+
+  def __fdivides(number)
+    number.fdiv(self)
+  end
+
+  def __compared_by(number)
+    number <=> self
+  end
+
+  def __above(number)
+    number < self
+  end
+
+  def __at_least(number)
+    number <= self
+  end
+
+  def __below(number)
+    number > self
+  end
+
+  def __at_most(number)
+    number >= self
   end
 
   def __same_range(_other)

@@ -44,6 +44,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("kernel.rb", include_str!("kernel.rb")),
         ("lists.rb", include_str!("lists.rb")),
         ("range.rb", include_str!("range.rb")),
+        ("rational.rb", include_str!("rational.rb")),
         ("string.rb", include_str!("string.rb")),
         ("string_functions.rb", include_str!("string_functions.rb")),
         ("integer.rb", include_str!("integer.rb")),
@@ -132,6 +133,7 @@ const LONGER: &[(&[&str], &str)] = &[
     (&["zip"], "zip up to three arrays, or index them"),
     (&["dig"], "dig two levels at a time"),
     (&["start_with?", "end_with?"], "ask for one after the other, with ||"),
+    (&["round", "floor", "ceil", "truncate"], "multiply by a power of ten, round, and divide"),
     (&["to_i"], "kernels read numbers to the base of 10 only"),
 ];
 

@@ -45,7 +45,7 @@ pub mod well_known {
         CLASS = 10 "Class", OBJECT = 11 "Object", KERNEL = 12 "Kernel", BASIC_OBJECT = 13 "BasicObject",
         COMPARABLE = 14 "Comparable", ENUMERABLE = 15 "Enumerable", NUMERIC = 16 "Numeric", MATH = 17 "Math",
         PROC = 18 "Proc", STRUCT = 19 "Struct", HASH = 20 "Hash", IKRA = 21 "Ikra",
-        EXCEPTION = 22 "Exception", COMPLEX = 23 "Complex",
+        EXCEPTION = 22 "Exception", COMPLEX = 23 "Complex", RATIONAL = 24 "Rational",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Classes of Ruby's own whose objects are nothing but a few parts that never change: Ranges and Complexes.
+//! Classes of Ruby's own whose objects are nothing but a few parts that never change: Ranges, Complexes, Rationals.
 //!
 //! Here: which parts, each a field of the class under a name that no ivar has. Not here: what their methods do
 //! ([`crate::prelude`]), and how the host reads the parts of an object.
@@ -11,6 +11,7 @@ pub fn parts(class: ClassId) -> &'static [&'static str] {
     match class {
         well_known::RANGE => &["begin", "end", "exclude_end"],
         well_known::COMPLEX => &["real", "imaginary"],
+        well_known::RATIONAL => &["numerator", "denominator"],
         _ => &[],
     }
 }

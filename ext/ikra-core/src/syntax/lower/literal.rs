@@ -12,6 +12,7 @@ impl Lower<'_> {
             Ruby::Int(_) => integer(self.source.slice(span)),
             Ruby::Float(_) => float(self.source.slice(span)),
             Ruby::Complex(_) => self.imaginary(self.source.slice(span).trim_end_matches('i'), span),
+            Ruby::Rational(_) => self.rational(self.source.slice(span).trim_end_matches('r'), span),
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
             Ruby::Dstr(s) => self.string(&s.parts),
             Ruby::Heredoc(s) => self.string(&s.parts),
@@ -33,8 +34,34 @@ impl Lower<'_> {
             _ if text.contains('.') => float(text),
             _ => integer(text),
         };
-        let parts = vec![self.make(span, Kind::Int(0)), self.make(span, part)];
-        let class = ConstPath { base: ConstBase::Top, name: "Complex".into() };
+        self.value("Complex", [Kind::Int(0), part], span)
+    }
+
+    /// `3r` or `1.5r`, without the `r`.
+    fn rational(&mut self, text: &str, span: Span) -> Kind {
+        let (digits, denominator) = match text.split_once('.') {
+            Some((whole, fraction)) => {
+                let places = fraction.bytes().filter(u8::is_ascii_digit).count();
+                let denominator = u32::try_from(places).ok().and_then(|places| 10i64.checked_pow(places));
+                let digits: String = format!("{whole}{fraction}").chars().filter(|c| *c != '_').collect();
+                (digits.parse().map_or(refuse::NUMBER, Kind::Int), denominator)
+            }
+            None => (integer(text), Some(1)),
+        };
+        let (Kind::Int(numerator), Some(denominator)) = (digits, denominator) else { return refuse::NUMBER };
+        let (mut a, mut b) = (numerator.unsigned_abs(), denominator.unsigned_abs());
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        // fits: it divides the denominator
+        let divisor = i64::try_from(a).unwrap_or(1);
+        self.value("Rational", [Kind::Int(numerator / divisor), Kind::Int(denominator / divisor)], span)
+    }
+
+    /// An object that is nothing but its parts.
+    fn value(&mut self, class: &str, parts: [Kind; 2], span: Span) -> Kind {
+        let parts = parts.into_iter().map(|part| self.make(span, part)).collect();
+        let class = ConstPath { base: ConstBase::Top, name: class.into() };
         let class = self.make(span, Kind::Const(class));
         self.send(class, &format!("{PRIMITIVE}make"), parts, span).kind
     }

@@ -338,6 +338,7 @@ impl<'a> Lower<'a> {
             Ruby::Int(_)
             | Ruby::Float(_)
             | Ruby::Complex(_)
+            | Ruby::Rational(_)
             | Ruby::Str(_)
             | Ruby::Dstr(_)
             | Ruby::Heredoc(_)

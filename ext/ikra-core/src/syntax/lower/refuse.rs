@@ -13,7 +13,7 @@ const fn refuse(what: &'static str, advice: &'static str) -> Kind {
 pub(super) const INTERPOLATED_SYMBOL: Kind =
     refuse("a symbol with interpolation", "choose between plain symbols with `case` or `if`");
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");
-pub(super) const RATIONAL_PART: Kind = refuse(RATIONAL.0, RATIONAL.1);
+pub(super) const RATIONAL_PART: Kind = refuse("a Complex of Rationals", "write its parts as Integers or Floats");
 pub(super) const NUMBER: Kind = refuse("this number", "write it in plain decimal form");
 pub(super) const FORWARDING: Kind =
     refuse("argument forwarding (`...`, `*`, `**`, `&`)", "name the parameters and pass them on by name");
@@ -43,7 +43,6 @@ const FLIP_FLOP: (&str, &str) = (
 );
 const HOOK: (&str, &str) = ("`BEGIN` and `END`", "put this before or after the call");
 const AGAIN: (&str, &str) = ("`redo`", "use a `while` loop or `loop do … end` around what is to be repeated");
-const RATIONAL: (&str, &str) = ("a Rational literal", "use a Float, or keep numerator and denominator in two Integers");
 const ENCODING: (&str, &str) = ("`__ENCODING__`", "store it in a local variable before the call");
 const OTHER: (&str, &str) = ("this construct", "compute it before the call and capture the result");
 
@@ -88,7 +87,6 @@ fn describe(node: &Ruby) -> (&'static str, &'static str) {
         Ruby::IFlipFlop(_) | Ruby::EFlipFlop(_) => FLIP_FLOP,
         Ruby::Preexe(_) | Ruby::Postexe(_) => HOOK,
         Ruby::Redo(_) => AGAIN,
-        Ruby::Rational(_) => RATIONAL,
         Ruby::Encoding(_) => ENCODING,
         Ruby::ForwardedArgs(_) | Ruby::ForwardArg(_) => {
             ("argument forwarding (`...`)", "name the parameters and pass them on by name")

@@ -280,8 +280,8 @@ impl Method {
             Fdiv => if_number(Ty::float()),
             Quo if int && first != Some(Kind::Float) => {
                 return Err(Unsupported {
-                    why: "the quotient of two Integers is a Rational, which kernels lack",
-                    advice: "use `/` for the floored quotient, or `fdiv` for a Float",
+                    why: "the quotient of two Integers is a Rational",
+                    advice: "use `/` for the floored quotient, `fdiv` for a Float, or Rational(a, b)",
                 });
             }
             Quo => if_number(Ty::float()),

@@ -1,0 +1,382 @@
+# frozen_string_literal: true
+
+# Rationals of two Integers in lowest terms, the denominator above zero. They are reduced before they are multiplied, so that
+# they leave 64 bits as late as can be.
+class Rational
+  def numerator
+    __numerator
+  end
+
+  def denominator
+    __denominator
+  end
+
+  def -@
+    Rational.__make(-__numerator, __denominator)
+  end
+
+  def +@
+    self
+  end
+
+  def abs
+    Rational.__make(__numerator.abs, __denominator)
+  end
+  alias magnitude abs
+
+  def zero?
+    __numerator == 0
+  end
+
+  def nonzero?
+    __numerator == 0 ? nil : self
+  end
+
+  def positive?
+    __numerator > 0
+  end
+
+  def negative?
+    __numerator < 0
+  end
+
+  def integer?
+    false
+  end
+
+  def finite?
+    true
+  end
+
+  def infinite?
+    nil
+  end
+
+  def real?
+    true
+  end
+
+  def real
+    self
+  end
+
+  def to_r
+    self
+  end
+
+  def to_f
+    __numerator.fdiv(__denominator)
+  end
+
+  def floor
+    __numerator / __denominator
+  end
+
+  def ceil
+    q = __numerator / __denominator
+    __numerator % __denominator == 0 ? q : q + 1
+  end
+
+  def truncate
+    __numerator < 0 ? ceil : floor
+  end
+
+  def to_i
+    truncate
+  end
+
+  def to_int
+    truncate
+  end
+
+  # halves away from zero
+  def round
+    q = __numerator / __denominator
+    rest = __numerator % __denominator
+    other = __denominator - rest
+    rest > other || (rest == other && __numerator > 0) ? q + 1 : q
+  end
+
+  def +(other)
+    if other.is_a?(Rational)
+      g = __denominator.gcd(other.__denominator)
+      n = (__numerator * (other.__denominator / g)) + (other.__numerator * (__denominator / g))
+      __reduced(n, g, other)
+    elsif other.is_a?(Integer)
+      Rational.__make(__numerator + (other * __denominator), __denominator)
+    elsif other.is_a?(Float)
+      to_f + other
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def -(other)
+    if other.is_a?(Rational)
+      g = __denominator.gcd(other.__denominator)
+      n = (__numerator * (other.__denominator / g)) - (other.__numerator * (__denominator / g))
+      __reduced(n, g, other)
+    elsif other.is_a?(Integer)
+      Rational.__make(__numerator - (other * __denominator), __denominator)
+    elsif other.is_a?(Float)
+      to_f - other
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def *(other)
+    if other.is_a?(Rational)
+      __scaled(other.__numerator, other.__denominator)
+    elsif other.is_a?(Integer)
+      __scaled(other, 1)
+    elsif other.is_a?(Float)
+      to_f * other
+    else
+      __uncoercible(other)
+    end
+  end
+
+  def /(other)
+    if other.is_a?(Rational)
+      __divided(other.__numerator, other.__denominator)
+    elsif other.is_a?(Integer)
+      __divided(other, 1)
+    elsif other.is_a?(Float)
+      to_f / other
+    else
+      __uncoercible(other)
+    end
+  end
+  alias quo /
+
+  def fdiv(other)
+    return to_f / 0.0 if other == 0
+    return to_f / other if other.is_a?(Float)
+
+    (self / other).to_f
+  end
+
+  def div(other)
+    raise ZeroDivisionError, "divided by 0" if other == 0
+
+    (self / other).floor
+  end
+
+  def %(other)
+    self - (other * div(other))
+  end
+  alias modulo %
+
+  def remainder(other)
+    rest = self % other
+    return rest if rest == 0 || self < 0 == other < 0
+    return self if other.is_a?(Float) && other.infinite?
+
+    rest - other
+  end
+
+  def divmod(other)
+    [div(other), self % other]
+  end
+
+  def **(other)
+    if other.is_a?(Integer)
+      __power(other)
+    elsif other.is_a?(Float)
+      to_f**other
+    elsif other.is_a?(Rational)
+      __rational_exponent
+    else
+      __uncoercible(other)
+    end
+  end
+  alias pow **
+
+  def ==(other)
+    if other.is_a?(Rational)
+      __numerator == other.__numerator && __denominator == other.__denominator
+    elsif other.is_a?(Integer)
+      __numerator == other && __denominator == 1
+    elsif other.is_a?(Float)
+      to_f == other
+    else
+      other == self
+    end
+  end
+
+  def eql?(other)
+    other.is_a?(Rational) && __numerator == other.__numerator && __denominator == other.__denominator
+  end
+
+  def <(other)
+    __below?(other)
+  end
+
+  def >(other)
+    __above?(other)
+  end
+
+  def <=(other)
+    order = self <=> other
+    __uncomparable(other) if order.nil?
+    order <= 0
+  end
+
+  def >=(other)
+    order = self <=> other
+    __uncomparable(other) if order.nil?
+    order >= 0
+  end
+
+  def between?(least, greatest)
+    self >= least && self <= greatest
+  end
+
+  def clamp(least, greatest = __clamp_form)
+    # raises it in the words of the Ruby that runs
+    0.clamp(1, 0) if !least.nil? && !greatest.nil? && least > greatest
+    return least if !least.nil? && self < least
+
+    !greatest.nil? && self > greatest ? greatest : self
+  end
+
+  def <=>(other)
+    if other.is_a?(Rational)
+      __order_of(other.__numerator, other.__denominator)
+    elsif other.is_a?(Integer)
+      __order_of(other, 1)
+    elsif other.is_a?(Float)
+      to_f <=> other
+    else
+      0 <=> other
+    end
+  end
+
+  # What operators of an Integer or a Float ask.
+  def __added_to(number)
+    self + number
+  end
+
+  def __taken_from(number)
+    number.is_a?(Float) ? number - to_f : Rational.__make(number, 1) - self
+  end
+
+  def __times(number)
+    self * number
+  end
+
+  def __divides(number)
+    number.is_a?(Float) ? number / to_f : Rational.__make(number, 1) / self
+  end
+
+  def __fdivides(number)
+    number.is_a?(Float) ? number / to_f : Rational.__make(number, 1).fdiv(self)
+  end
+
+  def __div_of(number)
+    raise ZeroDivisionError, "divided by 0" if __numerator == 0
+
+    number.is_a?(Float) ? (number / to_f).floor : Rational.__make(number, 1).div(self)
+  end
+
+  def __modulo_of(number)
+    number.is_a?(Float) ? number % to_f : Rational.__make(number, 1) % self
+  end
+
+  def __equals(number)
+    self == number
+  end
+
+  def __compared_by(number)
+    number.is_a?(Float) ? number <=> to_f : Rational.__make(number, 1) <=> self
+  end
+
+  def __above(number)
+    number.is_a?(Float) ? number < to_f : (self <=> number) > 0
+  end
+
+  def __at_least(number)
+    number.is_a?(Float) ? number <= to_f : (self <=> number) >= 0
+  end
+
+  def __below(number)
+    number.is_a?(Float) ? number > to_f : (self <=> number) < 0
+  end
+
+  def __at_most(number)
+    number.is_a?(Float) ? number >= to_f : (self <=> number) <= 0
+  end
+
+  # n over the least common multiple of both denominators, of which g is the greatest common divisor.
+  def __reduced(n, g, other)
+    h = n.gcd(g)
+    Rational.__make(n / h, (__denominator / g) * (other.__denominator / h))
+  end
+
+  # This times n over d.
+  def __scaled(n, d)
+    g = __numerator.gcd(d)
+    h = __denominator.gcd(n)
+    Rational.__make((__numerator / g) * (n / h), (__denominator / h) * (d / g))
+  end
+
+  # This by n over d.
+  def __divided(n, d)
+    raise ZeroDivisionError, "divided by 0" if n == 0
+
+    n < 0 ? __scaled(-d, -n) : __scaled(d, n)
+  end
+
+  def __power(exponent)
+    if exponent >= 0
+      Rational.__make(__numerator**exponent, __denominator**exponent)
+    elsif __numerator == 0
+      raise ZeroDivisionError, "divided by 0"
+    elsif __numerator < 0
+      Rational.__make((-__denominator)**-exponent, (-__numerator)**-exponent)
+    else
+      Rational.__make(__denominator**-exponent, __numerator**-exponent)
+    end
+  end
+
+  # The order of this and n over d. Cross products may leave 64 bits; whole parts and what is left of them do not.
+  def __order_of(n, d)
+    a = __numerator
+    b = __denominator
+    loop do
+      p = a / b
+      q = n / d
+      return p <=> q if p != q
+
+      a %= b
+      n %= d
+      return a <=> n if a == 0 || n == 0
+
+      # a/b and n/d, both between 0 and 1, are ordered as d/n and b/a
+      a, b, n, d = d, n, b, a
+    end
+  end
+end
+
+class Integer
+  # This over another, in lowest terms.
+  def __over(other)
+    raise ZeroDivisionError, "divided by 0" if other == 0
+
+    g = gcd(other)
+    other < 0 ? Rational.__make(-(self / g), -(other / g)) : Rational.__make(self / g, other / g)
+  end
+
+  def to_r
+    Rational.__make(self, 1)
+  end
+end
+
+module Kernel
+  def Rational(numerator, denominator = 1) # rubocop:disable Naming/MethodName
+    a = numerator.__exact
+    b = denominator.__exact
+    a.is_a?(Integer) && b.is_a?(Integer) ? a.__over(b) : Rational.__make(1, 1) * a / b
+  end
+end
