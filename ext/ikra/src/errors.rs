@@ -161,6 +161,10 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
         }
         Trap::Frozen => raised_by(ruby, || Err(frozen(ruby, value(operand)))),
         Trap::FloatDomain => made("FloatDomainError", value(operand).funcall("to_s", ())?),
+        Trap::OutOfRange => {
+            let Seen::Float(float) = heap::see(operand) else { return Err(internal(ruby, "a Float that is none")) };
+            made("RangeError", ikra_core::ir::out_of_range(float))
+        }
         Trap::Raise { class, message } => made(class, message.clone()),
         Trap::Describe { class, before, after } => {
             let what = match heap::see(operand) {

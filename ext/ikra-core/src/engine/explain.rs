@@ -422,6 +422,7 @@ fn words_of(trap: &Trap) -> Option<(CheckKind, String)> {
         Trap::Name { name, .. } => exception(format!("NameError: {name}")),
         Trap::Frozen => exception("FrozenError".into()),
         Trap::FloatDomain => exception("FloatDomainError".into()),
+        Trap::OutOfRange => exception("RangeError".into()),
         Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => {
             exception((*class).to_owned())
         }

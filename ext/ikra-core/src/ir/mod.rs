@@ -27,6 +27,23 @@ pub mod filled;
 pub mod lower;
 pub mod parse;
 pub mod print;
+
+/// The message of [`Trap::OutOfRange`]: with the ten digits of `%.10g`, as Ruby's C writes it.
+pub fn out_of_range(value: f64) -> String {
+    let text = if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "Inf".to_owned() } else { "-Inf".to_owned() }
+    } else {
+        // beyond 64 bits: always with an exponent
+        let scientific = format!("{value:.9e}");
+        let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+        let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+        format!("{mantissa}e+{exponent:0>2}")
+    };
+    format!("float {text} out of range of integer")
+}
+
 #[cfg(test)]
 pub(crate) mod random;
 #[cfg(test)]
@@ -531,6 +548,8 @@ pub enum Trap {
     Frozen,
     /// FloatDomainError with operand 0 (a Float): `NaN`, `Infinity`, `-Infinity`.
     FloatDomain,
+    /// RangeError for operand 0 (a Float), which Ruby's C converts to a `long`.
+    OutOfRange,
     /// Another exception of Ruby's own with a fixed message.
     Raise { class: &'static str, message: String },
     /// TypeError or ArgumentError about operand 0 in Ruby's words: `before`, the operand as Ruby describes it there
@@ -607,6 +626,7 @@ impl Trap {
             Trap::KeyMissing => "KeyError",
             Trap::Frozen => "FrozenError",
             Trap::FloatDomain => "FloatDomainError",
+            Trap::OutOfRange => "RangeError",
             Trap::Raise { class, .. } | Trap::Describe { class, .. } | Trap::Mention { class, .. } => class,
             Trap::StackOverflow => "SystemStackError",
             Trap::New(new) => return Some(Class::Made(new.class)),

@@ -343,6 +343,7 @@ impl Parser {
             }
             "frozen" => Trap::Frozen,
             "float_domain" => Trap::FloatDomain,
+            "out_of_range" => Trap::OutOfRange,
             "raise" => Trap::Raise { class: self.lasting()?, message: self.text()? },
             "describe" => Trap::Describe { class: self.lasting()?, before: self.text()?, after: self.text()? },
             "mention" => Trap::Mention { class: self.lasting()?, before: self.text()?, after: self.text()? },

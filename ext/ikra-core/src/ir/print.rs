@@ -394,6 +394,7 @@ impl Display for Trap {
             Trap::Name { message, name } => write!(f, "name {name:?} {message:?}"),
             Trap::Frozen => f.write_str("frozen"),
             Trap::FloatDomain => f.write_str("float_domain"),
+            Trap::OutOfRange => f.write_str("out_of_range"),
             Trap::Raise { class, message } => write!(f, "raise {class:?} {message:?}"),
             Trap::Describe { class, before, after } => write!(f, "describe {class:?} {before:?} {after:?}"),
             Trap::Mention { class, before, after } => write!(f, "mention {class:?} {before:?} {after:?}"),

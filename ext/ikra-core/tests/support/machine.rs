@@ -750,6 +750,10 @@ impl<'a> Machine<'a> {
                 };
                 ("FloatDomainError", text)
             }
+            Trap::OutOfRange => {
+                let Some(Value::Float(f)) = first else { panic!("a trap about a Float has one: {first:?}") };
+                ("RangeError", ikra_core::ir::out_of_range(*f))
+            }
             Trap::Raise { class, message } => (*class, message.clone()),
             Trap::Describe { class, before, after } => {
                 let what = match first {

@@ -362,6 +362,7 @@ impl<'a> Shared<'a> {
             Trap::KeyMissing => "key not found".to_string(),
             Trap::Frozen => "frozen".to_string(),
             Trap::FloatDomain => "not a number or infinite".to_string(),
+            Trap::OutOfRange => "Float out of range".to_string(),
             Trap::Describe { before, after, .. } | Trap::Mention { before, after, .. } => format!("{before}…{after}"),
             Trap::New(new) => new.name.clone(),
             Trap::StackOverflow => "stack level too deep".to_string(),

@@ -1199,16 +1199,16 @@ impl Body<'_, '_> {
                 self.range_builtin(builtin, receiver, first)
             }
             ArrayGet => match (atom, receiver, first) {
-                (Atom::Array(kind), Val::Array(_, packed), Some((_, index))) => match self.as_int(index, "[]") {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, index))) => match self.as_int(index) {
                     Some(index) => Some(self.element(kind, packed, index, at)?),
                     None => None,
                 },
                 _ => None,
             },
-            AsInt => first.and_then(|(_, val)| self.as_int(val, "to_int")).map(Val::Int),
+            AsInt => first.and_then(|(_, val)| self.as_int(val)).map(Val::Int),
             ArraySet => match (atom, receiver, args) {
                 (Atom::Array(kind), Val::Array(_, packed), [(_, index), (_, val)]) => {
-                    let Some(index) = self.as_int(*index, "[]=") else { return Ok(None) };
+                    let Some(index) = self.as_int(*index) else { return Ok(None) };
                     self.write_element(kind, packed, index, *val)?;
                     Some(*val)
                 }
@@ -1238,9 +1238,10 @@ impl Body<'_, '_> {
     }
 
     /// What Ruby converts by `to_int`; None where that always raises.
-    fn as_int(&mut self, val: Val, name: &'static str) -> Option<Operand> {
+    fn as_int(&mut self, val: Val) -> Option<Operand> {
         match val {
-            Val::Int(_) | Val::Float(_) => numbers::to_int(&mut self.cx, val, name),
+            Val::Int(v) => Some(v),
+            Val::Float(v) => Some(numbers::to_long(&mut self.cx, v)),
             _ => {
                 self.no_conversion(val, "Integer");
                 None

@@ -139,17 +139,21 @@ pub fn to_int(cx: &mut Cx<'_>, arg: Val, name: &'static str) -> Option<Operand> 
     }
 }
 
+/// A Float that Ruby's C takes as a `long`.
+pub fn to_long(cx: &mut Cx<'_>, v: Operand) -> Operand {
+    let whole = cx.b.f64(Op::FTrunc, &[v]);
+    let within = within_i64(cx, whole);
+    let outside = cx.b.bool(Op::Not, &[within]);
+    let site = cx.site(Trap::OutOfRange, vec![Repr::Float]);
+    cx.b.trap_if(outside, site, vec![v]);
+    cx.b.i64(Op::FloatToInt, &[whole])
+}
+
 /// An argument that Ruby's C takes as an `int`: an I64 within 32 bits; none where that always raises.
 pub fn to_c_int(cx: &mut Cx<'_>, arg: Val) -> Option<Operand> {
     let value = match arg {
         Val::Int(v) => v,
-        Val::Float(v) => {
-            let whole = cx.b.f64(Op::FTrunc, &[v]);
-            let within = within_i64(cx, whole);
-            let outside = cx.b.bool(Op::Not, &[within]);
-            mention_if(cx, outside, "RangeError", "float ", arg, " out of range of integer");
-            cx.b.i64(Op::FloatToInt, &[whole])
-        }
+        Val::Float(v) => to_long(cx, v),
         Val::Unit(Unit::Nil) => {
             raise(cx, "TypeError", "no implicit conversion from nil to integer");
             return None;

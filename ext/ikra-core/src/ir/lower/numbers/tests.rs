@@ -166,6 +166,9 @@ impl Asking {
             Trap::ZeroDivision => "ZeroDivisionError: divided by 0".into(),
             Trap::IntegerOverflow(_) => "big".into(),
             Trap::FloatDomain => format!("FloatDomainError: {shown}"),
+            Trap::OutOfRange => {
+                format!("RangeError: {}", crate::ir::out_of_range(f64::from_bits(trap.words[0] as u64)))
+            }
             Trap::Raise { class, message } => format!("{class}: {message}"),
             Trap::Mention { class, before, after } => format!("{class}: {before}{shown}{after}"),
             Trap::Describe { class, before, after } => {
@@ -372,10 +375,8 @@ fn agrees(question: &Question, ours: &str, ruby: &str, overflow: Overflow) -> bo
         _ if question.name == "[]" && ours.starts_with("TypeError: no implicit conversion") => {
             ruby.starts_with("TypeError: no implicit conversion")
         }
-        // C's format of a Float in a message; and Ruby's heap Integers convert an index by another function.
-        _ if ruby.ends_with("out of range of integer") => {
-            ours.ends_with("out of range of integer") || question.name == "[]" && ours.starts_with("FloatDomainError")
-        }
+        // Ruby's heap Integers convert an index by another function.
+        _ if ruby.ends_with("out of range of integer") => question.name == "[]" && ours.starts_with("FloatDomainError"),
         // Integers on Ruby's heap are named by their class.
         _ if ruby.ends_with("with Integer failed") => ours.contains("comparison of") && ours.ends_with(" failed"),
         _ if ours == "big" => {
