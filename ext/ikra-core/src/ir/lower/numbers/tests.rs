@@ -167,7 +167,7 @@ impl Asking {
             Trap::IntegerOverflow(_) => "big".into(),
             Trap::FloatDomain => format!("FloatDomainError: {shown}"),
             Trap::OutOfRange => {
-                format!("RangeError: {}", crate::ir::out_of_range(f64::from_bits(trap.words[0] as u64)))
+                format!("RangeError: {}", crate::ir::out_of_range(f64::from_bits(trap.words[0])))
             }
             Trap::Raise { class, message } => format!("{class}: {message}"),
             Trap::Mention { class, before, after } => format!("{class}: {before}{shown}{after}"),
