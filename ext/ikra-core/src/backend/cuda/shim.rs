@@ -42,6 +42,8 @@ const FLAGS: &[&str] = &[
     "-std=gnu++17",
     "-Og",
     "-ffp-contract=off",
+    // without it g++ makes `-x` of `0.0 - x` for an x that was an integer, which differs where x is 0
+    "-frounding-math",
     "-fno-math-errno",
     "-fno-exceptions",
     "-fno-rtti",
