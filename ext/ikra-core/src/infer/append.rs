@@ -208,7 +208,7 @@ impl Walker<'_, '_> {
 
     /// `result << x` and the like; None: some other call.
     pub(super) fn grown(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
-        let Some((holder, growth, args)) = growth(call) else { return Ok(None) };
+        let Some((holder, growth, steps)) = growth(call) else { return Ok(None) };
         let Kind::Local(local) = holder.kind else { return Ok(None) };
         let at = self.here.base + local.index();
         if env.dead || env.locals[at].unset {
@@ -219,57 +219,64 @@ impl Walker<'_, '_> {
         if ty.reach != Reach::Fresh {
             return Ok(None);
         }
-        let mut sole = env.locals[at].sole;
+        let sole = env.locals[at].sole;
         let mut receiver = self.eval_unseen(holder, env)?;
         env.locals[at].sole = sole;
-        let mut given = Args::default();
-        for args in args {
-            let more = self.args(args, env)?;
-            given.positional.extend(more.positional);
-        }
-        // `list << list`
-        sole &= env.dead || env.locals[at].sole;
-        if !sole {
-            return Err(self
-                .error(call.name_span, format!("{} changes the length of an array that others may hold", call.name))
-                .because("an array that grows must be held by one local variable alone")
-                .advise("make it in this method, and hand it on only when it is done; or use Array.new(n) and write its elements")
-                .into());
-        }
-        let args = given;
-        if env.dead {
-            return Ok(Some(Ty::never()));
-        }
-        self.an.grows(kind);
-        let out = match growth {
-            Growth::Push => {
-                for ty in &args.positional {
-                    let answer = self.an.write_element(self.here.id, (Atom::Array(kind), Reach::Fresh), ty);
+        let used = !self.an.spec(self.here.id).void.contains(&node.id);
+        let mut out = None;
+        for (step, args) in steps.iter().enumerate() {
+            let assigns = |arg: &Arg| matches!(arg, Arg::Positional(node) if super::walk::assigns(node, local));
+            if args.iter().any(assigns) {
+                return Err(self
+                    .error(
+                        call.name_span,
+                        format!("an argument of {} assigns the variable that holds its receiver", call.name),
+                    )
+                    .advise("assign it on a line before")
+                    .into());
+            }
+            let args = self.args(args, env)?;
+            if env.dead {
+                return Ok(Some(Ty::never()));
+            }
+            // not before the arguments: `list << list`
+            if !sole || !env.locals[at].sole {
+                return Err(self
+                    .error(call.name_span, format!("{} changes the length of an array that others may hold", call.name))
+                    .because("an array that grows must be held by one local variable alone")
+                    .advise("make it in this method, and hand it on only when it is done; or use Array.new(n) and write its elements")
+                    .into());
+            }
+            self.an.grows(kind);
+            let array = (Atom::Array(kind), Reach::Fresh);
+            match growth {
+                Growth::Push => {
+                    for ty in &args.positional {
+                        let answer = self.an.write_element(self.here.id, array, ty);
+                        self.refused(answer, call.name_span)?;
+                    }
+                }
+                Growth::Concat => {
+                    let parts = self.parts_of(&args, call)?;
+                    let answer = self.an.write_element(self.here.id, array, &parts);
                     self.refused(answer, call.name_span)?;
                 }
-                None
+                Growth::Clear => {}
+                Growth::Pop | Growth::Shift => {
+                    let at = self.assumption(node.span);
+                    let answer = self.an.element(self.here.id, array, &at);
+                    out = Some(self.refused(answer, call.name_span)?);
+                }
             }
-            Growth::Concat => {
-                let parts = self.parts_of(&args, call, env)?;
-                let answer = self.an.write_element(self.here.id, (Atom::Array(kind), Reach::Fresh), &parts);
-                self.refused(answer, call.name_span)?;
-                None
-            }
-            Growth::Clear => None,
-            Growth::Pop | Growth::Shift => {
-                let at = self.assumption(node.span);
-                let answer = self.an.element(self.here.id, (Atom::Array(kind), Reach::Fresh), &at);
-                Some(self.refused(answer, call.name_span)?)
-            }
-        };
-        // joins may have merged the kind
-        receiver = self.an.facts.resolve(&receiver);
-        let used = !self.an.spec(self.here.id).void.contains(&node.id);
-        self.assign_state(env, local, &receiver, out.is_some() || !used);
+            // joins may have merged the kind
+            receiver = self.an.facts.resolve(&receiver);
+            let last = step + 1 == steps.len();
+            self.assign_state(env, local, &receiver, out.is_some() || !used || !last);
+        }
         Ok(Some(out.unwrap_or(receiver)))
     }
 
-    fn parts_of(&mut self, args: &Args, call: &Call, _env: &mut Env) -> Result<Ty> {
+    fn parts_of(&mut self, args: &Args, call: &Call) -> Result<Ty> {
         let ty = args.positional[0].clone();
         let [Atom::Array(other)] = ty.atoms()[..] else {
             return Err(self.error(call.name_span, "kernels know concat of an array only").into());
@@ -281,8 +288,8 @@ impl Walker<'_, '_> {
     }
 }
 
-/// A call that changes the length of what a local variable holds: the variable, and the arguments (of `a << x << y` those
-/// of both calls).
+/// A call that changes the length of what a local variable holds: the variable, and the arguments of each step, of which
+/// `a << x << y` has two.
 pub fn growth(call: &Call) -> Option<(&Node, Growth, Vec<&[Arg]>)> {
     if call.safe || call.block.is_some() || call.block_arg.is_some() {
         return None;
@@ -292,9 +299,9 @@ pub fn growth(call: &Call) -> Option<(&Node, Growth, Vec<&[Arg]>)> {
     match &receiver.kind {
         Kind::Local(_) => Some((receiver, growth, vec![&call.args])),
         Kind::Call(inner) if &*call.name == "<<" && &*inner.name == "<<" => {
-            let (holder, growth, mut args) = self::growth(inner)?;
-            args.push(&call.args);
-            Some((holder, growth, args))
+            let (holder, growth, mut steps) = self::growth(inner)?;
+            steps.push(&call.args);
+            Some((holder, growth, steps))
         }
         _ => None,
     }

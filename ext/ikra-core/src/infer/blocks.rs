@@ -407,6 +407,8 @@ impl Walker<'_, '_> {
             env.dead = true;
             return Ok(Ty::never());
         }
+        // what one call does not use another may
+        let args = &Args { void: false, ..args.clone() };
         let info = self.an.procs[id.index()].clone();
         if let ProcKind::Symbol(name) = &info.kind {
             let Some((receiver, rest)) = args.positional.split_first() else {

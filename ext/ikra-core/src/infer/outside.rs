@@ -85,11 +85,10 @@ impl Walker<'_, '_> {
         }
         let self_ty = self.an.outside_self(self.here.id, root);
         let at = self.assumption(span);
-        let args = Args { void: false, ..args.clone() };
         let mut out = Ty::never();
         for atom in self_ty.atoms() {
             let target = Target::Ruby(code.method);
-            let ty = self.invoke(&target, (atom, self_ty.reach), "call", &args, None, span, &at, env)?;
+            let ty = self.invoke(&target, (atom, self_ty.reach), "call", args, None, span, &at, env)?;
             out = self.join(&out, &ty);
         }
         Ok(out)

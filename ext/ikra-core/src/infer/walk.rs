@@ -6,6 +6,7 @@
 mod narrow;
 mod rescue;
 
+pub(super) use narrow::assigns;
 use rescue::Exit;
 pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 

@@ -5,12 +5,13 @@
 //! alone ([`crate::infer::append`]), so that nobody sees the old value.
 
 use super::body::Body;
+use super::calls::Arg;
 use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::ArrayKind;
 use crate::infer::append::{Growth, growth};
-use crate::ir::{Cmp, Op, Operand, Scalar, Stmt};
+use crate::ir::{Cmp, Op, Operand, Scalar, Stmt, VarId};
 use crate::syntax::ast::{Call, Kind, Node};
 use crate::types::{Atom, Reach, Ty};
 
@@ -61,31 +62,47 @@ impl Body<'_, '_> {
     /// # Errors
     /// As [`Body::eval`].
     pub fn grown(&mut self, node: &Node, call: &Call) -> Result<Option<Val>> {
-        let Some((receiver, growth, given)) = growth(call) else { return Ok(None) };
+        let Some((receiver, growth, steps)) = growth(call) else { return Ok(None) };
         let Kind::Local(local) = receiver.kind else { return Ok(None) };
         if !self.visited(receiver) {
             return Ok(None);
         }
         let ty = self.ty(receiver);
         let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
-        if ty.reach != Reach::Fresh || !self.an.has_room(kind) {
+        if ty.reach != Reach::Fresh {
             return Ok(None);
         }
-        let mut args = Vec::new();
-        for more in given {
-            args.extend(self.args(more)?.0);
+        let mut out = Val::NEVER;
+        for args in steps {
+            let (args, _) = self.args(args)?;
+            if self.cx.b.ended() {
+                return Ok(Some(Val::NEVER));
+            }
+            self.at(call.name_span);
+            let Val::Array(_, packed) = self.read_local(local, &ty, call.name_span)? else { return Ok(None) };
+            let array = self.cx.b.temp(Scalar::I64);
+            self.cx.b.set(array, packed);
+            let given = self.growth(growth, kind, array, &args, node.span)?;
+            // what `element` gave may be in registers that are written again
+            self.write_local(local, Val::Array(kind, array.into()))?;
+            out = given.unwrap_or(Val::Array(kind, array.into()));
         }
-        if self.cx.b.ended() {
-            return Ok(Some(Val::NEVER));
-        }
-        self.at(call.name_span);
-        let Val::Array(_, packed) = self.read_local(local, &ty, call.name_span)? else { return Ok(None) };
-        let array = self.cx.b.temp(Scalar::I64);
-        self.cx.b.set(array, packed);
-        let out = match growth {
+        Ok(Some(out))
+    }
+
+    /// Grows what `array` holds; what it answers if not the array.
+    fn growth(
+        &mut self,
+        growth: Growth,
+        kind: ArrayKind,
+        array: VarId,
+        args: &[Arg],
+        span: Span,
+    ) -> Result<Option<Val>> {
+        Ok(match growth {
             Growth::Push => {
-                for (val, ..) in &args {
-                    self.push(kind, array.into(), *val, node.span)?;
+                for (val, ..) in args {
+                    self.push(kind, array.into(), *val, span)?;
                 }
                 None
             }
@@ -94,7 +111,7 @@ impl Body<'_, '_> {
                 let (_, length) = self.array_parts(from);
                 self.each_index(length, |s, i| {
                     let val = s.element_in_range(other, from, i)?;
-                    s.push(kind, array.into(), val, node.span)
+                    s.push(kind, array.into(), val, span)
                 })?;
                 None
             }
@@ -105,12 +122,12 @@ impl Body<'_, '_> {
                 None
             }
             Growth::Pop => {
-                let val = self.element(kind, array.into(), Operand::I64(-1), node.span)?;
+                let val = self.element(kind, array.into(), Operand::I64(-1), span)?;
                 self.shorten(array.into());
                 Some(val)
             }
             Growth::Shift => {
-                let val = self.element(kind, array.into(), Operand::I64(0), node.span)?;
+                let val = self.element(kind, array.into(), Operand::I64(0), span)?;
                 let (_, length) = self.array_parts(array.into());
                 let rest = self.cx.b.i64(Op::Sub, &[length, Operand::I64(1)]);
                 self.each_index(rest, |s, i| {
@@ -121,10 +138,7 @@ impl Body<'_, '_> {
                 self.shorten(array.into());
                 Some(val)
             }
-        };
-        // what `element` gave may be in registers that are written again
-        self.write_local(local, Val::Array(kind, array.into()))?;
-        Ok(Some(out.unwrap_or(Val::Array(kind, array.into()))))
+        })
     }
 
     /// One element less, unless there is none.
