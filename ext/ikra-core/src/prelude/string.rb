@@ -80,7 +80,13 @@ class String
 
   def [](at, length = (one = true))
     if at.is_a?(Range)
-      __chars(at.begin, at.exclude_end? ? at.end : at.end + 1, at.end < 0)
+      n = size
+      from = __from(at, n)
+      to = __stop(at, n)
+      return nil if __doubt(from < 0 || from > n)
+
+      i = __offset(from)
+      to <= from ? __view(i, 0) : __view(i, __offset(to) - i)
     elsif at.is_a?(String)
       include?(at) ? at.__view(0, at.bytesize) : nil
     elsif one
@@ -106,32 +112,28 @@ class String
     end
   end
 
-  # From one character to before another, as a Range tells; `back`: its end is counted from the end.
-  def __chars(from, to, back)
-    n = size
-    from += n if from < 0
-    return nil if __doubt(from < 0 || from > n)
+  # Where a Range begins among `n`.
+  def __from(range, n)
+    from = range.begin.nil? ? 0 : __int(range.begin)
+    from < 0 ? from + n : from
+  end
 
-    to += n if back
-    to = n if to > n
-    i = __offset(from)
-    return __view(i, 0) if to <= from
+  # Where a Range has ended among `n`.
+  def __stop(range, n)
+    to = range.end.nil? ? n : __int(range.end)
+    to += n if to < 0
+    return n if to >= n
 
-    __view(i, __offset(to) - i)
+    range.exclude_end? ? to : to + 1
   end
 
   def byteslice(at, length = (one = true))
     if at.is_a?(Range)
-      from = at.begin
-      to = at.exclude_end? ? at.end : at.end + 1
-      from += bytesize if from < 0
+      from = __from(at, bytesize)
+      to = __stop(at, bytesize)
       return nil if __doubt(from < 0 || from > bytesize)
 
-      to += bytesize if at.end < 0
-      to = bytesize if to > bytesize
-      return __view(from, 0) if to <= from
-
-      __view(from, to - from)
+      __view(from, to <= from ? 0 : to - from)
     elsif one
       i = __int(at)
       i += bytesize if i < 0
