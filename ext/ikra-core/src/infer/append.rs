@@ -206,6 +206,13 @@ impl Walker<'_, '_> {
         Ok(ty)
     }
 
+    /// Where the environment has the variable that alone holds the receiver of a call, which has been evaluated.
+    pub(super) fn sole_holder(&self, call: &Call, env: &Env) -> Option<usize> {
+        let Some(Node { kind: Kind::Local(local), .. }) = &call.receiver else { return None };
+        let at = self.here.base + local.index();
+        (!env.dead && env.locals[at].sole).then_some(at)
+    }
+
     /// `result << x` and the like; None: some other call.
     pub(super) fn grown(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Option<Ty>> {
         let Some((holder, growth, steps)) = growth(call) else { return Ok(None) };
@@ -218,6 +225,17 @@ impl Walker<'_, '_> {
         let [Atom::Array(kind)] = ty.atoms()[..] else { return Ok(None) };
         if ty.reach != Reach::Fresh {
             return Ok(None);
+        }
+        // what goes over it would not see its new length
+        if self.under_way.contains(&at) {
+            return Err(self
+                .error(
+                    call.name_span,
+                    format!("{} changes the length of an array while another of its methods runs", call.name),
+                )
+                .because("an array that grows is made anew, and what runs goes on with the old one")
+                .advise("go over it by its index (while i < list.size), or collect in another array")
+                .into());
         }
         let sole = env.locals[at].sole;
         let mut receiver = self.eval_unseen(holder, env)?;

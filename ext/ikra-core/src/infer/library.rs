@@ -191,7 +191,7 @@ impl Analysis<'_> {
     }
 
     /// Whether a call on a kind of receiver does what Ruby itself defines, without asking a method of the program's.
-    pub(super) fn is_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
+    pub fn is_rubys(&mut self, from: SpecId, atom: Atom, name: &str) -> bool {
         match self.target(from, atom, name, false) {
             Ok(Target::Builtin(builtin)) => {
                 !matches!(builtin, Builtin::Ordered(_) | Builtin::CaseEqual | Builtin::Compare | Builtin::Send { .. })

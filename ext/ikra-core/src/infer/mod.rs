@@ -20,7 +20,9 @@ pub mod outside;
 pub mod structs;
 mod walk;
 
-pub use walk::{Raise, Raised, Shape, assumption, catch_tag, is_text, literal, longer_form, super_locals, thrown};
+pub use walk::{
+    Raise, Raised, Shape, asking_next, assumption, catch_tag, is_text, literal, longer_form, super_locals, thrown,
+};
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};

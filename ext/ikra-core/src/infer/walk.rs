@@ -95,6 +95,8 @@ pub(super) struct Walker<'a, 'w> {
     rescue: rescue::Pending,
     /// Variables that what comes after the condition at hand assigns.
     reassigned: Vec<LocalId>,
+    /// Variables, by their places in the environment, whose arrays are the receivers of calls that have not ended.
+    pub(super) under_way: Vec<usize>,
 }
 
 /// The assumption that a place in a unit speculates on.
@@ -145,6 +147,7 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         block_frames: BTreeMap::new(),
         rescue: rescue::Pending::default(),
         reassigned: Vec::new(),
+        under_way: Vec::new(),
         an,
     };
     let outcome = if section { walker.section() } else { walker.method() };
@@ -1725,7 +1728,14 @@ impl Walker<'_, '_> {
             receiver = receiver.filter(|a| a != Atom::Nil);
             env.dead |= receiver.is_never();
         }
-        let ty = self.call_on(node, call, &receiver, on_self, env)?;
+        let held = self.sole_holder(call, env);
+        self.under_way.extend(held);
+        let asking = asking_next(call).filter(|_| self.is_rubys(&receiver, &call.name));
+        let ty = self.call_on(node, asking.as_ref().unwrap_or(call), &receiver, on_self, env);
+        if held.is_some() {
+            self.under_way.pop();
+        }
+        let ty = ty?;
         let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
         *env = self.join_env(env, &skipped);
         Ok(self.join(&ty, &nil))
@@ -2001,7 +2011,10 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
         };
     }
     let Atom::Array(_) = atom else { return None };
-    let ranges = |ty: &Ty| ty.only(Prims::INT_RANGE);
+    let ranges = |ty: &Ty| {
+        let range = Atom::Object(crate::world::well_known::RANGE);
+        ty.atoms().into_iter().any(|atom| matches!(atom, Atom::IntRange | Atom::FloatRange) || atom == range)
+    };
     match (target, args.positional.as_slice()) {
         (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast), [_]) => {
             crate::prelude::find("Array", "Array", name)
@@ -2012,6 +2025,31 @@ pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Opti
         (Target::Builtin(Builtin::ArrayGet), [_, _]) if name == "[]" => crate::prelude::find("Array", "Array", "slice"),
         _ => None,
     }
+}
+
+/// `[a, b].min` in the form in which Ruby compiles it: each next element is asked, and not the least so far.
+pub fn asking_next(call: &Call) -> Option<Call> {
+    let Some(Node { kind: Kind::Array(items), .. }) = &call.receiver else { return None };
+    let name = match &*call.name {
+        "min" => "%__min",
+        "max" => "%__max",
+        _ => return None,
+    };
+    let plain = call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe;
+    // of constants alone it is an array that is there when the program begins
+    let constant = |item: &Node| {
+        matches!(item.kind, Kind::Nil | Kind::True | Kind::False | Kind::Int(_) | Kind::Float(_) | Kind::Sym(_))
+    };
+    let made = !items.iter().any(|item| matches!(item.kind, Kind::Splat(_))) && !items.iter().all(constant);
+    (plain && made).then(|| Call {
+        receiver: None,
+        name: name.into(),
+        name_span: call.name_span,
+        args: Vec::new(),
+        block: None,
+        block_arg: None,
+        safe: false,
+    })
 }
 
 /// How many parts a value is taken apart into.

@@ -62,10 +62,7 @@ class Array
       x = __at(i)
       if block_given?
         best = x if __order(yield(x, best), x, best) < 0
-      elsif best.is_a?(Float) && x.is_a?(Float)
-        # Ruby asks the least so far here, which its message tells
-        best = x if best.__above?(x)
-      elsif x.__below?(best)
+      elsif best.__above?(x)
         best = x
       end
       i += 1
@@ -82,12 +79,32 @@ class Array
       x = __at(i)
       if block_given?
         best = x if __order(yield(x, best), x, best) > 0
-      elsif best.is_a?(Float) && x.is_a?(Float)
-        # Ruby asks the greatest so far here, which its message tells
-        best = x if best.__below?(x)
-      elsif x.__above?(best)
+      elsif best.__below?(x)
         best = x
       end
+      i += 1
+    end
+    best
+  end
+
+  # Of a literal: each next element is asked.
+  def __min
+    best = __at(0)
+    i = 1
+    while i < size
+      x = __at(i)
+      best = x if x.__below?(best)
+      i += 1
+    end
+    best
+  end
+
+  def __max
+    best = __at(0)
+    i = 1
+    while i < size
+      x = __at(i)
+      best = x if x.__above?(best)
       i += 1
     end
     best

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, RangeForm, Refusal, Target, asked, bind, positions, range_form};
-use crate::infer::{Binding, SpecId, literal, longer_form, super_locals};
+use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
@@ -473,6 +473,9 @@ impl Body<'_, '_> {
         if self.cx.b.ended() {
             return Ok(Val::NEVER);
         }
+        let asking = asking_next(call)
+            .filter(|_| receiver_ty.atoms().into_iter().all(|atom| self.an.is_rubys(self.here.spec, atom, &call.name)));
+        let call = asking.as_ref().unwrap_or(call);
         if !call.safe || !receiver_ty.may_be(Prims::NIL) {
             return self.call_on(node, call, receiver, &receiver_ty, on_self);
         }
