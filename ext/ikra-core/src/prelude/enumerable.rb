@@ -116,6 +116,9 @@ module Enumerable
     float = start.is_a?(Float)
     f = float ? start.to_f : 0.0
     c = 0.0
+    # an Array adds up the Integers before its first Float by themselves, also where the start is a Float
+    ahead = float && is_a?(Array)
+    whole = 0
     other = false
     each do |e|
       x = block_given? ? yield(e) : e
@@ -123,6 +126,8 @@ module Enumerable
         sum += x
       elsif x.is_a?(Float) && (sum.is_a?(Integer) || sum.is_a?(Float) || sum.is_a?(Rational))
         f = sum.to_f unless float
+        f += whole if ahead && whole != 0
+        ahead = false
         float = true
         unless f.nan?
           if x.nan?
@@ -142,7 +147,9 @@ module Enumerable
       elsif (x.is_a?(Integer) || x.is_a?(Rational)) && (sum.is_a?(Integer) || sum.is_a?(Float) || sum.is_a?(Rational))
         # Arrays add Rationals to a Float before, others to a Float after
         __sum_form if x.is_a?(Rational) && start.is_a?(Float)
-        if float
+        if ahead
+          whole += x
+        elsif float
           y = x.to_f
           unless f.nan? || f.infinite?
             t = f + y
@@ -157,6 +164,8 @@ module Enumerable
           sum += x
         end
       else
+        f += whole if ahead && whole != 0
+        ahead = false
         sum = f + c if float
         float = false
         other = true
@@ -165,6 +174,7 @@ module Enumerable
     end
     return sum if __doubt(!float)
 
+    f += whole if ahead && whole != 0
     f + c
   end
 
