@@ -165,7 +165,9 @@ impl Walker<'_, '_> {
     /// Assigns a value of this type, which (`new`) nobody else holds, to a local.
     pub(super) fn assign_new(&mut self, env: &mut Env, local: LocalId, ty: &Ty, new: bool) {
         let array = matches!(ty.atoms().as_slice(), [Atom::Array(_)]) && ty.reach == Reach::Fresh;
-        self.assign_state(env, local, ty, new && array);
+        // what `list << (list = [])` grows is the old list
+        let grows = self.holders.contains(&(self.here.base + local.index()));
+        self.assign_state(env, local, ty, new && array && !grows);
     }
 
     /// Whether a node, which has been walked, surely gives an array that nobody else holds.
@@ -243,17 +245,10 @@ impl Walker<'_, '_> {
         let used = !self.an.spec(self.here.id).void.contains(&node.id);
         let mut out = None;
         for (step, args) in steps.iter().enumerate() {
-            let assigns = |arg: &Arg| matches!(arg, Arg::Positional(node) if super::walk::assigns(node, local));
-            if args.iter().any(assigns) {
-                return Err(self
-                    .error(
-                        call.name_span,
-                        format!("an argument of {} assigns the variable that holds its receiver", call.name),
-                    )
-                    .advise("assign it on a line before")
-                    .into());
-            }
-            let args = self.args(args, env)?;
+            self.holders.push(at);
+            let args = self.args(args, env);
+            self.holders.pop();
+            let args = args?;
             if env.dead {
                 return Ok(Some(Ty::never()));
             }

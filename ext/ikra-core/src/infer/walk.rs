@@ -6,7 +6,6 @@
 mod narrow;
 mod rescue;
 
-pub(super) use narrow::assigns;
 use rescue::Exit;
 pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
@@ -97,6 +96,8 @@ pub(super) struct Walker<'a, 'w> {
     reassigned: Vec<LocalId>,
     /// Variables, by their places in the environment, whose arrays are the receivers of calls that have not ended.
     pub(super) under_way: Vec<usize>,
+    /// Variables, by their places in the environment, whose arrays grow by arguments that are being evaluated.
+    pub(super) holders: Vec<usize>,
 }
 
 /// The assumption that a place in a unit speculates on.
@@ -148,6 +149,7 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         rescue: rescue::Pending::default(),
         reassigned: Vec::new(),
         under_way: Vec::new(),
+        holders: Vec::new(),
         an,
     };
     let outcome = if section { walker.section() } else { walker.method() };

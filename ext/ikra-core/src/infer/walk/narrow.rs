@@ -111,13 +111,6 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Whether running a node may assign a variable other than in a lambda.
-pub(in crate::infer) fn assigns(node: &Node, local: LocalId) -> bool {
-    let mut locals = Vec::new();
-    assigned(node, &mut locals);
-    locals.contains(&local)
-}
-
 /// Notes the variables that running a node may assign; false: a lambda may assign others.
 fn assigned(node: &Node, locals: &mut Vec<LocalId>) -> bool {
     fn note(target: &ast::Target, locals: &mut Vec<LocalId>) {
