@@ -149,6 +149,22 @@ RSpec.describe "Captured variables and self" do
       end.to be_same_as_ruby
     end
 
+    it "takes what is assigned only further down for a variable of the block's own" do
+      results = [1, 2].pmap(backend:) do |x|
+        later = x * 2
+        begin
+          later += 1 / (x - 1)
+        rescue ZeroDivisionError => problem
+          later += problem.message.size
+        end
+        [later].each { |y| deeper = y + 1; later = deeper }
+        later
+      end
+      expect([results, binding.local_variable_get(:later), binding.local_variable_get(:deeper)]).to eq([[15, 6], nil, nil])
+      later = problem = deeper = :own
+      expect([later, problem, deeper]).to all(eq(:own))
+    end
+
     it "raises where a sum leaves 64 bits in the end, and only then" do
       sum = Values::MAX - 5
       expect { [3, 3].peach(backend:) { |x| sum += x } }.to raise_error(Ikra::IntegerOverflow)

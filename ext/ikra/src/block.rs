@@ -86,7 +86,8 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<BlockSourc
         sequence.locals.clone_from(&locals);
     }
     let source = sequence.source(ruby)?;
-    let locals: Vec<&str> = locals.iter().map(String::as_str).collect();
+    let seen = sequence.sees(&locals);
+    let locals: Vec<&str> = seen.iter().map(String::as_str).collect();
     let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
     // `lambda { … }` reads like a block, but `return` ends it
     unit.lambda |= captures.block.is_lambda();

@@ -16,7 +16,7 @@ use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -63,6 +63,9 @@ pub struct Sequence {
     pub locals: Vec<String>,
     /// Names of the locals that it uses, its own too, in order; for an `eval`, whose blocks may differ in these alone.
     uses: Vec<String>,
+    /// Names of locals that are its own, whatever is called so around it: what is assigned there only further down is not
+    /// seen here.
+    own: HashSet<String>,
 }
 
 impl Sequence {
@@ -90,7 +93,13 @@ impl Sequence {
             loose_digest: digest(array, Some(0))?,
             locals: Vec::new(),
             uses,
+            own: if captures { own_locals(iseq, array)? } else { HashSet::new() },
         })
+    }
+
+    /// Of the locals of the code around it, those that it can see.
+    pub fn sees(&self, around: &[String]) -> Vec<String> {
+        around.iter().filter(|name| self.captures && !self.own.contains(*name)).cloned().collect()
     }
 
     /// Whether a place is its own, but for the number of the first line.
@@ -433,6 +442,11 @@ fn level(instruction: RArray, name: &str) -> Result<i64> {
 
 /// The names of the locals that a sequence and all within it use, in order. Only its listing has those from around it.
 fn used_locals(iseq: Value) -> Result<Vec<String>> {
+    Ok(local_uses(iseq)?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Each use of a local, in order: its name, and whether it is one of the very sequence that uses it.
+fn local_uses(iseq: Value) -> Result<Vec<(String, bool)>> {
     let listing: String = iseq.funcall("disasm", ())?;
     let used = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
@@ -440,9 +454,34 @@ fn used_locals(iseq: Value) -> Result<Vec<String>> {
         let is_local =
             ["getlocal", "setlocal", "getblockparam", "setblockparam"].iter().any(|l| instruction.contains(l));
         let (name, _) = words.next().filter(|_| is_local)?.rsplit_once('@')?;
-        Some(name.to_string())
+        Some((name.to_string(), instruction.ends_with("WC_0")))
     };
     Ok(listing.lines().filter_map(used).collect())
+}
+
+/// The locals of a sequence itself, and those of what is within it that nothing around them can mean.
+fn own_locals(iseq: Value, array: RArray) -> Result<HashSet<String>> {
+    let mut own: HashSet<String> = table(array)?.into_iter().collect();
+    let mut inner = HashSet::new();
+    inner_locals(array, &mut inner)?;
+    let reaching: HashSet<String> =
+        local_uses(iseq)?.into_iter().filter(|(_, within)| !within).map(|(name, _)| name).collect();
+    own.extend(inner.into_iter().filter(|name| !reaching.contains(name)));
+    Ok(own)
+}
+
+fn inner_locals(array: RArray, found: &mut HashSet<String>) -> Result<()> {
+    children(array, &mut |child| {
+        found.extend(table(child)?);
+        inner_locals(child, found)
+    })
+}
+
+/// Parameters and other locals of a sequence; those without a name left out.
+fn table(array: RArray) -> Result<Vec<String>> {
+    let names: RArray = array.entry(10)?;
+    let name = |value: Value| Symbol::from_value(value).map(|symbol| symbol.name().map(|name| name.into_owned()));
+    Ok(names.into_iter().filter_map(name).collect::<std::result::Result<_, Error>>()?)
 }
 
 const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
