@@ -11,7 +11,7 @@ use super::calls::Args;
 use super::walk::{Env, Walker};
 use crate::error::Result;
 use crate::id::ArrayKind;
-use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node};
+use crate::syntax::ast::{Arg, Call, Kind, LocalId, Node, Target};
 use crate::types::{Atom, Reach, Ty};
 
 /// A method that changes the length of its receiver.
@@ -210,7 +210,30 @@ impl Walker<'_, '_> {
 
     /// Where the environment has the variable that alone holds the receiver of a call, which has been evaluated.
     pub(super) fn sole_holder(&self, call: &Call, env: &Env) -> Option<usize> {
-        let Some(Node { kind: Kind::Local(local), .. }) = &call.receiver else { return None };
+        self.holder(call.receiver.as_ref()?, env)
+    }
+
+    /// Types the value of an assignment: it must not change the length of an array that an element of is assigned.
+    pub(super) fn under_assignment(
+        &mut self,
+        targets: &[&Target],
+        env: &mut Env,
+        value: impl FnOnce(&mut Self, &mut Env) -> Result<Ty>,
+    ) -> Result<Ty> {
+        let before = self.under_way.len();
+        for target in targets {
+            if let Target::Index { receiver, .. } = target {
+                let held = self.holder(receiver, env);
+                self.under_way.extend(held);
+            }
+        }
+        let ty = value(self, env);
+        self.under_way.truncate(before);
+        ty
+    }
+
+    fn holder(&self, receiver: &Node, env: &Env) -> Option<usize> {
+        let Kind::Local(local) = &receiver.kind else { return None };
         let at = self.here.base + local.index();
         (!env.dead && env.locals[at].sole).then_some(at)
     }

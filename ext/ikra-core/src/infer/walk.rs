@@ -391,7 +391,7 @@ impl Walker<'_, '_> {
                     *receiver = receiver.filter(|a| a != Atom::Nil);
                     env.dead |= receiver.is_never();
                 }
-                let ty = self.eval(value, env)?;
+                let ty = self.under_assignment(&[target], env, |s, env| s.eval(value, env))?;
                 match target {
                     ast::Target::Local(local, _) => {
                         let new = self.an.spec(self.here.id).void.contains(&node.id) && self.makes_new(value);
@@ -403,12 +403,14 @@ impl Walker<'_, '_> {
                 *env = self.join_env(env, &skipped);
                 self.join(&ty, &nil)
             }
-            Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value, env)?,
+            Kind::OpAssign { target, op, value } => {
+                self.under_assignment(&[target], env, |s, env| s.op_assign(node, target, op, value, env))?
+            }
             Kind::MultiAssign { before, rest, after, value } => {
                 self.no_named_rest(rest.as_ref().is_some_and(Option::is_some), node.span)?;
                 let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
                 let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
-                self.multi_assign(node, &targets, shape, value, env)?
+                self.under_assignment(&targets, env, |s, env| s.multi_assign(node, &targets, shape, value, env))?
             }
             Kind::Call(call) => self.call(node, call, env)?,
             Kind::Super { args, block } => self.super_call(node, args.as_deref(), block.as_ref(), env)?,
