@@ -149,6 +149,11 @@ RSpec.describe "Captured variables and self" do
       end.to be_same_as_ruby
     end
 
+    it "sees a variable that is only mentioned" do
+      unused = 1
+      expect { |x| unused; x }.to be_same_as_ruby.over(1)
+    end
+
     it "takes what is assigned only further down for a variable of the block's own" do
       results = [1, 2].pmap(backend:) do |x|
         later = x * 2

@@ -93,13 +93,13 @@ impl Sequence {
             loose_digest: digest(array, Some(0))?,
             locals: Vec::new(),
             uses,
-            own: if captures { own_locals(iseq, array)? } else { HashSet::new() },
+            own: own_locals(iseq, array)?,
         })
     }
 
     /// Of the locals of the code around it, those that it can see.
     pub fn sees(&self, around: &[String]) -> Vec<String> {
-        around.iter().filter(|name| self.captures && !self.own.contains(*name)).cloned().collect()
+        around.iter().filter(|name| !self.own.contains(*name)).cloned().collect()
     }
 
     /// Whether a place is its own, but for the number of the first line.
@@ -461,7 +461,7 @@ fn local_uses(iseq: Value) -> Result<Vec<(String, bool)>> {
 
 /// The locals of a sequence itself, and those of what is within it that nothing around them can mean.
 fn own_locals(iseq: Value, array: RArray) -> Result<HashSet<String>> {
-    let mut own: HashSet<String> = table(array)?.into_iter().collect();
+    let mut own: HashSet<String> = table(array, 0)?.into_iter().collect();
     let mut inner = HashSet::new();
     inner_locals(array, &mut inner)?;
     let reaching: HashSet<String> =
@@ -472,16 +472,18 @@ fn own_locals(iseq: Value, array: RArray) -> Result<HashSet<String>> {
 
 fn inner_locals(array: RArray, found: &mut HashSet<String>) -> Result<()> {
     children(array, &mut |child| {
-        found.extend(table(child)?);
+        let sizes: RHash = child.entry(4)?;
+        let parameters: usize = sizes.fetch(Ruby::get_with(child).to_symbol("arg_size"))?;
+        found.extend(table(child, parameters)?);
         inner_locals(child, found)
     })
 }
 
-/// Parameters and other locals of a sequence; those without a name left out.
-fn table(array: RArray) -> Result<Vec<String>> {
+/// Parameters and other locals of a sequence, without the first ones; those without a name left out.
+fn table(array: RArray, first: usize) -> Result<Vec<String>> {
     let names: RArray = array.entry(10)?;
     let name = |value: Value| Symbol::from_value(value).map(|symbol| symbol.name().map(|name| name.into_owned()));
-    Ok(names.into_iter().filter_map(name).collect::<std::result::Result<_, Error>>()?)
+    Ok(names.into_iter().skip(first).filter_map(name).collect::<std::result::Result<_, Error>>()?)
 }
 
 const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
