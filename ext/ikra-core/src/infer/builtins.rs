@@ -342,7 +342,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),
-            ("Class", "new") | ("Struct" | "Data", "new" | "[]") => Some(New),
+            ("Class" | "Array", "new") | ("Struct" | "Data", "new" | "[]") => Some(New),
             ("Class", "allocate") => Some(Allocate),
             _ => None,
         },
