@@ -32,10 +32,10 @@ use support::compile::shape;
 use support::machine::{self, Answer};
 
 /// Programs of the suite: the same each time, and new ones.
-const SAME: (u64, usize) = (1, 1800);
+const SAME: (u64, usize) = (1, 1_800);
 const NEW: usize = 200;
 /// Of a thousand programs, so many may be refused.
-const REFUSED: usize = 100;
+const REFUSED: usize = 60;
 /// How many programs one call of the C++ compiler gets.
 const BATCH: usize = 100;
 /// The parser, inference and the interpreter recurse with the program.

@@ -6,7 +6,7 @@
 
 use crate::errors::caller;
 use crate::heap::Raw;
-use crate::iseq::{Failure, Sequence};
+use crate::iseq::{Failure, Sequence, seen_locals};
 use crate::reflect;
 use crate::registry::keep;
 use crate::world;
@@ -86,7 +86,7 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<BlockSourc
         sequence.locals.clone_from(&locals);
     }
     let source = sequence.source(ruby)?;
-    let seen = sequence.sees(&locals);
+    let seen = seen_locals(iseq, &locals)?;
     let locals: Vec<&str> = seen.iter().map(String::as_str).collect();
     let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
     // `lambda { … }` reads like a block, but `return` ends it

@@ -490,10 +490,11 @@ impl FieldReader {
     }
 }
 
-/// A part of a Range, a Complex or a Rational; nil of anything else.
+/// A part of a Range, a Complex or a Rational, which the caller knows by its class.
 fn own_part(object: Raw, part: usize) -> Raw {
     let kind = flags(object) & TYPE_MASK;
-    // SAFETY: `object` is a live object of the type that each function reads, and they neither allocate nor raise.
+    // SAFETY: `object` is live. Its type is looked at before what only Complexes and Rationals have is read; what is neither is
+    // a Range by its class, of which rb_range_values reads three members. None of them allocates, raises or calls a method.
     unsafe {
         if kind == T::RUBY_T_COMPLEX as usize {
             [rb_sys::rb_complex_real, rb_sys::rb_complex_imag][part.min(1)](object)

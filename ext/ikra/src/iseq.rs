@@ -63,9 +63,6 @@ pub struct Sequence {
     pub locals: Vec<String>,
     /// Names of the locals that it uses, its own too, in order; for an `eval`, whose blocks may differ in these alone.
     uses: Vec<String>,
-    /// Names of locals that are its own, whatever is called so around it: what is assigned there only further down is not
-    /// seen here.
-    own: HashSet<String>,
 }
 
 impl Sequence {
@@ -93,13 +90,7 @@ impl Sequence {
             loose_digest: digest(array, Some(0))?,
             locals: Vec::new(),
             uses,
-            own: own_locals(iseq, array)?,
         })
-    }
-
-    /// Of the locals of the code around it, those that it can see.
-    pub fn sees(&self, around: &[String]) -> Vec<String> {
-        around.iter().filter(|name| !self.own.contains(*name)).cloned().collect()
     }
 
     /// Whether a place is its own, but for the number of the first line.
@@ -459,8 +450,19 @@ fn local_uses(iseq: Value) -> Result<Vec<(String, bool)>> {
     Ok(listing.lines().filter_map(used).collect())
 }
 
+/// Of the locals of the code around a block, those that it can see: not what is assigned there only further down, where
+/// a name in the block is the block's own.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn seen_locals(iseq: Value, around: &[String]) -> Result<Vec<String>> {
+    let own = own_locals(iseq)?;
+    Ok(around.iter().filter(|name| !own.contains(*name)).cloned().collect())
+}
+
 /// The locals of a sequence itself, and those of what is within it that nothing around them can mean.
-fn own_locals(iseq: Value, array: RArray) -> Result<HashSet<String>> {
+fn own_locals(iseq: Value) -> Result<HashSet<String>> {
+    let array: RArray = iseq.funcall("to_a", ())?;
     let mut own: HashSet<String> = table(array, 0)?.into_iter().collect();
     let mut inner = HashSet::new();
     inner_locals(array, &mut inner)?;

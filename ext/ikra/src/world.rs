@@ -232,12 +232,10 @@ enum Code {
 
 impl Code {
     fn of(value: Value) -> Option<Code> {
-        let ruby = Ruby::get_with(value);
         if let Some(block) = Proc::from_value(value) {
             return Some(Code::Proc(block));
         }
-        let method: Option<magnus::RClass> = ruby.class_object().const_get("Method").ok();
-        method.filter(|class| value.is_kind_of(*class)).map(|_| Code::Method)
+        value.is_kind_of(Ruby::get_with(value).class_method()).then_some(Code::Method)
     }
 }
 

@@ -105,6 +105,8 @@ module Fuzz
 
     # CUDA's functions of Math are within bounds that its documentation states; nothing else may differ.
     def close?(lines, expected)
+      return false unless @lines.any? { |line| line.match?(/Math\.|\*\*/) }
+
       float = /-?\d+\.\d+(?:e[-+]?\d+)?/
       return false unless lines.map { |line| line.gsub(float, "x") } == expected.map { |line| line.gsub(float, "x") }
 

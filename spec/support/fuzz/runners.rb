@@ -8,8 +8,11 @@ module Fuzz
   module Runners
     ROOT = File.expand_path("../../..", __dir__)
 
+    # Processes that share a GPU: each may reserve a quarter of its memory for stacks, and the caller may be one of them.
+    ON_A_GPU = 3
+
     # Through Ikra as users have it. Several processes share the cases.
-    def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"), processes: Etc.nprocessors)
+    def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"), processes: backend == :cuda ? ON_A_GPU : Etc.nprocessors)
       files = Dir[File.join(folder, "*.rb")]
       script = File.join(__dir__, "bridge.rb")
       shares = files.each_slice([(files.size / processes.to_f).ceil, 1].max).map do |share|
