@@ -11,8 +11,8 @@ use ikra_core::config::CodeOptions;
 use ikra_core::error::{Error, Result};
 use ikra_core::ir::build::Builder;
 use ikra_core::ir::{
-    CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Site, SiteId, Space, Stmt,
-    Storage, Trap,
+    CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site, SiteId,
+    Space, Stmt, Storage, Trap,
 };
 use ikra_core::layout::Layout;
 use ikra_core::memory::column::HostColumn;
@@ -34,6 +34,7 @@ const SCENES: &[Scene] = &[
     ("threads", &[], threads),
     ("recursion", &[], recursion),
     ("block_sizes", &[], block_sizes),
+    ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
@@ -175,6 +176,7 @@ fn sums(fused: bool) -> Program {
 
 struct Run {
     columns: Vec<HostColumn>,
+    params: Vec<u64>,
     ticks: u64,
     limit: Key,
     block_size: Option<u32>,
@@ -189,7 +191,7 @@ impl Run {
         columns[0].view_mut().copy_from_slice(&input);
         // What a kernel does not write stays.
         columns[2].view_mut::<u8>().fill(3);
-        Self { columns, ticks: 1, limit: Key::NONE, block_size: None, timings: Timings::default() }
+        Self { columns, params: Vec::new(), ticks: 1, limit: Key::NONE, block_size: None, timings: Timings::default() }
     }
     fn ticks(self, ticks: u64) -> Self {
         Self { ticks, ..self }
@@ -199,7 +201,7 @@ impl Run {
         let launch = Launch {
             columns: &mut self.columns,
             biases: &[0; 4],
-            params: &[],
+            params: &self.params,
             jobs,
             slots: 1,
             fresh: &[],
@@ -406,6 +408,34 @@ fn block_sizes() {
     let message = run.try_on(&cuda, &*kernel, &CancelToken::default()).expect_err("that is too large").to_string();
     assert!(message.contains("block_size: 2048") && message.contains("1 to 512 threads"), "{message}");
     assert!(kernel.listing().starts_with("// Stand-in: 32 registers"), "{}", kernel.listing());
+}
+
+/// More parameters than a launch takes lie in the arena: with small columns and large, for ticks in batches and fused.
+fn arguments_in_memory() {
+    let params: Vec<u64> = (1..=700).collect();
+    let cuda = open();
+    for (fused, rows, ticks) in [(false, 1, 1), (false, 1000, 40), (true, 1000, 40), (false, 300_000, 3)] {
+        let mut program = program(
+            fused,
+            vec![entry(|b, index, _| {
+                let start = b.load(Scalar::I64, OUTPUT, index);
+                let sum = b.var(Scalar::I64, None);
+                b.set(sum, start);
+                for i in 0..params.len() {
+                    let param = b.i64(Op::Param(ParamId::new(i)), &[]);
+                    let more = b.checked(CheckedOp::Add, sum.into(), param, OVERFLOW);
+                    b.set(sum, more);
+                }
+                let x = b.load(Scalar::I64, INPUT, index);
+                let more = b.checked(CheckedOp::Add, sum.into(), x, OVERFLOW);
+                b.store(OUTPUT, index, more);
+            })],
+        );
+        program.params = (0..params.len()).map(|i| Param { name: format!("n{i}"), ty: Scalar::I64 }).collect();
+        let mut run = Run { params: params.clone(), ..Run::new(0..rows) }.ticks(ticks);
+        assert_eq!(run.on(&cuda, &program), Outcome::Done);
+        assert!(run.out().iter().copied().eq((0..rows).map(|x| (x + 350 * 701) * ticks as i64)), "{rows} rows");
+    }
 }
 
 fn the_disk_spares_the_compiler() {

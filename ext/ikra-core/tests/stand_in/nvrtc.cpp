@@ -35,7 +35,8 @@ int nvrtcCompileProgram(Program *program, int, const char *const *) {
   if (!mkdtemp(folder)) return 1;
   const std::string path = folder;
   std::ofstream(path + "/k.cpp") << read(getenv("STAND_IN_SHIM")) << program->source << "IKRA_LAUNCHER(stand_in_launch, " << kernel
-                                 << ")\nextern \"C\" unsigned long stand_in_bytes() { return sizeof(Args); }\n";
+                                 << ")\ntemplate <class T> static unsigned long bytes(void (*)(T)) { return sizeof(T); }\n"
+                                 << "extern \"C\" unsigned long stand_in_bytes() { return bytes(" << kernel << "); }\n";
   const std::string flags = "g++ -std=gnu++17 -O1 -ffp-contract=off -fPIC -shared -w ";
   const int status = system((flags + path + "/k.cpp -o " + path + "/k.so").c_str());
   const std::string library = read(path + "/k.so");

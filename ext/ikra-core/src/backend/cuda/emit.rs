@@ -5,8 +5,8 @@
 //! and any device: this builds and runs everywhere.
 //!
 //! Invariants: every variable is declared in the innermost braces that hold all its occurrences, so that the forward
-//! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] writes words in the order of the `Args`
-//! that the text declares.
+//! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] and [`Emitted::memory`] write words in the
+//! order of the `Args` that the text declares.
 
 use crate::error::{Error, Result};
 use crate::ir::{
@@ -20,6 +20,8 @@ use std::fmt::Write;
 /// What all kernels stand on; precedes the generated text.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 
+/// Bytes of a launch's arguments that every driver takes.
+const ARGUMENT_BYTES: usize = 4_096;
 /// Expanded size, in statements, up to which a function that is called several times is inlined everywhere.
 const INLINE_SIZE: usize = 2_000;
 /// Threads that a block may have. Each may then use 128 registers.
@@ -39,6 +41,8 @@ pub struct Emitted {
     pub body: String,
     /// May call itself, so that its stack is not known to the compiler.
     pub recursive: bool,
+    /// Buffers and parameters are more than a launch takes: they lie in device memory, and the launch says where.
+    pub indirect: bool,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -78,13 +82,18 @@ impl Emitted {
     pub fn source(&self) -> String {
         format!("{PRELUDE}\n{}", self.body)
     }
-    /// The kernel's argument, `Args`: addresses of buffers (biased, as numbers) and parameters, as words.
-    pub fn arguments(header: &Header, buffers: &[u64], params: &[u64]) -> Vec<u64> {
-        let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + params.len());
-        words.extend_from_slice(&header.words());
-        words.extend_from_slice(buffers);
-        words.extend_from_slice(params);
-        words
+    /// The words of the kernel's argument. It is the header, then the addresses of buffers (biased, as numbers) and the
+    /// parameters, or else where `memory` lies.
+    pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[u64], memory: u64) -> Vec<u64> {
+        if self.indirect {
+            [&header.words()[..], &[memory]].concat()
+        } else {
+            [&header.words(), buffers, params].concat()
+        }
+    }
+    /// The words that must lie in device memory for the launch.
+    pub fn memory(&self, buffers: &[u64], params: &[u64]) -> Vec<u64> {
+        if self.indirect { [buffers, params].concat() } else { Vec::new() }
     }
 }
 
@@ -146,20 +155,22 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
         let _ = writeln!(body, "{} {{\n{text}}}\n", shared.signature(func, inline[func.index()]));
     }
     let entry = shared.func_name(program.entry);
+    let indirect = shared.indirect();
+    let (given, args) = if indirect { ("Given", "*args.args") } else { ("Args", "args") };
     let _ = write!(
         body,
-        "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const Args args) {{
+        "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{
   if (launch_is_over(args.launch)) return;
   const u64 step = u64(gridDim.x) * blockDim.x;
   for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
     Ctx ctx = {{args.launch, 0, 0, 0, 0, 0}};
-    {entry}(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+    {entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
   }}
 }}
 "
     );
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
-    Emitted { kernel: kernel.to_string(), body, recursive }
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -270,9 +281,15 @@ impl<'a> Shared<'a> {
         format!("{func}_{}", identifier(&self.program.funcs[func.index()].name))
     }
 
-    /// `struct Args`: [`Header`], one address per buffer, one word per parameter.
+    /// Whether buffers and parameters are more than a launch takes.
+    fn indirect(&self) -> bool {
+        (Header::WORDS + self.layout.buffers() + self.program.params.len()) * 8 > ARGUMENT_BYTES
+    }
+
+    /// `struct Args`: [`Header`], one address per buffer, one word per parameter. Where those lie in memory, the header
+    /// stands with their address in `struct Given`.
     fn args(&self, out: &mut String) {
-        out.push_str("struct Args {\n  Launch launch;\n");
+        out.push_str(if self.indirect() { "struct Args {\n" } else { "struct Args {\n  Launch launch;\n" });
         for buffer in 0..self.layout.buffers() {
             let mut columns = (0..self.program.columns.len()).map(ColumnId::new).filter(|c| {
                 let Address::Strided { buffer: b, .. } = self.layout.address(*c);
@@ -298,6 +315,9 @@ impl<'a> Shared<'a> {
             let _ = writeln!(out, "  alignas(8) {} {name};  // {}", scalar(param.ty), param.name);
         }
         out.push_str("};\n\n");
+        if self.indirect() {
+            out.push_str("struct Given {\n  Launch launch;\n  const Args *args;\n};\n\n");
+        }
     }
 
     /// Whether the column's rows are a plain array.
@@ -327,8 +347,9 @@ impl<'a> Shared<'a> {
             (false, [only]) => scalar(*only),
             (false, _) => "void",
         };
-        let mut text =
-            format!("static __device__ {inline} {result} {}(const Args &args, Ctx &ctx", self.func_name(func));
+        // Nothing that a kernel stores changes them.
+        let args = if self.indirect() { "const Args &__restrict__ args" } else { "const Args &args" };
+        let mut text = format!("static __device__ {inline} {result} {}({args}, Ctx &ctx", self.func_name(func));
         for p in &f.params {
             let _ = write!(text, ", {} {}", scalar(f.vars[p.index()].ty), names[p.index()]);
         }

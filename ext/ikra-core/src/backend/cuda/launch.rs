@@ -4,8 +4,8 @@
 //! one arena, runs the ticks in batches that it waits for while it watches the cancel token, and brings back what was
 //! written. Not here: raw calls ([`super::driver`], [`super::storage`]).
 //!
-//! The arena of a launch, in this order: columns that are only read; columns that are written here and there; the status
-//! block, which is the stop key and the trap record of the prelude; columns that are written whole, which need not go
+//! The arena of a launch, in this order: columns that are only read; arguments, where a launch does not take so many;
+//! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude; columns that are written whole, which need not go
 //! up. Whatever is small goes up in one copy and comes back in one.
 
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
@@ -37,8 +37,6 @@ const BLOCK: u32 = 256;
 const CALL_DEPTH: u32 = 1_000;
 /// Threads with scratch rows of their own, on each multiprocessor: enough to keep it busy.
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
-/// Bytes of a launch's arguments that every driver takes.
-const ARGUMENT_BYTES: usize = 4_096;
 /// Fused ticks run for about this long before the host looks at them.
 const SLICE: Duration = Duration::from_millis(100);
 /// Idle lanes that are kept.
@@ -310,15 +308,6 @@ impl Backend for CudaBackend {
         let start = Instant::now();
         emit::check(program)?;
         let emitted = emit::emit(program, layout, &emit::kernel_name(program));
-        let arguments = (Header::WORDS + layout.buffers() + program.params.len()) * 8;
-        if arguments > ARGUMENT_BYTES {
-            return Err(Error::Device {
-                what: "passing the kernel's arguments".to_string(),
-                cause: format!(
-                    "{arguments} bytes, of which CUDA takes {ARGUMENT_BYTES}: the block uses too many different fields and variables"
-                ),
-            });
-        }
         if !self.device.is_entered() {
             // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
             // hears of an error then.
@@ -389,6 +378,8 @@ fn internal(detail: &str) -> Error {
 struct Plan {
     /// Offset of each column; none for those that do not move.
     offsets: Vec<Option<usize>>,
+    /// Of the arguments in memory.
+    arguments: usize,
     /// From the first written column on.
     written: usize,
     status: usize,
@@ -398,7 +389,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(columns: &[Use], lengths: &[usize]) -> Self {
+    fn new(columns: &[Use], lengths: &[usize], arguments: usize) -> Self {
         let mut offsets = vec![None; columns.len()];
         let mut place = |mut end: usize, wanted: Use| {
             for (i, column) in columns.iter().enumerate() {
@@ -409,11 +400,12 @@ impl Plan {
             }
             end
         };
-        let written = place(0, Use::Read);
+        let read = place(0, Use::Read);
+        let written = read + arguments.next_multiple_of(ALIGNMENT);
         let status = place(written, Use::Written);
         let filled = (status + STATUS_WORDS * 8).next_multiple_of(ALIGNMENT);
         let end = place(filled, Use::Filled);
-        Self { offsets, written, status, filled, end }
+        Self { offsets, arguments: read, written, status, filled, end }
     }
 
     /// What goes up, at ascending offsets; with `whole`, all of it.
@@ -421,6 +413,7 @@ impl Plan {
         &self,
         columns: &'a [HostColumn],
         fresh: &[Fresh],
+        arguments: &'a [u8],
         status: &'a [u8],
         whole: bool,
     ) -> Vec<(usize, &'a [u8])> {
@@ -432,7 +425,7 @@ impl Plan {
             }
         }
         parts.retain(|(offset, _)| whole || *offset < self.filled);
-        parts.push((self.status, status));
+        parts.extend([(self.arguments, arguments), (self.status, status)].into_iter().filter(|p| !p.1.is_empty()));
         parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
         parts
     }
@@ -545,21 +538,12 @@ impl Status {
 
 fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, launch: Launch<'_>) -> Result<Outcome> {
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
-    let plan = Plan::new(&kernel.columns, &lengths);
+    let in_memory = if kernel.emitted.indirect { (lengths.len() + launch.params.len()) * 8 } else { 0 };
+    let plan = Plan::new(&kernel.columns, &lengths, in_memory);
     let (grid, block) = kernel.shape(module, launch.jobs, launch.slots, launch.block_size)?;
     let call_depth = kernel.call_depth()?;
     let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
     let arena = Arena::new(device, stream, plan.end)?;
-
-    marks[0].record(stream)?;
-    let initial = Status::initial(launch.limit);
-    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
-    let covered = |(i, c): (usize, &HostColumn)| kernel.columns[i] != Use::Filled || c.len() as u64 <= launch.jobs;
-    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
-    for run in runs(plan.parts_up(launch.columns, launch.fresh, &initial, whole)) {
-        staging.upload(&arena, &run)?;
-    }
-    marks[1].record(stream)?;
 
     let buffers: Vec<u64> = plan
         .offsets
@@ -570,6 +554,19 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
             offset.map_or(0, |o| (arena.address + o as u64).wrapping_sub(bias))
         })
         .collect();
+    let memory: Vec<u8> =
+        kernel.emitted.memory(&buffers, launch.params).into_iter().flat_map(u64::to_ne_bytes).collect();
+
+    marks[0].record(stream)?;
+    let initial = Status::initial(launch.limit);
+    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
+    let covered = |(i, c): (usize, &HostColumn)| kernel.columns[i] != Use::Filled || c.len() as u64 <= launch.jobs;
+    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
+    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
+        staging.upload(&arena, &run)?;
+    }
+    marks[1].record(stream)?;
+
     let header = Header {
         jobs: launch.jobs,
         limit: launch.limit.0,
@@ -586,7 +583,7 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
         stream,
         grid,
         block,
-        args: Emitted::arguments(&header, &buffers, launch.params),
+        args: kernel.emitted.arguments(&header, &buffers, launch.params, arena.address + plan.arguments as u64),
         total: launch.ticks,
         next: 0,
         batch: 0,
@@ -788,17 +785,22 @@ mod tests {
 
     #[test]
     fn an_arena_holds_what_is_read_then_what_is_written_then_the_status() {
-        let columns = [Use::Written, Use::None, Use::Filled, Use::Read, Use::Written];
-        let plan = Plan::new(&columns, &[10, 99, 1000, 300, 256]);
+        let uses = [Use::Written, Use::None, Use::Filled, Use::Read, Use::Written];
+        let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 0);
         assert_eq!(plan.offsets, [Some(512), None, Some(1280), Some(0), Some(768)]);
         assert_eq!((plan.written, plan.status, plan.filled, plan.end), (512, 1024, 1280, 2304));
         let mut columns = [10, 99, 1000, 300, 256].map(|n| HostColumn::zeroed(Storage::U8, n));
         let offsets = |parts: Vec<(usize, &[u8])>| parts.iter().map(|p| p.0).collect::<Vec<_>>();
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 64], false)), [0, 512, 768, 1024]);
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 64], true)), [0, 512, 768, 1024, 1280]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], false)), [0, 512, 768, 1024]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true)), [0, 512, 768, 1024, 1280]);
         let mut status = [0; 64];
         let back = plan.parts_back(&mut columns, &[], &mut status);
         assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
+        // Arguments go up with what is read, and do not come back.
+        let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 5000);
+        assert_eq!((plan.arguments, plan.written, plan.end), (512, 5632, 7424));
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false)), [0, 512, 5632, 5888, 6144]);
+        assert_eq!(plan.parts_back(&mut columns, &[], &mut status)[0].0, 5632);
     }
 
     #[test]

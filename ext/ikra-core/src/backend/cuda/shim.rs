@@ -283,6 +283,7 @@ impl Backend for CudaShim {
             trap: (&raw mut record) as u64,
             ..Header::default()
         };
+        let memory = kernel.emitted.memory(&buffers, launch.params);
         let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
         // No more threads than there are slots.
         let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
@@ -293,10 +294,10 @@ impl Backend for CudaShim {
                 break;
             }
             (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
-            let args = Emitted::arguments(&header, &buffers, launch.params);
+            let args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
             let _alone = RUNNING.lock();
-            // SAFETY: `args` has the words of the program's `Args`. The columns, the stop key and the record that it
-            // points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
+            // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words
+            // in memory that it points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
             // atomic that kernels touch by atomic or volatile access only. Rows are within the columns by the launch's
             // contract.
             unsafe { (kernel.entry)(grid, block, args.as_ptr().cast()) };

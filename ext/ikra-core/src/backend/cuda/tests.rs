@@ -200,6 +200,52 @@ fn power() -> Program {
     })])
 }
 
+const MANY: i64 = 700;
+
+/// `out = in`, and each of very many parameters in turn subtracted from twice that, in a function of its own.
+fn many_params() -> Program {
+    let mut f = Builder::new("fold".into(), vec![Scalar::I64]);
+    let x = f.param(Scalar::I64, None);
+    let sum = f.var(Scalar::I64, None);
+    f.set(sum, x.into());
+    for i in 0..MANY as usize {
+        let twice = f.i64(Op::Add, &[sum.into(), sum.into()]);
+        let param = f.i64(Op::Param(ParamId::new(i)), &[]);
+        let less = f.i64(Op::Sub, &[twice, param]);
+        f.set(sum, less);
+    }
+    f.push(Stmt::Return(vec![sum.into()]));
+    let main = entry(|b, index| {
+        let x = b.load(Scalar::I64, INPUT, index);
+        let folded = b.call(FuncId(1), vec![x], &[Scalar::I64], None);
+        b.store(OUTPUT, index, folded[0]);
+    });
+    let params = (0..MANY).map(|i| Param { name: format!("n{i}"), ty: Scalar::I64 }).collect();
+    Program { params, ..program(vec![main, f.finish()]) }
+}
+
+#[test]
+fn more_arguments_than_a_launch_takes_lie_in_memory() {
+    let program = many_params();
+    let text = text(&program);
+    assert!(text.starts_with("// block in main at test.rb:12\n\nstruct Args {\n  const i64 *c0_in;"), "{text}");
+    assert!(text.contains("struct Given {\n  Launch launch;\n  const Args *args;\n};"), "{text}");
+    let params: Vec<u64> = (0..MANY as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let columns = columns(&[0, -1, i64::MAX, i64::MIN, 12_345]);
+    let generated = random::Generated { program, columns, biases: vec![0; 3], params, jobs: 5, ticks: 1 };
+    let (program, options) = (&generated.program, CodeOptions::default());
+    let layout = Layout::structure_of_arrays(program);
+    let on = |machine: &dyn Backend| {
+        let kernel = machine.prepare(program, &layout, &options).unwrap_or_else(|e| panic!("{e}"));
+        run_generated(machine, &*kernel, &generated)
+    };
+    let expected = on(&ReferenceBackend::default());
+    assert_eq!(expected.0, Outcome::Done);
+    for machine in &*MACHINES {
+        assert_eq!(on(&**machine), expected, "{}", machine.name());
+    }
+}
+
 #[test]
 fn text_reads_like_a_program() {
     insta::assert_snapshot!(text(&power()), @r#"
@@ -620,7 +666,7 @@ fn nvrtc_accepts(source: &str) -> Vec<super::nvrtc::Compiled> {
 
 #[test]
 fn nvrtc_compiles_what_is_emitted() {
-    for program in [plus(), power(), fibonacci()] {
+    for program in [plus(), power(), fibonacci(), many_params()] {
         let emitted = emit(&program, &Layout::structure_of_arrays(&program), &kernel_name(&program));
         for compiled in nvrtc_accepts(&emitted.source()) {
             assert_eq!(&compiled.code.bytes()[..4], b"\x7fELF");
