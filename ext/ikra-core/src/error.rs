@@ -17,9 +17,9 @@ pub enum Error {
     /// The machine: what was tried, and what it answered.
     #[error("{what}: {cause}")]
     Device { what: String, cause: String },
-    /// Device or host memory did not suffice.
-    #[error("{what}: {wanted} bytes wanted, {free} bytes free")]
-    Memory { what: String, wanted: u64, free: u64 },
+    /// Device or host memory did not suffice: what for, and what to do about it.
+    #[error("{what}: {wanted} bytes wanted, {free} bytes free\nInstead: {advice}")]
+    Memory { what: String, wanted: u64, free: u64, advice: &'static str },
     /// A broken invariant of Ikra itself.
     #[error("internal error in Ikra ({stage}): {detail}\nPlease report this, with the block that caused it.")]
     Internal { stage: &'static str, detail: String },

@@ -32,7 +32,12 @@ const SCENES: &[Scene] = &[
     ("traps_and_limits", &[], traps_and_limits),
     ("cancelling", &[], cancelling),
     ("threads", &[], threads),
-    ("recursion", &[], recursion),
+    ("recursion", &[], || recursion(1000)),
+    // A frame is 112 bytes. The driver grants what is asked, a quarter of what is free; half; the least.
+    ("recursion_on_a_small_device", &[("STAND_IN_MEMORY", "655360000")], || recursion(346)),
+    ("recursion_on_a_busy_device", &[("STAND_IN_STACK", "100000")], || recursion(489)),
+    ("recursion_on_a_full_device", &[("STAND_IN_STACK", "4500")], || recursion(16)),
+    ("recursion_without_memory", &[("STAND_IN_STACK", "4000")], recursion_without_memory),
     ("block_sizes", &[], block_sizes),
     ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
@@ -368,7 +373,8 @@ fn threads() {
     });
 }
 
-fn recursion() {
+/// `out = in`, by so many calls.
+fn counts_down() -> Program {
     // depth(n) = n == 0 ? 0 : depth(n - 1) + 1
     let mut f = Builder::new("depth".into(), vec![Scalar::I64]);
     let n = f.param(Scalar::I64, None);
@@ -384,15 +390,38 @@ fn recursion() {
         let d = b.call(FuncId(1), vec![x], &[Scalar::I64], Some(STACK));
         b.store(OUTPUT, index, d[0]);
     });
-    let recursive = program(false, vec![main, depth]);
+    program(false, vec![main, depth])
+}
+
+/// So many calls may nest, the first included.
+fn recursion(depth: i64) {
     let cuda = open();
-    let mut run = Run::new([0, 3, 900].into_iter());
-    assert_eq!(run.on(&cuda, &recursive), Outcome::Done);
-    assert_eq!(run.out(), [0, 3, 900]);
-    let Outcome::Trapped(record) = Run::new([0, 3, 2000].into_iter()).on(&cuda, &recursive) else {
-        panic!("2 000 calls are too deep")
-    };
-    assert_eq!((record.key, record.site), (Key::new(0, 2), STACK));
+    let kernel = prepare(&cuda, &counts_down());
+    for _ in 0..2 {
+        let run = |n| {
+            let mut run = Run::new([0, 3, n].into_iter());
+            let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
+            (outcome.unwrap_or_else(|e| panic!("{e}")), run.out().to_vec())
+        };
+        assert_eq!(run(depth - 1), (Outcome::Done, vec![0, 3, depth - 1]));
+        let Outcome::Trapped(record) = run(depth).0 else { panic!("{depth} calls in the first are too deep") };
+        assert_eq!((record.key, record.site), (Key::new(0, 2), STACK));
+    }
+}
+
+fn recursion_without_memory() {
+    let cuda = open();
+    let kernel = prepare(&cuda, &counts_down());
+    for _ in 0..2 {
+        let told = Run::new(0..3).try_on(&cuda, &*kernel, &CancelToken::default()).expect_err("there is no room");
+        // 18 frames and 2 048 bytes for each of 4 096 threads.
+        assert_eq!(
+            told.to_string(),
+            "reserving stacks on Stand-in for methods that call themselves: 16646144 bytes wanted, 4294967296 bytes \
+             free\nInstead: end what else uses the GPU, write the method as a loop, or use backend: :cpu"
+        );
+    }
+    assert_eq!(Run::new(0..10).on(&cuda, &sums(false)), Outcome::Done, "what does not recurse still runs");
 }
 
 fn block_sizes() {
@@ -470,7 +499,7 @@ fn memory_that_runs_out() {
         assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
     }
     match Run::new(0..10_000_000).try_on(&cuda, &*kernel, &CancelToken::default()) {
-        Err(Error::Memory { what, wanted, free }) => {
+        Err(Error::Memory { what, wanted, free, .. }) => {
             assert!(what.contains("Stand-in") && wanted >= 170_000_000 && free == 50_000_000, "{what} {wanted} {free}");
         }
         other => panic!("{other:?}"),

@@ -232,7 +232,8 @@ impl Rooms {
                 _ => "objects",
             };
             let place = format!("making {what} at {}:{}", site.path, site.line);
-            return Err(CoreError::Memory { what: place, wanted: bytes, free: memory / 2 });
+            let advice = "make fewer or smaller ones, or run fewer elements at a time";
+            return Err(CoreError::Memory { what: place, wanted: bytes, free: memory / 2, advice });
         }
         *capacity = wanted;
         Ok(())

@@ -8,8 +8,9 @@ module Fuzz
   module Runners
     ROOT = File.expand_path("../../..", __dir__)
 
-    # Processes that share a GPU: each may reserve a quarter of its memory for stacks, and the caller may be one of them.
-    ON_A_GPU = 3
+    # Processes that share a GPU. Each may reserve a quarter of what is free for stacks, and the caller may be one of them: for
+    # the last of so many a hundredth of 141 GB is left, enough for calls as deep as those of the programs.
+    ON_A_GPU = 12
 
     # Through Ikra as users have it. Several processes share the cases.
     def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"), processes: backend == :cuda ? ON_A_GPU : Etc.nprocessors)

@@ -3,7 +3,8 @@
 //
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
-// is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size. Not here: speed.
+// is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
+// there is room for. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -123,7 +124,11 @@ Result cuDevicePrimaryCtxRetain(void **context, int) { return *context = &used, 
 Result cuCtxSetCurrent(void *) { return sticky; }
 static size_t stack_limit = 1024;
 Result cuCtxGetLimit(size_t *value, int) { return *value = stack_limit, OK; }
-Result cuCtxSetLimit(int, size_t value) { return stack_limit = value, OK; }
+Result cuCtxSetLimit(int, size_t value) {
+  const char *most = getenv("STAND_IN_STACK");
+  if (most && value > strtoull(most, nullptr, 10)) return NO_MEMORY;
+  return stack_limit = value, OK;
+}
 
 Result cuDeviceGetDefaultMemPool(void **pool, int) { return *pool = &reserved, OK; }
 Result cuMemPoolSetAttribute(void *, int, void *) { return OK; }

@@ -14,6 +14,7 @@
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub struct Device {
     context: OnceCell<Context>,
     process: u32,
     fault: OnceCell<String>,
+    /// One at a time looks at the stacks' size and raises it.
+    stack: Mutex<()>,
 }
 
 struct Context(sys::CUcontext);
@@ -196,7 +199,8 @@ impl Device {
             memory: memory as u64,
             driver,
         };
-        Ok(Self { facts, handle, context: OnceCell::new(), process: std::process::id(), fault: OnceCell::new() })
+        let process = std::process::id();
+        Ok(Self { facts, handle, context: OnceCell::new(), process, fault: OnceCell::new(), stack: Mutex::default() })
     }
 
     /// Whether this process made the device's handles.
@@ -292,21 +296,43 @@ impl Device {
         if got == CUresult::CUDA_SUCCESS { free as u64 } else { 0 }
     }
 
-    /// Stack of each thread, for kernels that recurse. Raised when needed, never lowered: CUDA reserves it for all
-    /// threads that the device can run at once.
+    /// Bytes of stack for each thread, for kernels that recurse: `wanted`, or as much as there is room for, but no less than
+    /// `least`. Raised when needed, never lowered: CUDA reserves it for all threads that the device can run at once.
     ///
     /// # Errors
-    /// `Device`. The context must be current.
-    pub fn reserve_stack(&self, bytes: usize) -> Result<()> {
-        let mut now = 0;
+    /// `Memory` when there is not even room for the least; `Device`. The context must be current.
+    pub fn reserve_stack(&self, wanted: u64, least: u64) -> Result<u64> {
+        let _alone = self.stack.lock();
         let limit = sys::CUlimit_enum::CU_LIMIT_STACK_SIZE;
+        let mut now = 0;
         // SAFETY: the out-pointer is to a live local, and a context is current.
         self.check("cuCtxGetLimit", unsafe { sys::cuCtxGetLimit(&raw mut now, limit) })?;
-        if now >= bytes {
-            return Ok(());
+        let now = now as u64;
+        if now >= wanted {
+            return Ok(now);
         }
-        // SAFETY: a context is current.
-        self.check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(limit, bytes) })
+        // Freed memory of earlier launches is in nobody's way, and other processes are to find some, too.
+        self.trim()?;
+        let facts = &self.facts;
+        let threads = u64::from(facts.multiprocessors.max(1)) * u64::from(facts.threads_per_multiprocessor.max(1));
+        let mut bytes = wanted.min(now + self.free_memory() / 4 / threads).max(least);
+        while bytes > now {
+            // SAFETY: a context is current.
+            let status = unsafe { sys::cuCtxSetLimit(limit, usize::try_from(bytes).unwrap_or(usize::MAX)) };
+            if status != CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                return self.check("cuCtxSetLimit", status).map(|()| bytes);
+            }
+            if bytes == least {
+                return Err(Error::Memory {
+                    what: format!("reserving stacks on {} for methods that call themselves", facts.name),
+                    wanted: least * threads,
+                    free: self.free_memory(),
+                    advice: "end what else uses the GPU, write the method as a loop, or use backend: :cpu",
+                });
+            }
+            bytes = (bytes / 2).max(least);
+        }
+        Ok(now)
     }
 }
 

@@ -33,8 +33,12 @@ use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
 const BLOCK: u32 = 256;
-/// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory.
+/// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
+/// fewer than these.
 const CALL_DEPTH: u32 = 1_000;
+const LEAST_CALL_DEPTH: u32 = 16;
+/// Bytes of stack that a thread can have.
+const MOST_STACK: u64 = 500 << 10;
 /// Threads with scratch rows of their own, on each multiprocessor: enough to keep it busy.
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 /// Fused ticks run for about this long before the host looks at them.
@@ -84,6 +88,8 @@ pub struct CudaKernel {
     columns: Vec<Use>,
     device: Arc<Device>,
     module: OnceCell<Module>,
+    /// How deep calls may nest, once there is room for that.
+    call_depth: OnceCell<u32>,
     /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
     pace: AtomicU64,
 }
@@ -257,15 +263,15 @@ impl CudaKernel {
         if !self.emitted.recursive {
             return Ok(CALL_DEPTH);
         }
-        let facts = &self.device.facts;
-        let threads = u64::from(facts.multiprocessors) * u64::from(facts.threads_per_multiprocessor);
-        let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
-        // A quarter of the device's memory for all stacks; no thread can have more than half a megabyte.
-        let room = (facts.memory / 4 / threads.max(1)).min(500 << 10).saturating_sub(2 * frame + 2048);
-        let depth = u32::try_from(room / frame).unwrap_or(u32::MAX).clamp(16, CALL_DEPTH);
-        let stack = u64::from(depth) * frame + 2 * frame + 2048;
-        self.device.reserve_stack(usize::try_from(stack).unwrap_or(usize::MAX))?;
-        Ok(depth)
+        self.call_depth
+            .get_or_try_init(|| {
+                let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
+                let beside = 2 * frame + 2048;
+                let [least, most] = [LEAST_CALL_DEPTH, CALL_DEPTH].map(|depth| u64::from(depth) * frame + beside);
+                let stack = self.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
+                Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
+            })
+            .copied()
     }
 }
 
@@ -326,6 +332,7 @@ impl Backend for CudaBackend {
             columns,
             device: self.device.clone(),
             module: OnceCell::new(),
+            call_depth: OnceCell::new(),
             pace: AtomicU64::new(0),
         });
         // The first launch finds the code on the device, and the caller may trace meanwhile.

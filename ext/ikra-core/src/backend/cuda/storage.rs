@@ -51,7 +51,8 @@ impl<'a> Arena<'a> {
         }
         if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let what = format!("allocating memory on {}", device.facts.name);
-            return Err(Error::Memory { what, wanted: bytes as u64, free: device.free_memory() });
+            let advice = "run fewer elements at a time, or end what else uses the GPU";
+            return Err(Error::Memory { what, wanted: bytes as u64, free: device.free_memory(), advice });
         }
         device.check("cuMemAllocAsync", status)?;
         Ok(Self { address, bytes, stream, device })
@@ -106,7 +107,8 @@ impl Pinned {
         let status = unsafe { sys::cuMemHostAlloc(&raw mut pointer, bytes, 0) };
         if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let what = "allocating page-locked host memory".to_string();
-            return Err(Error::Memory { what, wanted: bytes as u64, free: 0 });
+            let advice = "end what else uses page-locked memory on this machine";
+            return Err(Error::Memory { what, wanted: bytes as u64, free: 0, advice });
         }
         device.check("cuMemHostAlloc", status)?;
         let pointer = pointer.cast::<u8>();
