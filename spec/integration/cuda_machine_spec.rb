@@ -47,6 +47,37 @@ RSpec.describe "A machine with a GPU" do
     end
   end
 
+  it "leaves nothing of a generated program to the next one in its process" do
+    skip "the cases are in the words of Ruby 3.1" unless RUBY_VERSION.start_with?("3.1.")
+
+    bridge = File.expand_path("../support/fuzz/bridge.rb", __dir__)
+    first = File.join(@folder, "first.rb")
+    File.write(first, <<~RUBY)
+      # Seed 1, program 1.
+      #
+      # elements = [1, 2]
+      # gives: [3, 6]
+
+      THREE = 3
+
+      def tripled(x) = x * THREE
+
+      elements.pmap { |x| tripled(x) }
+    RUBY
+    second = File.join(@folder, "second.rb")
+    File.write(second, <<~RUBY)
+      # Seed 1, program 2.
+      #
+      # elements = [1, 2]
+      # raises: NameError at line 6, index 0, tick 0: undefined local variable or method `tripled' for #<Object>
+
+      elements.pmap { |x| tripled + x }
+    RUBY
+    command = [RbConfig.ruby, "--disable=gems", "-I#{File.expand_path("../../lib", __dir__)}", bridge, "cuda", first, second]
+    verdicts = IO.popen(machine, command, err: File::NULL, &:readlines)
+    expect(verdicts.map { |line| line.chomp.split("\t", 3) }).to eq([[first, "equal", ""], [second, "equal", ""]])
+  end
+
   it "runs where the cache directory cannot be made or written" do
     file = File.join(@folder, "file")
     File.write(file, "")

@@ -25,12 +25,14 @@ module Fuzz
 
     private
 
-    # Afterwards no constant is left of what the case defined.
+    # Afterwards nothing is left of what the case defined: its constants, and its methods outside of classes.
     def forgotten
-      before = Object.constants
+      constants = Object.constants
+      methods = Object.private_instance_methods(false)
       yield
     ensure
-      (Object.constants - before).each { |name| Object.send(:remove_const, name) }
+      (Object.constants - constants).each { |name| Object.send(:remove_const, name) }
+      (Object.private_instance_methods(false) - methods).each { |name| Object.send(:remove_method, name) }
       SetUp::OBJECTS.clear
     end
 
