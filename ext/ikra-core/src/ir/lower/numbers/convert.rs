@@ -42,7 +42,7 @@ impl To {
 
 /// Most digits behind the point that a kernel rounds to. Beyond, Ruby computes with Rationals.
 const MOST_DIGITS: i64 = 14;
-const TOO_MANY_DIGITS: &str = "rounding to more than 14 digits takes Rationals, which kernels lack";
+const TOO_MANY_DIGITS: &str = "rounding to more than 14 digits takes Rationals beyond 64 bits, which kernels lack";
 
 /// The type of `floor`, `ceil`, `round` and `truncate`.
 pub fn round_type(receiver: Kind, args: &[Kind], literal: Option<i64>) -> Result<Ty, Unsupported> {

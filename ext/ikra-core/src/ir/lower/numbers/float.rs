@@ -164,7 +164,7 @@ pub fn power(cx: &mut Cx<'_>, base: Val, exponent: Val) -> Operand {
         Trap::Mention {
             class: "RangeError",
             before: "a negative number ** ".into(),
-            after: " is a Complex, which kernels lack".into(),
+            after: " is a Complex; in kernels Float ** gives Floats".into(),
         },
         vec![Repr::Float],
     );

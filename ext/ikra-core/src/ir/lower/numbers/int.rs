@@ -193,7 +193,7 @@ pub fn power(cx: &mut Cx<'_>, a: Operand, b: Operand) -> Operand {
         Trap::Mention {
             class: "RangeError",
             before: "Integer ** ".into(),
-            after: " is a Rational, which kernels lack".into(),
+            after: " is a Rational; in kernels Integer ** gives Integers: write Rational(x) ** y".into(),
         },
         vec![Repr::Int],
     );
