@@ -74,6 +74,11 @@ RSpec.describe "The source of a block" do
     expect([1, 2].map { eval(alike, binding, "(irb)", 1) }).to eq [[[2], [30]]] * 2
   end
 
+  it "reads what eval was given where only a rescue uses a local from around" do
+    scale = 10
+    expect(eval("[5, 0].pmap { |x| begin; 10 / x; rescue ZeroDivisionError; scale; end }", binding, "(irb)", 9)).to eq [2, scale]
+  end
+
   it "reads -e" do
     expect(run_ruby("-e", "require 'ikra'", "-e", "p [1, 2].pmap { |x| x + 1 }, [1].pmap { |x| x - 1 }")).to eq "[2, 3]\n[0]\n"
     expect(run_ruby("-e", "require 'ikra'; lambda { |n| m = 5; p [1].pmap { |x| x * n + m } }.call(3)")).to eq "[8]\n"

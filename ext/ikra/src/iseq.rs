@@ -440,7 +440,8 @@ fn used_locals(iseq: Value) -> Result<Vec<String>> {
 fn local_uses(iseq: Value) -> Result<Vec<(String, bool)>> {
     let listing: String = iseq.funcall("disasm", ())?;
     let used = |line: &str| {
-        let mut words = line.split_whitespace().skip(1);
+        // what a rescue or an ensure does is listed behind bars
+        let mut words = line.split_whitespace().skip_while(|word| *word == "|").skip(1);
         let instruction = words.next()?;
         let is_local =
             ["getlocal", "setlocal", "getblockparam", "setblockparam"].iter().any(|l| instruction.contains(l));

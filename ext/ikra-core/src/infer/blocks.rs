@@ -24,6 +24,8 @@ use std::sync::Arc;
 const MAX_DEPTH: usize = 40;
 /// How many of them may be of one method: a recursive method with a block has no end.
 const MAX_OF_ONE: usize = 8;
+/// How many runs of one lambda may be inlined into one another.
+const MAX_NESTED_LAMBDAS: usize = 3;
 
 /// A block, lambda or Method object that a program writes down.
 #[derive(Clone, Debug)]
@@ -423,6 +425,14 @@ impl Walker<'_, '_> {
         if let ProcKind::Outside(root, code) = &info.kind {
             return self.call_outside((root, code), args, span, env);
         }
+        if info.kind.is_lambda() && self.running.iter().filter(|running| **running == id).count() >= MAX_NESTED_LAMBDAS
+        {
+            return Err(self
+                .error(span, "kernels do not know lambdas that call themselves")
+                .because("a lambda becomes part of the code that calls it")
+                .advise("make it a method")
+                .into());
+        }
         let Some(entered) = self.enter_home(info.home) else {
             return Err(self
                 .error(span, "this block is called after the method that wrote it has ended")
@@ -430,6 +440,7 @@ impl Walker<'_, '_> {
                 .advise("call it within that method, or pass what it needs as arguments")
                 .into());
         };
+        self.running.push(id);
         let result = match &info.kind {
             ProcKind::Block(block) => self.run_block(id, block, args, env),
             ProcKind::Lambda(block) => self.run_lambda(block, args, env),
@@ -440,6 +451,7 @@ impl Walker<'_, '_> {
             }
             ProcKind::Symbol(_) | ProcKind::Outside(..) => Ok(Ty::never()),
         };
+        self.running.pop();
         self.leave_home(entered);
         result
     }

@@ -243,6 +243,7 @@ impl Builtin {
             ProcCall
             | Send { .. }
             | MethodMissing
+            | MakeProc
             | Refuse(..)
             | New
             | StructInitialize
@@ -526,7 +527,6 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "kernels make no Hashes, Sets or lazy chains: give the values as pmap's result, and do it afterwards"
         }
         ("ObjectSpace" | "GC", _) => "ask before or after the section",
-        (_, "respond_to_missing?") => "write false, which is what it gives",
         ("Module", "define_method" | "class_eval" | "module_eval" | "const_set" | "include" | "attr_accessor") => {
             "define methods, constants and classes before the section"
         }

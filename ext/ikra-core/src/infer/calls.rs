@@ -38,6 +38,7 @@ pub fn class_of(atom: Atom) -> ClassId {
 /// The class of a kind of value of which the prelude has methods of its own.
 fn core_class(atom: Atom) -> &'static str {
     match atom {
+        Atom::Nil => "NilClass",
         Atom::Int => "Integer",
         Atom::Float => "Float",
         Atom::Array(_) => "Array",
@@ -317,6 +318,18 @@ impl Analysis<'_> {
             {
                 return Ok(Target::Reader((*part).into()));
             }
+            // the parser knew no class, and Enumerable's alone is meant
+            if name == "__list_each_with_object" {
+                match self.method(receiver_of(atom), "each_with_object") {
+                    MethodFact::Builtin { owner, .. } if &*owner == "Enumerable" => {}
+                    MethodFact::Missing { .. } => return Ok(Target::NoMethod { private: false }),
+                    _ => {
+                        let class = self.describe(atom);
+                        return Err(Refusal::new(format!("kernels do not know each_with_object([]) of {class}"))
+                            .advise("make the array first, in a local variable"));
+                    }
+                }
+            }
             let enumerable = |an: &mut Self| match an.method(receiver_of(atom), "each_entry") {
                 MethodFact::Builtin { owner, .. } => &*owner == "Enumerable",
                 _ => false,
@@ -349,7 +362,7 @@ impl Analysis<'_> {
             return self.target_of_exception(name);
         }
         // of the list that stands for an Enumerator
-        if matches!(atom, Atom::Array(_)) && matches!(name, "with_index" | "with_object") {
+        if matches!(atom, Atom::Array(_)) && matches!(name, "with_index" | "with_object" | "next" | "peek" | "rewind") {
             return Err(Refusal::new(format!("kernels do not know {name} of this iterator"))
                 .advise("count, or keep the object, in a variable of your own"));
         }
@@ -662,6 +675,10 @@ impl Analysis<'_> {
             New | Allocate => return Err(Refusal::new(format!("kernels do not know {name} here"))),
             Initialize => Ty::nil(),
             Itself => Ty::of(atom, reach),
+            MakeProc if name == "method" => {
+                return Err(Refusal::new("kernels know Method objects of self and with a literal Symbol only")
+                    .advise("write a lambda that calls it: ->(x) { receiver.name(x) }"));
+            }
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
             ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
             ArrayPut => {
@@ -1184,6 +1201,7 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
         (Atom::IntRange | Atom::FloatRange, "eql?") => Some("%__eql_range"),
         (Atom::Int | Atom::Float, _) => Some(match name {
             "==" | "!=" | "===" => "%__equals",
+            "clamp" if arg.objects.contains(&well_known::RANGE) => "%__clamps",
             _ if !arg.objects.iter().any(|class| *class != well_known::RANGE && values::is_value(*class)) => {
                 return None;
             }

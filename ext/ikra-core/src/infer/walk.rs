@@ -98,6 +98,8 @@ pub(super) struct Walker<'a, 'w> {
     pub(super) under_way: Vec<usize>,
     /// Variables, by their places in the environment, whose arrays grow by arguments that are being evaluated.
     pub(super) holders: Vec<usize>,
+    /// Blocks and lambdas that are running.
+    pub(super) running: Vec<ProcId>,
 }
 
 /// The assumption that a place in a unit speculates on.
@@ -150,6 +152,7 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         reassigned: Vec::new(),
         under_way: Vec::new(),
         holders: Vec::new(),
+        running: Vec::new(),
         an,
     };
     let outcome = if section { walker.section() } else { walker.method() };

@@ -254,6 +254,11 @@ module Enumerable
     memo
   end
 
+  # `each_with_object([]) { … }`, where the array is a variable around the block.
+  def __list_each_with_object
+    each { |x| yield(x) }
+  end
+
   def each_entry
     each { |x| yield(x) }
     self

@@ -1,7 +1,18 @@
 # frozen_string_literal: true
 
+# Nothing, in a list.
+class NilClass
+  def to_a
+    []
+  end
+end
+
 # Methods of every object, and how the prelude compares.
 module Kernel
+  def respond_to_missing?(_name, _private = false)
+    false
+  end
+
   def then
     yield(self)
   end
@@ -14,7 +25,7 @@ module Kernel
 
   # What `*` makes of a value in a list, and what is left of it between the first and the last parts.
   def __splat
-    [self]
+    respond_to?(:to_a) ? to_a : [self]
   end
 
   def __rest(from, _back)
@@ -119,6 +130,10 @@ module Kernel
 
   def __at_most(number)
     number >= self
+  end
+
+  def __clamps(number)
+    number.clamp(self)
   end
 
   def __same_range(_other)

@@ -86,6 +86,14 @@ class Range
   alias entries to_a
   alias __splat to_a
 
+  def __clamps(number)
+    least = self.begin
+    greatest = self.end
+    raise ArgumentError, "cannot clamp with an exclusive range" if exclude_end? && !greatest.nil?
+
+    number.clamp(least, greatest)
+  end
+
   def bsearch
     low = first
     high = low + size

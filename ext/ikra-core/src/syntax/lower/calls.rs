@@ -2,7 +2,7 @@
 
 use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, Node, PRIMITIVE, Pattern};
+use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Node, PRIMITIVE, Pattern, Target};
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
 use std::sync::Arc;
 
@@ -126,7 +126,15 @@ impl Lower<'_> {
         let name = self.called(head.name);
         let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe };
         over_enumerator(&mut call);
-        Kind::Call(Box::new(call))
+        match into_variable(&mut call) {
+            None => Kind::Call(Box::new(call)),
+            Some((variable, list)) => {
+                let target = Target::Local(variable, span);
+                let first = self.make(span, Kind::Assign { target, value: Box::new(list) });
+                let each = self.make(span, Kind::Call(Box::new(call)));
+                Kind::Seq(vec![first, each, self.make(span, Kind::Local(variable))])
+            }
+        }
     }
 
     /// Arguments, and what was given after `&`.
@@ -317,6 +325,30 @@ fn over_enumerator(call: &mut Call) {
     };
     call.name = fused.as_str().into();
     call.receiver = inner.receiver.take();
+}
+
+/// `each_with_object([]) { |x, list| … }`: the list is a variable around the block, which alone holds it, so that it may
+/// grow. Gives the variable and its first value, and leaves a call with a block of one parameter.
+fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
+    let ("each_with_object", [Arg::Positional(Node { kind: Kind::Array(items), .. })]) =
+        (&*call.name, call.args.as_slice())
+    else {
+        return None;
+    };
+    let block = Arc::get_mut(call.block.as_mut()?)?;
+    let [_, Pattern::Local(variable)] = *block.params.required.as_slice() else { return None };
+    let params = &block.params;
+    let plain =
+        params.optional.is_empty() && params.rest.is_none() && params.post.is_empty() && params.keywords.is_empty();
+    if !items.is_empty() || block.breaks || block.numbered > 0 || !plain || call.safe || call.receiver.is_none() {
+        return None;
+    }
+    block.params.required.pop();
+    call.name = format!("{PRIMITIVE}list_each_with_object").as_str().into();
+    match call.args.pop() {
+        Some(Arg::Positional(list)) => Some((variable, list)),
+        _ => None,
+    }
 }
 
 /// Whether the receiver of a call is the list of what an iterator yields.
