@@ -2,6 +2,7 @@
 
 require "etc"
 require "rbconfig"
+require "tempfile"
 
 module Fuzz
   # Ways to run a folder of cases. Each gives, by name of a case, a Hash of backend to [outcome, what is wrong].
@@ -17,13 +18,17 @@ module Fuzz
       files = Dir[File.join(folder, "*.rb")]
       script = File.join(__dir__, "bridge.rb")
       shares = files.each_slice([(files.size / processes.to_f).ceil, 1].max).map do |share|
-        IO.popen([RbConfig.ruby, "--disable=gems", "-I#{compiled}", script, backend.to_s, *share], err: File::NULL)
+        errors = Tempfile.new("ikra-fuzz")
+        [share, errors, IO.popen([RbConfig.ruby, "--disable=gems", "-I#{compiled}", script, backend.to_s, *share], err: errors)]
       end
-      lines = shares.flat_map { |io| io.readlines(chomp: true).tap { io.close } }
-      found = lines.to_h { |line| line.split("\t", 3).then { |file, *verdict| [File.basename(file, ".rb"), { backend => verdict }] } }
-      # A crash takes the rest of its share with it: what is left runs one by one.
-      missing = files.reject { |file| found.key?(File.basename(file, ".rb")) }
-      missing.to_h { |file| [File.basename(file, ".rb"), { backend => ["failed", "crash"] }] }.merge(found)
+      shares.each_with_object({}) do |(share, errors, io), found|
+        verdicts = io.readlines(chomp: true).to_h { |line| line.split("\t", 3).then { |file, *verdict| [file, verdict] } }
+        io.close
+        # A crash takes the rest of its share with it.
+        crash = ["failed", "crash: #{Process.last_status}; #{File.readlines(errors.path, chomp: true).grep_v(/warning:/).first(3).join(" ")}"]
+        share.each { |file| found[File.basename(file, ".rb")] = { backend => verdicts.fetch(file, crash) } }
+        errors.close!
+      end
     end
 
     # The core alone, on the backends that need no Ruby: reference, cpu, and CUDA's code on the host. `IKRA_FUZZ_BINARY`
