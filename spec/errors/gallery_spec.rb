@@ -21,6 +21,10 @@ module Gallery
     end
   end
 
+  class Pair
+    def to_ary = [1, 2]
+  end
+
   class Text < String
   end
 

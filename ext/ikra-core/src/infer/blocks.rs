@@ -252,8 +252,9 @@ impl Walker<'_, '_> {
             return Ok(None);
         }
         if ty.atoms().iter().any(|a| !matches!(a, Atom::Proc(_) | Atom::Nil)) {
+            let kinds: Vec<String> = ty.atoms().into_iter().map(|atom| self.an.describe(atom)).collect();
             return Err(self
-                .error(node.span, format!("kernels do not know {ty:?} as a block"))
+                .error(node.span, format!("kernels do not know {} as a block", kinds.join(" or ")))
                 .because("which block it is must be known when compiling")
                 .advise("give a literal block, a lambda, &:name or &method(:name)")
                 .into());

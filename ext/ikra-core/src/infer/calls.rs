@@ -517,10 +517,9 @@ impl Analysis<'_> {
                 args.positional[0].clone()
             }
             Target::Reader(_) | Target::Writer(_) => Ty::never(),
-            Target::Builtin(builtin) if !args.keywords.is_empty() => {
-                return Err(
-                    Refusal::new(format!("kernels do not know {name} with keywords")).because(format!("{builtin:?}"))
-                );
+            Target::Builtin(_) if !args.keywords.is_empty() => {
+                return Err(Refusal::new(format!("kernels do not know {name} with keywords"))
+                    .advise("write out what the keyword asks for"));
             }
             Target::Builtin(builtin) if !builtin.arity().contains(&given) => {
                 // methods with forms that we lack must not be mistaken for wrong calls
@@ -1158,6 +1157,12 @@ pub fn range_form(from: Atom, to: Atom, name: &str) -> Answer<RangeForm> {
             Some(RangeForm::Registers(Prims::INT_RANGE))
         }
         (Atom::Int, Atom::Nil, "each") => helper("__endless"),
+        (
+            Atom::Int,
+            Atom::Nil,
+            "find" | "detect" | "find_index" | "each_with_index" | "each_entry" | "each_slice" | "each_cons" | "take"
+            | "take_while" | "any?" | "none?",
+        ) => crate::prelude::find("", "Enumerable", name).map(RangeForm::Helper),
         _ => None,
     };
     found.ok_or_else(|| {

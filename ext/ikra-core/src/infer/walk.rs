@@ -11,7 +11,7 @@ pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
 use super::blocks::{Activation, ProcKind};
 use super::builtins::Builtin;
-use super::calls::{Args, Literal, RangeForm, Refusal, Target};
+use super::calls::{Args, Literal, RangeForm, Refusal, Target, receiver_of};
 use super::locals::Locals;
 use super::{Analysis, SpecId, accumulate};
 use crate::diagnostic::{Diagnostic, Span};
@@ -21,7 +21,7 @@ use crate::syntax::ast::{
     self, Arg, AssignOp, Block, Call, ConstBase, Kind, LocalId, Name, Node, Origin, Params, Pattern, Unit,
 };
 use crate::types::{Atom, Prims, Reach, Ty};
-use crate::world::{Assumption, Opaque, Place, Root};
+use crate::world::{Assumption, MethodFact, Opaque, Place, Root};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -1014,6 +1014,14 @@ impl Walker<'_, '_> {
         let at = self.assumption(span);
         let mut out = vec![Ty::never(); shape.before + shape.after];
         for atom in ty.atoms() {
+            if matches!(self.an.method(receiver_of(atom), "to_ary"), MethodFact::Ruby { .. }) {
+                let class = self.an.describe(atom);
+                return Err(self
+                    .error(span, format!("kernels do not ask {class} for to_ary"))
+                    .because("several variables are given one value, which Ruby would take apart by that method")
+                    .advise("call it: a, b = *object.to_ary")
+                    .into());
+            }
             for (i, slot) in out.iter_mut().enumerate() {
                 let part = match atom {
                     Atom::Array(_) => {
