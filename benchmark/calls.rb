@@ -10,6 +10,7 @@
 require "tmpdir"
 require "ikra"
 require_relative "harness"
+require_relative "calls/by_hand"
 
 class CallsBenchmark
   BLOCKS = 6
@@ -26,6 +27,7 @@ class CallsBenchmark
       warm(backend)
       first_calls(backend)
     end
+    compiler_alone if @bench.backends.include?(:cuda)
     @bench.finish
   end
 
@@ -57,6 +59,16 @@ class CallsBenchmark
     end
     report(backend, "nothing cached", cold)
     report(backend, "from the disk cache", cached)
+  end
+
+  # What is left of a new block's first call on CUDA when Ikra is taken away.
+  def compiler_alone
+    by_hand = ByHand.new
+    { "an empty kernel" => ByHand::NOTHING, "the block written by hand, unchecked" => ByHand::BLOCK }.each do |what, source|
+      name = "NVRTC alone: #{what}"
+      @bench.incomparable(name, "nothing runs")
+      @bench.timed(name, by_hand.seconds(source, @processes * (BLOCKS - 1)))
+    end
   end
 
   def fresh_process(backend, blocks, directory)

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+# How long NVRTC itself takes for kernels that somebody wrote by hand, in milliseconds: nothing at all, and the block of
+# `benchmark/calls.rb` without overflow checks or exceptions. What Ikra's own compilation of a new block cannot be below.
+#
+# Not here: Ikra. NVRTC is called as it stands, with the options that Ikra gives it.
+
+require "fiddle"
+
+class ByHand
+  OPTIONS = %w[--std=c++17 --device-int128 --disable-warnings --fmad=false --minimal].freeze
+  NOTHING = 'extern "C" __global__ void work%<number>d() {}'
+  BLOCK = <<~CUDA
+    extern "C" __global__ void work%<number>d(const long long *given, double *result, long long count) {
+      for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < count; i += (long long)gridDim.x * blockDim.x) {
+        long long x = given[i] + %<number>d, steps = 0;
+        while (x > 1 && steps < 200) {
+          x = (x & 1) == 0 ? x >> 1 : 3 * x + 2 * %<number>d + 1;
+          steps += 1;
+        }
+        if (steps > 100) steps -= %<number>d;
+        const double y = steps * 0.5;
+        result[i] = y > 25.0 ? y - x : y + x;
+      }
+    }
+  CUDA
+
+  POINTER = Fiddle::TYPE_VOIDP
+  FUNCTIONS = {
+    "nvrtcCreateProgram" => [POINTER, POINTER, POINTER, Fiddle::TYPE_INT, POINTER, POINTER],
+    "nvrtcCompileProgram" => [POINTER, Fiddle::TYPE_INT, POINTER],
+    "nvrtcDestroyProgram" => [POINTER]
+  }.freeze
+  LIBRARIES = %w[libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so /usr/local/cuda/lib64/libnvrtc.so].freeze
+
+  # For the architecture of this machine's device.
+  #
+  # @raise [Fiddle::DLError] where there is no NVRTC
+  def initialize
+    library = LIBRARIES.lazy.filter_map { |name| open(name) }.first || Fiddle.dlopen(LIBRARIES.last)
+    @functions = FUNCTIONS.to_h { |name, types| [name, Fiddle::Function.new(library[name], types, Fiddle::TYPE_INT)] }
+    capability = `nvidia-smi --query-gpu=compute_cap --format=csv,noheader`.lines.first.to_s.delete(".").strip
+    @options = ["--gpu-architecture=sm_#{capability.empty? ? 90 : capability}", *OPTIONS]
+  end
+
+  # Seconds of each of `count` compilations, after one that is not counted.
+  def seconds(source, count)
+    Array.new(count + 1) { |number| compile(format(source, number:)) }.drop(1)
+  end
+
+  private
+
+  def open(name)
+    Fiddle.dlopen(name)
+  rescue Fiddle::DLError
+    nil
+  end
+
+  def compile(source)
+    program = Fiddle::Pointer.malloc(Fiddle::SIZEOF_VOIDP, Fiddle::RUBY_FREE)
+    options = @options.map { |option| Fiddle::Pointer[option].to_i }.pack("J*")
+    started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    call("nvrtcCreateProgram", program, source, "work.cu", 0, nil, nil)
+    call("nvrtcCompileProgram", program.ptr, @options.size, options)
+    call("nvrtcDestroyProgram", program)
+    Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+  end
+
+  def call(name, *arguments)
+    status = @functions.fetch(name).call(*arguments)
+    raise "#{name}: #{status}" unless status.zero?
+  end
+end
