@@ -3,5 +3,6 @@
 require_relative "ikra/library"
 
 # The parallel methods are Array's and Range's own; +require "ikra/refinements"+ gives them without this.
-Array.include(Ikra::Parallel)
+Array.include(Ikra::Parallel, Ikra::Parallel::OfArrays)
+Array.extend(Ikra::Parallel::Making)
 Range.include(Ikra::Parallel)

@@ -13,8 +13,9 @@ module Ikra
   #   touch a slot that they share, and one of them writes it
   # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a warning
   # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result
+  # [+blocks+] blocks per launch: a hint that no backend takes yet
   class Config
-    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, precision: :f64, check: nil, unsupported: :raise, block_size: nil }.freeze
+    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil }.freeze
 
     DEFAULTS.each_key do |key|
       define_method(key) { @values.fetch(key) }

@@ -5,15 +5,17 @@ module Ikra
   # @api private
   module Fallback
     class << self
-      # Raises +error+, or gives the section's value.
-      def run(error, operation, base, ticks, options, block)
+      # Raises +error+, or gives what the block gives, which runs the operation as plain Ruby.
+      def run(error, options)
         raise from_the_caller(error) unless options.fetch(:unsupported, Ikra.config.unsupported).to_s == "ruby"
 
-        warn(error)
+        Ikra.__warn("Ikra runs a block as plain Ruby:\n#{error.message}")
         outer = Thread.current[:__ikra_position]
-        operation == :map ? map(base, block) : each(base, ticks, block)
-      ensure
-        Thread.current[:__ikra_position] = outer if outer || !error.nil?
+        begin
+          yield
+        ensure
+          Thread.current[:__ikra_position] = outer
+        end
       end
 
       private
@@ -23,32 +25,113 @@ module Ikra
         error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__dir__) })
         error
       end
-
-      def map(base, block)
-        base.each_with_index.map do |element, index|
-          at(index, 0)
-          block.call(element)
-        end
-      end
-
-      def each(base, ticks, block)
-        ticks.times do |tick|
-          base.each_with_index do |element, index|
-            at(index, tick)
-            block.call(element)
-          end
-        end
-        base
-      end
-
-      def at(index, tick)
-        Thread.current[:__ikra_position] = Position.new(index, tick)
-      end
-
-      def warn(error)
-        Ikra.__warn("Ikra runs a block as plain Ruby:\n#{error.message}")
-      end
     end
   end
   private_constant :Fallback
+
+  # One call of a parallel method as plain Ruby.
+  # @api private
+  class Plain
+    # Those that are not called as the parallel ones are, without the +p+.
+    NAMES = { pall?: :all?, pany?: :any?, pnone?: :none?, pone?: :one?, pmap!: :map! }.freeze
+    OWN = %i[peach pmin_by pmax_by psort_by pnew pcombine pstencil pscan].freeze
+
+    def initialize(base, name, block, args, offset)
+      @base = base
+      @name = name
+      @block = block
+      @args = args
+      @offset = offset
+      @index = -1
+    end
+
+    def value
+      return __send__(@name, *@args) if OWN.include?(@name)
+
+      name = NAMES.fetch(@name) { @name.to_s.delete_prefix("p").to_sym }
+      # with an index it must be an Enumerator
+      @offset ? @base.public_send(name, *@args).with_index(@offset, &counted) : @base.public_send(name, *@args, &counted)
+    end
+
+    private
+
+    # The block, for which `Ikra.index` counts its calls.
+    def counted
+      proc { |*values| run(@index += 1, 0, *values) }
+    end
+
+    def run(index, tick, *values)
+      Thread.current[:__ikra_position] = Position.new(index, tick)
+      @block.call(*values)
+    end
+
+    # The block for an element and, where it is wanted, its index.
+    def call(index, *values)
+      return run(index, 0, *values) unless @offset
+
+      run(index, 0, values.size == 1 ? values.first : values, index + @offset)
+    end
+
+    def peach(ticks)
+      ticks.times do |tick|
+        @base.each_with_index do |element, index|
+          @offset ? run(index, tick, element, index + @offset) : run(index, tick, element)
+        end
+      end
+      @base
+    end
+
+    # Stable, unlike Ruby's own.
+    def psort_by
+      keys = @base.each_with_index.map { |element, index| call(index, element) }
+      order = (0...keys.size).sort_by { |index| [keys[index], index] }
+      order.map { |index| @base.is_a?(Range) ? @base.begin + index : @base[index] }
+    end
+
+    def pmin_by(count = nil) = extreme(:min_by, count)
+
+    def pmax_by(count = nil) = extreme(:max_by, count)
+
+    def extreme(name, count)
+      block = proc { |element| call(@index += 1, element) }
+      count ? @base.public_send(name, count, &block) : @base.public_send(name, &block)
+    end
+
+    def pnew(*sizes)
+      return Array.new(sizes.first) { |at| run(@index += 1, 0, at) } if sizes.size == 1
+
+      cells(sizes)
+    end
+
+    def cells(sizes, *at)
+      return run(@index += 1, 0, *at) if sizes.empty?
+
+      Array.new(sizes.first) { |here| cells(sizes.drop(1), *at, here) }
+    end
+
+    def pcombine(*others)
+      @base.each_with_index.map { |element, index| call(index, element, *others.map { |other| other.is_a?(Range) ? other.first(index + 1)[index] : other[index] }) }
+    end
+
+    def pscan(*start)
+      memo = start.first
+      none = start.empty?
+      @base.each_with_index.map do |element, index|
+        memo = none && index.zero? ? element : run(index, 0, memo, element)
+      end
+    end
+
+    def pstencil(stencil, fill)
+      form = stencil.form(@block, @offset)
+      values = Array.new(stencil.list.size) do |index|
+        next fill unless stencil.inside?(index)
+        next call(index, Neighbours.new(stencil.list, index, stencil.strides, stencil.least, stencil.greatest)) if form == :relative
+
+        around = stencil.offsets.map { |offset| stencil.list[index + offset] }
+        form == :each ? call(index, *around) : call(index, around)
+      end
+      stencil.nested(values)
+    end
+  end
+  private_constant :Plain
 end

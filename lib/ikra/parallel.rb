@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
 module Ikra
-  # The parallel methods of Array and Range. Each means what the method of Enumerable without the +p+ means: the block runs
-  # for every element, on many at the same time, and gives what sequential Ruby gives. If it raises for any element, nothing
-  # is changed.
+  # The parallel methods of Array and Range. Each means what the method of Enumerable or Array without the +p+ means: the block
+  # runs for every element, on many at the same time, and gives what sequential Ruby gives. If it raises for any element,
+  # nothing is changed; an element that Ruby would not have come to neither raises nor does anything.
   #
-  # All take the options of {Config} as keywords. Ranges are of Integers, and have an end.
+  # All take the options of {Config} as keywords. Ranges are of Integers, and have an end. Without a block, methods that give
+  # an Enumerator in Ruby give one whose +with_index+ is parallel, too. What needs no block is Ruby's own method.
   module Parallel
     # What +map+ gives.
     #
@@ -16,12 +17,12 @@ module Ikra
     # @return [Array] the block's value for each element; without a block an Enumerator
     # @raise [CompileError] for a block that Ikra cannot run
     def pmap(**options, &block)
-      return to_enum(:pmap, **options) { size } unless block
+      return ::Ikra.__enumerator(self, :pmap, [], options) unless block
 
       begin
-        ::Ikra.__section(:map, self, 1, options, block)
+        ::Ikra.__section(:pmap, :map, self, 1, options, block, nil)
       rescue ::Ikra::CompileError => error
-        ::Ikra.__fallback(error, :map, self, 1, options, block)
+        ::Ikra.__plainly(error, self, :pmap, options, block)
       end
     end
 
@@ -35,20 +36,415 @@ module Ikra
     # @return [Array, Range] the receiver; without a block an Enumerator
     # @raise [CompileError] for a block that Ikra cannot run
     def peach(ticks = 1, **options, &block)
-      return to_enum(:peach, ticks, **options) { size } unless block
       raise ArgumentError, "ticks: #{ticks.inspect} is not an Integer" unless ticks.is_a?(Integer)
       raise ArgumentError, "ticks: #{ticks} is negative" if ticks.negative?
+      return ::Ikra.__enumerator(self, :peach, [ticks], options) unless block
 
       begin
-        ::Ikra.__section(:each, self, ticks, options, block)
+        ::Ikra.__section(:peach, :each, self, ticks, options, block, nil)
       rescue ::Ikra::CompileError => error
-        ::Ikra.__fallback(error, :each, self, ticks, options, block)
+        ::Ikra.__plainly(error, self, :peach, options, block, ticks)
+      end
+    end
+
+    # What +each_with_index.map+ gives.
+    #
+    # @example
+    #   %w[a b].pmap_with_index { |_, i| i * 10 } # => [0, 10], 1 kernel
+    # @yieldparam element
+    # @yieldparam index [Integer]
+    # @return [Array] without a block an Enumerator
+    def pmap_with_index(**options, &block) = pmap(**options).each_with_index(&block)
+
+    # What +each_with_index+ does.
+    #
+    # @yieldparam element
+    # @yieldparam index [Integer]
+    # @return [Array, Range] the receiver; without a block an Enumerator
+    def peach_with_index(**options, &block) = peach(**options).each_with_index(&block)
+
+    # What +select+ gives.
+    #
+    # @example
+    #   actors.pselect { |actor| actor.progress > 0.5 } # => the very actors, 1 kernel
+    # @yieldparam element
+    # @return [Array] the elements for which the block is true; without a block an Enumerator
+    def pselect(**options, &block) = ::Ikra.__operate(self, :pselect, options, block)
+    alias pfilter pselect
+
+    # What +reject+ gives.
+    #
+    # @yieldparam element
+    # @return [Array] the elements for which the block is false or nil; without a block an Enumerator
+    def preject(**options, &block) = ::Ikra.__operate(self, :preject, options, block)
+
+    # What +partition+ gives.
+    #
+    # @yieldparam element
+    # @return [Array(Array, Array)] the elements for which the block is true, and the others; without a block an Enumerator
+    def ppartition(**options, &block) = ::Ikra.__operate(self, :ppartition, options, block)
+
+    # What +filter_map+ gives.
+    #
+    # @yieldparam element
+    # @return [Array] the block's values that are true; without a block an Enumerator
+    def pfilter_map(**options, &block) = ::Ikra.__operate(self, :pfilter_map, options, block)
+
+    # What +flat_map+ gives.
+    #
+    # @yieldparam element
+    # @return [Array] the block's values, arrays among them as their elements; without a block an Enumerator
+    def pflat_map(**options, &block) = ::Ikra.__operate(self, :pflat_map, options, block)
+
+    # What +count+ gives.
+    #
+    # @example
+    #   [1, 2, 3].pcount(&:odd?) # => 2, 1 kernel
+    # @param item what is counted, in place of a block
+    # @yieldparam element
+    # @return [Integer] how many elements there are for which the block is true
+    def pcount(item = (none = true), **options, &block)
+      return ::Ikra.__operate(self, :pcount, options, block) if none && block
+
+      ::Ikra.__check(options)
+      none ? count : count(item)
+    end
+
+    # What +all?+ gives. Elements after the first for which the block is false are as if the block had not run for them.
+    #
+    # @param pattern what elements are asked for with +===+, in place of a block
+    # @yieldparam element
+    # @return [Boolean]
+    def pall?(*pattern, **options, &block) = ::Ikra.__ask(self, :pall?, pattern, options, block)
+
+    # What +any?+ gives. Elements after the first for which the block is true are as if the block had not run for them.
+    #
+    # @param (see #pall?)
+    # @yieldparam element
+    # @return [Boolean]
+    def pany?(*pattern, **options, &block) = ::Ikra.__ask(self, :pany?, pattern, options, block)
+
+    # What +none?+ gives. Elements after the first for which the block is true are as if the block had not run for them.
+    #
+    # @param (see #pall?)
+    # @yieldparam element
+    # @return [Boolean]
+    def pnone?(*pattern, **options, &block) = ::Ikra.__ask(self, :pnone?, pattern, options, block)
+
+    # What +one?+ gives. Elements after the second for which the block is true are as if the block had not run for them.
+    #
+    # @param (see #pall?)
+    # @yieldparam element
+    # @return [Boolean]
+    def pone?(*pattern, **options, &block) = ::Ikra.__ask(self, :pone?, pattern, options, block)
+
+    # What +find+ gives. Elements after it are as if the block had not run for them.
+    #
+    # @example
+    #   [5, 7, 0].pfind { |x| 100 / x > 14 } # => 5, 1 kernel
+    # @param none [#call, nil] what gives the answer where there is no such element
+    # @yieldparam element
+    # @return [Object, nil] the first element for which the block is true; without a block an Enumerator
+    def pfind(none = nil, **options, &block) = ::Ikra.__operate(self, :pfind, options, block, *none)
+    alias pdetect pfind
+
+    # What +find_index+ gives. Elements after it are as if the block had not run for them.
+    #
+    # @param item what is looked for, in place of a block
+    # @yieldparam element
+    # @return [Integer, nil] index of the first element for which the block is true; without a block an Enumerator
+    def pfind_index(item = (none = true), **options, &block)
+      return ::Ikra.__operate(self, :pfind_index, options, block) if none
+
+      ::Ikra.__check(options)
+      find_index(item)
+    end
+
+    # What +inject+ gives: the block combines what it is given from the elements before with the next. It must be
+    # associative, as addition is: elements are combined in chunks of 256, in their order, then what the chunks gave, and so
+    # on, equally on every backend. It need not commute.
+    #
+    # Numbers are combined by a Symbol one after the other, as Ruby does it.
+    #
+    # @example
+    #   matrices.preduce { |a, b| a * b }      # => one Matrix, 1 kernel for each 256-fold
+    #   [1, 2, 3].preduce(10) { |a, b| a + b } # => 16
+    #   [1, 2, 3].preduce(:+)                  # => 6, no kernel
+    # @overload preduce(start, **options)
+    # @overload preduce(operator, **options)
+    # @overload preduce(start, operator, **options)
+    # @param start what is combined with the first element; once
+    # @param operator [Symbol, String] a method of what is combined, in place of a block
+    # @yieldparam memo
+    # @yieldparam element
+    # @return [Object, nil] nil where there is nothing to combine
+    def preduce(*args, **options, &block) = ::Ikra.__combine(self, :preduce, args, options, block)
+    alias pinject preduce
+
+    # All values on the way of {#preduce}: what the elements up to each one give together. The last is what {#preduce}
+    # gives.
+    #
+    # @example
+    #   [1, 2, 3].pscan { |a, b| a + b } # => [1, 3, 6], 3 kernels at most for each 256-fold
+    #   [1, 2, 3].pscan(10, :+)          # => [11, 13, 16]
+    # @param (see #preduce)
+    # @yieldparam memo
+    # @yieldparam element
+    # @return [Array] as many as there are elements
+    def pscan(*args, **options, &block) = ::Ikra.__combine(self, :pscan, args, options, block)
+
+    # What +sum+ gives: exact over Integers, compensated over Floats.
+    #
+    # @example
+    #   actors.psum(&:progress) # => 12.5, 1 kernel
+    # @param start what is added to
+    # @yieldparam element
+    # @return [Numeric]
+    def psum(start = 0, **options, &block)
+      return ::Ikra.__operate(self, :psum, options, block, start) if block
+
+      ::Ikra.__check(options)
+      sum(start)
+    end
+
+    # What +min+ gives. A block compares two elements; it must order them as +<=>+ does.
+    #
+    # @param count [Integer, nil] how many; nil: one, and not in an Array
+    # @yieldparam one
+    # @yieldparam other
+    # @return [Object, Array, nil]
+    def pmin(count = nil, **options, &block) = ::Ikra.__rank(self, :pmin, count, options, block)
+
+    # What +max+ gives. A block compares two elements; it must order them as +<=>+ does.
+    #
+    # @param (see #pmin)
+    # @yieldparam one
+    # @yieldparam other
+    # @return [Object, Array, nil]
+    def pmax(count = nil, **options, &block) = ::Ikra.__rank(self, :pmax, count, options, block)
+
+    # What +minmax+ gives.
+    #
+    # @yieldparam one
+    # @yieldparam other
+    # @return [Array(Object, Object)]
+    def pminmax(**options, &block) = ::Ikra.__rank(self, :pminmax, nil, options, block)
+
+    # What +min_by+ gives.
+    #
+    # @param count [Integer, nil] how many; nil: one, and not in an Array
+    # @yieldparam element
+    # @return [Object, Array, nil] the first element for which the block's value is least; without a block an Enumerator
+    def pmin_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmin_by, options, block, *count)
+
+    # What +max_by+ gives.
+    #
+    # @param (see #pmin_by)
+    # @yieldparam element
+    # @return [Object, Array, nil] the first element for which the block's value is greatest; without a block an Enumerator
+    def pmax_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmax_by, options, block, *count)
+
+    # What +minmax_by+ gives.
+    #
+    # @yieldparam element
+    # @return [Array(Object, Object)] without a block an Enumerator
+    def pminmax_by(**options, &block) = ::Ikra.__operate(self, :pminmax_by, options, block)
+
+    # What +sort+ gives; equal elements stay in their order. A block compares two elements, in kernels; it must order them
+    # as +<=>+ does.
+    #
+    # @yieldparam one
+    # @yieldparam other
+    # @return [Array]
+    # @raise [ArgumentError] where elements do not compare
+    def psort(**options, &block) = ::Ikra.__rank(self, :psort, nil, options, block)
+
+    # What +sort_by+ gives; elements of equal keys stay in their order.
+    #
+    # @yieldparam element
+    # @return [Array] without a block an Enumerator
+    # @raise [ArgumentError] where keys do not compare
+    def psort_by(**options, &block) = ::Ikra.__operate(self, :psort_by, options, block)
+
+    # What +group_by+ gives.
+    #
+    # @example
+    #   actors.pgroup_by(&:street) # => { street => [actor, …], … }, 1 kernel
+    # @yieldparam element
+    # @return [Hash{Object => Array}] without a block an Enumerator
+    def pgroup_by(**options, &block) = ::Ikra.__operate(self, :pgroup_by, options, block)
+
+    # What +tally+ gives.
+    #
+    # @return [Hash{Object => Integer}] how often each element is there
+    def ptally(**options)
+      ::Ikra.__check(options)
+      tally
+    end
+
+    # What +uniq+ gives.
+    #
+    # @yieldparam element
+    # @return [Array] the first element for each of the block's values
+    def puniq(**options, &block)
+      return ::Ikra.__operate(self, :puniq, options, block) if block
+
+      ::Ikra.__check(options)
+      uniq
+    end
+
+    # What +zip+ gives.
+    #
+    # @param others [Array<Array, Range>] nil stands for what they lack
+    # @yieldparam elements [Array] one of the receiver and one of each other
+    # @return [Array<Array>, nil] nil with a block
+    def pzip(*others, **options, &block)
+      ::Ikra.__check(options)
+      return zip(*others) unless block
+
+      ::Ikra.__operate(self, :pzip, options, block, *::Ikra.__lists(others))
+    end
+
+    # What the block gives for one element of the receiver and one of each other, as many as the receiver has.
+    #
+    # @example
+    #   [1, 2].pcombine([10, 20]) { |x, y| x + y } # => [11, 22], 1 kernel
+    # @param others [Array<Array, Range>] nil stands for what they lack
+    # @yieldparam elements one parameter each
+    # @return [Array] without a block an Enumerator
+    def pcombine(*others, **options, &block) = ::Ikra.__operate(self, :pcombine, options, block, *::Ikra.__lists(others))
+
+    # What the block gives for the neighbours of each element. Where any of them is outside, it is +fill+.
+    #
+    # @example
+    #   [1, 5, 9].pstencil([-1, 1], 0) { |left, right| right - left } # => [0, 8, 0], 1 kernel
+    #   [1, 5, 9].pstencil([-1, 1], 0) { |v| v[1] - v[-1] }           # the same
+    #   grid.pstencil([[0, -1], [0, 1]], 0) { |v| v[0, 1] - v[0, -1] }
+    # @param offsets [Array<Integer>, Array<Array<Integer>>] how far away neighbours are; in arrays within arrays by
+    #   dimension, from the outermost
+    # @param fill what elements are whose neighbours are not all there
+    # @yieldparam neighbours with one parameter {Neighbours}, else one parameter for each offset, in their order
+    # @return [Array] in the form of the receiver; without a block an Enumerator
+    # @raise [ArgumentError] for offsets that are not of the same length, and for rows that are not
+    def pstencil(offsets, fill, **options, &block)
+      return ::Ikra.__enumerator(self, :pstencil, [offsets, fill], options) unless block
+
+      ::Ikra.__operate(self, :pstencil, options, block, ::Ikra.__stencil(self, offsets), fill)
+    end
+
+    # The parallel methods of Array alone.
+    module OfArrays
+      # What +map!+ does.
+      #
+      # @yieldparam element
+      # @return [Array] the receiver; without a block an Enumerator
+      def pmap!(**options, &block) = ::Ikra.__operate(self, :pmap!, options, block)
+    end
+
+    # The parallel methods of Array itself.
+    module Making
+      # A new Array of what the block gives for each index; with several sizes arrays within arrays.
+      #
+      # @example
+      #   Array.pnew(3) { |i| i * i }         # => [0, 1, 4], 1 kernel
+      #   Array.pnew(2, 3) { |y, x| y * 10 + x } # => [[0, 1, 2], [10, 11, 12]], 1 kernel
+      # @param sizes [Array<Integer>] from the outermost
+      # @yieldparam indices [Integer] one parameter for each size
+      # @return [Array]
+      # @raise [ArgumentError] for a negative size
+      def pnew(*sizes, **options, &block)
+        ::Ikra.__operate(self, :pnew, options, block, *::Ikra.__sizes(sizes, block))
       end
     end
   end
 
   class << self
     # @api private
-    def __fallback(...) = Fallback.run(...)
+    def __plainly(error, base, name, options, block, *args)
+      Fallback.run(error, options) { Plain.new(base, name, block, args, nil).value }
+    end
+
+    # @api private
+    def __enumerator(base, name, args, options) = Enumerator.new(base, name, args, options)
+
+    # @api private
+    def __operate(base, name, options, block, *args)
+      block ? Operation.call(base, name, options, block, *args) : Enumerator.new(base, name, args, options)
+    end
+
+    # @api private
+    # A question that Ruby answers itself where there is a pattern or no block.
+    def __ask(base, name, pattern, options, block)
+      return Operation.call(base, name, options, block) if block && pattern.empty?
+
+      __check(options)
+      base.public_send(name.to_s.delete_prefix("p"), *pattern)
+    end
+
+    # @api private
+    # What Ruby does itself where no block compares.
+    def __rank(base, name, count, options, block)
+      count = Operation.integer(count) if count
+      raise ArgumentError, "negative size (#{count})" if count&.negative?
+      return Operation.call(base, name, options, block, *count) if block
+
+      __check(options)
+      return base.public_send(name.to_s.delete_prefix("p"), *count) unless name == :psort
+
+      list = base.to_a
+      order = __order(list)
+      order ? __permuted(list, order) : list.sort
+    end
+
+    # @api private
+    # Numbers are combined by an operator as Ruby does it; others, as the block does that calls it.
+    def __combine(base, name, args, options, block)
+      raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..#{block ? 1 : 2})" if args.size > (block ? 1 : 2)
+      return Operation.call(base, name, options, block, *args) if block
+      raise LocalJumpError, "no block given" if args.empty?
+
+      *start, operator = args
+      operator = operator.to_sym if operator.is_a?(String)
+      raise TypeError, "#{operator.inspect} is not a symbol nor a string" unless operator.is_a?(Symbol)
+
+      __check(options)
+      return Operation.call(base, name, options, operator.to_proc, *start) unless [*start, *base].all?(Numeric)
+      return base.inject(*start, operator) if name == :preduce
+
+      values = [*start, *base]
+      values.empty? ? values : __running(values, operator).drop(start.size)
+    end
+
+    # @api private
+    # The lists beside the receiver, as +zip+ takes them.
+    def __lists(others)
+      raise ArgumentError, "no list to combine with" if others.empty?
+      raise ArgumentError, "#{others.size} lists: at most #{Operation::MOST_LISTS} are combined with the receiver" if others.size > Operation::MOST_LISTS
+
+      others.map do |other|
+        next other if other.is_a?(Array) || other.is_a?(Range)
+        next other.to_ary if other.respond_to?(:to_ary)
+        raise TypeError, "wrong argument type #{other.class} (must respond to :each)" unless other.respond_to?(:each)
+
+        other.to_a
+      end
+    end
+
+    # @api private
+    def __stencil(base, offsets) = Stencil.new(base, offsets)
+
+    # @api private
+    def __sizes(sizes, block)
+      raise ArgumentError, "no size" if sizes.empty?
+      raise ArgumentError, "#{sizes.size} sizes: at most #{Operation::MOST_DIMENSIONS} dimensions" if sizes.size > Operation::MOST_DIMENSIONS
+      raise ArgumentError, "no block to make elements by" unless block
+
+      sizes.map do |size|
+        size = Operation.integer(size)
+        raise ArgumentError, "negative array size" if size.negative?
+
+        size
+      end
+    end
   end
 end

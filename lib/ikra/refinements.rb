@@ -10,7 +10,8 @@ module Ikra
   #   using Ikra::Refinements
   #   [1, 2, 3].pmap { |x| x + 1 } # => [2, 3, 4]
   module Refinements
-    refine(Array) { import_methods Parallel }
+    refine(Array) { import_methods Parallel, Parallel::OfArrays }
+    refine(Array.singleton_class) { import_methods Parallel::Making }
     refine(Range) { import_methods Parallel }
   end
 end

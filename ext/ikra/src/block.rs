@@ -11,9 +11,11 @@ use crate::reflect;
 use crate::registry::keep;
 use crate::world;
 use ikra_core::diagnostic::Diagnostic;
+use ikra_core::id::ScopeId;
 use ikra_core::infer::BlockSource;
 use ikra_core::source::Source;
-use ikra_core::syntax;
+use ikra_core::syntax::ast::Unit;
+use ikra_core::syntax::{self, Wrapping};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -65,20 +67,25 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
 ///
 /// # Errors
 /// Where its source cannot be had or parsed.
-pub fn read(ruby: &Ruby, key: &Key, captures: &Captures) -> Result<BlockSource, Failure> {
-    match key {
-        Key::Iseq(iseq) => read_iseq(ruby, reflect::value(*iseq), captures),
+pub fn read(ruby: &Ruby, key: &Key, captures: &Captures, within: Option<&Wrapping>) -> Result<BlockSource, Failure> {
+    let (unit, scope) = match key {
+        Key::Iseq(iseq) => read_iseq(ruby, reflect::value(*iseq), captures)?,
         Key::Symbol(name) => {
             let (path, line) = caller(ruby)?;
             let text = format!("&:{name}");
             let source = Arc::new(Source::whole(&path, &text, line));
-            Ok(BlockSource { unit: Arc::new(syntax::symbol_block(&source, name)), scope: world::scope(&[]) })
+            (syntax::symbol_block(&source, name), world::scope(&[]))
         }
-        Key::Method(_, path, line) => read_method(ruby, captures, path, *line),
-    }
+        Key::Method(_, path, line) => read_method(ruby, captures, path, *line)?,
+    };
+    let unit = match within {
+        Some(wrapping) => syntax::wrap(unit, wrapping),
+        None => unit,
+    };
+    Ok(BlockSource { unit: Arc::new(unit), scope })
 }
 
-fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<BlockSource, Failure> {
+fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, ScopeId), Failure> {
     let mut sequence = Sequence::of(iseq)?;
     let locals = captures.names(ruby)?;
     // a file sees no locals but its own
@@ -91,7 +98,7 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<BlockSourc
     let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
     // `lambda { … }` reads like a block, but `return` ends it
     unit.lambda |= captures.block.is_lambda();
-    Ok(BlockSource { unit: Arc::new(unit), scope: captures.scope(ruby)? })
+    Ok((unit, captures.scope(ruby)?))
 }
 
 /// Reads and parses a Proc that a section captures.
@@ -99,18 +106,17 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<BlockSourc
 /// # Errors
 /// Where its source cannot be had or parsed.
 pub fn read_captured(ruby: &Ruby, block: Proc, iseq: Value) -> Result<BlockSource, Failure> {
-    let source = read_iseq(ruby, iseq, &Captures::new(block))?;
-    let unit = &source.unit;
+    let (unit, scope) = read_iseq(ruby, iseq, &Captures::new(block))?;
     if !unit.lambda && !unit.params.plain() {
         let message = "kernels know captured procs with plain parameters only";
         let refused = Diagnostic::new(&unit.source, unit.source.params_span(), message).advise("make it a lambda");
         return Err(Failure::Unsupported(Box::new(refused)));
     }
-    Ok(source)
+    Ok(BlockSource { unit: Arc::new(unit), scope })
 }
 
 /// The method of the receiver that stands at a place.
-fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Result<BlockSource, Failure> {
+fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Result<(Unit, ScopeId), Failure> {
     let receiver = captures.receiver(ruby)?;
     for list in ["methods", "private_methods"] {
         for name in receiver.funcall::<_, _, RArray>(list, ())? {
@@ -129,7 +135,7 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
             unit.lambda = true;
             let owner: Value = method.funcall("owner", ())?;
             let scope = world::scope(&world::method_nesting(ruby, iseq, owner.as_raw())?);
-            return Ok(BlockSource { unit: Arc::new(unit), scope });
+            return Ok((unit, scope));
         }
     }
     Err(Failure::NoSource(format!(
@@ -137,15 +143,21 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
     )))
 }
 
-/// The locals and the `self` that a block sees.
+/// The locals and the `self` that a block sees, and values that are given beside it.
 pub struct Captures {
     block: Proc,
     binding: OnceCell<Value>,
+    /// By [`syntax::given`].
+    given: Option<RArray>,
 }
 
 impl Captures {
     pub fn new(block: Proc) -> Self {
-        Self { block, binding: OnceCell::new() }
+        Self { block, binding: OnceCell::new(), given: None }
+    }
+
+    pub fn with(self, given: Option<RArray>) -> Self {
+        Self { given, ..self }
     }
 
     fn binding(&self) -> Result<Option<Value>, Error> {
@@ -176,6 +188,9 @@ impl Captures {
     /// # Errors
     /// What Ruby raises.
     pub fn get(&self, ruby: &Ruby, name: &str) -> Result<Value, Error> {
+        if let (Some(at), Some(given)) = (syntax::given_at(name), &self.given) {
+            return given.entry(at as isize);
+        }
         match self.binding()? {
             Some(binding) => binding.funcall("local_variable_get", (ruby.to_symbol(name),)),
             None => Ok(ruby.qnil().as_value()),
@@ -193,13 +208,26 @@ impl Captures {
         Ok(())
     }
 
+    /// Puts the index of the first element that was looked for in place of what is given first; false: it is there already.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn find_another(&self, ruby: &Ruby, index: u64) -> Result<bool, Error> {
+        let Some(given) = &self.given else { return Ok(false) };
+        let new = given.entry::<i64>(0)? < 0;
+        if new {
+            given.store(0, ruby.into_value(index))?;
+        }
+        Ok(new)
+    }
+
     fn names(&self, _ruby: &Ruby) -> Result<Vec<String>, Error> {
         let Some(binding) = self.binding()? else { return Ok(Vec::new()) };
         let names: RArray = binding.funcall("local_variables", ())?;
         names.into_iter().map(|n| Symbol::try_convert(n)?.name().map(|n| n.into_owned())).collect()
     }
 
-    fn scope(&self, _ruby: &Ruby) -> Result<ikra_core::id::ScopeId, Error> {
+    fn scope(&self, _ruby: &Ruby) -> Result<ScopeId, Error> {
         let Some(binding) = self.binding()? else { return Ok(world::scope(&[])) };
         let nesting: RArray = binding.funcall("eval", ("::Module.nesting",))?;
         let mut modules = Vec::with_capacity(nesting.len());

@@ -38,7 +38,7 @@ pub struct Settings {
     pub block_size: Option<u32>,
 }
 
-const KEYS: [&str; 7] = ["backend", "block_size", "check", "fast_math", "overflow", "precision", "unsupported"];
+const KEYS: [&str; 8] = ["backend", "block_size", "blocks", "check", "fast_math", "overflow", "precision", "unsupported"];
 
 /// The Ruby that this extension was built for, and so the one that runs it.
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
@@ -96,6 +96,12 @@ impl Settings {
                     },
                 };
             }
+            // how many chunks work is cut into is the backends' affair, so far
+            "blocks" => {
+                if !value.is_nil() && !u32::try_convert(value).is_ok_and(|blocks| blocks > 0) {
+                    return Err(argument(ruby, format!("blocks: {} is not a positive Integer", value.inspect())));
+                }
+            }
             _ => {
                 let known = KEYS.join(", ");
                 return Err(argument(ruby, format!("unknown option {key}: Ikra's options are {known}")));
@@ -103,6 +109,14 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// `Ikra.__check(options)`: raises for what no call takes.
+///
+/// # Errors
+/// ArgumentError for an unknown key or value.
+pub fn check(ruby: &Ruby, options: RHash) -> Result<(), Error> {
+    Settings::for_call(ruby, Some(options)).map(drop)
 }
 
 /// `Ikra.__configure(key, value)`: changes a default.

@@ -6,6 +6,9 @@
 //! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by its
 //! schema; the first value that does not fit ends packing, and another variant is tried, or one is compiled for the
 //! values that are there.
+//!
+//! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]), which are given
+//! values; each such use of a block is a site of its own.
 
 use crate::backends;
 use crate::block::{self, Captures, Key as BlockKey};
@@ -33,6 +36,7 @@ use ikra_core::engine::{self, Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
 use ikra_core::ir::{Lowered, Trap};
+use ikra_core::syntax::{self, Wrapping};
 use ikra_core::world::{Assumption, Facts, Place, Root, World};
 use magnus::block::Proc;
 use magnus::prelude::*;
@@ -81,9 +85,12 @@ struct SiteState {
     last_used: u64,
 }
 
+/// A block, and what it is given to.
+type Use = (BlockKey, Option<Wrapping>);
+
 #[derive(Default)]
 struct Sites {
-    by_block: HashMap<BlockKey, Arc<Site>>,
+    by_block: HashMap<Use, Arc<Site>>,
     clock: u64,
 }
 
@@ -95,7 +102,7 @@ const MOST_VARIANTS: usize = 6;
 /// How often a section is compiled for values that change while it is.
 const MOST_ATTEMPTS: usize = 50;
 
-fn known_site(key: &BlockKey) -> Option<Arc<Site>> {
+fn known_site(key: &Use) -> Option<Arc<Site>> {
     let mut sites = SITES.lock();
     let sites = sites.get_or_insert_default();
     sites.clock += 1;
@@ -104,7 +111,7 @@ fn known_site(key: &BlockKey) -> Option<Arc<Site>> {
     Some(site)
 }
 
-fn remember(key: BlockKey, site: Site) -> Arc<Site> {
+fn remember(key: Use, site: Site) -> Arc<Site> {
     let site = Arc::new(site);
     let mut sites = SITES.lock();
     let sites = sites.get_or_insert_default();
@@ -127,11 +134,15 @@ enum Again {
     Room,
     /// Up to the element that left it by `break`.
     Until(Key),
+    /// Past the first element that was looked for.
+    Past,
 }
 
-/// One call of `pmap` or `peach`.
+/// One section: a call of `pmap` or `peach`, or a part of another operation.
 struct Section<'r> {
     ruby: &'r Ruby,
+    /// For people.
+    operation: Symbol,
     op: SectionOp,
     base: Value,
     /// For a Range: first element and how many.
@@ -141,6 +152,10 @@ struct Section<'r> {
     choice: Choice,
     backend: Arc<dyn Backend>,
     captures: Captures,
+    /// It is within methods.
+    wrapped: bool,
+    /// It looks for the second element for which these are true.
+    another: bool,
     site: Arc<Site>,
     number: u32,
     clock: Clock,
@@ -155,18 +170,29 @@ struct Explained {
     account: Option<Account>,
 }
 
-/// `Ikra.__section(op, base, ticks, options, block)`.
+/// `Ikra.__section(operation, op, base, ticks, options, block, within)`. `operation`: the method that the user called. `op`:
+/// `:map`, `:each`, `:find` (for effect, until what it is within is true), or `:another` (the same, but the first time it is
+/// true the section begins anew, with the index in place of what is given first). `within`: nil, or a list of methods,
+/// each `[name, given…]`.
+///
+/// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
+/// index), or `:left` (by `break`, with its value), then also the results of the elements before.
 ///
 /// # Errors
 /// CompileError and its kin, whatever the block itself raises, and interrupts.
+#[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
 pub fn section(
     ruby: &Ruby,
+    operation: Symbol,
     op: Symbol,
     base: Value,
     ticks: u64,
     options: Option<RHash>,
     block: Proc,
+    within: Option<RArray>,
 ) -> Result<Value, Error> {
+    let another = op.name()? == "another";
+    let finds = another || op.name()? == "find";
     let op = if op.name()? == "map" { SectionOp::Map } else { SectionOp::Each };
     let settings = Settings::for_call(ruby, options)?;
     let range = match RArray::from_value(base) {
@@ -176,16 +202,24 @@ pub fn section(
     let elements = range.map_or_else(|| heap::elements(base.as_raw()).len(), |(_, len)| len);
     let number = random::next_section();
     if elements == 0 || ticks == 0 {
-        return Ok(if op == SectionOp::Map { ruby.ary_new().as_value() } else { base });
+        let value = match op {
+            SectionOp::Map => ruby.ary_new().as_value(),
+            SectionOp::Each if another => ruby.into_value(-1),
+            SectionOp::Each => base,
+        };
+        return Ok(if within.is_some() { ended(ruby, None, value, None) } else { value });
     }
     if elements as u64 > Key::MAX_ELEMENTS || ticks > Key::MAX_TICKS {
         let message = format!("a section has at most {} elements and {} ticks", Key::MAX_ELEMENTS, Key::MAX_TICKS);
         return Err(Error::new(ruby.exception_arg_error(), message));
     }
     let mut clock = Clock::start(ruby);
-    let captures = Captures::new(block);
-    let site =
-        clock.measure(Phase::Source, || find_site(ruby, block, &captures)).map_err(|f| errors::source(ruby, f))?;
+    let (wrapping, given) = within.map(|within| wrapping(ruby, within, finds)).transpose()?.unzip();
+    let captures = Captures::new(block).with(given);
+    let wrapped = wrapping.is_some();
+    let site = clock
+        .measure(Phase::Source, || find_site(ruby, block, &captures, wrapping))
+        .map_err(|f| errors::source(ruby, f))?;
     let choice = match settings.code.races {
         // only the interpreter looks for them
         true => Choice::Reference,
@@ -193,19 +227,73 @@ pub fn section(
     };
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
     let explained = explain::wanted(ruby).then(Explained::default);
-    Section { ruby, op, base, range, ticks, settings, choice, backend, captures, site, number, clock, explained }.run()
+    let section = Section {
+        ruby,
+        operation,
+        op,
+        base,
+        range,
+        ticks,
+        settings,
+        choice,
+        backend,
+        captures,
+        wrapped,
+        another,
+        site,
+        number,
+        clock,
+        explained,
+    };
+    section.run()
 }
 
-fn find_site(ruby: &Ruby, block: Proc, captures: &Captures) -> Result<Arc<Site>, Failure> {
+fn find_site(
+    ruby: &Ruby,
+    block: Proc,
+    captures: &Captures,
+    wrapping: Option<Wrapping>,
+) -> Result<Arc<Site>, Failure> {
     let identified = block::identify(ruby, block)?;
-    if let Some(site) = known_site(&identified.key) {
+    let key = (identified.key, wrapping);
+    if let Some(site) = known_site(&key) {
         return Ok(site);
     }
     let began = Instant::now();
-    let source = block::read(ruby, &identified.key, captures)?;
+    let source = block::read(ruby, &key.0, captures, key.1.as_ref())?;
     let site =
         Site { source, read_in: began.elapsed(), _holds: identified.holds.map(Kept::new), state: Mutex::default() };
-    Ok(remember(identified.key, site))
+    Ok(remember(key, site))
+}
+
+/// What a block is given to, and the values that are given beside it.
+fn wrapping(ruby: &Ruby, within: RArray, finds: bool) -> Result<(Wrapping, RArray), Error> {
+    let (mut methods, given) = (Vec::new(), ruby.ary_new());
+    for method in within {
+        let method = RArray::try_convert(method)?;
+        let name: Symbol = method.entry(0)?;
+        methods.push((Arc::from(&*name.name()?), method.len() - 1));
+        for at in 1..method.len() {
+            given.push(method.entry::<Value>(at as isize)?)?;
+        }
+    }
+    Ok((Wrapping { methods, finds }, given))
+}
+
+/// What a section within methods gives.
+fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -> Value {
+    let how = how.map_or_else(|| ruby.qnil().as_value(), |how| ruby.to_symbol(how).as_value());
+    let before = before.map_or_else(|| ruby.qnil().as_value(), |before| before.as_value());
+    ruby.ary_new_from_values(&[how, value, before]).as_value()
+}
+
+/// How a section ended early.
+#[derive(Clone, Copy)]
+enum Left {
+    /// By `break`, with a value, at an element.
+    Break(Raw, u64),
+    /// At the element that was looked for.
+    Found(u64),
 }
 
 /// First element and number of elements of a Range of Integers.
@@ -262,6 +350,7 @@ impl Section<'_> {
                 }
                 Err(Again::Beside) => beside = true,
                 Err(Again::Until(key)) => limit = key,
+                Err(Again::Past) => {}
             }
         }
         Err(Error::new(
@@ -315,7 +404,7 @@ impl Section<'_> {
 
     fn compile(&mut self, form: Form) -> Result<Variant, Error> {
         let elements = self.len();
-        let Section { ruby, captures, clock, site, base, range, ticks, settings, backend, explained, .. } = self;
+        let Section { ruby, captures, clock, site, base, range, ticks, settings, backend, explained, operation, .. } = self;
         let mut facts = Facts::default();
         for assumption in &site.state.lock().refuted {
             facts.refute(assumption);
@@ -350,7 +439,7 @@ impl Section<'_> {
         if let (Some(explained), Some(explanation)) = (explained, explanation) {
             let unit = &site.source.unit;
             explained.account = Some(Account {
-                op: form.op,
+                operation: operation.name()?.into_owned(),
                 elements,
                 ticks: *ticks,
                 source: unit.source.clone(),
@@ -536,6 +625,9 @@ impl Section<'_> {
                 let grown = variant.rooms.grow(program, heap, record.words[0], record.key, size, memory, site);
                 return grown.map(|()| Err(Again::Room)).map_err(|e| self.failed(e));
             }
+            if self.another && site.operands.is_empty() && self.captures.find_another(ruby, record.key.index())? {
+                return Ok(Err(Again::Past));
+            }
             if site.trap == Trap::Break && limit != record.key {
                 return Ok(Err(Again::Until(record.key)));
             }
@@ -546,7 +638,10 @@ impl Section<'_> {
             if site.trap != Trap::Break {
                 return Err(errors::trapped(ruby, site, &operands, record.key));
             }
-            left_with = Some(operands.first().copied().unwrap_or(heap::NIL));
+            left_with = Some(match operands.first() {
+                Some(value) => Left::Break(*value, record.key.index()),
+                None => Left::Found(record.key.index()),
+            });
         }
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::start(ruby));
@@ -554,11 +649,19 @@ impl Section<'_> {
     }
 
     /// Writes back, and gives the section's value.
-    fn unpack(&self, unpacker: &Unpacker<'_>, left_with: Option<Raw>, len: usize) -> Result<Value, Error> {
-        let value = match (left_with, &unpacker.plan.result) {
-            (Some(raw), _) => crate::reflect::value(raw),
-            (None, Some(slot)) => unpacker.results(slot, len)?.as_value(),
-            (None, None) => self.base,
+    fn unpack(&self, unpacker: &Unpacker<'_>, left_with: Option<Left>, len: usize) -> Result<Value, Error> {
+        let mut before = None;
+        let (how, value) = match (left_with, &unpacker.plan.result) {
+            (Some(Left::Break(raw, index)), slot) => {
+                if let (true, Some(slot)) = (self.wrapped, slot) {
+                    before = Some(unpacker.results(slot, index as usize)?);
+                }
+                (Some("left"), crate::reflect::value(raw))
+            }
+            (Some(Left::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
+            (None, Some(slot)) => (None, unpacker.results(slot, len)?.as_value()),
+            (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
+            (None, None) => (None, self.base),
         };
         let changes = unpacker.prepare()?;
         let mut locals = Vec::new();
@@ -574,7 +677,7 @@ impl Section<'_> {
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }
-        Ok(value)
+        Ok(if self.wrapped { ended(self.ruby, how, value, before) } else { value })
     }
 
     fn failed(&self, error: CoreError) -> Error {

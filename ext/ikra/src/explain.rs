@@ -14,7 +14,6 @@ use ikra_core::backend::Executable;
 use ikra_core::backend::cuda::emit;
 use ikra_core::config::CodeOptions;
 use ikra_core::engine::explain::Explanation;
-use ikra_core::infer::SectionOp;
 use ikra_core::ir::Program;
 use ikra_core::layout::Layout;
 use ikra_core::source::Source;
@@ -28,7 +27,8 @@ use std::time::Duration;
 
 /// A compiled section, with what there is to tell of it.
 pub struct Account {
-    pub op: SectionOp,
+    /// The method that was called.
+    pub operation: String,
     pub elements: usize,
     pub ticks: u64,
     pub source: Arc<Source>,
@@ -169,7 +169,7 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
     }
     let line = source.line_of(source.slice.start as u32);
     let hash = Facts::new(ruby)
-        .with("operation", ruby.to_symbol(if account.op == SectionOp::Map { "pmap" } else { "peach" }))?
+        .with("operation", ruby.to_symbol(&*account.operation))?
         .with("path", source.path.as_str())?
         .with("line", line)?
         .with("source", source.slice_text())?

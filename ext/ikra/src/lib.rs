@@ -10,6 +10,7 @@
 //! | [`observe`] | live values to facts |
 //! | [`plan`], [`trace`], [`pack`], [`unpack`] | objects to columns and back, by a schema |
 //! | [`hashes`] | Hashes as arrays |
+//! | [`collect`] | what operations make of flags, keys and places: the chosen, grouped and sorted elements |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
 //! | [`backends`], [`config`], [`random`], [`profile`], [`explain`], [`errors`] | what a section runs on and with; where its time goes; what became of it; its exceptions |
@@ -29,6 +30,7 @@
 
 mod backends;
 mod block;
+mod collect;
 mod config;
 mod engine;
 mod errors;
@@ -57,7 +59,16 @@ use magnus::{Error, Object, Ruby, function};
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let ikra = ruby.define_module("Ikra")?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
-    ikra.define_singleton_method("__section", function!(engine::section, 5))?;
+    ikra.define_singleton_method("__section", function!(engine::section, 7))?;
+    ikra.define_singleton_method("__check", function!(config::check, 1))?;
+    ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;
+    ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;
+    ikra.define_singleton_method("__scattered", function!(collect::scattered, 2))?;
+    ikra.define_singleton_method("__order", function!(collect::order, 1))?;
+    ikra.define_singleton_method("__extreme", function!(collect::extreme, 2))?;
+    ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;
+    ikra.define_singleton_method("__distinct", function!(collect::distinct, 2))?;
+    ikra.define_singleton_method("__running", function!(collect::running, 2))?;
     ikra.define_singleton_method("__configure", function!(config::configure, 2))?;
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;

@@ -15,7 +15,7 @@ use ikra_core::diagnostic::{Diagnostic, Span};
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::source::Source;
-use ikra_core::syntax::{self, ast::Name};
+use ikra_core::syntax::{self, ast::Name, given_at};
 use ikra_core::world::{
     ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
     well_known,
@@ -789,6 +789,7 @@ impl World for LiveWorld<'_> {
         };
         let name = match root {
             Root::Element | Root::SelfObject => "self".to_string(),
+            Root::Capture(name) if given_at(name).is_some() => "an argument".to_string(),
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
             Root::Const(id) => NUMBERS.lock().consts[id.index()].name.clone(),
             Root::SelfOf(_) => "self of a Proc".to_string(),

@@ -12,7 +12,7 @@ use crate::layout::schema::Schema;
 use crate::layout::{Address, Layout};
 use crate::prelude;
 use crate::syntax::ast::{Kind, LocalId, Name, NodeId, Origin, Params, Pattern, Target, Unit};
-use crate::syntax::visit;
+use crate::syntax::{given_at, visit, written};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{
     ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Place, Receiver, Root, World,
@@ -187,7 +187,7 @@ impl Body {
         let mut args = Vec::new();
         if inlined || key.method.is_none() {
             // an inlined body has no signature: its parameters are variables
-            for local in parameters(&unit.params).into_iter().flatten() {
+            for local in parameters(written(&unit).0).into_iter().flatten() {
                 let ty = an.local(id, local).clone();
                 if !ty.is_never() {
                     args.push((unit.locals[local.index()].name.to_string(), Words(an).of(&ty)));
@@ -239,10 +239,10 @@ fn variables(an: &mut Analysis<'_>, id: SpecId, unit: &Unit) -> Vec<(u32, String
     };
     let local_name = |local: LocalId| {
         let local = &unit.locals[local.index()];
-        (local.origin != Origin::Temp).then_some(&*local.name)
+        (local.origin != Origin::Temp && !local.name.is_empty() && given_at(&local.name).is_none()).then_some(&*local.name)
     };
     let whole = |local: LocalId| &spec.locals[local.index()];
-    for local in parameters(&unit.params).into_iter().flatten() {
+    for local in parameters(written(unit).0).into_iter().flatten() {
         if let Some(name) = local_name(local) {
             note(unit.source.params_span(), name, true, whole(local));
         }

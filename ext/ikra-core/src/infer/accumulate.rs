@@ -334,6 +334,7 @@ impl<'a> Scan<'a> {
             }
             Kind::Nil
             | Kind::Retry
+            | Kind::Found
             | Kind::True
             | Kind::False
             | Kind::SelfRef

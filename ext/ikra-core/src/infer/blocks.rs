@@ -10,7 +10,7 @@
 
 use super::builtins::Builtin;
 use super::calls::{Answer, Args, Literal, Refusal, Target, bind, check_params, positions, rest_positions};
-use super::walk::{Env, Frame, FrameKind, State, Walker, assumption};
+use super::walk::{Env, Frame, FrameKind, SECTION, State, Walker, assumption};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
@@ -466,7 +466,7 @@ impl Walker<'_, '_> {
     fn run_block(&mut self, id: ProcId, block: &Arc<Block>, args: &Args, env: &mut Env) -> Result<Ty> {
         self.clear_block_locals(block, env);
         let mut frame = Frame::new(FrameKind::Yield, env.locals.len());
-        frame.brk = self.block_frames.get(&id).copied();
+        frame.brk = if block.section { Some(SECTION) } else { self.block_frames.get(&id).copied() };
         self.frames.push(frame);
         self.bind(&block.params, &args.positional, env, block.span)?;
         let ty = self.eval(&block.body, env)?;

@@ -556,7 +556,7 @@ impl Birth<'_, '_> {
             | Kind::Str(_)
             | Kind::Local(_)
             | Kind::Const(_) => {}
-            Kind::Retry => self.now.dead = true,
+            Kind::Retry | Kind::Found => self.now.dead = true,
             Kind::Defined(_) | Kind::Unsupported { .. } => self.now.open = true,
         }
         Ok(())

@@ -83,6 +83,9 @@ pub(super) enum FrameKind {
     Section,
 }
 
+/// The frame of the section's block, in which all others are.
+pub(super) const SECTION: usize = 0;
+
 pub(super) struct Walker<'a, 'w> {
     pub(super) an: &'a mut Analysis<'w>,
     pub(super) here: Activation,
@@ -506,6 +509,10 @@ impl Walker<'_, '_> {
             }
             Kind::Retry => {
                 self.jump(Exit::Retry, &Ty::never(), env);
+                Ty::never()
+            }
+            Kind::Found => {
+                self.jump(Exit::Frame { to: SECTION, is_break: true }, &Ty::never(), env);
                 Ty::never()
             }
             Kind::Seq(items) => {
@@ -1791,7 +1798,7 @@ impl Walker<'_, '_> {
             return Ok(Ty::never());
         }
         let at = self.assumption(node.span);
-        if call.block.is_none() {
+        if call.block.as_ref().is_none_or(|block| block.section) {
             return self.dispatch_with(receiver, &call.name, &args, block.as_ref(), on_self, call.name_span, &at, env);
         }
         // `break` in the literal block comes here

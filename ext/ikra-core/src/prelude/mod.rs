@@ -5,6 +5,8 @@
 //! their errors are reported at the call. Names that begin with `__` are primitives
 //! ([`crate::infer::builtins::primitive`]) and methods of its own: a program's names mean the program's methods ([`crate::syntax::ast::PRIMITIVE`]).
 
+mod operations;
+
 use crate::id::{MethodId, ScopeId};
 use crate::source::Source;
 use crate::syntax::ast::Name;
@@ -13,6 +15,8 @@ use crate::world::MethodSource;
 use once_cell::sync::Lazy;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+
 
 /// Numbers from here on are the prelude's; a World never gives as many.
 const FIRST: u32 = 0xf000_0000;
@@ -43,6 +47,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("hash_functions.rb", include_str!("hash_functions.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("lists.rb", include_str!("lists.rb")),
+        ("operations.rb", include_str!("operations.rb")),
         ("range.rb", include_str!("range.rb")),
         ("rational.rb", include_str!("rational.rb")),
         ("string.rb", include_str!("string.rb")),
@@ -52,6 +57,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
     ] {
         prelude.read(file, text);
     }
+    prelude.read("operations.rb", &operations::several());
     prelude
 });
 

@@ -74,6 +74,10 @@ impl Source {
     pub fn own(path: &str, text: &str) -> Self {
         Self { own: true, ..Self::whole(path, text, 1) }
     }
+    /// The slice as a span.
+    pub fn span(&self) -> Span {
+        Span::new(self.slice.start, self.slice.end)
+    }
     pub fn slice_text(&self) -> &str {
         &self.text[self.slice.clone()]
     }

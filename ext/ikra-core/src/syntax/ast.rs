@@ -37,6 +37,8 @@ pub struct Unit {
     pub lambda: bool,
     /// `yield`, `block_given?` or a bare `super` stands in it: it may use a block that it is given.
     pub yields: bool,
+    /// Of `&:name`: the name.
+    pub symbol: Option<Name>,
     /// How long parsing it took.
     pub parsed_in: Duration,
 }
@@ -63,6 +65,9 @@ pub enum Origin {
 }
 
 impl Params {
+    pub fn is_empty(&self) -> bool {
+        self.required.is_empty() && self.plain()
+    }
     /// Whether there are required ones alone.
     pub fn plain(&self) -> bool {
         self.optional.is_empty()
@@ -198,6 +203,8 @@ pub enum Kind {
     Next(Option<Box<Node>>),
     Return(Option<Box<Node>>),
     Retry,
+    /// An operation has what it looks for: the section ends, as by `break`.
+    Found,
     Seq(Vec<Node>),
     /// `begin … rescue … else … ensure … end`.
     Begin {
@@ -257,8 +264,10 @@ pub struct Block {
     pub numbered: u8,
     /// Variables that are nil anew at each call: those that it assigns first, and `|a; b|`'s `b`. Not the parameters.
     pub locals: Vec<LocalId>,
-    /// `break` stands in it.
+    /// `break` stands in it, and leaves the call that it is given to.
     pub breaks: bool,
+    /// It is the user's block of a section that is wrapped: `break` leaves the section.
+    pub section: bool,
 }
 
 #[derive(Debug)]

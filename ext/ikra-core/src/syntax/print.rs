@@ -223,6 +223,7 @@ impl Printer<'_> {
             Kind::Next(value) => self.jump("next", value.as_deref()),
             Kind::Return(value) => self.jump("return", value.as_deref()),
             Kind::Retry => form("retry", []),
+            Kind::Found => form("found", []),
             Kind::Seq(nodes) => form("seq", self.nodes(nodes)),
             Kind::Begin { body, rescues, otherwise, ensure } => {
                 let mut items = vec![self.node(body)];

@@ -26,6 +26,7 @@ pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
         | Kind::Local(_)
         | Kind::Ivar(_)
         | Kind::Retry
+        | Kind::Found
         | Kind::Unsupported { .. } => {}
         Kind::Array(items) | Kind::Seq(items) | Kind::DStr(items) => items.iter().for_each(|n| node(n, see)),
         Kind::Hash(pairs) => pairs.iter().flat_map(|(k, v)| [k, v]).for_each(|n| node(n, see)),

@@ -28,6 +28,21 @@ module Ikra
   end
 end
 
+# The prelude's methods around a section's block, as they are.
+require_relative "../../src/prelude/operations"
+
+module Kernel
+  def __index = Ikra.index
+end
+
+class Array
+  def __nth(at) = self[at]
+end
+
+class Range
+  def __nth(at) = at < size ? first + at : nil
+end
+
 # The p-methods, one element after the other.
 module Sequential
   def pmap
@@ -45,6 +60,18 @@ module Sequential
       end
     end
     self
+  end
+
+  def pmap_within(name, *given, &block)
+    pmap { |element| nil.__send__("__#{name}", element, *given, &block) }
+  end
+
+  def peach_within(name, *given, &block)
+    peach { |element| nil.__send__("__#{name}", element, *given, &block) }
+  end
+
+  def pfind_within(name, *given, &block)
+    peach { |element| return Ikra.index if nil.__send__("__#{name}", element, *given, &block) }
   end
 end
 Array.include(Sequential)

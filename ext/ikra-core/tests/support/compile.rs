@@ -29,7 +29,7 @@ pub fn shape(section: &Section) -> SectionShape {
 fn op(section: &Section) -> SectionOp {
     match &*section.method {
         "pmap" => SectionOp::Map,
-        "peach" => SectionOp::Each,
+        "peach" | "pfind" => SectionOp::Each,
         other => panic!("no section is called {other}"),
     }
 }

@@ -117,7 +117,8 @@ pub fn run(
                 if limit == record.key {
                     machine.discover();
                     machine.write_back()?;
-                    return Ok(Answer::Gives(operands.into_iter().next().unwrap_or(Value::Nil)));
+                    let index = Value::Int(record.key.index() as i64);
+                    return Ok(Answer::Gives(operands.into_iter().next().unwrap_or(index)));
                 }
                 // Elements after the one that left may have run: once more, up to it.
                 limit = record.key;

@@ -15,8 +15,8 @@ use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
 use crate::infer::{Analysis, Shape, SpecId};
 use crate::ir::build::Builder;
-use crate::ir::{Cmp, LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
-use crate::layout::schema::RootParam;
+use crate::ir::{Cmp, ColumnId, LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
+use crate::layout::schema::{RootParam, Slot};
 use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Origin, Params, Pattern};
 use crate::types::{Atom, Prims, Repr, Tag, Ty, Unit};
 use crate::world::{Root, well_known};
@@ -42,11 +42,15 @@ pub struct Frame {
 }
 
 /// A captured local that the section's block contributes to, in registers.
+#[derive(Clone)]
 pub struct Contributions {
     pub local: LocalId,
     pub place: Place,
     /// I64: the tick of the last contribution, -1 before the first.
     pub written: VarId,
+    /// The columns of both.
+    pub slot: Slot,
+    pub column: ColumnId,
 }
 
 pub struct Body<'p, 'w> {
@@ -549,6 +553,10 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             Kind::Begin { body, rescues, otherwise, ensure } => {
                 self.begin(node, (body, otherwise.as_deref()), rescues, ensure.as_deref())?
+            }
+            Kind::Found => {
+                self.leave_section(None);
+                Val::NEVER
             }
             Kind::Retry => {
                 self.retry();

@@ -20,7 +20,7 @@ use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
 use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
 use crate::ir::{
-    Class, ClassTest, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt,
+    Ctx, Class, ClassTest, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt,
     TRAP_WORDS, Trap,
 };
 use crate::syntax::ast::{Arg, Call, Kind, Name, Node, Rescue};
@@ -97,8 +97,17 @@ impl Body<'_, '_> {
                 self.cx.b.push(Stmt::Break(label));
             }
             Exit::Function => self.cx.b.push(Stmt::Return(operands(val))),
-            Exit::Section => self.trap(Trap::Break, Some(val)),
+            Exit::Section => self.leave_section(Some(val)),
         }
+    }
+
+    /// Ends the section with the running element, which has done what it has done.
+    pub fn leave_section(&mut self, val: Option<Val>) {
+        if !self.contributions.is_empty() {
+            let index = self.cx.b.i64(Op::Ctx(Ctx::Index), &[]);
+            self.store_contributions(index);
+        }
+        self.trap(Trap::Break, val);
     }
 
     fn copied(&mut self, val: Val) -> Val {

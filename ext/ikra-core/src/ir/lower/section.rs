@@ -125,8 +125,6 @@ fn pattern_local(pattern: &Pattern) -> Option<LocalId> {
 struct Entry {
     element: Option<(Slot, Ty)>,
     result: Option<Slot>,
-    /// With each contribution's columns.
-    accumulators: Vec<(Slot, crate::ir::ColumnId)>,
 }
 
 fn entry_function(
@@ -158,7 +156,7 @@ fn entry_function(
                 body.cx.b.i64(Op::Widen, &[index])
             };
             body.cx.b.push(Stmt::Begin { index, tick: first_tick, check: true });
-            load_contributions(&mut body, &entry, index);
+            load_contributions(&mut body, index);
             let element = load_element(&mut body, &entry, index)?;
             if shape.op == SectionOp::Map {
                 // There is only one tick.
@@ -166,10 +164,15 @@ fn entry_function(
             } else {
                 ticks(&mut body, tick, first_tick, last_tick, |body| {
                     body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
-                    run_block(body, &entry, &element, index)
+                    run_block(body, &entry, &element, index)?;
+                    if has_break {
+                        // the next tick may be one that never begins
+                        body.store_contributions(index);
+                    }
+                    Ok(())
                 })?;
             }
-            store_contributions(&mut body, &entry, index);
+            body.store_contributions(index);
         }
         Jobs::Grouped => {
             let order = body.t.column("order", Space::Job, Storage::U32);
@@ -193,10 +196,10 @@ fn entry_function(
                 let index = body.cx.b.load(Scalar::I32, order, Operand::Var(at));
                 let index = body.cx.b.i64(Op::Widen, &[index]);
                 body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: true });
-                load_contributions(body, &entry, index);
+                load_contributions(body, index);
                 let element = load_element(body, &entry, index)?;
                 let result = run_block(body, &entry, &element, index);
-                store_contributions(body, &entry, index);
+                body.store_contributions(index);
                 body.cx.b.push(Stmt::Let { dst: at, op: Op::Add, args: vec![Operand::Var(at), Operand::I64(1)] });
                 let stmts = body.cx.b.close();
                 body.cx.b.push(Stmt::Loop { label, body: stmts });
@@ -210,7 +213,7 @@ fn entry_function(
 
 fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     let unit = body.here.unit.clone();
-    let mut entry = Entry { element: None, result: None, accumulators: Vec::new() };
+    let mut entry = Entry { element: None, result: None };
     let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
     match shape.base {
         Base::Range if wants_element => {
@@ -256,31 +259,30 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         if combine == Combine::Last {
             body.here.locals[local.index()] = Some(place.clone());
         }
-        body.contributions.push(Contributions { local, place, written });
-        entry.accumulators.push((slot, written_tick));
+        body.contributions.push(Contributions { local, place, written, slot, column: written_tick });
     }
     Ok(entry)
 }
 
-fn load_contributions(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) {
-    for (i, (slot, written_column)) in entry.accumulators.iter().enumerate() {
-        let val = body.load_slot(slot, index);
-        let place = body.contributions[i].place.clone();
+fn load_contributions(body: &mut Body<'_, '_>, index: Operand) {
+    for Contributions { place, written, slot, column, .. } in body.contributions.clone() {
+        let val = body.load_slot(&slot, index);
         body.store(&place, val);
-        body.t.columns[written_column.index()].read = true;
-        let tick = body.cx.b.load(Scalar::I64, *written_column, index);
-        body.cx.b.set(body.contributions[i].written, tick);
+        body.t.columns[column.index()].read = true;
+        let tick = body.cx.b.load(Scalar::I64, column, index);
+        body.cx.b.set(written, tick);
     }
 }
 
-fn store_contributions(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) {
-    for (i, (slot, written_column)) in entry.accumulators.iter().enumerate() {
-        let place = body.contributions[i].place.clone();
-        let val = body.load(&place);
-        body.store_slot(slot, index, val);
-        body.t.columns[written_column.index()].written = true;
-        let written = Operand::Var(body.contributions[i].written);
-        body.cx.b.store(*written_column, index, written);
+impl Body<'_, '_> {
+    /// Puts what the running element contributed to captured locals into its row.
+    pub fn store_contributions(&mut self, index: Operand) {
+        for Contributions { place, written, slot, column, .. } in self.contributions.clone() {
+            let val = self.load(&place);
+            self.store_slot(&slot, index, val);
+            self.t.columns[column.index()].written = true;
+            self.cx.b.store(column, index, Operand::Var(written));
+        }
     }
 }
 

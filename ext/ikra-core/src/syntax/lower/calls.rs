@@ -227,7 +227,7 @@ impl Lower<'_> {
             numbered = 1;
         }
         let locals = self.scopes.leave();
-        Block { params, body: refused.unwrap_or(body), span, numbered, locals, breaks }
+        Block { params, body: refused.unwrap_or(body), span, numbered, locals, breaks, section: false }
     }
 
     pub(super) fn constant(&mut self, c: &nodes::Const, span: Span) -> Kind {

@@ -94,6 +94,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
         nodes: 2,
         lambda: false,
         yields: false,
+        symbol: Some(name.into()),
         parsed_in: Duration::ZERO,
     }
 }
@@ -234,6 +235,7 @@ impl<'a> Lower<'a> {
             nodes: self.nodes,
             lambda,
             yields: self.yields,
+            symbol: None,
             parsed_in: parsed.began.elapsed(),
         }
     }

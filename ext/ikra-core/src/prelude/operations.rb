@@ -1,0 +1,175 @@
+# frozen_string_literal: true
+
+# What an operation does with an element, or with a part of the work, where `yield` is the user's block: a section's block
+# runs within them (`syntax::wrap`). They are called on nil. The first parameter is the element; the others are values that
+# the section is given. What needs all elements, such as which of them were selected, is the host's affair. Those that pass
+# on several values are written by `operations.rs`.
+module Kernel
+  def __truth(x)
+    yield(x) ? true : false
+  end
+
+  def __falsity(x)
+    yield(x) ? false : true
+  end
+
+  # Of any element but one.
+  def __another(x, one)
+    yield(x) && __index != one ? true : false
+  end
+
+  def __with_index(x, offset)
+    yield(x, __index + offset)
+  end
+
+  # A part of `inject`: the elements of one chunk together. There is a section for all chunks, then one for what they gave,
+  # until one value is left.
+  def __fold(_x, list, width)
+    i = __index * width
+    last = i + width
+    last = list.size if last > list.size
+    memo = list.__nth(i)
+    i += 1
+    while i < last
+      memo = yield(memo, list.__nth(i))
+      i += 1
+    end
+    memo
+  end
+
+  # The same for `min` and `max` by a block.
+  def __least(_x, list, width)
+    i = __index * width
+    last = i + width
+    last = list.size if last > list.size
+    best = list.__nth(i)
+    i += 1
+    while i < last
+      x = list.__nth(i)
+      best = x if __order(yield(x, best), x, best) < 0
+      i += 1
+    end
+    best
+  end
+
+  def __greatest(_x, list, width)
+    i = __index * width
+    last = i + width
+    last = list.size if last > list.size
+    best = list.__nth(i)
+    i += 1
+    while i < last
+      x = list.__nth(i)
+      best = x if __order(yield(x, best), x, best) > 0
+      i += 1
+    end
+    best
+  end
+
+  # All values on the way of one chunk.
+  def __scan(_x, list, width)
+    i = __index * width
+    last = i + width
+    last = list.size if last > list.size
+    memo = list.__nth(i)
+    out = [memo]
+    i += 1
+    while i < last
+      memo = yield(memo, list.__nth(i))
+      out << memo
+      i += 1
+    end
+    out
+  end
+
+  # What comes before a chunk, and what it has so far.
+  def __continue(_x, list, before, width)
+    at = __index / width
+    x = list[__index]
+    if at == 0
+      x
+    else
+      yield(before[at - 1], x)
+    end
+  end
+
+  # The place of an element among those of its chunk, by a block that compares.
+  def __rank(_x, list, width)
+    i = __index
+    x = list.__nth(i)
+    j = i / width * width
+    place = j
+    last = j + width
+    last = list.size if last > list.size
+    while j < last
+      if j != i
+        y = list.__nth(j)
+        # of two that are equal the first comes first
+        if j < i
+          place += 1 unless __order(yield(x, y), x, y) < 0
+        elsif __order(yield(y, x), y, x) < 0
+          place += 1
+        end
+      end
+      j += 1
+    end
+    place
+  end
+
+  # The place of an element of one of two neighbouring sorted chunks when they are merged.
+  def __merged(_x, list, width)
+    i = __index
+    x = list.__nth(i)
+    from = i / width * width
+    left = i / (width * 2) * width * 2
+    middle = left + width
+    return i if middle >= list.size
+
+    if from == left
+      low = middle
+      high = middle + width
+      high = list.size if high > list.size
+      other = middle
+    else
+      low = left
+      high = middle
+      other = left
+    end
+    while low < high
+      j = (low + high) / 2
+      y = list.__nth(j)
+      before = if from == left
+        __order(yield(y, x), y, x) < 0
+      else
+        !(__order(yield(x, y), x, y) < 0)
+      end
+      if before
+        low = j + 1
+      else
+        high = j
+      end
+    end
+    i - from + left + low - other
+  end
+
+  # Whether all neighbours of an element are there: of each dimension the size, and the least and the greatest offset.
+  def __inside?(sizes, least, greatest)
+    at = __index
+    d = sizes.size - 1
+    while d >= 0
+      size = sizes[d]
+      c = at % size
+      return false if c + least[d] < 0 || c + greatest[d] >= size
+
+      at /= size
+      d -= 1
+    end
+    true
+  end
+
+  def __neighbours(_x, list, fill, strides, sizes, least, greatest)
+    return fill unless __inside?(sizes, least, greatest)
+
+    yield(::Ikra::Neighbours.new(list, __index, strides, least, greatest))
+  end
+end

@@ -1,0 +1,47 @@
+//! Methods around a section's block that pass on several values, one for each number of them.
+//!
+//! Here: their text. Not here: the others (`operations.rb`), which say what such methods are.
+
+use std::fmt::Write;
+
+/// How many lists `pcombine` and `pzip` take beside the receiver.
+pub const MOST_LISTS: usize = 8;
+/// How many dimensions `Array.pnew` and `pstencil` know.
+pub const MOST_DIMENSIONS: usize = 6;
+/// How many neighbours have a parameter each.
+pub const MOST_NEIGHBOURS: usize = 32;
+
+/// The text of all of them.
+pub fn several() -> String {
+    let mut text = "module Kernel\n".to_owned();
+    let mut define = |head: &str, body: &str| {
+        let _ = writeln!(text, "def {head}\n{body}\nend");
+    };
+    for n in 1..=MOST_LISTS {
+        let (lists, values) = (each(n, |k| format!("b{k}")), each(n, |k| format!("b{k}.__nth(__index)")));
+        define(&format!("__combine_{n}(x, {lists})"), &format!("yield(x, {values})"));
+        define(&format!("__zip_{n}(x, {lists})"), &format!("yield([x, {values}])"));
+    }
+    for n in 2..=MOST_DIMENSIONS {
+        // every size but the first, which nobody asks for
+        let sizes = each(n - 1, |k| format!("size{}", k + 1));
+        let at = each(n, |k| {
+            let below: String = (k + 1..n).map(|k| format!(" / size{k}")).collect();
+            let within = if k == 0 { String::new() } else { format!(" % size{k}") };
+            format!("__index{below}{within}")
+        });
+        define(&format!("__cells_{n}(_x, {sizes})"), &format!("yield({at})"));
+    }
+    for n in 1..=MOST_NEIGHBOURS {
+        let values = each(n, |k| format!("list.__nth(__index + offsets[{k}])"));
+        let head = |name: &str| format!("__{name}_{n}(_x, list, fill, offsets, sizes, least, greatest)");
+        let inside = "return fill unless __inside?(sizes, least, greatest)\n";
+        define(&head("stencil"), &format!("{inside}yield({values})"));
+        define(&head("stencil_list"), &format!("{inside}yield([{values}])"));
+    }
+    text + "end\n"
+}
+
+fn each(count: usize, text: impl Fn(usize) -> String) -> String {
+    (0..count).map(text).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,271 @@
+# frozen_string_literal: true
+
+module Ikra
+  # One call of a parallel method: the sections that it runs, and what it makes of their results.
+  #
+  # A section runs the block within methods of the prelude (+ext/ikra-core/src/prelude/operations.rb+), which say what one
+  # element does: +:truth+ asks for true or false, +:fold+ combines the elements of a chunk. What needs all elements is made
+  # here, by Ruby's own methods and by natives (+ext/ikra/src/collect.rs+) that give the very objects that went in.
+  # @api private
+  class Operation
+    # Elements that {#preduce}, {#pscan} and {#pmin} combine one after the other. The order of what is combined depends on
+    # this number alone.
+    CHUNK = 256
+    # Elements that {#psort} compares each with each.
+    SHORT = 32
+    # What kernels know (+ext/ikra-core/src/prelude/operations.rs+).
+    MOST_LISTS = 8
+    MOST_DIMENSIONS = 6
+    MOST_NEIGHBOURS = 32
+
+    class << self
+      # Runs an operation with a block; +offset+: which also takes an index, from there on.
+      def call(base, name, options, block, *args, offset: nil)
+        operation = new(base, name, options, block, args, offset)
+        begin
+          # +break+ in the block ends it
+          catch(operation) { operation.public_send(name, *args) }
+        rescue CompileError => error
+          Fallback.run(error, options) { Plain.new(base, name, block, args, offset).value }
+        end
+      end
+
+      # A flat list as rows of rows.
+      def nested(values, sizes)
+        return empty(sizes) if sizes.include?(0)
+
+        sizes.drop(1).reverse.reduce(values) { |list, size| list.each_slice(size).to_a }
+      end
+
+      # The Integer that Ruby's own methods take a value for.
+      def integer(value)
+        return value if value.is_a?(Integer)
+        raise TypeError, "no implicit conversion of #{value.nil? ? "nil" : value.class} into Integer" unless value.respond_to?(:to_int)
+
+        value.to_int
+      end
+
+      private
+
+      def empty(sizes) = Array.new(sizes.first) { empty(sizes.drop(1)) }
+    end
+
+    def initialize(base, name, options, block, args, offset)
+      @base = base
+      @name = name
+      @options = options
+      @block = block
+      @args = args
+      @offset = offset
+    end
+
+    def pmap = section(:map)
+
+    def pmap!
+      # the error of what is frozen
+      @base.replace(@base)
+      values = section(:map) { |before| @base[0, before.size] = before }
+      @base.replace(values)
+    end
+
+    def peach(ticks) = section(:each, ticks: ticks)
+
+    def pselect = chosen(true)
+
+    def preject = chosen(false)
+
+    def ppartition
+      list = snapshot
+      flags = section(:map, [:truth])
+      [true, false].map { |wanted| Ikra.__chosen(list.to_a, flags, wanted) }
+    end
+
+    def pfilter_map
+      values = section(:map)
+      Ikra.__chosen(values, values, true)
+    end
+
+    def pflat_map = section(:map).flatten(1)
+
+    def pcount = section(:map, [:truth]).count(true)
+
+    def pall? = section(:find, [:falsity]).nil?
+
+    def pany? = !section(:find, [:truth]).nil?
+
+    def pnone? = section(:find, [:truth]).nil?
+
+    def pone?
+      first = nil
+      second = section(:another, [:another, -1]) { |_, found| first = found }
+      second.nil? && !first.nil?
+    end
+
+    def pfind(none = nil)
+      list = snapshot
+      index = section(:find, [:truth])
+      return none&.call if index.nil?
+
+      list.is_a?(Range) ? list.begin + index : list[index]
+    end
+
+    def pfind_index = section(:find, [:truth])
+
+    def psum(start = 0) = section(:map).sum(start)
+
+    def pgroup_by
+      list = snapshot
+      Ikra.__grouped(list.to_a, section(:map))
+    end
+
+    def puniq
+      list = snapshot
+      Ikra.__distinct(list.to_a, section(:map))
+    end
+
+    def psort_by = sorted_by(&:itself)
+
+    def pmin_by(count = nil) = count ? sorted_by { |order| order.first(count) } : extremes(false).first
+
+    def pmax_by(count = nil) = count ? sorted_by { |order| order.reverse.first(count) } : extremes(true).first
+
+    def pminmax_by = extremes(false, true)
+
+    def pmin(count = nil) = count ? psort.first(count) : fold(snapshot, :least)
+
+    def pmax(count = nil) = count ? psort.reverse.first(count) : fold(snapshot, :greatest)
+
+    def pminmax
+      list = snapshot
+      [fold(list, :least), fold(list, :greatest)]
+    end
+
+    # Ranks within short chunks, then merges neighbours; each element finds its place by itself.
+    def psort
+      list = snapshot.to_a
+      size = list.size
+      list = Ikra.__scattered(list, section(:map, [:rank, list, SHORT], base: 0...size)) if size > 1
+      width = SHORT
+      while width < size
+        list = Ikra.__scattered(list, section(:map, [:merged, list, width], base: 0...size))
+        width *= 2
+      end
+      list
+    end
+
+    def preduce(start = (none = true))
+      fold(none ? snapshot : [start, *@base], :fold)
+    end
+
+    def pscan(start = (none = true))
+      return scan(snapshot) if none
+
+      scan([start, *@base]).drop(1)
+    end
+
+    def pcombine(*others)
+      section(:map, [:"#{@offset ? "zip" : "combine"}_#{others.size}", *others])
+    end
+
+    # For effect, as +zip+ with a block.
+    def pzip(*others)
+      several = @block.parameters.size > 1 && !@block.lambda? && !@offset
+      section(:each, [:"#{several ? "combine" : "zip"}_#{others.size}", *others])
+      nil
+    end
+
+    def pnew(*sizes)
+      cells = sizes.size == 1 ? [] : [[:"cells_#{sizes.size}", *sizes.drop(1)]]
+      Operation.nested(section(:map, *cells, base: 0...sizes.reduce(:*)), sizes)
+    end
+
+    def pstencil(stencil, fill)
+      stencil.nested(section(:map, around(stencil, fill), base: 0...stencil.list.size))
+    end
+
+    private
+
+    # Runs the block within methods, each with what it is given. Gives results, or the index of what was found; +break+ ends
+    # the operation, after the block was given the results before.
+    def section(kind, *within, base: @base, ticks: 1)
+      within << [:with_index, @offset] if @offset
+      how, value, before = Ikra.__section(@name, kind, base, ticks, @options, @block, within)
+      if how == :left
+        yield(before) if before && block_given?
+        throw(self, value)
+      end
+      return value unless %i[find another].include?(kind)
+
+      yield(nil, value.negative? ? nil : value) if how.nil? && kind == :another
+      value if how == :found
+    end
+
+    # The elements as they are before the section: the block may change the array.
+    def snapshot = @base.is_a?(Range) ? @base : [].replace(@base)
+
+    def chosen(wanted)
+      list = snapshot
+      flags = section(:map, [:truth])
+      Ikra.__chosen(list.to_a, flags, wanted)
+    end
+
+    # The elements in the order of the block's values, as many as the block takes.
+    def sorted_by
+      list = snapshot
+      keys = section(:map)
+      order = Ikra.__order(keys) || (0...keys.size).sort { |i, j| compare(keys[i], keys[j]).nonzero? || i <=> j }
+      Ikra.__permuted(list.to_a, yield(order))
+    end
+
+    # The error of what does not compare is Ruby's.
+    def compare(one, other)
+      order = one <=> other
+      order.nil? ? [other, one].max : order
+    end
+
+    # The elements with the least and the greatest of the block's values.
+    def extremes(*greatest)
+      list = snapshot
+      keys = section(:map)
+      greatest.map do |which|
+        index = Ikra.__extreme(keys, which) || (0...keys.size).public_send(which ? :max_by : :min_by) { |i| keys[i] }
+        list.is_a?(Range) ? list.begin + index : list[index] if index
+      end
+    end
+
+    # Combines the elements of each chunk, then what they gave, until one is left.
+    def fold(list, combine)
+      while list.size > 1
+        list = section(:map, [combine, list, CHUNK], base: 0...chunks(list))
+      end
+      list.first
+    end
+
+    def chunks(list) = (list.size + CHUNK - 1) / CHUNK
+
+    def scan(list)
+      return [] if list.size.zero?
+
+      rows = section(:map, [:scan, list, CHUNK], base: 0...chunks(list))
+      return rows.first if rows.size == 1
+
+      before = scan(rows.map(&:last))
+      within = rows.flatten(1)
+      values = section(:map, [:continue, within, before, CHUNK], base: 0...within.size)
+      # so that the last is what preduce gives, in the same order
+      before.each_with_index { |total, chunk| values[[(chunk + 1) * CHUNK, values.size].min - 1] = total }
+      values
+    end
+
+    def around(stencil, fill)
+      given = [stencil.list, fill]
+      bounds = [stencil.sizes, stencil.least, stencil.greatest]
+      case stencil.form(@block, @offset)
+      when :relative then [:neighbours, *given, stencil.strides, *bounds]
+      when :each then [:"stencil_#{stencil.offsets.size}", *given, stencil.offsets, *bounds]
+      else [:"stencil_list_#{stencil.offsets.size}", *given, stencil.offsets, *bounds]
+      end
+    end
+  end
+  private_constant :Operation
+end

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+module Ikra
+  # The neighbours that {Parallel#pstencil} gives to its block, of an array of one or more dimensions.
+  # @api private
+  class Stencil
+    # The elements, of all dimensions one after the other.
+    attr_reader :list
+    # How many there are in each dimension, from the outermost, and how far apart neighbours of it are in the list.
+    attr_reader :sizes, :strides
+    # In the list, in the order in which they were given.
+    attr_reader :offsets
+    # Of each dimension: between these all offsets are.
+    attr_reader :least, :greatest
+
+    # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of several
+    #   lengths
+    def initialize(base, offsets)
+      places = places(offsets)
+      @sizes = sizes_of(base, places.first.size)
+      @list = base.to_a.flatten(@sizes.size - 1)
+      @strides = @sizes.each_index.map { |dimension| @sizes.drop(dimension + 1).reduce(1, :*) }
+      @offsets = places.map { |place| place.zip(@strides).sum { |offset, stride| offset * stride } }
+      @least, @greatest = places.transpose.map(&:minmax).transpose
+    end
+
+    # How the block takes neighbours: +:relative+ (one parameter, which is asked), +:each+ (a parameter each) or +:list+.
+    def form(block, with_index)
+      parameters = block.parameters.select { |kind, _| %i[req opt rest].include?(kind) }
+      return first_is_list?(parameters) ? :list : :relative if with_index || parameters.size < 2
+      return :list if parameters.any? { |kind, _| kind == :rest }
+
+      unless parameters.size == @offsets.size
+        raise ArgumentError, "the block has #{parameters.size} parameters, and there are #{@offsets.size} offsets: give it as many, or one"
+      end
+
+      :each
+    end
+
+    # Whether all neighbours of an element are there.
+    def inside?(index)
+      @sizes.zip(@strides, @least, @greatest).all? do |size, stride, least, greatest|
+        at = index / stride % size
+        at + least >= 0 && at + greatest < size
+      end
+    end
+
+    # A flat list in the form of the receiver.
+    def nested(values) = Operation.nested(values, @sizes)
+
+    private
+
+    # A parameter in parentheses has no name.
+    def first_is_list?(parameters)
+      kind, name = parameters.first
+      kind == :rest || (!kind.nil? && name.nil?)
+    end
+
+    def places(offsets)
+      raise ArgumentError, "offsets: #{offsets.inspect} is not an Array of Integers or of Arrays of Integers" unless offsets.is_a?(Array) && !offsets.empty?
+
+      places = offsets.map { |offset| offset.is_a?(Array) ? offset : [offset] }
+      places.each_with_index do |place, at|
+        next if place.size == places.first.size && place.all?(Integer) && !place.empty?
+
+        raise ArgumentError, "offsets: #{offsets[at].inspect} is not #{places.first.size == 1 ? "an Integer" : "#{places.first.size} Integers"}"
+      end
+      raise ArgumentError, "offsets: a stencil has at most 3 dimensions" if places.first.size > 3
+
+      places
+    end
+
+    def sizes_of(base, dimensions)
+      level = [base]
+      Array.new(dimensions) do |dimension|
+        rows = dimension.zero? ? level : level.flatten(1)
+        unless rows.all? { |row| row.is_a?(Array) || (dimension.zero? && row.is_a?(Range)) }
+          raise ArgumentError, "offsets of #{dimensions} dimensions are for arrays within arrays, #{dimensions} deep"
+        end
+
+        sizes = rows.map(&:size).uniq
+        raise ArgumentError, "the rows are of several lengths: #{sizes.first(3).join(", ")}" if sizes.size > 1
+
+        level = rows.map(&:to_a)
+        sizes.first || 0
+      end
+    end
+  end
+  private_constant :Stencil
+end
