@@ -73,7 +73,7 @@ module Ikra
 
     # One call of a parallel method, as it was compiled for the objects that were there.
     class Section
-      # @return [Symbol] +:pmap+ or +:peach+
+      # @return [Symbol] the parallel method, +:pmap+
       attr_reader :operation
       # @return [String] file of the block
       attr_reader :path

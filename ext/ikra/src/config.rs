@@ -38,7 +38,8 @@ pub struct Settings {
     pub block_size: Option<u32>,
 }
 
-const KEYS: [&str; 8] = ["backend", "block_size", "blocks", "check", "fast_math", "overflow", "precision", "unsupported"];
+const KEYS: [&str; 8] =
+    ["backend", "block_size", "blocks", "check", "fast_math", "overflow", "precision", "unsupported"];
 
 /// The Ruby that this extension was built for, and so the one that runs it.
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);

@@ -248,12 +248,7 @@ pub fn section(
     section.run()
 }
 
-fn find_site(
-    ruby: &Ruby,
-    block: Proc,
-    captures: &Captures,
-    wrapping: Option<Wrapping>,
-) -> Result<Arc<Site>, Failure> {
+fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, wrapping: Option<Wrapping>) -> Result<Arc<Site>, Failure> {
     let identified = block::identify(ruby, block)?;
     let key = (identified.key, wrapping);
     if let Some(site) = known_site(&key) {
@@ -404,7 +399,9 @@ impl Section<'_> {
 
     fn compile(&mut self, form: Form) -> Result<Variant, Error> {
         let elements = self.len();
-        let Section { ruby, captures, clock, site, base, range, ticks, settings, backend, explained, operation, .. } = self;
+        let Section {
+            ruby, captures, clock, site, base, range, ticks, settings, backend, explained, operation, ..
+        } = self;
         let mut facts = Facts::default();
         for assumption in &site.state.lock().refuted {
             facts.refute(assumption);

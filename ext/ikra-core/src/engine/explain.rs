@@ -239,7 +239,8 @@ fn variables(an: &mut Analysis<'_>, id: SpecId, unit: &Unit) -> Vec<(u32, String
     };
     let local_name = |local: LocalId| {
         let local = &unit.locals[local.index()];
-        (local.origin != Origin::Temp && !local.name.is_empty() && given_at(&local.name).is_none()).then_some(&*local.name)
+        (local.origin != Origin::Temp && !local.name.is_empty() && given_at(&local.name).is_none())
+            .then_some(&*local.name)
     };
     let whole = |local: LocalId| &spec.locals[local.index()];
     for local in parameters(written(unit).0).into_iter().flatten() {

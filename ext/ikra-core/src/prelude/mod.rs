@@ -16,8 +16,6 @@ use once_cell::sync::Lazy;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-
-
 /// Numbers from here on are the prelude's; a World never gives as many.
 const FIRST: u32 = 0xf000_0000;
 

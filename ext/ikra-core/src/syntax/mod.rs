@@ -9,5 +9,5 @@ pub mod print;
 pub mod visit;
 mod wrap;
 
-pub use wrap::{Wrapping, given, given_at, wrap, written};
 pub use lower::{Form, Item, Members, outline, parse_block, parse_expression, parse_method, symbol_block};
+pub use wrap::{Wrapping, given, given_at, wrap, written};

@@ -61,7 +61,8 @@ pub fn wrap(unit: Unit, wrapping: &Wrapping) -> Unit {
         // places tell blocks apart
         let span = Span { end: wrap.whole.start + depth as u32, ..wrap.whole };
         let locals = Vec::new();
-        block = Given::Block(Arc::new(Block { params, body, span, numbered: 0, locals, breaks: false, section: false }));
+        block =
+            Given::Block(Arc::new(Block { params, body, span, numbered: 0, locals, breaks: false, section: false }));
     }
     let (params, element) = wrap.params(takes_element, Origin::Param);
     let mut body = wrap.call(outermost, element, 0..*first_given, block);

@@ -20,7 +20,7 @@ use crate::infer::{Analysis, Raise, Raised, catch_tag, is_text, thrown};
 use crate::ir::build::Builder;
 use crate::ir::verify::trap_scalars;
 use crate::ir::{
-    Ctx, Class, ClassTest, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt,
+    Class, ClassTest, Ctx, FuncId, LabelId, Message, Messages, New, Op, Operand, Part, Piece, Scalar, SiteId, Stmt,
     TRAP_WORDS, Trap,
 };
 use crate::syntax::ast::{Arg, Call, Kind, Name, Node, Rescue};
