@@ -49,7 +49,13 @@ RSpec.describe "Enumerable in kernels" do
   it "adds Floats as Ruby does, compensated, with infinities and NaN" do
     odd = [[0.1] * 10, [1e308, 1e308, -1e308], [Float::INFINITY, 1.0], [Float::INFINITY, -Float::INFINITY], [Float::NAN, 1.0], []]
     odd.each { |list| expect([1]).to map_same_as_ruby { |_| list.sum } }
-    expect([1, 2]).to map_same_as_ruby { |x| floats.sum + floats.sum { |y| y * x } + mixed.sum + floats.sum(0.5) + (1..4).sum { |y| y * 0.1 } }
+    expect([1, 2]).to map_same_as_ruby { |x| floats.sum + floats.sum { |y| y * x } + mixed.sum + [1.5, 2.25].sum(0.5) + (1..4).sum { |y| y * 0.1 } }
+  end
+
+  on_every_backend do
+    it "compensates from a Float on as well, like Enumerable#sum, even where Ruby's Array#sum does not" do
+      expect([0.0, 0.5].pmap(backend:) { |x| floats.sum(x) }).to eq([0.0, 0.5].map { |x| floats.each.sum(x) }).and eq([6.1, 6.6])
+    end
   end
 
   on_every_backend do

@@ -55,6 +55,37 @@ module Inheritance
     end
   end
 
+  module Hushed
+    include Named
+
+    private :label
+  end
+
+  # Classes that say who may call what they inherit, and no more.
+  class Shy < Dog
+    private :volume, :order, :<=>
+    protected :size
+
+    def sum = volume + order + size
+    def larger?(other) = size > other.size
+  end
+
+  class Bold < Shy
+    public :volume, :order
+  end
+
+  class Bolder < Bold
+    include Hushed
+
+    def volume = super + 1
+    def name = label
+  end
+
+  # Has Dog's code a second time, from where `super` finds it again.
+  class Twin < Dog
+    define_method(:volume, Dog.instance_method(:volume))
+  end
+
   class Lonely
     def missing = super
   end
@@ -77,6 +108,27 @@ RSpec.describe "Inheritance" do
 
     it "passes on what a parameter has become to a bare super" do
       expect { |a| a.describe(10) }.to be_same_as_ruby.over(Inheritance::Fish.new(1))
+    end
+
+    it "knows a method whose visibility alone a class changes for the inherited one" do
+      animals = [Inheritance::Shy.new(1), Inheritance::Bold.new(2), Inheritance::Bolder.new(3)]
+      expect { |a| a.sum + (a.larger?(a) ? 100 : 10) }.to be_same_as_ruby.over(animals)
+      expect { |a| [a.volume, a.order] }.to be_same_as_ruby.over(animals.drop(1))
+      expect { |a| a.name }.to be_same_as_ruby.over(animals.last)
+      order = animals.last.method(:order)
+      expect { |x| order.call + x }.to be_same_as_ruby.over(1)
+    end
+
+    it "lets nobody call what a class has made private or protected" do
+      shy = Inheritance::Shy.new(1)
+      expect { |a| a.volume }.to be_same_as_ruby.over(shy)
+      expect { |a| a <=> a }.to be_same_as_ruby.over(shy)
+      expect { |a| a.size }.to be_same_as_ruby.over(shy)
+      expect { |a| a.label }.to be_same_as_ruby.over(Inheritance::Bolder.new(1))
+    end
+
+    it "calls code again that super finds again" do
+      expect { |a| a.volume }.to be_same_as_ruby.over(Inheritance::Twin.new(1))
     end
 
     it "raises NoMethodError where super finds nothing" do

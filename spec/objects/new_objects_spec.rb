@@ -207,7 +207,7 @@ RSpec.describe "Objects made in kernels" do
     end
 
     it "are named by messages" do
-      message = /undefined method .jump' for #<NewObjects::Plain/
+      message = /undefined method .jump' for (#<|an instance of )NewObjects::Plain/
       expect { [1].pmap(backend:) { NewObjects::Plain.new.jump } }.to raise_error(NoMethodError, message)
     end
 
@@ -218,6 +218,7 @@ RSpec.describe "Objects made in kernels" do
     end
 
     it "survive the garbage collector", :garbage do
+      [0].pmap(backend:) { |i| i } # reads this file, which takes minutes under stress
       stressed = lambda do |&block|
         GC.stress = true
         block.call

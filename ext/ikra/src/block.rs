@@ -133,8 +133,8 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
             let mut unit = syntax::parse_method(&sequence.source(ruby)?).map_err(Failure::Unsupported)?;
             unit.name = None;
             unit.lambda = true;
-            let owner: Value = method.funcall("owner", ())?;
-            let scope = world::scope(&world::method_nesting(ruby, iseq, owner.as_raw())?);
+            let owner = reflect::owner_of(ruby, method)?;
+            let scope = world::scope(&world::method_nesting(ruby, iseq, owner)?);
             return Ok((unit, scope));
         }
     }

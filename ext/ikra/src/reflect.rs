@@ -104,6 +104,41 @@ impl Found {
 /// # Errors
 /// What Ruby raises.
 pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
+    look_up(ruby, class, name)?.map(|found| defined(ruby, found, name)).transpose()
+}
+
+/// The class or module that defines what a Method object calls.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
+    let (name, owner): (Value, Value) = (method.funcall("name", ())?, method.funcall("owner", ())?);
+    let (unbound, iseq) = (method.funcall("unbind", ())?, iseq_of(method)?);
+    let found = Found { unbound, owner: owner.as_raw(), iseq, visibility: Visibility::Public };
+    Ok(defined(ruby, found, &name.to_string())?.owner)
+}
+
+/// From Ruby 3.2 on, a class that only gives an inherited method another visibility counts as its owner. This goes up to
+/// who wrote it: while the next ancestor has the same code, and `super` does not lead from one to the other.
+fn defined(ruby: &Ruby, mut found: Found, name: &str) -> Result<Found, Error> {
+    // equal for all entries of one definition; `==` minds through which class a module's method was found
+    let code = |method: Value| method.funcall::<_, _, i64>("hash", ());
+    while since_3_2() {
+        let mut above =
+            ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).skip_while(|a| *a != found.owner).skip(1);
+        let next = above.find_map(|ancestor| look_up(ruby, ancestor, name).transpose()).transpose()?;
+        let (Some(next), own) = (next, code(found.unbound)?) else { break };
+        let beyond: Option<Value> = found.unbound.funcall("super_method", ())?;
+        if code(next.unbound)? != own || beyond.map(code).transpose()? == Some(own) {
+            break;
+        }
+        found = Found { visibility: found.visibility, ..next };
+    }
+    Ok(found)
+}
+
+/// The method that a call runs, with the owner that Ruby names.
+fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
     // SAFETY: `class` is a live class.
     #[allow(unsafe_code)]
     let bound = unsafe { rb_sys::rb_method_boundp(class, registry::id(ruby, name), 0) };
@@ -132,7 +167,12 @@ pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>,
 /// # Errors
 /// What Ruby raises.
 pub fn own_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
-    let Some(mut found) = find_method(ruby, class, name)? else { return Ok(None) };
+    let found = look_up_own(ruby, class, name)?.map(|found| defined(ruby, found, name)).transpose()?;
+    Ok(found.filter(|found| found.owner == class))
+}
+
+fn look_up_own(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> {
+    let Some(mut found) = look_up(ruby, class, name)? else { return Ok(None) };
     let ancestors = ancestors(class)?;
     let before = ancestors.into_iter().map(|a| a.as_raw()).take_while(|a| *a != class).count();
     for _ in 0..=before {
@@ -216,7 +256,7 @@ pub fn has_members(ruby: &Ruby, class: Raw) -> bool {
 
 /// Whether a class is one that `Data.define` made, or below one.
 pub fn is_data(ruby: &Ruby, class: Raw) -> bool {
-    ruby_has_data() && is_below(ruby, class, "Data")
+    since_3_2() && is_below(ruby, class, "Data")
 }
 
 fn is_below(ruby: &Ruby, class: Raw, name: &str) -> bool {
@@ -225,8 +265,8 @@ fn is_below(ruby: &Ruby, class: Raw, name: &str) -> bool {
     is_class(class) && base.is_ok_and(is_base)
 }
 
-/// `Data` as a class of values came with 3.2; before, a constant of that name is the user's.
-const fn ruby_has_data() -> bool {
+/// `Data` as a class of values came with it; before, a constant of that name is the user's.
+const fn since_3_2() -> bool {
     rb_sys::RUBY_API_VERSION_MAJOR > 3 || rb_sys::RUBY_API_VERSION_MINOR >= 2
 }
 
@@ -255,7 +295,7 @@ pub fn construction(ruby: &Ruby, class: Raw) -> Result<Construction, Error> {
     }
     Ok(match value(class).funcall::<_, _, Option<bool>>("keyword_init?", ())? {
         Some(true) => Construction::Keywords,
-        None if ruby_has_data() => Construction::Either,
+        None if since_3_2() => Construction::Either,
         _ => Construction::Positional,
     })
 }
@@ -363,7 +403,7 @@ impl MethodGuard {
     /// # Errors
     /// What Ruby raises.
     pub fn own(ruby: &Ruby, class: Raw, name: &str) -> Result<Self, Error> {
-        let found = Identity::Own(describe(own_method(ruby, class, name)?)?);
+        let found = Identity::Own(describe(look_up_own(ruby, class, name)?)?);
         Ok(Self { class, id: registry::id(ruby, name), found })
     }
     pub fn is_about(&self, class: Raw, id: rb_sys::ID) -> bool {
@@ -387,10 +427,10 @@ impl MethodGuard {
                 Ok(bound == 0)
             }
             Identity::Described(then) => {
-                let now = describe(find_method(ruby, self.class, &name_of(self.id))?)?;
+                let now = describe(look_up(ruby, self.class, &name_of(self.id))?)?;
                 Ok(now.as_ref() == Some(then))
             }
-            Identity::Own(then) => Ok(describe(own_method(ruby, self.class, &name_of(self.id))?)? == *then),
+            Identity::Own(then) => Ok(describe(look_up_own(ruby, self.class, &name_of(self.id))?)? == *then),
         }
     }
 }
@@ -439,7 +479,7 @@ fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Ident
         keep(value(entry));
         return Ok(Identity::Entry(entry, visibility));
     }
-    Ok(describe(find_method(ruby, class, name)?)?.map_or(Identity::None, Identity::Described))
+    Ok(describe(look_up(ruby, class, name)?)?.map_or(Identity::None, Identity::Described))
 }
 
 fn describe(found: Option<Found>) -> Result<Option<Described>, Error> {

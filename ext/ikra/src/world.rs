@@ -466,8 +466,8 @@ impl<'a> LiveWorld<'a> {
         let Some(iseq) = reflect::iseq_of(code)? else { return Ok(None) };
         let method = match kind {
             Code::Method => {
-                let (owner, name): (Value, Value) = (code.funcall("owner", ())?, code.funcall("name", ())?);
-                let (owner, name) = (owner.as_raw(), name.to_string());
+                let name = code.funcall::<_, _, Value>("name", ())?.to_string();
+                let owner = reflect::owner_of(self.ruby, code)?;
                 let label = code.funcall::<_, _, Value>("inspect", ())?.to_string();
                 let unnumbered = Method { iseq: Kept::new(iseq), owner, name, label, around: None, source: None };
                 number(unnumbered)
