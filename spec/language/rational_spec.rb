@@ -105,6 +105,7 @@ RSpec.describe "Rational numbers" do
     end
 
     it "survive the garbage collector" do
+      [0].pmap { |x| x } # reads this file, which takes long under stress
       GC.stress = true
       found = [1/2r, -7/3r].pmap { |r| [r, r * 2, [r + 1]] }
       GC.stress = false
