@@ -82,6 +82,9 @@ impl Program {
                 let line = r.message.lines().next().unwrap_or_default();
                 return Outcome::Refused(line.split_once(": ").map_or(line, |(_, what)| what).into());
             }
+            Ok(Answer::Raises(r)) if r.message.ends_with("arrays do not grow in kernels") => {
+                return Outcome::Refused(r.message);
+            }
             // Of an accumulator, whose parts are put together after the launch.
             Err(error) if error == "overflow" && !self.beyond.is_empty() => return Outcome::Overflow,
             Err(error) => return Outcome::Failed(error),

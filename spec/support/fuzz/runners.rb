@@ -9,9 +9,9 @@ module Fuzz
   module Runners
     ROOT = File.expand_path("../../..", __dir__)
 
-    # Processes that share a GPU. Each may reserve a quarter of what is free for stacks, and the caller may be one of them: for
-    # the last of so many a hundredth of 141 GB is left, enough for calls as deep as those of the programs.
-    ON_A_GPU = 12
+    # Processes that share a GPU. Each takes half a gigabyte as it is, and may reserve a quarter of what is free for stacks:
+    # with twelve the last ones found none of 141 GB left.
+    ON_A_GPU = 6
 
     # Through Ikra as users have it. Several processes share the cases.
     def self.bridge(folder, backend, compiled: File.join(ROOT, "lib"), processes: backend == :cuda ? ON_A_GPU : Etc.nprocessors)
