@@ -22,7 +22,7 @@ module Ikra
       # what Enumerable's own methods go over the elements with is no block of the user's
       return super if !block || !more.empty? || (block.source_location.nil? && !block.lambda?)
 
-      @base.public_send(@operation, *@args, **@options, &block)
+      Operation.call(@base, @operation, @options, block, *@args)
     end
 
     # The operation, with a block that is given the index beside the element.

@@ -121,7 +121,8 @@ module Ikra
       end
     end
 
-    def pstencil(stencil, fill)
+    def pstencil(offsets, fill)
+      stencil = Stencil.new(@base, offsets)
       form = stencil.form(@block, @offset)
       values = Array.new(stencil.list.size) do |index|
         next fill unless stencil.inside?(index)

@@ -179,7 +179,8 @@ module Ikra
       Operation.nested(section(:map, *cells, base: 0...sizes.reduce(:*)), sizes)
     end
 
-    def pstencil(stencil, fill)
+    def pstencil(offsets, fill)
+      stencil = Stencil.new(@base, offsets)
       stencil.nested(section(:map, around(stencil, fill), base: 0...stencil.list.size))
     end
 

@@ -54,14 +54,14 @@ module Ikra
     # @yieldparam element
     # @yieldparam index [Integer]
     # @return [Array] without a block an Enumerator
-    def pmap_with_index(**options, &block) = pmap(**options).each_with_index(&block)
+    def pmap_with_index(**options, &block) = ::Ikra.__enumerator(self, :pmap, [], options).each_with_index(&block)
 
     # What +each_with_index+ does.
     #
     # @yieldparam element
     # @yieldparam index [Integer]
     # @return [Array, Range] the receiver; without a block an Enumerator
-    def peach_with_index(**options, &block) = peach(**options).each_with_index(&block)
+    def peach_with_index(**options, &block) = ::Ikra.__enumerator(self, :peach, [1], options).each_with_index(&block)
 
     # What +select+ gives.
     #
@@ -70,7 +70,9 @@ module Ikra
     # @yieldparam element
     # @return [Array] the elements for which the block is true; without a block an Enumerator
     def pselect(**options, &block) = ::Ikra.__operate(self, :pselect, options, block)
-    alias pfilter pselect
+
+    # The same.
+    def pfilter(**options, &block) = ::Ikra.__operate(self, :pselect, options, block)
 
     # What +reject+ gives.
     #
@@ -146,7 +148,9 @@ module Ikra
     # @yieldparam element
     # @return [Object, nil] the first element for which the block is true; without a block an Enumerator
     def pfind(none = nil, **options, &block) = ::Ikra.__operate(self, :pfind, options, block, *none)
-    alias pdetect pfind
+
+    # The same.
+    def pdetect(none = nil, **options, &block) = ::Ikra.__operate(self, :pfind, options, block, *none)
 
     # What +find_index+ gives. Elements after it are as if the block had not run for them.
     #
@@ -179,7 +183,9 @@ module Ikra
     # @yieldparam element
     # @return [Object, nil] nil where there is nothing to combine
     def preduce(*args, **options, &block) = ::Ikra.__combine(self, :preduce, args, options, block)
-    alias pinject preduce
+
+    # The same.
+    def pinject(*args, **options, &block) = ::Ikra.__combine(self, :preduce, args, options, block)
 
     # All values on the way of {#preduce}: what the elements up to each one give together. The last is what {#preduce}
     # gives.
@@ -235,14 +241,14 @@ module Ikra
     # @param count [Integer, nil] how many; nil: one, and not in an Array
     # @yieldparam element
     # @return [Object, Array, nil] the first element for which the block's value is least; without a block an Enumerator
-    def pmin_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmin_by, options, block, *count)
+    def pmin_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmin_by, options, block, *::Ikra.__count(count))
 
     # What +max_by+ gives.
     #
     # @param (see #pmin_by)
     # @yieldparam element
     # @return [Object, Array, nil] the first element for which the block's value is greatest; without a block an Enumerator
-    def pmax_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmax_by, options, block, *count)
+    def pmax_by(count = nil, **options, &block) = ::Ikra.__operate(self, :pmax_by, options, block, *::Ikra.__count(count))
 
     # What +minmax_by+ gives.
     #
@@ -326,11 +332,7 @@ module Ikra
     # @yieldparam neighbours with one parameter {Neighbours}, else one parameter for each offset, in their order
     # @return [Array] in the form of the receiver; without a block an Enumerator
     # @raise [ArgumentError] for offsets that are not of the same length, and for rows that are not
-    def pstencil(offsets, fill, **options, &block)
-      return ::Ikra.__enumerator(self, :pstencil, [offsets, fill], options) unless block
-
-      ::Ikra.__operate(self, :pstencil, options, block, ::Ikra.__stencil(self, offsets), fill)
-    end
+    def pstencil(offsets, fill, **options, &block) = ::Ikra.__operate(self, :pstencil, options, block, offsets, fill)
 
     # The parallel methods of Array alone.
     module OfArrays
@@ -384,8 +386,7 @@ module Ikra
     # @api private
     # What Ruby does itself where no block compares.
     def __rank(base, name, count, options, block)
-      count = Operation.integer(count) if count
-      raise ArgumentError, "negative size (#{count})" if count&.negative?
+      count = __count(count)
       return Operation.call(base, name, options, block, *count) if block
 
       __check(options)
@@ -394,6 +395,17 @@ module Ikra
       list = base.to_a
       order = __order(list)
       order ? __permuted(list, order) : list.sort
+    end
+
+    # @api private
+    # How many of the least or greatest are wanted; nil: one.
+    def __count(count)
+      return if count.nil?
+
+      count = Operation.integer(count)
+      raise ArgumentError, "negative size (#{count})" if count.negative?
+
+      count
     end
 
     # @api private
@@ -429,9 +441,6 @@ module Ikra
         other.to_a
       end
     end
-
-    # @api private
-    def __stencil(base, offsets) = Stencil.new(base, offsets)
 
     # @api private
     def __sizes(sizes, block)

@@ -214,9 +214,11 @@ pub fn section(
         return Err(Error::new(ruby.exception_arg_error(), message));
     }
     let mut clock = Clock::start(ruby);
+    let wrapped = within.is_some();
     let (wrapping, given) = within.map(|within| wrapping(ruby, within, finds)).transpose()?.unzip();
     let captures = Captures::new(block).with(given);
-    let wrapped = wrapping.is_some();
+    // within nothing it is the same block as without
+    let wrapping = wrapping.filter(|wrapping| !wrapping.methods.is_empty());
     let site = clock
         .measure(Phase::Source, || find_site(ruby, block, &captures, wrapping))
         .map_err(|f| errors::source(ruby, f))?;

@@ -240,7 +240,8 @@ pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce(
                 state.interrupted = false;
                 state.finished
             });
-            if finished == Some(true) {
+            // an interrupt may wait each time that the GVL is to be left: under GC.stress, finalizers do
+            if finished == Some(true) || waiting.state.lock().finished {
                 break;
             }
             if let Err(error) = ruby.thread_check_ints() {

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require "ikra/refinements"
+
+RSpec.describe "options of operations" do
+  it "are those of every parallel method, and are checked also where Ruby does the work" do
+    expect([1, 2].pselect(backend: :cpu, block_size: 64, blocks: 3) { |x| x > 1 }).to eq [2]
+    expect { [1].psum(backend: :abacus) }.to raise_error(ArgumentError, /backend: abacus is not one of/)
+    expect { [1].pcount(speed: 9) }.to raise_error(ArgumentError, /unknown option speed/)
+    expect { [1].ptally(blocks: 0) }.to raise_error(ArgumentError, "blocks: 0 is not a positive Integer")
+    expect { [1].pmap(block_size: -1) { |x| x } }.to raise_error(ArgumentError, /block_size/)
+    expect { [1].preduce(:+, block_size: 0) }.to raise_error(ArgumentError, /block_size/)
+  end
+
+  it "reach the Enumerator's operation" do
+    expect { [1].pmap(backend: :abacus).with_index { |x, _| x } }.to raise_error(ArgumentError, /abacus/)
+    expect([2**62].pmap(overflow: :wrap).with_index { |x, _| x + x }).to eq [-(2**63)]
+  end
+
+  it "show the operation in explanations" do
+    explanation = Ikra.explain { [1, 2].pselect { |number| number > 1 } }
+    section = explanation.sections.first
+    expect([section.operation, section.elements, section.source]).to eq [:pselect, 2, "{ |number| number > 1 }"]
+    expect(section.types).to eq({ __LINE__ - 3 => { "number" => "Integer" } })
+    expect(section.to_s).to include("pselect at #{__FILE__}:#{__LINE__ - 4}, over 2 elements").and include("Result: true | false")
+    expect(Ikra.explain { [1, 2].pmap.with_index(1) { |x, i| x * i } }.sections.first.types.values).to eq [{ "x" => "Integer", "i" => "Integer" }]
+    expect(Ikra.explain { (1..300).preduce { |a, b| a + b } }.sections.map(&:elements)).to eq [2, 1]
+  end
+
+  it "point at the user's line for what does not compile and for what an argument holds" do
+    expect { [1].pselect { |x| x.to_s } }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:\d+: kernels do not know Integer#to_s/)
+    expect { [1].pcombine([$stdout]) { |x, y| x + (y ? 1 : 2) } }
+      .to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__ - 1}:\d+: kernels cannot hold an IO/)
+    expect { [1].pselect { |_x| return 1 } }.to raise_error(Ikra::CompileError, /return would leave the method/)
+  end
+
+  it "check for races" do
+    list = [1, 2, 3]
+    expect { list.pselect(check: :races) { |x| (list[0] += x) > 2 } }.to raise_error(Ikra::RaceError)
+  end
+end
+
+RSpec.describe "operations while the heap moves and threads run" do
+  on_every_backend do
+    it "gives the very objects while garbage is collected at every allocation" do
+      output = run_ruby(<<~RUBY)
+        Person = Struct.new(:age)
+        people = Array.new(4) { |i| Person.new(i) }
+        run = lambda do
+          [people.pselect(backend: :#{backend}) { |person| person.age > 1 },
+           people.psort_by(backend: :#{backend}) { |person| -person.age },
+           people.pgroup_by(backend: :#{backend}) { |person| person.age % 2 },
+           people.pcombine([1, 2], backend: :#{backend}) { |person, n| n ? person.age + n : nil },
+           people.pscan(backend: :#{backend}) { |a, b| a.age > b.age ? a : b },
+           people.pmap(backend: :#{backend}).with_index(1) { |person, i| person.age * i }]
+        end
+        quiet = run.call
+        GC.stress = true
+        known = run.call
+        GC.stress = false
+        p known == quiet, known[0][0].equal?(people[2])
+      RUBY
+      expect(output).to eq("true\ntrue\n")
+    end
+  end
+
+  it "survives compaction" do
+    skip "this Ruby does not compact" unless GC.respond_to?(:auto_compact=)
+    GC.auto_compact = true
+    20.times do
+      list = Array.new(300) { |i| DoAsRuby::Person.new(:a, i.to_f) }
+      expect(list.pselect { |person| person.age > 150.0 }.map(&:age)).to eq(list.select { |person| person.age > 150.0 }.map(&:age))
+      expect(list.pscan { |a, b| a.age > b.age ? a : b }).to eq list
+      GC.compact
+    end
+  ensure
+    GC.auto_compact = false if GC.respond_to?(:auto_compact=)
+  end
+
+  it "gives each thread its answer" do
+    answers = Array.new(4) { |n| Thread.new { 20.times.map { (1..500).pselect { |x| x % 7 == n }.size }.uniq } }.map(&:value)
+    expect(answers).to eq(Array.new(4) { |n| [(1..500).count { |x| x % 7 == n }] })
+  end
+
+  it "works in a child process, with threads that sort" do
+    list = Array.new(70_000) { |i| (i * 7919) % 70_001 }
+    expect(list.psort).to eq list.sort
+    reader, writer = IO.pipe
+    pid = fork do
+      writer << (list.psort == list.sort && list.pselect(&:even?) == list.select(&:even?))
+      exit!(0)
+    end
+    writer.close
+    Process.wait(pid)
+    expect(reader.read).to eq "true"
+  end
+end
+
+module WithRefinements
+  using Ikra::Refinements
+
+  def self.answers = [[3, 1].psort_by { |x| x }, [1, 2].pmap.with_index { |x, i| x * i }, Array.pnew(2) { |i| i }, [1, 2].pmap! { |x| x + 1 }]
+end
+
+RSpec.describe Ikra::Refinements do
+  it "has the operations, too" do
+    expect(WithRefinements.answers).to eq [[1, 3], [0, 2], [0, 1], [2, 3]]
+  end
+end
