@@ -41,6 +41,14 @@ RSpec.describe Ikra::Parallel do
         expect([1, 2].pmap(backend:, &method(:twice))).to eq [2, 4]
       end
 
+      it "calls a lambda as any is called" do
+        expect { [[1, 2]].pmap(backend:, &->(a, b) { a + b }) }.to raise_error(ArgumentError, "wrong number of arguments (given 1, expected 2)")
+        expect([1, 2].pmap(backend:, &->(x) { x == 2 ? (break 5) : x })).to eq [1, 5]
+        sum = 0
+        [1, 2].peach(backend:, &->(x) { sum += x })
+        expect(sum).to eq 3
+      end
+
       it "destructures as blocks do" do
         expect([[1, 2], [3, 4]]).to map_same_as_ruby(on: backend) { |a, b| a * b }
       end

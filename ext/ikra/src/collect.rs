@@ -25,19 +25,49 @@ fn truthy(raw: Raw) -> bool {
     raw & !heap::NIL != 0
 }
 
+/// A list of known length in the making. Elements wait on the stack, where they are pinned, and go into the array by the dozen; the
+/// array has room for all, so nothing is allocated on the way.
+struct Filling {
+    out: RArray,
+    waiting: [Value; 64],
+    count: usize,
+}
+
+impl Filling {
+    fn new(ruby: &Ruby, len: usize) -> Self {
+        Self { out: ruby.ary_new_capa(len), waiting: [ruby.qnil().as_value(); 64], count: 0 }
+    }
+
+    fn push(&mut self, element: Value) -> Result<(), Error> {
+        self.waiting[self.count] = element;
+        self.count += 1;
+        if self.count == self.waiting.len() { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let waiting = &self.waiting[..std::mem::take(&mut self.count)];
+        self.out.cat(waiting)
+    }
+
+    fn done(mut self) -> Result<RArray, Error> {
+        self.flush()?;
+        Ok(self.out)
+    }
+}
+
 /// `Ikra.__chosen(list, flags, wanted)`: the elements whose flags are true, or (`wanted` false) are not.
 ///
 /// # Errors
 /// When memory ends.
 pub fn chosen(ruby: &Ruby, list: RArray, flags: RArray, wanted: bool) -> Result<RArray, Error> {
     let hits = heap::elements(flags.as_raw()).iter().filter(|flag| truthy(**flag) == wanted).count();
-    let out = ruby.ary_new_capa(hits);
+    let mut out = Filling::new(ruby, hits);
     for index in 0..flags.len() {
         if truthy(at(flags, index).as_raw()) == wanted {
             out.push(at(list, index))?;
         }
     }
-    Ok(out)
+    out.done()
 }
 
 /// `Ikra.__permuted(list, order)`: the elements at these indices.
@@ -45,11 +75,11 @@ pub fn chosen(ruby: &Ruby, list: RArray, flags: RArray, wanted: bool) -> Result<
 /// # Errors
 /// When memory ends.
 pub fn permuted(ruby: &Ruby, list: RArray, order: RArray) -> Result<RArray, Error> {
-    let out = ruby.ary_new_capa(order.len());
+    let mut out = Filling::new(ruby, order.len());
     for index in 0..order.len() {
         out.push(at(list, place(at(order, index))))?;
     }
-    Ok(out)
+    out.done()
 }
 
 /// `Ikra.__scattered(list, places)`: each element at its place; places are a permutation.
@@ -63,11 +93,11 @@ pub fn scattered(ruby: &Ruby, list: RArray, places: RArray) -> Result<RArray, Er
             *slot = index;
         }
     }
-    let out = ruby.ary_new_capa(order.len());
+    let mut out = Filling::new(ruby, order.len());
     for index in order {
         out.push(at(list, index))?;
     }
-    Ok(out)
+    out.done()
 }
 
 fn place(index: Value) -> usize {

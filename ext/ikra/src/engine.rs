@@ -218,7 +218,10 @@ pub fn section(
     let (wrapping, given) = within.map(|within| wrapping(ruby, within, finds)).transpose()?.unzip();
     let captures = Captures::new(block).with(given);
     // within nothing it is the same block as without
-    let wrapping = wrapping.filter(|wrapping| !wrapping.methods.is_empty());
+    let mut wrapping = wrapping.filter(|wrapping| !wrapping.methods.is_empty());
+    if block.is_lambda() && wrapping.is_none() {
+        wrapping = Some(Wrapping { methods: vec![("lambda".into(), 0)], finds });
+    }
     let site = clock
         .measure(Phase::Source, || find_site(ruby, block, &captures, wrapping))
         .map_err(|f| errors::source(ruby, f))?;

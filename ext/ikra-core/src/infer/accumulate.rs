@@ -291,7 +291,13 @@ impl<'a> Scan<'a> {
             Kind::Call(call) => {
                 call.receiver.iter().for_each(|r| self.node(r, true));
                 self.args(&call.args);
-                call.block_arg.iter().for_each(|b| self.node(b, true));
+                match &call.block_arg {
+                    // the section's own block, within a method
+                    Some(Node { kind: Kind::Lambda(block), .. }) if block.section => {
+                        self.block(block, used || self.valued.contains(self.unit, block));
+                    }
+                    arg => arg.iter().for_each(|b| self.node(b, true)),
+                }
                 if let Some(block) = &call.block {
                     // a guess: where it is wrong, the block is found to be valued, and analysis begins again
                     let for_effect = !used

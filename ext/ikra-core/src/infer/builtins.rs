@@ -427,7 +427,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__single?") => Some(Builtin::StrIsSingle),
         (Atom::Str, "__encoding") => Some(Builtin::StrEncoding),
         (Atom::Str, "__text") => Some(Builtin::AsText),
-        (_, "__index") => Some(Builtin::Index),
+        (_, "__position") => Some(Builtin::Index),
         (_, "__int") => Some(Builtin::AsInt),
         (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
         (Atom::Str, "__disagree") => Some(Builtin::StrRefuse(

@@ -280,6 +280,11 @@ pub fn bind(params: &Params, args: &Args) -> std::result::Result<Vec<Binding>, S
 
 /// Refuses parameter lists that kernels do not know.
 pub fn check_params(p: &Params, label: &str) -> Answer<()> {
+    if label.starts_with("Ikra::Parallel") {
+        return Err(Refusal::new("kernels run no parallel method within a block")
+            .because("the block's elements run at the same time already")
+            .advise("write Ruby's own method, without the p"));
+    }
     let named = |rest: &Option<crate::syntax::ast::Rest>| rest.is_some_and(|r| r.0.is_some());
     let what = if named(&p.keyword_rest) {
         "a double-splat parameter"

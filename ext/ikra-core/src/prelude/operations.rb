@@ -5,6 +5,11 @@
 # the section is given. What needs all elements, such as which of them were selected, is the host's affair. Those that pass
 # on several values are written by `operations.rs`.
 module Kernel
+  # A lambda is called as any is: it does not take arrays apart, and `break` ends it.
+  def __lambda(x)
+    yield(x)
+  end
+
   def __truth(x)
     yield(x) ? true : false
   end
@@ -15,17 +20,17 @@ module Kernel
 
   # Of any element but one.
   def __another(x, one)
-    yield(x) && __index != one ? true : false
+    yield(x) && __position != one ? true : false
   end
 
   def __with_index(x, offset)
-    yield(x, __index + offset)
+    yield(x, __position + offset)
   end
 
   # A part of `inject`: the elements of one chunk together. There is a section for all chunks, then one for what they gave,
   # until one value is left.
   def __fold(_x, list, width)
-    i = __index * width
+    i = __position * width
     last = i + width
     last = list.size if last > list.size
     memo = list.__nth(i)
@@ -39,7 +44,7 @@ module Kernel
 
   # The same for `min` and `max` by a block.
   def __least(_x, list, width)
-    i = __index * width
+    i = __position * width
     last = i + width
     last = list.size if last > list.size
     best = list.__nth(i)
@@ -53,7 +58,7 @@ module Kernel
   end
 
   def __greatest(_x, list, width)
-    i = __index * width
+    i = __position * width
     last = i + width
     last = list.size if last > list.size
     best = list.__nth(i)
@@ -68,7 +73,7 @@ module Kernel
 
   # All values on the way of one chunk.
   def __scan(_x, list, width)
-    i = __index * width
+    i = __position * width
     last = i + width
     last = list.size if last > list.size
     memo = list.__nth(i)
@@ -84,8 +89,8 @@ module Kernel
 
   # What comes before a chunk, and what it has so far.
   def __continue(_x, list, before, width)
-    at = __index / width
-    x = list[__index]
+    at = __position / width
+    x = list[__position]
     if at == 0
       x
     else
@@ -95,7 +100,7 @@ module Kernel
 
   # The place of an element among those of its chunk, by a block that compares.
   def __rank(_x, list, width)
-    i = __index
+    i = __position
     x = list.__nth(i)
     j = i / width * width
     place = j
@@ -118,7 +123,7 @@ module Kernel
 
   # The place of an element of one of two neighbouring sorted chunks when they are merged.
   def __merged(_x, list, width)
-    i = __index
+    i = __position
     x = list.__nth(i)
     from = i / width * width
     left = i / (width * 2) * width * 2
@@ -154,7 +159,7 @@ module Kernel
 
   # Whether all neighbours of an element are there: of each dimension the size, and the least and the greatest offset.
   def __inside?(sizes, least, greatest)
-    at = __index
+    at = __position
     d = sizes.size - 1
     while d >= 0
       size = sizes[d]
@@ -170,6 +175,6 @@ module Kernel
   def __neighbours(_x, list, fill, strides, sizes, least, greatest)
     return fill unless __inside?(sizes, least, greatest)
 
-    yield(::Ikra::Neighbours.new(list, __index, strides, least, greatest))
+    yield(::Ikra::Neighbours.new(list, __position, strides, least, greatest))
   end
 end

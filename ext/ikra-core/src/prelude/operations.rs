@@ -18,7 +18,7 @@ pub fn several() -> String {
         let _ = writeln!(text, "def {head}\n{body}\nend");
     };
     for n in 1..=MOST_LISTS {
-        let (lists, values) = (each(n, |k| format!("b{k}")), each(n, |k| format!("b{k}.__nth(__index)")));
+        let (lists, values) = (each(n, |k| format!("b{k}")), each(n, |k| format!("b{k}.__nth(__position)")));
         define(&format!("__combine_{n}(x, {lists})"), &format!("yield(x, {values})"));
         define(&format!("__zip_{n}(x, {lists})"), &format!("yield([x, {values}])"));
     }
@@ -28,12 +28,12 @@ pub fn several() -> String {
         let at = each(n, |k| {
             let below: String = (k + 1..n).map(|k| format!(" / size{k}")).collect();
             let within = if k == 0 { String::new() } else { format!(" % size{k}") };
-            format!("__index{below}{within}")
+            format!("__position{below}{within}")
         });
         define(&format!("__cells_{n}(_x, {sizes})"), &format!("yield({at})"));
     }
     for n in 1..=MOST_NEIGHBOURS {
-        let values = each(n, |k| format!("list.__nth(__index + offsets[{k}])"));
+        let values = each(n, |k| format!("list.__nth(__position + offsets[{k}])"));
         let head = |name: &str| format!("__{name}_{n}(_x, list, fill, offsets, sizes, least, greatest)");
         let inside = "return fill unless __inside?(sizes, least, greatest)\n";
         define(&head("stencil"), &format!("{inside}yield({values})"));

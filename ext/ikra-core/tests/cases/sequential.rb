@@ -32,17 +32,17 @@ end
 require_relative "../../src/prelude/operations"
 
 module Kernel
-  def __index = Ikra.index
+  def __position = Ikra.index
 
   # Those of operations.rs.
   (1..3).each do |n|
-    define_method(:"__combine_#{n}") { |x, *lists, &block| block.call(x, *lists.map { |list| list.__nth(__index) }) }
-    define_method(:"__zip_#{n}") { |x, *lists, &block| block.call([x, *lists.map { |list| list.__nth(__index) }]) }
+    define_method(:"__combine_#{n}") { |x, *lists, &block| block.call(x, *lists.map { |list| list.__nth(__position) }) }
+    define_method(:"__zip_#{n}") { |x, *lists, &block| block.call([x, *lists.map { |list| list.__nth(__position) }]) }
     define_method(:"__cells_#{n}") do |_x, *sizes, &block|
-      block.call(*sizes.each_index.map { |k| __index / sizes.drop(k).reduce(:*) % (k.zero? ? __index + 1 : sizes[k - 1]) }, __index % sizes.last)
+      block.call(*sizes.each_index.map { |k| __position / sizes.drop(k).reduce(:*) % (k.zero? ? __position + 1 : sizes[k - 1]) }, __position % sizes.last)
     end
     define_method(:"__stencil_#{n}") do |_x, list, fill, offsets, *bounds, &block|
-      __inside?(*bounds) ? block.call(*offsets.map { |offset| list[__index + offset] }) : fill
+      __inside?(*bounds) ? block.call(*offsets.map { |offset| list[__position + offset] }) : fill
     end
   end
 
