@@ -334,6 +334,14 @@ module Ikra
     # @raise [ArgumentError] for offsets that are not of the same length, and for rows that are not
     def pstencil(offsets, fill, **options, &block) = ::Ikra.__operate(self, :pstencil, options, block, offsets, fill)
 
+    # A chain of methods that runs nothing until its values are asked for, and then as few kernels as it can; it reads and
+    # means what +lazy+ does.
+    #
+    # @example
+    #   actors.plazy.map(&:speed).select { |v| v > 1.0 }.reduce { |a, b| a + b } # 1 kernel, then one for each 256-fold
+    # @return [Lazy]
+    def plazy(**options) = ::Ikra.__lazy(self, options)
+
     # The parallel methods of Array alone.
     module OfArrays
       # What +map!+ does.
@@ -372,6 +380,12 @@ module Ikra
     # @api private
     def __operate(base, name, options, block, *args)
       block ? Operation.call(base, name, options, block, *args) : Enumerator.new(base, name, args, options)
+    end
+
+    # @api private
+    def __lazy(base, options)
+      __check(options)
+      Lazy.new(base, options.freeze)
     end
 
     # @api private

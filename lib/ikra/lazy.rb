@@ -1,0 +1,307 @@
+# frozen_string_literal: true
+
+module Ikra
+  # What {Parallel#plazy} gives: a chain of methods that runs nothing until its values are asked for, and then as few kernels as
+  # it can. It reads and means what Enumerator::Lazy does: the base is read when the values are asked for, and what the
+  # sequential chain would not have come to raises nothing.
+  #
+  # Blocks give values. They may change the elements that they are given; more elements than those that are asked for may then have been changed.
+  #
+  # @example
+  #   (1..1_000_000).plazy.map { |x| x * x }.select(&:even?).reduce { |a, b| a + b } # 1 kernel, then one for each 256-fold
+  #   [3, 0, 1].plazy.map { |x| 6 / x }.first                                        # => 2
+  class Lazy
+    include Enumerable
+
+    # @api private
+    attr_reader :base, :options, :stages
+
+    # @api private
+    def initialize(base, options, stages = [])
+      @base = base
+      bounds = [base.begin, base.end] if base.is_a?(Range)
+      raise ArgumentError, "Ikra runs over Arrays and over Ranges of Integers with an end, not over #{base.inspect}" unless bounds.nil? || bounds.all?(Integer)
+
+      @options = options
+      @stages = stages.freeze
+    end
+
+    # @!group Chains
+
+    # @yieldparam element
+    # @return [Lazy]
+    def map(&block) = with(:map, &needed(:map, block))
+    alias collect map
+
+    # @yieldparam element
+    # @return [Lazy]
+    def select(&block) = with(:select, &needed(:select, block))
+    alias filter select
+    alias find_all select
+
+    # @yieldparam element
+    # @return [Lazy]
+    def reject(&block) = with(:reject, &needed(:reject, block))
+
+    # @yieldparam element
+    # @return [Lazy]
+    def filter_map(&block) = with(:filter_map, &needed(:filter_map, block))
+
+    # What the block gives; of arrays, their elements. A kernel ends here.
+    #
+    # @yieldparam element
+    # @return [Lazy]
+    def flat_map(&block) = with(:flat_map, &needed(:flat_map, block))
+    alias collect_concat flat_map
+
+    # @yieldparam element
+    # @return [Lazy]
+    def take_while(&block) = with(:take_while, &needed(:take_while, block))
+
+    # @return [Lazy] without nil
+    def compact = with(:compact)
+
+    # The elements, each with its index beside it; with a block the elements, for each of which it has run.
+    #
+    # @param offset [Integer, nil] the first index
+    # @return [Lazy]
+    def with_index(offset = 0, &block) = with(:with_index, offset.nil? ? 0 : Operation.integer(offset), &block)
+
+    # @return [Lazy]
+    def each_with_index(&block) = with_index(0, &block)
+
+    # @param others [Array<Enumerable>] nil stands for what they lack
+    # @return [Lazy, nil] with a block, which then runs on the host, nil
+    def zip(*others, &block)
+      chain = with(:zip, *lists(others))
+      return chain unless block
+
+      chain.each(&block)
+      nil
+    end
+
+    # What the block gives for one element of the chain and one of each other.
+    #
+    # @param others (see #zip)
+    # @yieldparam elements one parameter each
+    # @return [Lazy]
+    def combine(*others, &block)
+      raise ArgumentError, "no list to combine with" if others.empty?
+
+      with(:combine, *lists(others), &needed(:combine, block))
+    end
+
+    # What the block gives for the neighbours of each element ({Parallel#pstencil}).
+    #
+    # @param offsets (see Parallel#pstencil)
+    # @param fill (see Parallel#pstencil)
+    # @return [Lazy]
+    def stencil(offsets, fill, &block) = with(:stencil, offsets, fill, &needed(:stencil, block))
+
+    # @param count [Integer]
+    # @return [Lazy]
+    def take(count) = with(:take, natural(count, "attempt to take negative size"))
+
+    # @param count [Integer]
+    # @return [Lazy]
+    def drop(count) = with(:drop, natural(count, "attempt to drop negative size"))
+
+    # @param size [Integer]
+    # @return [Lazy] arrays of as many elements; with a block, which then runs on the host, self
+    def each_slice(size, &block)
+      raise ArgumentError, "invalid slice size" unless (size = Operation.integer(size)).positive?
+
+      chain = with(:each_slice, size)
+      return chain unless block
+
+      chain.each(&block)
+      self
+    end
+
+    # @!endgroup
+
+    # @!group Values
+
+    # @return [Array] all values
+    def to_a = forced(:to_a) { all }
+    alias force to_a
+    alias entries to_a
+
+    # The first value, or as many of the first as are asked for. Others may be computed, but raise nothing.
+    #
+    # @return [Object, nil, Array]
+    def first(count = (one = true))
+      return first(1).first if one
+
+      count = natural(count, "attempt to take negative size")
+      forced(:first, count) { result(count).tap { |_, error| raise error if error }.first }
+    end
+
+    # Gives each value to the block, on the host.
+    #
+    # @return [self] without a block too
+    def each(&block)
+      return self unless block
+
+      list, error = forced(:each_with_error) { result(nil) }
+      list.each(&block)
+      raise error if error
+
+      self
+    end
+
+    # What {Parallel#preduce} gives for the values. A block combines them in the kernel that computes them.
+    #
+    # Chunks are of 256 elements before any of them are left out.
+    #
+    # @return [Object, nil]
+    def reduce(*args, &block)
+      return ::Ikra.__combine(to_a, :preduce, args, options, nil) unless block
+      raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..1)" if args.size > 1
+
+      forced(:reduce, *args, block) { combined(args, block) }
+    end
+    alias inject reduce
+
+    # @return [Integer]
+    def count(*item, &block) = item.empty? ? (block ? select(&block) : self).to_a.size : to_a.count(*item)
+
+    # @return [Numeric] as Array#sum adds: exactly, or compensated
+    def sum(start = 0, &block) = (block ? map_packed(block) : self).to_a.sum(start)
+
+    # The first value for which the block is true. Others may be computed, but raise nothing.
+    #
+    # @return [Object, nil]
+    def find(none = nil, &block)
+      return super unless block
+
+      found = select(&block).first(1)
+      found.empty? ? none&.call : found.first
+    end
+    alias detect find
+
+    # @return [Boolean]
+    def any?(*pattern, &block) = block && pattern.empty? ? !select(&block).first(1).empty? : super
+
+    # @return [Boolean]
+    def none?(*pattern, &block) = block && pattern.empty? ? select(&block).first(1).empty? : super
+
+    # @return [Boolean]
+    def all?(*pattern, &block) = block && pattern.empty? ? reject(&block).first(1).empty? : super
+
+    # @return [Boolean]
+    def one?(*pattern, &block) = block && pattern.empty? ? select(&block).first(2).size == 1 : super
+
+    %i[min max minmax].each { |name| define_method(name) { |*args, &block| to_a.public_send(name, *args, &block) } }
+
+    # Ways to go over all values: in parallel, as the methods of {Parallel} do.
+    %i[min_by max_by minmax_by sort_by group_by partition].each do |name|
+      define_method(name) { |*args, &block| ::Ikra.__operate(to_a, :"p#{name}", options, block, *args) }
+    end
+
+    # @return [Integer, nil] how many values there are, where that is known before any is computed
+    def size
+      return if @stages.any? { |stage| %i[select reject filter_map compact flat_map take_while].include?(stage.name) }
+
+      @stages.reduce(@base.size) { |size, stage| stage.size(size) }
+    end
+
+    # @!endgroup
+
+    # @return [self]
+    def lazy = self
+
+    # @return [Enumerator] of the values
+    def eager = ::Enumerator.new { |yielder| each { |value| yielder << value } }
+
+    # The chain, of which nothing runs.
+    def inspect
+      @stages.reduce("#<#{self.class}: #{@base.inspect}>") { |shown, stage| "#<#{self.class}: #{shown}:#{stage}>" }
+    end
+    alias to_s inspect
+
+    private
+
+    def with(name, *args, &block) = Lazy.new(@base, @options, [*@stages, Stage.new(name, args, block)])
+
+    def needed(name, block) = block || raise(ArgumentError, "tried to call lazy #{name} without a block")
+
+    def natural(count, message)
+      count = Operation.integer(count)
+      raise ArgumentError, message if count.negative?
+
+      count
+    end
+
+    def lists(others)
+      others.each { |other| raise TypeError, "wrong argument type #{other.class} (must respond to :each)" unless other.respond_to?(:each) }
+    end
+
+    # `sum` gives its block an array of values that stand side by side.
+    def map_packed(block) = with(:map_packed, &block)
+
+    # Runs the chain, or what Ruby's own gives where kernels cannot and that is wanted.
+    def forced(name, *args)
+      yield
+    rescue CompileError => error
+      Fallback.run(error, @options) { Chain.new(self).public_send(name, *args) }
+    end
+
+    def plan = (@plan ||= Plan.new(@stages))
+
+    def all
+      list, error = result(nil, strict: true)
+      raise error if error
+
+      list
+    end
+
+    # The values, and the error that ended them.
+    def result(most, strict: false)
+      *before, last = plan.steps
+      list, error = through(before)
+      through([last], list, error, most, strict && error.nil?)
+    end
+
+    def through(steps, list = @base, error = nil, most = nil, strict = false)
+      steps.each do |step|
+        raise error if error && (step.looks_around? || step.ending&.first == :stencil)
+
+        list, error = values(step, list, error, most, strict)
+      end
+      [list, error]
+    end
+
+    def values(step, list, error, most, strict)
+      what, argument = step.ending
+      most = argument if what == :take
+      kernel = Kernel.new(step, list, @options)
+      list, failed, enough = kernel.values(most, strict: strict)
+      error = enough ? nil : failed || error
+      case what
+      when :take, nil then list = list.first(most) if most && list.size > most
+      when :drop then list = list.drop(argument)
+      when :stencil
+        raise error if error
+
+        list = Operation.call(list, :pstencil, @options, argument.block, *argument.args)
+      end
+      [list, error]
+    end
+
+    def combined(start, block)
+      *before, last = plan.steps
+      list, error = through(before)
+      if last.bare? || last.ended? || last.ending
+        list, error = through([last], list, error)
+        list = [*start, *list]
+      else
+        list = Kernel.new(last, list, @options).fold(Stage.new(:reduce, [], block), start)
+      end
+      value = Operation.call(list, :preduce, @options, block)
+      raise error if error
+
+      value
+    end
+  end
+end

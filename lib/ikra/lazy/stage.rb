@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+module Ikra
+  class Lazy
+    # One link of a chain: a method of Enumerator::Lazy, its arguments and its block.
+    # @api private
+    class Stage
+      attr_reader :name, :args, :block
+      # What {#block} is in the text of a kernel: +[:symbol, name]+, +[:lambda]+ or +[:proc, number of parameters]+.
+      attr_reader :form
+      # What kernels call: the block, or the Method that it was made of.
+      attr_reader :callable
+      # Two stages of one shape are one text, and are compiled together.
+      attr_reader :shape
+
+      def initialize(name, args = [], block = nil)
+        @name = name
+        @args = args
+        @block = block
+        @callable = block
+        code = look_at(block) if block
+        @shape = [name, fixed, @form, code].freeze
+      end
+
+      # The neighbours that a stencil looks at; they are part of the text.
+      def stencil = (@stencil ||= Stencil.new([], args.first))
+
+      # How many positions there are after it.
+      def size(before)
+        case name
+        when :take then [before, args.first].min
+        when :drop then [before - args.first, 0].max
+        when :each_slice then (before + args.first - 1) / args.first
+        else before
+        end
+      end
+
+      def to_s = "#{name}#{"(#{args.map(&:inspect).join(", ")})" unless args.empty?}"
+
+      private
+
+      # What of the arguments the text depends on.
+      def fixed
+        case name
+        when :stencil then [stencil.offsets, stencil.sizes.size, (stencil.form(block, false) if block)]
+        when :zip, :combine then args.size
+        end
+      end
+
+      # Finds the form; gives the code's identity.
+      def look_at(block)
+        if !block.lambda?
+          @form = [:proc, block.parameters.size]
+        elsif block.source_location.nil? && (name = block.inspect[/\(&:(.*)\) \(lambda\)>\z/, 1])
+          @form = [:symbol, name.delete_prefix('"').delete_suffix('"')]
+        else
+          @form = [:lambda]
+        end
+        return if @form.first == :symbol
+
+        code = RubyVM::InstructionSequence.of(block)
+        @callable = method_of(block) if code.nil? && block.source_location
+        code || block.source_location
+      end
+
+      # `&method(:name)` as the Method: kernels hold no Proc without code.
+      def method_of(block)
+        receiver = block.binding.receiver
+        place = block.source_location
+        name = (receiver.methods + receiver.private_methods).find { |known| receiver.method(known).source_location == place }
+        name ? receiver.method(name) : block
+      end
+    end
+    private_constant :Stage
+
+    # A chain as plain Ruby, for those who ask for that where kernels cannot run it.
+    # @api private
+    class Chain
+      def initialize(lazy)
+        @chain = lazy.stages.reduce(lazy.base.lazy) { |chain, stage| add(chain, stage) }
+      end
+
+      def to_a = @chain.to_a
+
+      def first(count) = @chain.first(count)
+
+      def reduce(*start, block) = @chain.inject(*start, &block)
+
+      # The values before an error, and the error.
+      def each_with_error
+        list = []
+        error = nil
+        begin
+          @chain.each { |value| list << value }
+        rescue StandardError => error
+          nil
+        end
+        [list, error]
+      end
+
+      private
+
+      def add(chain, stage)
+        block = stage.block
+        case stage.name
+        when :combine then chain.zip(*stage.args).map { |*values| block.call(*values) }
+        when :stencil then Plain.new(chain.to_a, :pstencil, block, stage.args, nil).value.lazy
+        when :map_packed then chain.map { |*values| block.call(values.size == 1 ? values.first : values) }
+        else chain.public_send(stage.name, *stage.args, &block)
+        end
+      end
+    end
+    private_constant :Chain
+  end
+end

@@ -1,0 +1,217 @@
+# frozen_string_literal: true
+
+# Chains against Ruby's own lazy ones.
+module LazilyAsRuby
+  # Runs a story with `base.lazy`, then with `base.plazy` on each backend; what it gives, or raises, must be the same.
+  class Matcher
+    def initialize(backends, story)
+      @backends = backends
+      @story = story
+    end
+
+    def with(**options)
+      @options = options
+      self
+    end
+
+    def matches?(actual)
+      make = actual.is_a?(Proc) ? actual : -> { actual }
+      expected = outcome(make.call, &:lazy)
+      @backends.each do |backend|
+        got = outcome(make.call) { |base| base.plazy(backend: backend, **@options.to_h) }
+        next if expected == got
+
+        @failure = "on #{backend}\n  Ruby: #{expected.inspect[0, 1000]}\n  Ikra: #{got.inspect[0, 1000]}"
+        return false
+      end
+      true
+    end
+
+    def supports_block_expectations? = true
+
+    def supports_value_expectations? = true
+
+    def description = "do what Ruby's lazy chain does"
+
+    attr_reader :failure
+
+    def failure_message = @failure
+
+    private
+
+    def outcome(base)
+      value = @story.call(yield(base))
+      value = value.to_a if value.is_a?(Enumerator::Lazy) || value.is_a?(Ikra::Lazy)
+      Graph.of(value, base)
+    rescue StandardError => e
+      raise if e.is_a?(Ikra::CompileError)
+
+      [e.class.name, e.message]
+    end
+  end
+
+  def chain_as_ruby(&story) = Matcher.new(backends, story)
+
+  def sections(&block) = Ikra.explain(&block).sections.size
+end
+
+RSpec.describe Ikra::Lazy do
+  include LazilyAsRuby
+
+  sizes = [0, 1, 2, 31, 33, 1000]
+  bases = {
+    "Integers" => ->(size) { Array.new(size) { |i| (i * 7919) % 101 - 50 } },
+    "Floats" => ->(size) { Array.new(size) { |i| (i * 37 % 11) / 3.0 } },
+    "Integers, Floats and nil" => ->(size) { Array.new(size) { |i| [i, i / 2.0, nil][i % 3] } },
+    "a Range" => ->(size) { (3...(3 + size)) }
+  }
+
+  bases.each do |kind, base|
+    it "maps, selects and counts as Ruby does, over #{kind}" do
+      sizes.each do |size|
+        list = base.call(size)
+        expect(list).to(chain_as_ruby { |chain| chain.map { |x| x ? x * 2 : 0 }.map { |x| x + 1 } })
+        expect(list).to(chain_as_ruby { |chain| chain.select { |x| x && x > 3 }.map { |x| x - 1 }.reject { |x| x > 7 } })
+        expect(list).to(chain_as_ruby { |chain| chain.filter_map { |x| x && x * 3 }.take_while { |x| x < 100 } })
+        expect(list).to(chain_as_ruby { |chain| chain.compact.flat_map { |x| [x, -x] }.map { |x| x + 1 } })
+        expect(list).to(chain_as_ruby { |chain| chain.map { |x| x || 1 }.take(5).each_slice(2) })
+        expect(list).to(chain_as_ruby { |chain| chain.drop(1).map { |x| x.nil? }.drop(1).each_slice(3).map { |slice| slice.size } })
+        expect(list).to(chain_as_ruby { |chain| chain.zip([7, 8, 9]).map { |x, y| y ? y : x } })
+        expect(list).to(chain_as_ruby { |chain| chain.with_index(2).select { |x, i| i.odd? && !x.nil? }.map { |x, i| x * i } })
+        expect(list).to(chain_as_ruby { |chain| chain.select { |x| x }.with_index.map { |x, i| x + i }.first(4) })
+        expect(list).to(chain_as_ruby { |chain| chain.map { |x| x || 0 }.sum })
+        expect(list).to(chain_as_ruby { |chain| chain.compact.map { |x| x + x }.minmax })
+        expect(list).to(chain_as_ruby { |chain| [chain.count, chain.count(&:nil?), chain.count(3)] })
+      end
+    end
+  end
+
+  it "runs chains of any length as one kernel" do
+    list = (1..1000).to_a
+    [1, 2, 10, 100].each do |length|
+      long = ->(chain) { (1..length).reduce(chain) { |so_far, k| so_far.map { |x| (x * 3 + k) % 1009 } } }
+      expect(list).to chain_as_ruby(&long)
+      expect(sections { long.call(list.plazy).to_a }).to eq 1
+    end
+  end
+
+  it "passes values that stand side by side as Ruby does" do
+    list = [[1, 2], [3], [], [4, 5, 6]]
+    expect(list).to(chain_as_ruby { |chain| chain.map { |a, b| [b, a] } })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |a| a.size } })
+    expect(list).to(chain_as_ruby { |chain| chain.with_index.map { |(a, b), i| [a, b, i] } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.map { |x| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.map { _1 * _2 } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.select { |pair| pair[1] > 0 } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |x, y, z, w| [w, z, y, x] } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5, 6]).with_index.map { |(x, y), i| x * y + i } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.map(&:+) })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.map(&->(x, i) { x * i }) })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index(&->(x, i) { x * i }).map { |x| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.sum { |pair| pair.size } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.each_with_index.map { 5 } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.to_a })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.find { |_, i| i == 1 } })
+  end
+
+  it "does not raise what the sequential chain would not have come to" do
+    list = [6, 3, 2, 1, 0, 5]
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.first(3) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.first })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.take(4) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.first(5) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.select(&:even?).first(2) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.select(&:even?).first(3) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.select(&:even?).take(2).map { |x| x + 1 } })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.find { |x| x > 2 } })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.include?(3) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 6 / x }.include?(4) })
+    expect(list).to(chain_as_ruby { |chain| chain.any? { |x| 6 / x == 2 } })
+    expect(list).to(chain_as_ruby { |chain| chain.none? { |x| 6 / x == 2 } })
+    expect(list).to(chain_as_ruby { |chain| chain.all? { |x| 6 / x < 6 } })
+    expect(list).to(chain_as_ruby { |chain| chain.one? { |x| 6 / x < 3 } })
+    expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| 6 / x < 6 } })
+    expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| x > 1 }.map { |x| 6 / x } })
+    expect(list).to(chain_as_ruby { |chain| chain.flat_map { |x| [6 / x, x] }.first(3) })
+    # the earlier error is that of the later stage
+    expect(list).to(chain_as_ruby { |chain| chain.select { |x| 6 / x }.with_index.map { |x, i| [x].fetch(i / 2) } })
+    expect((1..100_000)).to(chain_as_ruby { |chain| chain.map { |x| 10 / (90_000 - x) }.select { |x| x > 4 }.first(2) })
+  end
+
+  it "says at which element of the chain an error was" do
+    [[0...1000, 0], [-400...600, 400]].each do |base, at|
+      base.plazy.select { |x| 1 / x }.first(1000)
+    rescue ZeroDivisionError => e
+      expect(e.ikra.index).to eq at
+    end
+  end
+
+  it "reads the base when the values are asked for" do
+    list = [1, 2]
+    chain = list.plazy.map { |x| x + 1 }
+    list << 5
+    expect(chain.to_a).to eq [2, 3, 6]
+    list.replace([1.5])
+    expect([chain.to_a, chain.first, chain.size]).to eq [[2.5], 2.5, 1]
+    shared = chain.map { |x| x * 2 }
+    expect([chain.select { |x| x > 9 }.to_a, shared.to_a, chain.to_a]).to eq [[], [5.0], [2.5]]
+  end
+
+  it "reads variables around blocks when the values are asked for" do
+    k = 3
+    chain = (1..3).plazy.map { |x| x * k }
+    k = 10
+    expect(chain.to_a).to eq [10, 20, 30]
+  end
+
+  it "reduces as preduce does, in the kernel that computes the values" do
+    [0, 1, 2, 255, 256, 257, 1000].each do |size|
+      list = Array.new(size) { |i| 1.0 / (i + 1) }
+      backends.each do |backend|
+        expect(list.plazy(backend: backend).map { |x| x * 3 }.reduce { |a, b| a + b }).to eq(list.map { |x| x * 3 }.preduce { |a, b| a + b })
+        expect(list.plazy(backend: backend).map { |x| x * 3 }.inject(0.5) { |a, b| a + b }).to eq(list.map { |x| x * 3 }.preduce(0.5) { |a, b| a + b })
+      end
+      numbers = (1..size)
+      expect(numbers).to(chain_as_ruby { |chain| chain.select(&:odd?).map { |x| x * x }.reduce { |a, b| a + b } })
+      expect(numbers).to(chain_as_ruby { |chain| chain.select { |x| x > 300 }.reduce(7) { |a, b| a > b ? a : b } })
+      expect(numbers).to(chain_as_ruby { |chain| chain.take_while { |x| x < 290 }.reduce(&:+) })
+      expect(numbers).to(chain_as_ruby { |chain| chain.map { |x| x * 2 }.reduce(:+) })
+      # associative, and does not commute
+      expect(numbers).to(chain_as_ruby { |chain| chain.map { |x| [x, x] }.reduce { |a, b| [a[0], b[1]] } })
+    end
+    expect(sections { (1..256).plazy.map { |x| x * x }.reduce { |a, b| a + b } }).to eq 1
+    expect(sections { (1..1000).plazy.map { |x| x * x }.select(&:even?).reduce { |a, b| a + b } }).to eq 2
+    expect([[1, 0]]).to(chain_as_ruby { |chain| chain.flat_map { |x| x }.reduce { |a, b| a / b } })
+  end
+
+  it "combines lists and looks at neighbours" do
+    backends.each do |backend|
+      [[], [4], [4, 8, 15, 16, 23, 42]].each do |list|
+        chain = list.plazy(backend: backend)
+        doubled = list.map { |x| x * 2 }
+        expect(chain.combine([1, 2], 5..9) { |x, y, z| y ? x + y : z }.to_a).to eq(list.pcombine([1, 2], 5..9) { |x, y, z| y ? x + y : z })
+        expect(chain.map { |x| x * 2 }.stencil([-1, 1], 0) { |a, b| b - a }.to_a).to eq(doubled.pstencil([-1, 1], 0) { |a, b| b - a })
+        expect(chain.map { |x| x * 2 }.stencil([-2, 0], 0) { |v| v[-1] + v[0] }.to_a).to eq(doubled.pstencil([-2, 0], 0) { |v| v[-1] + v[0] })
+        expect(chain.stencil([-1, 0, 2], nil) { |(a, b, c)| [a, b, c] }.to_a).to eq(list.pstencil([-1, 0, 2], nil) { |(a, b, c)| [a, b, c] })
+        expect(chain.stencil([-1, 0], 1, &:sum).map { |x| x + 1 }.to_a).to eq(list.pstencil([-1, 0], 1, &:sum).map { |x| x + 1 })
+        expect(chain.stencil([0, 1], 0) { |a, b| a + b }.stencil([-1, 1], 0) { |a, b| a * b }.to_a)
+          .to eq(list.pstencil([0, 1], 0) { |a, b| a + b }.pstencil([-1, 1], 0) { |a, b| a * b })
+        expect(chain.select(&:even?).stencil([-1, 1], 0) { |a, b| a + b }.to_a).to eq(list.select(&:even?).pstencil([-1, 1], 0) { |a, b| a + b })
+      end
+      grid = [[1, 2], [3, 4]]
+      expect(grid.plazy(backend: backend).stencil([[0, -1]], 7) { |v| v[0, -1] }.map(&:sum).to_a).to eq [8, 10]
+      expect(grid.plazy(backend: backend).map { |row| row.map { |x| x * 2 } }.stencil([[0, -1]], 7) { |v| v[0, -1] }.to_a).to eq [[7, 2], [7, 6]]
+    end
+    expect([1, 2].plazy.zip([3].plazy.map { |x| x + 1 }).to_a).to eq [[1, 4], [2, nil]]
+    expect((1..3).plazy.zip(1..).map { |x, y| x * y }.to_a).to eq [1, 4, 9]
+  end
+
+  it "gives the very objects" do
+    people = Array.new(40) { |i| DoAsRuby::Person.new(:a, i) }
+    expect(people).to(chain_as_ruby { |chain| chain.select { |person| person.age > 30 }.reject { |person| person.age.odd? } })
+    expect(people.plazy.select { |person| person.age > 30 }.first).to equal people[31]
+    expect(people.plazy.map { |person| person }.min_by(&:age)).to equal people[0]
+    expect(people.plazy.map(&:age).select(&:even?).group_by { |age| age % 3 }).to eq(people.map(&:age).select(&:even?).group_by { |age| age % 3 })
+    expect(-> { Array.new(40) { |i| DoAsRuby::Person.new(:a, i) } }).to(chain_as_ruby { |chain| chain.map { |person| person.age += 1 }.map { |age| age * 2 } })
+  end
+end
