@@ -10,6 +10,17 @@ require "tmpdir"
 require_relative "../../../ext/ikra-core/tests/cases/oracle"
 
 module Fuzz
+  # Sections of operations as the core's cases write them.
+  module Within
+    def pmap_within(name, *given, &block) = Ikra.__section(:pmap, :map, self, 1, {}, block, [[name, *given]])[1]
+
+    def peach_within(name, *given, &block) = Ikra.__section(:peach, :each, self, 1, {}, block, [[name, *given]])[1]
+
+    def pfind_within(name, *given, &block) = Ikra.__section(:pfind, :find, self, 1, {}, block, [[name, *given]])[1]
+  end
+  Array.include(Within)
+  Range.include(Within)
+
   # A case as Ikra runs it.
   class Bridge < Case
     # What became of it, and what is wrong.

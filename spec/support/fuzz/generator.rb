@@ -54,6 +54,7 @@ module Fuzz
 
     def initialize(seed)
       @random = Random.new(seed)
+      @operations = Random.new(seed + 1)
       @names = Hash.new(0)
       @hurt = [0.0, 0.03, 0.12, 0.3].sample(random: @random)
       @chaos = chance(0.25) ? 0.02 : 0.0
@@ -936,20 +937,28 @@ module Fuzz
         return statement("#{base}.pmap(&:#{method.name})") if method
       end
       if chance(0.2)
-        return statement("#{base}.pmap { |#{name}| {} }", expression(scope, scope.result, 4))
+        return statement("#{base}.#{mapping} { |#{name}| {} }", expression(scope, scope.result, 4))
       end
 
       inner = body(scope, between(1, 4))
       value = chance(0.05) && scope.vars.any? { |var| @roles.key?(var.type) } ? Node.new(:object, [among(scope.vars.select { |var| @roles.key?(var.type) }).name]) : expression(scope, scope.result)
       inner.parts << statement("{}", value)
-      statement("#{base}.pmap do |#{name}|\n  {}\nend", inner)
+      statement("#{base}.#{mapping} do |#{name}|\n  {}\nend", inner)
     end
 
     def make_peach(scope, base, name)
       scope.result = nil
       ticks = chance(0.5) ? "(#{between(0, 4)})" : ""
       inner = body(scope, between(2, 5))
-      statement("#{base}.peach#{ticks} do |#{name}|\n  {}\nend", inner)
+      within = ticks.empty? && @operations.rand < 0.3 ? "peach_within(:with_index, 1)" : "peach#{ticks}"
+      statement("#{base}.#{within} do |#{name}|\n  {}\nend", inner)
+    end
+
+    WITHIN = ["pmap_within(:truth)", "pmap_within(:with_index, 3)", "pmap_within(:combine_1, [1, 2.5])", "pfind_within(:truth)", "pfind_within(:falsity)"].freeze
+
+    # The section's method: often what an operation does with the block. It draws apart, so that programs are otherwise what they were.
+    def mapping
+      @operations.rand < 0.5 ? "pmap" : WITHIN[@operations.rand(WITHIN.size)]
     end
   end
 end
