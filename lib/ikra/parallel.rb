@@ -434,7 +434,8 @@ module Ikra
       raise TypeError, "#{operator.inspect} is not a symbol nor a string" unless operator.is_a?(Symbol)
 
       __check(options)
-      return Operation.call(base, name, options, operator.to_proc, *start) unless [*start, *base].all?(Numeric)
+      numbers = start.all?(Numeric) && (base.is_a?(Range) || base.all?(Numeric))
+      return Operation.call(base, name, options, operator.to_proc, *start) unless numbers
       return base.inject(*start, operator) if name == :preduce
 
       values = [*start, *base]

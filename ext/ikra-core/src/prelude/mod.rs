@@ -10,10 +10,12 @@ mod operations;
 use crate::id::{MethodId, ScopeId};
 use crate::source::Source;
 use crate::syntax::ast::Name;
-use crate::syntax::{Item, outline, parse_method};
+use crate::syntax::parse_method;
 use crate::world::MethodSource;
 use once_cell::sync::Lazy;
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Numbers from here on are the prelude's; a World never gives as many.
@@ -23,20 +25,28 @@ const FIRST: u32 = 0xf000_0000;
 pub const SCOPE: ScopeId = ScopeId(u32::MAX);
 
 struct Prelude {
+    files: Vec<File>,
     index: HashMap<(Name, Name), MethodId>,
     methods: Vec<Method>,
+}
+
+struct File {
+    path: String,
+    text: Cow<'static, str>,
 }
 
 struct Method {
     label: String,
     /// Is a function of its own instead of becoming part of its caller: its file says so by its name. It raises nothing.
     function: bool,
-    source: Arc<Source>,
+    /// Number of its file, and where it stands there.
+    file: usize,
+    slice: Range<usize>,
     parsed: once_cell::sync::OnceCell<MethodSource>,
 }
 
 static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
-    let mut prelude = Prelude { index: HashMap::new(), methods: Vec::new() };
+    let mut prelude = Prelude { files: Vec::new(), index: HashMap::new(), methods: Vec::new() };
     for (file, text) in [
         ("array.rb", include_str!("array.rb")),
         ("complex.rb", include_str!("complex.rb")),
@@ -53,42 +63,75 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("integer.rb", include_str!("integer.rb")),
         ("struct.rb", include_str!("struct.rb")),
     ] {
-        prelude.read(file, text);
+        prelude.read(file, text.into());
     }
-    prelude.read("operations.rb", &operations::several());
+    prelude.read("operations.rb", operations::several().into());
     prelude
 });
 
 impl Prelude {
-    fn read(&mut self, file: &str, text: &str) {
-        let whole = Arc::new(Source::own(&format!("<ikra/{file}>"), text));
-        let items = outline(&whole).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"));
-        for item in items {
-            let Item::Scope { path, body, .. } = item else { continue };
-            let owner: Name = path.last().cloned().unwrap_or_else(|| "".into());
-            for item in body {
-                let (name, on_self, span) = match item {
-                    Item::Method { name, on_self, span, .. } => (name, on_self, span),
-                    Item::Alias { name, original } => {
-                        let id = self.index[&(owner.clone(), original)];
-                        self.index.insert((owner.clone(), name), id);
-                        continue;
-                    }
-                    _ => continue,
-                };
-                let id = MethodId(FIRST + self.methods.len() as u32);
-                let source = Arc::new(Source { slice: span.start as usize..span.end as usize, ..(*whole).clone() });
-                self.methods.push(Method {
-                    label: format!("{owner}#{name}"),
-                    function: file.ends_with("_functions.rb"),
-                    source,
-                    parsed: once_cell::sync::OnceCell::new(),
-                });
-                let owner = if on_self { format!("{owner}.").into() } else { owner.clone() };
-                self.index.insert((owner, name), id);
+    /// Notes the methods of a file. It is gone over by lines, not parsed: whoever needs one method does not wait for all.
+    fn read(&mut self, name: &str, text: Cow<'static, str>) {
+        let mut owner: Name = "".into();
+        for item in items(&text) {
+            match item {
+                Item::Scope(name) => owner = name.into(),
+                Item::Alias(name, original) => {
+                    let id = self.index[&(owner.clone(), original.into())];
+                    self.index.insert((owner.clone(), name.into()), id);
+                }
+                Item::Method { name: method, on_self, slice } => {
+                    let id = MethodId(FIRST + self.methods.len() as u32);
+                    self.methods.push(Method {
+                        label: format!("{owner}#{method}"),
+                        function: name.ends_with("_functions.rb"),
+                        file: self.files.len(),
+                        slice,
+                        parsed: once_cell::sync::OnceCell::new(),
+                    });
+                    let owner = if on_self { format!("{owner}.").into() } else { owner.clone() };
+                    self.index.insert((owner, method.into()), id);
+                }
             }
         }
+        self.files.push(File { path: format!("<ikra/{name}>"), text });
     }
+}
+
+/// A piece of a file of the prelude.
+#[derive(Debug, PartialEq)]
+enum Item<'a> {
+    Scope(&'a str),
+    Method { name: &'a str, on_self: bool, slice: Range<usize> },
+    Alias(&'a str, &'a str),
+}
+
+/// What a file of the prelude defines: scopes begin at the margin, methods and their ends stand two spaces within.
+fn items(text: &str) -> Vec<Item<'_>> {
+    let mut found = Vec::new();
+    // the method whose end is to come
+    let mut open: Option<(&str, bool, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let (start, code) = (at, line.trim_end());
+        at += line.len();
+        if let Some(scope) = code.strip_prefix("class ").or_else(|| code.strip_prefix("module ")) {
+            found.push(Item::Scope(scope));
+        } else if let Some(names) = code.strip_prefix("  alias ") {
+            let (name, original) = names.split_once(' ').unwrap_or((names, names));
+            found.push(Item::Alias(name, original));
+        } else if let Some(head) = code.strip_prefix("  def ") {
+            let (on_self, head) = head.strip_prefix("self.").map_or((false, head), |head| (true, head));
+            let name = &head[..head.find(['(', ' ']).unwrap_or(head.len())];
+            open = Some((name, on_self, start + 2));
+        }
+        // `# rubocop:disable` may stand behind a parenthesis
+        let ends = code == "  end" || code.starts_with("  def ") && code.contains(") = ");
+        if ends && let Some((name, on_self, from)) = open.take() {
+            found.push(Item::Method { name, on_self, slice: from..start + code.len() });
+        }
+    }
+    found
 }
 
 /// Whether a method is the prelude's.
@@ -159,11 +202,11 @@ pub fn label(method: MethodId) -> Option<&'static str> {
 /// The source of one of its methods.
 pub fn source(method: MethodId) -> Option<MethodSource> {
     let method = PRELUDE.methods.get(method.0.checked_sub(FIRST)? as usize)?;
-    let parsed = method.parsed.get_or_init(|| MethodSource {
-        unit: Arc::new(parse_method(&method.source).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"))),
-        scope: SCOPE,
-        label: method.label.clone(),
-        around: None,
+    let parsed = method.parsed.get_or_init(|| {
+        let File { path, text } = &PRELUDE.files[method.file];
+        let source = Arc::new(Source { slice: method.slice.clone(), ..Source::own(path, text) });
+        let unit = parse_method(&source).unwrap_or_else(|d| panic!("the prelude parses: {d:?}"));
+        MethodSource { unit: Arc::new(unit), scope: SCOPE, label: method.label.clone(), around: None }
     });
     Some(parsed.clone())
 }
@@ -171,6 +214,28 @@ pub fn source(method: MethodId) -> Option<MethodSource> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_in_a_line_is_what_the_parser_finds() {
+        use crate::syntax::{Item as Parsed, outline};
+        for File { path, text } in &PRELUDE.files {
+            let mut parsed = Vec::new();
+            let whole = outline(&Arc::new(Source::own(path, text))).expect("the prelude parses");
+            for scope in &whole {
+                let Parsed::Scope { path, body, .. } = scope else { panic!("{scope:?} at the margin") };
+                parsed.push(Item::Scope(path.last().expect("a name")));
+                parsed.extend(body.iter().map(|item| match item {
+                    Parsed::Method { name, on_self, span, .. } => {
+                        let slice = span.start as usize..span.end as usize;
+                        Item::Method { name, on_self: *on_self, slice }
+                    }
+                    Parsed::Alias { name, original } => Item::Alias(name, original),
+                    other => panic!("{other:?} in the prelude"),
+                }));
+            }
+            assert_eq!(items(text), parsed, "{path}");
+        }
+    }
 
     #[test]
     fn every_method_of_the_prelude_parses() {

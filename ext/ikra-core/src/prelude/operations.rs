@@ -15,7 +15,7 @@ pub const MOST_NEIGHBOURS: usize = 32;
 pub fn several() -> String {
     let mut text = "module Kernel\n".to_owned();
     let mut define = |head: &str, body: &str| {
-        let _ = writeln!(text, "def {head}\n{body}\nend");
+        let _ = writeln!(text, "  def {head}\n    {body}\n  end");
     };
     for n in 1..=MOST_LISTS {
         let (lists, values) = (each(n, |k| format!("b{k}")), each(n, |k| format!("b{k}.__nth(__position)")));
