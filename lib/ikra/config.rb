@@ -10,7 +10,8 @@ module Ikra
   # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic
   # [+precision+] +:f64+
   # [+check+] +nil+, or +:races+ to run sections in the interpreter and raise a RaceError where two elements of one tick
-  #   touch a slot that they share, and one of them writes it
+  #   touch a slot that they share, and one of them writes it; +:associative+ to try blocks of +preduce+ and +pscan+ on some
+  #   elements in both orders first, and raise an ArgumentError where that makes a difference
   # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a warning
   # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result
   # [+blocks+] blocks per launch: a hint that no backend takes yet

@@ -11,6 +11,8 @@ module Ikra
     # Elements that {#preduce}, {#pscan} and {#pmin} combine one after the other. The order of what is combined depends on
     # this number alone.
     CHUNK = 256
+    # Places at which `check: :associative` tries a block.
+    SAMPLES = 100
     # Elements that {#psort} compares each with each.
     SHORT = 32
     # What kernels know (+ext/ikra-core/src/prelude/operations.rs+).
@@ -21,6 +23,7 @@ module Ikra
     class << self
       # Runs an operation with a block; +offset+: which also takes an index, from there on.
       def call(base, name, options, block, *args, offset: nil)
+        Ikra.__check(options) unless options.empty?
         operation = new(base, name, options, block, args, offset)
         begin
           # +break+ in the block ends it
@@ -154,13 +157,15 @@ module Ikra
     end
 
     def preduce(start = (none = true))
-      fold(none ? snapshot : [start, *@base], :fold)
+      list = none ? snapshot : [start, *@base]
+      try_associativity(list)
+      fold(list, :fold)
     end
 
     def pscan(start = (none = true))
-      return scan(snapshot) if none
-
-      scan([start, *@base]).drop(1)
+      list = none ? snapshot : [start, *@base]
+      try_associativity(list)
+      none ? scan(list) : scan(list).drop(1)
     end
 
     def pcombine(*others)
@@ -240,6 +245,27 @@ module Ikra
         list = section(:map, [combine, list, CHUNK], base: 0...chunks(list))
       end
       list.first
+    end
+
+    # Combines some neighbours from either end, and raises where that makes a difference, but for the last digits of Floats.
+    def try_associativity(list)
+      return unless @options.fetch(:check, Ikra.config.check).to_s == "associative" && list.size > 2
+
+      step = [(list.size - 2) / SAMPLES, 1].max
+      tried = section(:map, [:both_ways, list, step], base: 0...[(list.size - 2 + step - 1) / step, SAMPLES].min)
+      at = tried.index { |left, right| !alike?(left, right) } or return
+      three = Array.new(3) { |offset| list.is_a?(Range) ? list.begin + (at * step) + offset : list[(at * step) + offset] }
+      message = "the block of #{@name} is not associative: of #{three.map(&:inspect).join(", ")} " \
+                "it makes #{tried[at][0].inspect} from the left and #{tried[at][1].inspect} from the right"
+      raise ArgumentError, message
+    end
+
+    # Objects that have no == of their own are not compared.
+    def alike?(one, other)
+      return (one - other).abs <= [one.abs, other.abs].max * 1e-9 if one.is_a?(Float) && other.is_a?(Float) && one.finite? && other.finite?
+      return one.size == other.size && one.zip(other).all? { |x, y| alike?(x, y) } if one.is_a?(Array) && other.is_a?(Array)
+
+      one == other || (one.is_a?(Float) && one.nan?) || one.method(:==).owner == BasicObject
     end
 
     def chunks(list) = (list.size + CHUNK - 1) / CHUNK

@@ -305,10 +305,10 @@ module Ikra
     # @yieldparam elements [Array] one of the receiver and one of each other
     # @return [Array<Array>, nil] nil with a block
     def pzip(*others, **options, &block)
-      ::Ikra.__check(options)
-      return zip(*others) unless block
+      return ::Ikra.__operate(self, :pzip, options, block, *::Ikra.__lists(others)) if block
 
-      ::Ikra.__operate(self, :pzip, options, block, *::Ikra.__lists(others))
+      ::Ikra.__check(options)
+      zip(*others)
     end
 
     # What the block gives for one element of the receiver and one of each other, as many as the receiver has.

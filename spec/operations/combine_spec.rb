@@ -71,6 +71,18 @@ RSpec.describe "preduce, pscan, psum" do
     expect(calls).to eq 999
   end
 
+  it "tries on demand whether a block is associative" do
+    expect((1..1000).preduce(check: :associative) { |a, b| a + b }).to eq 500_500
+    expect([0.1, 0.2, 0.3, 1e10].preduce(check: :associative) { |a, b| a + b }).to eq [0.1, 0.2, 0.3, 1e10].sum.round(1)
+    expect((1..300).map { |x| [x, x] }.pscan(check: :associative) { |a, b| [a[0], b[1]] }.last).to eq [1, 300]
+    expect([1, 2].preduce(check: :associative) { |a, b| a - b }).to eq(-1)
+    expect(Array.new(9) { |i| Amount.new(i) }.preduce(check: :associative) { |a, b| a + b }.cents).to eq 36
+    expect { [5, 3, 2].preduce(check: :associative) { |a, b| a - b } }
+      .to raise_error(ArgumentError, "the block of preduce is not associative: of 5, 3, 2 it makes 0 from the left and 4 from the right")
+    expect { (1..999).pscan(check: :associative) { |a, b| a * 2 + b } }.to raise_error(ArgumentError, /not associative/)
+    expect { [1].preduce(check: :nothing) { |a, b| a + b } }.to raise_error(ArgumentError, /check: nothing is not one of/)
+  end
+
   it "ends by break, and raises what the block raises" do
     expect((1..1000).preduce { |_, _| break :left }).to eq :left
     expect { [1, 0].preduce { |a, b| a / b } }.to raise_error(ZeroDivisionError, "divided by 0")

@@ -71,6 +71,15 @@ module Kernel
     best
   end
 
+  # Three neighbours, combined from either end.
+  def __both_ways(_x, list, step)
+    i = __position * step
+    a = list.__nth(i)
+    b = list.__nth(i + 1)
+    c = list.__nth(i + 2)
+    [yield(yield(a, b), c), yield(a, yield(b, c))]
+  end
+
   # All values on the way of one chunk.
   def __scan(_x, list, width)
     i = __position * width
