@@ -9,21 +9,44 @@ module Ikra
     # @return [Array<Section>] in the order in which they ran
     attr_reader :sections
 
+    # @return [Array<Chain>] chains of +plazy+ whose values were asked for
+    attr_reader :chains
+
     # @api private
-    def initialize(value, sections)
+    def initialize(value, sections, chains = [])
       @value = value
       @sections = sections
+      @chains = chains
     end
 
     def to_s
-      return "no section ran" if sections.empty?
+      return "no section ran" if sections.empty? && chains.empty?
 
-      sections.join("\n\n")
+      [*chains, *sections].join("\n\n")
     end
 
     def inspect
       "#<#{self.class} #{sections.map { |section| "#{section.operation} at #{section.path}:#{section.line}" }.join(", ")}>"
     end
+
+    # One chain of +plazy+, as it was cut into kernels.
+    #
+    # [+stages+] +["map", "take(3)"]+
+    # [+kernels+] in their order; each is a section, or more where the chain may end early
+    Chain = Struct.new(:stages, :kernels) do
+      def to_s
+        lines = kernels.each_with_index.flat_map do |kernel, index|
+          ["  kernel #{index + 1}: #{kernel.stages.join(", ")}", *[kernel.note, ("then #{kernel.ending}" if kernel.ending), kernel.why].compact.map { |line| "    #{line}" }]
+        end
+        [["plazy", *stages].join("."), *lines, "  # kernels: #{kernels.size}"].join("\n")
+      end
+    end
+
+    # [+stages+] that are fused into it
+    # [+ending+] what the host makes of its values; nil: nothing
+    # [+note+] what a stencil in it costs
+    # [+why+] why the next stage is not in it
+    Chain::Kernel = Struct.new(:stages, :ending, :note, :why)
 
     # One column of objects' fields, arrays' elements, results and the like.
     #
@@ -206,13 +229,22 @@ module Ikra
     #   puts explanation.sections.first.code(:cuda)
     # @return [Explanation]
     def explain
+      outer = Thread.current[:__ikra_chains]
+      chains = Thread.current[:__ikra_chains] = []
       __explain_start
       begin
         value = yield
       ensure
         sections = __explain_stop
+        Thread.current[:__ikra_chains] = outer
       end
-      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) })
+      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) }, chains)
+    end
+
+    # @api private
+    # Tells of a chain, where somebody asks.
+    def __chain(plan, reduced)
+      Thread.current[:__ikra_chains]&.push(plan.explanation(reduced))
     end
   end
 end

@@ -192,7 +192,11 @@ module Ikra
     # @return [Boolean]
     def one?(*pattern, &block) = block && pattern.empty? ? select(&block).first(2).size == 1 : super
 
-    %i[min max minmax].each { |name| define_method(name) { |*args, &block| to_a.public_send(name, *args, &block) } }
+    # A block compares two values, in parallel; it must order them as +<=>+ does.
+    %i[min max].each do |name|
+      define_method(name) { |count = nil, &block| ::Ikra.__rank(to_a, :"p#{name}", count, options, block) }
+    end
+    %i[minmax sort].each { |name| define_method(name) { |&block| ::Ikra.__rank(to_a, :"p#{name}", nil, options, block) } }
 
     # Ways to go over all values: in parallel, as the methods of {Parallel} do.
     %i[min_by max_by minmax_by sort_by group_by partition].each do |name|
@@ -258,6 +262,7 @@ module Ikra
 
     # The values, and the error that ended them.
     def result(most, strict: false)
+      ::Ikra.__chain(plan, false)
       *before, last = plan.steps
       list, error = through(before)
       through([last], list, error, most, strict && error.nil?)
@@ -274,25 +279,30 @@ module Ikra
 
     def values(step, list, error, most, strict)
       what, argument = step.ending
-      most = argument if what == :take
-      kernel = Kernel.new(step, list, @options)
-      list, failed, enough = kernel.values(most, strict: strict)
+      list, failed, enough = Kernel.new(step, list, @options).values(needed_of(what, argument, most), strict: strict)
       error = enough ? nil : failed || error
-      case what
-      when :take, nil then list = list.first(most) if most && list.size > most
-      when :drop then list = list.drop(argument)
-      when :stencil
-        raise error if error
+      raise error if error && what == :stencil
 
-        list = Operation.call(list, :pstencil, @options, argument.block, *argument.args)
+      list = list.drop(argument) if what == :drop
+      list = Operation.call(list, :pstencil, @options, argument.block, *argument.args) if what == :stencil
+      [most ? list.first(most) : list, error]
+    end
+
+    # How many of a kernel's values are needed for as many of what the host makes of them.
+    def needed_of(what, argument, most)
+      case what
+      when :take then [argument, *most].min
+      when :drop then most && (most + argument)
+      when :stencil then nil
+      else most
       end
-      [list, error]
     end
 
     def combined(start, block)
+      ::Ikra.__chain(plan, true)
       *before, last = plan.steps
       list, error = through(before)
-      if last.bare? || last.ended? || last.ending
+      if last.keeps_apart
         list, error = through([last], list, error)
         list = [*start, *list]
       else

@@ -55,6 +55,13 @@ module LazilyAsRuby
   def sections(&block) = Ikra.explain(&block).sections.size
 end
 
+module DoAsRuby
+  # A method to make a block of.
+  module Half
+    def self.of(x) = x / 2.0
+  end
+end
+
 RSpec.describe Ikra::Lazy do
   include LazilyAsRuby
 
@@ -213,5 +220,134 @@ RSpec.describe Ikra::Lazy do
     expect(people.plazy.map { |person| person }.min_by(&:age)).to equal people[0]
     expect(people.plazy.map(&:age).select(&:even?).group_by { |age| age % 3 }).to eq(people.map(&:age).select(&:even?).group_by { |age| age % 3 })
     expect(-> { Array.new(40) { |i| DoAsRuby::Person.new(:a, i) } }).to(chain_as_ruby { |chain| chain.map { |person| person.age += 1 }.map { |age| age * 2 } })
+  end
+
+  it "means what Ruby's chain means where stages meet" do
+    list = [3, 1, 4, 1, 5, 9, 2, 6]
+    expect(list).to(chain_as_ruby { |chain| chain.select(&:odd?).take(4).first(2) })
+    expect(list).to(chain_as_ruby { |chain| chain.select(&:odd?).drop(1).first(2) })
+    expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| x < 5 }.drop(5) })
+    expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| x < 5 }.drop(2).each_slice(2) })
+    expect(list).to(chain_as_ruby { |chain| chain.take_while { |x| x < 5 }.with_index.map { |x, i| x * i } })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| x + 1 }.drop(1).take(3).drop(1).with_index(5) })
+    expect(list).to(chain_as_ruby { |chain| chain.flat_map { |x| x.odd? ? [x, x] : x }.drop(2).select(&:even?).first(6) })
+    expect(list).to(chain_as_ruby { |chain| chain.each_slice(3).each_slice(2).map { |a, b| b ? a.sum + b.sum : a.sum } })
+    expect(list).to(chain_as_ruby { |chain| chain.each_slice(2**62).map(&:size) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 3 / (x - 5) }.each_slice(2).first(2) })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| 3 / (x - 5) }.each_slice(2).first(3) })
+    expect(list).to(chain_as_ruby { |chain| chain.with_index.reject { |_, i| i == 1 }.map { |x, i| x + i }.with_index.select { |_, j| j > 0 } })
+    expect(list).to(chain_as_ruby { |chain| chain.zip(chain.map { |x| x + 1 }) })
+    expect(list).to(chain_as_ruby { |chain| chain.zip(1.., { a: 1 }) })
+    expect(list).to(chain_as_ruby { |chain| chain.take(2**40).take(1.9) })
+    expect([[1, [2, 3]], [4, [5, 6]]]).to(chain_as_ruby { |chain| chain.reject { |a, (_, d)| a > d }.with_index.map { |(a, (b, d)), i| [a, b, d, i] } })
+    expect([[1, 2], nil, 3]).to(chain_as_ruby { |chain| chain.map { |a, b| [a, b] } })
+    expect([1.5, nil, :a, true, [1], "s"]).to(chain_as_ruby { |chain| chain.map { |x| x }.reject(&:nil?) })
+    expect([nil, false, 1]).to(chain_as_ruby { |chain| [chain.first(2), chain.find(&:nil?), chain.filter_map { |x| x }.to_a, chain.any?, chain.none?(String)] })
+    expect(5..1).to(chain_as_ruby { |chain| [chain.map { |x| x }.to_a, chain.reduce { |a, b| a + b }, chain.first] })
+    f = ->(x) { x + 1 }
+    expect(list).to(chain_as_ruby { |chain| chain.map(&f).map(&f).map(&:-@).map(&DoAsRuby::Half.method(:of)) })
+  end
+
+  it "has the rest of Enumerable" do
+    list = [3, 1, 4, 1, 5]
+    expect(list).to(chain_as_ruby { |chain| [chain.sort, chain.min(2), chain.max { |a, b| b <=> a }, chain.tally, chain.uniq.to_a, chain.each_cons(2).to_a] })
+    expect(list).to(chain_as_ruby { |chain| [chain.inject(3, :*), chain.partition(&:odd?), chain.max_by { |x| -x }, chain.sort_by { |x| -x }, chain.minmax] })
+    expect(list).to(chain_as_ruby { |chain| chain.map { |x| x * 2 }.each_with_object([]) { |x, all| all << x } })
+    seen = []
+    expect { (0..5).plazy.map { |x| 6 / (3 - x) }.each { |x| seen << x } }.to raise_error(ZeroDivisionError)
+    expect(seen).to eq [2, 3, 6]
+    expect((1..3).plazy.map { |x| x + 1 }.eager.with_index.to_a).to eq [[2, 0], [3, 1], [4, 2]]
+  end
+
+  it "knows its size before it runs, and shows itself without running" do
+    chain = (1..7).plazy.map { |_| raise "never" }.drop(1).each_slice(4)
+    expect([chain.size, chain.select { |_| true }.size, chain.take(1).size]).to eq [2, nil, 1]
+    expect(chain.with_index(1).inspect)
+      .to eq "#<Ikra::Lazy: #<Ikra::Lazy: #<Ikra::Lazy: #<Ikra::Lazy: #<Ikra::Lazy: 1..7>:map>:drop(1)>:each_slice(4)>:with_index(1)>"
+    expect(chain.lazy).to equal chain
+  end
+
+  it "refuses what Ruby refuses, when the chain is made" do
+    chain = [1].plazy
+    expect { chain.map }.to raise_error(ArgumentError, "tried to call lazy map without a block")
+    expect { chain.take(-1) }.to raise_error(ArgumentError, "attempt to take negative size")
+    expect { chain.each_slice(0) }.to raise_error(ArgumentError, "invalid slice size")
+    expect { chain.zip(5) }.to raise_error(TypeError, "wrong argument type Integer (must respond to :each)")
+    expect { chain.stencil([-1, [1, 2]], 0) { |a, b| a + b } }.to raise_error(ArgumentError, "offsets: [1, 2] is not an Integer")
+    expect { chain.stencil([-1, 1], 0) { |a, b, c| a + b + c } }.to raise_error(ArgumentError, /the block has 3 parameters, and there are 2 offsets/)
+    expect { [1].plazy(speed: 9) }.to raise_error(ArgumentError, /unknown option speed/)
+    expect { (1..).plazy }.to raise_error(ArgumentError, /over Ranges of Integers with an end, not over 1\.\./)
+  end
+
+  it "explains which stages are one kernel, and why others are not" do
+    told = ->(&block) { Ikra.explain(&block).chains.map(&:to_s) }
+    expect(told.call { (1..9).plazy.map { |x| x + 1 }.select(&:even?).map { |x| x * 2 }.reduce { |a, b| a + b } }).to eq [<<~TEXT.chomp]
+      plazy.map.select.map.reduce
+        kernel 1: map, select, map, reduce
+        # kernels: 1
+    TEXT
+    expect(told.call { (1..9).plazy.map { |x| x + 1 }.select(&:even?).with_index.map { |x, i| x * i }.flat_map { |x| [x] }.to_a }).to eq [<<~TEXT.chomp]
+      plazy.map.select.with_index(0).map.flat_map
+        kernel 1: map, select
+          with_index asks for positions, which are known only after select has run
+        kernel 2: with_index, map, flat_map
+          then its arrays one after the other
+        # kernels: 2
+    TEXT
+    expect(told.call { (1..9).plazy.select(&:even?).take(2).reduce { |a, b| a + b } }).to eq [<<~TEXT.chomp]
+      plazy.select.take(2).reduce
+        kernel 1: select
+          then the first 2 of its values
+          reduce is not in it: taking the first is done after the kernel
+        kernel 2: reduce
+          by itself
+        # kernels: 2
+    TEXT
+    expect(told.call { (1..9).plazy.map { |x| x + 1 }.stencil([-1, 0, 1], 0) { |a, b, c| a + b + c }.to_a }).to eq [<<~TEXT.chomp]
+      plazy.map.stencil([-1, 0, 1], 0)
+        kernel 1: map, stencil
+          stencil runs the blocks before it 3 times for each element; one kernel more is as dear as 8 more runs
+        # kernels: 1
+    TEXT
+    expect(told.call { (1..9).plazy.map { |x| x + 1 }.map { |x| x }.stencil([-9, 9], 0) { |v| v[0] }.to_a }).to eq [<<~TEXT.chomp]
+      plazy.map.map.stencil([-9, 9], 0)
+        kernel 1: map, map
+          stencil would run the blocks before it 19 times for each element; one kernel more is as dear as 8 more runs
+        kernel 2: stencil
+        # kernels: 2
+    TEXT
+    expect(Ikra.explain { [1].plazy.first }.to_s).to eq "plazy\n  # kernels: 0"
+  end
+
+  it "compiles a chain once, whatever its variables hold" do
+    run = ->(k, list) { list.plazy.map { |x| x * k }.select { |x| x > k }.zip(list).to_a }
+    run.call(2, [1, 2, 3])
+    expect(Ikra.profile { run.call(3, (1..100).to_a) }.phases.fetch(:compile, 0)).to eq 0
+  end
+
+  it "runs as a chain of Ruby's where kernels cannot and that is wanted" do
+    Ikra.logger = Class.new { def warn(_message) = nil }.new
+    chain = (1..4).plazy(unsupported: :ruby).map { |x| x.to_s }
+    expect(chain.with_index.map { |text, i| text * i }.to_a).to eq ["", "2", "33", "444"]
+    expect(chain.select { |text| text > "1" }.first(2)).to eq %w[2 3]
+    expect(chain.combine([5]) { |text, x| "#{text}#{x}" }.reduce("") { |a, b| a + b }).to eq "15234"
+    expect(chain.stencil([-1, 1], "") { |a, b| a + b }.to_a).to eq ["", "13", "24", ""]
+    expect(chain.find { |text| text == "3" }).to eq "3"
+    expect(chain.each_slice(3).sum { |texts| texts.size }).to eq 4
+    seen = []
+    expect { (0..4).plazy(unsupported: :ruby).map { |x| (6 / (2 - x)).to_s }.each { |text| seen << text } }.to raise_error(ZeroDivisionError)
+    expect(seen).to eq %w[3 6]
+  ensure
+    Ikra.logger = nil
+  end
+
+  it "says what a block may not do, at its place" do
+    sum = 0
+    expect { [1].plazy.map { |x| sum += x }.to_a }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:\d+: a captured Proc assigns sum/)
+    expect { [1].plazy.map { |x| x.to_s }.to_a }
+      .to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__ - 1}:\d+: kernels do not know Integer#to_s/) { |error| expect(error.backtrace.first).to start_with(__FILE__) }
+    expect { [1].plazy.map { |*x| x }.to_a }.to raise_error(Ikra::CompileError, /captured procs with plain parameters only/)
+    expect { [1].plazy.map { |_x| break 3 }.to_a }.to raise_error(Ikra::CompileError, /would leave the method/)
+    expect { [1].plazy.map(&(:abs.to_proc >> :abs.to_proc)).to_a }.to raise_error(Ikra::CompileError, /kernels cannot hold a Proc/)
   end
 end

@@ -50,13 +50,21 @@ module Ikra
         body = ending ? fold(ending) : element
         parameter = ending ? "_chunk" : @by_position ? "i" : "x"
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
-        @make = eval("->(#{@given.keys.join(", ")}) { #{@source} }", TOPLEVEL_BINDING.dup, "a chain of plazy", 1) # rubocop:disable Security/Eval
+        @make = eval("->(#{@given.keys.join(", ")}) { #{@source} }", TOPLEVEL_BINDING.dup, name, 1) # rubocop:disable Security/Eval
+        # a text outlives the blocks, and what they hold
+        @stages = @folder = nil
       end
 
       # The block, with what its captured variables hold.
       def block(values) = @make.call(*values)
 
       private
+
+      # Where the first block is that is written in a program.
+      def name
+        place = @stages.filter_map { |stage| stage.block&.source_location }.first
+        place ? "the chain at #{place.join(":")}" : "a chain"
+      end
 
       def give(name, *what)
         @given[name] = what
@@ -256,7 +264,7 @@ module Ikra
 
       def on_each_slice(_stage, at, index, lines, _ways)
         before = below(at - 1, lines)
-        width = give("width#{at}", :arg, at, 0)
+        width = give("width#{at}", :width, at)
         size = give("size#{at}", :size, at - 1)
         first, last, each = fresh("from"), fresh("to"), fresh("i")
         lines << "#{first} = #{index} * #{width}" << "#{last} = #{first} + #{width}" << "#{last} = #{size} if #{last} > #{size}"
@@ -325,9 +333,7 @@ module Ikra
       # The values from one position to another, or those before an error.
       def chunk(from, to, strict)
         [run(from, to), nil]
-      rescue StandardError => error
-        raise unless error.is_a?(Located)
-
+      rescue Located => error
         at = error.ikra.index
         error.instance_variable_set(:@ikra, Position.new(at + from, error.ikra.tick).freeze) unless from.zero?
         raise if strict
@@ -361,6 +367,7 @@ module Ikra
         when :first then @list.begin
         when :block then at == :fold ? more.fetch(:folder).callable : @stages[at].callable
         when :arg then @stages[at].args[number]
+        when :width then [@stages[at].args.first, [@sizes[at - 1], 1].max].min
         when :list_of then lists(at)[number]
         when :size then @sizes[at]
         when :chunk then Operation::CHUNK
@@ -371,7 +378,11 @@ module Ikra
       # The lists beside a chain, as far as they are needed.
       def lists(at)
         @lists ||= {}
-        @lists[at] ||= @stages[at].args.map { |other| other.is_a?(Array) ? other : other.first(@sizes[at]) }
+        @lists[at] ||= @stages[at].args.map do |other|
+          next other if other.is_a?(Array)
+
+          (other.is_a?(Enumerable) ? other : other.to_enum).first(@sizes[at])
+        end
       end
     end
     private_constant :Kernel

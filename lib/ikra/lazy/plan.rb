@@ -17,8 +17,8 @@ module Ikra
       KERNEL = 8
 
       # Stages of one kernel; what is done with its values on the host (+[:take, n]+, +[:drop, n]+, +[:flatten]+, +[:stencil, stage]+); why
-      # the next stage is not in it.
-      Step = Struct.new(:stages, :ending, :why) do
+      # the next stage is not in it; what else there is to say.
+      Step = Struct.new(:stages, :ending, :why, :note) do
         # Some elements have no value.
         def holes? = stages.any? { |stage| HOLES.include?(stage.name) }
 
@@ -31,20 +31,60 @@ module Ikra
         # There is nothing to compute.
         def bare? = stages.all? { |stage| %i[take drop].include?(stage.name) }
 
-        def to_s = stages.map(&:name).join(".")
+        # Why no reduction is a part of it; nil: it may be.
+        def keeps_apart
+          return "nothing is computed before it" if bare? && ending.nil?
+          return "#{ENDINGS.fetch(ending.first)} is done after the kernel" if ending
+
+          "where take_while ends is known only after it has run" if ended?
+        end
       end
+
+      ENDINGS = { take: "taking the first", drop: "leaving out the first", flatten: "joining what flat_map gives", stencil: "the stencil" }.freeze
 
       HOLES = %i[select reject filter_map compact].freeze
 
       attr_reader :steps
 
       def initialize(stages)
+        @stages = stages
         @steps = [Step.new([])]
         @work = 0
         stages.each { |stage| add(stage) }
+        return unless @steps.size > 1 && @steps.last.stages.empty?
+
         # what ends on the host needs no kernel after it
-        @steps.pop if @steps.size > 1 && @steps.last.stages.empty?
+        @steps.pop
+        @steps.last.why = nil
       end
+
+      # What {Ikra.explain} tells.
+      #
+      # @param reduced [Boolean] a reduction by a block follows
+      # @return [Explanation::Chain]
+      def explanation(reduced)
+        kernels = []
+        @steps.each do |step|
+          names = step.stages.map(&:name)
+          then_, argument = step.ending
+          why = step.why
+          last = step.equal?(@steps.last)
+          if reduced && last
+            step.keeps_apart ? why = "reduce is not in it: #{step.keeps_apart}" : names << :reduce
+          end
+          kernels << Explanation::Chain::Kernel.new(names, WORDS[then_]&.call(argument), step.note, why) unless step.bare? && !names.include?(:reduce)
+          kernels << Explanation::Chain::Kernel.new([:stencil], nil, nil, nil) if then_ == :stencil
+          kernels << Explanation::Chain::Kernel.new([:reduce], nil, "by itself", nil) if reduced && last && step.keeps_apart
+        end
+        Explanation::Chain.new(@stages.map(&:to_s) + (reduced ? ["reduce"] : []), kernels)
+      end
+
+      WORDS = {
+        take: ->(count) { "the first #{count} of its values" },
+        drop: ->(count) { "its values without the first #{count}" },
+        flatten: ->(_) { "its arrays one after the other" }
+      }.freeze
+      private_constant :WORDS, :ENDINGS
 
       private
 
@@ -82,7 +122,7 @@ module Ikra
       end
 
       def limit(stage)
-        before = @steps.last.stages.reverse.find { |other| HOLES.include?(other.name) }
+        before = @steps.last.stages.reverse.find { |other| HOLES.include?(other.name) || (stage.name == :drop && other.name == :take_while) }
         return fuse(stage, @work) unless before
 
         finish([stage.name, *stage.args], "which elements #{stage} means is known only after #{before.name} has run")
@@ -103,10 +143,11 @@ module Ikra
         runs = stage.form && stencil.form(stage.block, false) == :relative ? stencil.greatest.first - stencil.least.first + 1 : stencil.offsets.size
         more = (runs - 1) * @work
         if more > KERNEL
-          finish(nil, "the stencil would run the blocks before it #{runs} times: #{more} runs more for each element, and one kernel more is as dear as #{KERNEL}")
+          finish(nil, "stencil would run the blocks before it #{runs} times for each element; one kernel more is as dear as #{KERNEL} more runs")
         end
-        work = @work
         positioned(stage, [*HOLES, :take_while])
+        work = @steps.last.stages.size > 1 ? @work - 1 : 0
+        @steps.last.note = "stencil runs the blocks before it #{runs} times for each element; one kernel more is as dear as #{KERNEL} more runs" if work.positive?
         @work = (runs * work) + 1
       end
     end
