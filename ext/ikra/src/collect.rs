@@ -242,24 +242,17 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol) -> Result<RArray, Er
 
 /// `Ikra.__sieved(list, skip, stop)`: the elements before the first that is `stop`, without those that are `skip`, and whether there was such an end.
 /// Where nothing is left out it is the list itself.
-///
-/// # Errors
-/// When memory ends.
-pub fn sieved(ruby: &Ruby, list: RArray, skip: Symbol, stop: Symbol) -> Result<(RArray, bool), Error> {
+pub fn sieved(ruby: &Ruby, list: RArray, skip: Symbol, stop: Symbol) -> (RArray, bool) {
     let (skip, stop) = (skip.as_raw(), stop.as_raw());
     let elements = heap::elements(list.as_raw());
     let end = elements.iter().position(|raw| *raw == stop);
-    let end_at = end.unwrap_or(elements.len());
-    let kept = elements[..end_at].iter().filter(|raw| **raw != skip).count();
-    if kept == elements.len() {
-        return Ok((list, false));
+    let kept = elements[..end.unwrap_or(elements.len())].iter().filter(|raw| **raw != skip);
+    let kept: Vec<Value> = kept.map(|raw| value(*raw)).collect();
+    if kept.len() == elements.len() {
+        return (list, false);
     }
-    let out = ruby.ary_new_capa(kept);
-    for index in 0..end_at {
-        let element = at(list, index);
-        if element.as_raw() != skip {
-            out.push(element)?;
-        }
-    }
-    Ok((out, end.is_some()))
+    let out = ruby.ary_new_from_values(&kept);
+    // which holds what the vector names
+    std::hint::black_box(list);
+    (out, end.is_some())
 }

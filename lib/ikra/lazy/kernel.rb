@@ -308,7 +308,7 @@ module Ikra
           list, error = chunk(from, to, strict && !@step.ended?)
           list, stopped = Ikra.__sieved(list, Text::SKIP, Text::STOP)
           list = list.flatten(1) if @step.ending == [:flatten]
-          out.concat(list)
+          out = out.empty? ? list : out.concat(list)
           return [most ? out.first(most) : out, nil, true] if stopped
           break if error && !(most && out.size >= most)
 
