@@ -205,6 +205,13 @@ RSpec.describe Ikra::Lazy do
           .to eq(list.pstencil([0, 1], 0) { |a, b| a + b }.pstencil([-1, 1], 0) { |a, b| a * b })
         expect(chain.select(&:even?).stencil([-1, 1], 0) { |a, b| a + b }.to_a).to eq(list.select(&:even?).pstencil([-1, 1], 0) { |a, b| a + b })
       end
+      far = (1..400).to_a
+      expect(far.plazy(backend: backend).take(350).stencil([-150, 150], 0) { |v| v[-150] * v[0] + v[150] }.to_a)
+        .to eq(far.take(350).pstencil([-150, 150], 0) { |v| v[-150] * v[0] + v[150] })
+      expect((1..9).plazy(backend: backend).drop(1).stencil([-1, 1], 0) { |v| v[-1] * v[1] }.to_a).to eq((2..9).pstencil([-1, 1], 0) { |v| v[-1] * v[1] })
+      people = Array.new(5) { |i| DoAsRuby::Person.new(:a, i) }
+      expect(people.plazy(backend: backend).stencil([-1, 1], nil) { |a, b| a.age + b.age }.to_a).to eq [nil, 2, 4, 6, nil]
+      expect { [1, 2, 3].plazy(backend: backend).map { |x| x }.stencil([-1, 1], 0) { |v| v[5] }.to_a }.to raise_error(IndexError, "no offset reaches there")
       grid = [[1, 2], [3, 4]]
       expect(grid.plazy(backend: backend).stencil([[0, -1]], 7) { |v| v[0, -1] }.map(&:sum).to_a).to eq [8, 10]
       expect(grid.plazy(backend: backend).map { |row| row.map { |x| x * 2 } }.stencil([[0, -1]], 7) { |v| v[0, -1] }.to_a).to eq [[7, 2], [7, 6]]
@@ -349,5 +356,45 @@ RSpec.describe Ikra::Lazy do
     expect { [1].plazy.map { |*x| x }.to_a }.to raise_error(Ikra::CompileError, /captured procs with plain parameters only/)
     expect { [1].plazy.map { |_x| break 3 }.to_a }.to raise_error(Ikra::CompileError, /would leave the method/)
     expect { [1].plazy.map(&(:abs.to_proc >> :abs.to_proc)).to_a }.to raise_error(Ikra::CompileError, /kernels cannot hold a Proc/)
+  end
+
+  it "works where the heap moves, in threads, and by the refinements" do
+    output = run_ruby(<<~RUBY)
+      require "ikra/refinements"
+      module Refined
+        using Ikra::Refinements
+        CHAIN = [1, 2].plazy.map { |x| x + 1 }
+      end
+      Person = Struct.new(:age)
+      run = lambda do
+        people = Array.new(40) { |i| Person.new(i) }
+        chain = people.plazy(backend: :cpu).select { |person| person.age > 20 }.with_index.reject { |_, i| i == 3 }
+        [chain.map { |person, i| person.age * i }.to_a, chain.first(2).map(&:first).map(&:age), people.plazy(backend: :cpu).map(&:age).reduce { |a, b| a + b }]
+      end
+      quiet = run.call
+      GC.stress = true
+      known = run.call
+      GC.stress = false
+      threads = Array.new(4) { Thread.new { Array.new(10) { run.call } } }
+      p known == quiet, threads.flat_map(&:value).uniq == [quiet], Refined::CHAIN.to_a
+    RUBY
+    expect(output).to eq("true\ntrue\n[2, 3]\n")
+  end
+
+  it "keeps nothing of what blocks hold" do
+    held = Class.new
+    run = lambda do
+      big = held.new
+      [1, 2].plazy.map { |x| big ? x : 0 }.to_a
+      nil
+    end
+    3.times { run.call }
+    GC.start
+    expect(ObjectSpace.each_object(held).count).to be <= 1
+  end
+
+  it "looks for races" do
+    list = [1, 2, 3]
+    expect { list.plazy(check: :races).map { |x| list[0] += x }.to_a }.to raise_error(Ikra::RaceError)
   end
 end

@@ -245,7 +245,7 @@ module Ikra
         stencil = stage.stencil
         least, greatest = stencil.least.first, stencil.greatest.first
         outside = ["#{index} + #{least} < 0", "#{index} + #{greatest} >= #{give("size#{at}", :size, at - 1)}"].join(" || ")
-        run = neighbours(stage, at, index, least..greatest, below(at - 1, lines))
+        run = at.zero? && stencil.form(stage.block, false) == :relative ? within_list(stage, index) : neighbours(stage, at, index, least..greatest, below(at - 1, lines))
         assign("#{outside} ? #{give("fill#{at}", :arg, at, 1)} : #{run}", lines)
       end
 
@@ -260,6 +260,15 @@ module Ikra
 
           "#{name}.call(::Ikra::Neighbours.new([#{each.call(span)}], #{-span.begin}, [1], [#{span.begin}], [#{span.end}]))"
         end
+      end
+
+      # Of the list itself, neighbours are looked up.
+      def within_list(stage, index)
+        name = give("stencil1", :block, 0)
+        return "#{name}.call" if stage.form == [:proc, 0]
+
+        spans = %i[strides least greatest].map { |what| give(what.to_s, :stencil, what) }
+        "#{name}.call(::Ikra::Neighbours.new(#{give("list", :list)}, #{index}, #{spans.join(", ")}))"
       end
 
       def on_each_slice(_stage, at, index, lines, _ways)
@@ -284,6 +293,8 @@ module Ikra
         limits = step.stages.take_while { |stage| %i[take drop].include?(stage.name) }
         @stages = step.stages.drop(limits.size)
         @options = options
+        # which is looked into
+        list = list.to_a if @stages.first&.name == :stencil
         @base = list.is_a?(Range) ? :range : :array
         @list = limits.reduce(list) { |part, stage| stage.name == :take ? part(part, 0, stage.args.first) : part(part, stage.args.first, part.size) }
         # how many positions there are after each stage; the last: in the list
@@ -367,6 +378,7 @@ module Ikra
         when :first then @list.begin
         when :block then at == :fold ? more.fetch(:folder).callable : @stages[at].callable
         when :arg then @stages[at].args[number]
+        when :stencil then @stages.first.stencil.public_send(at)
         when :width then [@stages[at].args.first, [@sizes[at - 1], 1].max].min
         when :list_of then lists(at)[number]
         when :size then @sizes[at]
