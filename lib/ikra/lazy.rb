@@ -270,8 +270,6 @@ module Ikra
 
     def through(steps, list = @base, error = nil, most = nil, strict = false)
       steps.each do |step|
-        raise error if error && (step.looks_around? || step.ending&.first == :stencil)
-
         list, error = values(step, list, error, most, strict)
       end
       [list, error]
@@ -279,7 +277,7 @@ module Ikra
 
     def values(step, list, error, most, strict)
       what, argument = step.ending
-      list, failed, enough = Kernel.new(step, list, @options).values(needed_of(what, argument, most), strict: strict)
+      list, failed, enough = Kernel.new(step, list, @options, open: !error.nil?).values(needed_of(what, argument, most), strict: strict)
       error = enough ? nil : failed || error
       raise error if error && what == :stencil
 
@@ -306,7 +304,9 @@ module Ikra
         list, error = through([last], list, error)
         list = [*start, *list]
       else
-        list = Kernel.new(last, list, @options).fold(Stage.new(:reduce, [], block), start)
+        kernel = Kernel.new(last, list, @options, open: !error.nil?)
+        error = nil if kernel.closed?
+        list = kernel.fold(Stage.new(:reduce, [], block), start)
       end
       value = Operation.call(list, :preduce, @options, block)
       raise error if error

@@ -397,4 +397,23 @@ RSpec.describe Ikra::Lazy do
     list = [1, 2, 3]
     expect { list.plazy(check: :races).map { |x| list[0] += x }.to_a }.to raise_error(Ikra::RaceError)
   end
+
+  { cpu: 1500, reference: 300 }.each do |backend, count|
+    it "does what random chains of Ruby's do, on #{backend}" do
+      skip "not this backend" unless backends.include?(backend)
+      chains = Chains.new(RSpec.configuration.seed)
+      outcome = lambda do |text|
+        eval(text).inspect
+      rescue Ikra::CompileError
+        raise
+      rescue StandardError => e
+        [e.class, e.message.lines.first.chomp]
+      end
+      count.times do
+        base, text = chains.next
+        expected = outcome.call("#{base}.lazy#{text}")
+        expect(outcome.call("#{base}.plazy(backend: :#{backend})#{text}")).to eq(expected), "#{base}.lazy#{text} is #{expected}"
+      end
+    end
+  end
 end

@@ -20,28 +20,30 @@ module Ikra
 
       class << self
         # @param stages [Array<Stage>]
+        # @param abreast [Integer] how many values stand side by side in an element
         # @param base [:array, :range]
         # @param ending [nil, :fold, :fold_from] what is made of the values: all of them; those of each chunk together, beginning with the first or with
         #   a start
         # @param folder [Stage, nil] what combines two of them
-        def of(stages, base, ending, folder)
-          shape = [base, ending, folder&.shape, *stages.map(&:shape)]
+        def of(stages, abreast, base, ending, folder)
+          shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
           @lock.synchronize do
-            text = @known.delete(shape) || new(stages, base, ending, folder)
+            text = @known.delete(shape) || new(stages, abreast, base, ending, folder)
             @known.shift if @known.size >= MOST
             @known[shape] = text
           end
         end
 
         # Whether kernels over these go by positions, not from element to element.
-        def by_position?(stages, ending) = !ending.nil? || stages.any? { |stage| %i[stencil each_slice drop].include?(stage.name) }
+        def by_position?(stages, ending) = !ending.nil? || stages.any? { |stage| %i[stencil each_slice].include?(stage.name) }
       end
 
       # Names of captured variables with what they hold: +[:list]+, +[:block, stage]+, +[:arg, stage, number]+, …
       attr_reader :given, :source
 
-      def initialize(stages, base, ending, folder)
+      def initialize(stages, abreast, base, ending, folder)
         @stages = stages
+        @abreast = abreast
         @base = base
         @folder = folder
         @given = {}
@@ -110,18 +112,17 @@ module Ikra
         return leaf(index, lines) if at.negative?
 
         stage = @stages[at]
-        return value(at - 1, "(#{index} + #{give("drop#{at}", :arg, at, 0)})", lines, **ways) if stage.name == :drop
-
         __send__(:"on_#{stage.name}", stage, at, index, lines, ways)
       end
 
       def leaf(index, lines)
-        return ["x"] unless @by_position
+        return abreast("x") unless @by_position
 
         element = @base == :range ? "#{give("first", :first)} + #{index}" : "#{give("list", :list)}[#{index}]"
-        lines << "#{name = fresh("x")} = #{element}"
-        [name]
+        abreast(assign(element, lines).first)
       end
+
+      def abreast(element) = @abreast == 1 ? [element] : Array.new(@abreast) { |k| "#{element}[#{k}]" }
 
       def position(index, lines)
         return index if @by_position
@@ -288,7 +289,8 @@ module Ikra
       # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
       FIRST = 256
 
-      def initialize(step, list, options)
+      # @param open [Boolean] an error follows the list
+      def initialize(step, list, options, open: false)
         @step = step
         limits = step.stages.take_while { |stage| %i[take drop].include?(stage.name) }
         @stages = step.stages.drop(limits.size)
@@ -298,7 +300,13 @@ module Ikra
         @base = list.is_a?(Range) ? :range : :array
         @list = limits.reduce(list) { |part, stage| stage.name == :take ? part(part, 0, stage.args.first) : part(part, stage.args.first, part.size) }
         # how many positions there are after each stage; the last: in the list
-        @sizes = @stages.each_with_object([@list.size]) { |stage, sizes| sizes << stage.size(sizes.last) }.rotate(1)
+        sizes = [list.size]
+        @closed = false
+        step.stages.each do |stage|
+          @closed ||= open && stage.ends?(sizes.last)
+          sizes << stage.size(sizes.last, open: open && !@closed)
+        end
+        @sizes = sizes.drop(limits.size).rotate(1)
       end
 
       # The values as an Array; the error that ended them; whether it was the chain that did.
@@ -307,7 +315,7 @@ module Ikra
       # @param strict [Boolean] an error is raised
       def values(most, strict: false)
         total = @sizes[@stages.size - 1]
-        return [part(@list, 0, most || total).to_a, nil, !most.nil? && total >= most] if @stages.empty?
+        return [part(@list, 0, most || total).to_a, nil, @closed || (!most.nil? && total >= most)] if @stages.empty?
 
         open = @step.holes? || @step.ending == [:flatten]
         total = [total, most].min if most && !open
@@ -316,7 +324,7 @@ module Ikra
         from = 0
         while from < total && !(most && out.size >= most)
           to = [from + width, total].min
-          list, error = chunk(from, to, strict && !@step.ended?)
+          list, error = chunk(from, to, strict && most.nil? && !@step.ended?)
           list, stopped = Ikra.__sieved(list, Text::SKIP, Text::STOP)
           list = list.flatten(1) if @step.ending == [:flatten]
           out = out.empty? ? list : out.concat(list)
@@ -327,14 +335,17 @@ module Ikra
           width *= 4
           error = nil
         end
-        [most ? out.first(most) : out, error, !most.nil? && out.size >= most]
+        [most ? out.first(most) : out, error, error.nil? && (@closed || (!most.nil? && out.size >= most))]
       end
+
+      # What it computes does not come to the error after the list.
+      def closed? = @closed
 
       # The values of each chunk together, in order.
       def fold(folder, start)
         count = @sizes[@stages.size - 1] + start.size
         chunks = (count + Operation::CHUNK - 1) / Operation::CHUNK
-        text = Text.of(@stages, @base, start.empty? ? :fold : :fold_from, folder)
+        text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
         list, = Ikra.__sieved(section(text, 0...chunks, { start: start.first, folder: folder }), Text::SKIP, Text::STOP)
         list
       end
@@ -353,7 +364,7 @@ module Ikra
       end
 
       def run(from, to)
-        text = Text.of(@stages, @base, nil, nil)
+        text = Text.of(@stages, @step.abreast, @base, nil, nil)
         return section(text, from...to, { from: from }) if Text.by_position?(@stages, nil)
 
         section(text, part(@list, from, to), { from: from })

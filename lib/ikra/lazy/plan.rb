@@ -5,9 +5,9 @@ module Ikra
     # Which stages of a chain become which kernel, and why not one: data, made without running anything.
     #
     # A kernel computes one element of what its stages give from the element's position. So a stage that asks for positions
-    # (+with_index zip combine stencil each_slice take drop+) begins another kernel where those of the stages before are known only
+    # (+with_index zip combine stencil each_slice take+) begins another kernel where those of the stages before are known only
     # after these have run (after +select reject filter_map compact+, and at the end of +take_while+). What +flat_map+ gives is
-    # joined on the host.
+    # joined on the host, and what +drop+ leaves out is left out there.
     #
     # A stencil over other stages computes them for each of its neighbours anew, or looks at what a kernel before has computed:
     # the former while that is at most {KERNEL} blocks more for each element.
@@ -16,17 +16,14 @@ module Ikra
       # What one more kernel costs for each element (a value written and read again), in runs of a short block.
       KERNEL = 8
 
-      # Stages of one kernel; what is done with its values on the host (+[:take, n]+, +[:drop, n]+, +[:flatten]+, +[:stencil, stage]+); why
-      # the next stage is not in it; what else there is to say.
-      Step = Struct.new(:stages, :ending, :why, :note) do
+      # Stages of one kernel; how many values stand side by side in each element that it is given; what is done with its values on the host
+      # (+[:take, n]+, +[:drop, n]+, +[:flatten]+, +[:stencil, stage]+); why the next stage is not in it; what else there is to say.
+      Step = Struct.new(:stages, :abreast, :ending, :why, :note) do
         # Some elements have no value.
         def holes? = stages.any? { |stage| HOLES.include?(stage.name) }
 
         # Some elements are the end.
         def ended? = stages.any? { |stage| stage.name == :take_while }
-
-        # It looks at elements beside the one that it computes.
-        def looks_around? = stages.any? { |stage| %i[stencil each_slice].include?(stage.name) }
 
         # There is nothing to compute.
         def bare? = stages.all? { |stage| %i[take drop].include?(stage.name) }
@@ -48,9 +45,14 @@ module Ikra
 
       def initialize(stages)
         @stages = stages
-        @steps = [Step.new([])]
         @work = 0
-        stages.each { |stage| add(stage) }
+        @abreast = 1
+        @steps = [Step.new([], 1)]
+        stages.each do |stage|
+          add(stage)
+          @abreast = stage.abreast(@abreast)
+          @steps.last.abreast = @abreast if @steps.last.stages.empty?
+        end
         return unless @steps.size > 1 && @steps.last.stages.empty?
 
         # what ends on the host needs no kernel after it
@@ -110,7 +112,7 @@ module Ikra
       def finish(ending, why)
         @steps.last.ending = ending
         @steps.last.why = why
-        @steps << Step.new([])
+        @steps << Step.new([], @abreast)
         @work = 0
       end
 
@@ -121,11 +123,12 @@ module Ikra
         fuse(stage, @work + 1)
       end
 
+      # Positions decide what +take+ means; what +drop+ leaves out runs all the same, as in Ruby.
       def limit(stage)
-        before = @steps.last.stages.reverse.find { |other| HOLES.include?(other.name) || (stage.name == :drop && other.name == :take_while) }
+        before = @steps.last.stages.reverse.find { |other| stage.name == :take ? HOLES.include?(other.name) : !%i[take drop].include?(other.name) }
         return fuse(stage, @work) unless before
 
-        finish([stage.name, *stage.args], "which elements #{stage} means is known only after #{before.name} has run")
+        finish([stage.name, *stage.args], stage.name == :take ? "which elements #{stage} means is known only after #{before.name} has run" : "blocks run for what #{stage} leaves out, too")
       end
 
       def sliced(stage)

@@ -25,15 +25,29 @@ module Ikra
       # The neighbours that a stencil looks at; they are part of the text.
       def stencil = (@stencil ||= Stencil.new([], args.first))
 
-      # How many positions there are after it.
-      def size(before)
+      # How many values stand side by side after it, as `x` and `i` do after +with_index+.
+      def abreast(before)
+        case name
+        when :with_index then block ? before : 2
+        when :zip then args.size + 1
+        when :select, :reject, :compact, :take, :drop, :take_while then before
+        else 1
+        end
+      end
+
+      # How many positions there are after it; +open+: an error follows the last before it. What the error may have to do with is not counted.
+      def size(before, open: false)
         case name
         when :take then [before, args.first].min
         when :drop then [before - args.first, 0].max
-        when :each_slice then (before + args.first - 1) / args.first
+        when :each_slice then (open ? before : before + args.first - 1) / args.first
+        when :stencil then open ? [before - [stencil.greatest.first, 0].max, 0].max : before
         else before
         end
       end
+
+      # Whether what comes after it does not come to an error after this many positions.
+      def ends?(before) = name == :take && args.first <= before
 
       def to_s = "#{name}#{"(#{args.map(&:inspect).join(", ")})" unless args.empty?}"
 
