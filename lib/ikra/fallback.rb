@@ -34,7 +34,7 @@ module Ikra
   class Plain
     # Those that are not called as the parallel ones are, without the +p+.
     NAMES = { pall?: :all?, pany?: :any?, pnone?: :none?, pone?: :one?, pmap!: :map! }.freeze
-    OWN = %i[peach pmin_by pmax_by psort_by pnew pcombine pstencil pscan].freeze
+    OWN = %i[peach psort pmin_by pmax_by psort_by pnew pcombine pstencil pscan].freeze
 
     def initialize(base, name, block, args, offset)
       @base = base
@@ -84,8 +84,13 @@ module Ikra
     # Stable, unlike Ruby's own.
     def psort_by
       keys = @base.each_with_index.map { |element, index| call(index, element) }
-      order = (0...keys.size).sort_by { |index| [keys[index], index] }
-      order.map { |index| @base.is_a?(Range) ? @base.begin + index : @base[index] }
+      @base.to_a.values_at(*Operation.order(keys))
+    end
+
+    def psort
+      list = @base.to_a
+      order = Operation.stable(list.size) { |i, j| Operation.compare(list[i], list[j]) { |one, other| run(i, 0, one, other) } }
+      list.values_at(*order)
     end
 
     def pmin_by(count = nil) = extreme(:min_by, count)

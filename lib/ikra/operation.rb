@@ -33,6 +33,20 @@ module Ikra
         end
       end
 
+      # The indices of keys in ascending order, of equal ones the first first.
+      def order(keys) = Ikra.__order(keys) || stable(keys.size) { |i, j| compare(keys[i], keys[j]) { |one, other| one <=> other } }
+
+      # Indices in the order that a block finds between two.
+      def stable(size)
+        (0...size).sort do |i, j|
+          order = yield(i, j)
+          order == 0 ? i <=> j : order
+        end
+      end
+
+      # What a block finds between two. The error of what does not compare is Ruby's.
+      def compare(one, other) = yield(one, other) || [one, other].sort { nil }
+
       # A flat list as rows of rows.
       def nested(values, sizes)
         return empty(sizes) if sizes.include?(0)
@@ -219,14 +233,7 @@ module Ikra
     def sorted_by
       list = snapshot
       keys = section(:map)
-      order = Ikra.__order(keys) || (0...keys.size).sort { |i, j| compare(keys[i], keys[j]).nonzero? || i <=> j }
-      Ikra.__permuted(list.to_a, yield(order))
-    end
-
-    # The error of what does not compare is Ruby's.
-    def compare(one, other)
-      order = one <=> other
-      order.nil? ? [other, one].max : order
+      Ikra.__permuted(list.to_a, yield(Operation.order(keys)))
     end
 
     # The elements with the least and the greatest of the block's values.

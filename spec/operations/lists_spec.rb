@@ -30,6 +30,13 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
       end
     end
 
+    it "goes over many" do
+      list = (1..200_000)
+      expect(list.pcombine(2..200_001, backend: :cpu) { |x, y| y - x }.uniq).to eq [1]
+      expect(Array.pnew(400, 500, backend: :cpu) { |y, x| y * 500 + x }.flatten).to eq (0...200_000).to_a
+      expect(list.pstencil([-1, 0, 1], 0, backend: :cpu) { |a, b, c| a + c - 2 * b }.uniq).to eq [0]
+    end
+
     it "takes objects, a Symbol, break and an index" do
       people = [DoAsRuby::Person.new(:a, 1), DoAsRuby::Person.new(:b, 2)]
       expect(people.pcombine(people.reverse) { |a, b| a.age > b.age ? a : b }).to all(equal(people[1]))

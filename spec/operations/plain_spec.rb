@@ -53,6 +53,14 @@ RSpec.describe "operations with unsupported: :ruby" do
     expect([3, 1, 2].pmin_by(2, unsupported: :ruby) { |x| text(x) }).to eq [1, 2]
   end
 
+  it "keeps the order of what is equal" do
+    pairs = Array.new(50) { |i| [i % 3, i] }
+    expect(pairs.psort(unsupported: :ruby) { |a, b| text(a[0]) <=> text(b[0]) }).to eq pairs.sort
+    expect(pairs.psort_by(unsupported: :ruby) { |a, _| text(a) }).to eq pairs.sort
+    expect { pairs.psort_by(unsupported: :ruby) { |a, _| text(a) == "1" ? 1 : text(a) } }.to raise_error(ArgumentError, /comparison of (String|Integer) with .* failed/)
+    expect { [2, 1].psort(unsupported: :ruby) { |a, _| text(a) && nil } }.to raise_error(ArgumentError, /comparison of Integer with [12] failed/)
+  end
+
   it "gives indices, ticks and what break gives" do
     expect([5, 6].pselect(unsupported: :ruby).with_index(1) { |x, i| text(x) == "6" && text(i + Ikra.index) == "3" }).to eq [6]
     expect([5, 6].pmap_with_index(unsupported: :ruby) { |x, i| text(x) + text(i) }).to eq %w[50 61]
