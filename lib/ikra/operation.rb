@@ -8,13 +8,11 @@ module Ikra
   # here, by Ruby's own methods and by natives (+ext/ikra/src/collect.rs+) that give the very objects that went in.
   # @api private
   class Operation
-    # Elements that {#preduce}, {#pscan} and {#pmin} combine one after the other. The order of what is combined depends on
-    # this number alone.
+    # Elements that {#preduce}, {#pscan}, {#pmin} and {#psort} go over one after the other. The order of what is combined depends
+    # on this number alone.
     CHUNK = 256
     # Places at which `check: :associative` tries a block.
     SAMPLES = 100
-    # Elements that {#psort} compares each with each.
-    SHORT = 32
     # What kernels know (+ext/ikra-core/src/prelude/operations.rs+).
     MOST_LISTS = 8
     MOST_DIMENSIONS = 6
@@ -157,17 +155,16 @@ module Ikra
       [fold(list, :least), fold(list, :greatest)]
     end
 
-    # Ranks within short chunks, then merges neighbours; each element finds its place by itself.
+    # The order of each chunk, then, pair by pair, that of longer and longer ones.
     def psort
       list = snapshot.to_a
-      size = list.size
-      list = Ikra.__scattered(list, section(:map, [:rank, list, SHORT], base: 0...size)) if size > 1
-      width = SHORT
-      while width < size
-        list = Ikra.__scattered(list, section(:map, [:merged, list, width], base: 0...size))
+      order = section(:map, [:sorted, list, CHUNK], base: 0...chunks(list)).flatten(1)
+      width = CHUNK
+      while width < list.size
+        order = section(:map, [:merged, list, order, width, CHUNK], base: 0...chunks(list)).flatten(1)
         width *= 2
       end
-      list
+      Ikra.__permuted(list, order)
     end
 
     def preduce(start = (none = true))

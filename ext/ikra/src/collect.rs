@@ -82,24 +82,6 @@ pub fn permuted(ruby: &Ruby, list: RArray, order: RArray) -> Result<RArray, Erro
     out.done()
 }
 
-/// `Ikra.__scattered(list, places)`: each element at its place; places are a permutation.
-///
-/// # Errors
-/// When memory ends.
-pub fn scattered(ruby: &Ruby, list: RArray, places: RArray) -> Result<RArray, Error> {
-    let mut order = vec![0; places.len()];
-    for (index, to) in heap::elements(places.as_raw()).iter().enumerate() {
-        if let Some(slot) = order.get_mut(place(value(*to))) {
-            *slot = index;
-        }
-    }
-    let mut out = Filling::new(ruby, order.len());
-    for index in order {
-        out.push(at(list, index))?;
-    }
-    out.done()
-}
-
 fn place(index: Value) -> usize {
     match heap::see(index.as_raw()) {
         Seen::Int(index) => usize::try_from(index).unwrap_or(usize::MAX),

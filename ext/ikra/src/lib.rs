@@ -63,7 +63,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__check", function!(config::check, 1))?;
     ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;
     ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;
-    ikra.define_singleton_method("__scattered", function!(collect::scattered, 2))?;
     ikra.define_singleton_method("__order", function!(collect::order, 1))?;
     ikra.define_singleton_method("__extreme", function!(collect::extreme, 2))?;
     ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;

@@ -107,63 +107,55 @@ module Kernel
     end
   end
 
-  # The place of an element among those of its chunk, by a block that compares.
-  def __rank(_x, list, width)
-    i = __position
-    x = list.__nth(i)
-    j = i / width * width
-    place = j
-    last = j + width
-    last = list.size if last > list.size
-    while j < last
-      if j != i
-        y = list.__nth(j)
-        # of two that are equal the first comes first
-        if j < i
-          place += 1 unless __order(yield(x, y), x, y) < 0
-        elsif __order(yield(y, x), y, x) < 0
-          place += 1
-        end
-      end
-      j += 1
+  # The places of a chunk's elements in ascending order, by a block that compares; of equal ones the first first.
+  def __sorted(_x, list, width)
+    i = __position * width
+    count = list.size - i < width ? list.size - i : width
+    __build(count) { |k| i + k }.__merge_sort do |a, b|
+      x = list.__nth(a)
+      y = list.__nth(b)
+      __order(yield(x, y), x, y) > 0
     end
-    place
   end
 
-  # The place of an element of one of two neighbouring sorted chunks when they are merged.
-  def __merged(_x, list, width)
-    i = __position
-    x = list.__nth(i)
-    from = i / width * width
-    left = i / (width * 2) * width * 2
-    middle = left + width
-    return i if middle >= list.size
-
-    if from == left
-      low = middle
-      high = middle + width
-      high = list.size if high > list.size
-      other = middle
-    else
-      low = left
-      high = middle
-      other = left
-    end
+  # A part of two neighbouring runs of places when they are merged into one. How many of its predecessors come from the left
+  # one is searched for, so that parts are merged at the same time.
+  def __merged(_x, list, places, width, part)
+    start = __position * part
+    from = start / (width * 2) * (width * 2)
+    middle = from + width < places.size ? from + width : places.size
+    last = middle + width < places.size ? middle + width : places.size
+    before = start - from
+    low = before > last - middle ? before - (last - middle) : 0
+    high = before < middle - from ? before : middle - from
     while low < high
-      j = (low + high) / 2
-      y = list.__nth(j)
-      before = if from == left
-        __order(yield(y, x), y, x) < 0
+      i = (low + high) / 2
+      x = list.__nth(places.__nth(middle + before - 1 - i))
+      y = list.__nth(places.__nth(from + i))
+      if __order(yield(x, y), x, y) < 0
+        high = i
       else
-        !(__order(yield(x, y), x, y) < 0)
-      end
-      if before
-        low = j + 1
-      else
-        high = j
+        low = i + 1
       end
     end
-    i - from + left + low - other
+    left = from + low
+    right = middle + before - low
+    count = last - start < part ? last - start : part
+    __build(count) do |_k|
+      take_left = right >= last
+      if !take_left && left < middle
+        x = list.__nth(places.__nth(right))
+        y = list.__nth(places.__nth(left))
+        take_left = !(__order(yield(x, y), x, y) < 0)
+      end
+      if take_left
+        left += 1
+        places.__nth(left - 1)
+      else
+        right += 1
+        places.__nth(right - 1)
+      end
+    end
   end
 
   # Whether all neighbours of an element are there: of each dimension the size, and the least and the greatest offset.

@@ -46,11 +46,21 @@ module Kernel
     end
   end
 
+  def __build(count, &block) = Array.new(count, &block)
+
   def __order(order, one, other) = order.nil? ? [one, other].sort { nil } : order
 end
 
 class Array
   def __nth(at) = self[at]
+
+  # The block tells whether its first is to come after its second.
+  def __merge_sort
+    each_with_object([]) do |element, sorted|
+      before = sorted.rindex { |other| !yield(other, element) }
+      sorted.insert(before ? before + 1 : 0, element)
+    end
+  end
 end
 
 class Range

@@ -1,6 +1,13 @@
-# Two sorted neighbours become one; a chunk without a neighbour stays.
+# Two sorted neighbours become one, in parts; a run without a neighbour stays.
 #
 # list = [1, 4, 4, 0, 4, 6, 2, 3]
-# gives: [1, 2, 3, 0, 4, 5, 6, 7]
+# places = [0, 1, 2, 3, 4, 5, 6, 7]
+# part = 2
+# gives: [[3, 0], [1, 2], [4, 5], [6, 7]]
+#
+# list = [5, 6, 7, 1, 2, 3]
+# places = [0, 1, 2, 3, 4, 5]
+# part = 2
+# gives: [[3, 4], [5, 0], [1, 2], []]
 
-(0...8).pmap_within(:merged, list, 3) { |a, b| a <=> b }
+(0...4).pmap_within(:merged, list, places, 3, part) { |a, b| a <=> b }
