@@ -696,6 +696,9 @@ impl<'p, 'w> Body<'p, 'w> {
 
     /// `from..to`; ArgumentError where an end is NaN, which nothing is compared with.
     fn range(&mut self, ty: &Ty, from: Val, to: Val, exclusive: bool) -> Val {
+        if ty.is_never() {
+            return Val::NEVER;
+        }
         // compared with nil it never is
         let open = from == Val::NIL || to == Val::NIL;
         for end in [from, to].into_iter().filter(|_| !open) {

@@ -1,0 +1,8 @@
+# No element is ever given to the blocks, so the ends of their Ranges have no type.
+#
+# elements = [1, 2]
+# gives: [[[], []], [[], []]]
+
+elements.pmap do |n|
+  [[].reject { |x| ([n].select { |y| y > n }[x..n] || []).empty? }, [].map { |x| (x..(x || n)) }]
+end
