@@ -300,7 +300,9 @@ module Ikra
       ::Ikra.__chain(plan, true)
       *before, last = plan.steps
       list, error = through(before)
-      if last.keeps_apart
+      # which tries the block on some values first
+      tried = @options.fetch(:check, ::Ikra.config.check).to_s == "associative"
+      if last.keeps_apart || tried
         list, error = through([last], list, error)
         list = [*start, *list]
       else

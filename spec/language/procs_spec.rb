@@ -46,6 +46,16 @@ RSpec.describe "Captured Procs and Method objects" do
     expect([1, 2]).to map_same_as_ruby { |x| Procs::DOUBLE.(x) + Procs::DOUBLE.(x, 5) + Procs::DOUBLE.(x, plus: 9) }
   end
 
+  it "calls captured procs that are no lambdas with what leaves nothing to drop, fill up or take apart" do
+    one = proc { |x| x + 1 }
+    some = proc { |x, y = 2, *more, last| [x, y, more, last] }
+    all = proc { |*list| list }
+    inner = proc { |(x, y), z| x + y + z }
+    expect([3, -4, 1.5]).to map_same_as_ruby { |x| [one.(x), some.(x, 1), some.(x, 1, 5, 6), all.(x), all.(x, 2), all.call([x]).size, inner.([x, 2], 3)] }
+    optional = proc { |x, y = 2| x * y }
+    expect([3, nil]).to map_same_as_ruby { |x| x ? optional.(x) + optional.(x, 5) : 0 }
+  end
+
   it "calls Method objects and lambdas of other objects, with their self" do
     scale = Procs::Scale.new(7)
     go = scale.method(:go)
@@ -94,6 +104,10 @@ RSpec.describe "Captured Procs and Method objects" do
     refused(/a captured lambda that calls itself cannot be inlined/) { |x| fib.(x) }
     pair = proc { |x, _y| x }
     refused(/a captured proc with 2 parameters is called with 1 arguments/) { |x| pair.(x) }
+    first = proc { |x, *| x }
+    refused(/this captured proc would take the array apart that it is called with/) { |x| first.([x, 1]) }
+    keyed = proc { |x, k: 1| x + k }
+    refused(/kernels know captured procs without keywords and block parameters only/) { |x| keyed.(x) }
     leaving = Procs.leaving
     refused(/this would leave the method that made the captured proc/) { |x| leaving.(x) }
     up = Procs.adder(1)

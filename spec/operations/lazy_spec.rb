@@ -119,6 +119,16 @@ RSpec.describe Ikra::Lazy do
     expect([3, 4]).to(chain_as_ruby { |chain| chain.each_with_index.map { 5 } })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.to_a })
     expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.find { |_, i| i == 1 } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |*x| x }.map { |x| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x, y = 5| x * y } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x, *y| [x, y.size] } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |*x| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |x, *y| [x, y] } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).select { |x, y, z = 9| y && z > x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.zip([5], [6, 7]).map { |*x, y| [x, y] } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.map { |x, i, k = 2| x * i + k } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.with_index.map { |x,| x } })
+    expect([3, 4]).to(chain_as_ruby { |chain| chain.map { |x,| x } })
   end
 
   it "does not raise what the sequential chain would not have come to" do
@@ -353,7 +363,9 @@ RSpec.describe Ikra::Lazy do
     expect { [1].plazy.map { |x| sum += x }.to_a }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:\d+: a captured Proc assigns sum/)
     expect { [1].plazy.map { |x| x.to_s }.to_a }
       .to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__ - 1}:\d+: kernels do not know Integer#to_s/) { |error| expect(error.backtrace.first).to start_with(__FILE__) }
-    expect { [1].plazy.map { |*x| x }.to_a }.to raise_error(Ikra::CompileError, /captured procs with plain parameters only/)
+    expect { [1].plazy.map { |x, k: 1| x + k }.to_a }.to raise_error(Ikra::CompileError, /captured procs without keywords and block parameters only/)
+    expect { [[1, 2]].plazy.map { |x, *| x }.to_a }.to raise_error(Ikra::CompileError, /this captured proc would take the array apart/)
+    expect { [[1, 2]].plazy.map { |x,| x }.to_a }.to raise_error(Ikra::CompileError, /this captured proc would take the array apart/)
     expect { [1].plazy.map { |_x| break 3 }.to_a }.to raise_error(Ikra::CompileError, /would leave the method/)
     expect { [1].plazy.map(&(:abs.to_proc >> :abs.to_proc)).to_a }.to raise_error(Ikra::CompileError, /kernels cannot hold a Proc/)
   end
@@ -391,6 +403,11 @@ RSpec.describe Ikra::Lazy do
     3.times { run.call }
     GC.start
     expect(ObjectSpace.each_object(held).count).to be <= 1
+  end
+
+  it "tries whether a reduction is associative" do
+    expect { (1..9).plazy(check: :associative).map { |x| x * 2 }.reduce { |a, b| a - b } }.to raise_error(ArgumentError, /is not associative/)
+    expect((1..9).plazy(check: :associative).map { |x| x * 2 }.reduce(1) { |a, b| a + b }).to eq 91
   end
 
   it "looks for races" do

@@ -107,8 +107,10 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, Sco
 /// Where its source cannot be had or parsed.
 pub fn read_captured(ruby: &Ruby, block: Proc, iseq: Value) -> Result<BlockSource, Failure> {
     let (unit, scope) = read_iseq(ruby, iseq, &Captures::new(block))?;
-    if !unit.lambda && !unit.params.plain() {
-        let message = "kernels know captured procs with plain parameters only";
+    let params = &unit.params;
+    let more = !params.keywords.is_empty() || params.keyword_rest.is_some() || params.block.is_some();
+    if more && !unit.lambda {
+        let message = "kernels know captured procs without keywords and block parameters only";
         let refused = Diagnostic::new(&unit.source, unit.source.params_span(), message).advise("make it a lambda");
         return Err(Failure::Unsupported(Box::new(refused)));
     }

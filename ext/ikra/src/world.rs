@@ -17,7 +17,7 @@ use ikra_core::id::{ArrayKind, ClassId, MethodId, ScopeId};
 use ikra_core::source::Source;
 use ikra_core::syntax::{self, ast::Name, given_at};
 use ikra_core::world::{
-    ClassInfo, ConstId, Construction, Facts, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
+    ClassInfo, ConstId, Construction, Facts, Lenient, MethodFact, MethodSource, Opaque, Outside, Receiver, Root, World,
     well_known,
 };
 use magnus::block::Proc;
@@ -487,7 +487,7 @@ impl<'a> LiveWorld<'a> {
         self.guards.outside.push((root.clone(), iseq.as_raw()));
         let source = self.read_source(method)?;
         let lenient = match kind {
-            Code::Proc(block) if !block.is_lambda() => Some(source.unit.params.required.len()),
+            Code::Proc(block) if !block.is_lambda() => Some(Lenient::of(&source.unit.params)),
             _ => None,
         };
         Ok(Some(Outside { method, lenient }))

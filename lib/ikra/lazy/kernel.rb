@@ -152,13 +152,13 @@ module Ikra
 
       # Calls a stage's block as Ruby calls it: with several values side by side, or (`together`) with an array of them.
       def call(stage, values, at, lines = nil, together: false)
-        kind, detail = stage.form
-        return call_symbol(detail, together ? [packed(values)] : values) if kind == :symbol
+        kind, *detail = stage.form
+        return call_symbol(detail.first, together ? [packed(values)] : values) if kind == :symbol
 
         name = give(at == :fold ? "reduce" : "#{stage.name}#{at + 1}", :block, at)
         return "#{name}.call(#{together ? packed(values) : values.join(", ")})" if kind == :lambda
 
-        call_proc(name, detail, values, lines, together)
+        call_proc(name, *detail, together ? [packed(values)] : values, together ? values : [], lines)
       end
 
       def call_symbol(name, values)
@@ -168,20 +168,21 @@ module Ikra
         "#{receiver}.public_send(#{[name.to_sym.inspect, *rest].join(", ")})"
       end
 
-      # A proc takes what it has parameters for, an array by its elements.
-      def call_proc(name, takes, values, lines, together)
-        return "#{name}.call" if takes.zero?
-        return "#{name}.call(#{together ? packed(values) : values.first})" if takes == 1
-        return "#{name}.call(#{filled(values, takes).join(", ")})" if values.size > 1
+      # A proc takes what it has parameters for, and a single array by its elements, which may be known one by one.
+      def call_proc(name, least, most, values, elements, lines)
+        one_by_one = ->(all) { "#{name}.call(#{filled(all, least, most).join(", ")})" }
+        return one_by_one.call(values) if values.size > 1 || most&.<=(1) || (most.nil? && least.zero?)
+        return one_by_one.call(elements) if elements.size > 1
 
         one = values.first
-        elements = ->(list) { "#{name}.call(#{Array.new(takes) { |k| "#{list}[#{k}]" }.join(", ")})" }
-        lines << "#{array = fresh("x")} = #{one}.is_a?(Array) ? #{elements.call(one)} : " \
-                 "#{one}.respond_to?(:to_ary) ? (#{list = fresh("x")} = #{one}.to_ary; #{elements.call(list)}) : #{name}.call(#{filled(values, takes).join(", ")})"
+        apart = ->(list) { least == most ? one_by_one.call(Array.new(least) { |k| "#{list}[#{k}]" }) : "#{name}.call(#{list})" }
+        lines << "#{array = fresh("x")} = #{one}.is_a?(Array) ? #{apart.call(one)} : " \
+                 "#{one}.respond_to?(:to_ary) ? (#{list = fresh("x")} = #{one}.to_ary; #{apart.call(list)}) : #{one_by_one.call(values)}"
         array
       end
 
-      def filled(values, count) = values.first(count) + (["nil"] * [count - values.size, 0].max)
+      # As many as are taken, with nil for what is missing.
+      def filled(values, least, most) = (most ? values.first(most) : values) + (["nil"] * [least - values.size, 0].max)
 
       def on_map(stage, at, index, lines, ways)
         values = value(at - 1, index, lines, **ways)
@@ -257,7 +258,7 @@ module Ikra
         when :each then "#{name}.call(#{each.call(stage.stencil.offsets)})"
         when :list then stage.form.first == :symbol ? call_symbol(stage.form.last, ["[#{each.call(stage.stencil.offsets)}]"]) : "#{name}.call([#{each.call(stage.stencil.offsets)}])"
         else
-          return "#{name}.call" if stage.form == [:proc, 0]
+          return "#{name}.call" if stage.form == [:proc, 0, 0]
 
           "#{name}.call(::Ikra::Neighbours.new([#{each.call(span)}], #{-span.begin}, [1], [#{span.begin}], [#{span.end}]))"
         end
@@ -266,7 +267,7 @@ module Ikra
       # Of the list itself, neighbours are looked up.
       def within_list(stage, index)
         name = give("stencil1", :block, 0)
-        return "#{name}.call" if stage.form == [:proc, 0]
+        return "#{name}.call" if stage.form == [:proc, 0, 0]
 
         spans = %i[strides least greatest].map { |what| give(what.to_s, :stencil, what) }
         "#{name}.call(::Ikra::Neighbours.new(#{give("list", :list)}, #{index}, #{spans.join(", ")}))"

@@ -6,7 +6,8 @@ module Ikra
     # @api private
     class Stage
       attr_reader :name, :args, :block
-      # What {#block} is in the text of a kernel: +[:symbol, name]+, +[:lambda]+ or +[:proc, number of parameters]+.
+      # What {#block} is in the text of a kernel: +[:symbol, name]+, +[:lambda]+ or +[:proc, at least, at most]+ (how many arguments
+      # it takes as a lambda would; nil: any number).
       attr_reader :form
       # What kernels call: the block, or the Method that it was made of.
       attr_reader :callable
@@ -64,7 +65,8 @@ module Ikra
       # Finds the form; gives the code's identity.
       def look_at(block)
         if !block.lambda?
-          @form = [:proc, block.parameters.size]
+          least = block.arity.negative? ? -block.arity - 1 : block.arity
+          @form = [:proc, least, (block.parameters.count { |kind, _| kind == :opt } unless block.parameters.any? { |kind, _| kind == :rest })]
         elsif block.source_location.nil? && (name = block.inspect[/\(&:(.*)\) \(lambda\)>\z/, 1])
           @form = [:symbol, name.delete_prefix('"').delete_suffix('"')]
         else

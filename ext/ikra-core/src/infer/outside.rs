@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::syntax::ast::{LocalId, Origin};
 use crate::types::{Atom, Reach, Ty};
-use crate::world::{Outside, Root, well_known};
+use crate::world::{Lenient, Outside, Root, well_known};
 
 /// How many runs of one captured Proc's code may be inlined into one another.
 const MAX_NESTED: usize = 4;
@@ -66,12 +66,23 @@ impl Walker<'_, '_> {
         env: &mut Env,
     ) -> Result<Ty> {
         let given = args.positional.len();
-        if let Some(takes) = code.lenient.filter(|takes| *takes != given) {
-            return Err(self
-                .error(span, format!("a captured proc with {takes} parameters is called with {given} arguments"))
-                .because("kernels know captured procs with as many arguments as parameters only")
-                .advise("make it a lambda, or pass as many arguments")
-                .into());
+        if let Some(Lenient { least, most, spreads }) = code.lenient {
+            if given < least || most.is_some_and(|most| given > most) {
+                let takes = most.map_or_else(|| format!("{least} or more"), |most| most.to_string());
+                return Err(self
+                    .error(span, format!("a captured proc with {takes} parameters is called with {given} arguments"))
+                    .because("kernels know captured procs with as many arguments as parameters only")
+                    .advise("make it a lambda, or pass as many arguments")
+                    .into());
+            }
+            let may_be_list = |ty: &Ty| ty.atoms().iter().any(|atom| matches!(atom, Atom::Array(_) | Atom::Object(_)));
+            if spreads && given == 1 && args.positional.iter().any(may_be_list) {
+                return Err(self
+                    .error(span, "this captured proc would take the array apart that it is called with")
+                    .because("how many parameters get an element is known only when it runs")
+                    .advise("make it a lambda, or take the array as one parameter")
+                    .into());
+            }
         }
         let active: Vec<MethodId> =
             self.others.iter().chain([&self.here]).filter_map(|a| self.an.spec(a.id).key.method).collect();

@@ -21,7 +21,7 @@ pub use facts::{Assumption, Facts, Place};
 
 use crate::error::Result;
 use crate::id::{ClassId, MethodId, ScopeId, define_id};
-use crate::syntax::ast::{Name, Unit};
+use crate::syntax::ast::{Name, Params, Unit};
 use std::sync::Arc;
 
 define_id!(
@@ -153,8 +153,28 @@ pub enum Root {
 #[derive(Clone, Debug)]
 pub struct Outside {
     pub method: MethodId,
-    /// A Proc that is no lambda: how many parameters it has, as it takes any number of arguments.
-    pub lenient: Option<usize>,
+    /// A Proc that is no lambda, which takes any number of arguments.
+    pub lenient: Option<Lenient>,
+}
+
+/// With what a Proc that is no lambda can be called as if it were one.
+#[derive(Clone, Copy, Debug)]
+pub struct Lenient {
+    /// How many arguments leave nothing to fill up with nil.
+    pub least: usize,
+    /// How many leave nothing to drop.
+    pub most: Option<usize>,
+    /// An array that is the only argument is taken apart.
+    pub spreads: bool,
+}
+
+impl Lenient {
+    pub fn of(params: &Params) -> Self {
+        let least = params.required.len() + params.post.len();
+        let named = least + params.optional.len();
+        let most = params.rest.is_none().then_some(named);
+        Self { least, most, spreads: named > 1 || (named == 1 && most.is_none()) }
+    }
 }
 
 /// The live program, as inference needs it.
