@@ -87,7 +87,8 @@ RSpec.describe "operations while the heap moves and threads run" do
     expect(list.psort).to eq list.sort
     reader, writer = IO.pipe
     pid = fork do
-      writer << (list.psort == list.sort && list.pselect(&:even?) == list.select(&:even?))
+      # a device that the parent has opened is not the child's
+      writer << (list.psort == list.sort && list.pselect(backend: :cpu, &:even?) == list.select(&:even?))
       exit!(0)
     end
     writer.close
