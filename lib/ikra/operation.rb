@@ -291,11 +291,13 @@ module Ikra
     def around(stencil, fill)
       given = [stencil.list, fill]
       bounds = [stencil.sizes, stencil.least, stencil.greatest]
-      case stencil.form(@block, @offset)
-      when :relative then [:neighbours, *given, stencil.strides, *bounds]
-      when :each then [:"stencil_#{stencil.offsets.size}", *given, stencil.offsets, *bounds]
-      else [:"stencil_list_#{stencil.offsets.size}", *given, stencil.offsets, *bounds]
-      end
+      form = stencil.form(@block, @offset)
+      return [:neighbours, *given, stencil.strides, *bounds] if form == :relative
+
+      count = stencil.offsets.size
+      raise ArgumentError, "#{count} offsets: at most #{MOST_NEIGHBOURS} neighbours are given by themselves: give the block one parameter" if count > MOST_NEIGHBOURS
+
+      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}", *given, stencil.offsets, *bounds]
     end
   end
   private_constant :Operation

@@ -131,9 +131,20 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
       expect { [[1], [1, 2]].pstencil([[0, 1]], 0, &block) }.to raise_error(ArgumentError, "the rows are of several lengths: 1, 2")
       expect { [1, 2].pstencil([[0, 1]], 0, &block) }.to raise_error(ArgumentError, /arrays within arrays, 2 deep/)
       expect { [1, 2].pstencil([-1, 1, 0], 0) { |a, b| a + b } }.to raise_error(ArgumentError, /2 parameters, and there are 3 offsets/)
+      many = ->(count) { (0...40).pstencil((0...count).to_a, 0) { |(first, *)| first + 1 }.first }
+      expect(many.call(32)).to eq 1
+      expect { many.call(33) }.to raise_error(ArgumentError, /33 offsets: at most 32 neighbours/)
+      expect((0...40).pstencil((0...33).to_a, 0) { |v| v[32] }.first).to eq 32
       expect { [1, 2, 3].pstencil([-1, 0], 0) { |v| v[1] } }.to raise_error(IndexError, "no offset reaches there")
       expect { [1, 2, 3].pstencil([-1, 0], 0) { |v| v[-1, 0] } }.to raise_error(ArgumentError, "not as many numbers as there are dimensions")
     end
+  end
+
+  it "takes as many lists and dimensions as it says" do
+    expect([1].pcombine(*[[2]] * 8) { |*all| all }).to eq [[1, *[2] * 8]]
+    expect { [1].pcombine(*[[2]] * 9) { |*all| all } }.to raise_error(ArgumentError, /9 lists: at most 8/)
+    expect(Array.pnew(1, 1, 1, 1, 1, 2) { |*at| at }.flatten).to eq [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    expect { Array.pnew(1, 1, 1, 1, 1, 1, 2) { |*at| at } }.to raise_error(ArgumentError, /7 sizes: at most 6/)
   end
 
   describe "#pmap!" do

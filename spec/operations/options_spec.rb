@@ -71,6 +71,8 @@ RSpec.describe "operations while the heap moves and threads run" do
       list = Array.new(300) { |i| DoAsRuby::Person.new(:a, i.to_f) }
       expect(list.pselect { |person| person.age > 150.0 }.map(&:age)).to eq(list.select { |person| person.age > 150.0 }.map(&:age))
       expect(list.pscan { |a, b| a.age > b.age ? a : b }).to eq list
+      # made here, and held by the chain's result alone
+      expect(list.plazy.map { |person| [person.age] }.reject { |row| row[0] < 9.0 }.to_a).to eq list.drop(9).map { |person| [person.age] }
       GC.compact
     end
   ensure

@@ -2,7 +2,7 @@
 //!
 //! Here: natives that go over a list and what a section gave for each of its elements, where a loop in Ruby would take
 //! longer than the section. Elements that come out are the very objects that went in. Not here: what decides; where Ruby
-//! itself has the right answer (`sum`, `minmax`, `tally`), `lib/ikra/operations.rb` asks Ruby.
+//! itself has the right answer (`sum`, `minmax`, `tally`), `lib/ikra/operation.rb` asks Ruby.
 //! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks
 //! Ruby's `<=>`.
 
@@ -25,8 +25,8 @@ fn truthy(raw: Raw) -> bool {
     raw & !heap::NIL != 0
 }
 
-/// A list of known length in the making. Elements wait on the stack, where they are pinned, and go into the array by the dozen; the
-/// array has room for all, so nothing is allocated on the way.
+/// A list of known length in the making. Elements wait on the stack, where they are pinned, and go into the array many at a
+/// time; the array has room for all, so nothing is allocated on the way.
 struct Filling {
     out: RArray,
     waiting: [Value; 64],
@@ -222,19 +222,23 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol) -> Result<RArray, Er
     Ok(out)
 }
 
-/// `Ikra.__sieved(list, skip, stop)`: the elements before the first that is `stop`, without those that are `skip`, and whether there was such an end.
-/// Where nothing is left out it is the list itself.
-pub fn sieved(ruby: &Ruby, list: RArray, skip: Symbol, stop: Symbol) -> (RArray, bool) {
+/// `Ikra.__sieved(list, skip, stop)`: the elements before the first that is `stop`, without those that are `skip`, and
+/// whether there was such an end. Where nothing is left out it is the list itself.
+///
+/// # Errors
+/// When memory ends.
+pub fn sieved(ruby: &Ruby, list: RArray, skip: Symbol, stop: Symbol) -> Result<(RArray, bool), Error> {
     let (skip, stop) = (skip.as_raw(), stop.as_raw());
     let elements = heap::elements(list.as_raw());
-    let end = elements.iter().position(|raw| *raw == stop);
-    let kept = elements[..end.unwrap_or(elements.len())].iter().filter(|raw| **raw != skip);
-    let kept: Vec<Value> = kept.map(|raw| value(*raw)).collect();
-    if kept.len() == elements.len() {
-        return (list, false);
+    let len = elements.len();
+    let end = elements.iter().position(|raw| *raw == stop).unwrap_or(len);
+    let kept = elements[..end].iter().filter(|raw| **raw != skip).count();
+    if kept == len {
+        return Ok((list, false));
     }
-    let out = ruby.ary_new_from_values(&kept);
-    // which holds what the vector names
-    std::hint::black_box(list);
-    (out, end.is_some())
+    let mut out = Filling::new(ruby, kept);
+    for element in (0..end).map(|index| at(list, index)).filter(|element| element.as_raw() != skip) {
+        out.push(element)?;
+    }
+    Ok((out.done()?, end < len))
 }

@@ -27,23 +27,6 @@ pub mod filled;
 pub mod lower;
 pub mod parse;
 pub mod print;
-
-/// The message of [`Trap::OutOfRange`]: with the ten digits of `%.10g`, as Ruby's C writes it.
-pub fn out_of_range(value: f64) -> String {
-    let text = if value.is_nan() {
-        "NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "Inf".to_owned() } else { "-Inf".to_owned() }
-    } else {
-        // beyond 64 bits: always with an exponent
-        let scientific = format!("{value:.9e}");
-        let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-        let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-        format!("{mantissa}e+{exponent:0>2}")
-    };
-    format!("float {text} out of range of integer")
-}
-
 #[cfg(test)]
 pub(crate) mod random;
 #[cfg(test)]
@@ -604,6 +587,22 @@ pub enum Part {
 
 /// Says where lowering knows that control never comes.
 pub const UNREACHABLE: &str = "Ikra: unreachable code was reached";
+
+/// The message of [`Trap::OutOfRange`]: with the ten digits of `%.10g`, as Ruby's C writes it.
+pub fn out_of_range(value: f64) -> String {
+    let text = if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "Inf".to_owned() } else { "-Inf".to_owned() }
+    } else {
+        // beyond 64 bits: always with an exponent
+        let scientific = format!("{value:.9e}");
+        let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+        let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+        format!("{mantissa}e+{exponent:0>2}")
+    };
+    format!("float {text} out of range of integer")
+}
 
 impl Trap {
     /// Whether `rescue` may catch it. It catches no stack overflow, which a backend alone detects, no CompileError, and

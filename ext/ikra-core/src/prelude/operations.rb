@@ -44,31 +44,11 @@ module Kernel
 
   # The same for `min` and `max` by a block.
   def __least(_x, list, width)
-    i = __position * width
-    last = i + width
-    last = list.size if last > list.size
-    best = list.__nth(i)
-    i += 1
-    while i < last
-      x = list.__nth(i)
-      best = x if __order(yield(x, best), x, best) < 0
-      i += 1
-    end
-    best
+    __fold(nil, list, width) { |best, x| __order(yield(x, best), x, best) < 0 ? x : best }
   end
 
   def __greatest(_x, list, width)
-    i = __position * width
-    last = i + width
-    last = list.size if last > list.size
-    best = list.__nth(i)
-    i += 1
-    while i < last
-      x = list.__nth(i)
-      best = x if __order(yield(x, best), x, best) > 0
-      i += 1
-    end
-    best
+    __fold(nil, list, width) { |best, x| __order(yield(x, best), x, best) > 0 ? x : best }
   end
 
   # Three neighbours, combined from either end.

@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 /// How many lists `pcombine` and `pzip` take beside the receiver.
 pub const MOST_LISTS: usize = 8;
-/// How many dimensions `Array.pnew` and `pstencil` know.
+/// How many dimensions `Array.pnew` knows.
 pub const MOST_DIMENSIONS: usize = 6;
-/// How many neighbours have a parameter each.
+/// How many neighbours `pstencil` gives by themselves.
 pub const MOST_NEIGHBOURS: usize = 32;
 
 /// The text of all of them.

@@ -5,8 +5,8 @@
 //! written. Not here: raw calls ([`super::driver`], [`super::storage`]).
 //!
 //! The arena of a launch, in this order: columns that are only read; arguments, where a launch does not take so many;
-//! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude; columns that are written whole, which need not go
-//! up. Whatever is small goes up in one copy and comes back in one.
+//! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
+//! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
 
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};

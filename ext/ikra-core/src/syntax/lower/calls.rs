@@ -337,10 +337,13 @@ fn into_variable(call: &mut Call) -> Option<(LocalId, Node)> {
     };
     let block = Arc::get_mut(call.block.as_mut()?)?;
     let [_, Pattern::Local(variable)] = *block.params.required.as_slice() else { return None };
-    let params = &block.params;
-    let plain =
-        params.optional.is_empty() && params.rest.is_none() && params.post.is_empty() && params.keywords.is_empty();
-    if !items.is_empty() || block.breaks || block.numbered > 0 || !plain || call.safe || call.receiver.is_none() {
+    if !items.is_empty()
+        || block.breaks
+        || block.numbered > 0
+        || !block.params.plain()
+        || call.safe
+        || call.receiver.is_none()
+    {
         return None;
     }
     block.params.required.pop();
