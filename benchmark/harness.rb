@@ -18,6 +18,7 @@ require "time"
 # IKRA_BENCH_TINY=1 makes every size tiny and every timing a single run: it shows that a benchmark still works, and writes no results.
 class Harness
   RESULTS = File.expand_path("results", __dir__)
+  PYTHON = File.expand_path("../tmp/benchmark/python/bin/python3", __dir__)
 
   # Seconds of each run.
   Timing = Struct.new(:runs) do
@@ -36,8 +37,15 @@ class Harness
     ENV["IKRA_BENCH_TINY"] == "1"
   end
 
-  def initialize(name, out: $stdout)
+  # Seconds in a unit that suits them.
+  def self.show(seconds)
+    unit, factor = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]].find { |_, per| seconds * per >= 1 } || ["ns", 1e9]
+    format("%.3f %s", seconds * factor, unit)
+  end
+
+  def initialize(name, keep: !self.class.tiny?, out: $stdout)
     @name = name
+    @keep = keep
     @out = out
     @compared = {}
     @record = { benchmark: name, machine: machine, sizes: {}, compared: [], timings: {}, values: {}, targets: [] }
@@ -140,10 +148,11 @@ class Harness
   # Shows the targets, writes the record, and returns the file's path.
   def finish
     show_targets
-    return if tiny?
+    return unless @keep
 
     FileUtils.mkdir_p(RESULTS)
-    path = File.join(RESULTS, "#{@name}-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}.json")
+    place = machine[:gpu] ? machine[:gpu][/NVIDIA (.+?),/, 1].downcase.tr(" ", "-") : "#{machine[:cores]}cores"
+    path = File.join(RESULTS, "#{@name}-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}-#{place}.json")
     File.write(path, "#{JSON.pretty_generate(@record)}\n")
     say "\n#{path}"
     path
@@ -176,6 +185,16 @@ class Harness
     ENV.fetch("PATH").split(File::PATH_SEPARATOR).any? { |directory| File.executable?(File.join(directory, name)) }
   end
 
+  # A Python for benchmarks in it: BENCHMARK_PYTHON, else what `rake benchmark:python` made, else the system's; nil where there is none.
+  def python
+    @python ||= [ENV["BENCHMARK_PYTHON"], PYTHON].compact.find { |path| File.executable?(path) } || ("python3" if tool?("python3"))
+  end
+
+  # Where this process has Ikra from.
+  def ikra
+    $LOADED_FEATURES.find { |path| path.end_with?("/ikra.rb") }.then { |path| path ? File.dirname(path) : File.expand_path("../lib", __dir__) }
+  end
+
   # The processors that this process may use.
   def cpus
     list = status("/proc/self/status")[/^Cpus_allowed_list:\s*(\S+)/, 1] or return [0]
@@ -183,11 +202,6 @@ class Harness
   end
 
   private
-
-  # Where this process has Ikra from.
-  def ikra
-    $LOADED_FEATURES.find { |path| path.end_with?("/ikra.rb") }.then { |path| path ? File.dirname(path) : File.expand_path("../lib", __dir__) }
-  end
 
   def clock
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -242,10 +256,7 @@ class Harness
     end
   end
 
-  def show(seconds)
-    unit, factor = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]].find { |_, per| seconds * per >= 1 } || ["ns", 1e9]
-    format("%.3f %s", seconds * factor, unit)
-  end
+  def show(seconds) = self.class.show(seconds)
 
   def say(text)
     @out.puts text

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+# Whole programs, each in plain Ruby, with Ikra on the CPU and on CUDA, in C, in CUDA by hand, and in Python's libraries: those that are installed.
+#
+# Measured, as medians: with Ikra and in plain Ruby the calls as a user makes them, from Ruby's objects to Ruby's objects, and Ikra's phases apart; in C the loops
+# alone; in CUDA by hand upload, kernels and download apart; in Python the same where there is a device. All are given the same random input (SEED=, else new
+# ones), and none is timed whose output is not plain Ruby's: the same bits, or within what benchmark/programs/NAME/program.rb says and why.
+# Where plain Ruby would take minutes it runs on a smaller input, and its time is scaled up.
+# Not measured: making the objects, reading the input, loading the libraries. The first run, which compiles, is kept apart.
+#
+#   ruby -Ilib benchmark/programs.rb      # PROGRAMS=map,life SIZE=tiny|small|normal SEED= RUNS= VERSIONS="ruby,cpu" in the environment
+
+require_relative "suite/suite"
+
+class ProgramsBenchmark
+  def initialize
+    @size = (Harness.tiny? ? "tiny" : ENV.fetch("SIZE", "normal")).to_sym
+    @bench = Harness.new("programs", keep: @size != :tiny)
+    versions = ENV["VERSIONS"]&.split(/\s*;\s*/)&.map { |name| Version.named(name) } || Version.all
+    @suite = Suite.new(@bench, versions: versions)
+    @runs = Integer(ENV.fetch("RUNS", Harness.tiny? ? "1" : "5"))
+    @names = ENV.fetch("PROGRAMS", Program.names.join(",")).split(/\s*,\s*/)
+  end
+
+  def run
+    @bench.note "size #{@size}, seed #{@suite.seed}"
+    found = @names.to_h do |name|
+      size = Program.find(name).sizes.fetch(@size) { abort "SIZE=#{@size} is not tiny, small or normal" }
+      puts "\n#{name}, size #{size}"
+      [name, @suite.measure(name, size, runs: @runs)]
+    end
+    found.each { |name, program| @bench.record("programs", name, program) }
+    summary(found)
+    @bench.finish
+    abort "\nOther results:\n  #{@suite.failed.join("\n  ")}" unless @suite.failed.empty?
+  end
+
+  private
+
+  # A row for each program: times against plain Ruby, kernels against those by hand, lines.
+  def summary(found)
+    puts "\nWhole calls against plain Ruby, kernels against the fastest by hand (C with OpenMP; CUDA), and lines of code"
+    puts format("  %-14s %10s %9s %9s %9s %9s   %s", "", "ruby", "cpu", "cuda", "cpu/C", "cuda/CUDA", "lines: ruby, ikra, c, cuda, numba, cupy, jax")
+    found.each { |name, program| row(name, program[:versions]) }
+  end
+
+  def row(name, versions)
+    ruby = versions.dig("ruby", :median)
+    speedup = ->(version) { ratio(ruby, versions.dig(version, :median)) }
+    kernel = ->(version, *by_hand) { ratio(by_hand.filter_map { |other| versions.dig(other, :kernel) }.min, versions.dig(version, :kernel)) }
+    lines = ["ruby", "cpu", "c, OpenMP", "cuda by hand, nvrtc", "numba", "cupy", "jax"].map { |version| lines(name, version) }
+    puts format("  %-14s %10s %9s %9s %9s %9s   %s", name, ruby ? Harness.show(ruby) : "-", speedup.call("cpu"), speedup.call("cuda"),
+                kernel.call("cpu", "c, OpenMP"), kernel.call("cuda", "cuda by hand, nvcc", "cuda by hand, nvrtc"), lines.join(" "))
+  end
+
+  def lines(name, version)
+    program = Program.find(name).new(name)
+    known = Version.named(version)
+    known.there?(program) ? known.lines(program) : "-"
+  end
+
+  def ratio(one, other)
+    one && other ? format("%.2f×", one / other) : "-"
+  end
+end
+
+ProgramsBenchmark.new.run if $PROGRAM_NAME == __FILE__

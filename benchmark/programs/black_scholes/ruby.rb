@@ -1,0 +1,9 @@
+# frozen_string_literal: true
+
+require_relative "model"
+
+class BlackScholes
+  def compute((market, options))
+    options.map { |option| option.price(market) }
+  end
+end

@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+require_relative "model"
+
+class Kmeans
+  def compute((points, clusters, rounds))
+    rounds.times do
+      points.peach { |point| point.join(clusters) }
+      clusters.each(&:settle)
+    end
+  end
+end

@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+class Life
+  class Cell
+    attr_writer :neighbours
+
+    def initialize(alive)
+      @alive = alive
+      @fate = alive
+    end
+
+    def alive? = @alive
+
+    # What this cell will be, by what its neighbours are.
+    def look
+      around = @neighbours.count { |cell| cell.alive? }
+      @fate = around == 3 || (around == 2 && @alive)
+    end
+
+    def become
+      @alive = @fate
+    end
+  end
+end

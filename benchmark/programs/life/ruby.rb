@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+require_relative "model"
+
+class Life
+  def compute((cells, generations))
+    generations.times do
+      cells.each { |cell| cell.look }
+      cells.each { |cell| cell.become }
+    end
+  end
+end

@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+class Matmul
+  def compute((size, a, b))
+    Array.pnew(size, size) do |row, column|
+      sum = 0.0
+      size.times { |k| sum += a[row][k] * b[k][column] }
+      sum
+    end
+  end
+end

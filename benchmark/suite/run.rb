@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+# Runs one version in Ruby of a program, in a process of its own.
+#
+#   ruby --yjit benchmark/suite/run.rb PROGRAM ruby INPUT OUTPUT RUNS
+#   IKRA_BACKEND=cpu ruby -Ilib benchmark/suite/run.rb PROGRAM ikra INPUT OUTPUT RUNS
+#
+# INPUT and OUTPUT are files of columns. Prints as its last line {"seconds": […], "yjit": true}, and for Ikra also "first" (of the first call, which compiles),
+# "first_phases" and "phases": of each run what Ikra's profile says. The first run counts for neither.
+
+require "json"
+require_relative "program"
+
+name, version, input, output, runs = ARGV
+ikra = version != "ruby"
+require "ikra" if ikra
+program = Program.find(name).new(name)
+load program.file("#{version}.rb")
+columns = Columns.read(input)
+clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+
+state = result = nil
+again = lambda do
+  state = program.state(columns) if state.nil? || program.changes?
+  result = nil
+  GC.start
+  next Ikra.profile { result = program.compute(state) } if ikra
+
+  started = clock.call
+  result = program.compute(state)
+  clock.call - started
+end
+
+first = again.call
+# Plain Ruby whose first run took long is what it is: a second one says nothing new.
+timed = !ikra && first > 2.0 ? [first] : Array.new(Integer(runs)) { again.call }
+
+written = Columns.new
+program.outputs(state, result).each { |column, values| written.output(column, columns.type(column), values) }
+written.write(output)
+
+found = { yjit: defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? true : false }
+if ikra
+  found.update(seconds: timed.map(&:seconds), phases: timed.map(&:phases), first: first.seconds, first_phases: first.phases)
+else
+  found[:seconds] = timed
+end
+puts JSON.generate(found)

@@ -1,0 +1,172 @@
+# frozen_string_literal: true
+
+require "open3"
+require "tmpdir"
+require_relative "../harness"
+require_relative "program"
+require_relative "versions"
+
+# Runs versions of programs on the same random input, and compares their outputs before it keeps any time.
+#
+# What is expected is plain Ruby's output at a size that it manages; all versions must agree with it there. At a larger size the first version that
+# agreed there is what the others must agree with.
+class Suite
+  # Seconds after which a version is stopped, and counts as one that cannot run here.
+  LIMIT = 300
+
+  # What a version's process said; nothing is timed where +reason+ is given.
+  Answer = Struct.new(:facts, :outputs, :reason)
+
+  attr_reader :failed
+
+  def initialize(bench, versions: Version.all, seed: Integer(ENV.fetch("SEED") { Random.new_seed % 2**32 }), out: $stdout)
+    @bench = bench
+    @versions = versions
+    @seed = seed
+    @out = out
+    @failed = []
+    @unavailable = {}
+  end
+
+  attr_reader :seed
+
+  # Measures a program at a size.
+  #
+  # @return [Hash] what is kept in the record: sizes, work, and for each version its medians or why there are none
+  def measure(name, size, runs:)
+    program = Program.find(name).new(name)
+    small = program.ruby_size(size)
+    found = { size: size, elements: program.elements(size), ruby_size: small, runs: runs, tolerance: tolerance(program), versions: {}, skipped: {} }
+    Dir.mktmpdir do |directory|
+      @directory = directory
+      good = versions_of(program, found)
+      good = agreeing(program, small, good, found, runs) if small < size
+      at_size(program, size, good, found, runs)
+    end
+    found
+  end
+
+  private
+
+  def versions_of(program, found)
+    @versions.select { |version| version.there?(program) }.filter_map do |version|
+      command = @unavailable[version.name] || version.command(@bench, program)
+      next version unless command.is_a?(String)
+
+      skip(found, version, command)
+    end
+  end
+
+  def skip(found, version, reason)
+    found[:skipped][version.name] = reason
+    say format("  %-22s skipped: %s", version.name, reason)
+    nil
+  end
+
+  def tolerance(program)
+    { exact: program.tolerance, loose: program.loose_tolerance }.transform_values { |pair| pair || "the same bits" }
+  end
+
+  # The versions that agree with plain Ruby at the size that it manages. Its time there is kept, scaled up.
+  def agreeing(program, small, versions, found, runs)
+    input, path = prepared(program, small)
+    ruby = versions.find { |version| version.kind == :ruby } or return versions
+    answer = ask(program, ruby, path, runs)
+    abort "#{program.name}: plain Ruby: #{answer.reason}" if answer.reason
+    keep(program, ruby, answer, found, scale: program.ratio(found[:size], small))
+    found[:ruby_work] = program.work(input, answer.outputs)
+    (versions - [ruby]).select do |version|
+      other = ask(program, version, path, 0)
+      agrees?(program, version, answer.outputs, other, found)
+    end
+  end
+
+  def at_size(program, size, versions, found, runs)
+    input, path = prepared(program, size)
+    expected = nil
+    versions.each do |version|
+      answer = ask(program, version, path, runs)
+      next unless agrees?(program, version, expected || answer.outputs, answer, found)
+
+      # what was compared loosely is no reference
+      expected ||= answer.outputs unless version.loose?
+      found[:work] ||= program.work(input, answer.outputs).merge(columns: input.bytes, written: input.bytes(only_outputs: true))
+      keep(program, version, answer, found)
+    end
+  end
+
+  def prepared(program, size)
+    input = program.input(size, Random.new(@seed))
+    path = File.join(@directory, "input-#{size}")
+    input.write(path)
+    [input, path]
+  end
+
+  def agrees?(program, version, expected, answer, found)
+    return skip(found, version, answer.reason) if answer.reason
+    return true unless (difference = program.difference(expected, answer.outputs, loose: version.loose?))
+
+    @failed << "#{program.name}: #{version.name}: #{difference}"
+    skip(found, version, "ANOTHER RESULT: #{difference}")
+  end
+
+  def ask(program, version, path, runs)
+    environment, command = version.command(@bench, program)
+    output = File.join(@directory, "output")
+    text, status = run(environment, [*command, path, output, runs.to_s])
+    return Answer.new(nil, nil, status) if status.is_a?(String)
+
+    facts = JSON.parse(text.lines.last, symbolize_names: true)
+    if facts[:missing]
+      @unavailable[version.name] = facts[:missing]
+      return Answer.new(nil, nil, facts[:missing])
+    end
+    Answer.new(facts, Columns.read(output).outputs, nil)
+  end
+
+  # Its output, and nil; or nil, and what went wrong.
+  def run(environment, command)
+    Open3.popen3(environment, *command) do |input, output, errors, process|
+      input.close
+      said = [Thread.new { output.read }, Thread.new { errors.read }]
+      unless process.join(LIMIT)
+        Process.kill(:KILL, process.pid)
+        return [nil, "stopped after #{LIMIT} s"]
+      end
+      text, complaints = said.map(&:value)
+      return [text, nil] if process.value.success? && !text.empty?
+
+      [nil, "failed: #{complaints.lines.reject { |line| line.start_with?("\tfrom") }.last(3).join.strip[0, 300]}"]
+    end
+  end
+
+  def keep(program, version, answer, found, scale: 1.0)
+    facts = answer.facts
+    seconds = facts[:seconds] || facts[:kernel]
+    kept = { lines: version.lines(program), kind: version.kind, device: version.device, phases: phases(facts) }
+    kept.update(Harness::Timing.new(seconds.map { |time| time * scale }).to_h.except(:runs)) unless seconds.empty?
+    kept[:scaled_from] = found[:ruby_size] unless scale == 1.0
+    kept.update(facts.slice(:yjit, :version, :threads, :compile, :first, :first_phases))
+    kept[:kernel] = kept[:phases][:kernel] || kept[:median]
+    found[:versions][version.name] = kept
+    show(version, kept)
+  end
+
+  # Medians of phases over runs.
+  def phases(facts)
+    return %i[upload kernel download].to_h { |phase| [phase, median(facts[phase])] } if facts[:kernel]
+    return {} unless facts[:phases] && !facts[:phases].empty?
+
+    facts[:phases].first.keys.to_h { |phase| [phase, median(facts[:phases].map { |run| run.fetch(phase, 0.0) })] }
+  end
+
+  def median(numbers) = numbers.empty? ? 0.0 : Harness::Timing.new(numbers).median
+
+  def show(version, kept)
+    phases = kept[:phases].select { |_, time| time > 5e-7 }.map { |phase, time| "#{phase} #{Harness.show(time)}" }
+    about = [*("scaled up from #{kept[:scaled_from]}" if kept[:scaled_from]), *phases]
+    say format("  %-22s %12s  %s", version.name, kept[:median] ? Harness.show(kept[:median]) : "", about.join(", "))
+  end
+
+  def say(text) = @out.puts(text)
+end
