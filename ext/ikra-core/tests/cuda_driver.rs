@@ -4,7 +4,12 @@
 //! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts, and each process sees one kind
 //! of machine: so this is a program that runs itself once for each scene.
 
+use ikra_core::backend::collective::Element;
+use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::cuda::CudaBackend;
+use ikra_core::backend::cuda::collective;
+use ikra_core::backend::cuda::driver::Stream;
+use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::cache::disk::DiskCache;
 use ikra_core::config::CodeOptions;
@@ -41,6 +46,7 @@ const SCENES: &[Scene] = &[
     ("block_sizes", &[], block_sizes),
     ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
+    ("reductions", &[], reductions),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
     ("no_gpu", &[("STAND_IN", "absent")], || refuses("sees no GPU")),
@@ -488,6 +494,42 @@ fn the_disk_spares_the_compiler() {
     let fast = CodeOptions { fast_math: true, ..CodeOptions::default() };
     let other = cuda.prepare(&moved, &layout, &fast).unwrap_or_else(|e| panic!("{e}"));
     assert!((other.from_cache(), compiled()) == (false, 2), "other options are other code");
+}
+
+/// On a stream, from and to memory of the device; compiled once, and kept on the disk.
+fn reductions() {
+    let count = || {
+        let log = std::env::var_os("STAND_IN_LOG").expect("it is set");
+        std::fs::read_to_string(log).unwrap_or_default().lines().count()
+    };
+    for turn in 0..2 {
+        let cuda = open();
+        let device = cuda.device();
+        device.enter().unwrap_or_else(|e| panic!("{e}"));
+        let stream = Stream::new(device).unwrap_or_else(|e| panic!("{e}"));
+        let machine = cuda.collectives().on(&stream);
+        let copiers = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started"));
+        let mut staging = Staging::new(device, copiers).unwrap_or_else(|e| panic!("{e}"));
+        for rows in [0, 1, 100_000] {
+            let values: Vec<i64> = (0..rows).collect();
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+            let arena = Arena::new(device, &stream, bytes.len() + 64).unwrap_or_else(|e| panic!("{e}"));
+            staging.upload(&arena, &[(64, &bytes)]).unwrap_or_else(|e| panic!("{e}"));
+            let (input, out) = (arena.address + 64, arena.address);
+            for _ in 0..2 {
+                collective::reduce(&machine, Reduction::Sum, Element::I64, input, rows as u64, out)
+                    .unwrap_or_else(|e| panic!("{e}"));
+            }
+            let mut words = [0; 64];
+            let download = staging.begin_download(&arena, 0..64).unwrap_or_else(|e| panic!("{e}"));
+            staging.finish_download(&arena, download, &mut [(0, &mut words)]).unwrap_or_else(|e| panic!("{e}"));
+            let words: Vec<u64> =
+                words.chunks(8).map(|w| u64::from_ne_bytes(w.try_into().expect("whole words"))).collect();
+            let reduced = Reduction::Sum.read(Element::I64, words.as_slice().try_into().expect("eight"));
+            assert_eq!(reduced, Reduced::Integer((rows * (rows - 1) / 2).into()), "{rows} rows, turn {turn}");
+        }
+        assert_eq!(count(), 1, "the second time it comes from the disk");
+    }
 }
 
 fn memory_that_runs_out() {

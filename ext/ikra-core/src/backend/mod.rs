@@ -11,6 +11,7 @@
 //! end and the trap that is reported is the one that sequential Ruby would have met first. Cancelling lowers the word
 //! to 0, which is less than every key.
 
+pub mod collective;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -19,6 +20,7 @@ pub mod libm;
 pub mod philox;
 pub mod races;
 pub mod reference;
+pub mod threads;
 
 use crate::config::CodeOptions;
 use crate::error::Result;

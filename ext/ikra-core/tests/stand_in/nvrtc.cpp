@@ -28,8 +28,10 @@ int nvrtcCreateProgram(Program **program, const char *source, const char *, int,
   return *program = new Program{source, ""}, 0;
 }
 int nvrtcCompileProgram(Program *program, int, const char *const *) {
-  const std::string before = "extern \"C\" __global__ void __launch_bounds__(512) ";
-  const size_t at = program->source.find(before) + before.size();
+  // `GLOBAL __launch_bounds__(256) name(` of a collective, or the same spelt out.
+  const std::string bounds = "void __launch_bounds__(", instance = "\nGLOBAL __launch_bounds__(";
+  const size_t start = program->source.find(bounds), collective = program->source.rfind(instance);
+  const size_t at = program->source.find(") ", collective == std::string::npos ? start : collective) + 2;
   const std::string kernel = program->source.substr(at, program->source.find('(', at) - at);
   char folder[] = "/tmp/ikra-stand-in-XXXXXX";
   if (!mkdtemp(folder)) return 1;
@@ -37,7 +39,9 @@ int nvrtcCompileProgram(Program *program, int, const char *const *) {
   std::ofstream(path + "/k.cpp") << read(getenv("STAND_IN_SHIM")) << program->source << "IKRA_LAUNCHER(stand_in_launch, " << kernel
                                  << ")\ntemplate <class T> static unsigned long bytes(void (*)(T)) { return sizeof(T); }\n"
                                  << "extern \"C\" unsigned long stand_in_bytes() { return bytes(" << kernel << "); }\n";
-  const std::string flags = "g++ -std=gnu++17 -O1 -ffp-contract=off -fPIC -shared -w ";
+  // Threads that meet at barriers are fibers.
+  const std::string fibers = program->source.find("__syncthreads") == std::string::npos ? "" : "-DIKRA_FIBERS ";
+  const std::string flags = "g++ -std=gnu++17 -O1 -ffp-contract=off -fPIC -shared -w " + fibers;
   const int status = system((flags + path + "/k.cpp -o " + path + "/k.so").c_str());
   const std::string library = read(path + "/k.so");
   const uint64_t bytes = library.size();

@@ -13,6 +13,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::backend::threads::Threads;
 use crate::backend::{Backend, Executable, Key, Launch, Outcome};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
@@ -80,16 +81,16 @@ impl CpuBackend {
     /// # Errors
     /// `Device` where the host is not a machine that Cranelift knows.
     pub fn new() -> Result<Self> {
-        let asked = ["IKRA_THREADS", "RAYON_NUM_THREADS"]
-            .into_iter()
-            .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
-            .find(|threads| *threads > 0);
-        Self::with_threads(asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)))
+        Self::on(Threads::of_host())
     }
 
     /// # Errors
     /// As [`CpuBackend::new`].
     pub fn with_threads(threads: usize) -> Result<Self> {
+        Self::on(Threads::new(threads))
+    }
+
+    fn on(threads: Threads) -> Result<Self> {
         let mut flags = settings::builder();
         let verify = if cfg!(debug_assertions) { "true" } else { "false" };
         for (name, value) in [
@@ -111,7 +112,7 @@ impl CpuBackend {
         let target = Target { architecture: "cpu".to_owned(), warp: 1, call_depth: CALL_DEPTH, memory: memory() };
         let fma = cfg!(target_arch = "aarch64")
             || isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
-        Ok(Self { target, isa, fma, crew: pool::Crew::new(threads.max(1)), compilers: Mutex::new(Vec::new()) })
+        Ok(Self { target, isa, fma, crew: pool::Crew::new(threads), compilers: Mutex::new(Vec::new()) })
     }
 
     fn compile(&self, program: &Program, layout: &Layout, compiler: &mut Compiler) -> Result<CpuExecutable> {

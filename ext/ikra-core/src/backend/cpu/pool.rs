@@ -1,68 +1,48 @@
 //! Threads that help with a launch.
 //!
-//! Here: one rayon pool per process id (a forked child inherits the memory of a pool but none of its threads), and
-//! calling helpers. Not here: what they do ([`super::split`]).
+//! Here: calling helpers from the pool of this process ([`crate::backend::threads`]). Not here: what they do
+//! ([`super::split`]).
 //!
 //! The calling thread works too, and waits only for helpers that have begun: a pool that is busy with another launch
 //! delays nobody.
 
 use super::split::{self, Progress, Record, Shared, Work};
 use crate::backend::TrapRecord;
-use crate::error::{Error, Result};
-use once_cell::race::OnceBox;
+use crate::backend::threads::{STACK, Threads};
+use crate::error::Result;
 use parking_lot::{Condvar, Mutex};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 use std::sync::Arc;
 
-/// Stack of a pool's thread. Only what is used takes memory.
-const STACK: usize = 32 << 20;
-/// What generated code may use of it; the rest is for rayon and libm.
+/// What generated code may use of a thread's stack; the rest is for rayon and libm.
 pub const USABLE_STACK: u64 = STACK as u64 - (1 << 20);
 
 /// The threads of one backend.
 pub struct Crew {
-    threads: usize,
-    pools: OnceBox<Pool>,
-}
-
-/// The pool of one process; those of its forked children follow. No lock guards the list, because a thread that does
-/// not exist in the child may have held it.
-struct Pool {
-    process: u32,
-    threads: Option<ThreadPool>,
-    next: OnceBox<Pool>,
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        if self.process != std::process::id() {
-            // Inherited: there are no threads to tell.
-            std::mem::forget(self.threads.take());
-        }
-    }
+    threads: Threads,
 }
 
 impl Crew {
-    pub fn new(threads: usize) -> Self {
-        Self { threads, pools: OnceBox::new() }
+    pub fn new(threads: Threads) -> Self {
+        Self { threads }
     }
 
     /// How many threads run a launch at the same time, at most.
     pub fn threads(&self) -> usize {
-        self.threads
+        self.threads.count()
     }
 
     /// Runs a launch on this thread, and on others where it is long enough. Answers the trap with the least key.
     pub fn run(&self, work: Work) -> Option<TrapRecord> {
         let record = Record::default();
         let mut state = work.state.clone();
-        let Some(progress) = split::alone(&work, &mut state, &record, self.threads) else {
+        let Some(progress) = split::alone(&work, &mut state, &record, self.threads()) else {
             return record.get();
         };
-        let team = Team::new(Shared::new(work, record, progress, self.threads));
+        let team = Team::new(Shared::new(work, record, progress, self.threads()));
         // Without a pool (the system gives no threads) this thread does it all.
-        if let Ok(pool) = self.pool() {
-            let helpers = team.shared.left().min(self.threads as u64 - 1);
+        if let Ok(pool) = self.threads.pool() {
+            let helpers = team.shared.left().min(self.threads() as u64 - 1);
             team.invite(pool, helpers);
         }
         team.shared.help();
@@ -75,37 +55,14 @@ impl Crew {
         if work.steps() == 0 {
             return Ok(None);
         }
-        let pool = self.pool()?;
+        let pool = self.threads.pool()?;
         // Nothing was measured; a guess decides how large chunks are.
         let progress = Progress { step: 0, job: 0, cost: 1e-6 };
-        let team = Team::new(Shared::new(work, Record::default(), progress, self.threads));
-        team.invite(pool, team.shared.left().min(self.threads as u64));
+        let team = Team::new(Shared::new(work, Record::default(), progress, self.threads()));
+        team.invite(pool, team.shared.left().min(self.threads() as u64));
         team.wait();
         team.close();
         Ok(team.shared.record.get())
-    }
-
-    /// This process's pool, started when it is first needed.
-    fn pool(&self) -> Result<&ThreadPool> {
-        let process = std::process::id();
-        let mut slot = &self.pools;
-        loop {
-            let pool = slot.get_or_try_init(|| self.start(process).map(Box::new))?;
-            match &pool.threads {
-                Some(threads) if pool.process == process => return Ok(threads),
-                _ => slot = &pool.next,
-            }
-        }
-    }
-
-    fn start(&self, process: u32) -> Result<Pool> {
-        let threads = ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .stack_size(STACK)
-            .thread_name(|i| format!("ikra-{i}"))
-            .build()
-            .map_err(|error| Error::Device { what: "starting threads".to_owned(), cause: error.to_string() })?;
-        Ok(Pool { process, threads: Some(threads), next: OnceBox::new() })
     }
 }
 

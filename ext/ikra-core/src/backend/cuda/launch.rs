@@ -8,6 +8,7 @@
 //! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
 //! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
 
+use super::collective::Collectives;
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
@@ -58,6 +59,7 @@ pub struct CudaBackend {
     cache: Arc<DiskCache>,
     lanes: Mutex<Vec<Lane>>,
     copiers: Lazy<Arc<rayon::ThreadPool>>,
+    collectives: Collectives,
 }
 
 /// What one launch at a time uses.
@@ -127,11 +129,7 @@ struct Artifact {
 
 impl Artifact {
     fn encode(&self) -> Vec<u8> {
-        let kind = match self.code {
-            Code::Cubin(_) => 0,
-            Code::Ptx(_) => 1u8,
-        };
-        let mut bytes = vec![kind];
+        let mut bytes = vec![self.code.kind()];
         bytes.extend(self.frame.to_le_bytes());
         bytes.extend(self.code.bytes());
         bytes
@@ -139,12 +137,7 @@ impl Artifact {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         let (frame, code) = rest.split_first_chunk()?;
-        let code = match kind {
-            0 => Code::Cubin(code.to_vec()),
-            1 => Code::Ptx(code.to_vec()),
-            _ => return None,
-        };
-        Some(Self { code, frame: u32::from_le_bytes(*frame) })
+        Some(Self { code: Code::of_kind(kind, code.to_vec())?, frame: u32::from_le_bytes(*frame) })
     }
 }
 
@@ -168,7 +161,17 @@ impl CudaBackend {
             memory: facts.memory,
         };
         let copiers = Lazy::new(copying_threads as fn() -> _);
-        Ok(Self { device, target, cache, lanes: Mutex::default(), copiers })
+        let collectives = Collectives::new(device.clone(), cache.clone());
+        Ok(Self { device, target, cache, lanes: Mutex::default(), copiers, collectives })
+    }
+
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Reductions, scans and so on, over memory of the device.
+    pub fn collectives(&self) -> &Collectives {
+        &self.collectives
     }
 
     pub fn facts(&self) -> &Facts {

@@ -5,12 +5,14 @@
 //! | [`emit`], `prelude.cuh` | the IR as CUDA C++ | nothing |
 //! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
+//! | [`collective`], `collective/*.cuh` | what goes over all elements at once | a GPU; texts build anywhere |
 //! | [`launch`] | [`CudaBackend`], which puts them together | a GPU |
 //! | [`shim`], `shim.hpp` | the same text run on the host, for tests | a C++ compiler |
 //!
 //! Not here: any rule of Ruby. Both libraries are opened when they are first needed, and that one is missing is an
 //! answer, never a panic.
 
+pub mod collective;
 pub mod driver;
 pub mod emit;
 pub mod launch;

@@ -41,6 +41,23 @@ impl Code {
             Code::Cubin(bytes) | Code::Ptx(bytes) => bytes,
         }
     }
+
+    /// Says in a file which of both it is.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Code::Cubin(_) => 0,
+            Code::Ptx(_) => 1,
+        }
+    }
+
+    /// Code of a kind that [`Code::kind`] gave; None for others.
+    pub fn of_kind(kind: u8, bytes: Vec<u8>) -> Option<Self> {
+        match kind {
+            0 => Some(Code::Cubin(bytes)),
+            1 => Some(Code::Ptx(bytes)),
+            _ => None,
+        }
+    }
 }
 
 /// A compiled kernel with what the compiler's log says of it.

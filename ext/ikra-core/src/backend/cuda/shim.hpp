@@ -37,6 +37,10 @@ static inline long long __mul64hi(long long a, long long b) { return (long long)
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
+static inline int __clz(int a) { return a ? __builtin_clz((unsigned)a) : 32; }
+static inline int __ffs(int a) { return __builtin_ffs(a); }
+static inline int __popc(unsigned a) { return __builtin_popcount(a); }
+static inline int __popcll(unsigned long long a) { return __builtin_popcountll(a); }
 static inline int __clzll(long long a) { return a ? __builtin_clzll((unsigned long long)a) : 64; }
 static inline long long __double_as_longlong(double x) {
   long long bits;
@@ -98,15 +102,19 @@ template <class Args> void launch(void (*kernel)(Args), unsigned grid, unsigned 
 #else
 
 }  // namespace shim
-#include <ucontext.h>
+#include <setjmp.h>
 #include <stdlib.h>
+#include <ucontext.h>
 namespace shim {
 
 const unsigned WARP = 32;
 const unsigned long STACK = 256 * 1024;
 
+// A fiber starts by its context. From then on it is left and entered by jumps, which spare the system calls.
 struct Fiber {
   ucontext_t context;
+  jmp_buf place;
+  bool started;
   char *stack;
   // How many barriers it has come to, of its block and of its warp; a fiber waits until no other lags behind.
   unsigned long block_barriers, warp_barriers;
@@ -115,15 +123,22 @@ struct Fiber {
 
 static Fiber *fibers;
 static unsigned current;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static void (*body)();
 // What each thread of the block shows to its warp.
 static unsigned long long shown[1024];
 
-static inline void pause() {
+static __attribute__((noinline)) void pause() {
   const unsigned self = current;
-  swapcontext(&fibers[self].context, &scheduler);
+  if (!_setjmp(fibers[self].place)) _longjmp(scheduler, 1);
   threadIdx.x = current = self;
+}
+// Runs a fiber until it pauses or ends.
+static __attribute__((noinline)) void enter(Fiber *fiber) {
+  if (_setjmp(scheduler)) return;
+  if (fiber->started) _longjmp(fiber->place, 1);
+  fiber->started = true;
+  setcontext(&fiber->context);
 }
 static inline void wait(unsigned first, unsigned end, unsigned long Fiber::*count) {
   const unsigned long mine = ++(fibers[current].*count);
@@ -138,21 +153,29 @@ static inline void wait_for_warp() {
   const unsigned first = current / WARP * WARP, end = first + WARP;
   wait(first, end < blockDim.x ? end : blockDim.x, &Fiber::warp_barriers);
 }
-// Shows `x` to the warp and answers what lane `lane` of it shows.
-template <class T> static T exchange(T x, unsigned lane) {
+// Shows `x` to the warp and answers what `seen` makes of what its lanes show: it is given the place of the first lane, and
+// how many there are.
+template <class T, class F> static auto together(T x, F &&seen) {
+  static_assert(sizeof(T) <= sizeof *shown, "a lane shows a word");
   __builtin_memcpy(&shown[current], &x, sizeof x);
   wait_for_warp();
   const unsigned first = current / WARP * WARP;
-  T seen = x;
-  if (lane < WARP && first + lane < blockDim.x) __builtin_memcpy(&seen, &shown[first + lane], sizeof x);
+  const auto answer = seen(shown + first, blockDim.x - first < WARP ? blockDim.x - first : WARP);
   wait_for_warp();
-  return seen;
+  return answer;
+}
+template <class T> static T exchange(T x, unsigned lane) {
+  return together(x, [=](const unsigned long long *lanes, unsigned count) {
+    T seen = x;
+    if (lane < count) __builtin_memcpy(&seen, lanes + lane, sizeof x);
+    return seen;
+  });
 }
 
 static void run_fiber() {
   body();
   fibers[current].done = true;
-  swapcontext(&fibers[current].context, &scheduler);
+  _longjmp(scheduler, 1);
 }
 
 template <class Args> struct Kernel {
@@ -176,11 +199,11 @@ template <class Args> void launch(void (*kernel)(Args), unsigned grid, unsigned 
     for (unsigned t = 0; t < block; t++) {
       Fiber &fiber = fibers[t];
       fiber.block_barriers = fiber.warp_barriers = 0;
-      fiber.done = false;
+      fiber.done = fiber.started = false;
       getcontext(&fiber.context);
       fiber.context.uc_stack.ss_sp = fiber.stack;
       fiber.context.uc_stack.ss_size = STACK;
-      fiber.context.uc_link = &scheduler;
+      fiber.context.uc_link = nullptr;
       makecontext(&fiber.context, run_fiber, 0);
     }
     for (unsigned left = block; left;) {
@@ -188,7 +211,7 @@ template <class Args> void launch(void (*kernel)(Args), unsigned grid, unsigned 
       for (unsigned t = 0; t < block; t++) {
         if (fibers[t].done) continue;
         threadIdx.x = current = t;
-        swapcontext(&scheduler, &fibers[t].context);
+        enter(&fibers[t]);
         left += !fibers[t].done;
       }
     }
@@ -215,13 +238,18 @@ template <class T> static inline T __shfl_xor_sync(unsigned, T x, unsigned mask)
   return shim::exchange(x, threadIdx.x % shim::WARP ^ mask);
 }
 static inline unsigned __ballot_sync(unsigned mask, bool vote) {
-  unsigned votes = 0;
-  for (unsigned lane = 0; lane < shim::WARP; lane++) {
-    const bool present = threadIdx.x / shim::WARP * shim::WARP + lane < blockDim.x;
-    const bool seen = shim::exchange(vote, lane);
-    votes |= unsigned(present && seen && (mask >> lane & 1)) << lane;
-  }
-  return votes;
+  return shim::together((unsigned long long)vote, [=](const unsigned long long *lanes, unsigned count) {
+    unsigned votes = 0;
+    for (unsigned lane = 0; lane < count; lane++) votes |= unsigned(lanes[lane] && (mask >> lane & 1)) << lane;
+    return votes;
+  });
+}
+template <class T> static inline unsigned __match_any_sync(unsigned mask, T x) {
+  return shim::together((unsigned long long)x, [=](const unsigned long long *lanes, unsigned count) {
+    unsigned same = 0;
+    for (unsigned lane = 0; lane < count; lane++) same |= unsigned(lanes[lane] == (unsigned long long)x && (mask >> lane & 1)) << lane;
+    return same;
+  });
 }
 static inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 static inline bool __all_sync(unsigned mask, bool vote) { return __ballot_sync(mask, !vote) == 0; }

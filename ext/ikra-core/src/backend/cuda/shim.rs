@@ -20,6 +20,7 @@ use crate::target::Target;
 use libloading::Library;
 use parking_lot::Mutex;
 use std::any::Any;
+use std::collections::HashMap;
 use std::ffi::{OsString, c_void};
 use std::fs;
 use std::io;
@@ -71,6 +72,8 @@ pub struct CudaShim {
     compiler: OsString,
     sanitize: bool,
     barriers: bool,
+    /// Kernels that were run by their text.
+    texts: Mutex<HashMap<String, (Arc<Library>, Entry)>>,
 }
 
 type Entry = unsafe extern "C" fn(grid: u32, block: u32, args: *const c_void);
@@ -110,7 +113,14 @@ impl CudaShim {
         let found = Command::new(&compiler).arg("--version").output();
         found.map_err(|e| Error::Device { what: format!("starting {}", compiler.display()), cause: e.to_string() })?;
         let target = Target { architecture: "shim".to_string(), warp: 32, call_depth: 1_000, memory: 1 << 30 };
-        Ok(Self { target, directory: private_directory()?, compiler, sanitize: false, barriers: false })
+        Ok(Self {
+            target,
+            directory: private_directory()?,
+            compiler,
+            sanitize: false,
+            barriers: false,
+            texts: Mutex::default(),
+        })
     }
 
     /// Threads of a block are fibers, as kernels with barriers need.
@@ -169,6 +179,36 @@ impl CudaShim {
             }) as Arc<dyn Executable>)
         };
         emitted.into_iter().enumerate().map(kernel).collect()
+    }
+
+    /// Runs a kernel of one parameter, whose words are `args`. `body` is its text behind the prelude; the same name is the same
+    /// text. What the words point to is the caller's to keep meanwhile.
+    ///
+    /// # Errors
+    /// As [`Backend::prepare`].
+    pub fn run_text(&self, kernel: &str, body: &str, grid: u32, block: u32, args: &[u64]) -> Result<()> {
+        let known = self.texts.lock().get(kernel).cloned();
+        let (_library, entry) = match known {
+            Some(known) => known,
+            None => {
+                let device = format!("{}\n{body}", emit::PRELUDE);
+                if std::env::var_os("IKRA_NVRTC_CHECK").is_some() {
+                    self.check(&device)?;
+                }
+                let source = format!("{SHIM}\n{device}\nIKRA_LAUNCHER(launch_0, {kernel})\n");
+                let library = Arc::new(self.library(&source)?.0);
+                // SAFETY: as in `prepare_many`; the pointer is used only beside the library.
+                let entry = unsafe { library.get::<Entry>(b"launch_0\0") };
+                let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
+                self.texts.lock().insert(kernel.to_owned(), (library.clone(), entry));
+                (library, entry)
+            }
+        };
+        let _alone = RUNNING.lock();
+        // SAFETY: `args` has the words of the kernel's parameter, and what they point to outlives the call by this function's
+        // contract, which is that of a launch on a device.
+        unsafe { entry(grid, block, args.as_ptr().cast()) };
+        Ok(())
     }
 
     /// Compiles for devices, unless that was done before.

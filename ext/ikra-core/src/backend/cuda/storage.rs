@@ -58,6 +58,17 @@ impl<'a> Arena<'a> {
         Ok(Self { address, bytes, stream, device })
     }
 
+    /// Queues that `length` bytes from `offset` become `byte`.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
+        assert!(offset + length <= self.bytes, "what is filled is within the memory");
+        // SAFETY: the range is within a live allocation (just asserted).
+        let status = unsafe { sys::cuMemsetD8Async(self.address + offset as u64, byte, length, self.stream.raw) };
+        self.device.check("cuMemsetD8Async", status)
+    }
+
     /// Queues a copy of `length` bytes of page-locked memory to `offset`.
     fn copy_in(&self, offset: usize, from: &Pinned, length: usize) -> Result<()> {
         assert!(offset + length <= self.bytes && length <= from.bytes, "a copy stays within both memories");

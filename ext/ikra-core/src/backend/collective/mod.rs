@@ -1,0 +1,131 @@
+//! What goes over all elements at once: reductions, scans, selections, sorting, grouping.
+//!
+//! Here: the operations as data, the order in which they combine elements, and what they do on the cores of the host. Not
+//! here: the same for GPUs ([`super::cuda::collective`]), and any rule of Ruby: whoever calls decides what a NaN, an overflow
+//! or an empty list means; the answers say that there was one.
+//!
+//! # Order
+//!
+//! Sums and products of Floats depend on the order of their elements. It is a property of the operation, not of the machine,
+//! so that every backend gives the same bits:
+//!
+//! * elements are cut into *tiles* of [`TILE`] neighbours, the last one shorter;
+//! * in a tile, *lane* `l` of [`LANES`] combines the elements at `l`, `l + LANES`, `l + 2 * LANES`, …, from the first to the
+//!   last, beginning with the operation's neutral state (a GPU reads neighbours by neighbouring threads; a processor
+//!   computes neighbouring lanes in one vector);
+//! * the lanes of a tile become one state by a tree: within each warp of 32, lane `l` is combined with lane `l + d` for `d` =
+//!   16, 8, 4, 2, 1; then the 8 warps' states likewise for `d` = 4, 2, 1;
+//! * the tiles' states are combined as the elements of one more tile, however many there are.
+//!
+//! Sums of Floats are compensated as those of `Array#sum` are: each state is a sum and what its additions lost (Neumaier's
+//! variant of Kahan's), and two states are added in the same way. Integers are added in 128 bits, which no sum of 2^64 of them
+//! leaves, so their order does not matter; nor does it for what is compared or counted: of equal elements the first counts.
+//!
+//! Scans are cut differently: see [`scan`]. Sorting is stable, and groups are numbered in the order in which they appear, so
+//! that nothing is left to chance there either.
+
+pub mod reduce;
+#[cfg(test)]
+pub mod testing;
+
+use crate::backend::CancelToken;
+use crate::backend::threads::Threads;
+use crate::error::Result;
+use rayon::prelude::*;
+
+/// Elements of a tile of a reduction.
+pub const TILE: usize = 8192;
+/// Lanes of a tile: threads of a block.
+pub const LANES: usize = 256;
+/// Lanes of a warp.
+pub const WARP: usize = 32;
+
+/// A type of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    I64,
+    I32,
+    U8,
+    F64,
+    F32,
+}
+
+impl Element {
+    pub const ALL: [Element; 5] = [Element::I64, Element::I32, Element::U8, Element::F64, Element::F32];
+
+    pub fn bytes(self) -> usize {
+        match self {
+            Element::I64 | Element::F64 => 8,
+            Element::I32 | Element::F32 => 4,
+            Element::U8 => 1,
+        }
+    }
+    pub fn is_float(self) -> bool {
+        matches!(self, Element::F64 | Element::F32)
+    }
+}
+
+/// Elements on the host.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    I64(&'a [i64]),
+    I32(&'a [i32]),
+    U8(&'a [u8]),
+    F64(&'a [f64]),
+    F32(&'a [f32]),
+}
+
+impl Values<'_> {
+    pub fn element(&self) -> Element {
+        match self {
+            Values::I64(_) => Element::I64,
+            Values::I32(_) => Element::I32,
+            Values::U8(_) => Element::U8,
+            Values::F64(_) => Element::F64,
+            Values::F32(_) => Element::F32,
+        }
+    }
+    pub fn len(&self) -> usize {
+        match self {
+            Values::I64(x) => x.len(),
+            Values::I32(x) => x.len(),
+            Values::U8(x) => x.len(),
+            Values::F64(x) => x.len(),
+            Values::F32(x) => x.len(),
+        }
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One element: an Integer, or a Float.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    Int(i64),
+    Float(f64),
+}
+
+/// Who works, and who may end it.
+#[derive(Clone, Copy)]
+pub struct Crew<'a> {
+    pub threads: &'a Threads,
+    pub cancel: &'a CancelToken,
+}
+
+/// Pieces that are worth waking threads for.
+const SEVERAL: usize = 4;
+
+impl Crew<'_> {
+    /// What `piece` gives for each of `0..count`, in order. None: cancelled.
+    ///
+    /// # Errors
+    /// `Device` when the system gives no threads.
+    pub fn each<T: Send>(&self, count: usize, piece: impl Fn(usize) -> T + Sync) -> Result<Option<Vec<T>>> {
+        let one = |i| (!self.cancel.is_cancelled()).then(|| piece(i));
+        if count < SEVERAL || self.threads.count() == 1 {
+            return Ok((0..count).map(one).collect());
+        }
+        Ok(self.threads.pool()?.install(|| (0..count).into_par_iter().map(one).collect()))
+    }
+}

@@ -1,0 +1,558 @@
+//! Reductions: all elements become one state.
+//!
+//! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs, which
+//! leave the words that [`Reduction::read`] reads.
+
+use super::{Crew, Element, LANES, Number, TILE, Values, WARP};
+use crate::error::Result;
+
+/// What elements are reduced to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Exact over Integers, compensated over Floats.
+    Sum,
+    /// Over Integers as long as it fits into 64 bits.
+    Product,
+    /// The least element, and where it is first.
+    Min,
+    Max,
+    MinMax,
+    /// How many are not 0: `any?` is more than none, `all?` as many as there are elements.
+    Count,
+}
+
+impl Reduction {
+    pub const ALL: [Reduction; 6] =
+        [Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max, Reduction::MinMax, Reduction::Count];
+    /// Words in which every result fits.
+    pub const WORDS: usize = 8;
+}
+
+/// A sum of Floats, and what its additions lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compensated {
+    pub sum: f64,
+    pub lost: f64,
+}
+
+/// The bits of the one NaN that comes out: processors make NaNs of either sign.
+pub const NAN: u64 = 0x7ff8_0000_0000_0000;
+
+impl Compensated {
+    pub const ZERO: Self = Self { sum: 0.0, lost: 0.0 };
+
+    #[inline(always)]
+    pub fn add(&mut self, x: f64) {
+        let total = self.sum + x;
+        let swap = self.sum.abs() < x.abs();
+        let (large, small) = if swap { (x, self.sum) } else { (self.sum, x) };
+        self.lost += (large - total) + small;
+        self.sum = total;
+    }
+
+    #[inline(always)]
+    pub fn merge(&mut self, other: Self) {
+        let lost = self.lost + other.lost;
+        self.lost = 0.0;
+        self.add(other.sum);
+        self.lost += lost;
+    }
+
+    /// The sum itself. What infinite and NaN elements lost is nothing.
+    pub fn value(self) -> f64 {
+        if self.sum.is_finite() { canonical(self.sum + self.lost) } else { canonical(self.sum) }
+    }
+}
+
+/// Of all NaNs one.
+fn canonical(x: f64) -> f64 {
+    if x.is_nan() { f64::from_bits(NAN) } else { x }
+}
+
+/// An element and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    pub index: u64,
+    pub value: Number,
+}
+
+/// What a reduction gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reduced {
+    Integer(i128),
+    /// The product leaves 64 bits.
+    Overflow,
+    Float(f64),
+    /// Of `Min` and `Max` one is always None; both are where no element compares. `nan`: a NaN was met, and left out.
+    Extremes {
+        least: Option<Place>,
+        greatest: Option<Place>,
+        nan: bool,
+    },
+    Count(u64),
+}
+
+impl Reduction {
+    /// What a backend left in memory.
+    pub fn read(self, element: Element, words: &[u64; Self::WORDS]) -> Reduced {
+        let place = |at: usize| {
+            let value = if element.is_float() {
+                Number::Float(f64::from_bits(words[at + 1]))
+            } else {
+                Number::Int(words[at + 1] as i64)
+            };
+            (words[at] != NOWHERE).then_some(Place { index: words[at], value })
+        };
+        let nan = words[2] != 0;
+        match self {
+            Reduction::Sum | Reduction::Product if element.is_float() => Reduced::Float(f64::from_bits(words[0])),
+            Reduction::Sum => Reduced::Integer((u128::from(words[1]) << 64 | u128::from(words[0])) as i128),
+            Reduction::Product if words[1] != 0 => Reduced::Overflow,
+            Reduction::Product => Reduced::Integer(i128::from(words[0] as i64)),
+            Reduction::Min => Reduced::Extremes { least: place(0), greatest: None, nan },
+            Reduction::Max => Reduced::Extremes { least: None, greatest: place(0), nan },
+            Reduction::MinMax => Reduced::Extremes { least: place(0), greatest: place(3), nan },
+            Reduction::Count => Reduced::Count(words[0]),
+        }
+    }
+}
+
+/// No element yet.
+const NOWHERE: u64 = u64::MAX;
+
+/// How an operation combines.
+trait Fold<T: Copy> {
+    type State: Copy + Send;
+    fn none() -> Self::State;
+    fn take(state: &mut Self::State, x: T, index: u64);
+    fn merge(state: &mut Self::State, other: Self::State);
+    fn reduced(state: Self::State) -> Reduced;
+}
+
+trait Numeric: Copy + Sync {
+    fn int(self) -> i64;
+    fn float(self) -> f64;
+    fn number(self) -> Number;
+    fn is_nan(self) -> bool;
+    fn is_zero(self) -> bool;
+    fn before(self, other: Self) -> bool;
+}
+
+macro_rules! numeric {
+    ($($t:ty: $number:expr),*) => { $(impl Numeric for $t {
+        #[inline(always)]
+        fn int(self) -> i64 { self as i64 }
+        #[inline(always)]
+        fn float(self) -> f64 { self as f64 }
+        fn number(self) -> Number { $number(self.into()) }
+        #[inline(always)]
+        #[allow(clippy::eq_op, reason = "only a NaN differs from itself")]
+        fn is_nan(self) -> bool { self != self }
+        #[inline(always)]
+        fn is_zero(self) -> bool { self == 0 as $t }
+        #[inline(always)]
+        fn before(self, other: Self) -> bool { self < other }
+    })* };
+}
+numeric!(i64: Number::Int, i32: Number::Int, u8: Number::Int, f64: Number::Float, f32: Number::Float);
+
+struct IntSum;
+impl<T: Numeric> Fold<T> for IntSum {
+    type State = i128;
+    fn none() -> i128 {
+        0
+    }
+    #[inline(always)]
+    fn take(state: &mut i128, x: T, _: u64) {
+        *state += i128::from(x.int());
+    }
+    fn merge(state: &mut i128, other: i128) {
+        *state += other;
+    }
+    fn reduced(state: i128) -> Reduced {
+        Reduced::Integer(state)
+    }
+}
+
+struct FloatSum;
+impl<T: Numeric> Fold<T> for FloatSum {
+    type State = Compensated;
+    fn none() -> Compensated {
+        Compensated::ZERO
+    }
+    #[inline(always)]
+    fn take(state: &mut Compensated, x: T, _: u64) {
+        state.add(x.float());
+    }
+    fn merge(state: &mut Compensated, other: Compensated) {
+        state.merge(other);
+    }
+    fn reduced(state: Compensated) -> Reduced {
+        Reduced::Float(state.value())
+    }
+}
+
+/// None: it left 64 bits. Nothing but a 0 brings it back, whatever the order.
+struct IntProduct;
+impl IntProduct {
+    #[inline(always)]
+    fn two(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+        match (a, b) {
+            (Some(0), _) | (_, Some(0)) => Some(0),
+            (Some(a), Some(b)) => a.checked_mul(b),
+            _ => None,
+        }
+    }
+}
+impl<T: Numeric> Fold<T> for IntProduct {
+    type State = Option<i64>;
+    fn none() -> Option<i64> {
+        Some(1)
+    }
+    #[inline(always)]
+    fn take(state: &mut Option<i64>, x: T, _: u64) {
+        *state = Self::two(*state, Some(x.int()));
+    }
+    fn merge(state: &mut Option<i64>, other: Option<i64>) {
+        *state = Self::two(*state, other);
+    }
+    fn reduced(state: Option<i64>) -> Reduced {
+        state.map_or(Reduced::Overflow, |x| Reduced::Integer(x.into()))
+    }
+}
+
+struct FloatProduct;
+impl<T: Numeric> Fold<T> for FloatProduct {
+    type State = f64;
+    fn none() -> f64 {
+        1.0
+    }
+    #[inline(always)]
+    fn take(state: &mut f64, x: T, _: u64) {
+        *state *= x.float();
+    }
+    fn merge(state: &mut f64, other: f64) {
+        *state *= other;
+    }
+    fn reduced(state: f64) -> Reduced {
+        Reduced::Float(canonical(state))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Best<T> {
+    index: u64,
+    value: Option<T>,
+    nan: bool,
+}
+
+impl<T: Numeric> Best<T> {
+    const NONE: Self = Self { index: NOWHERE, value: None, nan: false };
+
+    #[inline(always)]
+    fn take<const GREATEST: bool>(&mut self, x: T, index: u64) {
+        if x.is_nan() {
+            self.nan = true;
+        } else if self.value.is_none_or(|v| if GREATEST { v.before(x) } else { x.before(v) }) {
+            (self.index, self.value) = (index, Some(x));
+        }
+    }
+
+    fn merge<const GREATEST: bool>(&mut self, other: Self) {
+        let nan = self.nan || other.nan;
+        let wins = match (self.value, other.value) {
+            (_, None) => false,
+            (None, _) => true,
+            (Some(a), Some(b)) => {
+                let (before, after) = if GREATEST { (a.before(b), b.before(a)) } else { (b.before(a), a.before(b)) };
+                before || !after && other.index < self.index
+            }
+        };
+        *self = Self { nan, ..if wins { other } else { *self } };
+    }
+
+    fn place(self) -> Option<Place> {
+        self.value.map(|value| Place { index: self.index, value: value.number() })
+    }
+}
+
+struct Extreme<const GREATEST: bool>;
+impl<T: Numeric + Send, const GREATEST: bool> Fold<T> for Extreme<GREATEST> {
+    type State = Best<T>;
+    fn none() -> Best<T> {
+        Best::NONE
+    }
+    #[inline(always)]
+    fn take(state: &mut Best<T>, x: T, index: u64) {
+        state.take::<GREATEST>(x, index);
+    }
+    fn merge(state: &mut Best<T>, other: Best<T>) {
+        state.merge::<GREATEST>(other);
+    }
+    fn reduced(state: Best<T>) -> Reduced {
+        let place = state.place();
+        let (least, greatest) = if GREATEST { (None, place) } else { (place, None) };
+        Reduced::Extremes { least, greatest, nan: state.nan }
+    }
+}
+
+struct BothExtremes;
+impl<T: Numeric + Send> Fold<T> for BothExtremes {
+    type State = [Best<T>; 2];
+    fn none() -> [Best<T>; 2] {
+        [Best::NONE; 2]
+    }
+    #[inline(always)]
+    fn take(state: &mut [Best<T>; 2], x: T, index: u64) {
+        state[0].take::<false>(x, index);
+        state[1].take::<true>(x, index);
+    }
+    fn merge(state: &mut [Best<T>; 2], other: [Best<T>; 2]) {
+        state[0].merge::<false>(other[0]);
+        state[1].merge::<true>(other[1]);
+    }
+    fn reduced(state: [Best<T>; 2]) -> Reduced {
+        Reduced::Extremes { least: state[0].place(), greatest: state[1].place(), nan: state[0].nan }
+    }
+}
+
+struct Counting;
+impl<T: Numeric> Fold<T> for Counting {
+    type State = u64;
+    fn none() -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn take(state: &mut u64, x: T, _: u64) {
+        *state += u64::from(!x.is_zero());
+    }
+    fn merge(state: &mut u64, other: u64) {
+        *state += other;
+    }
+    fn reduced(state: u64) -> Reduced {
+        Reduced::Count(state)
+    }
+}
+
+/// Lanes that are computed together.
+const VECTOR: usize = 8;
+
+/// The lanes' states of one tile that begins at `first`.
+fn lanes<T: Numeric, F: Fold<T>>(tile: &[T], first: u64) -> [F::State; LANES] {
+    let mut lanes = [F::none(); LANES];
+    if tile.len() == TILE {
+        for (v, out) in lanes.as_chunks_mut::<VECTOR>().0.iter_mut().enumerate() {
+            let mut states = [F::none(); VECTOR];
+            for (r, row) in tile.as_chunks::<LANES>().0.iter().enumerate() {
+                for (l, state) in states.iter_mut().enumerate() {
+                    let at = v * VECTOR + l;
+                    F::take(state, row[at], first + (r * LANES + at) as u64);
+                }
+            }
+            *out = states;
+        }
+    } else {
+        for (i, x) in tile.iter().enumerate() {
+            F::take(&mut lanes[i % LANES], *x, first + i as u64);
+        }
+    }
+    lanes
+}
+
+/// The lanes of a tile become one, as threads of a block do it.
+fn tree<T: Copy, F: Fold<T>>(mut lanes: [F::State; LANES]) -> F::State {
+    for warp in lanes.as_chunks_mut::<WARP>().0 {
+        halve::<T, F>(warp);
+    }
+    let mut warps: [F::State; LANES / WARP] = std::array::from_fn(|w| lanes[w * WARP]);
+    halve::<T, F>(&mut warps);
+    warps[0]
+}
+
+fn halve<T: Copy, F: Fold<T>>(states: &mut [F::State]) {
+    let mut half = states.len() / 2;
+    while half > 0 {
+        let (low, high) = states.split_at_mut(half);
+        low.iter_mut().zip(high).for_each(|(a, b)| F::merge(a, *b));
+        half /= 2;
+    }
+}
+
+/// The states of tiles become one.
+fn over_tiles<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> F::State {
+    let mut lanes = [F::none(); LANES];
+    tiles.iter().enumerate().for_each(|(i, state)| F::merge(&mut lanes[i % LANES], *state));
+    tree::<T, F>(lanes)
+}
+
+fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Option<Reduced>> {
+    let tile = |t: usize| {
+        let first = t * TILE;
+        tree::<T, F>(lanes::<T, F>(&values[first..values.len().min(first + TILE)], first as u64))
+    };
+    let tiles = crew.each(values.len().div_ceil(TILE), tile)?;
+    Ok(tiles.map(|tiles| F::reduced(over_tiles::<T, F>(&tiles))))
+}
+
+/// Reduces elements on the host. None: cancelled.
+///
+/// # Errors
+/// `Device` when the system gives no threads.
+pub fn reduce(crew: Crew<'_>, reduction: Reduction, values: Values<'_>) -> Result<Option<Reduced>> {
+    fn integers<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: &[T]) -> Result<Option<Reduced>> {
+        match reduction {
+            Reduction::Sum => run::<T, IntSum>(crew, values),
+            Reduction::Product => run::<T, IntProduct>(crew, values),
+            _ => compared(crew, reduction, values),
+        }
+    }
+    fn floats<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: &[T]) -> Result<Option<Reduced>> {
+        match reduction {
+            Reduction::Sum => run::<T, FloatSum>(crew, values),
+            Reduction::Product => run::<T, FloatProduct>(crew, values),
+            _ => compared(crew, reduction, values),
+        }
+    }
+    fn compared<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: &[T]) -> Result<Option<Reduced>> {
+        match reduction {
+            Reduction::Min => run::<T, Extreme<false>>(crew, values),
+            Reduction::Max => run::<T, Extreme<true>>(crew, values),
+            Reduction::MinMax => run::<T, BothExtremes>(crew, values),
+            _ => run::<T, Counting>(crew, values),
+        }
+    }
+    match values {
+        Values::I64(x) => integers(crew, reduction, x),
+        Values::I32(x) => integers(crew, reduction, x),
+        Values::U8(x) => integers(crew, reduction, x),
+        Values::F64(x) => floats(crew, reduction, x),
+        Values::F32(x) => floats(crew, reduction, x),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Owned, Random};
+    use super::*;
+    use crate::backend::CancelToken;
+    use crate::backend::threads::Threads;
+
+    fn of(reduction: Reduction, values: Values<'_>) -> Reduced {
+        let run = |threads: usize| {
+            let crew = Crew { threads: &Threads::new(threads), cancel: &CancelToken::default() };
+            reduce(crew, reduction, values).expect("there are threads").expect("nobody cancels")
+        };
+        let alone = run(1);
+        assert_eq!(testing::bits(alone), testing::bits(run(3)), "the number of threads makes no difference");
+        alone
+    }
+
+    fn extremes(values: Values<'_>) -> (Option<Place>, Option<Place>, bool) {
+        match of(Reduction::MinMax, values) {
+            Reduced::Extremes { least, greatest, nan } => (least, greatest, nan),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const LENGTHS: [usize; 9] = [0, 1, 2, 31, 33, 1000, TILE - 1, TILE, 3 * TILE + 5];
+
+    #[test]
+    fn sums_of_integers_are_exact_and_counts_count() {
+        for sample in testing::samples(&LENGTHS) {
+            let (sum, count) = match &sample {
+                Owned::I64(x) => {
+                    (x.iter().map(|x| i128::from(*x)).sum::<i128>(), x.iter().filter(|x| **x != 0).count())
+                }
+                Owned::U8(x) => (x.iter().map(|x| i128::from(*x)).sum(), x.iter().filter(|x| **x != 0).count()),
+                _ => continue,
+            };
+            assert_eq!(of(Reduction::Sum, sample.view()), Reduced::Integer(sum), "{sample:?}");
+            assert_eq!(of(Reduction::Count, sample.view()), Reduced::Count(count as u64), "{sample:?}");
+        }
+    }
+
+    /// The order of the module's description, word by word.
+    fn described(x: &[f64]) -> f64 {
+        fn tree(mut states: Vec<Compensated>) -> Compensated {
+            while states.len() > 1 {
+                let half = states.len() / 2;
+                for i in 0..half {
+                    let other = states[i + half];
+                    states[i].merge(other);
+                }
+                states.truncate(half);
+            }
+            states[0]
+        }
+        let lanes = |states: Vec<Compensated>| {
+            let mut lanes = vec![Compensated::ZERO; LANES];
+            states.into_iter().enumerate().for_each(|(i, s)| lanes[i % LANES].merge(s));
+            tree(lanes.chunks(WARP).map(|warp| tree(warp.to_vec())).collect())
+        };
+        let tiles = x.chunks(TILE).map(|tile| lanes(tile.iter().map(|x| Compensated { sum: *x, lost: 0.0 }).collect()));
+        lanes(tiles.collect()).value()
+    }
+
+    #[test]
+    fn sums_of_floats_have_the_described_order_and_lose_next_to_nothing() {
+        for n in LENGTHS {
+            let mut r = Random(n as u64);
+            // Whole multiples of 2^-40, so that their sum is exact in 128 bits.
+            let unit = (1u64 << 40) as f64;
+            let x: Vec<f64> =
+                (0..n).map(|_| ((r.unit() - 0.5) * 10f64.powi((r.word() % 20) as i32) * unit).round() / unit).collect();
+            let Reduced::Float(sum) = of(Reduction::Sum, Values::F64(&x)) else { panic!("a Float") };
+            assert_eq!(sum.to_bits(), described(&x).to_bits(), "{n} elements");
+            let exact = x.iter().map(|x| (x * unit) as i128).sum::<i128>() as f64 / unit;
+            assert!((sum - exact).abs() <= exact.abs() * 1e-15, "{sum} {exact}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_comes_through() {
+        let sum = |x: &[f64]| match of(Reduction::Sum, Values::F64(x)) {
+            Reduced::Float(x) => x,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(sum(&[1.0, f64::INFINITY, 2.0]), f64::INFINITY);
+        assert_eq!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).to_bits(), NAN);
+        assert_eq!(sum(&[1.0, -f64::NAN]).to_bits(), NAN);
+        assert_eq!(sum(&[-0.0]).to_bits(), 0, "as Ruby's, which begins with 0");
+    }
+
+    #[test]
+    fn of_equal_extremes_the_first_is_found_and_nan_is_told() {
+        let place = |index, value| Some(Place { index, value });
+        let float = |i, x| place(i, Number::Float(x));
+        let mut x = vec![0.0; TILE + 10];
+        (x[TILE + 3], x[TILE + 5], x[77], x[600]) = (-2.5, -2.5, 9.0, 9.0);
+        assert_eq!(extremes(Values::F64(&x)), (float(TILE as u64 + 3, -2.5), float(77, 9.0), false));
+        x[500] = f64::NAN;
+        assert_eq!(extremes(Values::F64(&x)), (float(TILE as u64 + 3, -2.5), float(77, 9.0), true));
+        assert_eq!(extremes(Values::F64(&[f64::NAN])), (None, None, true));
+        assert_eq!(extremes(Values::F64(&[])), (None, None, false));
+        assert_eq!(extremes(Values::F64(&[-0.0, 0.0])), (float(0, -0.0), float(0, -0.0), false));
+        let x = [i64::MAX, i64::MIN, i64::MAX];
+        let int = |i, x| place(i, Number::Int(x));
+        assert_eq!(extremes(Values::I64(&x)), (int(1, i64::MIN), int(0, i64::MAX), false));
+    }
+
+    #[test]
+    fn a_product_that_leaves_64_bits_is_told_unless_an_element_is_0() {
+        let product = |x: &[i64]| of(Reduction::Product, Values::I64(x));
+        assert_eq!(product(&[]), Reduced::Integer(1));
+        assert_eq!(product(&[3, -5, 7]), Reduced::Integer(-105));
+        assert_eq!(product(&[i64::MAX, 2, -1]), Reduced::Overflow);
+        assert_eq!(product(&[i64::MAX, 2, 0, i64::MAX, 5]), Reduced::Integer(0));
+        let Reduced::Float(x) = of(Reduction::Product, Values::F64(&[1.5, -2.0])) else { panic!("a Float") };
+        assert!((x + 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cancelled_reduction_has_no_answer() {
+        let cancel = CancelToken::default();
+        cancel.cancel();
+        let crew = Crew { threads: &Threads::new(2), cancel: &cancel };
+        assert_eq!(reduce(crew, Reduction::Sum, Values::I64(&[1; 100_000])).expect("there are threads"), None);
+    }
+}

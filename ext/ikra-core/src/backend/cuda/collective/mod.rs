@@ -1,0 +1,250 @@
+//! Reductions, scans, selections, sorting and grouping of what lies in device memory.
+//!
+//! Here: which kernels an operation runs, with how many blocks and how much scratch memory. The kernels are the templates
+//! beside this file (`*.cuh`), for NVRTC as they stand; one is compiled when it is first run, and kept on the disk. Not here:
+//! what operations mean, and their order ([`crate::backend::collective`]); memory that outlives a call, which is the
+//! caller's, as the stream is.
+//!
+//! Every function queues work and returns; its results are there once the stream has passed it. Addresses are of the device,
+//! aligned as their elements are.
+
+mod reduce;
+#[cfg(test)]
+mod tests;
+
+use super::driver::{Device, Module, Stream};
+use super::emit::PRELUDE;
+use super::nvrtc::{self, Code};
+use super::shim::CudaShim;
+use super::storage::Arena;
+use crate::backend::collective::Element;
+use crate::cache::disk::DiskCache;
+use crate::cache::key::KeyBuilder;
+use crate::config::CodeOptions;
+use crate::error::{Error, Result};
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use reduce::reduce;
+
+const COMMON: &str = include_str!("common.cuh");
+
+/// A kernel: templates, and the one that is wanted of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The kernel's name says all that it was made for.
+    kernel: String,
+    templates: &'static [&'static str],
+    /// Defines the kernel.
+    instance: String,
+    threads: u32,
+}
+
+impl Text {
+    /// A kernel with one parameter of type `args`, whose body calls a template.
+    fn new(kernel: String, templates: &'static [&'static str], threads: u32, args: &str, body: &str) -> Self {
+        let instance = format!(
+            "GLOBAL __launch_bounds__({threads}) {kernel}(__grid_constant__ const {args} args) {{ {body}; }}\n"
+        );
+        Self { kernel, templates, instance, threads }
+    }
+    /// All that a compiler needs, the prelude but for.
+    fn body(&self) -> String {
+        [&[COMMON], self.templates, &[&*self.instance]].concat().join("\n")
+    }
+    fn source(&self) -> String {
+        format!("{PRELUDE}\n{}", self.body())
+    }
+}
+
+/// How many blocks a launch has.
+#[derive(Clone, Copy, Debug)]
+enum Blocks {
+    /// As many as run at once, but no more than so many.
+    Resident(u64),
+}
+
+/// C++'s name of a type of elements.
+fn name(element: Element) -> &'static str {
+    match element {
+        Element::I64 => "i64",
+        Element::I32 => "i32",
+        Element::U8 => "u8",
+        Element::F64 => "f64",
+        Element::F32 => "f32",
+    }
+}
+
+/// Scratch memory, given back when dropped.
+pub trait Scratch {
+    fn address(&self) -> u64;
+    /// Queues that so many bytes from `offset` become `byte`.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()>;
+}
+
+/// What kernels are queued on.
+pub trait Machine {
+    /// # Errors
+    /// `Memory`, `Device`.
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>>;
+    /// The address of a word that is 0 whenever no kernel runs: whoever counts in it leaves it so.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`.
+    fn counter(&self) -> Result<u64>;
+    /// Queues a kernel.
+    ///
+    /// # Errors
+    /// `Device`, `Internal`.
+    #[allow(private_interfaces, reason = "implemented here only")]
+    fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()>;
+}
+
+/// The kernels of a device that were run.
+pub struct Collectives {
+    device: Arc<Device>,
+    cache: Arc<DiskCache>,
+    kernels: Mutex<HashMap<String, Arc<OnceCell<Loaded>>>>,
+}
+
+struct Loaded {
+    module: Module,
+    /// Blocks that the whole device runs at once.
+    resident: u64,
+}
+
+impl Collectives {
+    pub fn new(device: Arc<Device>, cache: Arc<DiskCache>) -> Self {
+        Self { device, cache, kernels: Mutex::default() }
+    }
+
+    /// What queues operations on a stream of this device. Its context must be current. Worth keeping for several operations.
+    pub fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
+        OnStream { collectives: self, stream, counter: OnceCell::new() }
+    }
+
+    fn kernel(&self, text: &Text) -> Result<Arc<OnceCell<Loaded>>> {
+        let slot = self.kernels.lock().entry(text.kernel.clone()).or_default().clone();
+        slot.get_or_try_init(|| {
+            let module = Module::load(&self.device, self.code(text)?.bytes(), &text.kernel)?;
+            let per = module.blocks_per_multiprocessor(text.threads).max(1);
+            let resident = u64::from(per) * u64::from(self.device.facts.multiprocessors.max(1));
+            Ok::<_, Error>(Loaded { module, resident })
+        })?;
+        Ok(slot)
+    }
+
+    fn code(&self, text: &Text) -> Result<Code> {
+        let facts = &self.device.facts;
+        let options = CodeOptions::default();
+        let source = text.source();
+        let key = KeyBuilder::new("cuda collective")
+            .value(&facts.capability)
+            .value(&facts.driver)
+            .value(&options)
+            .text(&source)
+            .finish();
+        let known = self.cache.load(&key).and_then(|bytes| {
+            let (kind, code) = bytes.split_first()?;
+            Code::of_kind(*kind, code.to_vec())
+        });
+        if let Some(code) = known {
+            return Ok(code);
+        }
+        let code = nvrtc::compile(&source, facts.capability, &options, false)?.code;
+        self.cache.save(&key, &[&[code.kind()], code.bytes()].concat());
+        Ok(code)
+    }
+}
+
+/// A stream of a device.
+pub struct OnStream<'a> {
+    collectives: &'a Collectives,
+    stream: &'a Stream,
+    counter: OnceCell<Arena<'a>>,
+}
+
+impl Scratch for Arena<'_> {
+    fn address(&self) -> u64 {
+        self.address
+    }
+    fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
+        Arena::fill(self, offset, length, byte)
+    }
+}
+
+impl Machine for OnStream<'_> {
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>> {
+        Ok(Box::new(Arena::new(&self.collectives.device, self.stream, bytes)?))
+    }
+    fn counter(&self) -> Result<u64> {
+        let counter = self.counter.get_or_try_init(|| {
+            let counter = Arena::new(&self.collectives.device, self.stream, 8)?;
+            counter.fill(0, 8, 0)?;
+            Ok::<_, Error>(counter)
+        })?;
+        Ok(counter.address)
+    }
+    #[allow(private_interfaces, reason = "as in the trait")]
+    fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
+        let kernel = self.collectives.kernel(text)?;
+        let Some(Loaded { module, resident }) = kernel.get() else { unreachable!("it was just made") };
+        let grid = match blocks {
+            Blocks::Resident(most) => most.min(*resident),
+        };
+        module.launch(self.stream, grid.clamp(1, i32::MAX as u64) as u32, text.threads, args)
+    }
+}
+
+/// The shim, whose device memory is the host's; blocks of its launches run one after the other, at once.
+pub struct OnShim<'a> {
+    shim: &'a CudaShim,
+    counter: AtomicU64,
+}
+
+impl<'a> OnShim<'a> {
+    /// `shim` must have barriers.
+    pub fn new(shim: &'a CudaShim) -> Self {
+        Self { shim, counter: AtomicU64::new(0) }
+    }
+}
+
+/// As many blocks as run at once, so that some have several tiles.
+const SHIM_BLOCKS: u64 = 3;
+
+struct HostScratch(Vec<AtomicU64>);
+
+impl Scratch for HostScratch {
+    fn address(&self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+    fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
+        let words = &self.0[offset / 8..(offset + length).div_ceil(8)];
+        words.iter().for_each(|word| word.store(u64::from_ne_bytes([byte; 8]), Ordering::Relaxed));
+        Ok(())
+    }
+}
+
+impl Machine for OnShim<'_> {
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>> {
+        // Full of what nobody may rely on.
+        let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0xabab_abab_abab_abab));
+        Ok(Box::new(HostScratch(words.collect())))
+    }
+    fn counter(&self) -> Result<u64> {
+        Ok(self.counter.as_ptr() as u64)
+    }
+    #[allow(private_interfaces, reason = "as in the trait")]
+    fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
+        let grid = match blocks {
+            Blocks::Resident(most) => most.min(SHIM_BLOCKS),
+        };
+        self.shim.run_text(&text.kernel, &text.body(), grid.max(1) as u32, text.threads, args)
+    }
+}

@@ -1,0 +1,209 @@
+// Reductions in one pass: each block reduces tiles, the last one to end reduces the tiles' states.
+//
+// The order is that of backend/collective/mod.rs, whichever block comes last.
+
+const u32 TILE = 8192;
+const u32 LANES = 256;
+const u32 ROWS = TILE / LANES;
+// Rows that are loaded before the first of them is used.
+const u32 AHEAD = 16;
+// States of tiles that are.
+const u32 BATCH = 8;
+const u64 NOWHERE = ~0ull;
+
+template <class T> struct Wide { typedef i64 Type; };
+template <> struct Wide<f64> { typedef f64 Type; };
+template <> struct Wide<f32> { typedef f64 Type; };
+
+// ---- Operations: none, take, merge, and finish, which leaves the words that reduce.rs reads ----
+
+template <class T> struct IntSum {
+  struct State {
+    u64 low;
+    i64 high;
+  };
+  MEMBER State none() { return {0, 0}; }
+  MEMBER void plus(State &state, u64 low, i64 high) {
+    const u64 sum = state.low + low;
+    state.high = add(add(state.high, high), i64(sum < low));
+    state.low = sum;
+  }
+  MEMBER void take(State &state, T x, u64) { plus(state, u64(i64(x)), i64(x) >> 63); }
+  MEMBER void merge(State &state, const State &other) { plus(state, other.low, other.high); }
+  MEMBER void finish(const State &state, u64 *out) {
+    out[0] = state.low;
+    out[1] = u64(state.high);
+  }
+};
+
+template <class T> struct FloatSum {
+  typedef Compensated State;
+  MEMBER State none() { return {0.0, 0.0}; }
+  MEMBER void take(State &state, T x, u64) { add_to(state, f64(x)); }
+  MEMBER void merge(State &state, const State &other) { merge_into(state, other); }
+  MEMBER void finish(const State &state, u64 *out) { out[0] = u64(float_bits(value_of(state))); }
+};
+
+// `over`: it left 64 bits. Nothing but a 0 brings it back, whatever the order.
+template <class T> struct IntProduct {
+  struct State {
+    i64 product;
+    u64 over;
+  };
+  MEMBER State none() { return {1, 0}; }
+  MEMBER void merge(State &state, const State &other) {
+    const bool zero = (!state.over && state.product == 0) || (!other.over && other.product == 0);
+    i64 product;
+    const bool over = mul_overflows(state.product, other.product, product) || state.over || other.over;
+    state.product = zero || over ? 0 : product;
+    state.over = over && !zero;
+  }
+  MEMBER void take(State &state, T x, u64) { merge(state, {i64(x), 0}); }
+  MEMBER void finish(const State &state, u64 *out) {
+    out[0] = u64(state.product);
+    out[1] = state.over;
+  }
+};
+
+template <class T> struct FloatProduct {
+  struct State {
+    f64 product;
+  };
+  MEMBER State none() { return {1.0}; }
+  MEMBER void take(State &state, T x, u64) { state.product *= f64(x); }
+  MEMBER void merge(State &state, const State &other) { state.product *= other.product; }
+  MEMBER void finish(const State &state, u64 *out) { out[0] = u64(float_bits(canonical(state.product))); }
+};
+
+template <class T, bool GREATEST> struct Extreme {
+  typedef typename Wide<T>::Type Value;
+  struct State {
+    u64 index;
+    Value value;
+    u64 nan;
+  };
+  MEMBER bool before(Value a, Value b) { return GREATEST ? a > b : a < b; }
+  MEMBER State none() { return {NOWHERE, 0, 0}; }
+  // Indices grow, so the first of equal ones stays.
+  MEMBER void take(State &state, T element, u64 index) {
+    const Value x = element;
+    if (x != x) {
+      state.nan = 1;
+    } else if (state.index == NOWHERE || before(x, state.value)) {
+      state.index = index;
+      state.value = x;
+    }
+  }
+  MEMBER void merge(State &state, const State &other) {
+    state.nan |= other.nan;
+    if (other.index == NOWHERE) return;
+    const bool wins = state.index == NOWHERE || before(other.value, state.value) ||
+                      (!before(state.value, other.value) && other.index < state.index);
+    if (wins) {
+      state.index = other.index;
+      state.value = other.value;
+    }
+  }
+  MEMBER void finish(const State &state, u64 *out) {
+    out[0] = state.index;
+    out[1] = word(state.value);
+    out[2] = state.nan;
+  }
+};
+
+template <class T> struct BothExtremes {
+  typedef Extreme<T, false> Least;
+  typedef Extreme<T, true> Greatest;
+  struct State {
+    typename Least::State least;
+    typename Greatest::State greatest;
+  };
+  MEMBER State none() { return {Least::none(), Greatest::none()}; }
+  MEMBER void take(State &state, T x, u64 index) {
+    Least::take(state.least, x, index);
+    Greatest::take(state.greatest, x, index);
+  }
+  MEMBER void merge(State &state, const State &other) {
+    Least::merge(state.least, other.least);
+    Greatest::merge(state.greatest, other.greatest);
+  }
+  MEMBER void finish(const State &state, u64 *out) {
+    Least::finish(state.least, out);
+    Greatest::finish(state.greatest, out + 3);
+  }
+};
+
+template <class T> struct Counting {
+  struct State {
+    u64 count;
+  };
+  MEMBER State none() { return {0}; }
+  MEMBER void take(State &state, T x, u64) { state.count += x != T(0); }
+  MEMBER void merge(State &state, const State &other) { state.count += other.count; }
+  MEMBER void finish(const State &state, u64 *out) { out[0] = state.count; }
+};
+
+// ---- The kernel ----
+
+struct ReduceArgs {
+  const void *in;
+  u64 count;
+  // One state for each tile.
+  void *tiles;
+  // Blocks that have ended; 0 before the launch, and after it.
+  u32 *ended;
+  u64 *out;
+};
+
+template <class Op> INLINE void reduce_tiles(const ReduceArgs &args, u64 tiles) {
+  typedef typename Op::State State;
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(args.ended, 1u) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  State state = Op::none();
+  for (u64 tile = threadIdx.x; tile < tiles; tile += BATCH * LANES) {
+    // Under way at once.
+    State more[BATCH];
+#pragma unroll
+    for (u32 i = 0; i < BATCH; i++) {
+      const u64 at = tile + i * LANES;
+      more[i] = at < tiles ? load_shared_state((const State *)args.tiles + at) : Op::none();
+    }
+#pragma unroll
+    for (u32 i = 0; i < BATCH; i++) Op::merge(state, more[i]);
+  }
+  state = block_tree<Op, LANES>(state);
+  if (threadIdx.x == 0) {
+    *args.ended = 0;
+    Op::finish(state, args.out);
+  }
+}
+
+template <class T, class Op> INLINE void reduce(const ReduceArgs &args) {
+  typedef typename Op::State State;
+  const T *in = (const T *)args.in;
+  const u64 tiles = (args.count + TILE - 1) / TILE;
+  for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    State state = Op::none();
+    const u64 first = tile * TILE + threadIdx.x;
+    if ((tile + 1) * TILE <= args.count) {
+#pragma unroll 1
+      for (u32 row = 0; row < ROWS; row += AHEAD) {
+        T x[AHEAD];
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; i++) x[i] = __ldg(in + first + (row + i) * LANES);
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; i++) Op::take(state, x[i], first + (row + i) * LANES);
+      }
+    } else {
+      for (u64 i = first; i < args.count; i += LANES) Op::take(state, in[i], i);
+    }
+    state = block_tree<Op, LANES>(state);
+    if (threadIdx.x == 0) store_shared_state((State *)args.tiles + tile, state);
+  }
+  reduce_tiles<Op>(args, tiles);
+}

@@ -1,0 +1,79 @@
+//! The threads of the host that work for this process.
+//!
+//! Here: one rayon pool per process id: a forked child inherits the memory of a pool, but none of its threads. Not here:
+//! what they do ([`super::cpu`], [`super::collective`]).
+
+use crate::error::{Error, Result};
+use once_cell::race::OnceBox;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Stack of a thread. Only what is used takes memory.
+pub const STACK: usize = 32 << 20;
+
+/// So many threads, started when they are first needed.
+pub struct Threads {
+    count: usize,
+    pools: OnceBox<Pool>,
+}
+
+/// The pool of one process; those of its forked children follow. No lock guards the list, because a thread that does
+/// not exist in the child may have held it.
+struct Pool {
+    process: u32,
+    threads: Option<ThreadPool>,
+    next: OnceBox<Pool>,
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // Inherited: there are no threads to tell.
+            std::mem::forget(self.threads.take());
+        }
+    }
+}
+
+impl Threads {
+    pub fn new(count: usize) -> Self {
+        Self { count: count.max(1), pools: OnceBox::new() }
+    }
+
+    /// As many as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
+    pub fn of_host() -> Self {
+        let asked = ["IKRA_THREADS", "RAYON_NUM_THREADS"]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
+            .find(|threads| *threads > 0);
+        Self::new(asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)))
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// This process's pool, started when it is first needed.
+    ///
+    /// # Errors
+    /// `Device` when the system gives no threads.
+    pub fn pool(&self) -> Result<&ThreadPool> {
+        let process = std::process::id();
+        let mut slot = &self.pools;
+        loop {
+            let pool = slot.get_or_try_init(|| self.start(process).map(Box::new))?;
+            match &pool.threads {
+                Some(threads) if pool.process == process => return Ok(threads),
+                _ => slot = &pool.next,
+            }
+        }
+    }
+
+    fn start(&self, process: u32) -> Result<Pool> {
+        let threads = ThreadPoolBuilder::new()
+            .num_threads(self.count)
+            .stack_size(STACK)
+            .thread_name(|i| format!("ikra-{i}"))
+            .build()
+            .map_err(|error| Error::Device { what: "starting threads".to_owned(), cause: error.to_string() })?;
+        Ok(Pool { process, threads: Some(threads), next: OnceBox::new() })
+    }
+}
