@@ -13,6 +13,7 @@ require_relative "error"
 require "ikra/ikra" # the native extension
 require_relative "config"
 require_relative "position"
+require_relative "memory"
 require_relative "fallback"
 require_relative "neighbours"
 require_relative "stencil"

@@ -3,6 +3,20 @@
 //! Here: the options that shape code, in one struct that is hashed whole into cache keys. Not here: reading them from
 //! Ruby or the environment (the bridge and `lib/`).
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static MEMORY_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Bytes of device memory that this process may hold.
+pub fn memory_limit() -> u64 {
+    MEMORY_LIMIT.load(Ordering::Relaxed)
+}
+
+/// None: as many as there are.
+pub fn set_memory_limit(bytes: Option<u64>) {
+    MEMORY_LIMIT.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
 /// What to do when integer arithmetic leaves 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overflow {

@@ -11,6 +11,7 @@ use ikra_core::backend::cuda::{CudaBackend, CudaShim};
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::cache::disk::{DiskCache, default_directory};
 use ikra_core::error::{Error, Result};
+use ikra_core::memory::buffer::DeviceStore;
 use magnus::{Ruby, Symbol};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -127,6 +128,18 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64) -> String {
         Ok(_) => format!("{runs} runs of the block are worth the way to the GPU"),
         Err(error) => format!("no GPU: {error}"),
     }
+}
+
+/// `Ikra.__memory`: bytes of arrays on the host and on the device, how many arrays there are, bytes that this process has on the
+/// device, and how many it may have.
+pub fn describe_memory() -> (usize, usize, usize, u64, Option<u64>) {
+    let (host, device, arrays) = crate::buffer::held();
+    let cuda = match known(Choice::Cuda) {
+        Some(Ok(backend)) => backend.store().map_or(0, DeviceStore::held),
+        _ => 0,
+    };
+    let limit = ikra_core::config::memory_limit();
+    (host, device, arrays, cuda, (limit != u64::MAX).then_some(limit))
 }
 
 /// `Ikra.__backend(name)`: architecture, and what is wrong with it.

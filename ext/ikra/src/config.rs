@@ -4,6 +4,7 @@
 //! options (lib/ikra/config.rb).
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
+use crate::buffer::Dtype;
 use ikra_core::config::{CodeOptions, Overflow};
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub backend: Choice,
     pub code: CodeOptions,
     pub block_size: Option<u32>,
+    /// Results become a buffer: of this dtype, or of the one that they have.
+    pub into: Option<Option<Dtype>>,
 }
 
 const KEYS: [&str; 8] =
@@ -48,6 +51,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     backend: Choice::Auto,
     code: CodeOptions { ruby: RUBY, overflow: Overflow::Raise, fast_math: false, races: false },
     block_size: None,
+    into: None,
 });
 
 impl Settings {
@@ -97,6 +101,12 @@ impl Settings {
                         }
                     },
                 };
+            }
+            // Ikra's own Ruby code asks for it
+            "into" => self.into = Some(if given == "true" { None } else { Some(Dtype::of(ruby, value)?) }),
+            "memory_limit" => {
+                let bytes = if value.is_nil() { None } else { Some(u64::try_convert(value)?) };
+                ikra_core::config::set_memory_limit(bytes);
             }
             // how many chunks work is cut into is the backends' affair, so far
             "blocks" => {

@@ -12,6 +12,7 @@
 
 use crate::backends;
 use crate::block::{self, Captures, Key as BlockKey};
+use crate::buffer::{self, Dtype};
 use crate::config::{Choice, Settings};
 use crate::errors;
 use crate::explain::{self, Account};
@@ -22,21 +23,25 @@ use crate::iseq::Failure;
 use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
 use crate::pack::{Elements, Packed, RootValue, pack};
-use crate::plan::Plan;
+use crate::plan::{Plan, SlotPlan};
 use crate::profile::{Clock, Phase};
 use crate::random;
 use crate::registry::{Kept, symbols};
 use crate::trace::{Misfit, Tables};
 use crate::unpack::Unpacker;
 use crate::world::{self, Guards, LiveWorld};
+use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::engine::{self, Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
-use ikra_core::ir::{Lowered, Trap};
+use ikra_core::ir::{Lowered, Storage, Trap};
+use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::column::HostColumn;
 use ikra_core::syntax::{self, Wrapping};
+use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Assumption, Facts, Place, Root, World};
 use magnus::block::Proc;
 use magnus::prelude::*;
@@ -55,6 +60,8 @@ struct Form {
     code: CodeOptions,
     backend: Choice,
     process: u32,
+    /// How results are stored, if that is not as Ruby's.
+    results: Option<Storage>,
 }
 
 /// A block compiled for some types.
@@ -136,6 +143,8 @@ enum Again {
     Until(Key),
     /// Past the first element that was looked for.
     Past,
+    /// Memory ran out, and now there may be more.
+    Memory,
 }
 
 /// One section: a call of `pmap` or `peach`, or a part of another operation.
@@ -203,6 +212,10 @@ pub fn section(
     let number = random::next_section();
     if elements == 0 || ticks == 0 {
         let value = match op {
+            SectionOp::Map if let Some(dtype) = settings.into => {
+                let dtype = dtype.unwrap_or(Dtype::F64);
+                buffer::wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), 0))).as_value()
+            }
             SectionOp::Map => ruby.ary_new().as_value(),
             SectionOp::Each if another => ruby.into_value(-1),
             SectionOp::Each => base,
@@ -312,7 +325,14 @@ fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
 impl Section<'_> {
     fn form(&self) -> Form {
         let base = if self.range.is_some() { Base::Range } else { Base::Array };
-        Form { op: self.op, base, code: self.settings.code, backend: self.choice, process: std::process::id() }
+        Form {
+            op: self.op,
+            base,
+            code: self.settings.code,
+            backend: self.choice,
+            process: std::process::id(),
+            results: self.settings.into.flatten().map(Dtype::storage),
+        }
     }
 
     fn len(&self) -> usize {
@@ -333,13 +353,13 @@ impl Section<'_> {
     }
 
     fn attempts(&mut self) -> Result<Value, Error> {
-        let (mut limit, mut beside) = (Key::NONE, false);
+        let (mut limit, mut beside, mut evicted) = (Key::NONE, false, false);
         let mut attempts = 0;
         while attempts < MOST_ATTEMPTS {
             attempts += 1;
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;
-            match self.launch(&variant, packed, &tables, &holder, limit, beside)? {
+            match self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted))? {
                 Ok(value) => return Ok(value),
                 // each time some heap at least doubles, so that memory ends first
                 Err(Again::Room) => attempts -= 1,
@@ -349,6 +369,7 @@ impl Section<'_> {
                     }
                 }
                 Err(Again::Beside) => beside = true,
+                Err(Again::Memory) => evicted = true,
                 Err(Again::Until(key)) => limit = key,
                 Err(Again::Past) => {}
             }
@@ -421,6 +442,7 @@ impl Section<'_> {
                 base: form.base,
                 grouped: world.observer.grouped,
                 reordered: Observer::mixed(&elements),
+                results: form.results,
             };
             if explained.is_some() {
                 let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code);
@@ -567,30 +589,51 @@ impl Section<'_> {
         mut packed: Packed,
         tables: &Tables,
         holder: &LazyHolder,
-        limit: Key,
-        beside: bool,
+        (limit, beside, evicted): (Key, bool, bool),
     ) -> Result<Result<Value, Again>, Error> {
         let ruby = self.ruby;
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
+        let result = match (self.settings.into, &variant.plan.result) {
+            (Some(dtype), Some(slot)) => Some(self.result_buffer(dtype, slot, limit, &mut packed)?),
+            _ => None,
+        };
+        let residents = std::mem::take(&mut packed.residents);
         let outcome = {
-            let launch = Launch {
-                columns: &mut packed.columns,
-                biases: &packed.biases,
-                params: &packed.params,
-                jobs: packed.jobs,
-                slots: self.slots(),
-                fresh: &packed.fresh,
-                ticks: self.ticks,
-                seed: random::seed(),
-                section: self.number,
-                limit,
-                cancel: &cancel,
-                block_size: self.settings.block_size,
-                timings: &mut timings,
+            let (backend, columns) = (&self.backend, &mut packed.columns);
+            let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
+            let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
+            let (section, cancel, timings) = (self.number, &cancel, &mut timings);
+            let work = || {
+                let began = Instant::now();
+                residents.iter().try_for_each(|resident| resident.enter(&**backend, columns))?;
+                timings.upload += began.elapsed();
+                let launch = Launch {
+                    columns,
+                    biases,
+                    params,
+                    jobs,
+                    slots,
+                    fresh,
+                    ticks,
+                    seed: random::seed(),
+                    section,
+                    limit,
+                    cancel,
+                    block_size,
+                    timings,
+                };
+                let outcome = backend.launch(&*variant.executable, launch)?;
+                let ended = match outcome {
+                    Outcome::Done => true,
+                    Outcome::Trapped(record) => record.key == limit,
+                    Outcome::Cancelled => false,
+                };
+                if ended {
+                    residents.iter().for_each(|resident| resident.keep(columns));
+                }
+                Ok(outcome)
             };
-            let backend = &self.backend;
-            let work = || backend.launch(&*variant.executable, launch);
             if beside { gvl::run_beside(ruby, &cancel, work).map(Some) } else { gvl::run(ruby, &cancel, work) }?
         };
         for (phase, time) in
@@ -600,6 +643,12 @@ impl Section<'_> {
         }
         let outcome = match outcome {
             None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
+            Some(Err(CoreError::Memory { .. })) if !evicted => {
+                let keep: Vec<Arc<Buffer>> = residents.iter().map(|resident| resident.buffer.clone()).collect();
+                gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
+                ruby.gc_start();
+                return Ok(Err(Again::Memory));
+            }
             Some(Err(error)) => return Err(self.failed(error)),
             Some(Ok(outcome)) => outcome,
         };
@@ -647,11 +696,17 @@ impl Section<'_> {
         }
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::start(ruby));
-        clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len)).map(Ok)
+        clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result)).map(Ok)
     }
 
     /// Writes back, and gives the section's value.
-    fn unpack(&self, unpacker: &Unpacker<'_>, left_with: Option<Left>, len: usize) -> Result<Value, Error> {
+    fn unpack(
+        &self,
+        unpacker: &Unpacker<'_>,
+        left_with: Option<Left>,
+        len: usize,
+        result: Option<(Dtype, Arc<Buffer>)>,
+    ) -> Result<Value, Error> {
         let mut before = None;
         let (how, value) = match (left_with, &unpacker.plan.result) {
             (Some(Left::Break(raw, index)), slot) => {
@@ -661,6 +716,9 @@ impl Section<'_> {
                 (Some("left"), crate::reflect::value(raw))
             }
             (Some(Left::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
+            (None, Some(_)) if let Some((dtype, buffer)) = result => {
+                (None, buffer::wrap(self.ruby, dtype, buffer).as_value())
+            }
             (None, Some(slot)) => (None, unpacker.results(slot, len)?.as_value()),
             (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
             (None, None) => (None, self.base),
@@ -680,6 +738,48 @@ impl Section<'_> {
             self.captures.set(self.ruby, &name, value)?;
         }
         Ok(if self.wrapped { ended(self.ruby, how, value, before) } else { value })
+    }
+
+    /// The buffer that results go to.
+    fn result_buffer(
+        &self,
+        dtype: Option<Dtype>,
+        slot: &SlotPlan,
+        limit: Key,
+        packed: &mut Packed,
+    ) -> Result<(Dtype, Arc<Buffer>), Error> {
+        let natural = match slot.repr {
+            Repr::Int => Some(Dtype::I64),
+            Repr::Float => Some(Dtype::F64),
+            Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Some(Dtype::Bool),
+            _ => None,
+        };
+        let dtype = dtype.or(natural).filter(|dtype| natural.is_some_and(|n| n.prims() == dtype.prims()));
+        let Some(dtype) = dtype else {
+            let source = &self.site.source.unit.source;
+            let message = "the elements of this array would be of several kinds, or of one that it cannot hold";
+            let diagnostic = Diagnostic::new(source, self.site.source.unit.body.span, message)
+                .because("an array on the device holds Integers, or Floats, or true and false")
+                .advise("convert them in the block (to_f, to_i), or use an Array");
+            return Err(errors::core(self.ruby, diagnostic.into()));
+        };
+        let len = self.len();
+        let buffer = Arc::new(Buffer::zeroed(dtype.storage(), len));
+        match (slot.value, slot.repr) {
+            (Some(column), _) => {
+                // elements behind a break are not run
+                let write = if limit == Key::NONE { Write::All } else { Write::Some };
+                packed.residents.push(Resident { column, buffer: buffer.clone(), write });
+            }
+            // all of them are one and the same
+            (None, Repr::Unit(Unit::True)) => {
+                let mut column = HostColumn::zeroed(dtype.storage(), len);
+                column.view_mut::<u8>().fill(1);
+                buffer.replace(column);
+            }
+            (None, _) => {}
+        }
+        Ok((dtype, buffer))
     }
 
     fn failed(&self, error: CoreError) -> Error {

@@ -81,6 +81,8 @@ pub enum Seen {
     Struct,
     /// A Complex or a Rational.
     Number,
+    /// An `Ikra::Buffer`, freed or not.
+    Buffer,
     Other,
 }
 
@@ -160,6 +162,7 @@ pub fn see(v: Raw) -> Seen {
         k if k == T::RUBY_T_CLASS as usize || k == T::RUBY_T_MODULE as usize => Seen::Module,
         k if k == T::RUBY_T_STRUCT as usize => Seen::Struct,
         k if k == T::RUBY_T_COMPLEX as usize || k == T::RUBY_T_RATIONAL as usize => Seen::Number,
+        k if k == T::RUBY_T_DATA as usize && crate::buffer::is_buffer(class_word(v)) => Seen::Buffer,
         _ => Seen::Other,
     }
 }

@@ -10,6 +10,7 @@
 //! | [`observe`] | live values to facts |
 //! | [`plan`], [`trace`], [`pack`], [`unpack`] | objects to columns and back, by a schema |
 //! | [`hashes`] | Hashes as arrays |
+//! | [`buffer`] | `Ikra::Buffer`: typed arrays that may live on a device |
 //! | [`collect`] | what operations make of flags, keys and places: the chosen, grouped and sorted elements |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
@@ -30,6 +31,7 @@
 
 mod backends;
 mod block;
+mod buffer;
 mod collect;
 mod config;
 mod engine;
@@ -77,8 +79,11 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__explain_stop", function!(explain::stop, 0))?;
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
     ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
+    ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
+    ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
+    buffer::init(ikra, ruby)?;
     explain::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;

@@ -71,6 +71,8 @@ struct ClassTable {
     objects: Vec<Raw>,
     demands: Vec<Demand>,
     frozen: bool,
+    /// Kernels do not hold objects of it.
+    live: bool,
 }
 
 /// An ivar to be read of all objects of a class.
@@ -213,7 +215,8 @@ impl Observer {
         }
         let at = self.tables.len();
         self.class_index.insert(raw, at);
-        self.tables.push(ClassTable { class, raw, objects: Vec::new(), demands: Vec::new(), frozen: false });
+        let live = crate::world::is_live_class(raw);
+        self.tables.push(ClassTable { class, raw, objects: Vec::new(), demands: Vec::new(), frozen: false, live });
         at
     }
 
@@ -250,6 +253,9 @@ impl Observer {
             Seen::Symbol => Prims::SYM,
             Seen::Object => {
                 let table = self.table_of(ruby, heap::class_word(value))?;
+                if self.tables[table].live {
+                    return Err(opaque(value, what()));
+                }
                 summary.class(self.tables[table].class);
                 self.object(place, value, table, facts);
                 return Ok(());
@@ -258,6 +264,13 @@ impl Observer {
                 self.array(place, value, facts);
                 return Ok(());
             }
+            Seen::Buffer => match crate::buffer::of(value) {
+                Some(_) => {
+                    self.array(place, value, facts);
+                    return Ok(());
+                }
+                None => return Err(Refusal::Opaque(Opaque { what: "an array that was freed".into(), place: what() })),
+            },
             Seen::Str => match unheld_string(ruby, value) {
                 None => Prims::STR,
                 Some(what_it_is) => return Err(Refusal::Opaque(Opaque { what: what_it_is, place: what() })),
@@ -465,12 +478,18 @@ impl Observer {
         let mut summary = Summary::default();
         let mut i = start;
         while let Some(array) = self.kinds[&kind.0].arrays.get(i).copied() {
+            i += 1;
+            let buffer = crate::buffer::of(array);
+            facts.saw_storage(kind, buffer.as_ref().map(|(dtype, _)| dtype.storage()));
+            if let Some((dtype, _)) = buffer {
+                summary.prims |= dtype.prims().0;
+                continue;
+            }
             let mut at = 0;
             while let Some(value) = heap::elements(array).get(at).copied() {
                 self.value(ruby, place, value, &mut summary, facts, &|| "an element of an array".into())?;
                 at += 1;
             }
-            i += 1;
         }
         self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = i;
         if i > start {

@@ -4,6 +4,7 @@
 //! back ([`crate::unpack`]).
 //! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
 
+use crate::buffer::Dtype;
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::{Room, fresh};
 use crate::observe::Bounds;
@@ -11,12 +12,14 @@ use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
+use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
-use ikra_core::ir::{ColumnId, Jobs, Program, SLOT_STRIDE, Scalar, Space};
+use ikra_core::ir::{ColumnId, Jobs, Program, SLOT_STRIDE, Scalar, Space, Storage};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr, Tag};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Misfit>;
 
@@ -52,6 +55,8 @@ pub struct Packed {
     pub params: Vec<u64>,
     pub fresh: Vec<Fresh>,
     pub jobs: u64,
+    /// Columns that are buffers.
+    pub residents: Vec<Resident>,
 }
 
 /// Fills columns and parameters.
@@ -89,6 +94,7 @@ pub fn pack(
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown: RefCell::new(unknown) };
     let mut biases = vec![0; program.columns.len()];
+    let residents = packer.residents(program)?;
     for (at, column) in program.columns.iter().enumerate() {
         let rows = match column.space {
             Space::Class { hierarchy, first, last } => {
@@ -96,6 +102,7 @@ pub fn pack(
                 biases[at] = u64::from(from);
                 (to - from) as usize
             }
+            Space::Array(_) if residents.iter().any(|r| r.column.index() == at) => 0,
             Space::Array(kind) => {
                 let rows = |k: usize| packer.tables.kinds[k].rows + packer.tables.kinds[k].room;
                 plan.kinds.iter().position(|k| k.kind == kind).map_or(0, rows) as usize
@@ -108,7 +115,7 @@ pub fn pack(
         columns[at] = HostColumn::zeroed(column.storage, rows);
     }
     packer.fields(program, &mut columns)?;
-    packer.arrays(&mut columns)?;
+    packer.arrays(&mut columns, &residents)?;
     packer.frozen(schema, program, &mut columns);
     if let Some(column) = schema.bytes {
         packer.bytes(columns[column.index()].view_mut::<u8>());
@@ -127,7 +134,7 @@ pub fn pack(
     if !packer.unknown.borrow().is_empty() {
         return Err(Misfit::Symbols);
     }
-    Ok(Packed { columns, biases, params, fresh, jobs })
+    Ok(Packed { columns, biases, params, fresh, jobs, residents })
 }
 
 struct Packer<'a> {
@@ -170,7 +177,7 @@ impl Packer<'_> {
                 };
                 return Ok((tag, word));
             }
-            Seen::Array if slot.kind.is_some() => {
+            Seen::Array | Seen::Buffer if slot.kind.is_some() => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 return Ok((Tag::ARRAY, word));
             }
@@ -314,11 +321,70 @@ impl Packer<'_> {
         }
     }
 
-    fn arrays(&self, columns: &mut [HostColumn]) -> Result<()> {
+    /// Columns that need not be filled: each is the contents of one buffer.
+    fn residents(&self, program: &Program) -> Result<Vec<Resident>> {
+        let mut residents: Vec<Resident> = Vec::new();
+        for (at, kind) in self.plan.kinds.iter().enumerate() {
+            let buffers = self.tables.kinds[at].arrays.iter().any(|array| heap::see(*array) == Seen::Buffer);
+            let Some(column) = kind.slot.as_ref().and_then(|slot| slot.value).filter(|_| buffers) else { continue };
+            let storage = program.columns[column.index()].storage;
+            let write = if kind.written { Write::Some } else { Write::None };
+            match self.tables.sole_buffer(at).filter(|(_, buffer)| buffer.storage() == storage) {
+                Some((_, buffer)) => residents.push(Resident { column, buffer, write }),
+                // together with others they are copied, and copies are not written back
+                None if kind.written => return Err(Misfit::Value),
+                None => {}
+            }
+        }
+        let written = residents.iter().filter(|r| r.write != Write::None);
+        let twice = |r: &&Resident| residents.iter().filter(|o| Arc::ptr_eq(&o.buffer, &r.buffer)).count() > 1;
+        if written.filter(twice).count() > 0 { Err(Misfit::Value) } else { Ok(residents) }
+    }
+
+    fn buffer(&self, columns: &mut [HostColumn], slot: &SlotPlan, start: usize, array: Raw) -> Result<()> {
+        let (dtype, buffer) = crate::buffer::of(array).ok_or(Misfit::Value)?;
+        if !slot.prims.contains(dtype.prims()) {
+            return Err(Misfit::Value);
+        }
+        let rows = buffer.on_host().map_err(|_| Misfit::Value)?;
+        for at in 0..rows.len() {
+            let (tag, payload) = match dtype {
+                Dtype::I64 => (Tag::INT, rows.view::<i64>()[at] as u64),
+                Dtype::I32 => (Tag::INT, i64::from(rows.view::<i32>()[at]) as u64),
+                Dtype::U8 => (Tag::INT, u64::from(rows.view::<u8>()[at])),
+                Dtype::F64 => (Tag::FLOAT, rows.view::<u64>()[at]),
+                Dtype::F32 => (Tag::FLOAT, f64::from(rows.view::<f32>()[at]).to_bits()),
+                Dtype::Bool => {
+                    let byte = rows.view::<u8>()[at];
+                    (if byte != 0 { Tag::TRUE } else { Tag::FALSE }, u64::from(byte))
+                }
+            };
+            if let Some(column) = slot.value {
+                let column = &mut columns[column.index()];
+                match column.storage() {
+                    Storage::U8 => column.view_mut::<u8>()[start + at] = payload as u8,
+                    Storage::I32 => column.view_mut::<i32>()[start + at] = payload as i32,
+                    Storage::F32 => column.view_mut::<f32>()[start + at] = f64::from_bits(payload) as f32,
+                    _ => column.view_mut::<u64>()[start + at] = payload,
+                }
+            }
+            if let Some(tags) = slot.tag {
+                columns[tags.index()].view_mut::<u8>()[start + at] = tag as u8;
+            }
+        }
+        Ok(())
+    }
+
+    fn arrays(&self, columns: &mut [HostColumn], residents: &[Resident]) -> Result<()> {
         for (at, kind) in self.plan.kinds.iter().enumerate() {
             let rows = &self.tables.kinds[at];
-            if let Some(slot) = &kind.slot {
+            let resident = |slot: &&SlotPlan| residents.iter().any(|r| Some(r.column) == slot.value);
+            if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
                 for (array, offset) in rows.arrays.iter().zip(&rows.offsets) {
+                    if heap::see(*array) == Seen::Buffer {
+                        self.buffer(columns, slot, *offset as usize, *array)?;
+                        continue;
+                    }
                     let elements = heap::elements(*array);
                     self.fill(slot, columns, *offset as usize, elements.len(), |i| elements[i], |_| None)?;
                 }

@@ -7,10 +7,12 @@
 //!
 //! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed.
 
+use crate::buffer::Dtype;
 use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::identity::IdentityMap;
 use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows, SlotPlan};
+use ikra_core::memory::buffer::Buffer;
 use ikra_core::types::{Prims, StrWord};
 use std::sync::Arc;
 
@@ -102,6 +104,15 @@ impl Tables {
     /// Whether an array is among those that the program writes.
     pub fn writes_array(&self, plan: &Plan, array: Raw) -> bool {
         self.kinds.iter().zip(&plan.kinds).any(|(rows, kind)| kind.written && rows.arrays.contains(&array))
+    }
+
+    /// The buffer that is the only array of a kind, none of whose rows the program makes.
+    pub fn sole_buffer(&self, kind: usize) -> Option<(Dtype, Arc<Buffer>)> {
+        let rows = &self.kinds[kind];
+        match rows.arrays[..] {
+            [array] if rows.room == 0 => crate::buffer::of(array),
+            _ => None,
+        }
     }
 
     /// Empty ones, for a plan where nothing leads on.
@@ -341,7 +352,11 @@ impl Tracer<'_> {
         }
         match heap::see(value) {
             Seen::Str => self.string(slot, value),
-            Seen::Array => self.array(slot, value, element),
+            Seen::Array => self.array(slot, value, heap::elements(value).len(), element),
+            Seen::Buffer => {
+                let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
+                self.array(slot, value, buffer.len(), element)
+            }
             Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
                 if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
                     self.unknown.push(value);
@@ -422,10 +437,10 @@ impl Tracer<'_> {
         Ok(Reached { entry: 0, known: false })
     }
 
-    fn array(&mut self, slot: &SlotPlan, array: Raw, element: bool) -> Result<Reached> {
+    fn array(&mut self, slot: &SlotPlan, array: Raw, len: usize, element: bool) -> Result<Reached> {
         let kind = slot.kind.ok_or(Misfit::Value)?;
         let rows = &mut self.tables.kinds[kind];
-        let len = heap::elements(array).len() as u64;
+        let len = len as u64;
         let at = rows.arrays.len();
         if at >= MOST_ROWS || rows.rows + len.max(1) > u64::from(u32::MAX) {
             return Err(Misfit::TooMany);
@@ -471,7 +486,9 @@ impl Tracer<'_> {
                 let Some(slot) = kind.slot.as_ref().filter(|s| s.leads_on()) else { continue };
                 let mut row = self.tables.kinds[at].cursor;
                 while let Some(array) = self.tables.kinds[at].arrays.get(row).copied() {
-                    for value in heap::elements(array) {
+                    // a buffer holds numbers, which lead nowhere
+                    let elements = if heap::see(array) == Seen::Array { heap::elements(array) } else { &[] };
+                    for value in elements {
                         self.follow(slot, *value, false)?;
                     }
                     row += 1;

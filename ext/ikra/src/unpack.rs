@@ -99,6 +99,8 @@ impl Unpacker<'_> {
         match column.storage() {
             ikra_core::ir::Storage::U8 => u64::from(column.view::<u8>()[row]),
             ikra_core::ir::Storage::U32 => u64::from(column.view::<u32>()[row]),
+            ikra_core::ir::Storage::I32 => i64::from(column.view::<i32>()[row]) as u64,
+            ikra_core::ir::Storage::F32 => f64::from(column.view::<f32>()[row]).to_bits(),
             _ => column.view::<u64>()[row],
         }
     }
@@ -470,6 +472,10 @@ impl Unpacker<'_> {
     fn arrays(&self, at: usize, slot: &SlotPlan, slots: &mut Vec<(Raw, usize, Raw)>) -> Result<(), Error> {
         let rows = &self.tables.kinds[at];
         for (i, array) in rows.arrays.iter().enumerate() {
+            // its new version is not known to anybody yet
+            if heap::see(*array) == Seen::Buffer {
+                continue;
+            }
             let offset = rows.offsets[i] as usize;
             let end = rows.offsets.get(i + 1).map_or(rows.rows as usize, |o| *o as usize);
             let packed = rows.lengths[i] as usize;

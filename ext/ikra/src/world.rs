@@ -24,6 +24,7 @@ use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -182,6 +183,7 @@ pub struct Guards {
     missing: Vec<ConstId>,
     /// Procs and Method objects that were captured, with their code.
     outside: Vec<(Root, Raw)>,
+    live: Vec<Root>,
 }
 
 impl Guards {
@@ -193,6 +195,11 @@ impl Guards {
         for (root, iseq) in &self.outside {
             let code = captured(ruby, captures, root)?;
             if Code::of(code).is_none() || reflect::iseq_of(code)?.map(|now| now.as_raw()) != Some(*iseq) {
+                return Ok(false);
+            }
+        }
+        for root in &self.live {
+            if !is_live(captured(ruby, captures, root)?) {
                 return Ok(false);
             }
         }
@@ -224,6 +231,24 @@ impl Guards {
     }
 }
 
+/// Objects of it and of its subclasses are live.
+static LIVE: OnceCell<Raw> = OnceCell::new();
+
+/// `Ikra.__live(class)`, told once: objects of it give lambdas for the methods that kernels may call, by `__kernel(name)`.
+pub fn set_live(class: Value) {
+    keep(class);
+    let _ = LIVE.set(class.as_raw());
+}
+
+/// Whether objects of a class are live.
+pub fn is_live_class(class: Raw) -> bool {
+    LIVE.get().is_some_and(|live| reflect::inherits(class, *live))
+}
+
+fn is_live(object: Value) -> bool {
+    heap::is_object(object.as_raw()) && is_live_class(heap::class_word(object.as_raw()))
+}
+
 /// What may be called without being a method of an object.
 enum Code {
     Proc(Proc),
@@ -253,6 +278,23 @@ pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, 
             Some(Code::Proc(block)) => Captures::new(block).get(ruby, name),
             _ => Ok(ruby.qnil().as_value()),
         },
+        Root::Ivar(root, name) => {
+            let object = captured(ruby, captures, root)?;
+            if !heap::is_object(object.as_raw()) {
+                return Ok(ruby.qnil().as_value());
+            }
+            let id = registry::id(ruby, name);
+            // SAFETY: an ordinary object, of which the function reads an ivar; one that is not there is nil.
+            #[allow(unsafe_code)]
+            Ok(value(unsafe { rb_sys::rb_ivar_get(object.as_raw(), id) }))
+        }
+        Root::Member(root, name) => {
+            let object = captured(ruby, captures, root)?;
+            if !is_live(object) {
+                return Ok(ruby.qnil().as_value());
+            }
+            object.funcall("__kernel", (ruby.to_symbol(&**name),))
+        }
         Root::SelfOf(root) => {
             let code = captured(ruby, captures, root)?;
             match Code::of(code) {
@@ -774,6 +816,15 @@ impl World for LiveWorld<'_> {
         }
     }
 
+    fn live(&mut self, root: &Root) -> bool {
+        let object = captured(self.ruby, self.captures, root);
+        let live = self.caught(object).is_some_and(is_live);
+        if live {
+            self.guards.live.push(root.clone());
+        }
+        live
+    }
+
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> Result<(), Opaque> {
         let ruby = self.ruby;
         let fetched = match root {
@@ -793,6 +844,7 @@ impl World for LiveWorld<'_> {
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
             Root::Const(id) => NUMBERS.lock().consts[id.index()].name.clone(),
             Root::SelfOf(_) => "self of a Proc".to_string(),
+            Root::Ivar(_, name) | Root::Member(_, name) => name.to_string(),
         };
         let result = match fetched {
             Ok(value) => self.observer.root(ruby, root, value.as_raw(), &name, facts),

@@ -20,12 +20,14 @@ pub mod libm;
 pub mod philox;
 pub mod races;
 pub mod reference;
+pub mod resident;
 pub mod threads;
 
 use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::ir::{ColumnId, Program, SiteId, TRAP_WORDS};
 use crate::layout::Layout;
+use crate::memory::buffer::DeviceStore;
 use crate::memory::column::HostColumn;
 use crate::target::Target;
 use std::any::Any;
@@ -177,4 +179,8 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `Device` or `Memory`; what the program itself raises is an [`Outcome`].
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome>;
+    /// Its memory, where that is not the host's.
+    fn store(&self) -> Option<&dyn DeviceStore> {
+        None
+    }
 }

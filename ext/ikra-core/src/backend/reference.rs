@@ -446,9 +446,12 @@ impl<'a> Machine<'a> {
         let rows = &self.columns[column.index()];
         Ok(match (rows.storage(), ty) {
             (Storage::U8, Scalar::Bool) => Value::Bool(rows.view::<u8>()[row] != 0),
+            (Storage::U8, Scalar::I64) => Value::I64(rows.view::<u8>()[row].into()),
             (Storage::U8, _) => Value::I32(rows.view::<u8>()[row].into()),
             (Storage::U32, _) => Value::I32(rows.view::<u32>()[row] as i32),
+            (Storage::I32, _) => Value::I64(rows.view::<i32>()[row].into()),
             (Storage::I64, _) => Value::I64(rows.view::<i64>()[row]),
+            (Storage::F32, _) => Value::F64(rows.view::<f32>()[row].into()),
             (Storage::F64, _) => Value::F64(rows.view::<f64>()[row]),
         })
     }
@@ -459,8 +462,11 @@ impl<'a> Machine<'a> {
         match (rows.storage(), value) {
             (Storage::U8, Value::Bool(b)) => rows.view_mut::<u8>()[row] = b.into(),
             (Storage::U8, Value::I32(i)) => rows.view_mut::<u8>()[row] = i as u8,
+            (Storage::U8, Value::I64(i)) => rows.view_mut::<u8>()[row] = i as u8,
             (Storage::U32, Value::I32(i)) => rows.view_mut::<u32>()[row] = i as u32,
+            (Storage::I32, Value::I64(i)) => rows.view_mut::<i32>()[row] = i as i32,
             (Storage::I64, Value::I64(i)) => rows.view_mut::<i64>()[row] = i,
+            (Storage::F32, Value::F64(x)) => rows.view_mut::<f32>()[row] = x as f32,
             (Storage::F64, Value::F64(x)) => rows.view_mut::<f64>()[row] = x,
             (storage, value) => return Err(format!("{value:?} does not fit a {storage} column")),
         }

@@ -536,6 +536,9 @@ impl World for Asked<'_> {
     fn outside(&mut self, root: &Root) -> Option<Outside> {
         self.ask(|w| w.outside(root))
     }
+    fn live(&mut self, root: &Root) -> bool {
+        self.ask(|w| w.live(root))
+    }
 
     fn scan_root(&mut self, root: &Root, facts: &mut Facts) -> std::result::Result<(), Opaque> {
         self.ask(|w| w.scan_root(root, facts))

@@ -48,11 +48,13 @@ pub enum ProcKind {
     Method(Name),
     /// A captured one.
     Outside(Root, Outside),
+    /// No Proc at all, but an object whose methods are captured lambdas.
+    Live(Root),
 }
 
 impl ProcKind {
     pub fn is_lambda(&self) -> bool {
-        !matches!(self, ProcKind::Block(_))
+        !matches!(self, ProcKind::Block(_) | ProcKind::Live(_))
     }
 }
 
@@ -218,7 +220,7 @@ impl Analysis<'_> {
             }
             ProcKind::Symbol(_) => Pairs::Yes,
             ProcKind::Lambda(block) if block.params.required.len() == 1 => Pairs::Yes,
-            ProcKind::Lambda(_) | ProcKind::Method(_) | ProcKind::Outside(..) => Pairs::Unknown,
+            ProcKind::Lambda(_) | ProcKind::Method(_) | ProcKind::Outside(..) | ProcKind::Live(_) => Pairs::Unknown,
         });
         let first = all.next().unwrap_or(Pairs::No);
         if all.all(|other| other == first) { first } else { Pairs::Unknown }
@@ -450,7 +452,7 @@ impl Walker<'_, '_> {
                 let receiver = self.self_type(span)?;
                 self.dispatch(&receiver, name, args, true, span, &at, env)
             }
-            ProcKind::Symbol(_) | ProcKind::Outside(..) => Ok(Ty::never()),
+            ProcKind::Symbol(_) | ProcKind::Outside(..) | ProcKind::Live(_) => Ok(Ty::never()),
         };
         self.running.pop();
         self.leave_home(entered);

@@ -8,7 +8,7 @@ use super::made::Thing;
 use super::{Analysis, Binding, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::Error;
-use crate::id::{ClassId, MethodId};
+use crate::id::{ClassId, MethodId, ProcId};
 use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
 use crate::syntax::ast::{Name, Params, primitive};
@@ -33,6 +33,11 @@ pub fn class_of(atom: Atom) -> ClassId {
         Atom::Proc(_) => well_known::PROC,
         Atom::Object(class) => class,
     }
+}
+
+/// A function of Ikra's that the prelude has.
+fn ikras_own(owner: &str, name: &str) -> Option<MethodId> {
+    if owner == "Ikra" { crate::prelude::find("", "Ikra.", name) } else { None }
 }
 
 /// The class of a kind of value of which the prelude has methods of its own.
@@ -66,6 +71,8 @@ pub enum Target {
     Ruby(MethodId),
     Reader(Name),
     Writer(Name),
+    /// The lambda that a live object gives for its method.
+    Proc(ProcId),
     /// A user-defined `method_missing`, which is given the name.
     Handler(MethodId),
     /// No receiver of this kind answers: NoMethodError when Ruby gets there. `private`: one exists that may not be
@@ -87,7 +94,9 @@ impl Target {
                 !builtin.iterates() && !matches!(builtin, Builtin::ProcCall | Builtin::Send { .. })
             }
             Target::Reader(_) | Target::Writer(_) => true,
-            Target::Ruby(_) | Target::Handler(_) | Target::NoMethod { .. } | Target::Refused(_) => false,
+            Target::Ruby(_) | Target::Proc(_) | Target::Handler(_) | Target::NoMethod { .. } | Target::Refused(_) => {
+                false
+            }
         }
     }
 }
@@ -314,6 +323,12 @@ impl Analysis<'_> {
         if let Some(target) = self.library_target(from, atom, name)? {
             return Ok(target);
         }
+        if let Atom::Proc(id) = atom
+            && !matches!(name, "nil?" | "!")
+            && let Some(answer) = self.live_method(id, name)
+        {
+            return answer;
+        }
         if let Some(name) = primitive(name) {
             if let Some(builtin) = builtins::primitive(atom, name) {
                 return Ok(Target::Builtin(builtin));
@@ -397,6 +412,7 @@ impl Analysis<'_> {
                         Some(method) => Target::Ruby(method),
                         None => Target::Builtin(builtin),
                     },
+                    None if let Some(method) = ikras_own(&owner, name) => Target::Ruby(method),
                     None if let Some(method) = crate::prelude::find(core_class(atom), &owner, name) => {
                         Target::Ruby(method)
                     }
@@ -496,6 +512,7 @@ impl Analysis<'_> {
         Ok(match target {
             Target::NoMethod { .. } | Target::Refused(_) => Ty::never(),
             Target::Handler(_) => unreachable!("asked with the name as an argument"),
+            Target::Proc(_) => unreachable!("called as a lambda"),
             Target::Ruby(method) => {
                 let source = self.source(*method)?;
                 check_params(&source.unit.params, &source.label)?;

@@ -6,13 +6,13 @@
 
 use super::accumulate;
 use super::blocks::{ProcInfo, ProcKind};
-use super::calls::{Args, Target};
+use super::calls::{Answer, Args, Refusal, Target};
 use super::walk::{Env, FrameKind, State, Walker};
 use super::{Analysis, SpecId};
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
-use crate::syntax::ast::{LocalId, Origin};
+use crate::syntax::ast::{LocalId, Name, Origin};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{Lenient, Outside, Root, well_known};
 
@@ -25,12 +25,36 @@ impl Analysis<'_> {
         if let Some(id) = self.outside_index.get(root) {
             return Some(Ty::proc(*id));
         }
-        let code = self.world.outside(root)?;
+        let kind = match self.world.live(root) {
+            true => ProcKind::Live(root.clone()),
+            false => ProcKind::Outside(root.clone(), self.world.outside(root)?),
+        };
         let id = ProcId::new(self.procs.len());
-        let kind = ProcKind::Outside(root.clone(), code);
         self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
         self.outside_index.insert(root.clone(), id);
         Some(Ty::proc(id))
+    }
+
+    /// The type of an ivar of the section's `self`, if that is a live object.
+    pub fn live_ivar(&mut self, ivar: &Name) -> Option<Ty> {
+        let root = Root::Ivar(Box::new(Root::SelfObject), ivar.clone());
+        match self.outside_index.get(&root) {
+            Some(id) => Some(Ty::proc(*id)),
+            None if self.world.live(&root) => self.outside(&root),
+            None => None,
+        }
+    }
+
+    /// The method of a live object: the lambda that stands for it.
+    pub(super) fn live_method(&mut self, id: ProcId, name: &str) -> Option<Answer<Target>> {
+        let ProcKind::Live(root) = self.procs[id.index()].kind.clone() else { return None };
+        let member = Root::Member(Box::new(root), name.into());
+        let found = self.outside(&member).and_then(|ty| ty.procs.first().copied());
+        Some(found.map(Target::Proc).ok_or_else(|| {
+            Refusal::new(format!("kernels do not know Ikra::MDArray#{name}"))
+                .because("in a block an MDArray is read and written element by element")
+                .advise("call it outside of the block")
+        }))
     }
 
     /// `self` of a captured Proc, the receiver of a Method object. One that kernels cannot hold still has Kernel's methods.

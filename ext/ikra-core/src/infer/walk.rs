@@ -382,6 +382,12 @@ impl Walker<'_, '_> {
             Kind::Sym(_) => Ty::sym(),
             Kind::SelfRef => self.self_type(node.span)?,
             Kind::Local(local) => self.read_local(*local, env, node.span)?,
+            Kind::Ivar(ivar)
+                if self.here.section
+                    && let Some(ty) = self.an.live_ivar(ivar) =>
+            {
+                ty
+            }
             Kind::Ivar(ivar) => {
                 let receiver = self.self_type(node.span)?;
                 self.read_ivar(&receiver, ivar, node.span)?
@@ -1653,7 +1659,7 @@ impl Walker<'_, '_> {
             (Target::Builtin(builtin), Some(block)) if builtin.iterates() => {
                 self.iterate(*builtin, atom, reach, name, args, block, span, env)
             }
-            (Target::Builtin(Builtin::ProcCall), Some(_)) => {
+            (Target::Builtin(Builtin::ProcCall) | Target::Proc(_), Some(_)) => {
                 let error = self.error(span, "kernels pass no blocks to Procs");
                 Err(error.advise("pass a lambda as an argument").into())
             }
@@ -1661,6 +1667,7 @@ impl Walker<'_, '_> {
                 Atom::Proc(id) => self.call_proc(id, args, !args.void, span, env),
                 _ => Ok(Ty::never()),
             },
+            (Target::Proc(id), None) => self.call_proc(*id, args, !args.void, span, env),
             (Target::Builtin(Builtin::BlockGiven), _) => {
                 Ok(Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE }))
             }

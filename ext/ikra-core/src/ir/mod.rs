@@ -36,6 +36,7 @@ pub mod visit;
 
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
+pub use crate::types::Storage;
 use std::sync::Arc;
 
 define_id!(
@@ -75,27 +76,6 @@ pub enum Scalar {
     I32,
     I64,
     F64,
-}
-
-/// Type of a column's slots in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Storage {
-    /// Bool (0 or 1) or a tag; loads into Bool or, zero-extended, I32, by the register's type.
-    U8,
-    /// An object id; loads into I32.
-    U32,
-    I64,
-    F64,
-}
-
-impl Storage {
-    pub fn bytes(self) -> usize {
-        match self {
-            Storage::U8 => 1,
-            Storage::U32 => 4,
-            Storage::I64 | Storage::F64 => 8,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

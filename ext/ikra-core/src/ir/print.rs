@@ -462,7 +462,7 @@ macro_rules! words {
 }
 
 words!(Scalar: Bool "bool", I32 "i32", I64 "i64", F64 "f64");
-words!(Storage: U8 "u8", U32 "u32", I64 "i64", F64 "f64");
+words!(Storage: U8 "u8", U32 "u32", I32 "i32", I64 "i64", F32 "f32", F64 "f64");
 words!(Cmp: Eq "eq", Ne "ne", Lt "lt", Le "le", Gt "gt", Ge "ge");
 words!(CheckedOp: Add "add", Sub "sub", Mul "mul", And "and");
 words!(AtomicOp: Add "add", FAdd "fadd", Min "min", Max "max", And "and", Or "or", Xor "xor");

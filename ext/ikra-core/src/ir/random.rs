@@ -28,13 +28,25 @@ const ROWS: usize = 37;
 /// Ids of objects begin here.
 const FIRST_ID: u64 = 11;
 
-const READ: [(Storage, ColumnId); 4] =
-    [(Storage::I64, ColumnId(0)), (Storage::F64, ColumnId(1)), (Storage::U8, ColumnId(2)), (Storage::U32, ColumnId(3))];
-const SPEED: ColumnId = ColumnId(4);
-const WRITTEN: [(Storage, ColumnId); 4] =
-    [(Storage::I64, ColumnId(5)), (Storage::F64, ColumnId(6)), (Storage::U8, ColumnId(7)), (Storage::U32, ColumnId(8))];
-const SUM: ColumnId = ColumnId(9);
-const MOST: ColumnId = ColumnId(10);
+const READ: [(Storage, ColumnId); 6] = [
+    (Storage::I64, ColumnId(0)),
+    (Storage::F64, ColumnId(1)),
+    (Storage::U8, ColumnId(2)),
+    (Storage::U32, ColumnId(3)),
+    (Storage::I32, ColumnId(4)),
+    (Storage::F32, ColumnId(5)),
+];
+const SPEED: ColumnId = ColumnId(6);
+const WRITTEN: [(Storage, ColumnId); 6] = [
+    (Storage::I64, ColumnId(7)),
+    (Storage::F64, ColumnId(8)),
+    (Storage::U8, ColumnId(9)),
+    (Storage::U32, ColumnId(10)),
+    (Storage::I32, ColumnId(11)),
+    (Storage::F32, ColumnId(12)),
+];
+const SUM: ColumnId = ColumnId(13);
+const MOST: ColumnId = ColumnId(14);
 
 const OVERFLOW: SiteId = SiteId(0);
 const TRAPS: SiteId = SiteId(1);
@@ -127,6 +139,8 @@ pub fn generate(seed: u64) -> Generated {
             Storage::F64 => column.view_mut::<f64>().fill_with(|| dice.float()),
             Storage::U8 => column.view_mut::<u8>().fill_with(|| dice.below(2) as u8),
             Storage::U32 => column.view_mut::<u32>().fill_with(|| dice.next() as u32),
+            Storage::I32 => column.view_mut::<i32>().fill_with(|| dice.next() as i32),
+            Storage::F32 => column.view_mut::<f32>().fill_with(|| dice.float() as f32),
         }
     }
     let mut biases = vec![0; columns.len()];
@@ -408,6 +422,10 @@ impl Writer<'_> {
                 let tag = self.operand(b, Scalar::I32);
                 b.op(Scalar::I32, Op::And, &[tag, Operand::I32(1)])
             }
+            Storage::I32 => {
+                let number = self.operand(b, Scalar::I64);
+                b.i64(Op::And, &[number, Operand::I64(i32::MAX.into())])
+            }
             storage => self.operand(b, loaded(storage)),
         }
     }
@@ -584,8 +602,8 @@ fn loaded(storage: Storage) -> Scalar {
     match storage {
         Storage::U8 => Scalar::Bool,
         Storage::U32 => Scalar::I32,
-        Storage::I64 => Scalar::I64,
-        Storage::F64 => Scalar::F64,
+        Storage::I32 | Storage::I64 => Scalar::I64,
+        Storage::F32 | Storage::F64 => Scalar::F64,
     }
 }
 
@@ -594,6 +612,10 @@ pub fn same(a: &[HostColumn], b: &[HostColumn]) -> bool {
     a.iter().zip(b).all(|(a, b)| match a.storage() {
         Storage::F64 => {
             let pairs = a.view::<f64>().iter().zip(b.view::<f64>());
+            pairs.into_iter().all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
+        }
+        Storage::F32 => {
+            let pairs = a.view::<f32>().iter().zip(b.view::<f32>());
             pairs.into_iter().all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
         }
         _ => a == b,

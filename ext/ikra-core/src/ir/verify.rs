@@ -451,10 +451,10 @@ impl<'a> Checker<'a> {
 
     fn fits(&self, storage: Storage, ty: Scalar) -> Check {
         let fits = match storage {
-            Storage::U8 => matches!(ty, Scalar::Bool | Scalar::I32),
+            Storage::U8 => matches!(ty, Scalar::Bool | Scalar::I32 | Scalar::I64),
             Storage::U32 => ty == Scalar::I32,
-            Storage::I64 => ty == Scalar::I64,
-            Storage::F64 => ty == Scalar::F64,
+            Storage::I32 | Storage::I64 => ty == Scalar::I64,
+            Storage::F32 | Storage::F64 => ty == Scalar::F64,
         };
         if fits { Ok(()) } else { Err(format!("a {storage} column holds no {ty}")) }
     }

@@ -1,17 +1,30 @@
-//! A column's rows on the host: an aligned, zero-filled run of bytes seen as one of four element types.
+//! A column's rows: an aligned, zero-filled run of bytes of the host's, seen as one of several element types, or memory of
+//! a device.
 //!
-//! Invariant: the buffer's capacity is a whole number of 8-byte words, so every view is aligned, and all views are of
+//! Rows are the column's own, or a version of a [`super::buffer::Buffer`]'s contents that others read too: then they are
+//! not written.
+//!
+//! Invariant: the host's memory is a whole number of 8-byte words, so every view is aligned, and all views are of
 //! plain numbers, for which every bit pattern is a value.
 #![allow(unsafe_code, reason = "typed views of one buffer of plain words")]
 
+use super::buffer::DeviceMemory;
 use crate::ir::Storage;
+use std::sync::Arc;
 
 /// Rows of one column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct HostColumn {
-    words: Vec<u64>,
+    words: Words,
     storage: Storage,
     len: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Words {
+    Own(Vec<u64>),
+    Shared(Arc<Vec<u64>>),
+    Device(Arc<dyn DeviceMemory>),
 }
 
 /// A number type that a column's bytes may be viewed as.
@@ -26,12 +39,43 @@ mod sealed {
 macro_rules! element {
     ($($t:ty),*) => { $(impl sealed::Sealed for $t {} impl Element for $t { const BYTES: usize = std::mem::size_of::<$t>(); })* };
 }
-element!(u8, u32, i64, u64, f64);
+element!(u8, u32, i32, i64, u64, f32, f64);
 
 impl HostColumn {
     /// `len` rows of zeroes.
     pub fn zeroed(storage: Storage, len: usize) -> Self {
-        Self { words: vec![0; (len * storage.bytes()).div_ceil(8)], storage, len }
+        Self { words: Words::Own(vec![0; words(storage, len)]), storage, len }
+    }
+    /// Rows that others read too.
+    ///
+    /// # Panics
+    /// If there are fewer words.
+    pub fn shared(storage: Storage, len: usize, rows: Arc<Vec<u64>>) -> Self {
+        assert!(rows.len() >= words(storage, len), "the words hold the rows");
+        Self { words: Words::Shared(rows), storage, len }
+    }
+    /// Rows in a device's memory, which the host does not see.
+    ///
+    /// # Panics
+    /// If there is less memory.
+    pub fn on_device(storage: Storage, len: usize, rows: Arc<dyn DeviceMemory>) -> Self {
+        assert!(rows.bytes() >= len * storage.bytes(), "the memory holds the rows");
+        Self { words: Words::Device(rows), storage, len }
+    }
+    /// The device's memory that the rows are in.
+    pub fn device(&self) -> Option<&Arc<dyn DeviceMemory>> {
+        match &self.words {
+            Words::Device(memory) => Some(memory),
+            _ => None,
+        }
+    }
+    /// The host's words, copied where others read them too; none of rows on a device.
+    pub fn into_words(self) -> Option<Arc<Vec<u64>>> {
+        match self.words {
+            Words::Own(words) => Some(Arc::new(words)),
+            Words::Shared(words) => Some(words),
+            Words::Device(_) => None,
+        }
     }
     pub fn storage(&self) -> Storage {
         self.storage
@@ -48,39 +92,70 @@ impl HostColumn {
     }
     /// Grows or shrinks to `len` rows; new ones are zero.
     pub fn resize(&mut self, len: usize) {
-        self.words.resize((len * self.storage.bytes()).div_ceil(8), 0);
+        let wanted = words(self.storage, len);
+        self.own().resize(wanted, 0);
         self.len = len;
+    }
+    fn words(&self) -> &[u64] {
+        match &self.words {
+            Words::Own(words) => words,
+            Words::Shared(words) => words,
+            Words::Device(_) => panic!("the host looks at rows on a device"),
+        }
+    }
+    /// The words, the column's own from now on.
+    fn own(&mut self) -> &mut Vec<u64> {
+        match &mut self.words {
+            Words::Own(words) => words,
+            Words::Shared(words) => Arc::make_mut(words),
+            Words::Device(_) => panic!("the host writes to rows on a device"),
+        }
     }
     /// The rows as numbers.
     ///
     /// # Panics
-    /// If `T` is not of the storage's width.
+    /// If `T` is not of the storage's width, or the rows are on a device.
     pub fn view<T: Element>(&self) -> &[T] {
         assert_eq!(T::BYTES, self.storage.bytes(), "a {:?} column viewed at another width", self.storage);
-        // SAFETY: `words` is owned, initialised and 8-aligned, holds at least `len * T::BYTES` bytes, and T is a plain
-        // number of that width; the slice borrows `self`.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.len) }
+        // SAFETY: the words are initialised and 8-aligned, hold at least `len * T::BYTES` bytes, and T is a plain
+        // number of that width; the slice borrows `self`, and shared words are written by nobody.
+        unsafe { std::slice::from_raw_parts(self.words().as_ptr().cast(), self.len) }
     }
     /// As [`HostColumn::view`], to write.
     pub fn view_mut<T: Element>(&mut self) -> &mut [T] {
         assert_eq!(T::BYTES, self.storage.bytes(), "a {:?} column viewed at another width", self.storage);
-        // SAFETY: as in `view`, and `self` is borrowed mutably for as long as the slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.len) }
+        let len = self.len;
+        // SAFETY: as in `view`; the words are the column's own, and `self` is borrowed mutably for as long as the slice lives.
+        unsafe { std::slice::from_raw_parts_mut(self.own().as_mut_ptr().cast(), len) }
     }
     /// The rows as bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `words` holds at least `byte_len` initialised bytes; the slice borrows `self`.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.byte_len()) }
+        // SAFETY: the words hold at least `byte_len` initialised bytes; the slice borrows `self`.
+        unsafe { std::slice::from_raw_parts(self.words().as_ptr().cast(), self.byte_len()) }
     }
     /// As [`HostColumn::bytes`], to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `self` is borrowed mutably for as long as the slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.byte_len()) }
+        let len = self.byte_len();
+        // SAFETY: as in `bytes`; the words are the column's own, and `self` is borrowed mutably for as long as the slice
+        // lives.
+        unsafe { std::slice::from_raw_parts_mut(self.own().as_mut_ptr().cast(), len) }
     }
-    /// The start of the rows, for kernels that run on the host. Valid until the column is resized or dropped.
-    pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.words.as_mut_ptr().cast()
+    /// The start of the rows, for kernels that run on the host: `written` ones become the column's own, others are only
+    /// read. Valid until the column is resized or dropped.
+    pub fn as_kernel_ptr(&mut self, written: bool) -> *mut u8 {
+        if written { self.own().as_mut_ptr().cast() } else { self.words().as_ptr().cast_mut().cast() }
     }
+}
+
+impl PartialEq for HostColumn {
+    /// The same rows of the same storage.
+    fn eq(&self, other: &Self) -> bool {
+        self.storage == other.storage && self.len == other.len && self.bytes() == other.bytes()
+    }
+}
+
+fn words(storage: Storage, len: usize) -> usize {
+    (len * storage.bytes()).div_ceil(8)
 }
 
 #[cfg(test)]
@@ -93,6 +168,15 @@ mod tests {
         column.view_mut::<u32>()[2] = 7;
         assert_eq!(column.view::<u32>(), [0, 0, 7]);
         assert_eq!(column.bytes()[8], 7);
+    }
+
+    #[test]
+    fn rows_that_others_read_are_copied_before_they_are_written() {
+        let words = Arc::new(vec![1, 2]);
+        let mut column = HostColumn::shared(Storage::I64, 2, words.clone());
+        assert_eq!(column.as_kernel_ptr(false).cast_const().cast(), words.as_ptr());
+        column.view_mut::<i64>()[0] = 9;
+        assert_eq!((column.view::<i64>(), &words[..]), (&[9, 2][..], &[1, 2][..]));
     }
 
     #[test]

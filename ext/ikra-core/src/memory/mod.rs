@@ -1,5 +1,7 @@
-//! Bytes of columns, on the host.
+//! Bytes of columns.
 //!
-//! Here: [`column::HostColumn`]. Not here: device buffers (each backend owns its own) and what the bytes mean.
+//! Here: [`column::HostColumn`], the rows of a column of one launch; [`buffer::Buffer`], arrays that outlive launches and know
+//! where their contents are. Not here: how a device's memory is had (each backend owns its own) and what the bytes mean.
 
+pub mod buffer;
 pub mod column;

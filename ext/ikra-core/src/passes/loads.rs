@@ -166,7 +166,9 @@ impl Promoter<'_> {
             let column = &self.columns[id.index()];
             let [row] = used.rows[..] else { continue };
             let [ty] = used.types[..] else { continue };
-            if self.atomic[id.index()] || matches!(row, Operand::Var(v) if varies.contains(&v)) {
+            // A register would not be rounded.
+            let rounds = used.stored && !column.storage.is_exact();
+            if rounds || self.atomic[id.index()] || matches!(row, Operand::Var(v) if varies.contains(&v)) {
                 continue;
             }
             let stored_anyway = stored_anyway.contains(&id);

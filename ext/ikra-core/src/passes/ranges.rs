@@ -181,7 +181,8 @@ impl<'a> Walker<'a> {
             }
             Stmt::Load { dst, column, .. } => {
                 let range = match (self.storages[column.index()], self.func.vars[dst.index()].ty) {
-                    (Storage::U8, Scalar::I32) => (0, 255),
+                    (Storage::U8, Scalar::I32 | Scalar::I64) => (0, 255),
+                    (Storage::I32, _) => (i32::MIN.into(), i32::MAX.into()),
                     (_, ty) => bounds(ty),
                 };
                 self.assign(*dst, range, 0);

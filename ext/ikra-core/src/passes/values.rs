@@ -23,13 +23,13 @@ pub const PASS: Pass = Pass { name: "values", description: "every value computed
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
-    let columns = program.columns.len();
+    let exact: Vec<bool> = program.columns.iter().map(|c| c.storage.is_exact()).collect();
     let entry = program.entry.index();
     for (i, func) in program.funcs.iter_mut().enumerate() {
         let body = std::mem::take(&mut func.body);
         let mut assigned = vec![0; func.vars.len()];
         walk(&body, &mut |s| s.assigns().iter().for_each(|v| assigned[v.index()] += 1));
-        let mut walker = Walker::new(func, columns, &effects, assigned);
+        let mut walker = Walker::new(func, &exact, &effects, assigned);
         if i == entry {
             walker.some_ticks();
         }
@@ -130,6 +130,8 @@ struct Walker<'a> {
     /// One slot for tick and index, one for each column, then one for each register.
     facts: Facts<Number>,
     columns: usize,
+    /// By column: what is stored is what is loaded.
+    exact: &'a [bool],
     numbers: HashMap<Key, Number, BuildHasherDefault<Mix>>,
     known: Vec<Known>,
     /// Numbers whose `means` is set, in order.
@@ -146,7 +148,8 @@ const MAX_DEPTH: usize = 48;
 const CONTEXT: usize = 0;
 
 impl<'a> Walker<'a> {
-    fn new(func: &'a mut Func, columns: usize, effects: &'a [Effects], assigned: Vec<u32>) -> Self {
+    fn new(func: &'a mut Func, exact: &'a [bool], effects: &'a [Effects], assigned: Vec<u32>) -> Self {
+        let columns = exact.len();
         // The context and the contents of columns have numbers from the start.
         let contents = 1 + columns as u32;
         let initial = (1..=contents).map(Number).chain(func.vars.iter().map(|_| UNASSIGNED)).collect();
@@ -157,6 +160,7 @@ impl<'a> Walker<'a> {
             effects,
             facts,
             columns,
+            exact,
             numbers: HashMap::default(),
             known: Vec::new(),
             assumed: Vec::new(),
@@ -558,8 +562,10 @@ impl<'a> Walker<'a> {
             return;
         }
         self.change(slot);
-        let content = *self.facts.get(slot);
-        self.numbers.insert(Key::Load(column, content, row_number, ty), number);
+        if self.exact[column.index()] {
+            let content = *self.facts.get(slot);
+            self.numbers.insert(Key::Load(column, content, row_number, ty), number);
+        }
         out.push(Stmt::Store { column, row, value });
     }
 

@@ -53,6 +53,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("enumerable.rb", include_str!("enumerable.rb")),
         ("hash.rb", include_str!("hash.rb")),
         ("hash_functions.rb", include_str!("hash_functions.rb")),
+        ("ikra.rb", include_str!("ikra.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("lists.rb", include_str!("lists.rb")),
         ("operations.rb", include_str!("operations.rb")),

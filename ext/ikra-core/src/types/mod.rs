@@ -385,3 +385,32 @@ impl Tag {
     /// An object of hierarchy `h` has tag `OBJECT + h`.
     pub const OBJECT: i32 = 16;
 }
+
+/// Type of a column's slots in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Storage {
+    /// Bool (0 or 1), a tag or a small number; loads into Bool or, zero-extended, I32 or I64, by the register's type.
+    U8,
+    /// An object id; loads into I32.
+    U32,
+    /// A number; loads, sign-extended, into I64. What is stored fits.
+    I32,
+    I64,
+    /// A number; loads into F64, and is rounded when it is stored.
+    F32,
+    F64,
+}
+
+impl Storage {
+    pub fn bytes(self) -> usize {
+        match self {
+            Storage::U8 => 1,
+            Storage::U32 | Storage::I32 | Storage::F32 => 4,
+            Storage::I64 | Storage::F64 => 8,
+        }
+    }
+    /// Whether a load gives what was stored, to the bit.
+    pub fn is_exact(self) -> bool {
+        self != Storage::F32
+    }
+}

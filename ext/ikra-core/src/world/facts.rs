@@ -6,7 +6,7 @@
 use super::{Root, well_known};
 use crate::id::{ArrayKind, ClassId};
 use crate::syntax::ast::Name;
-use crate::types::{Prims, Reach, Ty};
+use crate::types::{Prims, Reach, Storage, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A place that holds values outside the program's registers.
@@ -42,6 +42,8 @@ pub struct Facts {
     frozen: BTreeSet<ClassId>,
     /// Whether a frozen array was seen.
     frozen_arrays: bool,
+    /// How the elements of arrays are stored that are not Ruby's own: by kind; None where they are not all stored so.
+    storages: BTreeMap<ArrayKind, Option<Storage>>,
     /// Places whose references are reached from one element only.
     owned: BTreeSet<Place>,
     /// Places into which the kernel puts what it made.
@@ -78,6 +80,9 @@ impl Facts {
         }
         if self.fresh.contains(&Place::Elements(gone)) {
             self.fresh.insert(Place::Elements(keep));
+        }
+        if let Some(storage) = self.storages.remove(&gone) {
+            self.saw_storage(keep, storage);
         }
         let old = self.types.remove(&Place::Elements(gone));
         self.changes.insert(Place::Elements(keep));
@@ -174,6 +179,18 @@ impl Facts {
     }
     pub fn arrays_may_be_frozen(&self) -> bool {
         self.frozen_arrays
+    }
+    /// An array of a kind holds its elements so; None: as Ruby's arrays do.
+    pub fn saw_storage(&mut self, kind: ArrayKind, storage: Option<Storage>) {
+        let kind = self.find(kind);
+        let known = self.storages.entry(kind).or_insert(storage);
+        if *known != storage {
+            *known = None;
+        }
+    }
+    /// How all arrays of a kind hold their elements, if that is another way than Ruby's arrays'.
+    pub fn storage(&self, kind: ArrayKind) -> Option<Storage> {
+        *self.storages.get(&self.find(kind))?
     }
     /// Says whether the objects and arrays that a field of owned objects (or an owned array) refers to are each reached
     /// from exactly one element. The World decides at the scan, and may only take it back later.

@@ -147,6 +147,10 @@ pub enum Root {
     Within(Box<Root>, Name),
     /// `self` of a Proc, the receiver of a Method object.
     SelfOf(Box<Root>),
+    /// An ivar of an object that is a root.
+    Ivar(Box<Root>, Name),
+    /// The lambda that a *live* object gives for one of its methods ([`World::live`]).
+    Member(Box<Root>, Name),
 }
 
 /// The code of a Proc or Method object that a program takes from outside.
@@ -209,6 +213,9 @@ pub trait World {
     fn scope_module(&mut self, scope: ScopeId) -> ClassId;
     /// The code of a root that is a Proc or a Method object; None: it is neither, or has no source.
     fn outside(&mut self, root: &Root) -> Option<Outside>;
+    /// Whether a root is a *live* object: one that kernels do not hold, but that gives, for each of its methods that they may
+    /// call, a lambda in its place ([`Root::Member`]). An `Ikra::MDArray` is.
+    fn live(&mut self, root: &Root) -> bool;
     /// Reports the type of a root through [`Facts::saw`] at [`Place::Root`].
     ///
     /// # Errors

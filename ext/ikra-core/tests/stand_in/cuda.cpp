@@ -180,6 +180,12 @@ Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *strea
   stream->push([=] { memcpy(to, (const void *)from, bytes); });
   return OK;
 }
+
+Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, Stream *stream) {
+  USABLE;
+  stream->push([=] { memcpy((void *)to, (const void *)from, bytes); });
+  return OK;
+}
 Result cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, Stream *stream) {
   USABLE;
   stream->push([=] { memset((void *)to, byte, bytes); });

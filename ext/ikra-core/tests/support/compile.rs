@@ -23,7 +23,7 @@ pub fn shape(section: &Section) -> SectionShape {
         .collect();
     classes.sort();
     classes.dedup();
-    SectionShape { op: op(section), base: base(section), grouped, reordered: classes.len() > 1 }
+    SectionShape { op: op(section), base: base(section), grouped, reordered: classes.len() > 1, results: None }
 }
 
 fn op(section: &Section) -> SectionOp {

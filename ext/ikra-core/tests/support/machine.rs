@@ -510,6 +510,8 @@ impl<'a> Machine<'a> {
         match column.storage() {
             Storage::U8 => column.view_mut::<u8>()[row] = word as u8,
             Storage::U32 => column.view_mut::<u32>()[row] = word as u32,
+            Storage::I32 => column.view_mut::<i32>()[row] = word as i32,
+            Storage::F32 => column.view_mut::<f32>()[row] = f64::from_bits(word) as f32,
             Storage::I64 => column.view_mut::<i64>()[row] = word as i64,
             Storage::F64 => column.view_mut::<f64>()[row] = f64::from_bits(word),
         }
@@ -521,6 +523,8 @@ impl<'a> Machine<'a> {
         match column.storage() {
             Storage::U8 => u64::from(column.view::<u8>()[row]),
             Storage::U32 => u64::from(column.view::<u32>()[row]),
+            Storage::I32 => i64::from(column.view::<i32>()[row]) as u64,
+            Storage::F32 => f64::from(column.view::<f32>()[row]).to_bits(),
             Storage::I64 => column.view::<i64>()[row] as u64,
             Storage::F64 => column.view::<f64>()[row].to_bits(),
         }

@@ -186,6 +186,8 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
             Storage::F64 => fill(column.view_mut::<f64>(), |row| FLOATS[(row + seed) % FLOATS.len()]),
             Storage::U32 => fill(column.view_mut::<u32>(), |row| FIRST_ID as u32 + ((row * 7 + seed) % ROWS) as u32),
             Storage::U8 => fill(column.view_mut::<u8>(), |row| ((row + seed) % 2) as u8),
+            Storage::I32 => fill(column.view_mut::<i32>(), |row| INTS[(row + seed) % INTS.len()] as i32),
+            Storage::F32 => fill(column.view_mut::<f32>(), |row| FLOATS[(row + seed) % FLOATS.len()] as f32),
         }
     }
     let biases: Vec<u64> = program
@@ -243,7 +245,7 @@ fn number(bits: u64) -> u64 {
 fn words(column: &HostColumn) -> Vec<u64> {
     match column.storage() {
         Storage::U8 => column.view::<u8>().iter().map(|w| u64::from(*w)).collect(),
-        Storage::U32 => column.view::<u32>().iter().map(|w| u64::from(*w)).collect(),
+        Storage::U32 | Storage::I32 | Storage::F32 => column.view::<u32>().iter().map(|w| u64::from(*w)).collect(),
         Storage::I64 => column.view::<u64>().to_vec(),
         Storage::F64 => column.view::<u64>().iter().map(|w| number(*w)).collect(),
     }
@@ -772,8 +774,8 @@ impl Generator<'_> {
     fn load(&mut self, b: &mut Builder, scope: &mut Scope) {
         let (column, row, storage) = self.slot(b, scope, false);
         let ty = match storage {
-            Storage::I64 => Scalar::I64,
-            Storage::F64 => Scalar::F64,
+            Storage::I32 | Storage::I64 => Scalar::I64,
+            Storage::F32 | Storage::F64 => Scalar::F64,
             Storage::U32 => Scalar::I32,
             Storage::U8 => self.of(&[Scalar::Bool, Scalar::I32]),
         };
@@ -790,8 +792,9 @@ impl Generator<'_> {
                 let value = self.operand(scope, Scalar::I64);
                 return b.push(Stmt::Atomic { op, column, row, value, site });
             }
+            Storage::I32 => Operand::I64(self.pick(1 << 8) as i64),
             Storage::I64 => self.operand(scope, Scalar::I64),
-            Storage::F64 => self.operand(scope, Scalar::F64),
+            Storage::F32 | Storage::F64 => self.operand(scope, Scalar::F64),
             // An object's id is always one.
             Storage::U32 => scope.own.1,
             // 0 or 1, since loads may ask for a Bool.

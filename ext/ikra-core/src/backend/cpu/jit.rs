@@ -144,8 +144,12 @@ impl State {
         words[state::SEED] = inputs.seed;
         words[state::SECTION] = inputs.section.into();
         words[state::POLLS] = state::POLL_INTERVAL as u64;
-        let buffers: Vec<u64> =
-            inputs.columns.iter_mut().map(|column| column.as_mut_ptr().expose_provenance() as u64).collect();
+        let buffers: Vec<u64> = inputs
+            .columns
+            .iter_mut()
+            .zip(&program.written)
+            .map(|(column, written)| column.as_kernel_ptr(*written).expose_provenance() as u64)
+            .collect();
         words.extend(program.addresses.iter().zip(inputs.biases).map(|(address, bias)| match *address {
             Address::Strided { buffer, stride, offset } => {
                 buffers[buffer].wrapping_add(offset as u64).wrapping_sub(bias.wrapping_mul(stride as u64))
@@ -182,12 +186,14 @@ impl State {
 /// Where a program's columns lie, column by column.
 pub struct Columns {
     addresses: Vec<Address>,
+    written: Vec<bool>,
 }
 
 impl Columns {
     pub fn new(program: &Program, layout: &Layout) -> Self {
         let ids = (0..program.columns.len()).map(crate::ir::ColumnId::new);
-        Self { addresses: ids.map(|column| layout.address(column)).collect() }
+        let written = program.columns.iter().map(|c| c.written).collect();
+        Self { addresses: ids.map(|column| layout.address(column)).collect(), written }
     }
     pub fn len(&self) -> usize {
         self.addresses.len()

@@ -985,6 +985,11 @@ impl Lowering<'_, '_> {
         let value = match (self.program.columns[column.index()].storage, wanted) {
             (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().uload8(types::I64, flags, address, at),
             (Storage::U32, _) => self.b.ins().uload32(flags, address, at),
+            (Storage::I32, _) => self.b.ins().sload32(flags, address, at),
+            (Storage::F32, _) => {
+                let single = self.b.ins().load(types::F32, flags, address, at);
+                self.b.ins().fpromote(types::F64, single)
+            }
             _ => self.b.ins().load(ty(wanted), flags, address, at),
         };
         self.set(dst, value);
@@ -996,7 +1001,11 @@ impl Lowering<'_, '_> {
         let value = self.get(value);
         match (self.program.columns[column.index()].storage, given) {
             (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().istore8(flags, value, address, at),
-            (Storage::U32, _) => self.b.ins().istore32(flags, value, address, at),
+            (Storage::U32 | Storage::I32, _) => self.b.ins().istore32(flags, value, address, at),
+            (Storage::F32, _) => {
+                let single = self.b.ins().fdemote(types::F32, value);
+                self.b.ins().store(flags, single, address, at)
+            }
             _ => self.b.ins().store(flags, value, address, at),
         };
     }

@@ -166,7 +166,7 @@ fn rows(scalar: Scalar, bits: &[u64]) -> HostColumn {
 fn bits(column: &HostColumn) -> Vec<u64> {
     match column.storage() {
         Storage::U8 => column.view::<u8>().iter().map(|row| u64::from(*row)).collect(),
-        Storage::U32 => column.view::<u32>().iter().map(|row| u64::from(*row)).collect(),
+        Storage::U32 | Storage::I32 | Storage::F32 => column.view::<u32>().iter().map(|row| u64::from(*row)).collect(),
         Storage::I64 | Storage::F64 => column.view::<u64>().to_vec(),
     }
 }

@@ -17,6 +17,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Oldest driver (its CUDA version) that has all functions that are called here.
@@ -26,7 +27,8 @@ const OLDEST_DRIVER: i32 = 12_000;
 const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
     cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
-    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemsetD8Async cuStreamCreate \
+    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 \
+    cuMemsetD8Async cuStreamCreate \
     cuStreamSynchronize cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
     cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \
     cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel";
@@ -54,6 +56,35 @@ pub struct Device {
     fault: OnceCell<String>,
     /// One at a time looks at the stacks' size and raises it.
     stack: Mutex<()>,
+    pub ledger: Ledger,
+}
+
+/// Device memory that this process holds, and what waits to be given back.
+#[derive(Default)]
+pub struct Ledger {
+    held: AtomicU64,
+    /// Address and length. Whoever drops memory, be it the GC, only notes it here; the next allocation gives it back.
+    dropped: Mutex<Vec<(u64, usize)>>,
+}
+
+impl Ledger {
+    /// Bytes that are allocated and were not dropped.
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+    pub fn add(&self, bytes: usize) {
+        self.held.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+    pub fn remove(&self, bytes: usize) {
+        self.held.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+    pub fn drop_later(&self, address: u64, bytes: usize) {
+        self.remove(bytes);
+        self.dropped.lock().push((address, bytes));
+    }
+    pub fn take_dropped(&self) -> Vec<(u64, usize)> {
+        std::mem::take(&mut *self.dropped.lock())
+    }
 }
 
 struct Context(sys::CUcontext);
@@ -200,7 +231,15 @@ impl Device {
             driver,
         };
         let process = std::process::id();
-        Ok(Self { facts, handle, context: OnceCell::new(), process, fault: OnceCell::new(), stack: Mutex::default() })
+        Ok(Self {
+            facts,
+            handle,
+            context: OnceCell::new(),
+            process,
+            fault: OnceCell::new(),
+            stack: Mutex::default(),
+            ledger: Ledger::default(),
+        })
     }
 
     /// Whether this process made the device's handles.

@@ -410,7 +410,9 @@ fn storage(storage: Storage) -> &'static str {
     match storage {
         Storage::U8 => "u8",
         Storage::U32 => "u32",
+        Storage::I32 => "i32",
         Storage::I64 => "i64",
+        Storage::F32 => "float",
         Storage::F64 => "f64",
     }
 }
@@ -797,7 +799,9 @@ impl<'a> Function<'a> {
                 let value = if self.shared.written[column.index()] { slot } else { format!("__ldg(&{slot})") };
                 let text = match (self.shared.program.columns[column.index()].storage, ty) {
                     (Storage::U8, Scalar::Bool) => format!("{value} != 0"),
+                    (Storage::U8 | Storage::I32, Scalar::I64) => format!("i64({value})"),
                     (Storage::U8 | Storage::U32, _) => format!("i32({value})"),
+                    (Storage::F32, _) => format!("f64({value})"),
                     _ => value,
                 };
                 self.assign(*dst, &own, &text);
@@ -809,6 +813,8 @@ impl<'a> Function<'a> {
                 let text = match self.shared.program.columns[column.index()].storage {
                     Storage::U8 => format!("{slot} = u8({value});"),
                     Storage::U32 => format!("{slot} = u32({value});"),
+                    Storage::I32 => format!("{slot} = i32({value});"),
+                    Storage::F32 => format!("{slot} = float({value});"),
                     Storage::I64 | Storage::F64 => format!("{slot} = {value};"),
                 };
                 self.line(&text);

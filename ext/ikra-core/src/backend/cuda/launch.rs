@@ -12,7 +12,7 @@ use super::collective::Collectives;
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
-use super::storage::{ALIGNMENT, Arena, Mailbox, SMALL, Staging};
+use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -20,6 +20,7 @@ use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::{Column, Program, SiteId, TRAP_WORDS, filled};
 use crate::layout::Layout;
+use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
 use crate::target::Target;
 use once_cell::sync::{Lazy, OnceCell};
@@ -57,9 +58,54 @@ pub struct CudaBackend {
     device: Arc<Device>,
     target: Target,
     cache: Arc<DiskCache>,
-    lanes: Mutex<Vec<Lane>>,
-    copiers: Lazy<Arc<rayon::ThreadPool>>,
+    lanes: Arc<Lanes>,
     collectives: Collectives,
+}
+
+/// Lanes at rest.
+struct Lanes {
+    device: Arc<Device>,
+    idle: Mutex<Vec<Lane>>,
+    copiers: Lazy<Arc<rayon::ThreadPool>>,
+}
+
+impl std::fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("lanes")
+    }
+}
+
+impl Lanes {
+    /// Works on one, with the context current. One on which something failed is not used again.
+    fn on_one<T>(&self, work: impl FnOnce(&mut Lane) -> Result<T>) -> Result<T> {
+        self.device.enter()?;
+        let idle = self.idle.lock().pop();
+        let mut lane = match idle {
+            Some(lane) => lane,
+            None => self.make()?,
+        };
+        let outcome = work(&mut lane);
+        if outcome.is_ok() {
+            let mut idle = self.idle.lock();
+            if idle.len() < LANES {
+                idle.push(lane);
+            }
+        }
+        outcome
+    }
+
+    fn make(&self) -> Result<Lane> {
+        let device = &self.device;
+        let event = || Event::new(device);
+        Ok(Lane {
+            stream: Stream::new(device)?,
+            beside: Stream::new(device)?,
+            staging: Staging::new(device, self.copiers.clone())?,
+            mailbox: Mailbox::new(device, ZERO_LETTER + 1)?,
+            batches: [event()?, event()?],
+            marks: [event()?, event()?, event()?, event()?],
+        })
+    }
 }
 
 /// What one launch at a time uses.
@@ -161,8 +207,9 @@ impl CudaBackend {
             memory: facts.memory,
         };
         let copiers = Lazy::new(copying_threads as fn() -> _);
+        let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers });
         let collectives = Collectives::new(device.clone(), cache.clone());
-        Ok(Self { device, target, cache, lanes: Mutex::default(), copiers, collectives })
+        Ok(Self { device, target, cache, lanes, collectives })
     }
 
     pub fn device(&self) -> &Arc<Device> {
@@ -198,19 +245,14 @@ impl CudaBackend {
         Ok((artifact, false))
     }
 
-    fn lane(&self) -> Result<Lane> {
-        if let Some(lane) = self.lanes.lock().pop() {
-            return Ok(lane);
-        }
-        let device = &self.device;
-        let event = || Event::new(device);
-        Ok(Lane {
-            stream: Stream::new(device)?,
-            beside: Stream::new(device)?,
-            staging: Staging::new(device, self.copiers.clone())?,
-            mailbox: Mailbox::new(device, ZERO_LETTER + 1)?,
-            batches: [event()?, event()?],
-            marks: [event()?, event()?, event()?, event()?],
+    /// Memory that outlives launches, filled on a stream that is waited for: launches use others.
+    fn block(&self, bytes: usize, fill: impl FnOnce(&mut Lane, &Block) -> Result<()>) -> Result<Arc<dyn DeviceMemory>> {
+        let lanes = &self.lanes;
+        lanes.on_one(|lane| {
+            let block = Block::new(&self.device, &lane.stream, bytes)?;
+            fill(lane, &block)?;
+            lane.stream.finish()?;
+            Ok(Arc::new(CudaMemory { block, lanes: lanes.clone() }) as Arc<dyn DeviceMemory>)
         })
     }
 }
@@ -361,15 +403,68 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let module = kernel.module()?;
-        let mut lane = self.lane()?;
-        let outcome = run(&self.device, kernel, module, &mut lane, launch);
-        if outcome.is_ok() {
-            let mut idle = self.lanes.lock();
-            if idle.len() < LANES {
-                idle.push(lane);
-            }
+        self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
+    }
+    fn store(&self) -> Option<&dyn DeviceStore> {
+        Some(self)
+    }
+}
+
+/// Where rows are that a device has already; those of another one cannot be used.
+fn address_of(device: &Device, column: &HostColumn) -> Result<Option<u64>> {
+    let Some(memory) = column.device() else { return Ok(None) };
+    match memory.as_any().downcast_ref::<CudaMemory>() {
+        Some(memory) if std::ptr::eq(&**memory.block.device(), device) => Ok(Some(memory.block.address())),
+        _ => Err(internal("rows of another device")),
+    }
+}
+
+/// Memory that outlives launches. No launch is under way that uses it when the last drops it: launches hold what they use.
+#[derive(Debug)]
+struct CudaMemory {
+    block: Block,
+    lanes: Arc<Lanes>,
+}
+
+impl DeviceMemory for CudaMemory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn bytes(&self) -> usize {
+        self.block.bytes()
+    }
+    fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        if to.is_empty() {
+            return Ok(());
         }
-        outcome
+        self.lanes.on_one(|lane| {
+            let region = self.block.on(&lane.stream);
+            let download = lane.staging.begin_download(&region, from..from + to.len())?;
+            lane.staging.finish_download(&region, download, &mut [(from, to)])
+        })
+    }
+}
+
+impl DeviceStore for CudaBackend {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
+        self.block(bytes, |_, _| Ok(()))
+    }
+    fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
+        self.block(bytes, |lane, block| match from {
+            Some(from) if bytes > 0 => lane.staging.upload(&block.on(&lane.stream), &[(0, from)]),
+            _ => block.on(&lane.stream).fill(0, bytes, 0),
+        })
+    }
+    fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
+        let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;
+        self.block(from.bytes(), |lane, block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream)))
+    }
+    fn held(&self) -> u64 {
+        self.device.ledger.held()
+    }
+    fn owns(&self, memory: &dyn DeviceMemory) -> bool {
+        let memory = memory.as_any().downcast_ref::<CudaMemory>();
+        memory.is_some_and(|memory| Arc::ptr_eq(memory.block.device(), &self.device) && self.device.is_ours())
     }
 }
 
@@ -547,9 +642,13 @@ impl Status {
 }
 
 fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, launch: Launch<'_>) -> Result<Outcome> {
+    // Columns that are on the device already take no part in what moves.
+    let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
+    let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
+    let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
     let in_memory = if kernel.emitted.indirect { (lengths.len() + launch.params.len()) * 8 } else { 0 };
-    let plan = Plan::new(&kernel.columns, &lengths, in_memory);
+    let plan = Plan::new(&uses, &lengths, in_memory);
     let (grid, block) = kernel.shape(module, launch.jobs, launch.slots, launch.block_size)?;
     let call_depth = kernel.call_depth()?;
     let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
@@ -561,7 +660,8 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
         .enumerate()
         .map(|(i, offset)| {
             let bias = launch.biases[i].wrapping_mul(launch.columns[i].storage().bytes() as u64);
-            offset.map_or(0, |o| (arena.address + o as u64).wrapping_sub(bias))
+            let address = offset.map(|o| arena.address + o as u64).or(resident[i]);
+            address.map_or(0, |address| address.wrapping_sub(bias))
         })
         .collect();
     let memory: Vec<u8> =
@@ -570,7 +670,7 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
     // Rows that no element stores would be lost: whoever stops at a limit needs them all.
-    let covered = |(i, c): (usize, &HostColumn)| kernel.columns[i] != Use::Filled || c.len() as u64 <= launch.jobs;
+    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= launch.jobs;
     let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
     for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
         staging.upload(&arena, &run)?;

@@ -83,6 +83,7 @@ struct Kernel {
     fused_ticks: bool,
     /// Asks for the number of its thread.
     slots: bool,
+    written: Vec<bool>,
     entry: Entry,
     compiled_in: Duration,
     from_cache: bool,
@@ -172,6 +173,7 @@ impl CudaShim {
                 emitted,
                 fused_ticks: programs[i].0.fused_ticks,
                 slots: programs[i].0.uses_slots(),
+                written: programs[i].0.columns.iter().map(|c| c.written).collect(),
                 entry,
                 compiled_in: share,
                 from_cache,
@@ -308,9 +310,10 @@ impl Backend for CudaShim {
             .columns
             .iter_mut()
             .zip(launch.biases)
-            .map(|(c, bias)| {
+            .zip(&kernel.written)
+            .map(|((c, bias), written)| {
                 let stride = c.storage().bytes() as u64;
-                (c.as_mut_ptr() as u64).wrapping_sub(bias.wrapping_mul(stride))
+                (c.as_kernel_ptr(*written) as u64).wrapping_sub(bias.wrapping_mul(stride))
             })
             .collect();
         let mut header = Header {

@@ -1,6 +1,6 @@
 //! Device memory of a launch, and the way of its bytes there and back.
 //!
-//! Here: [`Arena`], one stream-ordered allocation that holds all columns of a launch; [`Staging`], page-locked host
+//! Here: [`Arena`], one stream-ordered allocation that holds all columns of a launch; [`Block`], one that stays; [`Staging`], page-locked host
 //! memory through which they pass in chunks, copied by several threads while earlier chunks are under way. Not here:
 //! what the bytes mean.
 //!
@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use rayon::prelude::*;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Offsets in an arena are multiples of this, so that every column starts as `cuMemAlloc` would start it.
@@ -25,39 +26,70 @@ const LARGE_SLOTS: usize = 3;
 /// Bytes that one thread copies at a time.
 const PIECE: usize = 512 << 10;
 
-/// Device memory, given back to the pool when dropped, in the order of its stream.
-pub struct Arena<'a> {
+/// A stretch of device memory, and the stream on which it is filled and emptied. Whoever makes one has the memory.
+#[derive(Clone, Copy)]
+pub struct Region<'a> {
     pub address: u64,
     bytes: usize,
     stream: &'a Stream,
     device: &'a Device,
 }
 
+/// The memory of one launch, given back to the pool when dropped, in the order of its stream.
+pub struct Arena<'a>(Region<'a>);
+
+impl<'a> Deref for Arena<'a> {
+    type Target = Region<'a>;
+    fn deref(&self) -> &Region<'a> {
+        &self.0
+    }
+}
+
+/// Allocates, in the order of a stream, after giving back what was dropped.
+fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
+    let once = || {
+        for (address, _) in device.ledger.take_dropped() {
+            // SAFETY: it was allocated here, and whoever dropped it last had waited for everything that used it.
+            let _ = unsafe { sys::cuMemFreeAsync(address, stream.raw) };
+        }
+        let mut address = 0;
+        // SAFETY: the stream is alive, and the out-pointer is to a live local.
+        let status = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), stream.raw) };
+        (status, address)
+    };
+    let exhausted = |what: String, free, advice| Error::Memory { what, wanted: bytes as u64, free, advice };
+    let limit = crate::config::memory_limit();
+    let left = limit.saturating_sub(device.ledger.held());
+    if bytes as u64 > left {
+        let what = format!("allocating memory on {} within memory_limit: {limit}", device.facts.name);
+        return Err(exhausted(what, left, "free arrays, run fewer elements at a time, or raise memory_limit"));
+    }
+    let (mut status, mut address) = once();
+    if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        stream.finish()?;
+        device.trim()?;
+        (status, address) = once();
+    }
+    if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        let what = format!("allocating memory on {}", device.facts.name);
+        let advice = "run fewer elements at a time, or end what else uses the GPU";
+        return Err(exhausted(what, device.free_memory(), advice));
+    }
+    device.check("cuMemAllocAsync", status)?;
+    device.ledger.add(bytes);
+    Ok(address)
+}
+
 impl<'a> Arena<'a> {
     /// # Errors
-    /// `Memory` when the device has not enough even after its pool was emptied; `Device`. The context must be current.
+    /// `Memory` when the device has not enough even after its pool was emptied, or the process's limit is reached; `Device`. The
+    /// context must be current.
     pub fn new(device: &'a Device, stream: &'a Stream, bytes: usize) -> Result<Self> {
-        let allocate = || {
-            let mut address = 0;
-            // SAFETY: the stream is alive, and the out-pointer is to a live local.
-            let status = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), stream.raw) };
-            (status, address)
-        };
-        let (mut status, mut address) = allocate();
-        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            stream.finish()?;
-            device.trim()?;
-            (status, address) = allocate();
-        }
-        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            let what = format!("allocating memory on {}", device.facts.name);
-            let advice = "run fewer elements at a time, or end what else uses the GPU";
-            return Err(Error::Memory { what, wanted: bytes as u64, free: device.free_memory(), advice });
-        }
-        device.check("cuMemAllocAsync", status)?;
-        Ok(Self { address, bytes, stream, device })
+        Ok(Self(Region { address: allocate(device, stream, bytes)?, bytes, stream, device }))
     }
+}
 
+impl Region<'_> {
     /// Queues that `length` bytes from `offset` become `byte`.
     ///
     /// # Errors
@@ -90,13 +122,67 @@ impl<'a> Arena<'a> {
         };
         self.device.check("cuMemcpyDtoHAsync", status)
     }
+
+    /// Queues a copy of another stretch of the device's memory, of the same length.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn copy_from(&self, other: &Region<'_>) -> Result<()> {
+        assert!(self.bytes == other.bytes, "a copy is as long as what is copied");
+        // SAFETY: both allocations are alive and of this length; the caller waits for the stream before either goes.
+        let status = unsafe { sys::cuMemcpyDtoDAsync_v2(self.address, other.address, self.bytes, self.stream.raw) };
+        self.device.check("cuMemcpyDtoDAsync", status)
+    }
 }
 
 impl Drop for Arena<'_> {
     fn drop(&mut self) {
         if self.device.is_ours() {
+            self.device.ledger.remove(self.bytes);
             // SAFETY: the memory is alive; the stream frees it after all that was queued before.
             let _ = unsafe { sys::cuMemFreeAsync(self.address, self.stream.raw) };
+        }
+    }
+}
+
+/// Memory that outlives launches. Dropping it, which the GC does, calls nothing of CUDA's.
+pub struct Block {
+    address: u64,
+    bytes: usize,
+    device: Arc<Device>,
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes on {}", self.bytes, self.device.facts.name)
+    }
+}
+
+impl Block {
+    /// # Errors
+    /// As [`Arena::new`]. The memory may be used once the stream has come here.
+    pub fn new(device: &Arc<Device>, stream: &Stream, bytes: usize) -> Result<Self> {
+        Ok(Self { address: allocate(device, stream, bytes)?, bytes, device: device.clone() })
+    }
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+    /// The memory, to be used on a stream.
+    pub fn on<'a>(&'a self, stream: &'a Stream) -> Region<'a> {
+        Region { address: self.address, bytes: self.bytes, stream, device: &self.device }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.device.is_ours() {
+            self.device.ledger.drop_later(self.address, self.bytes);
         }
     }
 }
@@ -170,8 +256,8 @@ impl Mailbox {
     ///
     /// # Errors
     /// `Device`.
-    pub fn fetch(&self, letter: usize, arena: &Arena<'_>, offset: usize) -> Result<()> {
-        arena.copy_out(offset, &self.memory, letter * Self::LETTER, Self::LETTER)
+    pub fn fetch(&self, letter: usize, region: &Region<'_>, offset: usize) -> Result<()> {
+        region.copy_out(offset, &self.memory, letter * Self::LETTER, Self::LETTER)
     }
 
     /// A letter that was fetched, once an event behind that has passed.
@@ -187,15 +273,15 @@ impl Mailbox {
     ///
     /// # Errors
     /// `Device`.
-    pub fn send_zero(&self, letter: usize, arena: &Arena<'_>, offset: usize, stream: &Stream) -> Result<()> {
-        assert!(offset + 8 <= arena.bytes && (letter + 1) * Self::LETTER <= self.memory.bytes, "the word is in both");
+    pub fn send_zero(&self, letter: usize, region: &Region<'_>, offset: usize, stream: &Stream) -> Result<()> {
+        assert!(offset + 8 <= region.bytes && (letter + 1) * Self::LETTER <= self.memory.bytes, "the word is in both");
         // SAFETY: both ranges are within live allocations (just asserted). The letter is zero from the beginning and
         // nobody writes to it. Kernels read the word by volatile access and change it by atomics only.
         let status = unsafe {
             let zero = self.memory.pointer.add(letter * Self::LETTER).cast();
-            sys::cuMemcpyHtoDAsync_v2(arena.address + offset as u64, zero, 8, stream.raw)
+            sys::cuMemcpyHtoDAsync_v2(region.address + offset as u64, zero, 8, stream.raw)
         };
-        arena.device.check("cuMemcpyHtoDAsync", status)
+        region.device.check("cuMemcpyHtoDAsync", status)
     }
 }
 
@@ -255,11 +341,11 @@ impl Staging {
         Ok(&mut self.large)
     }
 
-    /// Queues copies of `parts`, at ascending offsets, to the arena; what lies between them there is undefined.
+    /// Queues copies of `parts`, at ascending offsets, to the device; what lies between them there is undefined.
     ///
     /// # Errors
     /// `Memory`, `Device`.
-    pub fn upload(&mut self, arena: &Arena<'_>, parts: &[(usize, &[u8])]) -> Result<()> {
+    pub fn upload(&mut self, region: &Region<'_>, parts: &[(usize, &[u8])]) -> Result<()> {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
         let mut left = first.0..last.0 + last.1.len();
         let copiers = self.copiers.clone();
@@ -282,22 +368,22 @@ impl Staging {
                 copies.push((own, source));
             }
             copy_all(&copiers, copies);
-            arena.copy_in(chunk.start, &slot.memory, chunk.len())?;
-            slot.queued(arena.stream)?;
+            region.copy_in(chunk.start, &slot.memory, chunk.len())?;
+            slot.queued(region.stream)?;
             left.start = chunk.end;
         }
         Ok(())
     }
 
-    /// Queues copies of a range of the arena, as many as there are slots.
+    /// Queues copies of a range of the memory, as many as there are slots.
     ///
     /// # Errors
     /// `Memory`, `Device`.
-    pub fn begin_download(&mut self, arena: &Arena<'_>, range: Range<usize>) -> Result<Download> {
+    pub fn begin_download(&mut self, region: &Region<'_>, range: Range<usize>) -> Result<Download> {
         let mut download = Download { left: range, under_way: VecDeque::new() };
         let slots = self.slots(download.left.len())?;
         for slot in 0..slots.len() {
-            download.queue(slots, slot, arena)?;
+            download.queue(slots, slot, region)?;
         }
         Ok(download)
     }
@@ -308,7 +394,7 @@ impl Staging {
     /// `Device`.
     pub fn finish_download(
         &mut self,
-        arena: &Arena<'_>,
+        region: &Region<'_>,
         mut download: Download,
         parts: &mut [(usize, &mut [u8])],
     ) -> Result<()> {
@@ -327,21 +413,21 @@ impl Staging {
                 }
             }
             copy_all(&copiers, copies);
-            download.queue(slots, slot, arena)?;
+            download.queue(slots, slot, region)?;
         }
         Ok(())
     }
 }
 
 impl Download {
-    fn queue(&mut self, slots: &mut [Slot], slot: usize, arena: &Arena<'_>) -> Result<()> {
+    fn queue(&mut self, slots: &mut [Slot], slot: usize, region: &Region<'_>) -> Result<()> {
         if self.left.is_empty() {
             return Ok(());
         }
         let chunk = self.left.start..self.left.end.min(self.left.start + slots[slot].memory.bytes);
         self.left.start = chunk.end;
-        arena.copy_out(chunk.start, &slots[slot].memory, 0, chunk.len())?;
-        slots[slot].queued(arena.stream)?;
+        region.copy_out(chunk.start, &slots[slot].memory, 0, chunk.len())?;
+        slots[slot].queued(region.stream)?;
         self.under_way.push_back((slot, chunk));
         Ok(())
     }

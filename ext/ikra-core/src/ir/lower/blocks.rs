@@ -329,7 +329,7 @@ impl Body<'_, '_> {
                 let answer = self.call_values((receiver, &ty), name, args, keywords, true, span, span);
                 answer.map(|answer| into(self, answer))
             }
-            ProcKind::Symbol(_) | ProcKind::Outside(..) => Ok(()),
+            ProcKind::Symbol(_) | ProcKind::Outside(..) | ProcKind::Live(_) => Ok(()),
         };
         (self.cx.path, self.cx.line) = at;
         if let Some(k) = entered {

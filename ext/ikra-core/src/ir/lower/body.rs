@@ -450,6 +450,7 @@ impl<'p, 'w> Body<'p, 'w> {
             }
             Kind::SelfRef => self.self_value()?,
             Kind::Local(local) => self.read_local(*local, &ty, node.span)?,
+            Kind::Ivar(_) if let [Atom::Proc(id)] = ty.atoms()[..] => Val::Unit(Unit::Proc(id)),
             Kind::Ivar(ivar) => {
                 let receiver = self.self_value()?;
                 let receiver_ty = self.self_ty();

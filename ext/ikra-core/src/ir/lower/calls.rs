@@ -143,6 +143,7 @@ impl Body<'_, '_> {
                 Atom::Proc(id) => self.an.procs[id.index()].result.clone(),
                 _ => Ty::never(),
             },
+            Target::Proc(id) => self.an.procs[id.index()].result.clone(),
             Target::Builtin(Builtin::BlockGiven) => {
                 Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE })
             }
@@ -836,6 +837,10 @@ impl Body<'_, '_> {
                 if let Atom::Proc(id) = atom {
                     self.call_proc(id, args, keywords, span, Some(place))?;
                 }
+                Ok(None)
+            }
+            Target::Proc(id) => {
+                self.call_proc(*id, args, keywords, span, Some(place))?;
                 Ok(None)
             }
             Target::Builtin(Builtin::BlockGiven) => Ok(Some(Val::bool(self.here.block.is_some()))),

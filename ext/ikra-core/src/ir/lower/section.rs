@@ -24,6 +24,8 @@ pub struct SectionShape {
     pub grouped: bool,
     /// Elements are visited by class, not in their own order.
     pub reordered: bool,
+    /// How results are stored that are numbers, if that is not as Ruby's.
+    pub results: Option<Storage>,
 }
 
 /// Lowers a finished analysis.
@@ -231,6 +233,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     if shape.op == SectionOp::Map {
         let ty = body.an.spec(Analysis::BLOCK).ret.clone();
         let slot = body.t.slot("result", Space::Element, &ty, unit.body.span)?;
+        body.t.narrow(&slot, shape.results);
         body.t.schema.result = Some(slot.clone());
         entry.result = Some(slot);
     }

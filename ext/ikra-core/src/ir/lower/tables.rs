@@ -207,6 +207,19 @@ impl Tables {
         Ok(Slot { ty: ty.clone(), repr, value, tag })
     }
 
+    /// Makes numbers of a slot take less room.
+    pub fn narrow(&mut self, slot: &Slot, storage: Option<Storage>) {
+        let (Some(column), Some(storage)) = (slot.value, storage) else { return };
+        let fits = match slot.repr {
+            Repr::Int => matches!(storage, Storage::U8 | Storage::I32),
+            Repr::Float => storage == Storage::F32,
+            _ => false,
+        };
+        if fits {
+            self.columns[column.index()].storage = storage;
+        }
+    }
+
     /// Hierarchy and position of a class.
     pub fn position(&self, class: ClassId) -> (u32, u32) {
         self.positions[&class]
@@ -284,6 +297,7 @@ impl Tables {
                 let ty = an.facts.get(&Place::Elements(kind)).unwrap_or_default();
                 let span = self.source.params_span();
                 let slot = self.slot(&format!("elements{}", kind.0), Space::Array(kind), &ty, span)?;
+                self.narrow(&slot, an.facts.storage(kind));
                 self.schema.arrays.push(ArrayField {
                     kind,
                     slot,

@@ -175,7 +175,7 @@ impl Scratch for Arena<'_> {
         self.address
     }
     fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
-        Arena::fill(self, offset, length, byte)
+        (**self).fill(offset, length, byte)
     }
 }
 

@@ -1,0 +1,62 @@
+//! Columns whose rows are a buffer's: how they come into a launch, and what becomes of what was written.
+//!
+//! Here: [`Resident`]. Not here: who they are (the bridge says), and the versions of a buffer
+//! ([`crate::memory::buffer`]).
+
+use super::Backend;
+use crate::error::Result;
+use crate::ir::ColumnId;
+use crate::memory::buffer::Buffer;
+use crate::memory::column::HostColumn;
+use std::sync::Arc;
+
+/// One column of a launch that is a buffer.
+#[derive(Clone, Debug)]
+pub struct Resident {
+    pub column: ColumnId,
+    pub buffer: Arc<Buffer>,
+    pub write: Write,
+}
+
+/// What a launch does to the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// It is only read.
+    None,
+    /// In part.
+    Some,
+    /// Every row is.
+    All,
+}
+
+impl Resident {
+    /// Puts the rows into the launch, wherever the backend wants them. What is written is a version of its own, which nobody
+    /// else sees before [`Resident::keep`].
+    ///
+    /// # Errors
+    /// `Memory` and `Device`.
+    pub fn enter(&self, backend: &dyn Backend, columns: &mut [HostColumn]) -> Result<()> {
+        let (storage, len) = (self.buffer.storage(), self.buffer.len());
+        columns[self.column.index()] = match (backend.store(), self.write) {
+            (Some(store), Write::None) => self.buffer.on_device(store)?,
+            (Some(store), Write::All) => HostColumn::on_device(storage, len, store.allocate(self.buffer.byte_len())?),
+            (Some(store), Write::Some) => {
+                let now = self.buffer.on_device(store)?;
+                let copy = now.device().map(|memory| store.copy(&**memory)).transpose()?;
+                copy.map_or(now, |copy| HostColumn::on_device(storage, len, copy))
+            }
+            (None, Write::All) => HostColumn::zeroed(storage, len),
+            // the host's kernels copy what they write
+            (None, _) => self.buffer.on_host()?,
+        };
+        Ok(())
+    }
+
+    /// After a launch that ended well: what was written is the buffer's from now on.
+    pub fn keep(&self, columns: &mut [HostColumn]) {
+        if self.write != Write::None {
+            let none = HostColumn::zeroed(self.buffer.storage(), 0);
+            self.buffer.replace(std::mem::replace(&mut columns[self.column.index()], none));
+        }
+    }
+}

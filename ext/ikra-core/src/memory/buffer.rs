@@ -1,0 +1,361 @@
+//! Typed arrays whose bytes are on the host, on a device, or on both: what an `MDArray` stands on.
+//!
+//! Here: [`Buffer`], its versions and where they are; [`DeviceStore`], what a backend with memory of its own offers. Not here: that
+//! memory itself ([`crate::backend::cuda`]), shapes and views (Ruby's affair).
+//!
+//! # Coherence
+//!
+//! The contents of a buffer are a *version*, which nobody writes to once another can see it: writers make the next version and
+//! put it in its place. So kernels read without a lock, a section that traps leaves everything as it was, and a copy costs
+//! nothing until one of the two is written. A version is in one of four states, for all backends alike:
+//!
+//! | host | device | |
+//! | --- | --- | --- |
+//! | – | – | all zero, and nowhere yet |
+//! | ✓ | – | the host's is newer |
+//! | – | ✓ | the device's is newer |
+//! | ✓ | ✓ | both are the same |
+//!
+//! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
+
+use super::column::HostColumn;
+use crate::error::Result;
+use crate::ir::Storage;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// An allocation of a device, written by nobody while several hold it. It is given back when the last one drops it.
+pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
+    fn as_any(&self) -> &dyn Any;
+    fn bytes(&self) -> usize;
+    /// Copies bytes from `from` on to the host; blocks until they are there.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn read(&self, from: usize, to: &mut [u8]) -> Result<()>;
+}
+
+/// A backend's memory, where that is not the host's.
+pub trait DeviceStore: Send + Sync {
+    /// Memory that means nothing yet.
+    ///
+    /// # Errors
+    /// `Memory` where there is none left, or the limit is reached; `Device`.
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>>;
+    /// A copy of bytes of the host's; all zero where there are none.
+    ///
+    /// # Errors
+    /// As [`DeviceStore::allocate`].
+    fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>>;
+    /// A copy of the device's own.
+    ///
+    /// # Errors
+    /// As [`DeviceStore::allocate`].
+    fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>>;
+    /// Bytes that are allocated, of launches too.
+    fn held(&self) -> u64;
+    /// Whether memory is this store's, and this process's.
+    fn owns(&self, memory: &dyn DeviceMemory) -> bool;
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Buffer {
+    storage: Storage,
+    len: usize,
+    version: Mutex<Version>,
+}
+
+/// Contents, and where they are.
+#[derive(Clone, Debug, Default)]
+struct Version {
+    host: Option<Arc<Vec<u64>>>,
+    device: Option<Arc<dyn DeviceMemory>>,
+}
+
+/// Where the contents of a buffer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Residence {
+    /// They are all zero.
+    Nowhere,
+    Host,
+    Device,
+    Both,
+}
+
+impl Buffer {
+    /// All zero.
+    pub fn zeroed(storage: Storage, len: usize) -> Self {
+        Self { storage, len, version: Mutex::default() }
+    }
+    /// Rows that a kernel or the host made.
+    pub fn from_column(column: HostColumn) -> Self {
+        let buffer = Self::zeroed(column.storage(), column.len());
+        buffer.replace(column);
+        buffer
+    }
+    pub fn storage(&self) -> Storage {
+        self.storage
+    }
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    pub fn byte_len(&self) -> usize {
+        self.len * self.storage.bytes()
+    }
+    fn words(&self) -> usize {
+        self.byte_len().div_ceil(8)
+    }
+    pub fn residence(&self) -> Residence {
+        let version = self.version.lock();
+        match (&version.host, &version.device) {
+            (None, None) => Residence::Nowhere,
+            (Some(_), None) => Residence::Host,
+            (None, Some(_)) => Residence::Device,
+            (Some(_), Some(_)) => Residence::Both,
+        }
+    }
+    /// Bytes held on the host and on the device.
+    pub fn held(&self) -> (usize, usize) {
+        let version = self.version.lock();
+        let host = version.host.as_ref().map_or(0, |words| words.len() * 8);
+        (host, version.device.as_ref().map_or(0, |memory| memory.bytes()))
+    }
+    /// The same contents as a buffer of its own; nothing is copied before one of the two is written.
+    pub fn snapshot(&self) -> Self {
+        Self { storage: self.storage, len: self.len, version: Mutex::new(self.version.lock().clone()) }
+    }
+    /// A new version.
+    ///
+    /// # Panics
+    /// If it is of another size or storage.
+    pub fn replace(&self, column: HostColumn) {
+        assert_eq!((column.storage(), column.len()), (self.storage, self.len), "a version of another form");
+        let device = column.device().cloned();
+        let host = if device.is_some() { None } else { column.into_words() };
+        // what is dropped is dropped behind the lock
+        let _old = std::mem::replace(&mut *self.version.lock(), Version { host, device });
+    }
+    /// The contents for the host to read.
+    ///
+    /// # Errors
+    /// `Device` when they cannot be fetched.
+    pub fn on_host(&self) -> Result<HostColumn> {
+        let version = self.version.lock().clone();
+        let words = match (version.host, version.device) {
+            (Some(words), _) => words,
+            (None, None) => {
+                let words = Arc::new(vec![0; self.words()]);
+                self.learn(None, |now| now.host = Some(words.clone()));
+                words
+            }
+            (None, Some(memory)) => {
+                let mut column = HostColumn::zeroed(self.storage, self.len);
+                memory.read(0, column.bytes_mut())?;
+                let words = column.into_words().unwrap_or_default();
+                self.learn(Some(&memory), |now| now.host = Some(words.clone()));
+                words
+            }
+        };
+        Ok(HostColumn::shared(self.storage, self.len, words))
+    }
+    /// The contents for a device to read.
+    ///
+    /// # Errors
+    /// `Memory` and `Device`.
+    pub fn on_device(&self, store: &dyn DeviceStore) -> Result<HostColumn> {
+        let version = self.version.lock().clone();
+        let memory = match (version.device, version.host) {
+            (Some(memory), _) if store.owns(&*memory) => memory,
+            (other, host) => {
+                let host = match (other, host) {
+                    // another device's, or another process's
+                    (Some(_), None) => self.on_host()?.into_words(),
+                    (_, host) => host,
+                };
+                let column = host.as_ref().map(|words| HostColumn::shared(self.storage, self.len, words.clone()));
+                let memory = store.upload(self.byte_len(), column.as_ref().map(HostColumn::bytes))?;
+                let mut now = self.version.lock();
+                let same = match (&now.host, &host) {
+                    (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+                    (None, None) => now.device.is_none(),
+                    _ => false,
+                };
+                if same {
+                    now.device = Some(memory.clone());
+                }
+                memory
+            }
+        };
+        Ok(HostColumn::on_device(self.storage, self.len, memory))
+    }
+    /// Notes where else the version is, if it is still this one.
+    fn learn(&self, device: Option<&Arc<dyn DeviceMemory>>, note: impl FnOnce(&mut Version)) {
+        let mut now = self.version.lock();
+        let same = match (&now.device, device) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => now.host.is_none(),
+            _ => false,
+        };
+        if same {
+            note(&mut now);
+        }
+    }
+    /// Copies bytes from `from` on, without fetching the others.
+    ///
+    /// # Errors
+    /// `Device`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        assert!(from + to.len() <= self.byte_len(), "bytes of the buffer");
+        let version = self.version.lock().clone();
+        match (version.host, version.device) {
+            (Some(words), _) => {
+                let column = HostColumn::shared(self.storage, self.len, words);
+                to.copy_from_slice(&column.bytes()[from..from + to.len()]);
+                Ok(())
+            }
+            (None, Some(memory)) => memory.read(from, to),
+            (None, None) => {
+                to.fill(0);
+                Ok(())
+            }
+        }
+    }
+    /// Writes bytes from `from` on, on the host.
+    ///
+    /// # Errors
+    /// `Device`, when the others cannot be fetched.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
+        self.on_host()?;
+        let mut now = self.version.lock();
+        // the version's own hold would make it a copy
+        let words = now.host.take().unwrap_or_else(|| Arc::new(vec![0; self.words()]));
+        let mut column = HostColumn::shared(self.storage, self.len, words);
+        column.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
+        let old = std::mem::replace(&mut *now, Version { host: column.into_words(), device: None });
+        drop(now);
+        drop(old);
+        Ok(())
+    }
+    /// Gives the device's memory back; the host keeps the contents.
+    ///
+    /// # Errors
+    /// `Device`, when they cannot be fetched.
+    pub fn leave_device(&self) -> Result<()> {
+        if self.residence() == Residence::Device {
+            self.on_host()?;
+        }
+        let _gone = self.version.lock().device.take();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Memory of a device that is the host's.
+    #[derive(Debug)]
+    struct Elsewhere(Mutex<Vec<u8>>);
+
+    impl DeviceMemory for Elsewhere {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+        fn bytes(&self) -> usize {
+            self.0.lock().len()
+        }
+        fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
+            to.copy_from_slice(&self.0.lock()[from..from + to.len()]);
+            Ok(())
+        }
+    }
+
+    #[derive(Default)]
+    struct Store {
+        uploads: AtomicUsize,
+    }
+
+    impl DeviceStore for Store {
+        fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
+            Ok(Arc::new(Elsewhere(Mutex::new(vec![0xaa; bytes]))))
+        }
+        fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
+            self.uploads.fetch_add(1, Ordering::Relaxed);
+            Ok(Arc::new(Elsewhere(Mutex::new(from.map_or(vec![0; bytes], <[u8]>::to_vec)))))
+        }
+        fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
+            let mut bytes = vec![0; from.bytes()];
+            from.read(0, &mut bytes)?;
+            self.upload(bytes.len(), Some(&bytes))
+        }
+        fn held(&self) -> u64 {
+            0
+        }
+        fn owns(&self, memory: &dyn DeviceMemory) -> bool {
+            memory.as_any().is::<Elsewhere>()
+        }
+    }
+
+    fn three() -> Buffer {
+        let mut column = HostColumn::zeroed(Storage::I64, 3);
+        column.view_mut::<i64>().copy_from_slice(&[1, 2, 3]);
+        Buffer::from_column(column)
+    }
+
+    #[test]
+    fn contents_go_where_they_are_looked_at_and_stay_there() {
+        let (buffer, store) = (three(), Store::default());
+        assert_eq!(buffer.residence(), Residence::Host);
+        for _ in 0..2 {
+            assert!(buffer.on_device(&store).unwrap().device().is_some());
+        }
+        assert_eq!((buffer.residence(), store.uploads.load(Ordering::Relaxed)), (Residence::Both, 1));
+        buffer.write(8, &7i64.to_ne_bytes()).unwrap();
+        assert_eq!(buffer.residence(), Residence::Host);
+        let made = buffer.on_device(&store).unwrap();
+        buffer.replace(made);
+        assert_eq!(buffer.residence(), Residence::Device);
+        let mut second = [0; 8];
+        buffer.read(8, &mut second).unwrap();
+        assert_eq!((i64::from_ne_bytes(second), buffer.residence()), (7, Residence::Device));
+        assert_eq!(buffer.on_host().unwrap().view::<i64>(), [1, 7, 3]);
+        assert_eq!(buffer.residence(), Residence::Both);
+        buffer.leave_device().unwrap();
+        assert_eq!(buffer.residence(), Residence::Host);
+    }
+
+    #[test]
+    fn a_copy_keeps_what_it_saw() {
+        let buffer = three();
+        let copy = buffer.snapshot();
+        let read = buffer.on_host().unwrap();
+        buffer.write(0, &9i64.to_ne_bytes()).unwrap();
+        assert_eq!(buffer.on_host().unwrap().view::<i64>(), [9, 2, 3]);
+        assert_eq!(copy.on_host().unwrap().view::<i64>(), [1, 2, 3]);
+        assert_eq!(read.view::<i64>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn zeroes_are_nowhere_until_somebody_looks() {
+        let (buffer, store) = (Buffer::zeroed(Storage::F32, 5), Store::default());
+        let mut bytes = [1; 4];
+        buffer.read(16, &mut bytes).unwrap();
+        assert_eq!((bytes, buffer.residence()), ([0; 4], Residence::Nowhere));
+        assert_eq!(buffer.on_device(&store).unwrap().device().map(|m| m.bytes()), Some(20));
+        assert_eq!(buffer.on_host().unwrap().view::<f32>(), [0.0; 5]);
+        assert_eq!(buffer.residence(), Residence::Both);
+    }
+}

@@ -1,0 +1,472 @@
+//! `Ikra::Buffer`: a typed array whose bytes are on the host, on a device, or on both.
+//!
+//! Here: Ruby's side of [`Buffer`]: elements and bytes in and out, and what the GC is told. Not here: where the bytes are
+//! and when they move ([`ikra_core::memory::buffer`]), shapes and views (lib/ikra/mdarray.rb).
+//!
+//! The GC only drops a handle; the device's memory is given back by whoever allocates next.
+
+use crate::errors;
+use crate::gvl;
+use crate::heap::{self, Raw, Seen};
+use ikra_core::error::Error as CoreError;
+use ikra_core::ir::Storage;
+use ikra_core::memory::buffer::{Buffer, Residence};
+use ikra_core::memory::column::HostColumn;
+use ikra_core::types::Prims;
+use magnus::prelude::*;
+use magnus::rb_sys::{AsRawValue, FromRawValue};
+use magnus::typed_data::Obj;
+use magnus::value::Lazy;
+use magnus::{
+    DataTypeFunctions, Error, RArray, RClass, RModule, RString, Ruby, Symbol, TypedData, Value, function, method,
+};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// What an element is to Ruby, and how it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dtype {
+    I64,
+    I32,
+    U8,
+    F64,
+    F32,
+    Bool,
+}
+
+impl Dtype {
+    pub const ALL: [(&'static str, Dtype); 6] = [
+        ("i64", Dtype::I64),
+        ("i32", Dtype::I32),
+        ("u8", Dtype::U8),
+        ("f64", Dtype::F64),
+        ("f32", Dtype::F32),
+        ("bool", Dtype::Bool),
+    ];
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, dtype)| *dtype == self).map_or("", |(name, _)| name)
+    }
+    pub fn storage(self) -> Storage {
+        match self {
+            Dtype::I64 => Storage::I64,
+            Dtype::I32 => Storage::I32,
+            Dtype::U8 | Dtype::Bool => Storage::U8,
+            Dtype::F64 => Storage::F64,
+            Dtype::F32 => Storage::F32,
+        }
+    }
+    /// The kinds of value that elements are in a kernel.
+    pub fn prims(self) -> Prims {
+        match self {
+            Dtype::I64 | Dtype::I32 | Dtype::U8 => Prims::INT,
+            Dtype::F64 | Dtype::F32 => Prims::FLOAT,
+            Dtype::Bool => Prims::BOOL,
+        }
+    }
+    /// # Errors
+    /// ArgumentError for an unknown name.
+    pub fn of(ruby: &Ruby, name: Value) -> Result<Self, Error> {
+        let given = Symbol::from_value(name).map(|symbol| symbol.name().map(|n| n.into_owned())).transpose()?;
+        let known = Self::ALL.iter().find(|(known, _)| Some(*known) == given.as_deref());
+        known.map(|(_, dtype)| *dtype).ok_or_else(|| {
+            let names: Vec<String> = Self::ALL.iter().map(|(name, _)| format!(":{name}")).collect();
+            let message = format!("dtype: {} is not one of {}", name.inspect(), names.join(", "));
+            Error::new(ruby.exception_arg_error(), message)
+        })
+    }
+    /// Least and greatest of an Integer dtype.
+    fn bounds(self) -> (i64, i64) {
+        match self {
+            Dtype::U8 => (0, 255),
+            Dtype::I32 => (i32::MIN.into(), i32::MAX.into()),
+            _ => (i64::MIN, i64::MAX),
+        }
+    }
+}
+
+/// Ruby's handle of a buffer.
+#[derive(TypedData)]
+#[magnus(class = "Ikra::Buffer", free_immediately, size)]
+pub struct RubyBuffer {
+    dtype: Dtype,
+    /// None once it was freed.
+    buffer: Mutex<Option<Arc<Buffer>>>,
+}
+
+impl DataTypeFunctions for RubyBuffer {
+    fn size(&self) -> usize {
+        let held = self.buffer.lock().as_ref().map_or((0, 0), |buffer| buffer.held());
+        size_of::<Self>() + held.0 + held.1
+    }
+}
+
+impl Drop for RubyBuffer {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.get_mut() {
+            account(-(buffer.byte_len() as isize));
+        }
+    }
+}
+
+/// Tells the GC of memory that it does not see.
+fn account(bytes: isize) {
+    // SAFETY: it changes a counter; the GC calls it in finalizers, too.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::rb_gc_adjust_memory_usage(bytes as _);
+    }
+}
+
+static CLASS: Lazy<RClass> = Lazy::new(|ruby| {
+    let ikra: RModule = ruby.class_object().const_get("Ikra").expect("Ikra is there");
+    ikra.const_get("Buffer").expect("defined at the start")
+});
+static CLASS_WORD: AtomicUsize = AtomicUsize::new(0);
+
+/// Buffers that may hold device memory, for those who look for some.
+static LIVE: Mutex<Vec<Weak<Buffer>>> = Mutex::new(Vec::new());
+
+/// Whether a VALUE that is no immediate, of type T_DATA, is one.
+pub fn is_buffer(class_word: Raw) -> bool {
+    class_word as usize == CLASS_WORD.load(Ordering::Relaxed)
+}
+
+/// The buffer behind a VALUE; None: it is none, or was freed.
+pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
+    if heap::see(raw) != Seen::Buffer {
+        return None;
+    }
+    // SAFETY: a live object, which the caller has.
+    #[allow(unsafe_code)]
+    let value = unsafe { Value::from_raw(raw) };
+    let buffer = Obj::<RubyBuffer>::try_convert(value).ok()?;
+    let shared = buffer.buffer.lock().clone()?;
+    Some((buffer.dtype, shared))
+}
+
+/// A buffer for Ruby.
+pub fn wrap(ruby: &Ruby, dtype: Dtype, buffer: Arc<Buffer>) -> Obj<RubyBuffer> {
+    account(buffer.byte_len() as isize);
+    remember(&buffer);
+    ruby.obj_wrap_as(RubyBuffer { dtype, buffer: Mutex::new(Some(buffer)) }, ruby.get_inner(&CLASS))
+}
+
+fn remember(buffer: &Arc<Buffer>) {
+    let mut live = LIVE.lock();
+    if live.len() == live.capacity() {
+        live.retain(|other| other.strong_count() > 0);
+    }
+    live.push(Arc::downgrade(buffer));
+}
+
+/// Makes room on the device: buffers leave it, those first whose contents the host has. Gives how many did.
+///
+/// # Errors
+/// `Device`, when contents cannot be fetched.
+pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
+    let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    let mut gone = 0;
+    for wanted in [Residence::Both, Residence::Device] {
+        for buffer in &live {
+            if buffer.residence() == wanted && !keep.iter().any(|other| Arc::ptr_eq(other, buffer)) {
+                buffer.leave_device()?;
+                gone += 1;
+            }
+        }
+    }
+    Ok(gone)
+}
+
+/// Bytes of live buffers on the host and on the device, and how many buffers there are.
+pub fn held() -> (usize, usize, usize) {
+    let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    let held = live.iter().map(|buffer| buffer.held()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    (held.0, held.1, live.len())
+}
+
+fn length(ruby: &Ruby, length: Value) -> Result<usize, Error> {
+    let number = i64::try_convert(length)?;
+    usize::try_from(number).ok().filter(|n| *n <= MOST).ok_or_else(|| {
+        Error::new(ruby.exception_arg_error(), format!("a buffer has 0 to {MOST} elements, not {number}"))
+    })
+}
+
+/// Elements that kernels can number.
+const MOST: usize = u32::MAX as usize - 1;
+
+fn wrong(ruby: &Ruby, dtype: Dtype, value: Value, index: Option<usize>) -> Error {
+    let place = index.map_or_else(String::new, |index| format!(" at index {index}"));
+    match (dtype, heap::see(value.as_raw())) {
+        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Int(_) | Seen::BigInt) => {
+            let message = format!("{}{place} is out of range of {}", value.inspect(), dtype.name());
+            Error::new(ruby.exception_range_error(), message)
+        }
+        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Float(f)) if !f.is_finite() => {
+            let message = format!("{}{place} is no Integer", value.inspect());
+            Error::new(ruby.exception_float_domain_error(), message)
+        }
+        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Float(_)) => {
+            let message = format!("{}{place} is out of range of {}", value.inspect(), dtype.name());
+            Error::new(ruby.exception_range_error(), message)
+        }
+        _ => {
+            let message = format!("{}{place} is no element of {}", value.inspect(), dtype.name());
+            Error::new(ruby.exception_type_error(), message)
+        }
+    }
+}
+
+/// Stores a value as Ruby's `to_i` and `to_f` would convert numbers.
+fn put(column: &mut HostColumn, dtype: Dtype, at: usize, raw: Raw) -> bool {
+    match (dtype, heap::see(raw)) {
+        (Dtype::F64, Seen::Float(f)) => column.view_mut::<f64>()[at] = f,
+        (Dtype::F64, Seen::Int(i)) => column.view_mut::<f64>()[at] = i as f64,
+        (Dtype::F32, Seen::Float(f)) => column.view_mut::<f32>()[at] = f as f32,
+        (Dtype::F32, Seen::Int(i)) => column.view_mut::<f32>()[at] = i as f32,
+        (Dtype::Bool, Seen::True) => column.view_mut::<u8>()[at] = 1,
+        (Dtype::Bool, Seen::False) => column.view_mut::<u8>()[at] = 0,
+        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Int(i)) => return put_int(column, dtype, at, i),
+        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Float(f)) if f.is_finite() => {
+            let whole = f.trunc();
+            let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
+            return fits && put_int(column, dtype, at, whole as i64);
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn put_int(column: &mut HostColumn, dtype: Dtype, at: usize, i: i64) -> bool {
+    let (least, greatest) = dtype.bounds();
+    if !(least..=greatest).contains(&i) {
+        return false;
+    }
+    match dtype {
+        Dtype::I64 => column.view_mut::<i64>()[at] = i,
+        Dtype::I32 => column.view_mut::<i32>()[at] = i as i32,
+        _ => column.view_mut::<u8>()[at] = i as u8,
+    }
+    true
+}
+
+/// The value of an element of a stretch of bytes that begins with it.
+fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
+    fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        bytes.first_chunk().copied().unwrap_or([0; N])
+    }
+    match dtype {
+        Dtype::I64 => ruby.into_value(i64::from_ne_bytes(first(bytes))),
+        Dtype::I32 => ruby.into_value(i32::from_ne_bytes(first(bytes))),
+        Dtype::U8 => ruby.into_value(bytes.first().copied().unwrap_or(0)),
+        Dtype::F64 => ruby.into_value(f64::from_ne_bytes(first(bytes))),
+        Dtype::F32 => ruby.into_value(f64::from(f32::from_ne_bytes(first(bytes)))),
+        Dtype::Bool => ruby.into_value(bytes.first().is_some_and(|byte| *byte != 0)),
+    }
+}
+
+impl RubyBuffer {
+    fn shared(&self, ruby: &Ruby) -> Result<Arc<Buffer>, Error> {
+        let freed = || Error::new(ruby.exception_runtime_error(), "this array was freed");
+        self.buffer.lock().clone().ok_or_else(freed)
+    }
+
+    /// `Buffer.new(dtype, length)`: zeros, which take no memory before somebody looks.
+    fn new(ruby: &Ruby, dtype: Value, size: Value) -> Result<Obj<Self>, Error> {
+        let dtype = Dtype::of(ruby, dtype)?;
+        Ok(wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), length(ruby, size)?))))
+    }
+
+    /// `Buffer.from_list(dtype, array)`.
+    fn from_list(ruby: &Ruby, dtype: Value, list: RArray) -> Result<Obj<Self>, Error> {
+        let dtype = Dtype::of(ruby, dtype)?;
+        let mut column = HostColumn::zeroed(dtype.storage(), list.len());
+        // nothing here runs Ruby code: the list stays as it is
+        for (at, raw) in heap::elements(list.as_raw()).iter().enumerate() {
+            if !put(&mut column, dtype, at, *raw) {
+                return Err(wrong(ruby, dtype, crate::reflect::value(*raw), Some(at)));
+            }
+        }
+        Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
+    }
+
+    /// `Buffer.from_bytes(dtype, string)`.
+    fn from_bytes(ruby: &Ruby, dtype: Value, bytes: RString) -> Result<Obj<Self>, Error> {
+        let dtype = Dtype::of(ruby, dtype)?;
+        let given = heap::bytes(bytes.as_raw());
+        let width = dtype.storage().bytes();
+        if !given.len().is_multiple_of(width) {
+            let message = format!("{} bytes are no whole number of {} of {width} bytes", given.len(), dtype.name());
+            return Err(Error::new(ruby.exception_arg_error(), message));
+        }
+        let mut column = HostColumn::zeroed(dtype.storage(), given.len() / width);
+        match dtype {
+            // whatever is not 0 is true
+            Dtype::Bool => column.bytes_mut().iter_mut().zip(given).for_each(|(to, from)| *to = u8::from(*from != 0)),
+            _ => column.bytes_mut().copy_from_slice(given),
+        }
+        Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
+    }
+
+    fn dtype(ruby: &Ruby, this: Obj<Self>) -> Symbol {
+        ruby.to_symbol(this.dtype.name())
+    }
+
+    fn len(ruby: &Ruby, this: Obj<Self>) -> Result<usize, Error> {
+        Ok(this.shared(ruby)?.len())
+    }
+
+    fn byte_len(ruby: &Ruby, this: Obj<Self>) -> Result<usize, Error> {
+        Ok(this.shared(ruby)?.byte_len())
+    }
+
+    /// A stretch, checked.
+    fn stretch(&self, ruby: &Ruby, args: &[Value]) -> Result<(Arc<Buffer>, usize, usize), Error> {
+        let buffer = self.shared(ruby)?;
+        let from = args.first().map_or(Ok(0), |from| usize::try_convert(*from))?;
+        let rest = buffer.len().saturating_sub(from);
+        let count = args.get(1).map_or(Ok(rest), |count| usize::try_convert(*count))?;
+        if from > buffer.len() || count > rest {
+            let message = format!("{count} elements from {from} of {}", buffer.len());
+            return Err(Error::new(ruby.exception_index_error(), message));
+        }
+        Ok((buffer, from, count))
+    }
+
+    /// The bytes of a stretch; a part of what only the device has is fetched alone.
+    fn fetch(&self, ruby: &Ruby, args: &[Value]) -> Result<Vec<u8>, Error> {
+        let (buffer, from, count) = self.stretch(ruby, args)?;
+        let width = buffer.storage().bytes();
+        let mut bytes = vec![0; count * width];
+        let read = gvl::released(|| {
+            if count == buffer.len() {
+                buffer.on_host()?;
+            }
+            buffer.read(from * width, &mut bytes)
+        });
+        read.map_err(|error| errors::core(ruby, error))?;
+        Ok(bytes)
+    }
+
+    /// `to_list(from = 0, count = the rest)`.
+    fn to_list(ruby: &Ruby, this: Obj<Self>, args: &[Value]) -> Result<RArray, Error> {
+        let bytes = this.fetch(ruby, args)?;
+        let width = this.dtype.storage().bytes();
+        let list = ruby.ary_new_capa(bytes.len() / width);
+        for bytes in bytes.chunks_exact(width) {
+            list.push(element(ruby, this.dtype, bytes))?;
+        }
+        Ok(list)
+    }
+
+    /// `to_bytes(from = 0, count = the rest)`.
+    fn to_bytes(ruby: &Ruby, this: Obj<Self>, args: &[Value]) -> Result<RString, Error> {
+        Ok(ruby.str_from_slice(&this.fetch(ruby, args)?))
+    }
+
+    fn get(ruby: &Ruby, this: Obj<Self>, index: Value) -> Result<Value, Error> {
+        let bytes = this.fetch(ruby, &[index, ruby.into_value(1)])?;
+        Ok(element(ruby, this.dtype, &bytes))
+    }
+
+    fn set(ruby: &Ruby, this: Obj<Self>, index: Value, value: Value) -> Result<Value, Error> {
+        if heap::is_frozen(this.as_raw()) {
+            return Err(errors::frozen(ruby, this.as_value()));
+        }
+        let (buffer, at, _) = this.stretch(ruby, &[index, ruby.into_value(1)])?;
+        let mut one = HostColumn::zeroed(buffer.storage(), 1);
+        if !put(&mut one, this.dtype, 0, value.as_raw()) {
+            return Err(wrong(ruby, this.dtype, value, None));
+        }
+        let width = buffer.storage().bytes();
+        let written = gvl::released(|| buffer.write(at * width, one.bytes()));
+        written.map_err(|error| errors::core(ruby, error))?;
+        Ok(value)
+    }
+
+    /// `store_bytes(from, string)`: writes elements from their bytes.
+    fn store_bytes(ruby: &Ruby, this: Obj<Self>, from: Value, bytes: RString) -> Result<(), Error> {
+        if heap::is_frozen(this.as_raw()) {
+            return Err(errors::frozen(ruby, this.as_value()));
+        }
+        let given = heap::bytes(bytes.as_raw()).to_vec();
+        let width = this.dtype.storage().bytes();
+        let (buffer, at, _) = this.stretch(ruby, &[from, ruby.into_value(given.len() / width)])?;
+        let written = gvl::released(|| buffer.write(at * width, &given[..given.len() / width * width]));
+        written.map_err(|error| errors::core(ruby, error))
+    }
+
+    /// A buffer of its own with the same contents, which are copied when one of the two is written.
+    fn copy(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
+        Ok(wrap(ruby, this.dtype, Arc::new(this.shared(ruby)?.snapshot())))
+    }
+
+    /// `:host`, `:device`, `:both`; nil where everything is zero and nowhere yet.
+    fn residence(ruby: &Ruby, this: Obj<Self>) -> Result<Option<Symbol>, Error> {
+        Ok(match this.shared(ruby)?.residence() {
+            Residence::Nowhere => None,
+            Residence::Host => Some(ruby.to_symbol("host")),
+            Residence::Device => Some(ruby.to_symbol("device")),
+            Residence::Both => Some(ruby.to_symbol("both")),
+        })
+    }
+
+    /// Brings the contents to the host.
+    fn sync(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
+        let buffer = this.shared(ruby)?;
+        gvl::released(|| buffer.on_host()).map_err(|error| errors::core(ruby, error))?;
+        Ok(this)
+    }
+
+    /// Gives memory back now; nobody can use it afterwards.
+    fn free(this: Obj<Self>) {
+        let buffer = this.buffer.lock().take();
+        if let Some(buffer) = buffer {
+            account(-(buffer.byte_len() as isize));
+        }
+    }
+
+    fn is_freed(this: Obj<Self>) -> bool {
+        this.buffer.lock().is_none()
+    }
+}
+
+/// Defines `Ikra::Buffer`.
+///
+/// # Errors
+/// Where the name is taken.
+pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
+    let class = ikra.define_class("Buffer", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    Lazy::force(&CLASS, ruby);
+    CLASS_WORD.store(class.as_raw() as usize, Ordering::Relaxed);
+    class.define_singleton_method("new", function!(RubyBuffer::new, 2))?;
+    class.define_singleton_method("from_list", function!(RubyBuffer::from_list, 2))?;
+    class.define_singleton_method("from_bytes", function!(RubyBuffer::from_bytes, 2))?;
+    class.define_method("dtype", method!(|ruby: &Ruby, this| RubyBuffer::dtype(ruby, this), 0))?;
+    class.define_method("size", method!(|ruby: &Ruby, this| RubyBuffer::len(ruby, this), 0))?;
+    class.define_method("bytesize", method!(|ruby: &Ruby, this| RubyBuffer::byte_len(ruby, this), 0))?;
+    class.define_method(
+        "to_list",
+        method!(|ruby: &Ruby, this: Obj<RubyBuffer>, args: &[Value]| RubyBuffer::to_list(ruby, this, args), -1),
+    )?;
+    class.define_method(
+        "to_bytes",
+        method!(|ruby: &Ruby, this: Obj<RubyBuffer>, args: &[Value]| RubyBuffer::to_bytes(ruby, this, args), -1),
+    )?;
+    class.define_method("[]", method!(|ruby: &Ruby, this, index| RubyBuffer::get(ruby, this, index), 1))?;
+    class.define_method(
+        "[]=",
+        method!(|ruby: &Ruby, this, index, value| RubyBuffer::set(ruby, this, index, value), 2),
+    )?;
+    class.define_method(
+        "store_bytes",
+        method!(|ruby: &Ruby, this, from, bytes| RubyBuffer::store_bytes(ruby, this, from, bytes), 2),
+    )?;
+    class.define_method("copy", method!(|ruby: &Ruby, this| RubyBuffer::copy(ruby, this), 0))?;
+    class.define_method("where", method!(|ruby: &Ruby, this| RubyBuffer::residence(ruby, this), 0))?;
+    class.define_method("sync", method!(|ruby: &Ruby, this| RubyBuffer::sync(ruby, this), 0))?;
+    class.define_method("free", method!(RubyBuffer::free, 0))?;
+    class.define_method("freed?", method!(RubyBuffer::is_freed, 0))?;
+    Ok(())
+}

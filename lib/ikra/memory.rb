@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+module Ikra
+  # A typed array whose bytes are on the host, on a device, or on both: what {MDArray} stands on. In kernels it is an Array of
+  # numbers, or of true and false.
+  #
+  # @!method self.new(dtype, length)
+  #   Zeros (or +false+), which take no memory before somebody looks.
+  #   @param dtype [Symbol] +:i64+, +:i32+, +:u8+, +:f64+, +:f32+ or +:bool+
+  # @!method self.from_list(dtype, array)
+  #   @raise [RangeError, TypeError, FloatDomainError] for an element that does not fit, with its index
+  # @!method self.from_bytes(dtype, string)
+  #   Of elements in the machine's own byte order.
+  # @!method to_list(from = 0, count = size - from)
+  #   @return [Array]
+  # @!method to_bytes(from = 0, count = size - from)
+  #   @return [String]
+  # @!method [](index)
+  #   Of what only the device has, that element alone is fetched.
+  # @!method []=(index, value)
+  # @!method store_bytes(from, string)
+  # @!method copy
+  #   The same contents as a buffer of its own; they are copied when one of the two is written.
+  #   @return [Buffer]
+  # @!method where
+  #   @return [Symbol, nil] +:host+, +:device+, +:both+; nil where everything is zero and nowhere yet
+  # @!method sync
+  #   Brings the contents to the host.
+  # @!method free
+  #   Gives the memory back now, not when the GC comes by. It cannot be used any more.
+  # @api private
+  class Buffer
+    def inspect
+      freed? ? "#<#{self.class} freed>" : "#<#{self.class} #{size} #{dtype}, #{where || "all zero"}>"
+    end
+
+    def initialize_copy(_other) = raise(TypeError, "copy a buffer with Buffer#copy")
+  end
+
+  class << self
+    # In kernels: an element of a list of which the host has made sure that it is there.
+    # @api private
+    def __at(list, index) = list[index]
+
+    # What Ikra holds, in bytes.
+    #
+    # @example
+    #   Ikra.memory # => {:host=>0, :device=>134217728, :arrays=>1, :reserved=>134217728, :limit=>nil}
+    # @return [Hash{Symbol => Integer, nil}] +:host+ and +:device+: contents of arrays there; +:arrays+: how many there are; +:reserved+: all that
+    #   this process has allocated on the device; +:limit+: of that, by +memory_limit+
+    def memory
+      host, device, arrays, reserved, limit = __memory
+      { host: host, device: device, arrays: arrays, reserved: reserved, limit: limit }
+    end
+  end
+end
