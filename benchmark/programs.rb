@@ -23,7 +23,7 @@ class ProgramsBenchmark
   end
 
   def run
-    @bench.note "size #{@size}, seed #{@suite.seed}"
+    @bench.note "size #{@size}"
     found = @names.to_h do |name|
       size = Program.find(name).sizes.fetch(@size) { abort "SIZE=#{@size} is not tiny, small or normal" }
       puts "\n#{name}, size #{size}"

@@ -108,6 +108,22 @@ RSpec.describe "benchmark/programs" do
     end
   end
 
+  %w[calls ceilings compile enumerable micro/layout micro/objects operations scaling].each do |name|
+    it "has #{name}.rb beside them, which runs", slow: true do
+      environment = { "IKRA_BENCH_TINY" => "1", "IKRA_BENCH_BACKENDS" => "cpu" }
+      output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "#{name}.rb"))
+      expect(status).to be_success, output
+      expect(output).not_to include("MISSED")
+    end
+  end
+
+  it "are all run here" do
+    files = Dir[File.join(directory, "{,micro/}*.rb")].select { |path| File.read(path).include?("if $PROGRAM_NAME == __FILE__") }
+    names = files.map { |path| path.delete_prefix("#{directory}/").delete_suffix(".rb") } - ["programs"]
+    here = File.read(__FILE__)
+    expect(names).to all(satisfy { |name| here[/%w\[calls [^\]]*\]/].split(/[\[\] ]/).include?(name) })
+  end
+
   it "give the same in plain Ruby, with Ikra, and in C", slow: true do
     environment = { "IKRA_BENCH_TINY" => "1", "VERSIONS" => "ruby;cpu;c, one thread;c, OpenMP" }
     output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "programs.rb"))
