@@ -13,12 +13,15 @@ module Ikra
     # Of each dimension: between these all offsets are.
     attr_reader :least, :greatest
 
+    # @param sizes [Array<Integer>, nil] of a base that is a flat list already
     # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of several
     #   lengths
-    def initialize(base, offsets)
+    def initialize(base, offsets, sizes = nil)
       places = places(offsets)
-      @sizes = sizes_of(base, places.first.size)
-      @list = base.to_a.flatten(@sizes.size - 1)
+      raise ArgumentError, "offsets of #{places.first.size} dimensions, for an array of #{sizes.size}" if sizes && places.first.size != sizes.size
+
+      @sizes = sizes || sizes_of(base, places.first.size)
+      @list = sizes ? base : base.to_a.flatten(@sizes.size - 1)
       @strides = @sizes.each_index.map { |dimension| @sizes.drop(dimension + 1).reduce(1, :*) }
       @offsets = places.map { |place| place.zip(@strides).sum { |offset, stride| offset * stride } }
       @least, @greatest = places.transpose.map(&:minmax).transpose

@@ -56,6 +56,7 @@ static PRELUDE: Lazy<Prelude> = Lazy::new(|| {
         ("ikra.rb", include_str!("ikra.rb")),
         ("kernel.rb", include_str!("kernel.rb")),
         ("lists.rb", include_str!("lists.rb")),
+        ("mdarray.rb", include_str!("mdarray.rb")),
         ("operations.rb", include_str!("operations.rb")),
         ("range.rb", include_str!("range.rb")),
         ("rational.rb", include_str!("rational.rb")),

@@ -31,6 +31,12 @@ pub fn several() -> String {
             format!("__position{below}{within}")
         });
         define(&format!("__cells_{n}(_x, {sizes})"), &format!("yield({at})"));
+        define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("yield(at.call(__position), {at})"));
+    }
+    define("__indexed_1(_x, at)", "yield(at.call(__position), __position)");
+    for n in 2..=MOST_LISTS + 1 {
+        let (lists, values) = (each(n, |k| format!("at{k}")), each(n, |k| format!("at{k}.call(__position)")));
+        define(&format!("__computed_{n}(_x, {lists})"), &format!("yield({values})"));
     }
     for n in 1..=MOST_NEIGHBOURS {
         let values = each(n, |k| format!("list.__nth(__position + offsets[{k}])"));

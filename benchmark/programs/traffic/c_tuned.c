@@ -1,2 +1,0 @@
-#define KEEP_STREET
-#include "c.c"

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+# What one core needs to bring Ruby's objects into columns and back, and how much memory that takes.
+#
+#   taskset --cpu-list 0 ruby -Ilib benchmark/traffic/one_core.rb ACTORS STREETS TICKS ORDER
+#
+# ORDER is how the actors' array and Ruby's heap agree: "allocated" or "shuffled". The actors are those that use +rand+, so exactly two ivars
+# of each are written, @progress and @street. Prints the phases of a warm call, the peak of memory beyond what Ruby itself held, and the
+# bytes of the columns.
+
+require "json"
+require "ikra"
+require_relative "columns"
+
+def memory(key)
+  File.read("/proc/self/status")[/^#{key}:\s*(\d+) kB/, 1].to_i * 1024
+end
+
+def peak_memory
+  GC.start
+  File.write("/proc/self/clear_refs", "5") # starts VmHWM anew
+  before = memory("VmRSS")
+  yield
+  memory("VmHWM") - before
+rescue SystemCallError
+  yield
+  nil
+end
+
+count, streets, ticks = ARGV.first(3).map { |argument| Integer(argument) }
+network = Traffic::Network.grid(streets)
+actors = Traffic::Population.new(network).actors(count)
+actors.shuffle!(random: Random.new(1)) if ARGV.fetch(3) == "shuffled"
+weather = Traffic::Weather::Rainy
+
+simulate = ->(some, times) { Ikra.profile { some.peach(times, backend: :cpu) { |actor| actor.move(weather) } } }
+simulate.call(actors.first(100), 1)
+peak = peak_memory { simulate.call(actors, ticks) }
+phases = Array.new(3) { simulate.call(actors, ticks).phases }
+medians = phases.first.keys.to_h { |phase| [phase, phases.map { |each| each.fetch(phase, 0.0) }.sort[1]] }
+puts JSON.generate(phases: medians, peak: peak, columns: TrafficColumns.bytes(network, actors))

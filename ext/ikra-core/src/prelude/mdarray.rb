@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+# What iterators of MDArray do with a position, where `yield` is the user's block (`operations.rb` says what such methods
+# are) and `at` a lambda that computes the element at a position. Those that pass on several values are written by
+# `operations.rs`.
+module Kernel
+  def __computed(_x, at)
+    yield(at.call(__position))
+  end
+
+  # What is stored of a block's value, by the kind of elements. A Buffer rounds to 32 bits itself.
+  def __as_f64(x)
+    1.0 * yield(x)
+  end
+
+  def __as_f32(x)
+    1.0 * yield(x)
+  end
+
+  def __as_i64(x)
+    yield(x).truncate
+  end
+
+  def __as_i32(x)
+    value = yield(x).truncate
+    raise ::Ikra::MDArray::Unfit, "#{value} does not fit i32 (-2147483648 to 2147483647)" if value < -2_147_483_648 || value > 2_147_483_647
+
+    value
+  end
+
+  def __as_u8(x)
+    value = yield(x).truncate
+    raise ::Ikra::MDArray::Unfit, "#{value} does not fit u8 (0 to 255)" if value < 0 || value > 255
+
+    value
+  end
+
+  def __as_bool(x)
+    yield(x) ? true : false
+  end
+
+  # A part of a reduction of one dimension, of `length` elements that stand `inner` apart: a chunk of `width` of them
+  # together. The results stand as the elements do, with a dimension of chunks in its place.
+  def __fold_at(_x, at, length, inner, width)
+    chunks = (length + width - 1) / width
+    rest = __position / inner
+    chunk = rest % chunks
+    i = (rest / chunks * length + chunk * width) * inner + __position % inner
+    left = length - chunk * width
+    left = width if left > width
+    memo = at.call(i)
+    while left > 1
+      i += inner
+      left -= 1
+      memo = yield(memo, at.call(i))
+    end
+    memo
+  end
+
+  # The start of a reduction, and what all elements came to.
+  def __begun(_x, at, start)
+    yield(start, at.call(__position))
+  end
+
+  # All values on the way of one chunk, written where its elements stand. `totals`: what all chunks so far come to, for each.
+  def __scan_at(_x, at, totals, out, length, inner, width)
+    chunks = (length + width - 1) / width
+    rest = __position / inner
+    chunk = rest % chunks
+    i = (rest / chunks * length + chunk * width) * inner + __position % inner
+    left = length - chunk * width
+    left = width if left > width
+    memo = at.call(i)
+    while left > 1
+      out[i] = chunk == 0 ? memo : yield(totals[__position - inner], memo)
+      i += inner
+      left -= 1
+      memo = yield(memo, at.call(i))
+    end
+    # so that the last is what a reduction gives, in the same order
+    out[i] = totals[__position]
+    nil
+  end
+end

@@ -1,0 +1,205 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Ways to make arrays.
+  class MDArray
+    class << self
+      # @param elements numbers, true and false, or objects; or arrays of them, all of one length
+      # @return [MDArray]
+      def [](*elements, dtype: nil) = new(elements, dtype: dtype)
+
+      # @return [MDArray] of zeros, or of false
+      def zeros(*sizes, dtype: :f64) = new(*sizes.flatten, dtype: dtype)
+
+      # @return [MDArray]
+      def ones(*sizes, dtype: :f64) = full(*sizes, dtype == :bool ? true : 1, dtype: dtype)
+
+      # @overload full(*sizes, value, dtype: nil)
+      # @param value [Numeric, Boolean, Object] each element
+      # @param dtype [Symbol, nil] nil: what the value is
+      # @return [MDArray]
+      # @raise [RangeError] for a value that such elements cannot hold
+      def full(*sizes, value, dtype: nil)
+        shape = __shape(sizes.flatten)
+        dtype = dtype ? DType.check(dtype) : DType.of(value)
+        value = DType.store(dtype, value)
+        count = shape.reduce(1, :*)
+        return __of(Array.new(count, value), :object, shape) if dtype == :object
+
+        __of(Run.new(:full, {}, proc { value }).values(count, dtype, shape).first, dtype, shape)
+      end
+
+      # @overload arange(last)
+      # @overload arange(first, last, step = 1)
+      # @param last [Numeric] is not among them
+      # @return [MDArray] numbers that are +step+ apart; Integers where all three are
+      # @raise [ArgumentError] for a step of zero
+      def arange(first, last = nil, step = 1, dtype: nil)
+        first, last = 0, first if last.nil?
+        [first, last, step].each { |value| raise TypeError, "#{value.inspect} is not a number" unless value.is_a?(Integer) || value.is_a?(Float) }
+        raise ArgumentError, "step can't be 0" if step.zero?
+
+        count = first.is_a?(Integer) && last.is_a?(Integer) && step.is_a?(Integer) ? -((first - last) / step) : ((last - first) / step.to_f).ceil
+        count = [count, 0].max
+        first = first.to_f if last.is_a?(Float) || step.is_a?(Float)
+        dtype &&= DType.check(dtype)
+        buffer, kind = Run.new(:arange, {}, proc { |i| first + i * step }).values(count, dtype, [count])
+        __of(buffer, count.zero? ? dtype || DType.of(first) : kind, [count])
+      end
+
+      # @return [MDArray] +count+ Floats at equal distances, the first and the last among them
+      # @raise [ArgumentError] for a negative number of them
+      def linspace(first, last, count = 50, dtype: :f64)
+        shape = __shape([count])
+        first, last = Float(first), Float(last)
+        step = count > 1 ? (last - first) / (count - 1) : 0.0
+        end_at = count - 1
+        __of(Run.new(:linspace, {}, proc { |i| i == end_at && i > 0 ? last : first + i * step }).values(shape.first, DType.check(dtype), shape).first, dtype, shape)
+      end
+
+      # Numbers that Ikra's generator draws ({Ikra.srand}).
+      #
+      # @param within [Range, Integer, nil] as Kernel#rand takes it: Integers or Floats of a Range, Integers below a number; nil: Floats from 0 to 1
+      # @return [MDArray]
+      def rand(*sizes, within: nil, dtype: nil)
+        shape = __shape(sizes.flatten)
+        dtype = dtype ? DType.check(dtype) : within.nil? || (within.is_a?(Range) && within.begin.is_a?(Float)) ? :f64 : :i64
+        # Ruby's error for what cannot be drawn from
+        ::Kernel.rand(within) if within.is_a?(Range) || within == 0
+
+        block = within.nil? ? proc { ::Kernel.rand } : proc { ::Kernel.rand(within) }
+        __of(Run.new(:rand, {}, block).values(shape.reduce(1, :*), dtype, shape).first, dtype, shape)
+      end
+
+      # Normally distributed numbers, by Box and Muller's method.
+      #
+      # @return [MDArray]
+      def randn(*sizes, mean: 0.0, deviation: 1.0, dtype: :f64)
+        shape = __shape(sizes.flatten)
+        mean, deviation = Float(mean), Float(deviation)
+        block = proc do
+          radius = ::Math.sqrt(-2.0 * ::Math.log(1.0 - ::Kernel.rand))
+          mean + deviation * radius * ::Math.cos(6.283185307179586 * ::Kernel.rand)
+        end
+        __of(Run.new(:randn, {}, block).values(shape.reduce(1, :*), DType.check(dtype), shape).first, dtype, shape)
+      end
+
+      # One array for elements of one, others for those of another.
+      #
+      # @param condition [MDArray] of booleans
+      # @param one, other [MDArray, Numeric, Boolean]
+      # @return [MDArray]
+      def where(condition, one, other)
+        raise TypeError, "the condition is not an MDArray of kind bool" unless condition.is_a?(MDArray) && condition.dtype == :bool
+
+        condition.__send__(:choose, one, other)
+      end
+
+      # @return [MDArray] of several one after the other along a dimension
+      def concat(*arrays, axis: 0)
+        arrays = arrays.map { |array| array.is_a?(MDArray) ? array : new(array) }
+        raise ArgumentError, "no arrays" if arrays.empty?
+
+        arrays.first.__send__(:joined, arrays, axis)
+      end
+    end
+
+    private
+
+    # The elements of arrays within arrays, or of another array.
+    def take(nested, dtype)
+      if nested.is_a?(MDArray)
+        other = dtype && dtype != nested.dtype ? nested.to(dtype) : nested.dup
+        return __set(other.__storage, other.__layout)
+      end
+      list, shape = Nested.flat(nested)
+      dtype, list = Nested.kind(list, shape, dtype)
+      list = list.dup if list.equal?(nested)
+      __set(Storage.new(dtype == :object ? list : Buffer.from_list(dtype, list), dtype), Layout.packed(shape))
+    end
+
+    def joined(arrays, axis)
+      axis = axis_of(axis)
+      arrays.each do |array|
+        next if array.ndim == ndim && array.shape.each_with_index.all? { |size, dimension| dimension == axis || size == shape[dimension] }
+
+        raise ArgumentError, "shapes #{shape.inspect} and #{array.shape.inspect} do not fit"
+      end
+      dtypes = arrays.map(&:dtype).uniq
+      dtype = dtypes.size == 1 ? dtypes.first : Operators.dtype(:+, dtypes)
+      sizes = shape.dup
+      sizes[axis] = arrays.sum { |array| array.shape[axis] }
+      result = MDArray.zeros(*sizes, dtype: dtype)
+      from = 0
+      arrays.each do |array|
+        count = array.shape[axis]
+        result[*Array.new(axis, true), from...(from + count), *Array.new(ndim - axis - 1, true)] = array unless count.zero?
+        from += count
+      end
+      result
+    end
+
+    # Arrays within arrays as a flat list.
+    # @api private
+    module Nested
+      class << self
+        # @return [Array(Array, Array<Integer>)] all elements, and the shape
+        # @raise [ArgumentError] for one that is ragged; the message has the index path of the first that is of another length
+        def flat(nested)
+          list, shape = nested, [nested.size]
+          while list.first.is_a?(Array)
+            raise ArgumentError, "the array is more than #{Layout::MOST} deep" if shape.size == Layout::MOST
+
+            size = list.first.size
+            at = list.index { |row| !row.is_a?(Array) || row.size != size }
+            ragged(list, shape, at, size) if at
+            shape << size
+            list = list.flatten(1)
+          end
+          at = list.index { |element| element.is_a?(Array) }
+          mixed_depth(list, shape, at) if at
+          [list, shape]
+        end
+
+        # The kind of a list's elements, and the elements as such a buffer takes them.
+        def kind(list, shape, dtype)
+          return [dtype || :f64, list] if list.empty?
+          return [dtype, stored(list, shape, dtype)] if dtype
+
+          dtype = DType.of(list.first)
+          at = list.index { |element| DType.of(element) != dtype }
+          mixed(list, shape, at) if at
+          [dtype, dtype == :i64 ? stored(list, shape, dtype) : list]
+        end
+
+        private
+
+        def path(shape, at) = Layout.packed(shape).indices(at).inspect
+
+        def ragged(list, shape, at, size)
+          found = list[at].is_a?(Array) ? "has #{list[at].size} element#{"s" if list[at].size != 1}" : "is #{DType.shown(list[at])}"
+          raise ArgumentError, "the array is ragged: #{path(shape, at)} #{found}, where #{path(shape, 0)} has #{size}"
+        end
+
+        def mixed_depth(list, shape, at)
+          raise ArgumentError, "the array is ragged: #{path(shape, at)} is an Array, where #{path(shape, 0)} is #{DType.shown(list.first)}"
+        end
+
+        def mixed(list, shape, at)
+          raise ArgumentError, "the array is mixed: #{path(shape, at)} is #{DType.shown(list[at])}, where #{path(shape, 0)} is #{DType.shown(list.first)}; " \
+                               "say what is meant with dtype:"
+        end
+
+        def stored(list, shape, dtype)
+          at = 0
+          list.map do |value|
+            DType.store(dtype, value).tap { at += 1 }
+          end
+        rescue RangeError, TypeError => error
+          raise error.class, "element #{path(shape, at)}: #{error.message}", error.backtrace
+        end
+      end
+    end
+    private_constant :Nested
+  end
+end

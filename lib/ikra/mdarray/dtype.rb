@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+module Ikra
+  class MDArray
+    # The kinds of elements: what they hold, and what operators make of two of them.
+    # @api private
+    module DType
+      # Bytes of an element.
+      SIZES = { i64: 8, i32: 4, u8: 1, f64: 8, f32: 4, bool: 1 }.freeze
+      LIMITS = { i64: -(2**63)..((2**63) - 1), i32: -(2**31)..((2**31) - 1), u8: 0..255 }.freeze
+      # From the narrowest.
+      INTEGERS = %i[u8 i32 i64].freeze
+      FLOATS = %i[f32 f64].freeze
+
+      class << self
+        # @raise [ArgumentError] for an unknown one; the message names the known ones
+        def check(dtype)
+          known = dtype.is_a?(String) ? dtype.to_sym : dtype
+          return known if SIZES.key?(known) || known == :object
+
+          raise ArgumentError, "dtype: #{dtype.inspect} is not one of #{[*SIZES.keys, :object].map(&:inspect).join(", ")}"
+        end
+
+        def integer?(dtype) = INTEGERS.include?(dtype)
+
+        def float?(dtype) = FLOATS.include?(dtype)
+
+        def number?(dtype) = integer?(dtype) || float?(dtype)
+
+        # The kind that holds a value of Ruby's.
+        def of(value)
+          case value
+          when Integer then :i64
+          when Float then :f64
+          when true, false then :bool
+          else :object
+          end
+        end
+
+        # The kind of elements that an operator on two kinds of numbers gives: the wider; f64 for Integers of 32 or 64 bits with f32.
+        def common(one, other)
+          return one if one == other
+          return [one, other].max_by { |dtype| INTEGERS.index(dtype) } if integer?(one) && integer?(other)
+
+          [one, other].sort == %i[f32 u8] ? :f32 : :f64
+        end
+
+        # The same where the other is a number of Ruby's, which takes the array's kind where it can.
+        def with(dtype, value) = value.is_a?(Float) && integer?(dtype) ? :f64 : dtype
+
+        # What is stored of a value in an element of a kind.
+        #
+        # @raise [RangeError, FloatDomainError, TypeError] for what it cannot hold
+        def store(dtype, value)
+          case dtype
+          when :object then value
+          when :bool
+            raise TypeError, "#{shown(value)} is neither true nor false" unless value == true || value == false
+
+            value
+          when :f64, :f32
+            raise TypeError, "#{shown(value)} is not a number" unless value.is_a?(Numeric)
+
+            value = value.to_f
+            dtype == :f32 ? single(value) : value
+          else store_integer(dtype, value)
+          end
+        end
+
+        # The nearest Float of 32 bits.
+        def single(value) = MDArray.__single(value)
+
+        def shown(value)
+          text = value.nil? || value.is_a?(Numeric) || value.is_a?(Symbol) || value == true || value == false ? value.inspect : "an object of #{value.class}"
+          text.size > 40 ? "#{text[0, 40]}…" : text
+        end
+
+        private
+
+        def store_integer(dtype, value)
+          raise TypeError, "#{shown(value)} is not a number" unless value.is_a?(Numeric)
+
+          value = value.truncate
+          limits = LIMITS.fetch(dtype)
+          raise RangeError, "#{shown(value)} does not fit #{dtype} (#{limits.begin} to #{limits.end})" unless limits.cover?(value)
+
+          value
+        end
+      end
+    end
+    private_constant :DType
+
+    # A value that the elements cannot hold, found in a kernel. Whoever asked for it is told as a RangeError, with the index.
+    # @api private
+    class Unfit < RangeError
+    end
+  end
+end

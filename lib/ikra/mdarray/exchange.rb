@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Elements from and to other programs and libraries: packed Strings, files, NArray, MemoryView.
+  #
+  # Bytes are in the order of x86 and ARM, the least significant first.
+  class MDArray
+    # Kinds of elements by what Array#pack, and MemoryView, call them.
+    FORMATS = { "c" => [:i32, 1], "C" => [:u8, 1], "s" => [:i32, 2], "S" => [:i32, 2], "l" => [:i32, 4], "i" => [:i32, 4], "L" => [:i64, 4], "I" => [:i64, 4],
+                "q" => [:i64, 8], "j" => [:i64, 8], "Q" => [:i64, 8], "J" => [:i64, 8], "f" => [:f32, 4], "e" => [:f32, 4], "g" => [:f32, 4], "d" => [:f64, 8],
+                "E" => [:f64, 8], "G" => [:f64, 8], "?" => [:bool, 1] }.freeze
+    private_constant :FORMATS
+    # NArray's kinds by the numbers that it gives them: NArray::BYTE and so on.
+    OLD_KINDS = { 1 => :u8, 2 => "s", 3 => :i32, 4 => :f32, 5 => :f64 }.freeze
+    private_constant :OLD_KINDS
+    # Numo's classes, and the kind and the pack of those that are of another width.
+    NUMO = { "Int64" => :i64, "Int32" => :i32, "UInt8" => :u8, "DFloat" => :f64, "SFloat" => :f32 }.freeze
+    NUMO_OTHERS = { "Int8" => [:i32, "c*"], "Int16" => [:i32, "s<*"], "UInt16" => [:i32, "S<*"], "UInt32" => [:i64, "L<*"], "UInt64" => [:i64, "Q<*"] }.freeze
+    private_constant :NUMO, :NUMO_OTHERS
+
+    class << self
+      # @param string [String] packed elements, row after row
+      # @param sizes [Array<Integer>] none: as many as there are, in one dimension
+      # @return [MDArray]
+      # @raise [ArgumentError] for another number of bytes
+      def from_bytes(string, *sizes, dtype: :f64)
+        dtype = DType.check(dtype)
+        bytes = DType::SIZES[dtype] or raise ArgumentError, "objects have no bytes"
+        raise ArgumentError, "#{string.bytesize} bytes are no whole number of #{dtype} (#{bytes} bytes)" unless (string.bytesize % bytes).zero?
+
+        shape = sizes.empty? ? [string.bytesize / bytes] : __shape(sizes.flatten)
+        wanted = shape.reduce(1, :*) * bytes
+        raise ArgumentError, "#{string.bytesize} bytes for shape #{shape.inspect} of #{dtype}, which is #{wanted}" if string.bytesize != wanted
+
+        __of(Buffer.from_bytes(dtype, string), dtype, shape)
+      end
+
+      # Reads a file of NumPy's, +.npy+.
+      #
+      # @param source [String, IO] a path, or an open file
+      # @return [MDArray]
+      # @raise [ArgumentError] for what is none, or has elements of a kind that arrays do not know
+      def read(source)
+        return File.open(source, "rb") { |io| read(io) } unless source.respond_to?(:read)
+
+        Npy.read(source)
+      end
+
+      # @param array [NArray, Numo::NArray] of NArray, the first dimension is the innermost: it becomes the last
+      # @return [MDArray]
+      # @raise [TypeError] for another object; for elements of another kind, such as complex numbers
+      def from_narray(array)
+        return from_numo(array) if defined?(::Numo::NArray) && array.is_a?(::Numo::NArray)
+        raise TypeError, "#{array.class} is neither an NArray nor a Numo::NArray" unless defined?(::NArray) && array.is_a?(::NArray)
+
+        kind = OLD_KINDS[array.typecode] or raise TypeError, "arrays have no kind for the elements of #{array.class}, type code #{array.typecode}"
+        shape = array.shape.reverse
+        return new(array.to_s.unpack("s<*"), dtype: :i32).reshape(*shape) if kind == "s"
+
+        __of(Buffer.from_bytes(kind, array.to_s), kind, shape)
+      end
+
+      # A copy of what an object shows by Ruby's MemoryView, of any number of dimensions and strides.
+      #
+      # @param object [Object] such as a Numo::NArray, a Fiddle::Pointer or a Fiddle::MemoryView
+      # @param dtype [Symbol, nil] nil: as the view says; u8 where it says nothing
+      # @return [MDArray]
+      # @raise [ArgumentError] for an object that has none
+      def from_memory_view(object, dtype: nil)
+        require "fiddle"
+        return from_view(object, dtype) if object.is_a?(Fiddle::MemoryView)
+
+        view = Fiddle::MemoryView.new(object)
+        begin
+          from_view(view, dtype)
+        ensure
+          view.release
+        end
+      end
+
+      private
+
+      def from_numo(array)
+        name = array.class.name.split("::").last
+        return __of(Buffer.from_bytes(NUMO[name], array.to_binary), NUMO[name], array.shape) if NUMO.key?(name)
+        return new(array.to_a.flatten.map { |bit| bit == 1 }, dtype: :bool).reshape(*array.shape) if name == "Bit"
+
+        dtype, format = NUMO_OTHERS[name] || raise(TypeError, "arrays have no kind for the elements of #{array.class}")
+        new(array.to_binary.unpack(format), dtype: dtype).reshape(*array.shape)
+      end
+
+      def from_view(view, dtype)
+        format = (view.format || "C").delete("|=@<>!")
+        kind, bytes = FORMATS[format] || raise(ArgumentError, "arrays have no kind for elements of format #{view.format.inspect}")
+        raise ArgumentError, "elements of #{view.item_size} bytes, where the format #{view.format.inspect} says #{bytes}" if view.item_size != bytes
+
+        shape = view.ndim == 1 && view.shape.nil? ? [view.byte_size / bytes] : view.shape
+        memory = view.to_s
+        packed = view.strides.nil? || view.strides == Layout.strides(shape).map { |stride| stride * bytes }
+        kind = dtype ? DType.check(dtype) : kind
+        return __of(Buffer.from_bytes(kind, memory), kind, shape) if packed && FORMATS.key(FORMATS[format]) && memory.bytesize == shape.reduce(1, :*) * DType::SIZES[kind] && native?(view.format, kind)
+
+        layout = Layout.packed(shape)
+        new(Array.new(layout.size) { |number| view[*layout.indices(number)] }, dtype: kind).reshape(*shape)
+      end
+
+      # Whether a format has a kind's own bytes.
+      def native?(format, dtype)
+        { i64: %w[q j l q<], i32: %w[l i l<], u8: %w[C], f64: %w[d E], f32: %w[f e] }.fetch(dtype, []).include?(format || "C") && [1].pack("S") == "\x01\x00"
+      end
+    end
+
+    # @return [String] the elements packed, row after row
+    # @raise [TypeError] for objects
+    def to_bytes
+      raise TypeError, "objects have no bytes" if dtype == :object
+
+      low, = __layout.span
+      low.nil? ? "".b : @layout.in_order? ? @storage.buffer.to_bytes(low, size) : __packed.to_bytes
+    end
+
+    # Writes a file of NumPy's, +.npy+.
+    #
+    # @param target [String, IO] a path, or an open file
+    # @return [self]
+    # @raise [TypeError] for objects
+    def write(target)
+      raise TypeError, "objects have no bytes" if dtype == :object
+      return File.open(target, "wb") { |io| write(io) } unless target.respond_to?(:write)
+
+      Npy.write(target, self)
+      self
+    end
+
+    # @return [NArray] the last dimension becomes its first, the innermost
+    # @raise [NameError] where narray is not loaded
+    # @raise [TypeError] for kinds that NArray has not
+    def to_narray
+      raise NameError, "narray is not loaded: require \"narray\"" unless defined?(::NArray)
+
+      array = dtype == :bool ? to(:u8) : self
+      kind = { u8: "byte", i32: "int", f32: "sfloat", f64: "float" }[array.dtype] or raise TypeError, "NArray has no elements of kind #{dtype}"
+      ::NArray.to_na(array.to_bytes, kind, *shape.reverse)
+    end
+
+    # @return [Numo::NArray]
+    # @raise [NameError] where numo-narray is not loaded
+    # @raise [TypeError] for objects
+    def to_numo
+      raise NameError, "numo-narray is not loaded: require \"numo/narray\"" unless defined?(::Numo::NArray)
+      raise TypeError, "objects have no bytes" if dtype == :object
+      return ::Numo::Bit.cast(to(:u8).to_a) if dtype == :bool
+
+      ::Numo.const_get(NUMO.key(dtype)).from_binary(to_bytes, shape)
+    end
+  end
+end

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+module Ikra
+  class MDArray
+    # What an array is before it is computed: a tree of operators over arrays and numbers. Trees share branches.
+    #
+    # Here: its nodes, and how they keep what they look at. Not here: the kernel that computes them (+text.rb+).
+    # @api private
+    module Expression
+      # Operators in one kernel; what is longer is computed in parts.
+      MOST = 48
+
+      # Elements that are there.
+      class Leaf
+        attr_reader :dtype, :layout, :buffer
+
+        def initialize(storage, layout)
+          @storage = storage
+          @layout = layout
+          @dtype = storage.dtype
+          @buffer = storage.retain
+        end
+
+        def shape = layout.shape
+
+        def count = 0
+
+        def drop = @storage.release(@buffer)
+      end
+
+      # A number, which stands for as many as are needed.
+      class Scalar
+        attr_reader :dtype, :value
+
+        def initialize(value, dtype)
+          @value = value
+          @dtype = dtype
+        end
+
+        def shape = [].freeze
+
+        def count = 0
+
+        def drop = nil
+      end
+
+      # An operator with its operands.
+      class Operation
+        attr_reader :name, :operands, :dtype, :shape, :count
+        # Once it is computed.
+        attr_reader :storage
+        # Whether a kernel computed it and kept nothing.
+        attr_accessor :seen
+
+        def initialize(name, operands, dtype, shape)
+          @name = name
+          @operands = operands
+          @dtype = dtype
+          @shape = shape.freeze
+          @retained = 0
+          @count = operands.sum(&:count) + 1
+        end
+
+        # For as long as another expression looks at it.
+        def retain
+          @storage ? @storage.retain : @retained += 1
+          self
+        end
+
+        def drop
+          @storage ? @storage.release(@storage.buffer) : @retained -= 1
+        end
+
+        def computed? = !@storage.nil?
+
+        def buffer = (@buffer ||= @storage.buffer)
+
+        # What it came to.
+        def compute(buffer)
+          @storage = Storage.new(buffer, dtype, @retained)
+          @buffer = buffer
+          @count = 0
+          operands, @operands = @operands, nil
+          operands.each(&:drop)
+          @storage
+        end
+      end
+    end
+    private_constant :Expression
+  end
+end

@@ -1,0 +1,248 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Iterators whose blocks run in parallel, on the device. They take the options of {Config} as keywords, and +break+ ends them
+  # with its value. All of them go over the elements row after row. What Enumerable has beyond these runs on the host.
+  class MDArray
+    # What a block gives for each element.
+    #
+    # @param dtype [Symbol, nil] the kind of elements; nil: what the block gives
+    # @yieldparam element
+    # @return [MDArray] of the same shape; without a block an Enumerator, which goes over the elements on the host
+    # @raise [CompileError] for a block that Ikra cannot run
+    # @raise [RangeError] for a value that such elements cannot hold; the message has the index
+    def map(dtype: nil, **options, &block)
+      return flat_list.map unless block
+
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(:map, options, block) { |run, within| made(run, dtype, within, shape) }
+    end
+    alias collect map
+
+    # The same in place; the elements keep their kind.
+    #
+    # @return [self]
+    # @raise [FrozenError]
+    def map!(**options, &block)
+      raise LocalJumpError, "no block given" unless block
+
+      writable
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(:map!, options, block) do |run, within|
+        next store_objects(run.objects(size, *within, base: base)) if dtype == :object
+
+        put(run.values(size, dtype, shape, *within, base: base).first) unless empty?
+      end
+      self
+    end
+    alias collect! map!
+
+    # What a block gives for each element and its indices.
+    #
+    # @yieldparam element
+    # @yieldparam indices [Integer] one parameter for each dimension
+    # @return (see #map)
+    def map_with_index(dtype: nil, **options, &block)
+      return flat_list.map.with_index unless block
+
+      indexed(:map_with_index, options, block) { |run, within| made(run, dtype, within, shape, base: 0...size) }
+    end
+
+    # Runs a block for each element, for what it does. To print elements, go over those of +to_a+.
+    #
+    # @return [self] without a block an Enumerator, which goes over the elements on the host
+    def each(**options, &block)
+      return to_enum(:each) { size } unless block
+
+      # Enumerable's own methods
+      return each_on_host(&block) if block.source_location.nil? && !block.lambda?
+
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(:each, options, block) do |run, within|
+        run.each(size, *within, base: base)
+        self
+      end
+    end
+
+    # The same with the indices.
+    #
+    # @yieldparam element
+    # @yieldparam indices [Integer]
+    # @return [self]
+    def each_with_index(**options, &block)
+      return super(&block) if block.nil? || (block.source_location.nil? && !block.lambda?)
+
+      indexed(:each_with_index, options, block) do |run, within|
+        run.each(size, *within)
+        self
+      end
+    end
+
+    # The elements for which a block is true.
+    #
+    # @yieldparam element
+    # @return [MDArray] of one dimension
+    def select(**options, &block) = block ? choosing(true, options, block) : flat_list.select
+    alias filter select
+
+    # The elements for which a block is false or nil.
+    #
+    # @yieldparam element
+    # @return [MDArray] of one dimension
+    def reject(**options, &block) = block ? choosing(false, options, block) : flat_list.reject
+
+    # What a block gives for the elements of several arrays.
+    #
+    # @param others [Array<MDArray, Array, Numeric>] dimensions of size 1 are repeated
+    # @yieldparam elements one parameter for each array
+    # @return [MDArray]
+    # @raise [ArgumentError] for shapes that do not fit
+    def combine(*others, dtype: nil, **options, &block)
+      raise ArgumentError, "no array to combine with" if others.empty?
+      raise ArgumentError, "#{others.size} arrays: at most #{Operation::MOST_LISTS} are combined with the receiver" if others.size > Operation::MOST_LISTS
+      raise LocalJumpError, "no block given" unless block
+
+      MDArray.__parameters(block, others.size + 1, "there are #{others.size + 1} arrays")
+      arrays = [self, *others.map { |other| beside(other) }]
+      shape = Layout.broadcast(*arrays.map(&:shape))
+      run = Run.new(:combine, options, block)
+      run.ending do
+        ats = arrays.map { |array| (array.shape == shape ? array : array.broadcast_to(*shape)).__send__(:at) }
+        made(run, dtype, [[:"computed_#{arrays.size}", *ats]], shape, base: 0...shape.reduce(1, :*))
+      end
+    end
+
+    # The elements of several arrays beside each other, in a new last dimension.
+    #
+    # @param others [Array<MDArray, Array>] of the same shape
+    # @return [MDArray] with a block, which then runs on the host, nil
+    def zip(*others, &block)
+      arrays = [self, *others.map { |other| beside(other) }]
+      wrong = arrays.find { |array| array.shape != shape } and raise ArgumentError, "shapes #{shape.inspect} and #{wrong.shape.inspect} do not fit"
+      return arrays.map { |array| array.__send__(:flat_list) }.transpose.each(&block) && nil if block
+
+      MDArray.concat(*arrays.map { |array| array[*[true] * ndim, :new] }, axis: ndim)
+    end
+
+    # What a block gives for each element's neighbours; see {Parallel#pstencil}.
+    #
+    # @param offsets [Array<Integer, Array<Integer>>] of up to three dimensions
+    # @param fill what elements are whose neighbours are not all there
+    # @yieldparam neighbours asked by offset, or one parameter for each
+    # @return [MDArray]
+    # @raise [ArgumentError] for offsets of another number of dimensions
+    def stencil(offsets, fill, dtype: nil, **options, &block)
+      raise LocalJumpError, "no block given" unless block
+
+      run = Run.new(:stencil, options, block)
+      run.ending { made(run, dtype, [around(offsets, fill, block)], shape, base: 0...size) }
+    end
+
+    private
+
+    # What a section goes over: objects are elements of the section, others are computed from positions.
+    def base = dtype == :object ? flat_list : 0...size
+
+    def over(name, options, block)
+      run = Run.new(name, options, block)
+      run.ending { yield(run, dtype == :object ? [] : [[:computed, at]]) }
+    end
+
+    def indexed(name, options, block)
+      raise ArgumentError, "#{ndim} dimensions: blocks are given at most #{MOST_INDICES} indices" if ndim > MOST_INDICES
+
+      MDArray.__parameters(block, ndim + 1, "it is given an element and #{ndim} #{ndim == 1 ? "index" : "indices"}")
+      run = Run.new(name, options, block)
+      run.ending { yield(run, [[:"indexed_#{ndim}", at, *shape.drop(1)]]) }
+    end
+
+    # An array of a block's values. Those of objects may be objects.
+    def made(run, dtype, within, shape, base: self.base)
+      dtype &&= DType.check(dtype)
+      count = shape.reduce(1, :*)
+      if dtype == :object || (dtype.nil? && self.dtype == :object)
+        list = run.objects(count, *within, base: base)
+        kind = dtype || (list.empty? ? :object : DType.of(list.first))
+        kind = :object unless list.all? { |value| DType.of(value) == kind }
+        return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
+      end
+      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base)
+      MDArray.__of(buffer, kind, shape)
+    end
+
+    def store_objects(list)
+      target = writable.writable
+      __layout.places.each_with_index { |place, number| target[place] = list[number] }
+    end
+
+    def choosing(wanted, options, block)
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(wanted ? :select : :reject, options, block) do |run, within|
+        flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base)
+        compacted(run, flags)
+      end
+    end
+
+    # The elements whose flags are true, in order.
+    def compacted(_run, flags)
+      flags = flags.to_list
+      places = flags.each_index.select { |number| flags[number] }
+      list = flat_list_at(places)
+      MDArray.__of(list, dtype, [places.size])
+    end
+
+    def flat_list_at(places)
+      return base.values_at(*places) if dtype == :object
+
+      at, list = self.at, Buffer.from_list(:i64, places)
+      Run.new(:select, {}, proc { |i| at.call(list[i]) }).values(places.size, dtype, [places.size]).first
+    end
+
+    # The method of the prelude that gives a block its neighbours.
+    def around(offsets, fill, block)
+      list = __packed
+      stencil = Stencil.new(list, offsets, shape)
+      bounds = [stencil.sizes, stencil.least, stencil.greatest]
+      form = stencil.form(block, false)
+      return [:neighbours, list, fill, stencil.strides, *bounds] if form == :relative
+
+      count, most = stencil.offsets.size, Operation::MOST_NEIGHBOURS
+      raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
+
+      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}", list, fill, stencil.offsets, *bounds]
+    end
+
+    # Another array beside this one: arrays, nested ones, numbers.
+    def beside(other)
+      case other
+      when MDArray then other
+      when Array then MDArray.new(other)
+      when Numeric, true, false then MDArray.full(*[1] * ndim, other)
+      else raise TypeError, "wrong argument type #{other.class} (expected MDArray, Array or number)"
+      end
+    end
+
+    def each_on_host(&block)
+      flat_list.each(&block)
+      self
+    end
+
+    # All elements as Ruby's, row after row.
+    def flat_list
+      storage = self.storage
+      return storage.buffer.values_at(*@layout.places) if dtype == :object
+
+      low, high = @layout.span
+      return [] if low.nil?
+      return storage.buffer.to_list(low, size) if @layout.in_order?
+      return picked(storage.buffer, low, high) if high - low < [4 * size, 4096].max
+
+      __packed.to_list
+    end
+
+    def picked(buffer, low, high)
+      part = buffer.to_list(low, high - low + 1)
+      part.values_at(*@layout.places.map { |place| place - low })
+    end
+  end
+end

@@ -1,0 +1,174 @@
+# frozen_string_literal: true
+
+module Ikra
+  class MDArray
+    # Where the elements of an array are in a flat list: sizes of the dimensions, from the outermost, how far apart
+    # neighbours in each are, and where the first element is. Views are other layouts of the same list. Knows nothing of elements.
+    # @api private
+    class Layout
+      # Dimensions that an array has at most.
+      MOST = 32
+
+      attr_reader :shape, :strides, :offset, :size
+
+      class << self
+        # Row after row, from the first place on.
+        def packed(shape) = new(shape, strides(shape))
+
+        def strides(shape)
+          apart = 1
+          shape.reverse.map do |size|
+            stride = apart
+            apart *= size
+            stride
+          end.reverse
+        end
+
+        # The common shape of several: dimensions of size 1 are repeated, and those that one lacks, in front.
+        #
+        # @raise [ArgumentError] for shapes that do not fit; the message shows them
+        def broadcast(*shapes)
+          rank = shapes.map(&:size).max
+          Array.new(rank) do |dimension|
+            sizes = shapes.filter_map { |shape| shape[dimension - rank + shape.size] if dimension - rank + shape.size >= 0 }.uniq
+            sizes -= [1] if sizes.size > 1
+            raise ArgumentError, "shapes #{shapes.map(&:inspect).join(" and ")} do not fit" if sizes.size > 1
+
+            sizes.first
+          end
+        end
+      end
+
+      def initialize(shape, strides, offset = 0)
+        @shape = shape.freeze
+        @strides = strides.freeze
+        @offset = offset
+        @size = shape.reduce(1, :*)
+      end
+
+      def rank = @shape.size
+
+      # Whether the elements are all of a list from the first on, row after row.
+      def packed? = (@packed ||= @offset.zero? && in_order? ? 1 : 0) == 1
+
+      # Whether the elements stand beside each other, row after row.
+      def in_order?
+        return true if @size.zero?
+
+        apart = 1
+        (rank - 1).downto(0) do |dimension|
+          next if @shape[dimension] == 1
+          return false if @strides[dimension] != apart
+
+          apart *= @shape[dimension]
+        end
+        true
+      end
+
+      # Where the element with these indices is; nil: there is none.
+      def place(indices)
+        place = @offset
+        dimension = 0
+        while dimension < indices.size
+          index, size = indices[dimension], @shape[dimension]
+          index += size if index.negative?
+          return if index.negative? || index >= size
+
+          place += index * @strides[dimension]
+          dimension += 1
+        end
+        place
+      end
+
+      # The indices of an element by its number, row after row.
+      def indices(number) = Layout.strides(@shape).zip(@shape).map { |stride, size| size.zero? ? 0 : number / stride % size }
+
+      # The least and the greatest place; nil where there are no elements.
+      def span
+        return if @size.zero?
+
+        low = high = @offset
+        @shape.zip(@strides) { |size, stride| stride.negative? ? low += (size - 1) * stride : high += (size - 1) * stride }
+        [low, high]
+      end
+
+      # All places, row after row.
+      def places
+        return [] if @size.zero?
+
+        @shape.zip(@strides).reduce([@offset]) { |places, (size, stride)| places.flat_map { |place| Array.new(size) { |index| place + (index * stride) } } }
+      end
+
+      # @return [Layout] with the dimension's part from +first+ on, each +step+-th, +count+ of them; nil: the dimension is gone
+      def part(dimension, first, count, step = 1)
+        strides, shape = @strides.dup, @shape.dup
+        offset = @offset + (first * strides[dimension])
+        if count
+          shape[dimension] = count
+          strides[dimension] *= step
+        else
+          shape.delete_at(dimension)
+          strides.delete_at(dimension)
+        end
+        Layout.new(shape, strides, offset)
+      end
+
+      def with_dimension(at) = Layout.new(@shape.dup.insert(at, 1), @strides.dup.insert(at, 0), @offset)
+
+      def transpose(order) = Layout.new(@shape.values_at(*order), @strides.values_at(*order), @offset)
+
+      # The elements along the diagonal of two dimensions, as the last one.
+      def diagonal(one, other, by)
+        first, second = [-by, 0].max, [by, 0].max
+        count = [[@shape[one] - first, @shape[other] - second].min, 0].max
+        others = [*0...rank] - [one, other]
+        offset = count.zero? ? @offset : @offset + (first * @strides[one]) + (second * @strides[other])
+        Layout.new([*@shape.values_at(*others), count], [*@strides.values_at(*others), @strides[one] + @strides[other]], offset)
+      end
+
+      # @return [Layout] over a greater shape, in which elements are repeated
+      def broadcast(shape)
+        return self if shape == @shape
+
+        missing = shape.size - rank
+        strides = shape.each_index.map { |dimension| dimension < missing || @shape[dimension - missing] == 1 ? 0 : @strides[dimension - missing] }
+        Layout.new(shape, strides, @offset)
+      end
+
+      # @return [Layout, nil] of as many elements in the same order; nil: no strides give that
+      def reshape(shape)
+        return Layout.new(shape, Layout.strides(shape), @offset) if in_order?
+
+        pairs = @shape.zip(@strides).reject { |size, _| size == 1 }
+        strides = shape.map do |size|
+          next 0 if size == 1
+
+          apart = take(pairs, size) or return
+          apart
+        end
+        pairs.empty? ? Layout.new(shape, strides, @offset) : nil
+      end
+
+      def ==(other) = other.is_a?(Layout) && @shape == other.shape && @strides == other.strides && @offset == other.offset
+
+      private
+
+      # The stride of a new dimension that is a part of the outermost old one, all of it, or several together.
+      def take(pairs, size)
+        have, stride = pairs.shift
+        while have && have < size
+          following, apart = pairs.shift
+          return if following.nil? || stride != following * apart
+
+          have *= following
+          stride = apart
+        end
+        return unless have && (have % size).zero?
+
+        pairs.unshift([have / size, stride]) if have > size
+        stride * (have / size)
+      end
+    end
+    private_constant :Layout
+  end
+end

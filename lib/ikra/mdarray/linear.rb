@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Products of vectors and matrices.
+  class MDArray
+    # Of two vectors the sum of the products; else {#matmul}.
+    #
+    # @param other [MDArray, Array]
+    # @return [Numeric, MDArray]
+    # @raise [ArgumentError] for shapes that do not fit
+    def dot(other, **options)
+      other = beside(other)
+      return matmul(other, **options) unless ndim == 1 && other.ndim == 1
+      raise ArgumentError, "shapes #{shape.inspect} and #{other.shape.inspect} do not fit" if shape != other.shape
+
+      (self * other).sum(**options)
+    end
+
+    # The product of two matrices, or of a matrix and a vector. Of arrays of more dimensions, the last two are matrices;
+    # the others are repeated where they are of size 1.
+    #
+    # Each element is summed from the first product to the last; Floats of 32 bits in 64 bits, and rounded once.
+    #
+    # @param other [MDArray, Array]
+    # @return [MDArray]
+    # @raise [ArgumentError] for shapes that do not fit
+    def matmul(other, **options)
+      other = beside(other)
+      kind = Operators.dtype(:*, [dtype, other.dtype])
+      return self[:new, true].matmul(other, **options).__send__(:without, -2) if ndim == 1
+      return matmul(other[true, :new], **options).__send__(:without, -1) if other.ndim == 1
+
+      raise ArgumentError, "shapes #{shape.inspect} and #{other.shape.inspect} do not fit" if shape.last != other.shape[-2]
+
+      product(other, kind, options)
+    end
+    alias mm matmul
+
+    private
+
+    # Without a dimension of size 1.
+    def without(axis) = self[*Array.new(ndim) { |dimension| dimension == ndim + axis ? 0 : true }]
+
+    # (A library's product of matrices belongs here.)
+    def product(other, kind, options)
+      rows, inner, columns = shape[-2], shape[-1], other.shape[-1]
+      around = Layout.broadcast(shape[0...-2], other.shape[0...-2]) if ndim > 2 || other.ndim > 2
+      sizes = [*around, rows, columns]
+      return MDArray.zeros(*sizes, dtype: kind) if sizes.include?(0) || inner.zero?
+
+      one = spread(around, rows, inner).__send__(:at)
+      two = other.__send__(:spread, around, inner, columns).__send__(:at)
+      zero = DType.float?(kind) ? 0.0 : 0
+      block = proc do |i|
+        row = i / columns
+        matrix = row / rows
+        k = 0
+        from = row * inner
+        to = matrix * inner * columns + i % columns
+        sum = zero
+        while k < inner
+          sum += one.call(from + k) * two.call(to + k * columns)
+          k += 1
+        end
+        sum
+      end
+      MDArray.__of(Run.new(:matmul, options, block).values(sizes.reduce(1, :*), kind, sizes).first, kind, sizes)
+    end
+
+    def spread(around, *matrix) = around.nil? || shape == [*around, *matrix] ? self : broadcast_to(*around, *matrix)
+  end
+end

@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+module Ikra
+  class MDArray
+    # What can be done to each element: the text of each operator and function in a kernel, and the kind of elements that it gives.
+    #
+    # Each means for an element what Ruby's method means, with two exceptions that follow from elements being of one kind: the result of
+    # Integers of 32 and 8 bits must fit them, and Floats of 32 bits are rounded after each step.
+    # @api private
+    module Operators
+      BINARY = %i[+ - * / % **].freeze
+      COMPARISONS = { eq: "==", ne: "!=", :< => "<", :<= => "<=", :> => ">", :>= => ">=" }.freeze
+      BITS = %i[& | ^ << >>].freeze
+      # Functions of Math, by the number of their arguments; Floats.
+      MATH = {
+        1 => %i[sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log log2 log10 erf erfc],
+        2 => %i[atan2 hypot]
+      }.freeze
+      # Methods of numbers that keep their kind, that give Integers, and that ask.
+      SAME = %i[abs].freeze
+      TO_INTEGERS = %i[floor ceil round truncate].freeze
+      QUESTIONS = %i[zero? positive? negative? even? odd? nan? finite?].freeze
+
+      class << self
+        # @return [String] what computes it from the operands
+        def text(name, operands, dtypes, dtype)
+          one, other, third = operands
+          case name
+          when *BINARY then "#{one} #{name} #{other}"
+          when *COMPARISONS.keys then "#{one} #{COMPARISONS.fetch(name)} #{other}"
+          when *BITS then "#{one} #{name} #{other}"
+          when *MATH[1] then "::Math.#{name}(#{one})"
+          when *MATH[2] then "::Math.#{name}(#{one}, #{other})"
+          when *SAME, *TO_INTEGERS then "#{one}.#{name}"
+          when *QUESTIONS then question(name, one, dtypes.first)
+          when :-@ then "-#{one}"
+          when :~ then dtype == :bool ? "!#{one}" : dtype == :u8 ? "~#{one} & 255" : "~#{one}"
+          when :to then conversion(one, dtypes.first, dtype)
+          when :minimum, :maximum then "#{other} #{name == :minimum ? "<" : ">"} #{one} ? #{other} : #{one}"
+          when :where then "#{one} ? #{conversion(other, dtypes[1], dtype)} : #{conversion(third, dtypes[2], dtype)}"
+          else raise InternalError, "an operator without a text: #{name}"
+          end
+        end
+
+        # Whether a result of 32 bits must be rounded.
+        def rounds?(name, _dtypes) = !%i[abs -@ minimum maximum where].include?(name)
+
+        # Whether a result may be outside its kind.
+        def leaves?(name, dtypes, dtype)
+          return dtypes.first != dtype && !%i[u8 bool].include?(dtypes.first) if name == :to
+          return false if dtype == :u8 && name == :abs
+
+          !%i[& | ^ >> ~ % minimum maximum where floor ceil round truncate].include?(name)
+        end
+
+        # The kind of elements that an operator gives.
+        #
+        # @raise [TypeError] for kinds that it does not take
+        def dtype(name, dtypes)
+          case name
+          when :eq, :ne then same_sort(name, dtypes) && :bool
+          when *COMPARISONS.keys then numbers(name, dtypes) && :bool
+          when *QUESTIONS then numbers(name, dtypes) && :bool
+          when *BITS then bits(name, dtypes)
+          when :~ then dtypes.first == :bool ? :bool : integers(name, dtypes)
+          when *MATH[1], *MATH[2] then numbers(name, dtypes) && (dtypes.uniq == [:f32] ? :f32 : :f64)
+          when *TO_INTEGERS then numbers(name, dtypes) && (DType.float?(dtypes.first) ? :i64 : dtypes.first)
+          else numbers(name, dtypes)
+          end
+        end
+
+        private
+
+        def question(name, operand, dtype)
+          return "#{operand}.#{name}" if DType.float?(dtype) || !%i[nan? finite?].include?(name)
+
+          # Integers are numbers
+          name == :finite? ? "#{operand} == #{operand}" : "#{operand} != #{operand}"
+        end
+
+        def conversion(operand, from, to)
+          return operand if from == to || (DType.integer?(from) && DType.integer?(to)) || (DType.float?(from) && DType.float?(to))
+          return from == :bool ? "(#{operand} ? 1.0 : 0.0)" : "#{operand}.to_f" if DType.float?(to)
+          return from == :bool ? "(#{operand} ? 1 : 0)" : "#{operand}.truncate" if DType.integer?(to)
+
+          "(#{operand} != 0)"
+        end
+
+        def numbers(name, dtypes)
+          wrong = dtypes.find { |dtype| !DType.number?(dtype) } and raise TypeError, "#{name} is for numbers, not for elements of kind #{wrong}"
+          dtypes.reduce { |one, other| DType.common(one, other) }
+        end
+
+        def integers(name, dtypes)
+          wrong = dtypes.find { |dtype| !DType.integer?(dtype) } and raise TypeError, "#{name} is for Integers, not for elements of kind #{wrong}"
+          dtypes.reduce { |one, other| DType.common(one, other) }
+        end
+
+        def bits(name, dtypes)
+          return :bool if dtypes.uniq == [:bool] && !%i[<< >>].include?(name)
+
+          integers(name, dtypes)
+        end
+
+        def same_sort(name, dtypes)
+          return true if dtypes.uniq == [:bool]
+
+          numbers(name, dtypes)
+        end
+      end
+    end
+    private_constant :Operators
+  end
+end

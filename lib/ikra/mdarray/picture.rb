@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Pictures of matrices, as PNG.
+  class MDArray
+    # Colours from the least to the greatest element, red, green and blue at equal distances: dark blue, purple, red, orange, light yellow.
+    HEAT = [[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21], [250, 193, 39], [252, 255, 164]].freeze
+
+    # A picture: of a matrix in shades of grey, from the least element (black) to the greatest; of u8 as they are; of kind u8 and
+    # shape [height, width, 3] or [height, width, 4] in colours, red, green, blue, and how opaque.
+    #
+    # @param path [String, nil] where it is written; nil: nowhere
+    # @return [String] the bytes of the PNG file
+    # @raise [ArgumentError] for another shape, and for one without elements
+    def to_png(path = nil)
+      colours = ndim == 3 && [3, 4].include?(shape[2]) && dtype == :u8
+      raise ArgumentError, "shape #{shape.inspect} is no picture: [height, width] is, and [height, width, 3] or [height, width, 4] of kind u8" unless colours || ndim == 2
+      raise ArgumentError, "shape #{shape.inspect} is no picture: there are no elements" if empty?
+
+      pixels = dtype == :u8 ? self : shades(255).to(:u8)
+      png = Png.of(pixels.to_bytes, shape[1], shape[0], colours ? shape[2] : 1)
+      File.binwrite(path, png) if path
+      png
+    end
+
+    # A picture of a matrix in colours, from the least element to the greatest. What is not finite is grey.
+    #
+    # @param path (see #to_png)
+    # @param range [Range, nil] of the elements that the colours are for; nil: all
+    # @return (see #to_png)
+    # @raise (see #to_png)
+    def heatmap(path = nil, range: nil, colours: HEAT)
+      raise ArgumentError, "shape #{shape.inspect} is no matrix" if ndim != 2
+      raise ArgumentError, "shape #{shape.inspect} is no picture: there are no elements" if empty?
+
+      parts = colours.size - 1
+      scaled = shades(parts.to_f, range)
+      channels = Array.new(3) do |channel|
+        steps = Buffer.from_list(:f64, colours.map { |colour| colour[channel].to_f })
+        scaled.map(dtype: :u8) do |x|
+          if x.nan?
+            128
+          else
+            below = x.floor
+            below = parts - 1 if below >= parts
+            (steps[below] + (steps[below + 1] - steps[below]) * (x - below)).round
+          end
+        end
+      end
+      channels.first.zip(*channels.drop(1)).to_png(path)
+    end
+
+    private
+
+    # The elements from 0.0 to a greatest one; NaN for what is not finite.
+    def shades(most, range = nil)
+      values = (dtype == :bool || dtype == :object ? to(dtype == :bool ? :u8 : :f64) : self).to(:f64)
+      low, high = range ? [range.begin.to_f, range.end.to_f] : values.select(&:finite?).minmax
+      low ||= 0.0
+      width = high.nil? || high <= low ? 1.0 : high - low
+      values.map do |x|
+        if x.finite?
+          y = (x - low) / width * most
+          y < 0.0 ? 0.0 : y > most ? most * 1.0 : y
+        else
+          0.0 / 0.0
+        end
+      end
+    end
+
+    # Files of PNG (Portable Network Graphics Specification, second edition).
+    # @api private
+    module Png
+      SIGNATURE = "\x89PNG\r\n\x1A\n".b
+      # What the format calls pixels of so many bytes.
+      KINDS = { 1 => 0, 3 => 2, 4 => 6 }.freeze
+
+      class << self
+        # @param bytes [String] of the pixels, row after row
+        # @param channels [Integer] bytes of a pixel: 1, 3 or 4
+        def of(bytes, width, height, channels)
+          require "zlib"
+          rows = Array.new(height) { |row| "\0".b << bytes.byteslice(row * width * channels, width * channels) }
+          header = [width, height, 8, KINDS.fetch(channels), 0, 0, 0].pack("NNC5")
+          SIGNATURE + chunk("IHDR", header) + chunk("IDAT", Zlib.deflate(rows.join)) + chunk("IEND", "".b)
+        end
+
+        private
+
+        def chunk(type, data) = [data.bytesize].pack("N") + type + data + [Zlib.crc32(type + data)].pack("N")
+      end
+    end
+    private_constant :Png
+  end
+end

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+module Ikra
+  # What Ruby's objects know: comparison, display, Marshal. None of it moves a large array to show it.
+  class MDArray
+    # Elements that are shown of an array that is on the device.
+    FEW = 64
+
+    # The elements as arrays within arrays.
+    #
+    # @return [Array]
+    def to_a = Operation.nested(flat_list, shape)
+
+    # @return [Array] all elements, row after row
+    def to_flat_a = flat_list
+
+    # @param count [Integer, nil]
+    # @return [Object, nil, Array] the first element, row after row, or as many of the first
+    def first(*count)
+      return flatten[0...Operation.integer(count.first)].to_a unless count.empty?
+
+      empty? ? nil : flatten[0]
+    end
+
+    # Whether another array has the same shape and equal elements; 1 equals 1.0.
+    #
+    # @return [Boolean]
+    def ==(other)
+      return true if equal?(other) && !DType.float?(dtype)
+      return false unless other.is_a?(MDArray) && shape == other.shape
+      return true if empty?
+      return flat_list == other.__send__(:flat_list) if [dtype, other.dtype].include?(:object)
+      return false if (dtype == :bool) != (other.dtype == :bool)
+
+      eq(other).all? { |same| same }
+    end
+
+    # Whether another array has the same shape, kind and elements, to the last bit.
+    #
+    # @return [Boolean]
+    def eql?(other) = equal?(other) || (other.is_a?(MDArray) && shape == other.shape && dtype == other.dtype && same_bits?(other))
+
+    # @return [Integer] equal for arrays that are +eql?+
+    def hash = [MDArray, dtype, shape, dtype == :object ? flat_list : to_bytes].hash
+
+    # Shape, kind, where it is, and the first elements if they are on the host or few.
+    #
+    # @return [String]
+    def inspect
+      return "#<#{self.class} freed>" if freed?
+
+      "#<#{self.class} #{shape.join("×")} #{dtype}, #{standing}#{": #{elements_shown}" if shown?}>"
+    end
+    alias to_s inspect
+
+    # The same with a line for each row.
+    def pretty_print(printer)
+      return printer.text(inspect) if freed? || !shown?
+
+      printer.group(1, "#<#{self.class} #{shape.join("×")} #{dtype}, #{standing}:", ">") do
+        rows = excerpt
+        printer.breakable
+        printer.pp(rows)
+      end
+    end
+
+    # For IRuby: a table of the first elements, if they are on the host or few.
+    #
+    # @return [String]
+    def to_html
+      heading = "<p>MDArray #{shape.join("×")} #{dtype}, #{standing}</p>"
+      return heading if freed? || !shown? || ndim > 2 || empty?
+
+      rows = ndim == 1 ? [excerpt] : excerpt
+      cells = rows.map { |row| "<tr>#{Array(row).map { |value| "<td>#{escaped(value)}</td>" }.join}</tr>" }
+      "#{heading}<table>#{cells.join}</table>"
+    end
+
+    # @return [Array(String, String)] what IRuby shows
+    def to_iruby = ["text/html", to_html]
+
+    # @api private
+    def marshal_dump = [1, dtype, shape, dtype == :object ? flat_list : to_bytes]
+
+    # @api private
+    def marshal_load((_, dtype, shape, elements))
+      __set(Storage.new(dtype == :object ? elements : Buffer.from_bytes(dtype, elements), dtype), Layout.packed(shape))
+    end
+
+    private
+
+    def same_bits?(other) = dtype == :object ? flat_list.eql?(other.__send__(:flat_list)) : to_bytes == other.to_bytes
+
+    def standing
+      return "freed" if freed?
+
+      at = where
+      at == :pending ? "pending" : "on the #{at == :both ? "host and the device" : at}"
+    end
+
+    def shown?
+      return false if pending?
+
+      where != :device || size <= FEW
+    end
+
+    # The first elements of each dimension, in arrays within arrays; the mark where there are more.
+    def excerpt(layout = @layout)
+      return @storage.buffer[layout.offset] if layout.rank.zero?
+
+      count = [layout.shape.first, SHOWN].min
+      shown = Array.new(count) { |index| excerpt(layout.part(0, index, nil)) }
+      layout.shape.first > count ? shown << :… : shown
+    end
+
+    def elements_shown = text_of(excerpt)
+
+    def text_of(shown)
+      return shown == :… ? "…" : shown.inspect unless shown.is_a?(Array)
+
+      "[#{shown.map { |part| text_of(part) }.join(", ")}]"
+    end
+
+    def escaped(value) = (value == :… ? "…" : value.inspect).gsub(/[&<>]/, "&" => "&amp;", "<" => "&lt;", ">" => "&gt;")
+  end
+end

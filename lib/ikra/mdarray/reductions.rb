@@ -1,0 +1,308 @@
+# frozen_string_literal: true
+
+module Ikra
+  # What becomes of all elements, or of those along a dimension (+axis:+, negative from the last): a number for the whole array, else an array with one
+  # dimension less.
+  #
+  # Elements are combined in chunks of 256, from the first to the last, then what the chunks gave in the same way, so that the
+  # result is the same on every backend.
+  class MDArray
+    # Combines elements with a block, which must be associative.
+    #
+    # @example
+    #   numbers.inject(0.0) { |x, y| x + y }
+    # @param start what the first element is combined with
+    # @param axis [Integer, nil] nil: the last dimension
+    # @yieldparam one
+    # @yieldparam other
+    # @return [Object, MDArray, nil] of an array of one dimension a value; nil where there are no elements and no start
+    def inject(*start, axis: nil, **options, &block)
+      start, block = folder(start, block)
+      MDArray.__parameters(block, 2, "it is given two values")
+      axis = axis.nil? ? ndim - 1 : axis_of(axis)
+      run = Run.new(:inject, options, block)
+      run.ending do
+        next injected(flat_list.inject(*start, &block)) if dtype == :object && ndim == 1
+
+        numbers_for(:inject)
+        folded(run, axis, start)
+      end
+    end
+    alias reduce inject
+
+    # @return [Integer, Float, MDArray] Floats are added in chunks, so the last digits may differ from Array#sum
+    # @raise [TypeError] for elements that are no numbers
+    # @raise [IntegerOverflow] for a sum beyond 64 bits
+    def sum(axis: nil, **options, &block)
+      return map(**options, &block).sum(axis: axis, **options) if block
+
+      numbers_for(:sum)
+      along_axis(axis, options, DType.integer?(dtype) ? 0 : 0.0) { |run| run.with { |x, y| x + y } }
+    end
+
+    # @return [Integer, Float, nil, MDArray] nil where there are no elements
+    # @raise [ArgumentError] for NaN
+    def min(axis: nil, **options)
+      numbers_for(:min)
+      along_axis(axis, options, nil, keeps: true) { |run| run.with { |x, y| y < x || y != y ? y : x } }
+    end
+
+    # @return (see #min)
+    def max(axis: nil, **options)
+      numbers_for(:max)
+      along_axis(axis, options, nil, keeps: true) { |run| run.with { |x, y| y > x || y != y ? y : x } }
+    end
+
+    # @return [Array] the least and the greatest
+    def minmax(axis: nil, **options) = [min(axis: axis, **options), max(axis: axis, **options)]
+
+    # @return [Float, MDArray] NaN where there are no elements
+    def mean(axis: nil, **options)
+      numbers_for(:mean)
+      total = sum(axis: axis, **options)
+      count = axis.nil? ? size : shape[axis_of(axis)]
+      total.is_a?(MDArray) ? total.fdiv(count) : total.fdiv(count)
+    end
+
+    # The mean of the squares of the distances from the mean.
+    #
+    # @return [Float, MDArray]
+    def variance(axis: nil, **options)
+      centre = mean(axis: axis, **options)
+      centre = centre.reshape(*shape.each_with_index.map { |size, dimension| dimension == axis_of(axis) ? 1 : size }) if centre.is_a?(MDArray)
+      distances = self - centre
+      (distances * distances).mean(axis: axis, **options)
+    end
+
+    # @return [Float, MDArray] the standard deviation, of all elements
+    def stddev(axis: nil, **options)
+      variance = variance(axis: axis, **options)
+      variance.is_a?(MDArray) ? variance.sqrt : ::Math.sqrt(variance)
+    end
+
+    # The index of the first of the least elements.
+    #
+    # @return [Integer, nil, MDArray] without +axis:+ the number of the element, row after row
+    def argmin(axis: nil, **options) = extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) < at.call(i) || at.call(j) != at.call(j) ? j : i } }
+
+    # The index of the first of the greatest elements.
+    #
+    # @return (see #argmin)
+    def argmax(axis: nil, **options) = extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) > at.call(i) || at.call(j) != at.call(j) ? j : i } }
+
+    # Whether a block is true for an element; without one, whether an element is true. Numbers are, as in Ruby.
+    #
+    # @return [Boolean, MDArray]
+    def any?(*pattern, axis: nil, **options, &block)
+      return flat_list.any?(*pattern) unless pattern.empty?
+      return truths(options, block).__send__(:fold_truths, axis) { |x, y| x || y } unless axis.nil?
+
+      !found(:any?, true, options, block).nil?
+    end
+
+    # Whether a block is true for every element.
+    #
+    # @return [Boolean, MDArray]
+    def all?(*pattern, axis: nil, **options, &block)
+      return flat_list.all?(*pattern) unless pattern.empty?
+      return truths(options, block).__send__(:fold_truths, axis) { |x, y| x && y } unless axis.nil?
+
+      found(:all?, false, options, block).nil?
+    end
+
+    # Whether a block is true for no element.
+    #
+    # @return [Boolean, MDArray]
+    def none?(*pattern, axis: nil, **options, &block)
+      return flat_list.none?(*pattern) unless pattern.empty?
+
+      found = any?(axis: axis, **options, &block)
+      found.is_a?(MDArray) ? ~found : !found
+    end
+
+    # How many elements there are for which a block is true, that equal an item, or at all.
+    #
+    # @return [Integer, MDArray]
+    def count(*item, axis: nil, **options, &block)
+      raise ArgumentError, "wrong number of arguments (given #{item.size}, expected 0..1)" if item.size > 1
+      return eq(item.first).count(axis: axis, **options, &:itself) unless item.empty?
+      return axis.nil? ? size : MDArray.full(*shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }, shape[axis_of(axis)]) unless block
+
+      truths(options, block).to(:i64).sum(axis: axis, **options)
+    end
+
+    # All values on the way of {#inject}.
+    #
+    # @param axis [Integer, nil] nil: the last dimension
+    # @yieldparam one
+    # @yieldparam other
+    # @return [MDArray] of the same shape
+    def scan(*operator, axis: nil, **options, &block)
+      start, block = folder(operator, block)
+      raise ArgumentError, "scan takes an operator or a block" unless start.empty?
+
+      numbers_for(:scan)
+      MDArray.__parameters(block, 2, "it is given two values")
+      outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
+      return dup if empty?
+
+      run = Run.new(:scan, options, block)
+      run.ending do
+        buffer, kind = run.scan(at, outer, length, inner)
+        MDArray.__of(buffer, kind, shape)
+      end
+    end
+
+    # @return [MDArray] sums of all elements up to each
+    def cumsum(axis: nil, **options) = scan(axis: axis, **options) { |x, y| x + y }
+
+    # The elements in ascending order, or in that of a block, which compares two as +<=>+ does.
+    #
+    # @param axis [Integer, nil] nil: the last dimension
+    # @return [MDArray] of the same shape
+    # @raise [ArgumentError] for NaN
+    def sort(axis: nil, **options, &block)
+      axis = axis.nil? ? ndim - 1 : axis_of(axis)
+      return dup if empty?
+
+      order = [*(0...ndim).to_a - [axis], axis]
+      rows = transpose(*order)
+      lists = rows.__send__(:flat_list).each_slice(shape[axis]).flat_map { |list| block ? list.psort(**options, &block) : list.sort }
+      sorted = MDArray.__of(dtype == :object ? lists : Buffer.from_list(dtype, lists), dtype, rows.shape)
+      axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
+    end
+
+    private
+
+    # A dimension by its number.
+    def axis_of(axis)
+      number = Operation.integer(axis)
+      number += ndim if number.negative?
+      raise ArgumentError, "axis #{axis} for #{ndim} dimension#{"s" if ndim > 1}" if number.negative? || number >= ndim
+
+      number
+    end
+
+    # How many elements there are around, along, and within a dimension.
+    def around_axis(axis) = [shape.take(axis).reduce(1, :*), shape[axis], shape.drop(axis + 1).reduce(1, :*)]
+
+    def numbers_for(name)
+      raise TypeError, "#{name} is for numbers, not for elements of kind object" if dtype == :object
+      raise TypeError, "#{name} is for numbers, not for elements of kind bool: to(:i64) makes 1 of true" if dtype == :bool && name != :inject && name != :scan
+    end
+
+    # The start and the block of {#inject}, which may be an operator's name.
+    def folder(start, block)
+      unless block
+        raise LocalJumpError, "no block given" if start.empty?
+
+        *start, operator = start
+        raise TypeError, "#{operator.inspect} is not a symbol nor a string" unless operator.is_a?(Symbol) || operator.is_a?(String)
+
+        block = operator.to_sym.to_proc
+      end
+      raise ArgumentError, "wrong number of arguments (given #{start.size}, expected 0..1)" if start.size > 1
+
+      [start, block]
+    end
+
+    def injected(value) = value
+
+    # One value of an array of one dimension; else an array. The start comes before all that was combined.
+    def folded(run, axis, start)
+      outer, length, inner = around_axis(axis)
+      if (outer * length * inner).zero?
+        return start.first if ndim == 1
+
+        raise ArgumentError, "no elements along dimension #{axis}, and no start" if length.zero? && start.empty?
+      end
+      rest = shape.dup.tap { |sizes| sizes.delete_at(axis) }
+      return MDArray.full(*rest, start.first) if length.zero?
+      return MDArray.zeros(*rest, dtype: dtype) if (outer * inner).zero?
+
+      buffer, kind = run.fold(at, outer, length, inner)
+      begun(run, buffer, kind, rest, start)
+    end
+
+    def begun(run, buffer, kind, rest, start)
+      return rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest) if start.empty?
+
+      within = [:begun, Text.element(buffer, kind), start.first]
+      return run.objects(1, within).first if rest.empty?
+
+      buffer, kind = run.values(buffer.size, nil, rest, within)
+      MDArray.__of(buffer, kind, rest)
+    end
+
+    # A reduction of numbers by one of Ikra's own blocks.
+    #
+    # @param keeps [Boolean] the result is of the elements' kind, which may be narrower than what is computed with
+    def along_axis(axis, options, none, keeps: false)
+      axis = axis_of(axis) unless axis.nil?
+      run = yield Run.new(:reduce, options, nil)
+      return empty? ? none : comparable(whole(run), size, keeps) if axis.nil?
+
+      outer, length, inner = around_axis(axis)
+      rest = shape.dup.tap { |sizes| sizes.delete_at(axis) }
+      raise ArgumentError, "no elements along dimension #{axis}" if length.zero? && none.nil?
+      return rest.empty? ? none : MDArray.full(*rest, none) if length.zero?
+
+      kind = keeps || dtype == :f32 ? dtype : nil
+      return MDArray.zeros(*rest, dtype: kind || (none.is_a?(Integer) ? :i64 : :f64)) if (outer * inner).zero?
+
+      buffer, kind = run.fold(at, outer, length, inner, kind)
+      comparable(rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest), length, keeps)
+    end
+
+    # One value of all elements. (A reduction by threads that work together belongs here.)
+    def whole(run) = run.fold(at, 1, size, 1).first[0]
+
+    # Ruby compares NaN with nothing. It stays where it is met.
+    def comparable(found, length, compared = true)
+      return found unless compared && length > 1 && DType.float?(dtype)
+      return found unless found.is_a?(MDArray) ? found.nan?.any?(&:itself) : found.nan?
+
+      raise ArgumentError, "comparison of Float with Float failed: there is NaN among the elements"
+    end
+
+    def extreme_at(axis, options)
+      numbers_for(:argmin)
+      outer, length, inner = axis.nil? ? [1, size, 1] : around_axis(axis_of(axis))
+      return if axis.nil? && empty?
+      raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
+
+      at = self.at
+      run = yield(Run.new(:argmin, options, nil), at)
+      places, = run.fold(Text.itself, outer, length, inner)
+      if DType.float?(dtype)
+        found = MDArray.__of(places, :i64, [outer * inner])
+        comparable(found.map { |i| at.call(i) }, length)
+      end
+      return places[0] if axis.nil? || ndim == 1
+
+      rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
+      element = Text.element(places, :i64)
+      MDArray.__of(Run.new(:argmin, {}, proc { |i| element.call(i) / inner % length }).values(outer * inner, :i64, rest).first, :i64, rest)
+    end
+
+    # What a block, or Ruby, takes for true.
+    def truths(options, block) = map(dtype: :bool, **options, &block || proc { |x| x })
+
+    def fold_truths(axis, &block)
+      outer, length, inner = around_axis(axis_of(axis))
+      rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
+      raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
+      return MDArray.zeros(*rest, dtype: :bool) if rest.include?(0)
+
+      buffer, kind = Run.new(:any?, {}, block).fold(at, outer, length, inner)
+      rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
+    end
+
+    # The number of the first element for which a block is true, or false.
+    def found(name, wanted, options, block)
+      block ||= proc { |x| x }
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(name, options, block) { |run, within| run.find(size, wanted, *within, base: base) }
+    end
+  end
+end

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+module Ikra
+  class MDArray
+    # The elements that an array and its views share: a {Buffer}, or an Array of objects.
+    #
+    # Pending expressions see the elements as they were when they were written down: they {#retain} the buffer, and who
+    # writes while somebody does writes a copy, which takes its place here.
+    # @api private
+    class Storage
+      attr_reader :dtype
+      # Set by the array that it belongs to, when that is frozen.
+      attr_accessor :read_only
+      # The shape that an error of the section that makes it is told in.
+      attr_accessor :shape
+
+      def initialize(buffer, dtype, retained = 0)
+        @buffer = buffer
+        @dtype = dtype
+        @retained = retained
+        @read_only = false
+      end
+
+      # @raise [ArgumentError] after {#free}
+      def buffer = @buffer || raise(ArgumentError, "the array's elements are freed")
+
+      def freed? = @buffer.nil?
+
+      # The buffer, for as long as somebody may look at it.
+      def retain
+        @retained += 1
+        buffer
+      end
+
+      def release(buffer)
+        @retained -= 1 if @retained.positive? && buffer.equal?(@buffer)
+      end
+
+      # The buffer, to be written.
+      def writable
+        return buffer unless @retained.positive?
+
+        replace(dtype == :object ? buffer.dup : buffer.copy)
+      end
+
+      # Puts new elements in place of all.
+      def replace(buffer)
+        @retained = 0
+        @buffer = buffer
+      end
+
+      # Another storage with the same elements; both copy them before they write.
+      def share
+        @retained += 1
+        Storage.new(buffer, dtype, 1)
+      end
+
+      def free
+        @buffer.free if @buffer && @retained.zero? && dtype != :object
+        @buffer = nil
+      end
+
+      def bytesize = dtype == :object ? buffer.size * 8 : buffer.bytesize
+    end
+    private_constant :Storage
+  end
+end

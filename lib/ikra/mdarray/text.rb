@@ -1,0 +1,271 @@
+# frozen_string_literal: true
+
+module Ikra
+  class MDArray
+    # The text of a kernel, or of a lambda within one, that computes the element of an expression at a position. There is
+    # one for each form of expression: operators, kinds of elements, and how the elements of each array lie. What it is
+    # computed from are captured variables, so expressions of one form are one block to the compiler, and what was compiled is found again.
+    # @api private
+    class Text
+      # As many texts are remembered.
+      MOST = 1_000
+      # Places are computed with wrapping operators, which are exact: the host has seen to it that all of them are in range.
+      MASK = "0x7fff_ffff_ffff_ffff"
+
+      @known = {}
+      @lock = Mutex.new
+
+      class << self
+        # @param kind [:section, :lambda] a section's block, or a lambda that gives the element at a position
+        # @return [Proc] for an expression's elements, row after row
+        def block(expression, shape, kind)
+          form = Form.new(expression, shape)
+          of([kind, *form.key]) { write(form, kind) }.call(*form.values)
+        end
+
+        # A lambda that gives the element at a position of a whole buffer.
+        def element(buffer, dtype)
+          of([:element, dtype]) { [["b0"], "lambda { |i| ::Ikra.__at(b0, i) }"] }.call(buffer)
+        end
+
+        # A lambda that gives the position itself.
+        def itself = of([:itself]) { [[], "lambda { |i| i }"] }.call
+
+        # A lambda that gives where the element with a number is.
+        def places(layout)
+          form = Form.new(Place.new(layout), layout.shape)
+          of([:places, *form.key]) { [form.names - ["b0"], "lambda do |i|\n#{Writer.new(form).place_lines.map { |line| "  #{line}\n" }.join}end"] }.call(*form.values.drop(1))
+        end
+
+        # What makes the block of a text: `yield` writes it when it is not known.
+        def of(key)
+          @lock.synchronize do
+            maker = @known.delete(key) || make(*yield)
+            @known.shift if @known.size >= MOST
+            @known[key] = maker
+          end
+        end
+
+        private
+
+        # Evaluated where no local is known; a section's errors name the place.
+        def make(parameters, source)
+          eval("->(#{parameters.join(", ")}) { #{source} }", TOPLEVEL_BINDING.dup, "an expression of Ikra::MDArray", 1) # rubocop:disable Security/Eval
+        end
+
+        def write(form, kind)
+          lines = Writer.new(form).lines
+          body = lines.map { |line| "  #{line}\n" }.join
+          [form.names, kind == :section ? "proc do |i|\n#{body}end" : "lambda do |i|\n#{body}end"]
+        end
+      end
+    end
+
+    # Stands for the elements of a layout that are only written.
+    # @api private
+    class Text::Place < Expression::Leaf
+      def initialize(layout)
+        @layout = layout
+      end
+
+      def dtype = nil
+    end
+
+    # One walk over an expression: what its text depends on, and what its captured variables hold.
+    # @api private
+    class Text::Form
+      # [+:leaf+ or +:scalar+ or +:step+, its number]
+      attr_reader :root
+      # Of leaves: dtype, how each dimension is gone over (0, 1, or +:by+ a stride), whether it begins at the first place.
+      attr_reader :leaves
+      # Name, dtype, operands, dtypes of the operands.
+      attr_reader :steps
+      # Sizes of dimensions, after those are taken together that lie so in all leaves.
+      attr_reader :sizes
+
+      def initialize(expression, shape)
+        @found = {}.compare_by_identity
+        @layouts = []
+        @buffers = []
+        @dtypes = []
+        @scalars = []
+        @steps = []
+        @root = visit(expression, shape)
+        @sizes, @strides = together(shape)
+        @leaves = @buffers.each_index.map { |leaf| look(leaf) }
+      end
+
+      def key = [@root, @leaves, @steps, @sizes.size, @scalars.map(&:dtype)]
+
+      def rank = @sizes.size
+
+      # Names of the captured variables, and what they hold.
+      def names
+        [*@buffers.each_index.map { |leaf| "b#{leaf}" }, *@scalars.each_index.map { |scalar| "v#{scalar}" }, *(1...rank).map { |dimension| "d#{dimension}" }, *places.map(&:first)]
+      end
+
+      def values
+        [*@buffers, *@scalars.map(&:value), *@sizes.drop(1), *places.map(&:last)]
+      end
+
+      private
+
+      # Offsets and strides that the text does not have.
+      def places
+        @leaves.each_with_index.flat_map do |(_, ways, first), leaf|
+          next [] if ways == :flat && first
+
+          strides = ways == :flat ? [] : ways.each_index.filter_map { |dimension| ["s#{leaf}_#{dimension}", @strides[leaf][dimension]] if ways[dimension] == :by }
+          first ? strides : [["o#{leaf}", @layouts[leaf].offset], *strides]
+        end
+      end
+
+      def visit(node, shape)
+        @found[node] ||=
+          case node
+          when Expression::Scalar
+            @scalars << node
+            [:scalar, @scalars.size - 1]
+          when Expression::Leaf then leaf(node.buffer, node.dtype, node.layout.broadcast(shape))
+          else
+            node.computed? ? leaf(node.buffer, node.dtype, Layout.packed(node.shape).broadcast(shape)) : step(node, shape)
+          end
+      end
+
+      # Arrays that are the same are read once.
+      def leaf(buffer, dtype, layout)
+        known = @buffers.each_index.find { |leaf| @buffers[leaf].equal?(buffer) && @layouts[leaf] == layout }
+        return [:leaf, known] if known
+
+        @buffers << buffer
+        @dtypes << dtype
+        @layouts << layout
+        [:leaf, @buffers.size - 1]
+      end
+
+      def step(node, shape)
+        operands = node.operands.map { |operand| visit(operand, shape) }
+        @steps << [node.name, node.dtype, operands, node.operands.map(&:dtype)]
+        [:step, @steps.size - 1]
+      end
+
+      # Dimensions of size 1 are left out, and neighbouring ones are one where that is one stride in every leaf.
+      def together(shape)
+        sizes = []
+        strides = @layouts.map { [] }
+        shape.each_with_index do |size, dimension|
+          next if size == 1
+
+          inner = @layouts.map { |layout| layout.strides[dimension] }
+          if !sizes.empty? && strides.each_with_index.all? { |outer, leaf| outer.last == inner[leaf] * size }
+            sizes[-1] *= size
+            strides.each_with_index { |outer, leaf| outer[-1] = inner[leaf] }
+          else
+            sizes << size
+            strides.each_with_index { |outer, leaf| outer << inner[leaf] }
+          end
+        end
+        [sizes, strides]
+      end
+
+      def look(leaf)
+        strides = @strides[leaf]
+        ways = strides == Layout.strides(@sizes) ? :flat : strides.map { |stride| [0, 1].include?(stride) ? stride : :by }
+        [@dtypes[leaf], ways, @layouts[leaf].offset.zero?]
+      end
+    end
+
+    # Writes the lines of a form.
+    # @api private
+    class Text::Writer
+      def initialize(form)
+        @form = form
+      end
+
+      # The last of them is the element.
+      def lines
+        @lines = []
+        indices unless @form.leaves.all? { |_, ways, _| ways == :flat }
+        @form.leaves.each_with_index { |(_, ways, first), leaf| @lines << "x#{leaf} = #{read("b#{leaf}", place(leaf, ways, first))}" }
+        @form.steps.each_with_index { |step, number| write(number, *step) }
+        @lines << name(@form.root)
+      end
+
+      # The last of them is where the element of the only leaf is.
+      def place_lines
+        @lines = []
+        _, ways, first = @form.leaves.first
+        indices unless ways == :flat
+        @lines << place(0, ways, first)
+      end
+
+      private
+
+      # What stands at a position in every dimension.
+      def indices
+        rest = "i"
+        (@form.rank - 1).downto(1) do |dimension|
+          @lines << "q#{dimension} = #{rest} / d#{dimension}"
+          @lines << "j#{dimension} = (#{rest} - q#{dimension} * d#{dimension}) & #{Text::MASK}"
+          rest = "q#{dimension}"
+        end
+        @lines << "j0 = #{rest}"
+      end
+
+      def place(leaf, ways, first)
+        terms = first ? [] : ["o#{leaf}"]
+        if ways == :flat
+          terms << "i"
+        else
+          ways.each_with_index { |way, dimension| terms << (way == 1 ? "j#{dimension}" : "j#{dimension} * s#{leaf}_#{dimension}") unless way == 0 }
+        end
+        return terms.first || "0" if terms.size < 2 && !terms.first.to_s.include?("*")
+
+        "(#{terms.join(" + ")}) & #{Text::MASK}"
+      end
+
+      # An element, where the host knows that there is one.
+      def read(buffer, place) = "::Ikra.__at(#{buffer}, #{place})"
+
+      def name((kind, number)) = "#{{ leaf: "x", scalar: "v", step: "y" }.fetch(kind)}#{number}"
+
+      def write(number, operator, dtype, operands, dtypes)
+        text = Operators.text(operator, operands.map { |operand| name(operand) }, dtypes, dtype)
+        # each operator on Floats of 32 bits gives one
+        text = "::Ikra::MDArray.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
+        @lines << "y#{number} = #{text}"
+        check(number, dtype) if %i[i32 u8].include?(dtype) && Operators.leaves?(operator, dtypes, dtype)
+      end
+
+      # What a narrow Integer cannot hold.
+      def check(number, dtype)
+        limits = DType::LIMITS.fetch(dtype)
+        message = "\"\#{y#{number}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\""
+        @lines << "raise ::Ikra::MDArray::Unfit, #{message} if y#{number} < #{limits.begin} || y#{number} > #{limits.end}"
+      end
+    end
+    private_constant :Text
+
+    class << self
+      # @api private
+      # The nearest Float of 32 bits, of halves the even one: the upper part of a Float as Veltkamp splits it (Dekker, A floating-point
+      # technique for extending the available precision, 1971). Kernels run this very code.
+      def __single(value)
+        magnitude = value.abs
+        return value if value.nan? || magnitude == ::Float::INFINITY || magnitude == 0.0
+        # 2**128 less half a unit
+        return value < 0 ? -::Float::INFINITY : ::Float::INFINITY if magnitude >= 3.4028235677973366e+38
+        # below 2**-126 units are all of 2**-149
+        return value < 0 ? -(magnitude + 2.0**-97 * 1.5 - 2.0**-97 * 1.5) : value + 2.0**-97 * 1.5 - 2.0**-97 * 1.5 if magnitude < 1.1754943508222875e-38
+
+        scaled = value * 536_870_913.0
+        high = scaled - (scaled - value)
+        low = value - high
+        return high if low == 0.0
+
+        # where both neighbours are as near, it may be the odd one
+        (high / (low * 2.0)).abs % 2.0 == 1.0 ? high + low * 2.0 : high
+      end
+    end
+  end
+end

@@ -1,0 +1,323 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Elements and parts: views share the elements of the array that they were made from.
+  class MDArray
+    # An element, or a view of a part.
+    #
+    # @example
+    #   a[2, 3]            # an element; nil outside, negative from the end
+    #   a[2]               # a row
+    #   a[0..9, true]      # ten rows, all columns
+    #   a[(0..9) % 2]      # every other of ten rows
+    #   a[true, :new, 0]   # a dimension of size 1
+    #   a[a > 0]           # the elements for which the other array is true, as a new array
+    #   a[[3, 1]]          # these rows, as a new array
+    # @param indices [Integer, Range, true, Array<Integer>, :new, MDArray] for each dimension; those that are left out are whole
+    # @return [Object, MDArray, nil] nil: there is nothing
+    # @raise [ArgumentError] for more indices than dimensions
+    def [](*indices)
+      return element(indices) if indices.size == ndim && indices.all?(Integer)
+      return chosen_by(indices.first) if indices.size == 1 && indices.first.is_a?(MDArray)
+
+      gathered, indices = apart(indices)
+      part = part_of(__layout, indices) or return
+      return gathered.reduce(view(part)) { |view, (axis, places)| view.__send__(:gather, axis, places) } unless gathered.empty?
+
+      view(part)
+    end
+
+    # Writes an element, or all elements of a part: those of an array, which is repeated where its dimensions are of size 1, or one value.
+    #
+    # @param indices (see #[])
+    # @param value [Object, MDArray, Array]
+    # @raise [IndexError] for indices that are outside
+    # @raise [RangeError, TypeError, FloatDomainError] for a value that the elements cannot hold
+    # @raise [FrozenError]
+    def []=(*indices, value)
+      storage = writable
+      if indices.size == ndim && indices.all?(Integer)
+        place = __layout.place(indices) or raise IndexError, "index #{indices.inspect} is outside of shape #{shape.inspect}"
+        value = in_element(indices) { DType.store(dtype, value) }
+        storage.writable[place] = value
+      elsif indices.size == 1 && indices.first.is_a?(MDArray)
+        mask = same_shape(indices.first)
+        fill(MDArray.where(mask, value.is_a?(Array) ? MDArray.new(value) : value, self))
+      else
+        gathered, = apart(indices)
+        raise ArgumentError, "lists of indices cannot be written through: write element by element, or with ranges" unless gathered.empty?
+
+        part = part_of(__layout, indices) or raise IndexError, "index #{indices.inspect} is outside of shape #{shape.inspect}"
+        view(part).fill(value)
+      end
+    end
+
+    # An element, or nil where an index is outside.
+    #
+    # @return [Object, MDArray, nil]
+    def dig(*indices) = self[*indices]
+
+    # @return [MDArray, nil] a view of a part ({#[]})
+    def slice(*indices) = self[*indices]
+
+    # @return [MDArray] a view of a row of a matrix
+    # @raise [IndexError]
+    def row(index) = along(0, index, "row")
+
+    # @return [MDArray] a view of a column of a matrix
+    # @raise [IndexError]
+    def column(index) = along(1, index, "column")
+
+    # A view with other dimensions, of as many elements in the same order. Elements of a view that lie otherwise are copied.
+    #
+    # @param sizes [Array<Integer>] one of them may be -1: what is left
+    # @return [MDArray]
+    # @raise [ArgumentError] for another number of elements
+    def reshape(*sizes)
+      sizes = sizes.flatten
+      if sizes.count(-1) == 1
+        known = sizes.reject { |given| given == -1 }.reduce(1, :*)
+        raise ArgumentError, "shape #{shape.inspect} (#{size} elements) cannot become #{sizes.inspect}" if known.zero? || size % known != 0
+
+        sizes = sizes.map { |given| given == -1 ? size / known : given }
+      end
+      sizes = MDArray.__shape(sizes)
+      raise ArgumentError, "shape #{shape.inspect} (#{size} elements) cannot become #{sizes.inspect} (#{sizes.reduce(1, :*)})" if sizes.reduce(1, :*) != size
+
+      layout = __layout.reshape(sizes)
+      layout ? view(layout) : MDArray.__of(__packed, dtype, sizes)
+    end
+
+    # @return [MDArray] a view with one dimension ({#reshape})
+    def flatten = reshape(size)
+    alias ravel flatten
+
+    # A view with its dimensions in another order: the opposite one, or that of the given numbers.
+    #
+    # @return [MDArray]
+    # @raise [ArgumentError] for what is no order of the dimensions
+    def transpose(*order)
+      order = order.flatten.map { |axis| axis_of(axis) }
+      order = (0...ndim).to_a.reverse if order.empty?
+      raise ArgumentError, "#{order.inspect} is no order of #{ndim} dimensions" unless order.sort == (0...ndim).to_a
+
+      view(__layout.transpose(order))
+    end
+
+    # The same with the last two dimensions exchanged.
+    #
+    # @return [MDArray]
+    def t = ndim < 2 ? view(__layout) : transpose(*0...(ndim - 2), ndim - 1, ndim - 2)
+
+    # A view of the elements along the diagonal of two dimensions, which becomes the last one.
+    #
+    # @param offset [Integer] how far above the main one
+    # @return [MDArray]
+    # @raise [ArgumentError] for an array of one dimension
+    def diagonal(offset = 0, axes: [0, 1])
+      raise ArgumentError, "shape #{shape.inspect} has no diagonal: two dimensions are needed" if ndim < 2
+
+      one, other = axes.map { |axis| axis_of(axis) }
+      raise ArgumentError, "the diagonal of a dimension with itself" if one == other
+
+      view(__layout.diagonal(one, other, Operation.integer(offset)))
+    end
+
+    # A view from the last element to the first, along one dimension or all.
+    #
+    # @return [MDArray]
+    def reverse(axis: nil)
+      axes = axis.nil? ? (0...ndim) : [axis_of(axis)]
+      view(axes.reduce(__layout) { |layout, dimension| layout.shape[dimension].zero? ? layout : layout.part(dimension, layout.shape[dimension] - 1, layout.shape[dimension], -1) })
+    end
+
+    # A view without dimensions of size 1.
+    #
+    # @return [MDArray]
+    def squeeze
+      kept = (0...ndim).reject { |dimension| shape[dimension] == 1 }
+      kept = [0] if kept.empty?
+      view(Layout.new(shape.values_at(*kept), __layout.strides.values_at(*kept), __layout.offset))
+    end
+
+    # A view in which dimensions of size 1 are repeated. Writing through it writes an element that several places share.
+    #
+    # @return [MDArray]
+    # @raise [ArgumentError] for a shape that does not fit
+    def broadcast_to(*sizes)
+      sizes = MDArray.__shape(sizes.flatten)
+      raise ArgumentError, "shapes #{shape.inspect} and #{sizes.inspect} do not fit" if Layout.broadcast(shape, sizes) != sizes
+
+      MDArray.__view(storage, __layout.broadcast(sizes), true)
+    end
+
+    # Writes all elements: those of an array, which is repeated where its dimensions are of size 1, or one value.
+    #
+    # @param value [Object, MDArray, Array]
+    # @return [self]
+    # @raise (see #[]=)
+    def fill(value)
+      writable
+      value = MDArray.new(value, dtype: dtype == :object ? :object : nil) if value.is_a?(Array)
+      return self if empty?
+
+      dtype == :object ? fill_objects(value) : fill_values(value)
+      self
+    end
+
+    private
+
+    def view(layout) = MDArray.__view(storage, layout, frozen? && view?)
+
+    # What is written is told with where.
+    def in_element(indices)
+      yield
+    rescue RangeError, TypeError => error
+      raise error if error.is_a?(FloatDomainError)
+
+      raise error.class, "element #{indices.inspect}: #{error.message}", error.backtrace
+    end
+
+    def element(indices)
+      place = __layout.place(indices)
+      @storage.buffer[place] if place
+    end
+
+    def along(axis, index, name)
+      raise ArgumentError, "shape #{shape.inspect} has no #{name}s: two dimensions are needed" if ndim != 2
+
+      index = Operation.integer(index)
+      self[*Array.new(axis, true), index] or raise IndexError, "#{name} #{index} is outside of shape #{shape.inspect}"
+    end
+
+    # Lists among indices, by dimension, and the indices with whole dimensions in their place.
+    def apart(indices)
+      return [[], indices] unless indices.any?(Array)
+
+      axis = -1
+      gathered = []
+      rest = indices.map do |index|
+        axis += 1 unless index.is_a?(Integer)
+        next index unless index.is_a?(Array)
+
+        gathered << [axis, index]
+        true
+      end
+      [gathered, rest]
+    end
+
+    # The layout of a part; nil: there is none.
+    def part_of(layout, indices)
+      used = indices.count { |index| index != :new }
+      raise ArgumentError, "#{used} indices for #{ndim} dimension#{"s" if ndim > 1}" if used > ndim
+
+      dimension = 0
+      indices.each do |index|
+        layout = narrowed(layout, dimension, index) or return
+        dimension += 1 unless index.is_a?(Integer)
+      end
+      layout
+    end
+
+    def narrowed(layout, dimension, index)
+      size = layout.shape[dimension]
+      case index
+      when true then layout
+      when :new then layout.with_dimension(dimension)
+      when Integer
+        index += size if index.negative?
+        layout.part(dimension, index, nil) if index >= 0 && index < size
+      when Range
+        first, count = bounds(index, size)
+        layout.part(dimension, first, count) if first
+      when Enumerator::ArithmeticSequence then stepped(layout, dimension, index, size)
+      else raise TypeError, "#{index.inspect} is no index: Integers, Ranges, true, :new and lists of Integers are"
+      end
+    end
+
+    # First place and number of places of a Range, as Array#[] takes it.
+    def bounds(range, size)
+      first = range.begin.nil? ? 0 : Operation.integer(range.begin)
+      last = range.end.nil? ? size : Operation.integer(range.end)
+      first += size if first.negative?
+      return if first.negative? || first > size
+
+      last += size if last.negative? && !range.end.nil?
+      last += 1 unless range.exclude_end? || range.end.nil?
+      [first, [[last, size].min - first, 0].max]
+    end
+
+    def stepped(layout, dimension, sequence, size)
+      step = Operation.integer(sequence.step)
+      range = sequence.exclude_end? ? (sequence.begin...sequence.end) : (sequence.begin..sequence.end)
+      range = step.negative? ? Range.new(sequence.end, sequence.begin) : range
+      first, count = bounds(range, size)
+      return if first.nil?
+      return layout.part(dimension, first, (count + step - 1) / step, step) if step.positive?
+
+      layout.part(dimension, [first + count - 1, 0].max, (count - step - 1) / -step, step)
+    end
+
+    # A copy of these places along a dimension.
+    def gather(axis, places)
+      size = shape[axis]
+      places = places.map do |place|
+        index = Operation.integer(place)
+        index += size if index.negative?
+        raise IndexError, "index #{place} is outside of shape #{shape.inspect}" if index.negative? || index >= size
+
+        index
+      end
+      sizes = shape.dup
+      sizes[axis] = places.size
+      source, layout = self, Layout.packed(sizes)
+      return MDArray.__of(Array.new(layout.size) { |number| source[*layout.indices(number).tap { |indices| indices[axis] = places[indices[axis]] }] }, dtype, sizes) if dtype == :object
+
+      at, inner, taken = self.at, shape.drop(axis + 1).reduce(1, :*), places.size
+      list = Buffer.from_list(:i64, places)
+      block = proc do |i|
+        rest = i / inner
+        at.call((rest / taken * size + list[rest % taken]) * inner + i % inner)
+      end
+      MDArray.__of(Run.new(:gather, {}, block).values(layout.size, dtype, sizes).first, dtype, sizes)
+    end
+
+    # The elements for which another array is true.
+    def chosen_by(mask)
+      same_shape(mask)
+      Run.new(:select, {}, nil).then { |run| compacted(run, mask.__packed) }
+    end
+
+    def same_shape(mask)
+      raise TypeError, "an array of kind #{mask.dtype} is no index: one of kind bool is" unless mask.dtype == :bool
+      raise ArgumentError, "shapes #{shape.inspect} and #{mask.shape.inspect} do not fit" if mask.shape != shape
+
+      mask
+    end
+
+    def fill_objects(value)
+      list = writable.writable
+      values = value.is_a?(MDArray) ? value.broadcast_to(*shape).__send__(:flat_list) : Array.new(size, value)
+      __layout.places.each_with_index { |place, number| list[place] = values[number] }
+    end
+
+    # Computes them first, so that what is written may look at what was there.
+    def fill_values(value)
+      value = MDArray.full(*Array.new(ndim, 1), in_element([]) { DType.store(dtype, value) }, dtype: dtype) unless value.is_a?(MDArray)
+      raise ArgumentError, "shapes #{shape.inspect} and #{value.shape.inspect} do not fit" if Layout.broadcast(shape, value.shape) != shape
+
+      put(value.to(dtype).broadcast_to(*shape).__packed)
+    end
+
+    # Puts a buffer's elements in place of all, through the layout.
+    def put(buffer)
+      storage = writable
+      layout = __layout
+      return storage.replace(buffer) if layout.packed? && layout.size == buffer_size
+
+      places = Text.places(layout)
+      target, source = storage.writable, buffer
+      Run.new(:write, {}, proc { |i| target[places.call(i)] = source[i] }).each(layout.size)
+    end
+  end
+end

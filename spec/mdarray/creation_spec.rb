@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+RSpec.describe Ikra::MDArray do
+  on_quick_backends do
+    describe ".new" do
+      it "computes elements from their indices" do
+        expect(md(4) { |i| i * i }).to same_as([0, 1, 4, 9])
+        expect(md(2, 3) { |i, j| i * 10 + j }).to same_as([[0, 1, 2], [10, 11, 12]])
+        expect(md(2, 1, 2) { |i, j, k| i + j + k * 0.5 }).to same_as([[[0.0, 0.5]], [[1.0, 1.5]]])
+        six = md(2, 2, 2, 2, 2, 1) { |a, b, c, d, e, f| a + 2 * b + 4 * c + 8 * d + 16 * e + f }
+        expect(six.to_flat_a).to eq((0...32).map { |n| n.digits(2).each_with_index.sum { |digit, k| digit << (4 - k) } })
+        expect(md(2, 2) { |i, j| i == j }).to same_as([[true, false], [false, true]])
+        expect(md(3) { 7 }).to same_as([7, 7, 7])
+      end
+
+      it "stores what the block gives as the kind that is asked for" do
+        expect(md(2, 2, dtype: :f64) { |i, j| i + j }).to same_as([[0.0, 1.0], [1.0, 2.0]])
+        expect(md(3, dtype: :i64) { |i| i * 0.9 - 1.0 }).to same_as([-1, 0, 0])
+        expect(md(2, dtype: :f32) { |i| i + 0.1 }).to same_as([0.1, 1.1].map { |x| [x].pack("e").unpack1("e") })
+        expect(md(3, dtype: :bool) { |i| i > 1 ? i : nil }).to same_as([false, false, true])
+        expect(md(3, dtype: :u8) { |i| i * 127 }).to same_as([0, 127, 254])
+      end
+
+      it "sees captured variables, and assigns sums of them" do
+        factor = 2.5
+        seen = 0
+        expect(md(3) { |i| seen += i; i * factor }).to same_as([0.0, 2.5, 5.0])
+        expect(seen).to eq(3)
+      end
+
+      it "is ended by break" do
+        expect(Ikra::MDArray.new(5) { |i| break :left if i == 3; i }).to be(:left)
+      end
+    end
+
+    it "draws numbers" do
+      Ikra.srand(7)
+      uniform = described_class.rand(50, 2)
+      expect(uniform.to_flat_a).to all(be_between(0.0, 1.0).and(be_a(Float)))
+      expect(uniform.to_flat_a.uniq.size).to be > 90
+      expect(described_class.rand(100, within: 1..6).to_a.uniq.sort).to eq([1, 2, 3, 4, 5, 6])
+      expect(described_class.rand(5, within: 2.0..3.0).to_a).to all(be_between(2.0, 3.0))
+      Ikra.srand(7)
+      expect(described_class.rand(50, 2)).to eq(uniform)
+      normal = described_class.randn(2000, mean: 3.0, deviation: 0.5)
+      expect(normal.mean).to be_within(0.06).of(3.0)
+      expect(normal.stddev).to be_within(0.06).of(0.5)
+    end
+
+    it "counts from one number to another" do
+      expect(described_class.arange(4)).to same_as([0, 1, 2, 3])
+      expect(described_class.arange(2, 11, 3)).to same_as([2, 5, 8])
+      expect(described_class.arange(5, 0, -2)).to same_as([5, 3, 1])
+      expect(described_class.arange(3, 1)).to same_as([])
+      expect(described_class.arange(0.0, 1.0, 0.25)).to same_as([0.0, 0.25, 0.5, 0.75])
+      expect(described_class.arange(3, dtype: :f32)).to same_as([0.0, 1.0, 2.0])
+      expect(described_class.linspace(1, 2, 5)).to same_as([1.0, 1.25, 1.5, 1.75, 2.0])
+      expect(described_class.linspace(3, 4, 1)).to same_as([3.0])
+    end
+
+    it "fills arrays with a value" do
+      expect(described_class.full(2, 2, 7)).to same_as([[7, 7], [7, 7]])
+      expect(described_class.full([2], 1.5, dtype: :f32)).to same_as([1.5, 1.5])
+      expect(described_class.ones(2, 1)).to same_as([[1.0], [1.0]])
+      expect(described_class.ones(2, dtype: :bool)).to same_as([true, true])
+    end
+
+    it "puts arrays one after the other" do
+      one, other = md([[1, 2]]), md([[3, 4], [5, 6]])
+      expect(described_class.concat(one, other)).to same_as([[1, 2], [3, 4], [5, 6]])
+      expect(described_class.concat(other, other * 0.5, axis: 1)).to same_as([[3.0, 4.0, 1.5, 2.0], [5.0, 6.0, 2.5, 3.0]])
+      expect { described_class.concat(one, other, axis: 1) }.to raise_error(ArgumentError, "shapes [1, 2] and [2, 2] do not fit")
+    end
+  end
+
+  it "is zeros without a block" do
+    expect(md(2, 2)).to same_as([[0.0, 0.0], [0.0, 0.0]])
+    expect(described_class.zeros(2, dtype: :i32)).to same_as([0, 0])
+    expect(described_class.zeros([1, 2], dtype: :bool)).to same_as([[false, false]])
+  end
+
+  it "takes arrays within arrays" do
+    expect(md([[1, 2], [3, 4]])).to have_attributes(shape: [2, 2], dtype: :i64, size: 4, ndim: 2, rank: 2, bytesize: 32, empty?: false)
+    expect(md([1.5, -0.0])).to have_attributes(dtype: :f64, shape: [2])
+    expect(md([[[true]], [[false]]])).to have_attributes(dtype: :bool, shape: [2, 1, 1])
+    expect(md([])).to have_attributes(dtype: :f64, shape: [0], empty?: true)
+    expect(md([[], []])).to have_attributes(shape: [2, 0])
+    expect(described_class[1, 2]).to same_as([1, 2])
+    expect(described_class[[1, 2.5], dtype: :f64]).to same_as([[1.0, 2.5]])
+  end
+
+  it "keeps objects as they are" do
+    objects = [Object.new, "text", nil]
+    array = md([objects])
+    expect(array.dtype).to be(:object)
+    expect(array.to_a.first.zip(objects)).to all(satisfy { |one, other| one.equal?(other) })
+  end
+
+  it "does not look at a nested array again" do
+    nested = [Object.new]
+    array = md(nested)
+    nested << 1
+    expect(array.size).to eq(1)
+  end
+
+  it "copies another array" do
+    one = md([1, 2])
+    other = md(one)
+    other[0] = 5
+    expect([one, other, md(one, dtype: :f64)].map(&:to_a)).to eq([[1, 2], [5, 2], [1.0, 2.0]])
+  end
+
+  describe "what is no array" do
+    it "is told with the path of the first offender" do
+      {
+        [[1, 2], [3]] => "the array is ragged: [1] has 1 element, where [0] has 2",
+        [[[1], [2]], [[3], [4, 5]]] => "the array is ragged: [1, 1] has 2 elements, where [0, 0] has 1",
+        [[1], 2] => "the array is ragged: [1] is 2, where [0] has 1",
+        [1, [2]] => "the array is ragged: [1] is an Array, where [0] is 1",
+        [[1, 2], [3, 4.5]] => "the array is mixed: [1, 1] is 4.5, where [0, 0] is 1; say what is meant with dtype:",
+        [1.5, nil] => "the array is mixed: [1] is nil, where [0] is 1.5; say what is meant with dtype:",
+        [true, 1] => "the array is mixed: [1] is 1, where [0] is true; say what is meant with dtype:"
+      }.each { |nested, text| expect { md(nested) }.to raise_error(ArgumentError, text) }
+    end
+
+    it "is told with the path of what does not fit" do
+      expect { md([[1, 2**63]]) }.to raise_error(RangeError, /\Aelement \[0, 1\]: 9223372036854775808 does not fit i64/)
+      expect { md([[1], [300]], dtype: :u8) }.to raise_error(RangeError, "element [1, 0]: 300 does not fit u8 (0 to 255)")
+      expect { md([1, "2"], dtype: :f64) }.to raise_error(TypeError, "element [1]: an object of String is not a number")
+      expect { md([1, 2], dtype: :bool) }.to raise_error(TypeError, "element [0]: 1 is neither true nor false")
+      expect { md([Float::NAN], dtype: :i32) }.to raise_error(FloatDomainError)
+    end
+
+    it "is told of dimensions" do
+      expect { md }.to raise_error(ArgumentError, "no dimensions")
+      expect { md(2, -1) }.to raise_error(ArgumentError, "dimension 1 is negative: -1")
+      expect { md(2**40, 2**40) }.to raise_error(ArgumentError, "[1099511627776, 1099511627776]: more elements than memory can hold")
+      expect { md("3") }.to raise_error(TypeError, "no implicit conversion of String into Integer")
+      expect { md(*[1] * 33) }.to raise_error(ArgumentError, "33 dimensions: at most 32 are possible")
+      expect { md(*[1] * 7) { 1 } }.to raise_error(ArgumentError, "7 dimensions: blocks are given at most 6 indices")
+      expect(md(0, 3).to_a).to eq([])
+      expect(md(3, 0) { 1 }.to_a).to eq([[], [], []])
+    end
+
+    it "is told of blocks and kinds" do
+      expect { md(2, 2) { |i| i } }.to raise_error(ArgumentError, "the block has 1 parameter, and there are 2 dimensions: give it 2, or none")
+      expect { md(2) { |i, j| i + j } }.to raise_error(ArgumentError, "the block has 2 parameters, and there are 1 dimensions: give it 1, or none")
+      expect { md(2, dtype: :int) }.to raise_error(ArgumentError, "dtype: :int is not one of :i64, :i32, :u8, :f64, :f32, :bool, :object")
+      expect { md([1]) { 2 } }.to raise_error(ArgumentError, "either an array or a block")
+      expect { md(3, dtype: :u8) { |i| i * 200 } }.to raise_error(RangeError, "element [2]: 400 does not fit u8 (0 to 255)")
+      expect { md(2, 2, dtype: :i32) { |i, j| (i + j) << 31 } }.to raise_error(RangeError, /\Aelement \[0, 1\]: 2147483648 does not fit i32/)
+      expect { md(3, dtype: :i64) { |i| 0.0 / i } }.to raise_error(FloatDomainError, "NaN")
+      expect { md(2, unknown: 1) { 1 } }.to raise_error(ArgumentError, /unknown/)
+    end
+
+    it "a list that holds itself has an end" do
+      list = []
+      list << list
+      expect { md(list) }.to raise_error(ArgumentError, "the array is more than 32 deep")
+    end
+  end
+end

@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+RSpec.describe Ikra::MDArray do
+  def outcome
+    yield.inspect
+  rescue ZeroDivisionError => error
+    error.message
+  end
+
+  integers = [[7, -7, 3], [2, 9, -1]]
+  floats = [[0.5, -2.25, 1e10], [3.0, -0.0, 0.125]]
+  others = [[2, 3, -2], [5, -4, 1]]
+
+  on_quick_backends do
+    it "does with each two elements what Ruby does" do
+      %i[+ - * / % < <= > >= & | ^].each do |name|
+        expect(md(integers).public_send(name, md(others))).to same_as(deep_zip(integers, others) { |x, y| x.public_send(name, y) }), name.to_s
+      end
+      %i[+ - * / % < <= > >=].each do |name|
+        expect(md(floats).public_send(name, md(others))).to same_as(deep_zip(floats, others) { |x, y| x.public_send(name, y) }), name.to_s
+        expect(md(others).public_send(name, md(floats) + 0.5)).to same_as(deep_zip(others, floats) { |x, y| x.public_send(name, y + 0.5) }), name.to_s
+      end
+      [[1], [1.0]].each { |list| expect((md(list) % md([0.0])).then { |array| outcome { array.to_a } }).to eq(outcome { [list[0] % 0.0] }) }
+
+      expect(md(integers).eq(md(integers).dup)).to same_as([[true] * 3] * 2)
+      expect(md(integers).ne(md(others))).to same_as([[true] * 3] * 2)
+      expect(md(integers) ** 3).to same_as(deep_map(integers) { |x| x**3 })
+      expect(md(floats).abs ** 0.5).to same_as(deep_map(floats) { |x| x.abs**0.5 })
+      expect(md(integers) << 2).to same_as(deep_map(integers) { |x| x << 2 })
+      expect(md(integers) >> 1).to same_as(deep_map(integers) { |x| x >> 1 })
+    end
+
+    it "takes numbers on either side" do
+      [3, -2, 2.5].each do |number|
+        %i[+ - * / %].each do |name|
+          expect(md(integers).public_send(name, number)).to same_as(deep_map(integers) { |x| x.public_send(name, number) }), "#{name} #{number}"
+          expect(number.public_send(name, md(integers))).to same_as(deep_map(integers) { |x| number.public_send(name, x) }), "#{number} #{name}"
+          expect(number.public_send(name, md(floats) + 7)).to same_as(deep_map(floats) { |x| number.public_send(name, x + 7) }), "#{number} #{name}"
+        end
+      end
+      expect(2 < md(integers)).to same_as(deep_map(integers) { |x| 2 < x })
+    end
+
+    it "has the functions of Math" do
+      list = [0.25, 0.5, 1.0]
+      (Ikra::MDArray::Math.singleton_methods - %i[atan2 hypot acosh]).each do |name|
+        expect(md(list).public_send(name).to_a).to match(list.map { |x| Math.public_send(name, x) }.map { |x| x.infinite? ? x : be_within(1e-14 * x.abs).of(x) }), name.to_s
+        expect(Ikra::MDArray::Math.public_send(name, 0.5)).to eq(Math.public_send(name, 0.5))
+      end
+      expect(md(list).atan2(2.0)).to same_as(list.map { |x| Math.atan2(x, 2.0) })
+      expect(Ikra::MDArray::Math.hypot(3, md([4, 5]))).to same_as([5.0, Math.hypot(3, 5)])
+      expect(md([4, 9]).sqrt).to same_as([2.0, 3.0])
+    end
+
+    it "has the methods of numbers" do
+      numbers = [2.5, -2.5, 0.0, 1e10]
+      %i[floor ceil round truncate abs zero? positive? negative? nan? finite? -@].each do |name|
+        expect(md(numbers).public_send(name)).to same_as(numbers.map(&name)), name.to_s
+      end
+      %i[even? odd? zero? floor -@ abs ~ positive?].each do |name|
+        expect(md([3, -4, 0]).public_send(name)).to same_as([3, -4, 0].map(&name)), name.to_s
+      end
+      expect(md([3]).nan? | md([3]).finite?).to same_as([true])
+      expect(md([5, -1]).clamp(0, 3)).to same_as([3, 0])
+      expect(md([5, 2]).minimum(md([4, 3]))).to same_as([4, 2])
+      expect(md([5.0, 2.0]).maximum(3)).to same_as([5.0, 3.0])
+      expect(+md([1])).to same_as([1])
+      expect(md([7, 8]).fdiv(2)).to same_as([3.5, 4.0])
+    end
+
+    it "combines booleans" do
+      one, other = md([true, true, false]), md([true, false, false])
+      expect([one & other, one | other, one ^ other, ~one, one.eq(other)].map(&:to_a))
+        .to eq([[true, false, false], [true, true, false], [false, true, false], [false, false, true], [true, false, true]])
+      expect(Ikra::MDArray.where(one, md([1, 2, 3]), 0)).to same_as([1, 2, 0])
+      expect(Ikra::MDArray.where(one, 1.5, md([1, 2, 3]))).to same_as([1.5, 1.5, 3.0])
+    end
+
+    it "repeats dimensions of size 1" do
+      row, column = [[1, 2, 3]], [[10], [20]]
+      expect(md(row) + md(column)).to same_as(deep_zip(row, column) { |x, y| x + y })
+      expect(md(integers) * md([2, 0, 1])).to same_as([[14, 0, 3], [4, 0, -1]])
+      expect(md(integers) + md([[[1]], [[2]]])).to same_as([1, 2].map { |n| deep_map(integers) { |x| x + n } })
+      expect { md(integers) + md([1, 2]) }.to raise_error(ArgumentError, "shapes [2, 3] and [2] do not fit")
+    end
+
+    it "gives the kinds that the document says" do
+      kinds = %i[u8 i32 i64 f32 f64]
+      table = kinds.map { |one| kinds.map { |other| (md([1, 2], dtype: one) + md([1, 2], dtype: other)).tap(&:to_a).dtype } }
+      expect(table).to eq([%i[u8 i32 i64 f32 f64], %i[i32 i32 i64 f64 f64], %i[i64 i64 i64 f64 f64], %i[f32 f64 f64 f32 f64], %i[f64 f64 f64 f64 f64]])
+      expect(kinds.map { |kind| (md([1, 2], dtype: kind) + 1).dtype }).to eq(kinds)
+      expect(kinds.map { |kind| (1.5 * md([1, 2], dtype: kind)).dtype }).to eq(%i[f64 f64 f64 f32 f64])
+    end
+
+    it "computes Floats of 32 bits in 32 bits" do
+      single = ->(x) { [x].pack("e").unpack1("e") }
+      one = Array.new(40) { |i| single.call(Math.sin(i) * 10.0**(i - 20)) }
+      other = Array.new(40) { |i| single.call(Math.cos(i) * 10.0**(10 - i / 2)) }
+      %i[+ - * /].each { |name| expect(md(one, dtype: :f32).public_send(name, md(other, dtype: :f32))).to same_as(one.zip(other).map { |x, y| single.call(x.public_send(name, y)) }) }
+      expect((md(one, dtype: :f32) * 0.1 + 3.0) / 7).to same_as(one.map { |x| single.call(single.call(single.call(x * single.call(0.1)) + 3.0) / 7) })
+      expect(md([1e38], dtype: :f32) * 10).to same_as([Float::INFINITY])
+    end
+
+    it "traps where a result does not fit" do
+      expect { (md([1, 200], dtype: :u8) + 100).to_a }.to raise_error(RangeError, "element [1]: 300 does not fit u8 (0 to 255)")
+      expect { (-md([[0], [1]], dtype: :u8)).to_a }.to raise_error(RangeError, "element [1, 0]: -1 does not fit u8 (0 to 255)")
+      expect { (md([2**30], dtype: :i32) * 2).to_a }.to raise_error(RangeError, "element [0]: 2147483648 does not fit i32 (-2147483648 to 2147483647)")
+      expect { (md([2**62]) * 2).to_a }.to raise_error(Ikra::IntegerOverflow)
+      expect { (md([1, 0]).then { |a| 6 / a }).to_a }.to raise_error(ZeroDivisionError, "divided by 0")
+      expect { md([1.0, -1.0]).sqrt.to_a }.to raise_error(Math::DomainError)
+      expect(~md([1, 255], dtype: :u8)).to same_as([254, 0])
+      expect(md([200], dtype: :u8) < 1000).to same_as([true])
+    end
+
+    it "converts" do
+      expect(md([1.9, -1.9]).to(:i64)).to same_as([1, -1])
+      expect(md([0, 2]).to(:bool)).to same_as([false, true])
+      expect(md([true, false]).to(:f32)).to same_as([1.0, 0.0])
+      expect(md([true, false]).to(:u8)).to same_as([1, 0])
+      expect(md([1, 2]).to(:f64)).to same_as([1.0, 2.0])
+      expect(md([1, 2]).to(:object).dtype).to be(:object)
+      expect(md([1, 2], dtype: :object).to(:i32)).to have_attributes(dtype: :i32, to_a: [1, 2])
+      expect { md([1, 256]).to(:u8).to_a }.to raise_error(RangeError, "element [1]: 256 does not fit u8 (0 to 255)")
+      expect { md([1.0, Float::NAN]).to(:i64).to_a }.to raise_error(FloatDomainError, "NaN")
+      expect { md([1e10]).to(:i32).to_a }.to raise_error(RangeError, /\Aelement \[0\]: 10000000000 does not fit i32/)
+    end
+
+    it "makes one kernel of an expression, and no array" do
+      a, b = md([[1.0, 2.0], [3.0, 4.0]]), md([10.0, 20.0])
+      total = nil
+      explanation = Ikra.explain { total = (a * 2 + b).sum }
+      expect(total).to eq(80.0)
+      expect(explanation.sections.size).to eq(1)
+      expect(Ikra.explain { ((a * 2 + b).sqrt - a.t).to_a }.sections.size).to eq(1)
+    end
+
+    it "makes parts of a long one" do
+      array = md([1, 2])
+      200.times { array += 1 }
+      expect(array).to same_as([201, 202])
+    end
+
+    it "computes what is shared once" do
+      a = md([1.5, 2.5])
+      b = a * a
+      expect(b * b + b).to same_as([1.5, 2.5].map { |x| x**2 * x**2 + x**2 })
+      expect(b).to same_as([2.25, 6.25])
+    end
+  end
+
+  it "says what it does not take" do
+    expect { md([true]) + 1 }.to raise_error(TypeError, "+ is for numbers, not for elements of kind bool")
+    expect { md([1.0]) & 1 }.to raise_error(TypeError, "& is for Integers, not for elements of kind f64")
+    expect { md(["a"]) * 2 }.to raise_error(TypeError, "* is for numbers, not for elements of kind object")
+    expect { md([1]) + "a" }.to raise_error(TypeError, "an object of String can't be coerced into Ikra::MDArray")
+    expect { md([1]) + nil }.to raise_error(TypeError, "nil can't be coerced into Ikra::MDArray")
+    expect { md([1]) + 2**64 }.to raise_error(RangeError, "18446744073709551616 does not fit i64")
+  end
+
+  it "rounds to 32 bits as the machine does" do
+    random = Random.new(3)
+    values = Array.new(20_000) { [random.rand(2**64)].pack("Q").unpack1("E") } + [0.0, -0.0, 1e-45, 7e-46, -1e-46, 3.4028235677973366e38, 3.4028234663852886e38, Float::MIN, Float::MAX]
+    values += Array.new(5_000) { |i| [random.rand(2**32)].pack("L").unpack1("e") * (1 + 2.0**-24 * (i % 3 - 1)) }
+    values.reject!(&:nan?)
+    expect(values.map { |x| [Ikra::MDArray.__single(x)].pack("E") }).to eq(values.map { |x| [[x].pack("e").unpack1("e")].pack("E") })
+    # which Array#pack takes for infinite
+    expect(Ikra::MDArray.__single(3.4028235677973362e38)).to eq(3.4028234663852886e38)
+  end
+end

@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require "fiddle"
+require "stringio"
+require "tempfile"
+begin
+  require "narray"
+rescue LoadError
+  nil
+end
+
+RSpec.describe Ikra::MDArray do
+  let(:array) { md([[1, 2, 3], [4, 5, 6]]) }
+
+  it "is packed row after row" do
+    expect(array.to_bytes).to eq([1, 2, 3, 4, 5, 6].pack("q<*"))
+    expect(array.t.to_bytes).to eq([1, 4, 2, 5, 3, 6].pack("q<*"))
+    expect(array[1].to_bytes).to eq([4, 5, 6].pack("q<*"))
+    { i32: "l<*", u8: "C*", f64: "E*", f32: "e*" }.each do |dtype, form|
+      bytes = array.to(dtype).to_bytes
+      expect(bytes).to eq([1, 2, 3, 4, 5, 6].pack(form))
+      expect(described_class.from_bytes(bytes, 2, 3, dtype: dtype)).to eq(array)
+    end
+    expect(md([true, false]).to_bytes).to eq("\x01\x00".b)
+    expect(described_class.from_bytes("\x00\x01", dtype: :bool)).to same_as([false, true])
+    expect(md([]).to_bytes).to eq("")
+    expect { described_class.from_bytes("abc") }.to raise_error(ArgumentError, "3 bytes are no whole number of f64 (8 bytes)")
+    expect { described_class.from_bytes("a" * 8, 2) }.to raise_error(ArgumentError, "8 bytes for shape [2] of f64, which is 16")
+    expect { md(["a"]).to_bytes }.to raise_error(TypeError, "objects have no bytes")
+  end
+
+  describe "files of NumPy's" do
+    def npy(header, bytes, version = 1)
+      text = "#{header}\n"
+      StringIO.new("\x93NUMPY".b + [version, 0].pack("CC") + [text.bytesize].pack(version == 1 ? "S<" : "L<") + text + bytes)
+    end
+
+    it "are written as NumPy writes them" do
+      io = StringIO.new("".b)
+      expect(array.write(io)).to be(array)
+      # numpy.save of numpy.array([[1, 2, 3], [4, 5, 6]])
+      header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }".ljust(117)
+      expect(io.string).to eq("\x93NUMPY\x01\x00v\x00".b + header.b + "\n".b + [1, 2, 3, 4, 5, 6].pack("q<*"))
+    end
+
+    it "come back as they were" do
+      [array, array.t, md([1.5, -0.0]), md([[[true]]]), md([1, 255], dtype: :u8), md([1.5], dtype: :f32), md([-7], dtype: :i32), md([]), md(2, 0)].each do |original|
+        Tempfile.create("ikra") do |file|
+          original.write(file.path)
+          copy = described_class.read(file.path)
+          expect([copy.dtype, copy.shape, copy.to_a]).to eq([original.dtype, original.shape, original.to_a])
+        end
+      end
+    end
+
+    it "are read in either order of bytes and of dimensions" do
+      expect(described_class.read(npy("{'descr': '>i8', 'fortran_order': False, 'shape': (3,), }", [1, -2, 3].pack("q>*")))).to same_as([1, -2, 3])
+      expect(described_class.read(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", [1.5, -2].pack("g*")))).to have_attributes(dtype: :f32, to_a: [1.5, -2.0])
+      fortran = described_class.read(npy("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3), }", [1, 4, 2, 5, 3, 6].pack("E*"), 2))
+      expect(fortran).to same_as([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+      expect(described_class.read(npy("{'shape': (), 'fortran_order': False, 'descr': '|b1'}", "\x01", 3))).to same_as([true])
+    end
+
+    it "are read in all widths" do
+      { "|i1" => ["c*", :i32, -3], "<i2" => ["s<*", :i32, -300], ">u2" => ["S>*", :i32, 60_000], "<u4" => ["L<*", :i64, 4_000_000_000], ">u8" => ["Q>*", :i64, 2**62], "|u1" => ["C*", :u8, 200] }
+        .each { |kind, (form, dtype, value)| expect(described_class.read(npy("{'descr': '#{kind}', 'fortran_order': False, 'shape': (1,), }", [value].pack(form)))).to have_attributes(dtype: dtype, to_a: [value]) }
+      halves = { 0x3c00 => 1.0, 0xc000 => -2.0, 0x0001 => 2.0**-24, 0x7bff => 65_504.0, 0x7c00 => Float::INFINITY, 0x3555 => 0.333251953125, 0x8000 => -0.0 }
+      expect(described_class.read(npy("{'descr': '<f2', 'fortran_order': False, 'shape': (7,), }", halves.keys.pack("S<*")))).to same_as(halves.values)
+    end
+
+    it "are refused where they are none, or hold something else" do
+      expect { described_class.read(StringIO.new("PNG")) }.to raise_error(ArgumentError, /\Athis is no file of NumPy's/)
+      expect { described_class.read(npy("{'descr': '<c16', 'fortran_order': False, 'shape': (1,), }", "")) }.to raise_error(ArgumentError, /kind "<c16"/)
+      expect { described_class.read(npy("{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (1,), }", "")) }.to raise_error(ArgumentError, /kind that arrays do not know/)
+      expect { described_class.read(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", "12345678")) }.to raise_error(ArgumentError, "the file ends before its elements: 8 bytes of 16")
+      expect { described_class.read(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", [2**63].pack("Q<"))) }.to raise_error(RangeError)
+      expect { described_class.read(npy("", "", 9)) }.to raise_error(ArgumentError, "the file is of version 9: 1 to 3 are known")
+      expect { md(["a"]).write(StringIO.new) }.to raise_error(TypeError)
+      expect { described_class.read("/nowhere.npy") }.to raise_error(Errno::ENOENT)
+    end
+  end
+
+  describe "NArray", if: defined?(::NArray) do
+    it "comes and goes with its dimensions in the other order" do
+      original = NArray.int(3, 2).indgen!
+      expect(described_class.from_narray(original)).to have_attributes(dtype: :i32, to_a: original.to_a)
+      expect(described_class.from_narray(NArray.float(4).indgen! * 0.5)).to same_as([0.0, 0.5, 1.0, 1.5])
+      expect(described_class.from_narray(NArray.sint(2, 2).indgen!)).to have_attributes(dtype: :i32, to_a: [[0, 1], [2, 3]])
+      expect(described_class.from_narray(NArray.byte(2).indgen!).dtype).to be(:u8)
+      %i[i32 u8 f64 f32].each { |dtype| expect(array.to(dtype).to_narray.to_a).to eq(array.to(dtype).to_a) }
+      expect(array.t.to(:f64).to_narray.shape).to eq([2, 3])
+      expect { array.to_narray }.to raise_error(TypeError, "NArray has no elements of kind i64")
+      expect { described_class.from_narray(NArray.complex(1)) }.to raise_error(TypeError, /no kind for the elements of NArray/)
+      expect { described_class.from_narray([1]) }.to raise_error(TypeError, "Array is neither an NArray nor a Numo::NArray")
+    end
+
+    it "does with elements what NArray does" do
+      one, other = NArray.float(5, 4).random!(10.0), NArray.float(5, 4).random!(10.0) + 0.5
+      mine, others = described_class.from_narray(one), described_class.from_narray(other)
+      %i[+ - * /].each { |name| expect(mine.public_send(name, others)).to same_as(one.public_send(name, other).to_a) }
+      expect(mine.matmul(others.t).to_flat_a.zip((NMatrix.ref(one) * NMatrix.ref(other).transpose).to_a.flatten)).to all(satisfy { |x, y| (x - y).abs < 1e-9 })
+      expect(mine.sum(axis: 0).to_a.zip(one.sum(1).to_a)).to all(satisfy { |x, y| (x - y).abs < 1e-12 })
+      expect([mine.max, mine.min, mine.argmax]).to eq([one.max, one.min, one.to_a.flatten.index(one.max)])
+      expect(mine.sort).to same_as(one.to_a.map(&:sort))
+    end
+  end
+
+  it "is copied from a MemoryView" do
+    pointer = Fiddle::Pointer["abcdef"]
+    expect(described_class.from_memory_view(pointer)).to have_attributes(dtype: :u8, to_a: "abcdef".bytes)
+    expect { described_class.from_memory_view(Object.new) }.to raise_error(ArgumentError)
+  end
+
+  it "says what is not loaded" do
+    hide_const("NArray") if defined?(::NArray)
+    expect { array.to_narray }.to raise_error(NameError, /narray is not loaded/)
+    expect { array.to_numo }.to raise_error(NameError, /numo-narray is not loaded/)
+  end
+end

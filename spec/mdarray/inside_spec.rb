@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+RSpec.describe Ikra::MDArray do
+  nested = [[1, 2, 3], [4, 5, 6]]
+  let(:array) { md(nested) }
+
+  on_quick_backends do
+    it "is read in blocks by its indices, as in Ruby" do
+      array = self.array
+      expect(md(4, 5) { |i, j| array[i - 1, j - 1] || -1 }).to same_as([[6, 4, 5, 6, -1], [3, 1, 2, 3, -1], [6, 4, 5, 6, -1], [-1] * 5])
+      turned = array.t
+      expect(md(3, 2) { |i, j| turned[i, j] * 2.0 }).to same_as(deep_map(nested.transpose) { |x| x * 2.0 })
+      part = array[true, 1..2]
+      expect((0...2).pmap { |i| part[i, -1] + part.size + part.shape[1] + part.ndim }).to eq([3 + 8, 6 + 8])
+      pending = array * 10
+      expect((0...6).pmap { |i| pending[i / 3, i % 3] }).to eq(nested.flatten.map { |x| x * 10 })
+      line = md([0.5, 1.5])
+      expect(array.map_with_index { |x, i, _| x * line[i] }).to same_as([[0.5, 1.0, 1.5], [6.0, 7.5, 9.0]])
+    end
+
+    it "is read in its own iterators" do
+      array = self.array
+      expect(array.map_with_index { |x, i, j| x + array[i, j - 1] }).to same_as(nested.map { |row| row.each_index.map { |j| row[j] + row[j - 1] } })
+    end
+
+    it "is written in blocks" do
+      array, out = self.array, md(3, 2)
+      array.each_with_index { |x, i, j| out[j, i] = x + 0.5 }
+      expect(out).to same_as(deep_map(nested.transpose) { |x| x + 0.5 })
+      row = out[1]
+      (0...2).peach { |i| row[i] = i }
+      expect(out[1]).to same_as([0.0, 1.0])
+      flags = md(4, dtype: :bool)
+      (0...4).peach { |i| flags[-1 - i] = i > 1 }
+      expect(flags).to same_as([true, true, false, false])
+    end
+
+    it "traps where an element cannot be written, and changes nothing" do
+      out = md(2, 2, dtype: :u8)
+      expect { (0...3).peach { |i| out[i, 0] = i + 1 } }.to raise_error(IndexError, "index [2, 0] is outside of the array's shape")
+      expect { (0...2).peach { |i| out[i, 0] = i * 256 } }.to raise_error(RangeError, "256 does not fit u8 (0 to 255)")
+      expect { (0...2).peach { |i| out[i, 0] = 0.0 / i } }.to raise_error(FloatDomainError)
+      expect(out).to same_as([[0, 0], [0, 0]])
+      out.freeze
+      expect { (0...2).peach { |i| out[i, 0] = 1 } }.to raise_error(FrozenError, "can't modify frozen Ikra::MDArray")
+    end
+
+    it "is written in blocks while expressions look at it" do
+      array = self.array
+      before = array + 0
+      (0...2).peach { |i| array[i, 0] = array[i, 0] + 100 }
+      expect([before, array]).to match([same_as(nested), same_as([[101, 2, 3], [104, 5, 6]])])
+    end
+
+    it "may be of any kind" do
+      %i[i64 i32 u8 f64 f32].each do |kind|
+        array = md(nested, dtype: kind)
+        out = md(6, dtype: kind)
+        (0...6).peach { |i| out[i] = array[i / 3, i % 3] + 1 }
+        expect(out).to same_as((array.flatten + 1).to_a)
+      end
+    end
+
+    it "is found again when another array of its form is captured" do
+      kernel = ->(array) { (0...2).pmap { |i| array[i, 0] } }
+      results = [array, array * 2, md([[7], [8]]), array[true, 1..], md([[1.5], [2.5]])].map { |each| kernel.call(each) }
+      expect(results).to eq([[1, 4], [2, 8], [7, 8], [2, 5], [1.5, 2.5]])
+    end
+  end
+
+  it "says what kernels do not know of it" do
+    array = self.array
+    expect { (0...2).pmap { |i| array.sum + i } }.to raise_error(Ikra::CompileError, /kernels do not know Ikra::MDArray#sum/)
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+RSpec.describe Ikra::MDArray do
+  nested = Array.new(3) { |i| Array.new(4) { |j| Array.new(2) { |k| (i * 31 + j * 17 + k * 7) % 23 - 11 } } }
+  let(:array) { md(nested) }
+  # Elements along a dimension.
+  rows = { 0 => ->(list) { Array.new(4) { |j| Array.new(2) { |k| list.map { |plane| plane[j][k] } } } },
+           1 => ->(list) { list.map { |plane| plane.transpose } },
+           2 => ->(list) { list } }
+  along = ->(list, axis, &block) { rows.fetch(axis).call(list).map { |plane| plane.map(&block) } }
+
+  on_quick_backends do
+    it "combines elements with a block" do
+      list = (1..1000).to_a
+      expect(md(list).inject { |x, y| x + y }).to eq(500_500)
+      expect(md(list).inject(0.5) { |x, y| x + y }).to eq(500_500.5)
+      expect(md(list).reduce(:+)).to eq(500_500)
+      expect(md(list).inject(7, :+)).to eq(500_507)
+      expect(md(list).inject { |x, y| y }).to eq(1000)
+      expect(md(list).inject { |x, y| x }).to eq(1)
+      expect((md(list) * 2).inject { |x, y| x > y ? x : y }).to eq(2000)
+      expect(md([3]).inject { |x, y| x + y }).to eq(3)
+      expect(md([]).inject { |x, y| x + y }).to be_nil
+      expect(md([]).inject(4) { |x, y| x + y }).to eq(4)
+      expect(md([true, false]).inject { |x, y| x && y }).to be(false)
+      expect(md([1, 2]).inject { |x, y| break 9 }).to eq(9)
+    end
+
+    it "combines along the last dimension, or another" do
+      expect(array.inject { |x, y| x + y }).to same_as(along.call(nested, 2, &:sum))
+      expect(array.inject(axis: 0) { |x, y| x + y }).to same_as(along.call(nested, 0, &:sum))
+      expect(array.inject(10, axis: -2) { |x, y| x + y }).to same_as(along.call(nested, 1) { |list| list.sum(10) })
+      long = Array.new(2) { |i| Array.new(700) { |j| i * j % 13 } }
+      expect(md(long).sum(axis: 1)).to same_as(long.map(&:sum))
+      expect(md(long).t.sum(axis: 0)).to same_as(long.map(&:sum))
+      expect(md(long).inject { |x, y| y }).to same_as(long.map(&:last))
+    end
+
+    it "sums, counts and finds the extremes" do
+      all = nested.flatten
+      expect([array.sum, array.min, array.max, array.mean, array.argmin, array.argmax, array.count, array.minmax])
+        .to eq([all.sum, all.min, all.max, all.sum.fdiv(24), all.index(all.min), all.index(all.max), 24, all.minmax])
+      [0, 1, 2].each do |axis|
+        expect(array.sum(axis: axis)).to same_as(along.call(nested, axis, &:sum))
+        expect(array.min(axis: axis)).to same_as(along.call(nested, axis, &:min))
+        expect(array.max(axis: axis)).to same_as(along.call(nested, axis, &:max))
+        expect(array.mean(axis: axis)).to same_as(along.call(nested, axis) { |list| list.sum.fdiv(list.size) })
+        expect(array.argmin(axis: axis)).to same_as(along.call(nested, axis) { |list| list.index(list.min) })
+        expect(array.argmax(axis: axis)).to same_as(along.call(nested, axis) { |list| list.index(list.max) })
+        expect(array.count(axis: axis) { |x| x > 0 }).to same_as(along.call(nested, axis) { |list| list.count(&:positive?) })
+        expect(array.any?(axis: axis) { |x| x > 8 }).to same_as(along.call(nested, axis) { |list| list.any? { |x| x > 8 } })
+        expect(array.all?(axis: axis) { |x| x < 9 }).to same_as(along.call(nested, axis) { |list| list.all? { |x| x < 9 } })
+        expect(array.none?(axis: axis) { |x| x > 8 }).to same_as(along.call(nested, axis) { |list| list.none? { |x| x > 8 } })
+      end
+      expect([array.count(&:even?), array.count(all.first), array.any? { |x| x == all.last }, array.all? { |x| x < 100 }, array.none? { |x| x > 100 }, array.any?(Integer)])
+        .to eq([all.count(&:even?), all.count(all.first), true, true, true, true])
+      expect(array.sum { |x| x * 0.5 }).to eq(all.sum * 0.5)
+      expect(array.variance).to be_within(1e-12).of(all.sum { |x| (x - all.sum / 24.0)**2 } / 24)
+      expect(array.stddev(axis: 0).shape).to eq([4, 2])
+      expect(md([1, 2], dtype: :u8).sum).to eq(3)
+      expect(md([200, 100], dtype: :u8).max(axis: 0)).to eq(200)
+      expect(md([[0.1, 0.2]], dtype: :f32).sum(axis: 1)).to have_attributes(dtype: :f32)
+    end
+
+    it "has answers for nothing" do
+      empty = md([])
+      expect([empty.sum, empty.min, empty.argmax, empty.count, empty.any? { true }, empty.all? { false }]).to eq([0.0, nil, nil, 0, false, true])
+      expect(empty.mean).to be_nan
+      expect(md(0, 2).sum(axis: 0)).to same_as([0.0, 0.0])
+      expect(md(2, 0).sum(axis: 0)).to same_as([])
+      expect { md(2, 0).max(axis: 1) }.to raise_error(ArgumentError, "no elements along dimension 1")
+    end
+
+    it "compares NaN with nothing" do
+      expect { md([1.0, Float::NAN]).max }.to raise_error(ArgumentError, /\Acomparison of Float with Float failed/)
+      expect { md([Float::NAN, 1.0]).argmin }.to raise_error(ArgumentError)
+      expect { md([[1.0, Float::NAN], [2.0, 3.0]]).min(axis: 1) }.to raise_error(ArgumentError)
+      expect { md([1.0, Float::NAN]).sort }.to raise_error(ArgumentError)
+      expect(md([Float::NAN]).max).to be_nan
+      expect(md([1.0, Float::NAN]).sum).to be_nan
+    end
+
+    it "gives all values on the way" do
+      list = Array.new(900) { |i| i % 7 - 3 }
+      expect(md(list).scan { |x, y| x + y }).to same_as(list.pscan(:+))
+      expect(md(list.map(&:to_f)).scan { |x, y| x > y ? x : y }).to same_as(list.map(&:to_f).pscan { |x, y| x > y ? x : y })
+      expect(md(Array.new(70_000, 0.1)).scan { |x, y| x + y }[-1]).to eq(md(Array.new(70_000, 0.1)).inject { |x, y| x + y }) if Ikra.config.backend == :cpu
+      expect(array.cumsum).to same_as(nested.map { |plane| plane.map { |row| row.pscan(:+) } })
+      expect(array.scan(axis: 0, &:+)).to same_as(nested.each_with_index.map { |_, i| Array.new(4) { |j| Array.new(2) { |k| (0..i).sum { |n| nested[n][j][k] } } } })
+      long = Array.new(600) { |i| [i % 5, i % 3] }
+      expect(md(long).cumsum(axis: 0)).to same_as(long.transpose.map { |column| column.pscan(:+) }.transpose)
+    end
+
+    it "sorts" do
+      expect(md([3, 1, 2]).sort).to same_as([1, 2, 3])
+      expect(array.sort).to same_as(nested.map { |plane| plane.map(&:sort) })
+      expect(array.sort(axis: 1)).to same_as(nested.map { |plane| plane.transpose.map(&:sort).transpose })
+      expect(md([3, -1, 2]).sort { |x, y| y.abs <=> x.abs }).to same_as([3, 2, -1])
+    end
+
+    it "multiplies matrices" do
+      one, other = Array.new(3) { |i| Array.new(4) { |j| i * 4 + j - 5 } }, Array.new(4) { |i| Array.new(2) { |j| (i * 2 + j) * 0.5 } }
+      product = ->(a, b) { a.map { |row| b.transpose.map { |column| row.zip(column).sum { |x, y| x * y } } } }
+      expect(md(one).matmul(md(other))).to same_as(product.call(one, other))
+      expect(md(one).dot(other)).to same_as(product.call(one, other))
+      expect(md(one).matmul(md(one).t)).to same_as(product.call(one, one.transpose))
+      expect(md(one).dot([1, 2, 3, 4])).to same_as(product.call(one, [[1], [2], [3], [4]]).flatten)
+      expect(md([1, 2, 3]).matmul(md(one))).to same_as(product.call([[1, 2, 3]], one).flatten)
+      expect(md([1, 2, 3]).dot([4, 5, 6])).to eq(32)
+      stack = md([one, one])
+      expect(stack.matmul(other)).to same_as([product.call(one, other)] * 2)
+      expect(md([[1.5]], dtype: :f32).matmul(md([[2.0]], dtype: :f32)).dtype).to be(:f32)
+      expect { md(one).matmul(md(one)) }.to raise_error(ArgumentError, "shapes [3, 4] and [3, 4] do not fit")
+      expect { md([1, 2]).dot([1, 2, 3]) }.to raise_error(ArgumentError, "shapes [2] and [3] do not fit")
+    end
+  end
+
+  it "says what it is not for" do
+    expect { md([true]).sum }.to raise_error(TypeError, "sum is for numbers, not for elements of kind bool: to(:i64) makes 1 of true")
+    expect { md(["a"]).max }.to raise_error(TypeError, "max is for numbers, not for elements of kind object")
+    expect { array.inject }.to raise_error(LocalJumpError)
+    expect { array.inject(1, 2, :+) }.to raise_error(ArgumentError, "wrong number of arguments (given 2, expected 0..1)")
+    expect { md([2**62, 2**62]).sum }.to raise_error(Ikra::IntegerOverflow)
+  end
+end
