@@ -83,4 +83,4 @@ class EnumerableBenchmark
   end
 end
 
-EnumerableBenchmark.new.run
+EnumerableBenchmark.new.run if $PROGRAM_NAME == __FILE__

@@ -64,6 +64,14 @@ class Harness
     value
   end
 
+  # What inputs are made from: SEED, else a new one for each run.
+  def seed
+    @seed ||= Integer(ENV.fetch("SEED") { Random.new_seed % 2**32 }).tap do |seed|
+      @record[:seed] = seed
+      say "seed: #{seed}"
+    end
+  end
+
   # The GPU backend where there is a GPU, the CPU's everywhere; IKRA_BENCH_BACKENDS=cpu,reference says otherwise.
   def backends
     wanted = ENV["IKRA_BENCH_BACKENDS"]

@@ -82,4 +82,4 @@ class OperationsBenchmark
   end
 end
 
-OperationsBenchmark.new.run
+OperationsBenchmark.new.run if $PROGRAM_NAME == __FILE__

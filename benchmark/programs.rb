@@ -23,7 +23,7 @@ class ProgramsBenchmark
   end
 
   def run
-    @bench.note "size #{@size}, seed #{@suite.seed}"
+    @bench.note "size #{@size}"
     found = @names.to_h do |name|
       size = Program.find(name).sizes.fetch(@size) { abort "SIZE=#{@size} is not tiny, small or normal" }
       puts "\n#{name}, size #{size}"
@@ -37,11 +37,27 @@ class ProgramsBenchmark
 
   private
 
+  # What the project promises of kernels; a version that is not here promises nothing.
+  def targets(name, versions)
+    wanted = Program.find(name).new(name).targets
+    { cpu: ["c, OpenMP"], cuda: ["cuda by hand, nvcc", "cuda by hand, nvrtc"] }.each do |backend, by_hand|
+      best = by_hand.filter_map { |other| versions.dig(other, :kernel) }.min
+      kernel = versions.dig(backend.to_s, :kernel) or next
+      @bench.target("#{name}: #{backend}: kernel against #{by_hand.first[/\w+/]} by hand", best / kernel, at_least: wanted[backend]) if best
+      next unless backend == :cpu && wanted[:per_core] && versions["ruby"]
+
+      @bench.target("#{name}: cpu: kernel against ruby, for each core", versions.dig("ruby", :median) / kernel / @bench.cpus.size, at_least: wanted[:per_core])
+    end
+  end
+
   # A row for each program: times against plain Ruby, kernels against those by hand, lines.
   def summary(found)
     puts "\nWhole calls against plain Ruby, kernels against the fastest by hand (C with OpenMP; CUDA), and lines of code"
     puts format("  %-14s %10s %9s %9s %9s %9s   %s", "", "ruby", "cpu", "cuda", "cpu/C", "cuda/CUDA", "lines: ruby, ikra, c, cuda, numba, cupy, jax")
-    found.each { |name, program| row(name, program[:versions]) }
+    found.each do |name, program|
+      row(name, program[:versions])
+      targets(name, program[:versions])
+    end
   end
 
   def row(name, versions)

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Runs the hand-written CUDA of a program: cuda.cu's kernels, launched by cuda.rb.
+# Runs the hand-written CUDA of a program: the kernels of KERNELS (cuda.cu), launched by cuda.rb.
 #
-#   ruby benchmark/suite/cuda.rb PROGRAM nvcc|nvrtc INPUT OUTPUT RUNS
+#   ruby benchmark/suite/cuda.rb PROGRAM nvcc|nvrtc KERNELS INPUT OUTPUT RUNS
 #
 # Prints as its last line {"upload": […], "kernel": […], "download": […], "compile": seconds}, or {"missing": "…"}. Kernel is all launches of a run, between two
 # events; upload is of all columns and download of the outputs, both of pinned memory. The first run does not count.
@@ -58,8 +58,8 @@ class Launches
   def each_output = @columns.each { |name, column| yield name, column if column.output }
 end
 
-def cubin(text, path, compiler, architecture)
-  return Device.compile(text, architecture) if compiler == "nvrtc"
+def cubin(path, compiler, architecture)
+  return Device.compile(File.read(path), architecture, folder: File.dirname(path)) if compiler == "nvrtc"
 
   Dir.mktmpdir do |directory|
     made = File.join(directory, "by_hand.cubin")
@@ -68,12 +68,12 @@ def cubin(text, path, compiler, architecture)
   end
 end
 
-def run(name, compiler, input, output, runs)
+def run(name, compiler, file, input, output, runs)
   program = Program.find(name).new(name)
   load program.file("cuda.rb")
   device = Device.new
   started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-  kernels = device.load(cubin(File.read(program.file("cuda.cu")), program.file("cuda.cu"), compiler, device.architecture))
+  kernels = device.load(cubin(program.file(file), compiler, device.architecture))
   compile = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
   launches = Launches.new(device, kernels, Columns.read(input))
   times = Array.new(runs + 1) { once(device, program, launches) }.drop(1)
@@ -96,9 +96,9 @@ def once(device, program, launches)
 end
 
 if $PROGRAM_NAME == __FILE__
-  name, compiler, input, output, runs = ARGV
+  name, compiler, file, input, output, runs = ARGV
   begin
-    puts JSON.generate(run(name, compiler, input, output, Integer(runs)))
+    puts JSON.generate(run(name, compiler, file, input, output, Integer(runs)))
   rescue Device::Failed => e
     puts JSON.generate(missing: e.message)
   end

@@ -47,15 +47,15 @@ class Device
   end
   private_class_method :open
 
-  # A cubin of CUDA C++ text for an architecture such as 90, by NVRTC.
+  # A cubin of CUDA C++ text for an architecture such as 90, by NVRTC. It may include files of the folder.
   #
   # @raise [Failed] where there is no NVRTC, or the text is wrong
-  def self.compile(text, architecture, options = OPTIONS)
+  def self.compile(text, architecture, folder: Dir.pwd)
     nvrtc = library(COMPILERS, NVRTC)
     call = ->(name, *arguments) { nvrtc.fetch(name).call(*arguments).zero? or raise Failed, name }
     program = word
     call.("nvrtcCreateProgram", program, text, "by_hand.cu", 0, nil, nil)
-    flags = ["--gpu-architecture=sm_#{architecture}", *options].map { |option| Fiddle::Pointer[option] }
+    flags = ["--gpu-architecture=sm_#{architecture}", "--include-path=#{folder}", *OPTIONS].map { |option| Fiddle::Pointer[option] }
     unless nvrtc.fetch("nvrtcCompileProgram").call(program.ptr, flags.size, flags.map(&:to_i).pack("J*")).zero?
       raise Failed, fetch(call, "nvrtcGetProgramLog", "nvrtcGetProgramLogSize", program)
     end

@@ -4,8 +4,8 @@ require_relative "columns"
 
 # What a benchmark program says of itself; benchmark/programs/NAME/program.rb has a subclass for each.
 #
-# Its folder has a file for each version that there is: ruby.rb, ikra.rb, md_array.rb (Ikra::MDArray), c.c, cuda.cu with cuda.rb (the launches),
-# numba.py, numba_cuda.py, cupy.py, jax.py. model.rb, where there is one, has what ruby.rb and ikra.rb share. Versions in Ruby define
+# Its folder has a file for each version that there is: ruby.rb, ikra.rb, md_array.rb (Ikra::MDArray), c.c, cuda.cu with cuda.rb (the launches), c_tuned.c and
+# cuda_tuned.cu (what a person would write second), numba.py, numba_cuda.py, cupy.py, jax.py. model.rb, where there is one, has what ruby.rb and ikra.rb share. Versions in Ruby define
 # #compute of the subclass, which is what is timed; it is given what #state made of the input, and what it gives or changed becomes outputs by #outputs.
 class Program
   HERE = File.expand_path("../programs", __dir__)
@@ -20,7 +20,8 @@ class Program
 
     def find(name)
       require File.join(HERE, name, "program.rb")
-      Object.const_get(name.split("_").map(&:capitalize).join)
+      constant = Object.const_get(name.split("_").map(&:capitalize).join)
+      constant.is_a?(Class) ? constant : constant::Benchmark
     end
 
     # All programs' names.
@@ -36,6 +37,9 @@ class Program
   def folder = File.join(HERE, name)
   def file(version) = File.join(folder, version)
   def has?(version) = File.exist?(file(version))
+
+  # Files with what the versions in Ruby share.
+  def model = [file("model.rb")].select { |path| File.exist?(path) }
 
   # The size for plain Ruby.
   def ruby_size(size) = [self.class.sizes.fetch(:ruby, size), size].min
@@ -60,6 +64,9 @@ class Program
 
   # How many times as much work one size is as another, for scaling plain Ruby up: by the operations.
   def ratio(size, small) = (size / small.to_f)
+
+  # What the project promises: of Ikra's kernels against those by hand with the same arithmetic, and of the CPU's against plain Ruby, for each core.
+  def targets = { cpu: 0.9, cuda: 0.95 }
 
   # How far from the expected one a number may be, relative to it, and why; nil where the bits must be the same.
   def tolerance = nil

@@ -19,7 +19,7 @@ class Suite
 
   attr_reader :failed
 
-  def initialize(bench, versions: Version.all, seed: Integer(ENV.fetch("SEED") { Random.new_seed % 2**32 }), out: $stdout)
+  def initialize(bench, versions: Version.all, seed: bench.seed, out: $stdout)
     @bench = bench
     @versions = versions
     @seed = seed
@@ -28,14 +28,12 @@ class Suite
     @unavailable = {}
   end
 
-  attr_reader :seed
-
-  # Measures a program at a size.
+  # Measures a program at a size, and plain Ruby at a size that it manages.
   #
   # @return [Hash] what is kept in the record: sizes, work, and for each version its medians or why there are none
-  def measure(name, size, runs:)
+  def measure(name, size, runs:, ruby_size: nil)
     program = Program.find(name).new(name)
-    small = program.ruby_size(size)
+    small = ruby_size || program.ruby_size(size)
     found = { size: size, elements: program.elements(size), ruby_size: small, runs: runs, tolerance: tolerance(program), versions: {}, skipped: {} }
     Dir.mktmpdir do |directory|
       @directory = directory

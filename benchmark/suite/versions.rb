@@ -28,10 +28,14 @@ class Version
 
   # Lines of the program's own files that are neither blank nor comments.
   def lines(program)
-    files.select { |file| program.has?(file) }.sum do |file|
-      File.foreach(program.file(file)).count { |line| !line.match?(%r{\A\s*(//|#(?!include|pragma|define|ifdef|ifndef|else|endif)|\z)}) }
+    paths = [*files, *headers(program)].flat_map { |file| file == "model.rb" ? program.model : program.file(file) }
+    paths.sum do |path|
+      File.foreach(path).count { |line| !line.match?(%r{\A\s*(//|#(?!include|pragma|define|ifdef|ifndef|else|endif)|\z)}) }
     end
   end
+
+  # What versions in C and CUDA share.
+  def headers(program) = kind == :native ? Dir[program.file("*.h")].map { |path| File.basename(path) } : []
 
   # Environment, and command without INPUT OUTPUT RUNS; or a String that says why it cannot run here.
   def command(bench, program) = @how.call(bench, program)
@@ -39,7 +43,8 @@ class Version
   # All of them, plain Ruby first.
   def self.all
     @all ||= [ruby, ikra("cpu", "ikra.rb"), ikra("cuda", "ikra.rb"), ikra("cpu", "md_array.rb"), ikra("cuda", "md_array.rb"),
-              c("one thread") { 1 }, c("OpenMP") { |bench| bench.cpus.size }, by_hand("nvcc"), by_hand("nvrtc"),
+              c("one thread") { 1 }, c("OpenMP") { |bench| bench.cpus.size }, c("OpenMP, tuned", "c_tuned.c") { |bench| bench.cpus.size },
+              by_hand("nvcc"), by_hand("nvrtc"), by_hand("nvcc", "cuda_tuned.cu"), by_hand("nvrtc", "cuda_tuned.cu"),
               python("numba", :cpu), python("numba_cuda", :gpu), python("cupy", :gpu), python("jax", :gpu)].freeze
   end
 
@@ -64,22 +69,22 @@ class Version
       end
     end
 
-    def c(how, &threads)
-      new("c, #{how}", :native, :cpu, %w[c.c]) do |bench, program|
-        built = File.join(BUILT, program.name)
-        sources = [program.file("c.c"), File.join(HERE, "program.h")]
+    def c(how, file = "c.c", &threads)
+      new("c, #{how}", :native, :cpu, ["c.c", file].uniq) do |bench, program|
+        built = File.join(BUILT, "#{program.name}_#{File.basename(file, ".c")}")
+        sources = [program.file(file), File.join(HERE, "program.h"), *Dir[program.file("*.{c,h}")]]
         next "gcc is not installed" unless bench.build(built, sources, "gcc", *C_FLAGS, "-I#{HERE}", sources.first, "-o", built, "-lm")
 
         [{ "OMP_NUM_THREADS" => threads.call(bench).to_s, "OMP_PROC_BIND" => "true" }, [built]]
       end
     end
 
-    def by_hand(compiler)
-      new("cuda by hand, #{compiler}", :native, :gpu, %w[cuda.rb cuda.cu]) do |bench, program|
+    def by_hand(compiler, file = "cuda.cu")
+      new("cuda by hand, #{compiler}#{", tuned" if file != "cuda.cu"}", :native, :gpu, ["cuda.rb", "cuda.cu", file].uniq) do |bench, program|
         next "no GPU" unless bench.gpu?
         next "nvcc is not installed" if compiler == "nvcc" && !bench.tool?("nvcc")
 
-        [{}, [RbConfig.ruby, File.join(HERE, "cuda.rb"), program.name, compiler]]
+        [{}, [RbConfig.ruby, File.join(HERE, "cuda.rb"), program.name, compiler, file]]
       end
     end
 

@@ -1,34 +1,139 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Ikra
   # Where the time of sections went.
   class Profile
+    # What is done on the host that is not marshalling, and what each phase is.
+    PHASES = {
+      source: "finding and parsing the block", infer: "types, and the program", compile: "machine code", trace: "reachable objects",
+      pack: "objects to columns", upload: "to the device", kernel: "the program itself", download: "from the device", unpack: "columns to objects"
+    }.freeze
+
+    # One section: a call of a parallel method, or a part of one that needs several.
+    #
+    # [+operation+] +:pmap+; nil where the section raised before anything was known of it
+    # [+path+], [+line+] where its block is
+    # [+backend+] what it ran on
+    # [+elements+], [+ticks+] how many there were
+    # [+start+], [+seconds+] since the profile began, and how long it took
+    # [+spans+] +[[phase, start, seconds], …]+ in order; a phase that was entered several times is there several times
+    Section = Struct.new(:operation, :path, :line, :backend, :elements, :ticks, :start, :seconds, :spans) do
+      # @return [Hash{Symbol => Float}] seconds by phase, of those that it had
+      def phases = spans.each_with_object(Hash.new(0.0)) { |(phase, _, time), sums| sums[phase] += time }.tap { |sums| sums.default = nil }
+
+      def place = path ? "#{path}:#{line}" : "(no block)"
+    end
+
     # @return [Object] what the block of {Ikra.profile} gave
     attr_reader :value
 
-    # @return [Hash{Symbol => Float}] seconds by phase: +:source+ (finding and parsing the block), +:infer+ (types, and the
-    #   program), +:compile+ (machine code), +:trace+ (reachable objects), +:pack+ (to columns), +:upload+, +:kernel+,
-    #   +:download+, +:unpack+ (back to objects)
+    # @return [Hash{Symbol => Float}] seconds by phase, over all sections; the phases are those of {PHASES}
     attr_reader :phases
 
     # @return [Float] seconds of the whole block, what was not Ikra's included
     attr_reader :seconds
 
-    def initialize(value, phases, seconds)
+    # @return [Array<Section>] the first 100 000, in the order in which they ended
+    attr_reader :sections
+
+    # @return [Integer] sections after those, which are in {#phases} only
+    attr_reader :left_out
+
+    # @api private
+    def initialize(value, phases, seconds, sections = [], left_out = 0)
       @value = value
       @phases = phases
       @seconds = seconds
+      @sections = sections
+      @left_out = left_out
     end
 
+    # Two tables: phases, and blocks.
     def to_s
-      rows = phases.to_a.push([:other, seconds - phases.values.sum])
-      rows.map { |name, time| format("%-10s%12.3f ms%6.1f %%", name, time * 1e3, seconds.zero? ? 0.0 : time / seconds * 100) }.join("\n")
+      [by_phase.map { |name, time| format("%-10s%12.3f ms%6.1f %%", name, time * 1e3, share(time)) }.join("\n"), *(blocks_as_text unless sections.empty?)].join("\n\n")
     end
 
     def inspect
       shown = phases.select { |_, time| time.positive? }.map { |name, time| format("%s: %.3f ms", name, time * 1e3) }
       "#<#{self.class} #{shown.join(", ")}>"
     end
+
+    # The sections and their phases as Chrome's trace events, which chrome://tracing, Perfetto and speedscope show.
+    #
+    # @return [String] JSON
+    def to_chrome_trace
+      events = [event("Ikra.profile", "M", 0.0, 0.0, name: "Ikra").merge(name: "process_name")]
+      sections.each do |section|
+        events << event("#{section.operation || "section"} #{section.place}", "X", section.start, section.seconds,
+                        backend: section.backend, elements: section.elements, ticks: section.ticks)
+        section.spans.each { |phase, start, time| events << event(phase.to_s, "X", start, time, phase: PHASES.fetch(phase)) }
+      end
+      JSON.generate(traceEvents: events, displayTimeUnit: "ms")
+    end
+
+    # Writes {#to_chrome_trace} into a file.
+    #
+    # @example
+    #   Ikra.profile { simulate }.write("simulation.json")
+    # @return [self]
+    def write(path)
+      File.write(path, to_chrome_trace)
+      self
+    end
+
+    # Both tables, for notebooks.
+    def to_html
+      longest = by_phase.map(&:last).max
+      rows = by_phase.map do |name, time|
+        bar = longest.positive? ? (time / longest * 240).round(1) : 0
+        "<tr><td title=\"#{PHASES.fetch(name, "what was not Ikra's")}\">#{name}</td><td align=\"right\">#{format("%.3f ms", time * 1e3)}</td>" \
+          "<td align=\"right\">#{format("%.1f %%", share(time))}</td><td><div style=\"width:#{bar}px;height:0.8em;background:#b5422e\"></div></td></tr>"
+      end
+      html_table(%w[phase time share], rows) + (sections.empty? ? "" : html_table(BLOCKS, blocks.map { |row| "<tr>#{row.map { |cell| "<td>#{escape(cell)}</td>" }.join}</tr>" }))
+    end
+
+    private
+
+    BLOCKS = %w[block operation backend calls elements ticks time kernel].freeze
+    private_constant :BLOCKS
+
+    def by_phase = phases.to_a.push([:other, [seconds - phases.values.sum, 0.0].max])
+    def share(time) = seconds.zero? ? 0.0 : time / seconds * 100
+
+    # Rows of Strings: what the sections of each block took together, the slowest first.
+    def blocks
+      alike = sections.group_by { |section| [section.place, section.operation, section.backend] }.sort_by { |_, group| -group.sum(&:seconds) }
+      alike.map do |(place, operation, backend), group|
+        [place, operation.to_s, backend.to_s, group.size.to_s, span(group.map(&:elements)), span(group.map(&:ticks)),
+         format("%.3f ms", group.sum(&:seconds) * 1e3), format("%.3f ms", group.sum { |section| section.phases[:kernel] || 0.0 } * 1e3)]
+      end
+    end
+
+    # "1000", or "10..1000" where they differ.
+    def span(numbers)
+      least, most = numbers.compact.minmax
+      least == most ? least.to_s : "#{least}..#{most}"
+    end
+
+    def blocks_as_text
+      rows = [BLOCKS, *blocks]
+      widths = rows.transpose.map { |cells| cells.map(&:size).max }
+      lines = rows.map { |row| row.each_with_index.map { |cell, index| index < 3 ? cell.ljust(widths[index]) : cell.rjust(widths[index]) }.join("  ").rstrip }
+      lines << "and #{left_out} sections more" if left_out.positive?
+      lines.join("\n")
+    end
+
+    def event(name, kind, start, time, **arguments)
+      { name: name, cat: "ikra", ph: kind, ts: (start * 1e6).round(3), dur: (time * 1e6).round(3), pid: Process.pid, tid: 1, args: arguments }
+    end
+
+    def html_table(names, rows)
+      "<table><thead><tr>#{names.map { |name| "<th>#{name}</th>" }.join}</tr></thead><tbody>#{rows.join}</tbody></table>"
+    end
+
+    def escape(text) = text.gsub(/[&<>"]/, "&" => "&amp;", "<" => "&lt;", ">" => "&gt;", '"' => "&quot;")
   end
 
   class << self
@@ -44,9 +149,9 @@ module Ikra
         value = yield
       ensure
         seconds = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
-        phases = __profile_stop
+        phases, sections, left_out = __profile_stop
       end
-      Profile.new(value, phases, seconds)
+      Profile.new(value, phases, seconds, sections.map { |section| Profile::Section.new(*section) }, left_out)
     end
   end
 end

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require "open3"
+require_relative "emulated/device"
 require File.expand_path("../../benchmark/suite/suite", __dir__)
+require File.expand_path("../../benchmark/suite/cuda", __dir__)
 
 # The benchmark programs at a size at which their numbers mean nothing, so that none of them rots.
 RSpec.describe "benchmark/programs" do
@@ -54,6 +56,72 @@ RSpec.describe "benchmark/programs" do
       expect(found[:skipped]["wrong"]).to start_with("ANOTHER RESULT: y[0] is 0.0")
       expect(suite.failed.size).to eq(1)
     end
+  end
+
+  # Each version is loaded over the one before: all define #compute.
+  def run_in_ruby(program, input)
+    silently { load program.file("ruby.rb") }
+    state = program.state(input)
+    program.outputs(state, program.compute(state))
+  end
+
+  def by_hand(program, launches)
+    silently { load program.file("cuda.rb") }
+    program.compute(launches)
+  end
+
+  def silently
+    before = $VERBOSE
+    $VERBOSE = nil
+    yield
+  ensure
+    $VERBOSE = before
+  end
+
+  Program.names.each do |name|
+    describe "the CUDA of #{name}, written by hand" do
+      program = Program.find(name).new(name)
+      source = program.file("cuda.cu")
+
+      it "gives what plain Ruby gives, where a C++ compiler runs it on the host", slow: true do
+        input = program.input(Program.find(name).sizes[:tiny], Random.new(RSpec.configuration.seed))
+        ruby = run_in_ruby(program, input)
+        Dir.mktmpdir do |there|
+          device = EmulatedDevice.new(source, there)
+          launches = Launches.new(device, device.kernels, input)
+          launches.restore
+          launches.upload
+          by_hand(program, launches)
+          launches.download
+          expect(program.difference(ruby, launches.outputs.outputs)).to be_nil
+        end
+      end
+
+      it "is accepted by NVRTC" do
+        cubin = Device.compile(File.read(source), 90, folder: program.folder)
+        expect(cubin).to start_with("\x7FELF".b)
+      rescue Device::Failed => e
+        raise unless e.message.start_with?("no libnvrtc")
+
+        skip "NVRTC is not installed"
+      end
+    end
+  end
+
+  %w[calls ceilings compile enumerable micro/layout micro/objects operations scaling].each do |name|
+    it "has #{name}.rb beside them, which runs", slow: true do
+      environment = { "IKRA_BENCH_TINY" => "1", "IKRA_BENCH_BACKENDS" => "cpu" }
+      output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "#{name}.rb"))
+      expect(status).to be_success, output
+      expect(output).not_to include("MISSED")
+    end
+  end
+
+  it "are all run here" do
+    files = Dir[File.join(directory, "{,micro/}*.rb")].select { |path| File.read(path).include?("if $PROGRAM_NAME == __FILE__") }
+    names = files.map { |path| path.delete_prefix("#{directory}/").delete_suffix(".rb") } - ["programs"]
+    here = File.read(__FILE__)
+    expect(names).to all(satisfy { |name| here[/%w\[calls [^\]]*\]/].split(/[\[\] ]/).include?(name) })
   end
 
   it "give the same in plain Ruby, with Ikra, and in C", slow: true do

@@ -26,4 +26,6 @@ class Mandelbrot < Program
   end
 
   def loose_tolerance = [nil, "compilers of the libraries contract multiplications and additions: up to 1 % of the points may differ"]
+
+  def targets = { cpu: 0.9, cuda: 0.95, per_core: 17 }
 end

@@ -27,6 +27,16 @@ pub enum Overflow {
     Wrap,
 }
 
+/// How the fields of objects lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arrangement {
+    /// Each column is an array of its own.
+    #[default]
+    Columns,
+    /// Fields of the same objects stand side by side, object by object. For measuring what columns are worth, and for nothing else.
+    Structures,
+}
+
 /// Options that change generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CodeOptions {
@@ -37,10 +47,20 @@ pub struct CodeOptions {
     pub fast_math: bool,
     /// Looks for data races, which only the interpreter does: programs say at which line they are.
     pub races: bool,
+    pub arrangement: Arrangement,
+    /// Elements are visited by class where they are of several. Not to do it is for measuring what it is worth.
+    pub reorder: bool,
 }
 
 impl Default for CodeOptions {
     fn default() -> Self {
-        Self { ruby: (3, 1), overflow: Overflow::default(), fast_math: false, races: false }
+        Self {
+            ruby: (3, 1),
+            overflow: Overflow::default(),
+            fast_math: false,
+            races: false,
+            arrangement: Arrangement::default(),
+            reorder: true,
+        }
     }
 }

@@ -48,8 +48,21 @@ impl Ready<'_> {
     }
 
     fn prepared(&self, lowered: &Lowered, backend: &dyn Backend) -> Result<Arc<dyn Executable>, String> {
-        let layout = Layout::structure_of_arrays(&lowered.program);
-        backend.prepare(&lowered.program, &layout, &self.run.expected.options).map_err(|e| e.to_string())
+        self.laid_out(lowered, &Layout::structure_of_arrays(&lowered.program), backend)
+    }
+
+    /// An array of structures, where that is another layout.
+    fn structures(&self) -> Option<Layout> {
+        Some(Layout::array_of_structures(&self.improved.program)).filter(Layout::is_shared)
+    }
+
+    fn laid_out(
+        &self,
+        lowered: &Lowered,
+        layout: &Layout,
+        backend: &dyn Backend,
+    ) -> Result<Arc<dyn Executable>, String> {
+        backend.prepare(&lowered.program, layout, &self.run.expected.options).map_err(|e| e.to_string())
     }
 
     /// Runs the improved program; says what is wrong.
@@ -193,7 +206,17 @@ fn on_cpu(all: &[Ready<'_>], failures: &mut Failures) {
             checked.unwrap_or_else(|error| failures.add(&ready.name(), format!("cpu: {error}")));
         });
     }
-    println!("cpu: {} runs", all.len());
+    let mut structures = 0;
+    for ready in all {
+        let Some(layout) = ready.structures() else { continue };
+        structures += 1;
+        failures.guard(&ready.name(), |failures| {
+            let checked = ready.laid_out(&ready.improved, &layout, &cpu).and_then(|e| ready.check(&cpu, &*e));
+            checked.unwrap_or_else(|error| failures.add(&ready.name(), format!("cpu, array of structures: {error}")));
+        });
+    }
+    assert!(structures > 0, "no case has objects with several fields");
+    println!("cpu: {} runs, {structures} of them also with an array of structures", all.len());
 }
 
 /// How many programs one call of the C++ compiler gets.
@@ -204,14 +227,17 @@ fn on_shim(all: &[Ready<'_>], failures: &mut Failures) {
         Ok(shim) => shim.sanitized(),
         Err(error) => return println!("cuda-shim: skipped ({error})"),
     };
+    let columns = all.iter().map(|ready| (ready, Layout::structure_of_arrays(&ready.improved.program)));
+    let structures = all.iter().filter_map(|ready| Some((ready, ready.structures()?)));
+    // Of arrays of structures one in eight: the host's compiler takes long.
+    let all: Vec<(&Ready<'_>, Layout)> = columns.chain(structures.step_by(8)).collect();
     for batch in all.chunks(BATCH) {
-        let layouts: Vec<Layout> = batch.iter().map(|r| Layout::structure_of_arrays(&r.improved.program)).collect();
-        let programs: Vec<_> = batch.iter().map(|r| &r.improved.program).zip(&layouts).collect();
+        let programs: Vec<_> = batch.iter().map(|(ready, layout)| (&ready.improved.program, layout)).collect();
         let executables: Vec<Arc<dyn Executable>> = match shim.prepare_many(&programs) {
             Ok(executables) => executables,
             Err(error) => return failures.add("cuda-shim", error),
         };
-        for (ready, executable) in batch.iter().zip(&executables) {
+        for ((ready, _), executable) in batch.iter().zip(&executables) {
             if let Err(error) = ready.check(&shim, &**executable) {
                 failures.add(&ready.name(), format!("cuda-shim: {error}"));
             }

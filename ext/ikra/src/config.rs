@@ -5,7 +5,7 @@
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
 use crate::buffer::Dtype;
-use ikra_core::config::{CodeOptions, Overflow};
+use ikra_core::config::{Arrangement, CodeOptions, Overflow};
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::{Error, RHash, Ruby, Symbol, TryConvert, Value};
@@ -49,7 +49,14 @@ const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_V
 
 static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     backend: Choice::Auto,
-    code: CodeOptions { ruby: RUBY, overflow: Overflow::Raise, fast_math: false, races: false },
+    code: CodeOptions {
+        ruby: RUBY,
+        overflow: Overflow::Raise,
+        fast_math: false,
+        races: false,
+        arrangement: Arrangement::Columns,
+        reorder: true,
+    },
     block_size: None,
     into: None,
 });
@@ -108,6 +115,12 @@ impl Settings {
                 let bytes = if value.is_nil() { None } else { Some(u64::try_convert(value)?) };
                 ikra_core::config::set_memory_limit(bytes);
             }
+            // for benchmark/micro, which measures what they are worth; they change no result
+            "__layout" => {
+                let at = one_of(ruby, key, &given, &["columns", "structures"])?;
+                self.code.arrangement = [Arrangement::Columns, Arrangement::Structures][at];
+            }
+            "__reorder" => self.code.reorder = one_of(ruby, key, &given, &["false", "true"])? == 1,
             // how many chunks work is cut into is the backends' affair, so far
             "blocks" => {
                 if !value.is_nil() && !u32::try_convert(value).is_ok_and(|blocks| blocks > 0) {

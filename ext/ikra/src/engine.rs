@@ -24,7 +24,7 @@ use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
 use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
-use crate::profile::{Clock, Phase};
+use crate::profile::{About, Clock, Phase};
 use crate::random;
 use crate::registry::{Kept, symbols};
 use crate::trace::{Misfit, Tables};
@@ -244,6 +244,12 @@ pub fn section(
         false => backends::choose(settings.backend, elements, ticks),
     };
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
+    clock.tell(|| {
+        let source = &site.source.unit.source;
+        let line = source.line_of(source.slice.start as u32);
+        let operation = operation.name().map_or_else(|_| String::new(), |name| name.into_owned());
+        About { operation, path: source.path.as_str().into(), line, backend: backend.name(), elements, ticks }
+    });
     let explained = explain::wanted(ruby).then(Explained::default);
     let section = Section {
         ruby,
@@ -441,7 +447,7 @@ impl Section<'_> {
                 op: form.op,
                 base: form.base,
                 grouped: world.observer.grouped,
-                reordered: Observer::mixed(&elements),
+                reordered: form.code.reorder && Observer::mixed(&elements),
                 results: form.results,
             };
             if explained.is_some() {
@@ -599,6 +605,7 @@ impl Section<'_> {
             _ => None,
         };
         let residents = std::mem::take(&mut packed.residents);
+        let began = Instant::now();
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
@@ -634,12 +641,14 @@ impl Section<'_> {
                 }
                 Ok(outcome)
             };
-            if beside { gvl::run_beside(ruby, &cancel, work).map(Some) } else { gvl::run(ruby, &cancel, work) }?
+            if beside { gvl::run_beside(ruby, cancel, work).map(Some) } else { gvl::run(ruby, cancel, work) }?
         };
+        let mut at = began;
         for (phase, time) in
             [(Phase::Upload, timings.upload), (Phase::Kernel, timings.kernel), (Phase::Download, timings.download)]
         {
-            self.clock.add(phase, time);
+            self.clock.add(phase, at, time);
+            at += time;
         }
         let outcome = match outcome {
             None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
@@ -695,7 +704,7 @@ impl Section<'_> {
             });
         }
         let len = self.len();
-        let mut clock = std::mem::replace(&mut self.clock, Clock::start(ruby));
+        let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
         clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result)).map(Ok)
     }
 

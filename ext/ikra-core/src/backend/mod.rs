@@ -26,9 +26,10 @@ pub mod threads;
 use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::ir::{ColumnId, Program, SiteId, TRAP_WORDS};
-use crate::layout::Layout;
+use crate::layout::{Address, Layout};
 use crate::memory::buffer::DeviceStore;
 use crate::memory::column::HostColumn;
+use crate::memory::interleave;
 use crate::target::Target;
 use std::any::Any;
 use std::ops::Range;
@@ -115,6 +116,32 @@ pub struct Launch<'a> {
     /// Threads per block or jobs per chunk, as a hint.
     pub block_size: Option<u32>,
     pub timings: &'a mut Timings,
+}
+
+impl Launch<'_> {
+    /// Runs a launch whose columns, biases and fresh rows are those of the layout's buffers, one after the other. Where each
+    /// column has its own, they are the columns.
+    pub fn with_buffers<T>(self, layout: &Layout, run: impl FnOnce(Launch<'_>) -> T) -> T {
+        if !layout.is_shared() {
+            return run(Launch { ..self });
+        }
+        let columns = self.columns;
+        let mut buffers = interleave::gather(layout, columns);
+        let first = |buffer| layout.fields(buffer).next().map_or(0, |(column, _)| self.biases[column]);
+        let biases: Vec<u64> = (0..layout.buffers()).map(first).collect();
+        let moved = |column| {
+            let Address::Strided { buffer, .. } = layout.address(column);
+            ColumnId::new(buffer)
+        };
+        let fresh: Vec<Fresh> = self
+            .fresh
+            .iter()
+            .map(|f| Fresh { column: moved(f.column), rows: f.rows.clone(), taken: f.taken.map(moved) })
+            .collect();
+        let answer = run(Launch { columns: &mut buffers, biases: &biases, fresh: &fresh, ..self });
+        interleave::scatter(layout, buffers, columns);
+        answer
+    }
 }
 
 /// Rows of a column that a program may take ([`crate::ir::Heap`]): need not reach a device, and those that were not taken

@@ -83,7 +83,7 @@ fn stages(
     // the interpreter looks for races in what the user wrote
     let program = if options.races { passes::needed(program) } else { passes::run(program)? };
     watch.lap("passes");
-    let layout = Layout::structure_of_arrays(&program);
+    let layout = Layout::of(&program, options.arrangement);
     watch.lap("layout");
     if let Some(account) = account {
         account.improved(&mut analysis, &program, &schema, &layout);

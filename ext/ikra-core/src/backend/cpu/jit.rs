@@ -123,7 +123,7 @@ pub struct State {
     words: Vec<u64>,
 }
 
-/// What a launch has to say to generated code.
+/// What a launch has to say to generated code. `columns` and `biases` are of the layout's buffers.
 pub struct Inputs<'a> {
     pub columns: &'a mut [HostColumn],
     pub biases: &'a [u64],
@@ -150,9 +150,10 @@ impl State {
             .zip(&program.written)
             .map(|(column, written)| column.as_kernel_ptr(*written).expose_provenance() as u64)
             .collect();
-        words.extend(program.addresses.iter().zip(inputs.biases).map(|(address, bias)| match *address {
+        words.extend(program.addresses.iter().map(|address| match *address {
             Address::Strided { buffer, stride, offset } => {
-                buffers[buffer].wrapping_add(offset as u64).wrapping_sub(bias.wrapping_mul(stride as u64))
+                let bias = inputs.biases[buffer].wrapping_mul(stride as u64);
+                buffers[buffer].wrapping_add(offset as u64).wrapping_sub(bias)
             }
         }));
         words.extend_from_slice(inputs.params);
@@ -192,8 +193,7 @@ pub struct Columns {
 impl Columns {
     pub fn new(program: &Program, layout: &Layout) -> Self {
         let ids = (0..program.columns.len()).map(crate::ir::ColumnId::new);
-        let written = program.columns.iter().map(|c| c.written).collect();
-        Self { addresses: ids.map(|column| layout.address(column)).collect(), written }
+        Self { addresses: ids.map(|column| layout.address(column)).collect(), written: layout.written(program) }
     }
     pub fn len(&self) -> usize {
         self.addresses.len()

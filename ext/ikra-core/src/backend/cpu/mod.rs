@@ -64,6 +64,7 @@ impl Default for Compiler {
 struct CpuExecutable {
     code: Arc<Code>,
     columns: Columns,
+    layout: Layout,
     params: usize,
     fused_ticks: bool,
     /// Runs on threads with a known stack only.
@@ -138,6 +139,7 @@ impl CpuBackend {
         let code = linker.finish(ids[program.entry.index()])?;
         Ok(CpuExecutable {
             columns: Columns::new(program, layout),
+            layout: layout.clone(),
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
             needs_stack: program.funcs.iter().any(|func| func.recursive) || code.stack() > SMALL_STACK,
@@ -206,10 +208,15 @@ impl Backend for CpuBackend {
         if counts != [executable.columns.len(), executable.columns.len(), executable.params] {
             return Err(internal("launched with other columns or parameters than it was compiled for"));
         }
-        let stop_key = launch.cancel.stop_key();
-        if !arm(stop_key, launch.limit) {
+        if !arm(launch.cancel.stop_key(), launch.limit) {
             return Ok(Outcome::Cancelled);
         }
+        launch.with_buffers(&executable.layout, |launch| self.run(executable, launch))
+    }
+}
+
+impl CpuBackend {
+    fn run(&self, executable: &CpuExecutable, launch: Launch<'_>) -> Result<Outcome> {
         let start = Instant::now();
         let inputs = Inputs {
             columns: launch.columns,
@@ -217,7 +224,7 @@ impl Backend for CpuBackend {
             params: launch.params,
             seed: launch.seed,
             section: launch.section,
-            stop_key,
+            stop_key: launch.cancel.stop_key(),
             depth: executable.depth,
         };
         let work = split::Work {

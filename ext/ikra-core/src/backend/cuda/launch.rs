@@ -133,7 +133,9 @@ pub struct CudaKernel {
     fused_ticks: bool,
     /// Asks for the number of its thread.
     slots: bool,
+    /// By buffer.
     columns: Vec<Use>,
+    layout: Layout,
     device: Arc<Device>,
     module: OnceCell<Module>,
     /// How deep calls may nest, once there is room for that.
@@ -155,6 +157,21 @@ enum Use {
 }
 
 impl Use {
+    /// Of a layout's buffers. What several columns share is never written whole by each of them.
+    fn of_buffers(program: &Program, layout: &Layout) -> Vec<Self> {
+        let columns = Self::of_columns(program);
+        let one = |buffer| {
+            let fields: Vec<Use> = layout.fields(buffer).map(|(column, _)| columns[column]).collect();
+            match fields[..] {
+                [alone] => alone,
+                _ if fields.iter().any(|u| matches!(u, Use::Written | Use::Filled)) => Use::Written,
+                _ if fields.contains(&Use::Read) => Use::Read,
+                _ => Use::None,
+            }
+        };
+        (0..layout.buffers()).map(one).collect()
+    }
+
     fn of_columns(program: &Program) -> Vec<Self> {
         let one = |(column, filled): (&Column, bool)| match (column.read, column.written) {
             (false, false) => Use::None,
@@ -366,7 +383,7 @@ impl Backend for CudaBackend {
             let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
         }
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
-        let columns = Use::of_columns(program);
+        let columns = Use::of_buffers(program, layout);
         let kernel = Arc::new(CudaKernel {
             emitted,
             artifact,
@@ -375,6 +392,7 @@ impl Backend for CudaBackend {
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
             columns,
+            layout: layout.clone(),
             device: self.device.clone(),
             module: OnceCell::new(),
             call_depth: OnceCell::new(),
@@ -403,7 +421,9 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let module = kernel.module()?;
-        self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
+        launch.with_buffers(&kernel.layout, |launch| {
+            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
+        })
     }
     fn store(&self) -> Option<&dyn DeviceStore> {
         Some(self)
@@ -641,6 +661,7 @@ impl Status {
     }
 }
 
+/// Runs all ticks; the launch's columns are the layout's buffers.
 fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, launch: Launch<'_>) -> Result<Outcome> {
     // Columns that are on the device already take no part in what moves.
     let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
@@ -659,7 +680,7 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
         .iter()
         .enumerate()
         .map(|(i, offset)| {
-            let bias = launch.biases[i].wrapping_mul(launch.columns[i].storage().bytes() as u64);
+            let bias = launch.biases[i].wrapping_mul(kernel.layout.stride(i) as u64);
             let address = offset.map(|o| arena.address + o as u64).or(resident[i]);
             address.map_or(0, |address| address.wrapping_sub(bias))
         })

@@ -80,6 +80,7 @@ type Entry = unsafe extern "C" fn(grid: u32, block: u32, args: *const c_void);
 
 struct Kernel {
     emitted: Emitted,
+    layout: Layout,
     fused_ticks: bool,
     /// Asks for the number of its thread.
     slots: bool,
@@ -171,9 +172,10 @@ impl CudaShim {
             let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
             Ok(Arc::new(Kernel {
                 emitted,
+                layout: programs[i].1.clone(),
                 fused_ticks: programs[i].0.fused_ticks,
                 slots: programs[i].0.uses_slots(),
-                written: programs[i].0.columns.iter().map(|c| c.written).collect(),
+                written: programs[i].1.written(programs[i].0),
                 entry,
                 compiled_in: share,
                 from_cache,
@@ -305,49 +307,54 @@ impl Backend for CudaShim {
         if !arm(launch.cancel, launch.limit) {
             return Ok(Outcome::Cancelled);
         }
-        let mut record = Record::new();
-        let buffers: Vec<u64> = launch
-            .columns
-            .iter_mut()
-            .zip(launch.biases)
-            .zip(&kernel.written)
-            .map(|((c, bias), written)| {
-                let stride = c.storage().bytes() as u64;
-                (c.as_kernel_ptr(*written) as u64).wrapping_sub(bias.wrapping_mul(stride))
-            })
-            .collect();
-        let mut header = Header {
-            jobs: launch.jobs,
-            limit: launch.limit.0,
-            seed: launch.seed,
-            section: launch.section,
-            call_depth: self.target.call_depth,
-            stop_key: launch.cancel.stop_key().as_ptr() as u64,
-            trap: (&raw mut record) as u64,
-            ..Header::default()
-        };
-        let memory = kernel.emitted.memory(&buffers, launch.params);
-        let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
-        // No more threads than there are slots.
-        let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
-        let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
-        for ticks in slices(launch.ticks, kernel.fused_ticks) {
-            // Later ticks do not start once something stopped the launch.
-            if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
-                break;
-            }
-            (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
-            let args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
-            let _alone = RUNNING.lock();
-            // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words
-            // in memory that it points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
-            // atomic that kernels touch by atomic or volatile access only. Rows are within the columns by the launch's
-            // contract.
-            unsafe { (kernel.entry)(grid, block, args.as_ptr().cast()) };
-        }
-        launch.timings.kernel += start.elapsed();
-        Ok(record.outcome(launch.cancel))
+        Ok(launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start)))
     }
+}
+
+/// Runs all ticks; the launch's columns are the layout's buffers.
+fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> Outcome {
+    let mut record = Record::new();
+    let buffers: Vec<u64> = launch
+        .columns
+        .iter_mut()
+        .zip(launch.biases)
+        .enumerate()
+        .map(|(buffer, (c, bias))| {
+            let stride = kernel.layout.stride(buffer) as u64;
+            (c.as_kernel_ptr(kernel.written[buffer]) as u64).wrapping_sub(bias.wrapping_mul(stride))
+        })
+        .collect();
+    let mut header = Header {
+        jobs: launch.jobs,
+        limit: launch.limit.0,
+        seed: launch.seed,
+        section: launch.section,
+        call_depth,
+        stop_key: launch.cancel.stop_key().as_ptr() as u64,
+        trap: (&raw mut record) as u64,
+        ..Header::default()
+    };
+    let memory = kernel.emitted.memory(&buffers, launch.params);
+    let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
+    // No more threads than there are slots.
+    let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
+    let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
+    for ticks in slices(launch.ticks, kernel.fused_ticks) {
+        // Later ticks do not start once something stopped the launch.
+        if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
+            break;
+        }
+        (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
+        let args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
+        let _alone = RUNNING.lock();
+        // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words
+        // in memory that it points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
+        // atomic that kernels touch by atomic or volatile access only. Rows are within the columns by the launch's
+        // contract.
+        unsafe { (kernel.entry)(grid, block, args.as_ptr().cast()) };
+    }
+    launch.timings.kernel += start.elapsed();
+    record.outcome(launch.cancel)
 }
 
 /// Ticks of each launch: one by one; of fused ticks two runs, so that their state passes through the columns once.

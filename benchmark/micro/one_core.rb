@@ -2,7 +2,7 @@
 
 # What one core needs to bring Ruby's objects into columns and back, and how much memory that takes.
 #
-#   taskset --cpu-list 0 ruby -Ilib benchmark/traffic/one_core.rb ACTORS STREETS TICKS ORDER
+#   taskset --cpu-list 0 ruby -Ilib benchmark/micro/one_core.rb ACTORS STREETS TICKS ORDER
 #
 # ORDER is how the actors' array and Ruby's heap agree: "allocated" or "shuffled". The actors are those that use +rand+, so exactly two ivars
 # of each are written, @progress and @street. Prints the phases of a warm call, the peak of memory beyond what Ruby itself held, and the
@@ -10,7 +10,7 @@
 
 require "json"
 require "ikra"
-require_relative "columns"
+require_relative "../../examples/traffic/model"
 
 def memory(key)
   File.read("/proc/self/status")[/^#{key}:\s*(\d+) kB/, 1].to_i * 1024
@@ -27,6 +27,13 @@ rescue SystemCallError
   nil
 end
 
+# Bytes of the columns that the simulation touches, with ids of 4 bytes.
+def columns(network, actors)
+  vehicles = actors.count { |actor| actor.is_a?(Traffic::Vehicle) }
+  ways = network.streets.sum { |street| street.neighbors.size + street.roads.size }
+  actors.size * (8 + 4) + vehicles * 8 + network.streets.size * (8 + 8 + 2 * (4 + 4)) + ways * 4
+end
+
 count, streets, ticks = ARGV.first(3).map { |argument| Integer(argument) }
 network = Traffic::Network.grid(streets)
 actors = Traffic::Population.new(network).actors(count)
@@ -38,4 +45,4 @@ simulate.call(actors.first(100), 1)
 peak = peak_memory { simulate.call(actors, ticks) }
 phases = Array.new(3) { simulate.call(actors, ticks).phases }
 medians = phases.first.keys.to_h { |phase| [phase, phases.map { |each| each.fetch(phase, 0.0) }.sort[1]] }
-puts JSON.generate(phases: medians, peak: peak, columns: TrafficColumns.bytes(network, actors))
+puts JSON.generate(phases: medians, peak: peak, columns: columns(network, actors))

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+# What benchmark/micro/objects.rb measures, in a process of its own, which must have one core.
+#
+#   ruby -Ilib benchmark/micro/marshalling.rb reorder OBJECTS CLASSES RUNS SEED
+#   ruby -Ilib benchmark/micro/marshalling.rb trace NODES EDGES allocated|shuffled RUNS SEED
+#   ruby -Ilib benchmark/micro/marshalling.rb slots OBJECTS IVARS RUNS SEED
+#
+# Prints seconds of each run as JSON.
+
+require "json"
+require "ikra"
+
+module Marshalling
+  class << self
+    # Objects of some classes in random order: what it takes to pack them, and to pack them by class.
+    def reorder(count, classes, runs, random)
+      types = Array.new(classes) do |number|
+        Class.new(Counter) { class_eval("def step = @n += #{number}", __FILE__, __LINE__) }.tap { |type| const_set("Type#{number}", type) }
+      end
+      objects = Array.new(count) { types.sample(random: random).new }
+      times = [true, false].map { |by_class| packing(objects, by_class, runs) }
+      expected = objects.map { |object| 2 * (runs + 1) * types.index(object.class) }
+      wrong unless objects.map(&:n) == expected
+      { reordered: times.first, given: times.last }
+    end
+
+    # A graph of nodes, each with an array of edges to random ones.
+    def trace(count, degree, order, runs, random)
+      nodes = Array.new(count) { Node.new }
+      nodes.shuffle!(random: random) if order == "shuffled"
+      nodes.each_with_index do |node, index|
+        node.edges = Array.new(degree) { |edge| order == "shuffled" ? nodes[random.rand(count)] : nodes[(index + edge + 1) % count] }
+      end
+      phases = profiles(runs) { nodes.peach(backend: :cpu) { |node| node.look } } # rubocop:disable Style/SymbolProc
+      wrong unless nodes.all? { |node| node.seen == node.edges.last.weight }
+      # @weight and @edges of each node, and the edges themselves; @seen is not read
+      { trace: phases.map { |phase| phase.fetch(:trace) }, slots: count * (2 + degree) }
+    end
+
+    # Objects of some Floats, each of which is read and written.
+    def slots(count, ivars, runs, random)
+      names = Array.new(ivars) { |number| "@v#{number}" }
+      type = Class.new do
+        class_eval("def step; #{names.map { |name| "#{name} += 1.0; " }.join}end", __FILE__, __LINE__)
+      end
+      const_set(:Slots, type)
+      objects = Array.new(count) { type.new.tap { |object| names.each { |name| object.instance_variable_set(name, random.rand(1000).to_f) } } }
+      first = objects.first.instance_variable_get("@v0")
+      phases = profiles(runs) { objects.peach(backend: :cpu) { |object| object.step } } # rubocop:disable Style/SymbolProc
+      wrong unless objects.first.instance_variable_get("@v0") == first + runs + 1
+      whole = Array.new(runs) { time { objects.peach(backend: :cpu) { |object| object.step } } } # rubocop:disable Style/SymbolProc
+      %i[trace pack unpack].to_h { |phase| [phase, phases.map { |each| each.fetch(phase) }] }.merge(whole: whole)
+    end
+
+    private
+
+    def packing(objects, by_class, runs)
+      profiles(runs) { objects.peach(backend: :cpu, __reorder: by_class) { |object| object.step } }.map { |phase| phase.fetch(:pack) } # rubocop:disable Style/SymbolProc
+    end
+
+    def profiles(runs, &work)
+      work.call
+      Array.new(runs) { Ikra.profile(&work).phases }
+    end
+
+    def time
+      started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      yield
+      Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+    end
+
+    def wrong = abort("another result than plain Ruby's")
+  end
+
+  class Counter
+    attr_reader :n
+
+    def initialize
+      @n = 0
+    end
+  end
+
+  class Node
+    attr_reader :seen, :weight
+    attr_accessor :edges
+
+    def initialize
+      @weight = 1
+      @seen = 0
+    end
+
+    def look = @seen = @edges.last.weight
+  end
+end
+
+what, *arguments, runs, seed = ARGV
+arguments.map! { |argument| argument.match?(/\A\d+\z/) ? Integer(argument) : argument }
+puts JSON.generate(Marshalling.public_send(what, *arguments, Integer(runs), Random.new(Integer(seed))))

@@ -1,0 +1,2 @@
+#define KEEP_STREET
+#include "c.c"

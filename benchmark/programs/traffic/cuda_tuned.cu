@@ -1,0 +1,2 @@
+#define KEEP_STREET
+#include "cuda.cu"

@@ -1,0 +1,444 @@
+"""Draws what benchmarks measured: one page with every picture and table in it, and the pictures by themselves.
+
+    python3 benchmark/suite/report.py RESULTS_FOLDER OUTPUT_FOLDER [PICTURES_FOLDER]
+
+RESULTS_FOLDER has the JSON that benchmarks wrote; of each benchmark on each machine the latest counts. OUTPUT_FOLDER gets index.html, and each picture as SVG;
+PICTURES_FOLDER, if given, those that documents show. Needs Matplotlib. Nothing is drawn of what was not measured.
+"""
+
+import datetime
+import html
+import io
+import json
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+COLOURS = {
+    "ruby": "#b5422e", "cpu": "#2f6db3", "cuda": "#5d9c2e", "cpu, MDArray": "#7aa6d6", "cuda, MDArray": "#a4cf7d",
+    "c, one thread": "#8a8a8a", "c, OpenMP": "#4d4d4d", "cuda by hand": "#2b4d12", "numba": "#d79b2d", "numba_cuda": "#b0741a", "cupy": "#8c5bb0", "jax": "#3aa7a0",
+}
+PHASES = {
+    "trace": "#c9a227", "pack": "#e3c766", "upload": "#8c5bb0", "kernel": "#2f6db3", "download": "#b79ad0", "unpack": "#d9793d", "other": "#c4c4c4",
+}
+NAMES = {"cpu": "Ikra, CPU", "cuda": "Ikra, GPU", "ruby": "plain Ruby"}
+
+plt.rcParams.update({
+    "font.family": "DejaVu Sans", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left", "legend.frameon": False, "svg.hashsalt": "ikra", "svg.fonttype": "path",
+    "axes.grid": False, "figure.facecolor": "white",
+})
+
+
+def named(version):
+    return NAMES.get(version, version.replace("_", " ").replace("c, ", "C, "))
+
+
+def colour(version):
+    return next((found for name, found in COLOURS.items() if version.startswith(name) and name.startswith("cuda by hand")), None) or COLOURS.get(version, "#999999")
+
+
+def seconds(value, _=None):
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
+        if value * factor >= 0.9995:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value:.1e} s"
+
+
+def times(value, _=None):
+    return f"{value:,.0f}×" if value >= 10 else f"{value:.2g}×"
+
+
+# Results
+
+def latest(folder):
+    """{machine: {benchmark: record}}, the machines with a GPU first."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).glob("*.json")):
+        record = json.loads(path.read_text())
+        facts = record["machine"]
+        machine = f"{(facts.get('gpu') or 'no GPU').split(',')[0]}, {facts['cores']} cores"
+        old = found.setdefault(machine, {}).get(record["benchmark"])
+        if old is None or old["machine"]["date"] <= facts["date"]:
+            found[machine][record["benchmark"]] = record
+    return dict(sorted(found.items(), key=lambda pair: pair[0].startswith("no GPU")))
+
+
+def median(program, version, key="median"):
+    return program["versions"].get(version, {}).get(key)
+
+
+def by_hand(program, device):
+    """Kernel time of the fastest plain version by hand, and its name."""
+    names = ("c, OpenMP", "c, one thread") if device == "cpu" else ("cuda by hand, nvcc", "cuda by hand, nvrtc")
+    known = [(median(program, name, "kernel"), name) for name in names if median(program, name, "kernel")]
+    return min(known, default=(None, None))
+
+
+# Pictures: each gives a figure, or None where there is nothing to draw
+
+def speedups(programs):
+    bars = ["cpu", "cuda", "cpu, MDArray", "cuda, MDArray"]
+    bars = [bar for bar in bars if any(median(p, bar) and median(p, "ruby") for p in programs.values())]
+    rows = sorted((name for name, p in programs.items() if median(p, "ruby") and median(p, "cpu")),
+                  key=lambda name: median(programs[name], "ruby") / median(programs[name], bars[-1] if median(programs[name], bars[-1]) else "cpu"))
+    if not rows or not bars:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 0.9 + len(rows) * (0.22 * len(bars) + 0.2)))
+    height = 0.8 / len(bars)
+    for number, bar in enumerate(bars):
+        for row, name in enumerate(rows):
+            if not median(programs[name], bar):
+                continue
+            value = median(programs[name], "ruby") / median(programs[name], bar)
+            place = row + 0.4 - height * (number + 0.5)
+            axes.barh(place, value, height * 0.92, color=colour(bar), label=named(bar) if row == 0 else None)
+            axes.text(value * 1.06, place, times(value), va="center", fontsize=8.5, color="#333333")
+    axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
+    axes.set_xscale("log")
+    axes.axvline(1, color="#b5422e", linewidth=1)
+    axes.set_xlim(right=axes.get_xlim()[1] * 2.2)
+    axes.xaxis.set_major_formatter(FuncFormatter(times))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("times as fast as plain Ruby with YJIT, from Ruby's objects to Ruby's objects")
+    if len(bars) > 1:
+        axes.legend(loc="lower right")
+    return figure
+
+
+def kernels(programs):
+    pairs = [(bar, device) for bar, device in (("cpu", "cpu"), ("cuda", "gpu")) if any(median(p, bar, "kernel") and by_hand(p, device)[0] for p in programs.values())]
+    if not pairs:
+        return None
+    rows = list(reversed([name for name, p in programs.items() if any(median(p, bar, "kernel") and by_hand(p, device)[0] for bar, device in pairs)]))
+    figure, axes = plt.subplots(figsize=(8, 0.9 + len(rows) * (0.22 * len(pairs) + 0.2)))
+    height = 0.8 / len(pairs)
+    for number, (bar, device) in enumerate(pairs):
+        for row, name in enumerate(rows):
+            kernel, hand = median(programs[name], bar, "kernel"), by_hand(programs[name], device)[0]
+            if not kernel or not hand:
+                continue
+            place = row + 0.4 - height * (number + 0.5)
+            axes.barh(place, hand / kernel, height * 0.92, color=colour(bar), label=f"{named(bar)}, against {'C with OpenMP' if device == 'cpu' else 'CUDA by hand'}" if row == 0 else None)
+            axes.text(hand / kernel * 1.06, place, f"{hand / kernel:.2f}", va="center", fontsize=8.5, color="#333333")
+    axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
+    axes.set_xscale("log")
+    axes.axvline(1, color="#333333", linewidth=1)
+    axes.set_xlim(right=max(axes.get_xlim()[1], 1) * 1.8)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("speed of the kernel, 1: as fast as by hand")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.6 / figure.get_size_inches()[1]), ncols=2)
+    return figure
+
+
+def phases(programs):
+    bars = [bar for bar in ("cpu", "cuda") if any(median(p, bar) for p in programs.values())]
+    if not bars:
+        return None
+    rows = list(reversed(programs))
+    figure, all_axes = plt.subplots(1, len(bars), figsize=(4.2 * len(bars) + 2.4, 0.42 * len(rows) + 1.4), sharey=True, squeeze=False)
+    for axes, bar in zip(all_axes[0], bars):
+        for row, name in enumerate(rows):
+            whole = median(programs[name], bar)
+            if not whole:
+                continue
+            known = programs[name]["versions"][bar]["phases"]
+            parts = {phase: known.get(phase, 0.0) for phase in PHASES if phase != "other"}
+            whole = max(whole, sum(parts.values()))
+            parts["other"] = whole - sum(parts.values())
+            left = 0.0
+            for phase, time in parts.items():
+                axes.barh(row, time / whole * 100, left=left, color=PHASES[phase], height=0.72)
+                left += time / whole * 100
+            axes.text(102, row, seconds(whole), va="center", fontsize=8.5, color="#333333")
+        axes.set_title(named(bar))
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("% of a warm call")
+    all_axes[0][0].set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
+    handles = [plt.Rectangle((0, 0), 1, 1, color=found) for found in PHASES.values()]
+    figure.tight_layout()
+    figure.legend(handles, PHASES, loc="lower center", ncols=len(PHASES), bbox_to_anchor=(0.5, 0.99), columnspacing=1.2, handlelength=1.2)
+    return figure
+
+
+def roofline(programs, ceilings, device):
+    """Speed over operations per byte that must come from memory; both are counts of the program, not of the machine."""
+    roofs = (ceilings or {}).get("ceilings", {})
+    roof = roofs.get("cpu, all cores" if device == "cpu" else "gpu")
+    if not roof:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 5.2))
+    marks = {"cpu": ("o", "Ikra, CPU"), "cuda": ("o", "Ikra, GPU"), "hand": ("x", "by hand")}
+    points = []
+    for name, p in programs.items():
+        bar = "cpu" if device == "cpu" else "cuda"
+        work, kernel, (hand, _) = p.get("work"), median(p, bar, "kernel"), by_hand(p, device)
+        if not work or not kernel:
+            continue
+        x = work["flops"] / work["bytes"]
+        points.append((x, work["flops"] / kernel / 1e9, name, work["flops"] / hand / 1e9 if hand else None))
+    if not points:
+        plt.close(figure)
+        return None
+    low, high = min(p[0] for p in points) / 3, max(p[0] for p in points) * 4
+    xs = [low * (high / low) ** (i / 200) for i in range(201)]
+    for key, label, style in (("fma", "contracted multiplications and additions", ":"), ("flops", "multiplications and additions apart, as Ruby's", "-"), ("scalar", "without vectors", "--")):
+        if roof.get(key):
+            axes.plot(xs, [min(roof[key], roof["bytes"] * x) / 1e9 for x in xs], style, color="#666666", linewidth=1.2)
+            axes.text(high, roof[key] / 1e9 * 1.05, label, ha="right", va="bottom", fontsize=8, color="#666666")
+    axes.text(low * 1.1, roof["bytes"] * low * 1.1 / 1e9 * 1.35, f"memory, {roof['bytes'] / 1e9:.3g} GB/s", rotation=0, fontsize=8, color="#666666")
+    taken = []
+    for x, y, name, hand in sorted(points):
+        if hand:
+            axes.plot([x, x], [y, hand], color="#bbbbbb", linewidth=1, zorder=1)
+            axes.plot(x, hand, "x", color="#333333", markersize=6, zorder=2)
+        axes.plot(x, y, "o", color=colour("cpu" if device == "cpu" else "cuda"), markersize=7, zorder=3)
+        near = any(abs(x / other[0]) < 1.6 and abs(x / other[0]) > 0.6 and 0.6 < y / other[1] < 1.7 for other in taken)
+        axes.annotate(name.replace("_", " "), (x, y), xytext=(7, -11 if near else 4), textcoords="offset points", fontsize=8.5)
+        taken.append((x, y))
+    axes.plot([], [], "o", color=colour("cpu" if device == "cpu" else "cuda"), label=marks["cpu" if device == "cpu" else "cuda"][1])
+    axes.plot([], [], "x", color="#333333", label="C with OpenMP" if device == "cpu" else "CUDA by hand")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xlabel("operations for each byte that memory must carry at least")
+    axes.set_ylabel("10⁹ operations a second")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.legend(loc="lower right")
+    return figure
+
+
+def scaling(record):
+    found = (record or {}).get("scaling")
+    if not found:
+        return None
+    columns = min(len(found), 2)
+    rows = (len(found) + 1) // 2
+    figure, all_axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.3 * rows), squeeze=False)
+    for axes in all_axes.flat[len(found):]:
+        axes.axis("off")
+    for axes, (name, sizes) in zip(all_axes.flat, found.items()):
+        lines = {}
+        for version in ("ruby", "cpu", "cuda"):
+            line = lines[version] = [(p["elements"], median(p, version), "scaled_from" in p["versions"].get(version, {})) for p in sizes if median(p, version)]
+            if line:
+                axes.plot(*zip(*[(x, y) for x, y, _ in line]), "-", color=colour(version), linewidth=1.6, label=named(version))
+                for x, y, scaled in line:
+                    axes.plot(x, y, "o", color=colour(version), markersize=4.5, markerfacecolor="white" if scaled else colour(version))
+        for version in ("cpu", "cuda"):
+            crossing = crossover(lines["ruby"], lines[version])
+            if crossing:
+                axes.axvline(crossing[0], color=colour(version), linestyle=":", linewidth=1)
+                axes.annotate(f"from {crossing[0]:,.0f}", (crossing[0], crossing[1]), xytext=(4, -14), textcoords="offset points", fontsize=8, color=colour(version))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_title(name.replace("_", " "))
+        axes.xaxis.set_major_locator(LogLocator(numticks=10))
+        axes.yaxis.set_major_formatter(FuncFormatter(seconds))
+        axes.set_xlabel("elements")
+        axes.grid(axis="y", color="#eeeeee")
+    all_axes.flat[0].legend(loc="upper left")
+    figure.tight_layout()
+    return figure
+
+
+def crossover(slow, fast):
+    """Where the second line comes to lie below the first, on straight lines between logarithms; None where it does not, or lies there from the start."""
+    import math
+
+    other = {x: y for x, y, _ in fast}
+    both = [(x, y, other[x]) for x, y, _ in slow if x in other]
+    for (x1, a1, b1), (x2, a2, b2) in zip(both, both[1:]):
+        if a1 < b1 and a2 >= b2:
+            d1, d2 = math.log(a1 / b1), math.log(a2 / b2)
+            t = d1 / (d1 - d2)
+            return math.exp(math.log(x1) + t * math.log(x2 / x1)), math.exp(math.log(a1) + t * math.log(a2 / a1))
+    return None
+
+
+def lines(programs):
+    bars = ["ruby", "cpu", "c, OpenMP", "cuda by hand, nvrtc", "cuda by hand, nvcc", "numba", "numba_cuda", "cupy", "jax"]
+    known = [bar for bar in bars if any(median(p, bar, "lines") for p in programs.values())]
+    if len(known) < 2:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 3.6))
+    width = 0.84 / len(known)
+    for number, bar in enumerate(known):
+        for column, p in enumerate(programs.values()):
+            count = median(p, bar, "lines")
+            if count:
+                axes.bar(column - 0.42 + width * (number + 0.5), count, width * 0.92, color=colour(bar))
+    axes.set_xticks(range(len(programs)), [name.replace("_", "\n") for name in programs], fontsize=8.5)
+    axes.set_ylabel("lines of code")
+    axes.legend([plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar in known], [named(bar) for bar in known], ncols=min(len(known), 6), loc="upper left", fontsize=8.5)
+    axes.set_ylim(top=axes.get_ylim()[1] * 1.15)
+    return figure
+
+
+def layouts(record):
+    """The four combinations of the paper."""
+    found = {}
+    for name, timing in (record or {}).get("timings", {}).items():
+        backend, program, combination, _ = name.split(": ")
+        found.setdefault((backend, program), {})[combination] = timing
+    if not found:
+        return None
+    figure, all_axes = plt.subplots(1, len(found), figsize=(2.4 * len(found) + 1.6, 3.4), squeeze=False)
+    for axes, ((backend, program), four) in zip(all_axes[0], found.items()):
+        best = four["columns, by class"]["median"]
+        for place, (combination, timing) in enumerate(four.items()):
+            axes.bar(place, timing["median"] / best, color=colour(backend), alpha=1.0 if combination.startswith("columns") else 0.55, width=0.7)
+            axes.text(place, timing["median"] / best, f"{timing['median'] / best:.2f}", ha="center", va="bottom", fontsize=8.5)
+        axes.set_title(f"{program}, {named(backend)}", fontsize=9.5)
+        axes.set_xticks(range(4), [c.replace(", ", ",\n") for c in four], fontsize=7.5)
+        axes.set_ylim(top=axes.get_ylim()[1] * 1.08)
+    all_axes[0][0].set_ylabel("kernel time, columns by class = 1")
+    figure.tight_layout()
+    return figure
+
+
+def marshalling(record):
+    """Reordering, and the tracer."""
+    values = (record or {}).get("values", {})
+    reorder, trace = {}, {}
+    for name, value in values.items():
+        words = name.replace(",", "").replace(":", "").split()
+        if name.startswith("reordering"):
+            reorder.setdefault(int(words[4]), []).append((int(words[1]), max(value["value"], 0.0)))
+        elif name.startswith("tracer"):
+            trace.setdefault((int(words[4]), words[6]), []).append((int(words[1]), value["value"]))
+    if not reorder or not trace:
+        return None
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6))
+    shades = plt.get_cmap("Blues")
+    for number, (classes, points) in enumerate(sorted(reorder.items())):
+        left.plot(*zip(*sorted(points)), "o-", color=shades(0.35 + 0.6 * number / max(len(reorder) - 1, 1)), label=f"{classes} class{'es' if classes > 1 else ''}", markersize=4)
+    left.set_title("job reordering")
+    left.set_ylabel("ns for each object")
+    for (degree, order), points in sorted(trace.items()):
+        right.plot(*zip(*sorted(points)), "o-" if order == "allocated" else "s--", color={1: "#7aa6d6", 4: "#2f6db3", 16: "#173a63"}.get(degree, "#999999"),
+                   label=f"{degree} edge{'s' if degree > 1 else ''}, {order}", markersize=4)
+    right.set_title("tracer, one core")
+    right.set_ylabel("10⁶ ivars and elements a second")
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_xlabel("objects")
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y", color="#eeeeee")
+        axes.legend(fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+# The page
+
+def table(programs):
+    versions = [v for v in dict.fromkeys(v for p in programs.values() for v in p["versions"])]
+    head = "".join(f"<th>{html.escape(named(v))}</th>" for v in versions)
+    rows = []
+    for name, p in programs.items():
+        cells = []
+        for version in versions:
+            found = p["versions"].get(version)
+            if not found or not found.get("median"):
+                cells.append(f"<td class=none>{html.escape(p['skipped'].get(version, 'no such version'))}</td>")
+                continue
+            kernel = f"<br><small>kernel {seconds(found['kernel'])}</small>" if found["phases"].get("kernel") else ""
+            scaled = f"<br><small>scaled up from size {found['scaled_from']}</small>" if "scaled_from" in found else ""
+            cells.append(f"<td>{seconds(found['median'])}{kernel}{scaled}<br><small>{found['lines']} lines</small></td>")
+        rows.append(f"<tr><th>{html.escape(name.replace('_', ' '))}<br><small>{p['elements']:,} elements</small></th>{''.join(cells)}</tr>")
+    return f"<div class=wide><table><tr><th></th>{head}</tr>{''.join(rows)}</table></div>"
+
+
+def targets(records):
+    rows = [(r["benchmark"], t) for r in records.values() for t in r.get("targets", [])]
+    if not rows:
+        return ""
+    cells = "".join(
+        f"<tr class={'met' if t['met'] else 'missed'}><td>{html.escape(t['name'])}</td><td>{t['value']:.3g} {html.escape(t['unit'])}</td>"
+        f"<td>{'at least' if 'at_least' in t else 'at most'} {t.get('at_least', t.get('at_most'))}</td><td>{'met' if t['met'] else 'missed'}</td></tr>" for _, t in rows)
+    return f"<h3>What the project promises</h3><table><tr><th>what</th><th>measured</th><th>promised</th><th></th></tr>{cells}</table>"
+
+
+def facts(records):
+    newest = max(records.values(), key=lambda r: r["machine"]["date"])["machine"]
+    shown = {k: v for k, v in newest.items() if v not in (None, False)}
+    return "<p class=facts>" + " · ".join(f"{k.replace('_', ' ')}: {html.escape(str(v))}" for k, v in shown.items()) + "</p>"
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222 }
+h1, h2, h3 { line-height: 1.2 } h2 { border-top: 2px solid #b5422e; padding-top: .6em; margin-top: 2.5em }
+.facts, small, .note { color: #666 } table { border-collapse: collapse; font-size: 13px } td, th { padding: .3em .7em; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top }
+.none { color: #aaa; font-size: 11px } .missed td:last-child { color: #b5422e; font-weight: bold } .wide { overflow-x: auto } svg { max-width: 100%; height: auto }
+"""
+
+
+def picture(figure):
+    out = io.StringIO()
+    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    text = out.getvalue()
+    return text[text.index("<svg"):]
+
+
+def machine_pictures(records):
+    """(name, title, figure), of what there is."""
+    programs = records.get("programs", {}).get("programs", {})
+    ceilings = records.get("ceilings")
+    yield "speedup", "Whole calls against plain Ruby", speedups(programs)
+    yield "kernels", "Kernels against those by hand, with the same arithmetic", kernels(programs)
+    yield "phases", "Where a call's time goes", phases(programs)
+    yield "roofline", "Roofline of the CPU", roofline(programs, ceilings, "cpu")
+    yield "roofline-gpu", "Roofline of the GPU", roofline(programs, ceilings, "gpu")
+    yield "scaling", "Over the size of the problem", scaling(records.get("scaling"))
+    yield "lines", "Lines of code", lines(programs)
+    yield "layout", "Columns and job reordering: with each, and without", layouts(records.get("layout"))
+    yield "marshalling", "Reordering and tracing objects", marshalling(records.get("objects"))
+
+
+# What documents show.
+SHOWN = {"speedup", "kernels", "phases", "roofline", "roofline-gpu", "scaling", "layout", "marshalling"}
+
+
+def main(results, output, pictures=None):
+    output = pathlib.Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    body = []
+    for machine, records in latest(results).items():
+        if not {"programs", "scaling", "layout", "objects"} & set(records):
+            continue
+        body.append(f"<h2>{html.escape(machine)}</h2>{facts(records)}")
+        label = "cpu" if machine.startswith("no GPU") else "gpu"
+        for name, title, figure in machine_pictures(records):
+            if figure is None:
+                continue
+            svg = picture(figure)
+            (output / f"{label}-{name}.svg").write_text(svg)
+            figure.savefig(output / f"{label}-{name}.png", dpi=130, bbox_inches="tight")
+            if pictures and name in SHOWN:
+                pathlib.Path(pictures).mkdir(parents=True, exist_ok=True)
+                figure.savefig(pathlib.Path(pictures) / f"{label}-{name}.png", dpi=110, bbox_inches="tight")
+            body.append(f"<h3>{title}</h3>{svg}")
+            plt.close(figure)
+        if "programs" in records:
+            body.append(f"<h3>All versions</h3>{table(records['programs']['programs'])}")
+        body.append(targets(records))
+    if not body:
+        sys.exit(f"nothing to report in {results}: run rake benchmark first")
+    when = datetime.date.today().isoformat()
+    page = f"<!doctype html><html lang=en><meta charset=utf-8><title>Ikra: benchmarks</title><style>{STYLE}</style><h1>Ikra: benchmarks</h1>" \
+           f"<p class=note>Drawn {when} from benchmark/results. Medians; every version's results were compared with plain Ruby's before it was timed. " \
+           "Hollow points and “scaled up” are plain Ruby at a smaller size, scaled by the amount of work.</p>" + "\n".join(body) + "</html>\n"
+    (output / "index.html").write_text(page)
+    print(output / "index.html")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

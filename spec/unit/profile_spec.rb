@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe Ikra::Profile do
+  let(:numbers) { (1..1000).to_a }
+
+  def profile
+    Ikra.profile do
+      numbers.pmap(backend: :cpu) { |n| n * 2 }
+      3.times { numbers.pselect(backend: :cpu) { |n| n > 10 } }
+      :done
+    end
+  end
+
+  it "has the block's value, and the phases of all sections" do
+    found = profile
+    expect(found.value).to eq(:done)
+    expect(found.phases.keys).to eq(described_class::PHASES.keys)
+    expect(found.phases.values.sum).to be_between(0.0, found.seconds).exclusive
+  end
+
+  it "knows each section: its operation, its block's place, what it ran on, and how long it took" do
+    found = profile
+    expect(found.sections.map(&:operation)).to eq(%i[pmap pselect pselect pselect])
+    expect(found.sections.map(&:path).uniq).to eq([__FILE__])
+    expect(found.sections.map(&:line)).to eq([10, 11, 11, 11])
+    expect(found.sections.map { |section| [section.backend, section.elements, section.ticks] }.uniq).to eq([[:cpu, 1000, 1]])
+    expect(found.left_out).to eq(0)
+  end
+
+  it "has spans that lie within their section, one after the other, and add up to the phases" do
+    found = profile
+    found.sections.each do |section|
+      ends = section.spans.map { |_, start, seconds| start + seconds }
+      expect(section.spans.map { |_, start, _| start }).to all(be >= section.start)
+      expect(ends.max).to be <= section.start + section.seconds + 1e-6
+      section.spans.each_cons(2) { |(_, start, seconds), (_, later, _)| expect(later).to be >= start + seconds - 1e-6 }
+    end
+    sums = found.sections.map(&:phases).each_with_object(Hash.new(0.0)) { |phases, all| phases.each { |phase, time| all[phase] += time } }
+    found.phases.each { |phase, time| expect(sums[phase]).to be_within(1e-6).of(time) }
+    expect(found.sections.first.phases).not_to have_key(:nothing)
+  end
+
+  it "measures a section that raises, and leaves the profile around it whole" do
+    inner = nil
+    outer = Ikra.profile do
+      expect { Ikra.profile { [1, 0].pmap(backend: :cpu) { |n| 1 / n } } }.to raise_error(ZeroDivisionError)
+      inner = Ikra.profile { [1].pmap(backend: :cpu) { |n| n } }
+    end
+    expect(inner.sections.size).to eq(1)
+    expect(outer.sections.map(&:operation)).to eq(%i[pmap pmap])
+  end
+
+  it "measures its own thread alone" do
+    found = Ikra.profile { Thread.new { numbers.pmap(backend: :cpu) { |n| n } }.join }
+    expect(found.sections).to eq([])
+    expect(found.to_s.lines.size).to eq(described_class::PHASES.size + 1)
+  end
+
+  it "shows phases, and a row for each block, the slowest first" do
+    text = profile.to_s
+    expect(text).to match(/^kernel +[\d.]+ ms +[\d.]+ %$/).and match(/^other +[\d.]+ ms/)
+    expect(text).to match(/^block +operation +backend +calls +elements +ticks +time +kernel$/)
+    expect(text).to match(/^#{Regexp.escape(__FILE__)}:11 +pselect +cpu +3 +1000 +1 +[\d.]+ ms +[\d.]+ ms$/)
+    expect(profile.inspect).to match(/\A#<Ikra::Profile .*kernel: [\d.]+ ms.*>\z/)
+  end
+
+  it "writes a trace in Chrome's form" do
+    Dir.mktmpdir do |there|
+      path = File.join(there, "trace.json")
+      found = profile
+      expect(found.write(path)).to equal(found)
+      events = JSON.parse(File.read(path)).fetch("traceEvents")
+      sections = events.select { |event| event["name"].start_with?("pselect #{__FILE__}:11") }
+      expect(sections.map { |event| [event["ph"], event["args"]["elements"]] }).to eq([["X", 1000]] * 3)
+      kernels = events.select { |event| event["name"] == "kernel" }
+      expect(kernels.size).to eq(4)
+      within = sections.last
+      expect(kernels.last["ts"]).to be_between(within["ts"], within["ts"] + within["dur"])
+    end
+  end
+
+  it "is two tables in a notebook, with everything escaped" do
+    html = profile.to_html
+    expect(html.scan("<table>").size).to eq(2)
+    expect(html.scan(/<(\w+)[ >]/).flatten.tally).to eq(html.scan(%r{</(\w+)>}).flatten.tally)
+    section = described_class::Section.new(:pmap, "<b>&.rb", 1, :cpu, 1, 1, 0.0, 1.0, [])
+    expect(described_class.new(nil, { kernel: 0.5 }, 1.0, [section]).to_html).to include("&lt;b&gt;&amp;.rb:1")
+  end
+end
