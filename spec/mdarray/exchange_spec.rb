@@ -62,8 +62,12 @@ RSpec.describe Ikra::MDArray do
     end
 
     it "are read in all widths" do
-      { "|i1" => ["c*", :i32, -3], "<i2" => ["s<*", :i32, -300], ">u2" => ["S>*", :i32, 60_000], "<u4" => ["L<*", :i64, 4_000_000_000], ">u8" => ["Q>*", :i64, 2**62], "|u1" => ["C*", :u8, 200] }
-        .each { |kind, (form, dtype, value)| expect(described_class.read(npy("{'descr': '#{kind}', 'fortran_order': False, 'shape': (1,), }", [value].pack(form)))).to have_attributes(dtype: dtype, to_a: [value]) }
+      kinds = { "|i1" => ["c*", :i32, -3], "<i2" => ["s<*", :i32, -300], ">u2" => ["S>*", :i32, 60_000], "<u4" => ["L<*", :i64, 4_000_000_000], ">u8" => ["Q>*", :i64, 2**62],
+                "|u1" => ["C*", :u8, 200] }
+      kinds.each do |kind, (form, dtype, value)|
+        file = npy("{'descr': '#{kind}', 'fortran_order': False, 'shape': (1,), }", [value].pack(form))
+        expect(described_class.read(file)).to have_attributes(dtype: dtype, to_a: [value])
+      end
       halves = { 0x3c00 => 1.0, 0xc000 => -2.0, 0x0001 => 2.0**-24, 0x7bff => 65_504.0, 0x7c00 => Float::INFINITY, 0x3555 => 0.333251953125, 0x8000 => -0.0 }
       expect(described_class.read(npy("{'descr': '<f2', 'fortran_order': False, 'shape': (7,), }", halves.keys.pack("S<*")))).to same_as(halves.values)
     end

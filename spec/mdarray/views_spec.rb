@@ -49,6 +49,13 @@ RSpec.describe Ikra::MDArray do
       expect(cube.t).to same_as(cube.to_a.map(&:transpose))
     end
 
+    it "has views of one element" do
+      expect(array[0..0, 0..0] + 1).to same_as([[1]])
+      expect(array[2..2, 3..3] + 1).to same_as([[24]])
+      expect((array[3..3, 4..4] * array[1..1, 1..1]).sum).to eq(34 * 11)
+      expect(array[2..2] + array[true, 1..1]).to same_as(nested.map { |row| nested[2].map { |x| x + row[1] } })
+    end
+
     it "is copied by lists of indices and by other arrays" do
       expect(array[[3, 0, -1]]).to same_as(nested.values_at(3, 0, -1))
       expect(array[1..2, [4, 0]]).to same_as(nested[1..2].map { |row| row.values_at(4, 0) })

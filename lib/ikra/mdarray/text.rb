@@ -13,6 +13,7 @@ module Ikra
       MASK = "0x7fff_ffff_ffff_ffff"
 
       @known = {}
+      @elements = {}
       @lock = Mutex.new
 
       class << self
@@ -20,12 +21,12 @@ module Ikra
         # @return [Proc] for an expression's elements, row after row
         def block(expression, shape, kind)
           form = Form.new(expression, shape)
-          of([kind, *form.key]) { write(form, kind) }.call(*form.values)
+          of(form.key << kind) { write(form, kind) }.call(*form.values)
         end
 
         # A lambda that gives the element at a position of a whole buffer.
         def element(buffer, dtype)
-          of([:element, dtype]) { [["b0"], "lambda { |i| ::Ikra.__at(b0, i) }"] }.call(buffer)
+          (@elements[dtype] ||= of([:element, dtype]) { [["b0"], "lambda { |i| ::Ikra.__at(b0, i) }"] }).call(buffer)
         end
 
         # A lambda that gives the position itself.
@@ -34,15 +35,14 @@ module Ikra
         # A lambda that gives where the element with a number is.
         def places(layout)
           form = Form.new(Place.new(layout), layout.shape)
-          of([:places, *form.key]) { [form.names - ["b0"], "lambda do |i|\n#{Writer.new(form).place_lines.map { |line| "  #{line}\n" }.join}end"] }.call(*form.values.drop(1))
+          of(form.key << :places) { [form.names - ["b0"], "lambda do |i|\n#{Writer.new(form).place_lines.map { |line| "  #{line}\n" }.join}end"] }.call(*form.values.drop(1))
         end
 
         # What makes the block of a text: `yield` writes it when it is not known.
         def of(key)
-          @lock.synchronize do
-            maker = @known.delete(key) || make(*yield)
+          @known[key] || @lock.synchronize do
             @known.shift if @known.size >= MOST
-            @known[key] = maker
+            @known[key] ||= make(*yield)
           end
         end
 
@@ -91,11 +91,20 @@ module Ikra
         @scalars = []
         @steps = []
         @root = visit(expression, shape)
+        # nearly always
+        return lie_flat if @layouts.all?(&:packed?)
+
         @sizes, @strides = together(shape)
         @leaves = @buffers.each_index.map { |leaf| look(leaf) }
       end
 
-      def key = [@root, @leaves, @steps, @sizes.size, @scalars.map(&:dtype)]
+      # Equal for forms that have the same text.
+      def key
+        key = [*@root, @flat ? :flat : rank]
+        @steps.each { |name, dtype, operands, dtypes| key.push(name, dtype, *dtypes).concat(operands.flatten) }
+        @scalars.each { |scalar| key << scalar.dtype }
+        key.concat(@flat ? @dtypes : @leaves.flatten)
+      end
 
       def rank = @sizes.size
 
@@ -105,10 +114,18 @@ module Ikra
       end
 
       def values
+        return @buffers + @scalars.map(&:value) if @flat
+
         [*@buffers, *@scalars.map(&:value), *@sizes.drop(1), *places.map(&:last)]
       end
 
       private
+
+      def lie_flat
+        @flat = true
+        @sizes = @strides = [].freeze
+        @leaves = @dtypes.map { |dtype| [dtype, :flat, true] }
+      end
 
       # Offsets and strides that the text does not have.
       def places

@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+# The class of Nishiguchi and Masuhara, "GPGPU in Ruby with array iterators" (2011), under its name there.
+require "ikra"
+
+MDarray = Ikra::MDArray
