@@ -12,13 +12,14 @@ use super::collective::Collectives;
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
+use super::queue::{Pending, Queue};
 use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Column, Program, SiteId, TRAP_WORDS, filled};
+use crate::ir::{Column, Jobs, Program, SiteId, Stmt, TRAP_WORDS, filled, walk};
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
@@ -60,6 +61,9 @@ pub struct CudaBackend {
     cache: Arc<DiskCache>,
     lanes: Arc<Lanes>,
     collectives: Collectives,
+    queue: Queue,
+    /// The status block of launches that nothing stops.
+    unstopped: OnceCell<Block>,
 }
 
 /// Lanes at rest.
@@ -133,6 +137,8 @@ pub struct CudaKernel {
     fused_ticks: bool,
     /// Asks for the number of its thread.
     slots: bool,
+    /// It surely ends soon, and raises nothing.
+    harmless: bool,
     /// By buffer.
     columns: Vec<Use>,
     layout: Layout,
@@ -226,7 +232,8 @@ impl CudaBackend {
         let copiers = Lazy::new(copying_threads as fn() -> _);
         let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers });
         let collectives = Collectives::new(device.clone(), cache.clone());
-        Ok(Self { device, target, cache, lanes, collectives })
+        let queue = Queue::new(device.clone());
+        Ok(Self { device, target, cache, lanes, collectives, queue, unstopped: OnceCell::new() })
     }
 
     pub fn device(&self) -> &Arc<Device> {
@@ -262,6 +269,56 @@ impl CudaBackend {
         Ok((artifact, false))
     }
 
+    /// Queues a launch that need not be waited for; false where it must be.
+    fn queue_launch(&self, kernel: &CudaKernel, module: &Module, launch: &Launch<'_>) -> Result<bool> {
+        let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
+        if !kernel.harmless
+            || kernel.emitted.indirect
+            || launch.columns.len() != kernel.columns.len()
+            || launch.ticks != 1
+            || launch.limit != Key::NONE
+            || launch.columns.iter().zip(&kernel.columns).any(moves)
+        {
+            return Ok(false);
+        }
+        let status = self.unstopped.get_or_try_init(|| {
+            self.lanes.on_one(|lane| {
+                let block = Block::new(&self.device, &lane.stream, STATUS_WORDS * 8)?;
+                lane.staging.upload(&block.on(&lane.stream), &[(0, &Status::initial(Key::NONE))])?;
+                lane.stream.finish()?;
+                Ok(block)
+            })
+        })?;
+        let mut buffers = Vec::with_capacity(launch.columns.len());
+        for (column, bias) in launch.columns.iter().zip(launch.biases) {
+            let address = address_of(&self.device, column)?.unwrap_or(0);
+            buffers.push(address.wrapping_sub(bias.wrapping_mul(column.storage().bytes() as u64)));
+        }
+        let (grid, block) = kernel.shape(module, launch.jobs, launch.slots, launch.block_size)?;
+        let header = Header {
+            jobs: launch.jobs,
+            limit: launch.limit.0,
+            tick_end: 1,
+            seed: launch.seed,
+            section: launch.section,
+            call_depth: CALL_DEPTH,
+            stop_key: status.address(),
+            trap: status.address() + 8,
+            ..Header::default()
+        };
+        let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, 0);
+        let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
+        let event = self.queue.add(holds, |stream| module.launch(stream, grid, block, &mut args))?;
+        for (column, used) in launch.columns.iter().zip(&kernel.columns) {
+            if let (Some(memory), Use::Written | Use::Filled) = (column.device(), used)
+                && let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>()
+            {
+                memory.pending.set(event.clone());
+            }
+        }
+        Ok(true)
+    }
+
     /// Memory that outlives launches, filled on a stream that is waited for: launches use others.
     fn block(&self, bytes: usize, fill: impl FnOnce(&mut Lane, &Block) -> Result<()>) -> Result<Arc<dyn DeviceMemory>> {
         let lanes = &self.lanes;
@@ -269,7 +326,8 @@ impl CudaBackend {
             let block = Block::new(&self.device, &lane.stream, bytes)?;
             fill(lane, &block)?;
             lane.stream.finish()?;
-            Ok(Arc::new(CudaMemory { block, lanes: lanes.clone() }) as Arc<dyn DeviceMemory>)
+            let pending = Pending::default();
+            Ok(Arc::new(CudaMemory { block, lanes: lanes.clone(), pending }) as Arc<dyn DeviceMemory>)
         })
     }
 }
@@ -391,6 +449,7 @@ impl Backend for CudaBackend {
             from_cache,
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
+            harmless: is_harmless(program),
             columns,
             layout: layout.clone(),
             device: self.device.clone(),
@@ -421,6 +480,14 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let module = kernel.module()?;
+        if self.queue_launch(kernel, module, &launch)? {
+            return Ok(Outcome::Done);
+        }
+        for memory in launch.columns.iter().filter_map(HostColumn::device) {
+            if let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>() {
+                memory.pending.wait()?;
+            }
+        }
         launch.with_buffers(&kernel.layout, |launch| {
             self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
         })
@@ -428,6 +495,23 @@ impl Backend for CudaBackend {
     fn store(&self) -> Option<&dyn DeviceStore> {
         Some(self)
     }
+}
+
+/// Whether launches of a program need no look at what became of them: none of it repeats, raises, or takes rows, so all of it ends
+/// soon, as it should.
+fn is_harmless(program: &Program) -> bool {
+    let mut harmless = program.jobs == Jobs::Identity && !program.funcs.iter().any(|func| func.recursive);
+    for func in &program.funcs {
+        walk(&func.body, &mut |stmt| {
+            harmless &= match stmt {
+                Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Alloc { .. } | Stmt::Loop { .. } => false,
+                Stmt::Atomic { site, .. } => site.is_none(),
+                Stmt::Call { depth, .. } => depth.is_none(),
+                _ => true,
+            };
+        });
+    }
+    harmless
 }
 
 /// Where rows are that a device has already; those of another one cannot be used.
@@ -440,10 +524,16 @@ fn address_of(device: &Device, column: &HostColumn) -> Result<Option<u64>> {
 }
 
 /// Memory that outlives launches. No launch is under way that uses it when the last drops it: launches hold what they use.
-#[derive(Debug)]
 struct CudaMemory {
     block: Block,
     lanes: Arc<Lanes>,
+    pending: Pending,
+}
+
+impl std::fmt::Debug for CudaMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.block.fmt(f)
+    }
 }
 
 impl DeviceMemory for CudaMemory {
@@ -457,6 +547,7 @@ impl DeviceMemory for CudaMemory {
         if to.is_empty() {
             return Ok(());
         }
+        self.pending.wait()?;
         self.lanes.on_one(|lane| {
             let region = self.block.on(&lane.stream);
             let download = lane.staging.begin_download(&region, from..from + to.len())?;
@@ -467,7 +558,15 @@ impl DeviceMemory for CudaMemory {
 
 impl DeviceStore for CudaBackend {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
-        self.block(bytes, |_, _| Ok(()))
+        self.device.enter()?;
+        let (block, event) = self.queue.allocate(bytes).or_else(|error| match error {
+            // what is under way holds memory
+            Error::Memory { .. } => self.queue.finish().and_then(|()| self.queue.allocate(bytes)),
+            other => Err(other),
+        })?;
+        let pending = Pending::default();
+        pending.set(event);
+        Ok(Arc::new(CudaMemory { block, lanes: self.lanes.clone(), pending }))
     }
     fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
         self.block(bytes, |lane, block| match from {
@@ -477,6 +576,7 @@ impl DeviceStore for CudaBackend {
     }
     fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
         let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;
+        from.pending.wait()?;
         self.block(from.bytes(), |lane, block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream)))
     }
     fn held(&self) -> u64 {

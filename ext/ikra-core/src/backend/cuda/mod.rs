@@ -17,8 +17,9 @@ pub mod driver;
 pub mod emit;
 pub mod launch;
 pub mod nvrtc;
+pub mod queue;
 pub mod shim;
-pub mod storage;
+mod storage;
 
 pub use launch::CudaBackend;
 pub use shim::CudaShim;

@@ -1,0 +1,129 @@
+//! Launches that nobody waits for: kernels that surely end, and raise nothing, over memory that is on the device already.
+//!
+//! Here: [`Queue`], one stream for all of them, so that each finds what those before it made; who holds the memory of what is under
+//! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]).
+
+use super::driver::{Device, Event, Stream};
+use super::storage::Block;
+use crate::error::Result;
+use crate::memory::buffer::DeviceMemory;
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What is behind the last work of the queue on some memory. It is passed, or will be.
+#[derive(Default)]
+pub struct Pending(Mutex<Option<Arc<Event>>>);
+
+impl Pending {
+    /// Blocks until the memory holds what it is to hold.
+    ///
+    /// # Errors
+    /// `Device`, also for what failed on the device since.
+    pub fn wait(&self) -> Result<()> {
+        let event = self.0.lock().clone();
+        let Some(event) = event else { return Ok(()) };
+        event.wait()?;
+        let mut now = self.0.lock();
+        if now.as_ref().is_some_and(|other| Arc::ptr_eq(other, &event)) {
+            *now = None;
+        }
+        Ok(())
+    }
+    pub fn set(&self, event: Arc<Event>) {
+        *self.0.lock() = Some(event);
+    }
+}
+
+/// See the module.
+pub struct Queue {
+    device: Arc<Device>,
+    line: OnceCell<Line>,
+}
+
+struct Line {
+    stream: Stream,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// In the stream's order: behind each launch, and the memory that it uses.
+    under_way: VecDeque<(Arc<Event>, Vec<Arc<dyn DeviceMemory>>)>,
+    /// Events that nobody waits for any more.
+    idle: Vec<Arc<Event>>,
+}
+
+/// Events that are kept.
+const IDLE: usize = 256;
+
+impl Queue {
+    pub fn new(device: Arc<Device>) -> Self {
+        Self { device, line: OnceCell::new() }
+    }
+
+    fn line(&self) -> Result<&Line> {
+        self.line.get_or_try_init(|| Ok(Line { stream: Stream::new(&self.device)?, state: Mutex::default() }))
+    }
+
+    /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. The event behind it.
+    ///
+    /// # Errors
+    /// What `work` says, and `Device`. The context must be current.
+    pub fn add(
+        &self,
+        holds: Vec<Arc<dyn DeviceMemory>>,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<Arc<Event>> {
+        let line = self.line()?;
+        let mut state = line.state.lock();
+        let mut done = Vec::new();
+        while let Some((event, _)) = state.under_way.front()
+            && event.is_past()?
+        {
+            done.extend(state.under_way.pop_front());
+        }
+        for (event, memory) in done {
+            // dropping memory only notes that it is free
+            drop(memory);
+            if state.idle.len() < IDLE {
+                state.idle.push(event);
+            }
+        }
+        work(&line.stream)?;
+        let free = state.idle.iter().position(|event| Arc::strong_count(event) == 1);
+        let event = match free {
+            Some(at) => state.idle.swap_remove(at),
+            None => Arc::new(Event::new(&self.device)?),
+        };
+        event.record(&line.stream)?;
+        state.under_way.push_back((event.clone(), holds));
+        Ok(event)
+    }
+
+    /// Memory for what the queue is to make.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`. The context must be current.
+    pub fn allocate(&self, bytes: usize) -> Result<(Block, Arc<Event>)> {
+        let mut block = None;
+        let event = self.add(Vec::new(), |stream| {
+            block = Some(Block::new(&self.device, stream, bytes)?);
+            Ok(())
+        })?;
+        Ok((block.expect("the work was done"), event))
+    }
+
+    /// Waits for all that is under way, and lets its memory go.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn finish(&self) -> Result<()> {
+        let Some(line) = self.line.get() else { return Ok(()) };
+        line.stream.finish()?;
+        let done = std::mem::take(&mut line.state.lock().under_way);
+        drop(done);
+        Ok(())
+    }
+}
