@@ -8,9 +8,12 @@
 
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::reduce::{self as host, Reduction};
+use ikra_core::backend::collective::scan::{self as host_scan, Scan, Scanned};
+use ikra_core::backend::collective::select as host_select;
+use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
 use ikra_core::backend::collective::{Crew, Element, Values};
 use ikra_core::backend::cuda::CudaBackend;
-use ikra_core::backend::cuda::collective::{self, OnStream};
+use ikra_core::backend::cuda::collective::{self, Flagged, OnStream, Payload};
 use ikra_core::backend::cuda::driver::{Device, Event, Stream};
 use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::threads::Threads;
@@ -45,6 +48,9 @@ fn run() -> Result<()> {
         only,
     };
     lab.reductions()?;
+    lab.scans()?;
+    lab.selections()?;
+    lab.sorts()?;
     println!("\nAll results were right.");
     Ok(())
 }
@@ -60,12 +66,12 @@ struct Lab<'a> {
 
 /// Plain numbers that travel as bytes.
 trait Plain: Copy + Default {
-    fn bytes(self) -> Vec<u8>;
+    fn put(self, bytes: &mut Vec<u8>);
     fn of(bytes: &[u8]) -> Self;
 }
 macro_rules! plain {
     ($($t:ty),*) => { $(impl Plain for $t {
-        fn bytes(self) -> Vec<u8> { self.to_ne_bytes().to_vec() }
+        fn put(self, bytes: &mut Vec<u8>) { bytes.extend(self.to_ne_bytes()); }
         fn of(bytes: &[u8]) -> Self { <$t>::from_ne_bytes(bytes.try_into().expect("whole numbers")) }
     })* };
 }
@@ -81,7 +87,8 @@ impl Lab<'_> {
     }
 
     fn upload<T: Plain>(&self, values: &[T]) -> Result<Arena<'_>> {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.bytes()).collect();
+        let mut bytes = Vec::with_capacity(size_of_val(values));
+        values.iter().for_each(|v| v.put(&mut bytes));
         let arena = self.memory(bytes.len())?;
         Staging::new(self.device, self.copiers.clone())?.upload(&arena, &[(0, &bytes)])?;
         self.stream.finish()?;
@@ -136,12 +143,7 @@ impl Lab<'_> {
                 if !self.wanted(&name) {
                     continue;
                 }
-                let mut r = 1u64;
-                let mut random = || {
-                    r = r.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    (r >> 11) as f64 / (1u64 << 53) as f64
-                };
-                let floats: Vec<f64> = (0..n).map(|_| random()).collect();
+                let floats: Vec<f64> = random(1).take(n).map(unit).collect();
                 let expected = |values| host::reduce(self.crew, reduction, values).map(|r| r.expect("nobody cancels"));
                 let (input, expected) = match element {
                     Element::F64 => (self.upload(&floats)?, expected(Values::F64(&floats))?),
@@ -170,4 +172,109 @@ impl Lab<'_> {
         }
         Ok(())
     }
+
+    fn scans(&self) -> Result<()> {
+        for (how, element) in [(Scan::Sum, Element::F64), (Scan::Sum, Element::I64), (Scan::Max, Element::F64)] {
+            for n in [16 * MI, 64 * MI] {
+                let name = format!("Scan {how:?} {element:?} {} Mi", n / MI);
+                if !self.wanted(&name) {
+                    continue;
+                }
+                let floats: Vec<f64> = random(1).take(n).map(unit).collect();
+                let ints: Vec<i64> = random(2).take(n).map(|x| (x >> 20) as i64).collect();
+                let is_float = element == Element::F64;
+                let values = if is_float { Values::F64(&floats) } else { Values::I64(&ints) };
+                let input = if is_float { self.upload(&floats)? } else { self.upload(&ints)? };
+                let (out, told) = (self.memory(8 * n)?, self.memory(8)?);
+                let (from, to, told) = (input.address, out.address, told.address);
+                let time = self.time(|| collective::scan(&self.machine, how, element, from, n as u64, to, told))?;
+                let (expected, _) = host_scan::scan(self.crew, how, values)?.expect("nobody cancels");
+                let got = self.download::<u64>(&out, n)?;
+                let same = match &expected {
+                    Scanned::F64(x) => x.iter().zip(&got).all(|(x, y)| x.to_bits() == *y),
+                    Scanned::I64(x) => x.iter().zip(&got).all(|(x, y)| x.cast_unsigned() == *y),
+                    _ => unreachable!("elements have 8 bytes"),
+                };
+                assert!(same, "{name}");
+                self.say(&name, time, 16 * n, n);
+            }
+        }
+        Ok(())
+    }
+
+    fn selections(&self) -> Result<()> {
+        let n = 64 * MI;
+        let flags: Vec<u8> = random(7).take(n).map(|x| u8::from(unit(x) < 0.5)).collect();
+        let words: Vec<u64> = random(1).take(n).collect();
+        for width in [8, 4, 1] {
+            let name = format!("Select {width} byte{} 64 Mi", if width == 1 { "" } else { "s" });
+            if !self.wanted(&name) {
+                continue;
+            }
+            let (on, out, hits) = (self.upload(&flags)?, self.memory(n * width)?, self.memory(8)?);
+            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes().into_iter().take(width)).collect();
+            let input = self.upload(&bytes)?;
+            let from = Flagged { flags: on.address, input: input.address, width, count: n as u64 };
+            let (to, count) = (out.address, hits.address);
+            let time = self.time(|| collective::chosen(&self.machine, from, to, count))?;
+            let chosen = host_select::chosen(self.crew, &flags, &words)?.expect("nobody cancels");
+            assert_eq!(self.download::<u64>(&hits, 1)?, [chosen.len() as u64], "{name}");
+            let got = self.download::<u8>(&out, chosen.len() * width)?;
+            let expected = chosen.iter().flat_map(|w| w.to_ne_bytes().into_iter().take(width));
+            assert!(expected.eq(got), "{name}");
+            self.say(&name, time, n + (n + chosen.len()) * width, n);
+        }
+        Ok(())
+    }
+
+    fn sorts(&self) -> Result<()> {
+        let n = 64 * MI;
+        for (key, pairs) in
+            [(Key::U32, false), (Key::U64, false), (Key::F64, false), (Key::U32, true), (Key::F64, true)]
+        {
+            let name = format!("Sort {key:?}{} 64 Mi", if pairs { " with u32" } else { "" });
+            if !self.wanted(&name) {
+                continue;
+            }
+            let words: Vec<u64> =
+                random(1).take(n).map(|x| if key == Key::F64 { unit(x).to_bits() } else { x }).collect();
+            let (small, floats): (Vec<u32>, Vec<f64>) =
+                words.iter().map(|w| ((*w >> 32) as u32, f64::from_bits(*w))).unzip();
+            let (input, keys) = match key {
+                Key::U32 => (self.upload(&small)?, Keys::U32(&small)),
+                Key::F64 => (self.upload(&floats)?, Keys::F64(&floats)),
+                _ => (self.upload(&words)?, Keys::U64(&words)),
+            };
+            let (out, places) = (self.memory(n * key.bytes())?, self.memory(n * 4)?);
+            let payload = if pairs { Payload::Indices(places.address) } else { Payload::None };
+            let (from, to) = (input.address, out.address);
+            let time = self.time(|| collective::sort(&self.machine, key, false, from, n as u64, to, payload))?;
+            let order = host_sort::order(self.crew, keys, false)?.expect("nobody cancels");
+            let same = match keys {
+                Keys::U32(x) => {
+                    self.download::<u32>(&out, n)?.iter().zip(&order).all(|(got, i)| *got == x[*i as usize])
+                }
+                _ => self.download::<u64>(&out, n)?.iter().zip(&order).all(|(got, i)| *got == words[*i as usize]),
+            };
+            assert!(same, "{name}");
+            assert!(!pairs || self.download::<u32>(&places, n)? == order, "{name}");
+            self.say(&name, time, n * key.bytes(), n);
+        }
+        Ok(())
+    }
+}
+
+/// Words that repeat from run to run.
+fn random(seed: u64) -> impl Iterator<Item = u64> {
+    (seed..).map(|i| {
+        let mut z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}
+
+/// From 0 to below 1.
+fn unit(word: u64) -> f64 {
+    (word >> 11) as f64 / (1u64 << 53) as f64
 }

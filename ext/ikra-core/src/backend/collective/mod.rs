@@ -25,6 +25,9 @@
 //! that nothing is left to chance there either.
 
 pub mod reduce;
+pub mod scan;
+pub mod select;
+pub mod sort;
 #[cfg(test)]
 pub mod testing;
 
@@ -122,10 +125,18 @@ impl Crew<'_> {
     /// # Errors
     /// `Device` when the system gives no threads.
     pub fn each<T: Send>(&self, count: usize, piece: impl Fn(usize) -> T + Sync) -> Result<Option<Vec<T>>> {
+        self.all((0..count).collect(), piece)
+    }
+
+    /// What `piece` makes of each of these, in order. None: cancelled.
+    ///
+    /// # Errors
+    /// `Device` when the system gives no threads.
+    pub fn all<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Result<Option<Vec<T>>> {
         let one = |i| (!self.cancel.is_cancelled()).then(|| piece(i));
-        if count < SEVERAL || self.threads.count() == 1 {
-            return Ok((0..count).map(one).collect());
+        if pieces.len() < SEVERAL || self.threads.count() == 1 {
+            return Ok(pieces.into_iter().map(one).collect());
         }
-        Ok(self.threads.pool()?.install(|| (0..count).into_par_iter().map(one).collect()))
+        Ok(self.threads.pool()?.install(|| pieces.into_par_iter().map(one).collect()))
     }
 }

@@ -65,7 +65,7 @@ impl Compensated {
 }
 
 /// Of all NaNs one.
-fn canonical(x: f64) -> f64 {
+pub(super) fn canonical(x: f64) -> f64 {
     if x.is_nan() { f64::from_bits(NAN) } else { x }
 }
 
@@ -194,14 +194,12 @@ impl<T: Numeric> Fold<T> for FloatSum {
 
 /// None: it left 64 bits. Nothing but a 0 brings it back, whatever the order.
 struct IntProduct;
-impl IntProduct {
-    #[inline(always)]
-    fn two(a: Option<i64>, b: Option<i64>) -> Option<i64> {
-        match (a, b) {
-            (Some(0), _) | (_, Some(0)) => Some(0),
-            (Some(a), Some(b)) => a.checked_mul(b),
-            _ => None,
-        }
+#[inline(always)]
+pub(super) fn product(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+    match (a, b) {
+        (Some(0), _) | (_, Some(0)) => Some(0),
+        (Some(a), Some(b)) => a.checked_mul(b),
+        _ => None,
     }
 }
 impl<T: Numeric> Fold<T> for IntProduct {
@@ -211,10 +209,10 @@ impl<T: Numeric> Fold<T> for IntProduct {
     }
     #[inline(always)]
     fn take(state: &mut Option<i64>, x: T, _: u64) {
-        *state = Self::two(*state, Some(x.int()));
+        *state = product(*state, Some(x.int()));
     }
     fn merge(state: &mut Option<i64>, other: Option<i64>) {
-        *state = Self::two(*state, other);
+        *state = product(*state, other);
     }
     fn reduced(state: Option<i64>) -> Reduced {
         state.map_or(Reduced::Overflow, |x| Reduced::Integer(x.into()))

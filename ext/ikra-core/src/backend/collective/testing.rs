@@ -1,7 +1,10 @@
 //! Elements that tests of all backends go over.
 
 use super::reduce::Reduced;
-use super::{Number, Values};
+use super::{Crew, Number, Values};
+use crate::backend::CancelToken;
+use crate::backend::threads::Threads;
+use crate::error::Result;
 
 /// Elements that a test owns.
 #[derive(Clone, PartialEq)]
@@ -112,4 +115,10 @@ pub fn bits(reduced: Reduced) -> String {
         }
         other => format!("{other:?}"),
     }
+}
+
+/// What the host gives, by two threads.
+pub fn on_host<T>(work: impl FnOnce(Crew<'_>) -> Result<Option<T>>) -> T {
+    let crew = Crew { threads: &Threads::new(2), cancel: &CancelToken::default() };
+    work(crew).expect("there are threads").expect("nobody cancels")
 }

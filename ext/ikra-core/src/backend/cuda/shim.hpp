@@ -30,6 +30,9 @@ struct dim3 {
   unsigned x, y, z;
 };
 }  // namespace shim
+struct uint4 {
+  unsigned x, y, z, w;
+};
 static shim::dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 template <class T> static inline T __ldg(const T *p) { return *p; }

@@ -215,6 +215,13 @@ impl CudaShim {
         Ok(())
     }
 
+    /// Makes `length` bytes of memory `byte`. They are the caller's, as what [`CudaShim::run_text`] is told of.
+    pub fn fill(address: u64, length: usize, byte: u8) {
+        let _alone = RUNNING.lock();
+        // SAFETY: the caller answers for the range, as for what the words of a launch point to.
+        unsafe { (address as *mut u8).write_bytes(byte, length) };
+    }
+
     /// Compiles for devices, unless that was done before.
     fn check(&self, source: &str) -> Result<()> {
         if let Err(e) = nvrtc::load() {

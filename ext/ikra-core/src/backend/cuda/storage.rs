@@ -96,9 +96,7 @@ impl Region<'_> {
     /// `Device`.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
         assert!(offset + length <= self.bytes, "what is filled is within the memory");
-        // SAFETY: the range is within a live allocation (just asserted).
-        let status = unsafe { sys::cuMemsetD8Async(self.address + offset as u64, byte, length, self.stream.raw) };
-        self.device.check("cuMemsetD8Async", status)
+        fill(self.device, self.stream, self.address + offset as u64, length, byte)
     }
 
     /// Queues a copy of `length` bytes of page-locked memory to `offset`.
@@ -133,6 +131,16 @@ impl Region<'_> {
         let status = unsafe { sys::cuMemcpyDtoDAsync_v2(self.address, other.address, self.bytes, self.stream.raw) };
         self.device.check("cuMemcpyDtoDAsync", status)
     }
+}
+
+/// Queues that `length` bytes of device memory become `byte`. They are the caller's to keep until the stream has passed this.
+///
+/// # Errors
+/// `Device`. The context must be current.
+pub fn fill(device: &Device, stream: &Stream, address: u64, length: usize, byte: u8) -> Result<()> {
+    // SAFETY: the stream is alive; the range is the caller's to answer for, as what the words of a launch point to is.
+    let status = unsafe { sys::cuMemsetD8Async(address, byte, length, stream.raw) };
+    device.check("cuMemsetD8Async", status)
 }
 
 impl Drop for Arena<'_> {

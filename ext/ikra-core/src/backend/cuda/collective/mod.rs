@@ -9,6 +9,9 @@
 //! aligned as their elements are.
 
 mod reduce;
+mod scan;
+mod select;
+mod sort;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +19,7 @@ use super::driver::{Device, Module, Stream};
 use super::emit::PRELUDE;
 use super::nvrtc::{self, Code};
 use super::shim::CudaShim;
-use super::storage::Arena;
+use super::storage::{self, ALIGNMENT, Arena};
 use crate::backend::collective::Element;
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -26,11 +29,16 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 pub use reduce::reduce;
+pub use scan::scan;
+pub use select::{Flagged, chosen, indices, split};
+pub use sort::{Payload, sort};
 
 const COMMON: &str = include_str!("common.cuh");
+const REDUCE: &str = include_str!("reduce.cuh");
+const LOOK_BACK: &str = include_str!("lookback.cuh");
 
 /// A kernel: templates, and the one that is wanted of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,10 +52,17 @@ pub struct Text {
 }
 
 impl Text {
-    /// A kernel with one parameter of type `args`, whose body calls a template.
-    fn new(kernel: String, templates: &'static [&'static str], threads: u32, args: &str, body: &str) -> Self {
+    /// A kernel with one parameter of type `args`, whose body calls a template. `blocks`: at least so many are to run on a
+    /// multiprocessor at once.
+    fn new(
+        kernel: String,
+        templates: &'static [&'static str],
+        (threads, blocks): (u32, u32),
+        args: &str,
+        body: &str,
+    ) -> Self {
         let instance = format!(
-            "GLOBAL __launch_bounds__({threads}) {kernel}(__grid_constant__ const {args} args) {{ {body}; }}\n"
+            "GLOBAL __launch_bounds__({threads}, {blocks}) {kernel}(__grid_constant__ const {args} args) {{ {body}; }}\n"
         );
         Self { kernel, templates, instance, threads }
     }
@@ -63,6 +78,8 @@ impl Text {
 /// How many blocks a launch has.
 #[derive(Clone, Copy, Debug)]
 enum Blocks {
+    /// So many.
+    All(u64),
     /// As many as run at once, but no more than so many.
     Resident(u64),
 }
@@ -81,11 +98,6 @@ fn name(element: Element) -> &'static str {
 /// Scratch memory, given back when dropped.
 pub trait Scratch {
     fn address(&self) -> u64;
-    /// Queues that so many bytes from `offset` become `byte`.
-    ///
-    /// # Errors
-    /// `Device`.
-    fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()>;
 }
 
 /// What kernels are queued on.
@@ -98,6 +110,11 @@ pub trait Machine {
     /// # Errors
     /// `Memory`, `Device`.
     fn counter(&self) -> Result<u64>;
+    /// Queues that so many bytes become `byte`.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()>;
     /// Queues a kernel.
     ///
     /// # Errors
@@ -174,9 +191,6 @@ impl Scratch for Arena<'_> {
     fn address(&self) -> u64 {
         self.address
     }
-    fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
-        (**self).fill(offset, length, byte)
-    }
 }
 
 impl Machine for OnStream<'_> {
@@ -186,16 +200,20 @@ impl Machine for OnStream<'_> {
     fn counter(&self) -> Result<u64> {
         let counter = self.counter.get_or_try_init(|| {
             let counter = Arena::new(&self.collectives.device, self.stream, 8)?;
-            counter.fill(0, 8, 0)?;
+            self.fill(counter.address, 8, 0)?;
             Ok::<_, Error>(counter)
         })?;
         Ok(counter.address)
+    }
+    fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
+        storage::fill(&self.collectives.device, self.stream, address, length, byte)
     }
     #[allow(private_interfaces, reason = "as in the trait")]
     fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
         let kernel = self.collectives.kernel(text)?;
         let Some(Loaded { module, resident }) = kernel.get() else { unreachable!("it was just made") };
         let grid = match blocks {
+            Blocks::All(all) => all,
             Blocks::Resident(most) => most.min(*resident),
         };
         module.launch(self.stream, grid.clamp(1, i32::MAX as u64) as u32, text.threads, args)
@@ -224,11 +242,6 @@ impl Scratch for HostScratch {
     fn address(&self) -> u64 {
         self.0.as_ptr() as u64
     }
-    fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
-        let words = &self.0[offset / 8..(offset + length).div_ceil(8)];
-        words.iter().for_each(|word| word.store(u64::from_ne_bytes([byte; 8]), Ordering::Relaxed));
-        Ok(())
-    }
 }
 
 impl Machine for OnShim<'_> {
@@ -240,11 +253,53 @@ impl Machine for OnShim<'_> {
     fn counter(&self) -> Result<u64> {
         Ok(self.counter.as_ptr() as u64)
     }
+    fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
+        CudaShim::fill(address, length, byte);
+        Ok(())
+    }
     #[allow(private_interfaces, reason = "as in the trait")]
     fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
         let grid = match blocks {
+            Blocks::All(all) => all,
             Blocks::Resident(most) => most.min(SHIM_BLOCKS),
         };
         self.shim.run_text(&text.kernel, &text.body(), grid.max(1) as u32, text.threads, args)
+    }
+}
+
+/// Offsets of parts of scratch memory, each aligned for any state.
+#[derive(Default)]
+struct Parts {
+    bytes: usize,
+}
+
+impl Parts {
+    fn add(&mut self, bytes: u64) -> u64 {
+        let at = self.bytes;
+        self.bytes += (bytes as usize).next_multiple_of(ALIGNMENT);
+        at as u64
+    }
+}
+
+/// Where the tiles of a scan show their states: `struct Board` of `lookback.cuh`.
+struct Board<'a> {
+    _memory: Box<dyn Scratch + 'a>,
+    words: [u64; 4],
+}
+
+impl<'a> Board<'a> {
+    /// For so many tiles with states of so many bytes.
+    fn new(machine: &'a impl Machine, tiles: u64, state: u64) -> Result<Self> {
+        /// Tiles of a group, and groups of a larger one.
+        const GROUP: u64 = 32;
+        // A cell of 16 bytes for each word.
+        let shown = |count: u64| count * state * 2;
+        let groups = tiles.div_ceil(GROUP);
+        let mut parts = Parts::default();
+        let offsets = [shown(tiles), shown(groups), shown(groups.div_ceil(GROUP)), 4].map(|bytes| parts.add(bytes));
+        let memory = machine.allocate(parts.bytes)?;
+        machine.fill(memory.address(), parts.bytes, 0)?;
+        let words = offsets.map(|offset| memory.address() + offset);
+        Ok(Self { _memory: memory, words })
     }
 }

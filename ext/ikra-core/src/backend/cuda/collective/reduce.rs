@@ -1,11 +1,9 @@
 //! Reductions: see `reduce.cuh`.
 
-use super::{Blocks, Machine, Text, name};
+use super::{Blocks, Machine, REDUCE, Text, name};
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::collective::{Element, LANES, TILE};
 use crate::error::Result;
-
-const TEMPLATE: &str = include_str!("reduce.cuh");
 
 /// The operation as a template of `reduce.cuh`, and the bytes of its state.
 pub(super) fn operation(reduction: Reduction, element: Element) -> (String, u64) {
@@ -27,7 +25,7 @@ pub(super) fn text(reduction: Reduction, element: Element) -> Text {
     let (operation, _) = operation(reduction, element);
     let ty = name(element);
     let kernel = format!("ikra_reduce_{reduction:?}_{ty}").to_lowercase();
-    Text::new(kernel, &[TEMPLATE], LANES as u32, "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
+    Text::new(kernel, &[REDUCE], (LANES as u32, 1), "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
 }
 
 /// Queues the reduction of `count` elements at `input`; [`Reduction::WORDS`] words at `out` then hold what

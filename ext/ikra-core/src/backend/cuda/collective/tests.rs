@@ -1,19 +1,15 @@
 //! Kernels against the host's own code, on the shim, and on a GPU where there is one.
 
 use super::*;
-use crate::backend::CancelToken;
 use crate::backend::collective::reduce::{Reduced, Reduction};
-use crate::backend::collective::testing::{self, Owned};
-use crate::backend::collective::{Crew, TILE};
-use crate::backend::threads::Threads;
+use crate::backend::collective::scan::{self as host_scan, SCAN_TILE, Scan, Scanned, Told};
+use crate::backend::collective::select as host_select;
+use crate::backend::collective::sort::{self as host_sort, Key, Keys};
+use crate::backend::collective::testing::{self, Owned, Random, on_host};
+use crate::backend::collective::{TILE, Values};
 use once_cell::sync::Lazy;
 
 static SHIM: Lazy<CudaShim> = Lazy::new(|| CudaShim::new().expect("a C++ compiler is installed").with_barriers());
-
-fn on_host<T>(work: impl FnOnce(Crew<'_>) -> Result<Option<T>>) -> T {
-    let crew = Crew { threads: &Threads::new(2), cancel: &CancelToken::default() };
-    work(crew).expect("there are threads").expect("nobody cancels")
-}
 
 fn address<T>(values: &[T]) -> u64 {
     values.as_ptr() as u64
@@ -25,12 +21,27 @@ fn every_kernel_is_compiled_by_nvrtc() {
         eprintln!("SKIPPED: collective kernels are not checked by NVRTC: {e}");
         return;
     }
+    let mut texts = Vec::new();
     for element in Element::ALL {
-        for reduction in Reduction::ALL {
-            let text = reduce::text(reduction, element);
-            for capability in [80, 90] {
-                nvrtc::check(&text.source(), capability, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-            }
+        texts.extend(Reduction::ALL.map(|r| reduce::text(r, element)));
+        texts.extend(Scan::ALL.map(|s| super::scan::text(s, element)));
+    }
+    for (width, others) in [(0, false), (1, false), (4, true), (8, false), (8, true)] {
+        texts.push(select::text(width, others));
+    }
+    texts.push(sort::starting());
+    for key in Key::ALL {
+        for descending in [false, true] {
+            texts.push(sort::counting(key, descending));
+            texts.push(sort::pass(key, descending, Payload::None, false));
+            texts.push(sort::pass(key, descending, Payload::Values(0, 0), descending));
+            texts.push(sort::pass(key, descending, Payload::Indices(0), false));
+        }
+    }
+    for text in texts {
+        for capability in [80, 90] {
+            let checked = nvrtc::check(&text.source(), capability, &CodeOptions::default());
+            checked.unwrap_or_else(|e| panic!("{}: {e}", text.kernel));
         }
     }
 }
@@ -51,5 +62,174 @@ fn reductions_of_kernels_and_of_the_host_agree_to_the_bit() {
             let kernel = reduced_by_kernel(reduction, &values);
             assert_eq!(testing::bits(host), testing::bits(kernel), "{reduction:?} of {values:?}");
         }
+    }
+}
+
+/// Memory that kernels write, and a test reads afterwards.
+struct Out(Vec<AtomicU64>);
+
+impl Out {
+    fn new(bytes: usize) -> Self {
+        Self((0..bytes.div_ceil(8) + 1).map(|_| AtomicU64::new(0x5555_5555_5555_5555)).collect())
+    }
+    fn address(&self) -> u64 {
+        address(&self.0)
+    }
+    fn bytes(self) -> Vec<u8> {
+        self.0.into_iter().flat_map(|w| w.into_inner().to_ne_bytes()).collect()
+    }
+    fn word(self) -> u64 {
+        self.0[0].load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+fn bytes_of(values: Values<'_>) -> Vec<u8> {
+    fn all<const N: usize>(bytes: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
+        bytes.flatten().collect()
+    }
+    match values {
+        Values::I64(x) => all(x.iter().map(|x| x.to_ne_bytes())),
+        Values::I32(x) => all(x.iter().map(|x| x.to_ne_bytes())),
+        Values::U8(x) => x.to_vec(),
+        Values::F64(x) => all(x.iter().map(|x| x.to_ne_bytes())),
+        Values::F32(x) => all(x.iter().map(|x| x.to_ne_bytes())),
+    }
+}
+
+fn scanned_by_kernel(how: Scan, values: &Owned) -> (Vec<u8>, Told) {
+    let (element, len) = (values.view().element(), values.view().len());
+    let bytes = len * how.total(element).bytes();
+    let (out, told) = (Out::new(bytes), Out::new(8));
+    super::scan::scan(&OnShim::new(&SHIM), how, element, values.address(), len as u64, out.address(), told.address())
+        .unwrap_or_else(|e| panic!("{e}"));
+    let mut out = out.bytes();
+    assert_eq!(out[bytes..], [0x55; 16][..out.len() - bytes], "nothing beyond the end is written");
+    out.truncate(bytes);
+    (out, Told::read(told.word()))
+}
+
+#[test]
+fn scans_of_kernels_and_of_the_host_agree_to_the_bit() {
+    for values in
+        testing::samples(&[0, 1, 2, 31, 32, 33, 1000, SCAN_TILE - 1, SCAN_TILE, SCAN_TILE + 1, 3 * SCAN_TILE + 7])
+    {
+        for how in Scan::ALL {
+            let (host, told): (Scanned, Told) = on_host(|crew| host_scan::scan(crew, how, values.view()));
+            let kernel = scanned_by_kernel(how, &values);
+            assert!(kernel.0 == bytes_of(host.values()), "{how:?} of {values:?}");
+            assert_eq!(kernel.1, told, "{how:?} of {values:?}");
+        }
+    }
+}
+
+/// Groups, and a larger one, are complete.
+#[test]
+fn scans_of_many_tiles_agree_to_the_bit() {
+    let mut r = Random(5);
+    for tiles in [33, 1026] {
+        let values = Owned::F32((0..tiles * SCAN_TILE - 5).map(|_| r.unit() as f32 - 0.3).collect());
+        let (host, _) = on_host(|crew| host_scan::scan(crew, Scan::Sum, values.view()));
+        assert!(scanned_by_kernel(Scan::Sum, &values).0 == bytes_of(host.values()), "{tiles} tiles");
+    }
+}
+
+#[test]
+fn selections_of_kernels_are_those_of_the_host() {
+    let tile = select::SELECT_TILE as usize;
+    let machine = OnShim::new(&SHIM);
+    for n in [0, 1, 15, 16, 33, 1000, tile - 1, tile, tile + 1, 3 * tile + 9] {
+        for share in [0.0, 0.3, 1.0] {
+            let mut r = Random(n as u64 + 1);
+            // Not aligned for whole loads.
+            let padded: Vec<u8> =
+                (0..n + 3).map(|_| if r.unit() < share { 1 + (r.word() % 255) as u8 } else { 0 }).collect();
+            let flags = &padded[3..];
+            let words: Vec<u64> = (0..n).map(|_| r.word()).collect();
+            let (expected, left) = on_host(|crew| host_select::split(crew, flags, &words));
+            let bytes = |x: &[u64]| x.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
+            let from = Flagged { flags: address(flags), input: address(&words), width: 8, count: n as u64 };
+            let (to, others, hits) = (Out::new(8 * n), Out::new(8 * n), Out::new(8));
+            select::split(&machine, from, to.address(), others.address(), hits.address())
+                .unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(hits.word(), expected.len() as u64);
+            assert_eq!(to.bytes()[..8 * expected.len()], bytes(&expected)[..]);
+            assert_eq!(others.bytes()[..8 * left.len()], bytes(&left)[..]);
+
+            let small: Vec<u8> = words.iter().map(|w| *w as u8).collect();
+            let from = Flagged { input: address(&small), width: 1, ..from };
+            let (to, hits) = (Out::new(n), Out::new(8));
+            select::chosen(&machine, from, to.address(), hits.address()).unwrap_or_else(|e| panic!("{e}"));
+            let expected = on_host(|crew| host_select::chosen(crew, flags, &small));
+            assert_eq!(hits.word(), expected.len() as u64);
+            assert_eq!(to.bytes()[..expected.len()], expected[..]);
+
+            let expected = on_host(|crew| host_select::indices(crew, flags));
+            let (to, hits) = (Out::new(4 * n), Out::new(8));
+            select::indices(&machine, address(flags), n as u64, to.address(), hits.address())
+                .unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(hits.word(), expected.len() as u64);
+            let bytes: Vec<u8> = expected.iter().flat_map(|x| x.to_ne_bytes()).collect();
+            assert_eq!(to.bytes()[..bytes.len()], bytes[..]);
+        }
+    }
+}
+
+/// Sorts by kernels with indices, and checks the order against the host's, keys and another payload likewise.
+fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
+    let (n, width) = (wrapped.len(), key.bytes());
+    let machine = OnShim::new(&SHIM);
+    let order = on_host(|crew| host_sort::order(crew, wrapped, descending));
+    let expected: Vec<u8> = order.iter().flat_map(|i| &keys[*i as usize * width..][..width]).copied().collect();
+    let input: Vec<u64> =
+        keys.chunks(8).map(|c| u64::from_ne_bytes(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();
+    let payload: Vec<u32> = (0..n as u32).map(|i| i * 3).collect();
+    let (sorted, places) = (Out::new(n * width), Out::new(n * 4));
+    for moved in
+        [Payload::None, Payload::Values(address(&payload), places.address()), Payload::Indices(places.address())]
+    {
+        sort::sort(&machine, key, descending, address(&input), n as u64, sorted.address(), moved)
+            .unwrap_or_else(|e| panic!("{e}"));
+        let got: Vec<u8> =
+            sorted.0.iter().flat_map(|w| w.load(std::sync::atomic::Ordering::Relaxed).to_ne_bytes()).collect();
+        assert!(got[..n * width] == expected[..], "{key:?} {descending} {n} {moved:?}");
+        let got: Vec<u8> =
+            places.0.iter().flat_map(|w| w.load(std::sync::atomic::Ordering::Relaxed).to_ne_bytes()).collect();
+        let times = match moved {
+            Payload::None => continue,
+            Payload::Values(..) => 3,
+            Payload::Indices(_) => 1,
+        };
+        let expected: Vec<u8> = order.iter().flat_map(|i| (i * times).to_ne_bytes()).collect();
+        assert!(got[..n * 4] == expected[..], "{key:?} {descending} {n} {moved:?}");
+    }
+}
+
+#[test]
+fn kernels_sort_as_the_host_does() {
+    let tile = sort::tile(Key::F64) as usize;
+    for n in [0, 1, 2, 33, 1000, tile, tile + 1, 2 * tile + 100] {
+        // Of many keys, some: each takes a while here.
+        let samples: Vec<Owned> = testing::samples(&[n]);
+        for (i, sample) in samples.iter().enumerate() {
+            if n >= 1000 && i % 7 != 0 || n > tile && i % 2 != 0 {
+                continue;
+            }
+            let bytes = bytes_of(sample.view());
+            let descending = i / 2 % 2 == 1;
+            match sample {
+                Owned::I64(x) => check_sort(Key::I64, &bytes, Keys::I64(x), descending),
+                Owned::F64(x) => check_sort(Key::F64, &bytes, Keys::F64(x), descending),
+                Owned::F32(x) => check_sort(Key::F32, &bytes, Keys::F32(x), !descending),
+                Owned::I32(x) => check_sort(Key::I32, &bytes, Keys::I32(x), descending),
+                Owned::U8(_) => {}
+            }
+        }
+        if n == 1000 {
+            continue;
+        }
+        let mut r = Random(n as u64);
+        let (x, y): (Vec<u64>, Vec<u32>) = (0..n).map(|_| (r.word() >> (r.word() % 60), r.word() as u32)).unzip();
+        check_sort(Key::U64, &x.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>(), Keys::U64(&x), false);
+        check_sort(Key::U32, &y.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>(), Keys::U32(&y), true);
     }
 }

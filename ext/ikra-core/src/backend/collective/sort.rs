@@ -1,0 +1,226 @@
+//! Sorting of numbers: stable, by the digits of their bits.
+//!
+//! Here: types of keys, and [`order`] on the host. Not here: GPUs; what is compared by a block, which is merged elsewhere.
+//!
+//! Integers come in their order. Floats do, too: `-0.0` and `0.0` are equal and keep their order, NaNs of all kinds are equal and
+//! come last. Descending is the reverse order, but equal keys stand as they stood.
+
+use super::Crew;
+use crate::error::Result;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// A type of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    U32,
+    I32,
+    F32,
+    U64,
+    I64,
+    F64,
+}
+
+impl Key {
+    pub const ALL: [Key; 6] = [Key::U32, Key::I32, Key::F32, Key::U64, Key::I64, Key::F64];
+
+    pub fn bytes(self) -> usize {
+        match self {
+            Key::U32 | Key::I32 | Key::F32 => 4,
+            Key::U64 | Key::I64 | Key::F64 => 8,
+        }
+    }
+}
+
+/// Keys on the host.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    U32(&'a [u32]),
+    I32(&'a [i32]),
+    F32(&'a [f32]),
+    U64(&'a [u64]),
+    I64(&'a [i64]),
+    F64(&'a [f64]),
+}
+
+impl Keys<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Keys::U32(k) => k.len(),
+            Keys::I32(k) => k.len(),
+            Keys::F32(k) => k.len(),
+            Keys::U64(k) => k.len(),
+            Keys::I64(k) => k.len(),
+            Keys::F64(k) => k.len(),
+        }
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The word by which a key is sorted: as numbers compare, so do these.
+    fn code(&self, index: usize) -> u64 {
+        match self {
+            Keys::U32(k) => k[index].into(),
+            Keys::I32(k) => u64::from(k[index].cast_unsigned() ^ 1 << 31),
+            Keys::F32(k) => float_code(k[index].into()),
+            Keys::U64(k) => k[index],
+            Keys::I64(k) => k[index].cast_unsigned() ^ 1 << 63,
+            Keys::F64(k) => float_code(k[index]),
+        }
+    }
+}
+
+fn float_code(x: f64) -> u64 {
+    if x.is_nan() {
+        return u64::MAX;
+    }
+    // both zeroes
+    let bits = (x + 0.0).to_bits();
+    if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 }
+}
+
+/// So few keys are sorted by comparing.
+const FEW: usize = 2048;
+/// Keys that one thread goes over at a time, at least.
+const PIECE: usize = 1 << 16;
+const BINS: usize = 256;
+
+/// Codes, and the indices of their elements.
+struct Side {
+    codes: Vec<AtomicU64>,
+    places: Vec<AtomicU32>,
+}
+
+impl Side {
+    fn new(len: usize) -> Self {
+        let codes = (0..len).map(|_| AtomicU64::new(0)).collect();
+        Self { codes, places: (0..len).map(|_| AtomicU32::new(0)).collect() }
+    }
+}
+
+/// The indices of keys in ascending (or descending) order, of equal ones the first first. None: cancelled.
+///
+/// Each pass counts one digit of 8 bits in pieces, then moves every piece's keys behind those of lesser digits and of earlier
+/// pieces; digits that all keys have in common are passed over. Places are distinct, so that threads write them without looking
+/// at each other.
+///
+/// # Errors
+/// `Device` when the system gives no threads.
+///
+/// # Panics
+/// For more keys than 32 bits count.
+pub fn order(crew: Crew<'_>, keys: Keys<'_>, descending: bool) -> Result<Option<Vec<u32>>> {
+    let n = keys.len();
+    assert!(u32::try_from(n).is_ok(), "indices have 32 bits");
+    let code = |i| if descending { !keys.code(i) } else { keys.code(i) };
+    if n <= FEW {
+        let mut pairs: Vec<(u64, u32)> = (0..n).map(|i| (code(i), i as u32)).collect();
+        pairs.sort_unstable();
+        return Ok(Some(pairs.into_iter().map(|(_, place)| place).collect()));
+    }
+    let length = n.div_ceil(crew.threads.count() * 4).max(PIECE);
+    let count = n.div_ceil(length);
+    let piece = |p: usize| p * length..n.min((p + 1) * length);
+    let (mut from, mut to) = (Side::new(n), Side::new(n));
+    let common = crew.each(count, |p| {
+        piece(p).fold((u64::MAX, 0), |(all, any), i| {
+            let code = code(i);
+            from.codes[i].store(code, Relaxed);
+            from.places[i].store(i as u32, Relaxed);
+            (all & code, any | code)
+        })
+    })?;
+    let Some(common) = common else { return Ok(None) };
+    let (all, any) = common.into_iter().fold((u64::MAX, 0), |(a, b), (c, d)| (a & c, b | d));
+
+    for shift in (0..u64::BITS).step_by(8).filter(|shift| (all ^ any) >> shift & 0xff != 0) {
+        let digit = |side: &Side, i: usize| (side.codes[i].load(Relaxed) >> shift & 0xff) as usize;
+        let counts = crew.each(count, |p| {
+            let mut bins = [0u32; BINS];
+            piece(p).for_each(|i| bins[digit(&from, i)] += 1);
+            bins
+        })?;
+        let Some(mut starts) = counts else { return Ok(None) };
+        let mut next = 0;
+        for bin in 0..BINS {
+            for piece in &mut starts {
+                (piece[bin], next) = (next, next + piece[bin]);
+            }
+        }
+        let moved = crew.all(starts.into_iter().enumerate().collect(), |(p, mut next)| {
+            for i in piece(p) {
+                let place = &mut next[digit(&from, i)];
+                to.codes[*place as usize].store(from.codes[i].load(Relaxed), Relaxed);
+                to.places[*place as usize].store(from.places[i].load(Relaxed), Relaxed);
+                *place += 1;
+            }
+        })?;
+        if moved.is_none() {
+            return Ok(None);
+        }
+        std::mem::swap(&mut from, &mut to);
+    }
+    Ok(Some(from.places.into_iter().map(AtomicU32::into_inner).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Random};
+    use super::*;
+    use std::cmp::Ordering;
+
+    fn check<K: Copy>(keys: &[K], wrapped: Keys<'_>, compare: impl Fn(K, K) -> Ordering) {
+        for descending in [false, true] {
+            let mut expected: Vec<u32> = (0..keys.len() as u32).collect();
+            expected.sort_by(|a, b| {
+                let order = compare(keys[*a as usize], keys[*b as usize]);
+                if descending { order.reverse() } else { order }
+            });
+            assert_eq!(testing::on_host(|crew| order(crew, wrapped, descending)), expected, "{} keys", keys.len());
+        }
+    }
+
+    fn floats(a: f64, b: f64) -> Ordering {
+        a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    }
+
+    #[test]
+    fn keys_of_every_type_are_sorted_and_equal_ones_stay() {
+        for n in [0, 1, 2, 33, FEW, FEW + 1, 3 * PIECE, 300_000] {
+            for sample in testing::samples(&[n]) {
+                match &sample {
+                    testing::Owned::I64(x) => {
+                        check(x, Keys::I64(x), |a, b| a.cmp(&b));
+                        let x: Vec<u64> = x.iter().map(|x| x.cast_unsigned()).collect();
+                        check(&x, Keys::U64(&x), |a, b| a.cmp(&b));
+                    }
+                    testing::Owned::I32(x) => {
+                        check(x, Keys::I32(x), |a, b| a.cmp(&b));
+                        let x: Vec<u32> = x.iter().map(|x| x.cast_unsigned()).collect();
+                        check(&x, Keys::U32(&x), |a, b| a.cmp(&b));
+                    }
+                    testing::Owned::F64(x) => check(x, Keys::F64(x), floats),
+                    testing::Owned::F32(x) => check(x, Keys::F32(x), |a, b| floats(a.into(), b.into())),
+                    testing::Owned::U8(_) => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nans_of_either_sign_are_equal_and_last() {
+        let x = [f64::NAN, 1.0, -f64::NAN, f64::INFINITY, -0.0, 0.0, f64::NEG_INFINITY, f64::NAN];
+        assert_eq!(testing::on_host(|crew| order(crew, Keys::F64(&x), false)), [6, 4, 5, 1, 3, 0, 2, 7]);
+        assert_eq!(testing::on_host(|crew| order(crew, Keys::F64(&x), true)), [0, 2, 7, 3, 1, 4, 5, 6]);
+    }
+
+    #[test]
+    fn sorting_ends_when_it_is_cancelled() {
+        let cancel = crate::backend::CancelToken::default();
+        cancel.cancel();
+        let mut r = Random(1);
+        let keys: Vec<u64> = (0..200_000).map(|_| r.word()).collect();
+        let crew = Crew { threads: &crate::backend::threads::Threads::new(2), cancel: &cancel };
+        assert_eq!(order(crew, Keys::U64(&keys), false).expect("there are threads"), None);
+    }
+}

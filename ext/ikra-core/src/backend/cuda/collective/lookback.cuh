@@ -1,0 +1,105 @@
+// What comes before a tile, known while later tiles are still computed: scans in one pass.
+//
+// Every tile shows its own state at once and then looks at those before it, as in the decoupled look-back of Merrill and
+// Garland. Unlike there, what is combined with what does not depend on who was first to show what: tiles stand in groups of
+// 32, those in groups of 32 again, and a tile waits for exactly these: the states of the tiles before it in its group, those
+// of the groups before its own in the larger group, and what came before the larger group. So sums of Floats are the same
+// each time, and the chain of waits has a link for each 1024 tiles.
+//
+// A word is shown together with a flag, in one store of 16 bytes, so that nobody waits for two things, and needs no fence.
+
+const u32 GROUP = 32;
+const u64 SHOWN = 1;
+
+struct alignas(16) Cell {
+  u64 word, flag;
+};
+
+INLINE void show_cell(Cell *cell, u64 word) {
+#ifdef __CUDA_ARCH__
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(cell), "l"(word), "l"(SHOWN) : "memory");
+#else
+  cell->word = word;
+  cell->flag = SHOWN;
+#endif
+}
+INLINE Cell see_cell(const Cell *cell) {
+  Cell seen;
+#ifdef __CUDA_ARCH__
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(seen.word), "=l"(seen.flag) : "l"(cell) : "memory");
+#else
+  seen = *cell;
+#endif
+  return seen;
+}
+
+// A state's cells: one for each of its words.
+template <class S> struct Shown {
+  Cell cells[sizeof(S) / 8];
+};
+template <class S> INLINE void show(Shown<S> *to, const S &state) {
+  Words<S> words;
+  words.state = state;
+#pragma unroll
+  for (u32 i = 0; i < sizeof(S) / 8; i++) show_cell(to->cells + i, words.words[i]);
+}
+template <class S> INLINE S see(const Shown<S> *from) {
+  Words<S> words;
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (u32 i = 0; i < sizeof(S) / 8; i++) {
+      const Cell cell = see_cell(from->cells + i);
+      words.words[i] = cell.word;
+      all = all && cell.flag == SHOWN;
+    }
+  } while (!all);
+  return words.state;
+}
+
+// Where tiles, groups, and larger groups with all before them are shown; nothing is, before the launch.
+struct Board {
+  void *tiles, *groups, *larger;
+  // The next tile to be taken; 0 before the launch.
+  u32 *next;
+};
+
+// The number of the tile that this block takes: those before it were taken before.
+INLINE u32 take_tile(const Board &board) {
+  __shared__ u32 tile;
+  __syncthreads();
+  if (threadIdx.x == 0) tile = atomicAdd(board.next, 1u);
+  __syncthreads();
+  return tile;
+}
+
+// Shows a tile's state to later ones, and answers what all tiles before it come to. Called by one whole warp, whose lanes all
+// know `state`; all get the answer.
+template <class Op> INLINE typename Op::State look_back(const Board &board, u32 tile, const typename Op::State &state) {
+  typedef typename Op::State State;
+  Shown<State> *tiles = (Shown<State> *)board.tiles, *groups = (Shown<State> *)board.groups, *larger = (Shown<State> *)board.larger;
+  const u32 lane = lane_id(), group = tile / GROUP, large = group / GROUP;
+  const u32 in_group = tile % GROUP, in_large = group % GROUP;
+  if (lane == 0) show(tiles + tile, state);
+  // The tiles of the group before this one, and this one where it completes the group.
+  State near = Op::none();
+  if (lane < in_group) near = see(tiles + group * GROUP + lane);
+  const State before = from_lane(warp_tree<Op>(near), 0);
+  State whole = before;
+  Op::merge(whole, state);
+  if (lane == 0 && in_group == GROUP - 1) show(groups + group, whole);
+  State far = Op::none();
+  if (lane < in_large) far = see(groups + large * GROUP + lane);
+  far = from_lane(warp_tree<Op>(far), 0);
+  State prefix = Op::none();
+  if (large > 0) prefix = see(larger + large - 1);
+  Op::merge(prefix, far);
+  if (lane == 0 && in_group == GROUP - 1 && in_large == GROUP - 1) {
+    State all = prefix;
+    Op::merge(all, whole);
+    show(larger + large, all);
+  }
+  Op::merge(prefix, before);
+  return prefix;
+}

@@ -1,0 +1,186 @@
+// Scans in one pass: each element becomes what it and all before it come to.
+//
+// The order is that of backend/collective/scan.rs. A tile is 15 neighbours for each of 256 threads: an odd number, so that
+// threads that go over their own find different banks of shared memory.
+
+const u32 SCAN_THREADS = 256;
+const u32 SCAN_ITEMS = 15;
+const u32 SCAN_TILE = SCAN_THREADS * SCAN_ITEMS;
+
+const u32 OVERFLOWED = 1;
+const u32 MET_NAN = 2;
+
+template <class T> struct Total { typedef i64 Type; };
+template <> struct Total<f64> { typedef f64 Type; };
+template <> struct Total<f32> { typedef f64 Type; };
+
+// ---- Operations: none, take, merge (what stands to the left comes first), and step: take an element, leave the value and
+// what is to be told of it ----
+
+template <class T> struct ScanIntSum {
+  typedef i64 Out;
+  struct State {
+    i64 sum;
+  };
+  MEMBER State none() { return {0}; }
+  MEMBER void take(State &state, T x) { state.sum = add(state.sum, i64(x)); }
+  MEMBER void merge(State &state, const State &other) { state.sum = add(state.sum, other.sum); }
+  // Sums wrap around. Up to the first that leaves 64 bits they are exact, so that one is found.
+  MEMBER u32 step(State &state, T x, Out &out) {
+    const bool over = add_overflows(state.sum, i64(x), state.sum);
+    out = state.sum;
+    return over ? OVERFLOWED : 0;
+  }
+};
+
+template <class T> struct ScanFloatSum {
+  typedef f64 Out;
+  typedef Compensated State;
+  MEMBER State none() { return {0.0, 0.0}; }
+  MEMBER void take(State &state, T x) { add_to(state, f64(x)); }
+  MEMBER void merge(State &state, const State &other) { merge_into(state, other); }
+  MEMBER u32 step(State &state, T x, Out &out) {
+    take(state, x);
+    out = value_of(state);
+    return 0;
+  }
+};
+
+template <class T> struct ScanIntProduct {
+  typedef i64 Out;
+  typedef typename IntProduct<T>::State State;
+  MEMBER State none() { return {1, 0}; }
+  MEMBER void take(State &state, T x) { IntProduct<T>::take(state, x, 0); }
+  MEMBER void merge(State &state, const State &other) { IntProduct<T>::merge(state, other); }
+  MEMBER u32 step(State &state, T x, Out &out) {
+    take(state, x);
+    out = state.product;
+    return state.over ? OVERFLOWED : 0;
+  }
+};
+
+template <class T> struct ScanFloatProduct {
+  typedef f64 Out;
+  struct State {
+    f64 product;
+  };
+  MEMBER State none() { return {1.0}; }
+  MEMBER void take(State &state, T x) { state.product *= f64(x); }
+  MEMBER void merge(State &state, const State &other) { state.product *= other.product; }
+  MEMBER u32 step(State &state, T x, Out &out) {
+    take(state, x);
+    out = canonical(state.product);
+    return 0;
+  }
+};
+
+// A NaN is left out; before the first that compares, the value is NaN.
+template <class T, bool GREATEST> struct ScanExtreme {
+  typedef T Out;
+  typedef typename Wide<T>::Type Value;
+  struct State {
+    Value value;
+    u64 some;
+  };
+  MEMBER bool before(Value a, Value b) { return GREATEST ? a > b : a < b; }
+  MEMBER State none() { return {0, 0}; }
+  MEMBER void take(State &state, T x) { merge(state, {Value(x), x == x}); }
+  MEMBER void merge(State &state, const State &other) {
+    if (other.some && (!state.some || before(other.value, state.value))) state = other;
+  }
+  MEMBER u32 step(State &state, T x, Out &out) {
+    take(state, x);
+    out = state.some ? T(state.value) : x;
+    return x == x ? 0 : MET_NAN;
+  }
+};
+
+struct ScanArgs {
+  const void *in;
+  void *out;
+  u64 count;
+  Board board;
+  // Bits are set in it.
+  u32 *told;
+};
+
+template <class T, class Op> INLINE void scan(const ScanArgs &args) {
+  typedef typename Op::State State;
+  typedef typename Op::Out Out;
+  union Exchange {
+    T in[SCAN_TILE];
+    Out out[SCAN_TILE];
+  };
+  __shared__ Exchange exchange;
+  __shared__ State warps[SCAN_THREADS / WARP];
+  __shared__ State prefix;
+  const u32 tile = take_tile(args.board);
+  const u64 first = u64(tile) * SCAN_TILE;
+  const u32 count = args.count - first < SCAN_TILE ? u32(args.count - first) : SCAN_TILE;
+  const T *in = (const T *)args.in + first;
+
+  T x[SCAN_ITEMS];
+  if (count == SCAN_TILE) {
+#pragma unroll
+    for (u32 i = 0; i < SCAN_ITEMS; i++) x[i] = __ldg(in + threadIdx.x + i * SCAN_THREADS);
+#pragma unroll
+    for (u32 i = 0; i < SCAN_ITEMS; i++) exchange.in[threadIdx.x + i * SCAN_THREADS] = x[i];
+  } else {
+    for (u32 i = threadIdx.x; i < count; i += SCAN_THREADS) exchange.in[i] = in[i];
+  }
+  __syncthreads();
+  const u32 own = threadIdx.x * SCAN_ITEMS;
+  State state = Op::none();
+#pragma unroll
+  for (u32 i = 0; i < SCAN_ITEMS; i++) {
+    if (own + i < count) {
+      x[i] = exchange.in[own + i];
+      Op::take(state, x[i]);
+    }
+  }
+
+  // Lane l: lanes 0 to l of its warp.
+#pragma unroll
+  for (u32 delta = 1; delta < WARP; delta *= 2) {
+    State left = from_below(state, delta);
+    if (lane_id() >= delta) {
+      Op::merge(left, state);
+      state = left;
+    }
+  }
+  if (lane_id() == WARP - 1) warps[warp_id()] = state;
+  State start = from_below(state, 1);
+  if (lane_id() == 0) start = Op::none();
+  __syncthreads();
+  if (warp_id() == 0) {
+    State all = warps[0];
+#pragma unroll
+    for (u32 w = 1; w < SCAN_THREADS / WARP; w++) Op::merge(all, warps[w]);
+    const State before = look_back<Op>(args.board, tile, all);
+    if (lane_id() == 0) prefix = before;
+  }
+  __syncthreads();
+  State running = prefix;
+  for (u32 w = 0; w < warp_id(); w++) Op::merge(running, warps[w]);
+  Op::merge(running, start);
+
+  // All have read their elements.
+  u32 told = 0;
+#pragma unroll
+  for (u32 i = 0; i < SCAN_ITEMS; i++) {
+    if (own + i < count) {
+      Out out;
+      told |= Op::step(running, x[i], out);
+      exchange.out[own + i] = out;
+    }
+  }
+  if (told) atomicOr(args.told, told);
+  __syncthreads();
+  Out *out = (Out *)args.out + first;
+  if (count == SCAN_TILE) {
+#pragma unroll
+    for (u32 i = 0; i < SCAN_ITEMS; i++) out[threadIdx.x + i * SCAN_THREADS] = exchange.out[threadIdx.x + i * SCAN_THREADS];
+  } else {
+    for (u32 i = threadIdx.x; i < count; i += SCAN_THREADS) out[i] = exchange.out[i];
+  }
+}

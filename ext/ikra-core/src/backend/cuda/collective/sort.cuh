@@ -1,0 +1,286 @@
+// Radix sort, from the least digit of 8 bits to the greatest, stable: one kernel counts all digits of all keys, then each
+// digit is one pass that reads and writes every key once (Onesweep, Adinets and Merrill).
+//
+// Keys are unsigned words that compare as the numbers do (`coded`) from the first pass to the last. Both zeroes are one key, as
+// they are equal, but keep their signs; NaNs of either sign stand after all numbers.
+
+const u32 BINS = 256;
+const u32 DIGIT = 8;
+const u32 SORT_THREADS = 384;
+const u32 SORT_WARPS = SORT_THREADS / WARP;
+
+// ---- Keys ----
+
+template <class U> INLINE U top_bit() { return U(U(1) << (sizeof(U) * 8 - 1)); }
+
+template <class T> struct Unsigned { typedef u64 Type; };
+template <> struct Unsigned<u32> { typedef u32 Type; };
+template <> struct Unsigned<i32> { typedef u32 Type; };
+template <> struct Unsigned<f32> { typedef u32 Type; };
+
+template <class T> struct Coding {
+  typedef typename Unsigned<T>::Type Key;
+  MEMBER Key coded(Key bits) { return bits; }
+  MEMBER Key decoded(Key key) { return key; }
+  MEMBER Key digits(Key key) { return key; }
+};
+template <class Key> struct SignedCoding {
+  MEMBER Key coded(Key bits) { return bits ^ top_bit<Key>(); }
+  MEMBER Key decoded(Key key) { return key ^ top_bit<Key>(); }
+  MEMBER Key digits(Key key) { return key; }
+};
+template <> struct Coding<i32> : SignedCoding<u32> { typedef u32 Key; };
+template <> struct Coding<i64> : SignedCoding<u64> { typedef u64 Key; };
+template <class Key_, u64 INFINITE> struct FloatCoding {
+  typedef Key_ Key;
+  MEMBER Key coded(Key bits) { return bits & top_bit<Key>() ? Key(~bits) : Key(bits ^ top_bit<Key>()); }
+  MEMBER Key decoded(Key key) { return key & top_bit<Key>() ? Key(key ^ top_bit<Key>()) : Key(~key); }
+  // What of a key is sorted by: -0.0 as 0.0, all NaNs as one.
+  MEMBER Key digits(Key key) {
+    if (key == Key(top_bit<Key>() - 1)) return top_bit<Key>();
+    const bool nan = key < Key(~(Key(INFINITE) | top_bit<Key>())) || key > Key(Key(INFINITE) | top_bit<Key>());
+    return nan ? Key(~Key(0)) : key;
+  }
+};
+template <> struct Coding<f32> : FloatCoding<u32, 0x7f800000ull> {};
+template <> struct Coding<f64> : FloatCoding<u64, 0x7ff0000000000000ull> {};
+
+template <class T, bool DESCENDING> INLINE u32 digit_of(typename Coding<T>::Key key, u32 shift) {
+  const typename Coding<T>::Key digits = Coding<T>::digits(key);
+  return u32((DESCENDING ? typename Coding<T>::Key(~digits) : digits) >> shift) % BINS;
+}
+
+// ---- All digits of all keys, counted ----
+
+struct CountArgs {
+  const void *keys;
+  u64 count;
+  // For each digit, how many keys have each value of it; 0 before the launch.
+  u64 *bins;
+};
+
+template <class T, bool DESCENDING> INLINE void count_digits(const CountArgs &args) {
+  typedef typename Coding<T>::Key Key;
+  const u32 DIGITS = sizeof(Key);
+  __shared__ u32 bins[DIGITS * BINS];
+  for (u32 i = threadIdx.x; i < DIGITS * BINS; i += blockDim.x) bins[i] = 0;
+  __syncthreads();
+  const Key *keys = (const Key *)args.keys;
+  const u64 step = u64(gridDim.x) * blockDim.x;
+  const u32 AHEAD_KEYS = 4;
+  for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < args.count; i += AHEAD_KEYS * step) {
+    Key key[AHEAD_KEYS];
+#pragma unroll
+    for (u32 k = 0; k < AHEAD_KEYS; k++)
+      if (i + k * step < args.count) key[k] = Coding<T>::coded(__ldg(keys + i + k * step));
+#pragma unroll
+    for (u32 k = 0; k < AHEAD_KEYS; k++) {
+      if (i + k * step >= args.count) break;
+#pragma unroll
+      for (u32 d = 0; d < DIGITS; d++) atomicAdd(&bins[d * BINS + digit_of<T, DESCENDING>(key[k], d * DIGIT)], 1u);
+    }
+  }
+  __syncthreads();
+  for (u32 i = threadIdx.x; i < DIGITS * BINS; i += blockDim.x)
+    if (bins[i]) atomicAdd(args.bins + i, u64(bins[i]));
+}
+
+// Of each digit, how many keys have lesser values: a block of 256 threads for each digit.
+struct StartArgs {
+  u64 *bins;
+};
+
+template <class S> INLINE u64 block_exclusive(u64 mine, S *warps) {
+  u64 sum = mine;
+#pragma unroll
+  for (u32 delta = 1; delta < WARP; delta *= 2) {
+    const u64 left = __shfl_up_sync(ALL, sum, delta);
+    if (lane_id() >= delta) sum += left;
+  }
+  if (lane_id() == WARP - 1) warps[warp_id()] = S(sum);
+  __syncthreads();
+  for (u32 w = 0; w < warp_id(); w++) sum += warps[w];
+  return sum - mine;
+}
+
+INLINE void start_digits(const StartArgs &args) {
+  __shared__ u64 warps[BINS / WARP];
+  u64 *bin = args.bins + blockIdx.x * BINS + threadIdx.x;
+  *bin = block_exclusive(*bin, warps);
+}
+
+// ---- One pass ----
+
+// The lanes that have this digit.
+INLINE u32 lanes_with(u32 digit) {
+#ifdef __CUDA_ARCH__
+  // Faster than __match_any_sync.
+  u32 same = ALL;
+#pragma unroll
+  for (u32 bit = 0; bit < DIGIT; bit++) {
+    const bool set = digit >> bit & 1;
+    const u32 votes = __ballot_sync(ALL, set);
+    same &= set ? votes : ~votes;
+  }
+  return same;
+#else
+  return __match_any_sync(ALL, digit);
+#endif
+}
+
+struct PassArgs {
+  const void *keys;
+  void *sorted;
+  // Null where there are none, or where they are the keys' own indices.
+  const u32 *values;
+  u32 *sorted_values;
+  u64 count;
+  // Of this digit.
+  const u64 *starts;
+  // For each tile and value of the digit what `seen_word` makes; 0 before the launch.
+  void *seen;
+  u32 *next;
+  alignas(8) u32 shift;
+  alignas(8) u32 first_pass;
+  alignas(8) u32 last_pass;
+};
+
+enum Values { NO_VALUES = 0, VALUES = 1, INDICES = 2 };
+
+// What a tile shows of a bin: its own count, or with all tiles before it. The two highest bits say which.
+template <class W> INLINE W own_count(u64 count) { return W(count) | top_bit<W>() >> 1; }
+template <class W> INLINE W whole_count(u64 count) { return W(count) | top_bit<W>(); }
+template <class W> INLINE u64 counted(W shown) { return shown & ((top_bit<W>() >> 1) - 1); }
+
+template <class T, bool DESCENDING, u32 ITEMS, int VALUED, class W> INLINE void sort_pass(const PassArgs &args) {
+  typedef typename Coding<T>::Key Key;
+  const u32 TILE_KEYS = SORT_THREADS * ITEMS;
+  union Exchange {
+    u32 ranks[SORT_WARPS * BINS];
+    Key keys[TILE_KEYS];
+    u32 values[TILE_KEYS];
+  };
+  __shared__ Exchange exchange;
+  __shared__ u64 targets[BINS];
+  __shared__ u32 warps[BINS / WARP];
+  __shared__ u32 shared_tile;
+  if (threadIdx.x == 0) shared_tile = atomicAdd(args.next, 1u);
+  for (u32 i = threadIdx.x; i < SORT_WARPS * BINS; i += SORT_THREADS) exchange.ranks[i] = 0;
+  __syncthreads();
+  const u32 tile = shared_tile;
+  const u64 first = u64(tile) * TILE_KEYS;
+  const u32 count = args.count - first < TILE_KEYS ? u32(args.count - first) : TILE_KEYS;
+  const u32 own = warp_id() * WARP * ITEMS + lane_id();
+  u32 *ranks = exchange.ranks + warp_id() * BINS;
+
+  // What is beyond the end comes behind all keys of the last bin, and is not written.
+  Key key[ITEMS];
+  const Key *keys = (const Key *)args.keys + first;
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) key[i] = own + i * WARP < count ? keys[own + i * WARP] : Key(0);
+  if (args.first_pass) {
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) key[i] = Coding<T>::coded(key[i]);
+  }
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) {
+    const u32 digit = own + i * WARP < count ? digit_of<T, DESCENDING>(key[i], args.shift) : BINS - 1;
+    atomicAdd(&ranks[digit], 1u);
+  }
+  __syncthreads();
+
+  // A thread for each bin: what earlier warps have of it, and the tile's count, which later tiles wait for.
+  const u32 bin = threadIdx.x;
+  u32 in_tile = 0;
+  W *seen = (W *)args.seen + u64(tile) * BINS + bin;
+  if (bin < BINS) {
+#pragma unroll
+    for (u32 w = 0; w < SORT_WARPS; w++) {
+      const u32 here = exchange.ranks[w * BINS + bin];
+      exchange.ranks[w * BINS + bin] = in_tile;
+      in_tile += here;
+    }
+    *(volatile W *)seen = tile == 0 ? whole_count<W>(in_tile) : own_count<W>(in_tile);
+  }
+  u32 before = 0;
+  if (bin < BINS) {
+    u32 sum = in_tile;
+#pragma unroll
+    for (u32 delta = 1; delta < WARP; delta *= 2) {
+      const u32 left = __shfl_up_sync(ALL, sum, delta);
+      if (lane_id() >= delta) sum += left;
+    }
+    if (lane_id() == WARP - 1) warps[warp_id()] = sum;
+    before = sum - in_tile;
+  }
+  __syncthreads();
+  if (bin < BINS) {
+    for (u32 w = 0; w < warp_id(); w++) before += warps[w];
+#pragma unroll
+    for (u32 w = 0; w < SORT_WARPS; w++) exchange.ranks[w * BINS + bin] += before;
+  }
+  __syncthreads();
+
+  // Where each key goes within the tile: behind those of lesser digits, and of its digit before it.
+  u32 rank[ITEMS];
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) {
+    const u32 digit = own + i * WARP < count ? digit_of<T, DESCENDING>(key[i], args.shift) : BINS - 1;
+    const u32 same = lanes_with(digit);
+    const u32 below = same & ((1u << lane_id()) - 1);
+    const u32 leader = 31 - u32(__clz(i32(same)));
+    u32 base = 0;
+    if (lane_id() == leader) {
+      base = ranks[digit];
+      ranks[digit] = base + u32(__popc(same));
+    }
+    __syncwarp();
+    base = __shfl_sync(ALL, base, leader);
+    rank[i] = base + u32(__popc(below));
+  }
+
+  // Meanwhile other tiles may have shown what they have.
+  if (bin < BINS) {
+    u64 earlier = 0;
+    for (u32 t = tile; t > 0;) {
+      const W shown = *(volatile const W *)((const W *)args.seen + u64(t - 1) * BINS + bin);
+      if (shown == 0) continue;
+      earlier += counted(shown);
+      if (shown & top_bit<W>()) break;
+      t--;
+    }
+    if (tile > 0) *(volatile W *)seen = whole_count<W>(earlier + in_tile);
+    targets[bin] = args.starts[bin] + earlier - before;
+  }
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) exchange.keys[rank[i]] = key[i];
+  __syncthreads();
+  Key *sorted = (Key *)args.sorted;
+  u32 digit[ITEMS];
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) {
+    const u32 at = threadIdx.x + i * SORT_THREADS;
+    if (at < count) {
+      const Key moved = exchange.keys[at];
+      digit[i] = digit_of<T, DESCENDING>(moved, args.shift);
+      sorted[targets[digit[i]] + at] = args.last_pass ? Coding<T>::decoded(moved) : moved;
+    }
+  }
+  if (VALUED == NO_VALUES) return;
+  u32 value[ITEMS];
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) {
+    const u32 at = own + i * WARP;
+    value[i] = VALUED == INDICES && args.first_pass ? u32(first) + at : at < count ? args.values[first + at] : 0;
+  }
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) exchange.values[rank[i]] = value[i];
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < ITEMS; i++) {
+    const u32 at = threadIdx.x + i * SORT_THREADS;
+    if (at < count) args.sorted_values[targets[digit[i]] + at] = exchange.values[at];
+  }
+}
