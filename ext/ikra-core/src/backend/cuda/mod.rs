@@ -19,7 +19,7 @@ pub mod launch;
 pub mod nvrtc;
 pub mod queue;
 pub mod shim;
-mod storage;
+pub mod storage;
 
 pub use launch::CudaBackend;
 pub use shim::CudaShim;
