@@ -148,6 +148,22 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
+  it "names the line where an operator was written down" do
+    array = md([[1, 0]])
+    quotient = array * 2 +
+               6 / array; line = __LINE__
+    later = quotient + 1
+    [-> { later.to_a }, -> { quotient.sum }, -> { quotient.map { |x| x } }].each do |look|
+      expect(&look).to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to start_with("#{__FILE__}:#{line}:") }
+    end
+    small = md([100], dtype: :u8) + 200; line = __LINE__
+    expect { small.to_a }.to raise_error(RangeError) { |error| expect(error.backtrace.first).to start_with("#{__FILE__}:#{line}:") }
+    expect { small.sum }.to raise_error(RangeError, "element [0]: 300 does not fit u8 (0 to 255)")
+    expect { (md([1] * 600 + [0]).then { |a| 1 / a }).sum }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(600) }
+    whole = md([[0.5, Float::NAN]]).t.to(:i64); line = __LINE__
+    expect { whole.to_a }.to raise_error(FloatDomainError) { |error| expect(error.backtrace.first).to start_with("#{__FILE__}:#{line}:") }
+  end
+
   it "says what it does not take" do
     expect { md([true]) + 1 }.to raise_error(TypeError, "+ is for numbers, not for elements of kind bool")
     expect { md([1.0]) & 1 }.to raise_error(TypeError, "& is for Integers, not for elements of kind f64")

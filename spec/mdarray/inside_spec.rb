@@ -13,6 +13,7 @@ RSpec.describe Ikra::MDArray do
       part = array[true, 1..2]
       expect((0...2).pmap { |i| part[i, -1] + part.size + part.shape[1] + part.ndim }).to eq([3 + 8, 6 + 8])
       pending = array * 10
+      expect((0...4).pmap { |i| [array[-3 - i, 0], array[i + 2, 1], array[2**62 * (i - 2), 0], array[0, -(2**62)]] }).to eq(Array.new(4) { |i| [nil, nil, (1 if i == 2), nil] })
       expect((0...6).pmap { |i| pending[i / 3, i % 3] }).to eq(nested.flatten.map { |x| x * 10 })
       line = md([0.5, 1.5])
       expect(array.map_with_index { |x, i, _| x * line[i] }).to same_as([[0.5, 1.0, 1.5], [6.0, 7.5, 9.0]])
@@ -38,7 +39,8 @@ RSpec.describe Ikra::MDArray do
     it "traps where an element cannot be written, and changes nothing" do
       out = md(2, 2, dtype: :u8)
       expect { (0...3).peach { |i| out[i, 0] = i + 1 } }.to raise_error(IndexError, "index [2, 0] is outside of the array's shape")
-      expect { (0...2).peach { |i| out[i, 0] = i * 256 } }.to raise_error(RangeError, "256 does not fit u8 (0 to 255)")
+      expect { (0...2).peach { |i| out[i, 0] = i * 256 } }.to raise_error(RangeError, "element [1, 0]: 256 does not fit u8 (0 to 255)")
+      expect { (0...2).peach { |i| out[-3 - i, 0] = 1 } }.to raise_error(IndexError, "index [-3, 0] is outside of the array's shape")
       expect { (0...2).peach { |i| out[i, 0] = 0.0 / i } }.to raise_error(FloatDomainError)
       expect(out).to same_as([[0, 0], [0, 0]])
       out.freeze

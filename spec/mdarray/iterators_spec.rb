@@ -103,6 +103,17 @@ RSpec.describe Ikra::MDArray do
         .to same_as(nested.each_with_index.map { |row, i| row.each_with_index.map { |x, j| (x + i + j).to_f } })
       expect(array.select(unsupported: :ruby) { |x| x.to_s.size == 1 }).to same_as([5, 8, 0, 7])
       expect(array.combine(1, unsupported: :ruby) { |x, y| "#{x}#{y}".to_i }).to same_as(deep_map(nested) { |x| "#{x}1".to_i })
+      list = Array.new(600) { |i| i % 7 }
+      expect(md(list).inject(unsupported: :ruby) { |x, y| "#{x + y}".to_i }).to eq(list.sum)
+      expect(md(list).inject(5, unsupported: :ruby) { |x, y| "#{x + y}".to_i }).to eq(list.sum + 5)
+      expect(md([list, list]).inject(unsupported: :ruby, axis: 0) { |x, y| "#{x + y}".to_i }).to same_as(list.map { |x| x * 2 })
+      expect(md(list).reshape(2, 300).scan(unsupported: :ruby) { |x, y| "#{x + y}".to_i }).to same_as(list.each_slice(300).map { |part| part.pscan(:+) })
+      expect(array.stencil([[0, -1], [0, 1]], 0, unsupported: :ruby) { |x, y| "#{x + y}".to_i }).to same_as(nested.pstencil([[0, -1], [0, 1]], 0) { |x, y| x + y })
+      expect(array.stencil([[0, -1], [0, 1]], 0, unsupported: :ruby) { |v| "#{v[0, -1]}".to_i }).to same_as(nested.pstencil([[0, -1], [0, 1]], 0) { |v| v[0, -1] })
+      expect(array.any?(unsupported: :ruby) { |x| "#{x}" == "7" }).to be(true)
+      expect(array.all?(unsupported: :ruby) { |x| "#{x}".size < 3 }).to be(true)
+      expect(array.map(unsupported: :ruby, dtype: :bool) { |x| "#{x}"["-"] }).to same_as(deep_map(nested, &:negative?))
+      expect { array.map(unsupported: :ruby) { |x| "#{x}" } }.to raise_error(TypeError, /values of several kinds, or of one that arrays of numbers cannot hold: String/)
       expect(Ikra.logger.lines).to all(start_with("Ikra runs a block as plain Ruby:"))
     ensure
       Ikra.logger = logger

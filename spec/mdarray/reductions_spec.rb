@@ -54,6 +54,9 @@ RSpec.describe Ikra::MDArray do
       end
       expect([array.count(&:even?), array.count(all.first), array.any? { |x| x == all.last }, array.all? { |x| x < 100 }, array.none? { |x| x > 100 }, array.any?(Integer)])
         .to eq([all.count(&:even?), all.count(all.first), true, true, true, true])
+      expect([array.min(2), array.max { |x, y| y <=> x }, array.minmax { |x, y| y <=> x }]).to eq([all.min(2), all.min, all.minmax.reverse])
+      expect([array.include?(all.last), array.include?(99), array.include?(2**70), array.member?(nil), md([0.5]).include?(0.5)]).to eq([true, false, false, false, true])
+      expect([array.sum(10), array.sum(0.5), array.sum(1, axis: 0).to_a[0][0]]).to eq([all.sum + 10, all.sum + 0.5, nested.sum { |plane| plane[0][0] } + 1])
       expect(array.sum { |x| x * 0.5 }).to eq(all.sum * 0.5)
       expect(array.variance).to be_within(1e-12).of(all.sum { |x| (x - all.sum / 24.0)**2 } / 24)
       expect(array.stddev(axis: 0).shape).to eq([4, 2])

@@ -65,7 +65,7 @@ module Ikra
       return MDArray.__of(flat_list, :object, shape) if dtype == :object
       return MDArray.new(flat_list, dtype: dtype).reshape(*shape) if self.dtype == :object
 
-      MDArray.__pending(Expression::Operation.new(:to, [__operand], dtype, shape))
+      MDArray.__pending(Expression::Operation.new(:to, [__operand], dtype, shape, caller_place))
     end
     alias as_type to
 
@@ -113,11 +113,15 @@ module Ikra
       kind = Operators.dtype(name, dtypes)
       given = operands.filter_map { |operand| operand.shape if operand.is_a?(MDArray) }
       nodes = operands.zip(dtypes).map { |operand, dtype| operand.is_a?(MDArray) ? operand.__operand : scalar(operand, dtype) }
-      operation = Expression::Operation.new(name, nodes, kind, given.uniq.size == 1 ? given.first : Layout.broadcast(*given))
+      shape = given.uniq.size == 1 ? given.first : Layout.broadcast(*given)
+      operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if Operators.raises?(name, dtypes)))
       array = MDArray.__pending(operation)
       operands.each { |operand| operand.__storage if operand.is_a?(MDArray) } if operation.count > Expression::MOST
       array
     end
+
+    # Where a program called.
+    def caller_place = caller_locations(1, 12).find { |location| !location.path.start_with?(__dir__) && !location.path.start_with?("<internal") }&.to_s
 
     # A number's kind beside this array: its own where it can be.
     def number_kind(name, value)

@@ -47,13 +47,16 @@ module Ikra
       # An operator with its operands.
       class Operation
         attr_reader :name, :operands, :dtype, :shape, :count
+        # Where a program wrote it down, if it can raise.
+        attr_reader :place
         # Once it is computed.
         attr_reader :storage
         # Whether a kernel computed it and kept nothing.
         attr_accessor :seen
 
-        def initialize(name, operands, dtype, shape)
+        def initialize(name, operands, dtype, shape, place = nil)
           @name = name
+          @place = place
           @operands = operands
           @dtype = dtype
           @shape = shape.freeze

@@ -41,8 +41,8 @@ module Ikra
 
           lambda_of(:"writing_#{dtype}", layout, buffer) do |form|
             ["lambda do |#{form.indices}, value|\n#{form.bounds}" \
-             "  raise ::IndexError, \"index [\#{i0}#{(1...layout.rank).map { |dimension| ", \#{i#{dimension}}" }.join}] is outside of the array's shape\" unless #{form.inside}\n" \
-             "#{store(dtype)}  b[#{form.place}] = stored\n  value\nend"]
+             "  raise ::IndexError, \"index #{form.shown} is outside of the array's shape\" unless #{form.inside}\n" \
+             "#{store(dtype, form)}  b[#{form.place}] = stored\n  value\nend"]
           end
         end
 
@@ -62,14 +62,14 @@ module Ikra
         end
 
         # Conversions are those of {DType.store}.
-        def store(dtype)
+        def store(dtype, form)
           limits = DType::LIMITS[dtype]
           case dtype
           when :f64, :f32 then "  stored = 1.0 * value\n"
           when :i64 then "  stored = value.truncate\n"
           when :i32, :u8
             "  stored = value.truncate\n" \
-            "  raise ::RangeError, \"\#{stored} does not fit #{dtype} (#{limits.begin} to #{limits.end})\" if stored < #{limits.begin} || stored > #{limits.end}\n"
+            "  raise ::RangeError, \"element #{form.shown}: \#{stored} does not fit #{dtype} (#{limits.begin} to #{limits.end})\" if stored < #{limits.begin} || stored > #{limits.end}\n"
           when :bool then "  raise ::TypeError, \"what is stored is neither true nor false\" unless value == true || value == false\n  stored = value\n"
           else "  stored = value\n"
           end
@@ -93,19 +93,22 @@ module Ikra
 
         def indices = Array.new(rank) { |dimension| "i#{dimension}" }.join(", ")
 
-        # Negative ones count from the end.
-        def bounds = Array.new(rank) { |dimension| "  i#{dimension} += d#{dimension} if i#{dimension} < 0\n" }.join
+        # Negative ones count from the end; under the mask, what is still negative is beyond any size.
+        def bounds = Array.new(rank) { |dimension| "  k#{dimension} = i#{dimension} < 0 ? (i#{dimension} + d#{dimension}) & #{Text::MASK} : i#{dimension}\n" }.join
 
-        def inside = Array.new(rank) { |dimension| "i#{dimension} >= 0 && i#{dimension} < d#{dimension}" }.join(" && ")
+        def inside = Array.new(rank) { |dimension| "k#{dimension} < d#{dimension}" }.join(" && ")
+
+        # For messages.
+        def shown = "[#{Array.new(rank) { |dimension| "\#{i#{dimension}}" }.join(", ")}]"
 
         def place
           terms = Array.new(rank) do |dimension|
-            next "i#{dimension} * s#{dimension}" unless @packed
+            next "k#{dimension} * s#{dimension}" unless @packed
 
-            ["i#{dimension}", *(dimension + 1...rank).map { |inner| "d#{inner}" }].join(" * ")
+            ["k#{dimension}", *(dimension + 1...rank).map { |inner| "d#{inner}" }].join(" * ")
           end
           terms.unshift("o") unless @packed
-          terms == ["i0"] ? "i0" : "((#{terms.join(" + ")}) & #{Text::MASK})"
+          terms == ["k0"] ? "k0" : "((#{terms.join(" + ")}) & #{Text::MASK})"
         end
       end
       private_constant :Form

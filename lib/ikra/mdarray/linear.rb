@@ -51,15 +51,18 @@ module Ikra
       one = spread(around, rows, inner).__send__(:at)
       two = other.__send__(:spread, around, inner, columns).__send__(:at)
       zero = DType.float?(kind) ? 0.0 : 0
+      # masks and least values: as in the prelude's `mdarray.rb`
       block = proc do |i|
-        row = i / columns
-        matrix = row / rows
-        k = 0
-        from = row * inner
-        to = matrix * inner * columns + i % columns
+        wide = columns < 1 ? 1 : columns
+        high = rows < 1 ? 1 : rows
+        row = i / wide
+        from = (row * inner) & 0x7fff_ffff_ffff_ffff
+        to = (row / high * inner * wide + i % wide) & 0x7fff_ffff_ffff_ffff
         sum = zero
+        k = 0
         while k < inner
-          sum += one.call(from + k) * two.call(to + k * columns)
+          sum += one.call((from + k) & 0x7fff_ffff_ffff_ffff) * two.call(to)
+          to = (to + wide) & 0x7fff_ffff_ffff_ffff
           k += 1
         end
         sum

@@ -16,6 +16,8 @@ module Ikra
         1 => %i[sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log log2 log10 erf erfc],
         2 => %i[atan2 hypot]
       }.freeze
+      # Those that are not defined everywhere.
+      DOMAINS = %i[sqrt log log2 log10 asin acos acosh atanh **].freeze
       # Methods of numbers that keep their kind, that give Integers, and that ask.
       SAME = %i[abs].freeze
       TO_INTEGERS = %i[floor ceil round truncate].freeze
@@ -36,7 +38,9 @@ module Ikra
           when :-@ then "-#{one}"
           when :~ then dtype == :bool ? "!#{one}" : dtype == :u8 ? "~#{one} & 255" : "~#{one}"
           when :to then conversion(one, dtypes.first, dtype)
-          when :minimum, :maximum then "#{other} #{name == :minimum ? "<" : ">"} #{one} ? #{other} : #{one}"
+          when :minimum, :maximum
+            chosen = operands.zip(dtypes).map { |operand, from| conversion(operand, from, dtype) }
+            "#{other} #{name == :minimum ? "<" : ">"} #{one} ? #{chosen[1]} : #{chosen[0]}"
           when :where then "#{one} ? #{conversion(other, dtypes[1], dtype)} : #{conversion(third, dtypes[2], dtype)}"
           else raise InternalError, "an operator without a text: #{name}"
           end
@@ -51,6 +55,13 @@ module Ikra
           return false if dtype == :u8 && name == :abs
 
           !%i[& | ^ >> ~ % minimum maximum where floor ceil round truncate].include?(name)
+        end
+
+        # Whether it may raise for an element.
+        def raises?(name, dtypes)
+          return DOMAINS.include?(name) || name == :% || TO_INTEGERS.include?(name) if dtypes.any? { |dtype| DType.float?(dtype) }
+
+          !COMPARISONS.key?(name) && !QUESTIONS.include?(name) && !%i[& | ^ ~ minimum maximum].include?(name)
         end
 
         # The kind of elements that an operator gives.

@@ -30,31 +30,39 @@ module Ikra
     end
     alias reduce inject
 
+    # @param start [Numeric] what is added to
     # @return [Integer, Float, MDArray] Floats are added in chunks, so the last digits may differ from Array#sum
     # @raise [TypeError] for elements that are no numbers
     # @raise [IntegerOverflow] for a sum beyond 64 bits
-    def sum(axis: nil, **options, &block)
-      return map(**options, &block).sum(axis: axis, **options) if block
+    def sum(start = 0, axis: nil, **options, &block)
+      return map(**options, &block).sum(start, axis: axis, **options) if block
+      return start + sum(axis: axis, **options) unless start.is_a?(Integer) && start.zero?
 
       numbers_for(:sum)
       along_axis(axis, options, DType.integer?(dtype) ? 0 : 0.0) { |run| run.with { |x, y| x + y } }
     end
 
-    # @return [Integer, Float, nil, MDArray] nil where there are no elements
+    # @param count [Integer] as many of the least, on the host, as with a block, which compares two elements
+    # @return [Integer, Float, nil, MDArray, Array] nil where there are no elements
     # @raise [ArgumentError] for NaN
-    def min(axis: nil, **options)
+    def min(*count, axis: nil, **options, &block)
+      return flat_list.min(*count, &block) if block || !count.empty?
+
       numbers_for(:min)
       along_axis(axis, options, nil, keeps: true) { |run| run.with { |x, y| y < x || y != y ? y : x } }
     end
 
+    # @param count (see #min)
     # @return (see #min)
-    def max(axis: nil, **options)
+    def max(*count, axis: nil, **options, &block)
+      return flat_list.max(*count, &block) if block || !count.empty?
+
       numbers_for(:max)
       along_axis(axis, options, nil, keeps: true) { |run| run.with { |x, y| y > x || y != y ? y : x } }
     end
 
     # @return [Array] the least and the greatest
-    def minmax(axis: nil, **options) = [min(axis: axis, **options), max(axis: axis, **options)]
+    def minmax(axis: nil, **options, &block) = block ? flat_list.minmax(&block) : [min(axis: axis, **options), max(axis: axis, **options)]
 
     # @return [Float, MDArray] NaN where there are no elements
     def mean(axis: nil, **options)
@@ -119,6 +127,16 @@ module Ikra
       found = any?(axis: axis, **options, &block)
       found.is_a?(MDArray) ? ~found : !found
     end
+
+    # Whether an element equals an item.
+    #
+    # @return [Boolean]
+    def include?(item)
+      return super unless (DType.number?(dtype) && (item.is_a?(Integer) || item.is_a?(Float)) && !empty?) && (item.is_a?(Float) || DType::LIMITS[:i64].cover?(item))
+
+      eq(item).any?(&:itself)
+    end
+    alias member? include?
 
     # How many elements there are for which a block is true, that equal an item, or at all.
     #

@@ -33,7 +33,7 @@ module Ikra
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [[:"as_#{dtype}"], *within] if dtype
-        buffer = Run.located(shape) { section(:map, base, within, into: dtype || true) }
+        buffer = section(:map, base, within, shape, into: dtype || true)
         [buffer, buffer.dtype]
       end
 
@@ -60,7 +60,7 @@ module Ikra
         shape = [outer, length, inner]
         loop do
           chunks = (length + CHUNK - 1) / CHUNK
-          buffer, kind = values(outer * chunks * inner, (dtype if chunks == 1), shape, [:fold_at, at, length, inner, CHUNK])
+          buffer, kind = values(outer * chunks * inner, (dtype if chunks == 1), shape, [:fold_at, at, length, chunks, inner, CHUNK])
           return [buffer, kind] if chunks == 1
 
           length = chunks
@@ -71,10 +71,10 @@ module Ikra
       # All values on the way of {#fold}.
       def scan(at, outer, length, inner)
         chunks = (length + CHUNK - 1) / CHUNK
-        totals, dtype = values(outer * chunks * inner, nil, [outer, chunks, inner], [:fold_at, at, length, inner, CHUNK])
+        totals, dtype = values(outer * chunks * inner, nil, [outer, chunks, inner], [:fold_at, at, length, chunks, inner, CHUNK])
         totals, = scan(Text.element(totals, dtype), outer, chunks, inner) if chunks > 1
         out = Buffer.new(dtype, outer * length * inner)
-        each(outer * chunks * inner, [:scan_at, at, totals, out, length, inner, CHUNK])
+        each(outer * chunks * inner, [:scan_at, at, totals, out, length, chunks, inner, CHUNK])
         [out, dtype]
       end
 
@@ -85,32 +85,55 @@ module Ikra
           return Buffer.new(node.dtype, 0) if count.zero?
 
           block = Text.block(node, node.shape, :section)
-          located(node.shape) { Ikra.__section(:mdarray, :map, 0...count, 1, { into: node.dtype }, block, nil) }
+          located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { into: node.dtype }, block, nil) }
         end
 
-        # Tells where the value is that does not fit.
-        def located(shape)
+        # Tells where a program wrote down what raises in an expression, and which element it was.
+        def located(node)
           yield
-        rescue Unfit => error
-          number = error.ikra.index
-          place = Layout.packed(shape).indices(number)
+        rescue Located => error
+          line = line_in_text(error)
+          place = line && Text.place(node, node.shape, line)
+          error.set_backtrace([place, *error.backtrace.drop(1)]) if place
+          raise unless error.is_a?(Unfit)
+
+          raise told(error, node.shape)
+        end
+
+        # On which line of a text an error was.
+        def line_in_text(error) = error.backtrace&.first.to_s[/\A#{Regexp.escape(Text::FILE)}:(\d+)/, 1]&.to_i
+
+        # What does not fit, with the index of the element.
+        def told(error, shape)
+          place = Layout.packed(shape).indices(error.ikra.index)
           told = RangeError.new("element #{place}: #{error.message}")
           told.extend(Located)
           told.instance_variable_set(:@ikra, error.ikra)
           told.set_backtrace(error.backtrace)
-          raise told
+          told
         end
       end
 
       private
 
-      def section(kind, base, within, **into)
+      def section(kind, base, within, shape = nil, **into)
         how, value, = Ikra.__section(@name, kind, base, 1, @options.merge(into), @block, within)
         throw(self, value) if how == :left
         kind == :find && how != :found ? nil : value
+      rescue Located => error
+        # what raises in an expression is told as if it had been computed before
+        expressions(within).each { |node| Run.expression(node) }
+        raise unless error.is_a?(Unfit) && shape
+
+        raise Run.told(error, shape)
       rescue CompileError => error
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
         into.empty? ? value : stored(value, into[:into])
+      end
+
+      # What lambdas compute that a section is given.
+      def expressions(within)
+        within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.grep(Expression::Operation)
       end
 
       # What plain Ruby gave, as a section gives it.
@@ -123,57 +146,5 @@ module Ikra
       end
     end
     private_constant :Run
-
-    # A section as plain Ruby, for those who ask for that where kernels cannot run a block: what the methods of the prelude do.
-    # @api private
-    class Around
-      def initialize(block, within)
-        @block = block
-        @within = within
-      end
-
-      def map(base) = base.each_with_index.map { |element, at| run(element, at, @within) }
-
-      def each(base)
-        map(base)
-        base
-      end
-
-      def find(base) = base.each_with_index.find { |element, at| run(element, at, @within) }&.last
-
-      private
-
-      def run(element, at, within)
-        (name, *given), *inner = within
-        if name.nil?
-          Thread.current[:__ikra_position] = Position.new(at, 0)
-          return @block.call(*element)
-        end
-        around(name.to_s, given, at) { |*values| inner.empty? && !values.empty? ? @block.call(*values) : run(values.empty? ? element : values, at, inner) }
-      end
-
-      def around(name, given, at)
-        case name
-        when /\Aas_(.+)/ then DType.store($1.to_sym, $1 == "bool" ? (yield ? true : false) : yield)
-        when "truth" then yield ? true : false
-        when "falsity" then yield ? false : true
-        when /\Acomputed/ then yield(*given.map { |element| element.call(at) })
-        when /\Acells/ then yield(*cells(at, given))
-        when /\Aindexed/ then yield(given.first.call(at), *cells(at, given.drop(1)))
-        when "begun" then yield(given.last, given.first.call(at))
-        else raise CompileError, "#{name.tr("_", " ")} has no plain form"
-        end
-      end
-
-      def cells(at, sizes)
-        indices = sizes.reverse.map do |size|
-          index = at % size
-          at /= size
-          index
-        end
-        [at, *indices.reverse]
-      end
-    end
-    private_constant :Around
   end
 end

@@ -12,6 +12,9 @@ module Ikra
       # Places are computed with wrapping operators, which are exact: the host has seen to it that all of them are in range.
       MASK = "0x7fff_ffff_ffff_ffff"
 
+      # What a text is called in backtraces.
+      FILE = "an expression of Ikra::MDArray"
+
       @known = {}
       @elements = {}
       @lock = Mutex.new
@@ -21,7 +24,18 @@ module Ikra
         # @return [Proc] for an expression's elements, row after row
         def block(expression, shape, kind)
           form = Form.new(expression, shape)
-          of(form.key << kind) { write(form, kind) }.call(*form.values)
+          block = of(form.key << kind) { write(form, kind) }.call(*form.values)
+          block.instance_variable_set(:@expression, expression) if kind == :lambda
+          block
+        end
+
+        # Where a program wrote the operator down that is on a line of a text.
+        #
+        # @return [String, nil]
+        def place(expression, shape, line)
+          form = Form.new(expression, shape)
+          step = Writer.new(form).step_on(line)
+          form.nodes[step].place if step
         end
 
         # A lambda that gives the element at a position of a whole buffer.
@@ -50,7 +64,7 @@ module Ikra
 
         # Evaluated where no local is known; a section's errors name the place.
         def make(parameters, source)
-          eval("->(#{parameters.join(", ")}) { #{source} }", TOPLEVEL_BINDING.dup, "an expression of Ikra::MDArray", 1) # rubocop:disable Security/Eval
+          eval("->(#{parameters.join(", ")}) { #{source} }", TOPLEVEL_BINDING.dup, FILE, 1) # rubocop:disable Security/Eval
         end
 
         def write(form, kind)
@@ -80,6 +94,8 @@ module Ikra
       attr_reader :leaves
       # Name, dtype, operands, dtypes of the operands.
       attr_reader :steps
+      # The operators, by the number of their step.
+      attr_reader :nodes
       # Sizes of dimensions, after those are taken together that lie so in all leaves.
       attr_reader :sizes
 
@@ -90,6 +106,7 @@ module Ikra
         @dtypes = []
         @scalars = []
         @steps = []
+        @nodes = []
         @root = visit(expression, shape)
         # nearly always
         return lie_flat if @layouts.all?(&:packed?)
@@ -162,6 +179,7 @@ module Ikra
 
       def step(node, shape)
         operands = node.operands.map { |operand| visit(operand, shape) }
+        @nodes << node
         @steps << [node.name, node.dtype, operands, node.operands.map(&:dtype)]
         [:step, @steps.size - 1]
       end
@@ -204,8 +222,19 @@ module Ikra
         @lines = []
         indices unless @form.leaves.all? { |_, ways, _| ways == :flat }
         @form.leaves.each_with_index { |(_, ways, first), leaf| @lines << "x#{leaf} = #{read("b#{leaf}", place(leaf, ways, first))}" }
-        @form.steps.each_with_index { |step, number| write(number, *step) }
+        @first = @lines.size
+        @form.steps.each_with_index do |step, number|
+          write(number, *step)
+          @ends&.push(@lines.size)
+        end
         @lines << name(@form.root)
+      end
+
+      # The step on a line of the evaluated text, whose first line is its beginning.
+      def step_on(line)
+        @ends = []
+        lines
+        @ends.index { |last| line - 2 < last } if line - 2 >= @first
       end
 
       # The last of them is where the element of the only leaf is.
@@ -222,8 +251,10 @@ module Ikra
       def indices
         rest = "i"
         (@form.rank - 1).downto(1) do |dimension|
-          @lines << "q#{dimension} = #{rest} / d#{dimension}"
-          @lines << "j#{dimension} = (#{rest} - q#{dimension} * d#{dimension}) & #{Text::MASK}"
+          # it is not zero, or there would be no position
+          @lines << "n#{dimension} = d#{dimension} < 1 ? 1 : d#{dimension}"
+          @lines << "q#{dimension} = #{rest} / n#{dimension}"
+          @lines << "j#{dimension} = (#{rest} - q#{dimension} * n#{dimension}) & #{Text::MASK}"
           rest = "q#{dimension}"
         end
         @lines << "j0 = #{rest}"

@@ -39,18 +39,21 @@ module Kernel
     yield(x) ? true : false
   end
 
-  # A part of a reduction of one dimension, of `length` elements that stand `inner` apart: a chunk of `width` of them
-  # together. The results stand as the elements do, with a dimension of chunks in its place.
-  def __fold_at(_x, at, length, inner, width)
-    chunks = (length + width - 1) / width
-    rest = __position / inner
-    chunk = rest % chunks
-    i = (rest / chunks * length + chunk * width) * inner + __position % inner
-    left = length - chunk * width
+  # A part of a reduction of one dimension, of `length` elements that stand `inner` apart, in `chunks` of at most `width` of
+  # them: what one chunk comes to. The results stand as the elements do, with a dimension of chunks in its place.
+  #
+  # The host has seen to it that all places are in range: masks and least values say it to the compiler.
+  def __fold_at(_x, at, length, chunks, inner, width)
+    within = inner < 1 ? 1 : inner
+    count = chunks < 1 ? 1 : chunks
+    rest = __position / within
+    before = (rest % count * width) & 0x7fff_ffff_ffff_ffff
+    i = ((rest / count * length + before) * within + __position % within) & 0x7fff_ffff_ffff_ffff
+    left = (length - before) & 0x7fff_ffff_ffff_ffff
     left = width if left > width
     memo = at.call(i)
     while left > 1
-      i += inner
+      i = (i + within) & 0x7fff_ffff_ffff_ffff
       left -= 1
       memo = yield(memo, at.call(i))
     end
@@ -63,22 +66,24 @@ module Kernel
   end
 
   # All values on the way of one chunk, written where its elements stand. `totals`: what all chunks so far come to, for each.
-  def __scan_at(_x, at, totals, out, length, inner, width)
-    chunks = (length + width - 1) / width
-    rest = __position / inner
-    chunk = rest % chunks
-    i = (rest / chunks * length + chunk * width) * inner + __position % inner
-    left = length - chunk * width
+  def __scan_at(_x, at, totals, out, length, chunks, inner, width)
+    within = inner < 1 ? 1 : inner
+    count = chunks < 1 ? 1 : chunks
+    rest = __position / within
+    chunk = rest % count
+    before = (chunk * width) & 0x7fff_ffff_ffff_ffff
+    i = ((rest / count * length + before) * within + __position % within) & 0x7fff_ffff_ffff_ffff
+    left = (length - before) & 0x7fff_ffff_ffff_ffff
     left = width if left > width
     memo = at.call(i)
     while left > 1
-      out[i] = chunk == 0 ? memo : yield(totals[__position - inner], memo)
-      i += inner
+      out[i] = chunk == 0 ? memo : yield(totals.__at((__position - within) & 0x7fff_ffff_ffff_ffff), memo)
+      i = (i + within) & 0x7fff_ffff_ffff_ffff
       left -= 1
       memo = yield(memo, at.call(i))
     end
     # so that the last is what a reduction gives, in the same order
-    out[i] = totals[__position]
+    out[i] = totals.__at(__position)
     nil
   end
 end

@@ -25,13 +25,15 @@ pub fn several() -> String {
     for n in 2..=MOST_DIMENSIONS {
         // every size but the first, which nobody asks for
         let sizes = each(n - 1, |k| format!("size{}", k + 1));
+        // none of them is zero, or there would be no position: said so that ranges know it
+        let known: String = (1..n).map(|k| format!("n{k} = size{k} < 1 ? 1 : size{k}\n")).collect();
         let at = each(n, |k| {
-            let below: String = (k + 1..n).map(|k| format!(" / size{k}")).collect();
-            let within = if k == 0 { String::new() } else { format!(" % size{k}") };
+            let below: String = (k + 1..n).map(|k| format!(" / n{k}")).collect();
+            let within = if k == 0 { String::new() } else { format!(" % n{k}") };
             format!("__position{below}{within}")
         });
-        define(&format!("__cells_{n}(_x, {sizes})"), &format!("yield({at})"));
-        define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("yield(at.call(__position), {at})"));
+        define(&format!("__cells_{n}(_x, {sizes})"), &format!("{known}yield({at})"));
+        define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("{known}yield(at.call(__position), {at})"));
     }
     define("__indexed_1(_x, at)", "yield(at.call(__position), __position)");
     for n in 2..=MOST_LISTS + 1 {
