@@ -232,7 +232,7 @@ class Harness
       gpu: output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")&.lines&.first&.chomp,
       nvcc: output_of("nvcc", "--version")&.slice(/release [\d.]+/),
       gcc: output_of("gcc", "-dumpfullversion"), system: output_of("uname", "-sr"),
-      ruby: RUBY_DESCRIPTION, yjit: (defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?) ? true : false,
+      load: status("/proc/loadavg")[/^\S+/]&.to_f, ruby: RUBY_DESCRIPTION, yjit: (defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?) ? true : false,
       commit: output_of("git", "-C", __dir__, "describe", "--always", "--dirty", "--abbrev=12"), date: Time.now.utc.iso8601
     }
   end

@@ -3,9 +3,9 @@
 # How times grow with the problem, from a hundred elements to ten million: whole calls in plain Ruby, with Ikra on the CPU and on CUDA, so that it shows from which
 # size on each is worth it. The programs are those of benchmark/programs, with the same comparison of results at every size.
 #
-# Plain Ruby is measured up to the size at which it took longer than LIMIT seconds.
+# Plain Ruby is measured up to the size at which it took longer than RUBY_LIMIT seconds.
 #
-#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic LIMIT=3 RUNS= SEED= in the environment
+#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic RUBY_LIMIT=3 RUNS= SEED= in the environment
 
 require_relative "suite/suite"
 
@@ -17,7 +17,7 @@ class ScalingBenchmark
     @bench = Harness.new("scaling")
     @suite = Suite.new(@bench, versions: %w[ruby cpu cuda].map { |name| Version.named(name) }, seed: @bench.seed)
     @names = ENV.fetch("PROGRAMS", PROGRAMS).split(",")
-    @limit = Float(ENV.fetch("LIMIT", "3"))
+    @limit = Float(ENV.fetch("RUBY_LIMIT", "3"))
     @runs = Integer(ENV.fetch("RUNS", @bench.tiny? ? "1" : "5"))
   end
 

@@ -1,7 +1,7 @@
 // What this machine's cores can do at most: memory streamed by the triad of STREAM (a = b + s * c), and double arithmetic in registers, with and without
 // contraction of a multiplication and an addition.
 //
-//   OMP_NUM_THREADS=4 ./ceilings MILLIONS     # of doubles in each of three arrays; prints the best of five as JSON
+//   OMP_NUM_THREADS=4 ./ceilings MILLIONS     # of doubles in each of three arrays; prints the best of twenty as JSON
 //
 // As STREAM counts: 24 bytes for each element, and no more for what caches read before they write.
 
@@ -32,9 +32,9 @@ LOOP(scalar, __attribute__((optimize("fp-contract=off", "no-tree-vectorize", "no
 static volatile double kept;
 
 static double rate(double (*loop)(int64_t, double, double)) {
-  const int64_t rounds = 1000000;
+  const int64_t rounds = 500000;
   double best = 1e9;
-  for (int run = 0; run < 5; run++) {
+  for (int run = 0; run < 20; run++) {
     const double start = omp_get_wtime();
 #pragma omp parallel
     {
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     c[i] = 2;
   }
   double best = 1e9;
-  for (int run = 0; run < 5; run++) {
+  for (int run = 0; run < 20; run++) {
     const double start = omp_get_wtime();
 #pragma omp parallel for
     for (int64_t i = 0; i < n; i++) a[i] = b[i] + 3.0 * c[i];

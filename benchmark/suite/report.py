@@ -125,7 +125,7 @@ def kernels(programs):
                 continue
             place = row + 0.4 - height * (number + 0.5)
             axes.barh(place, hand / kernel, height * 0.92, color=colour(bar), label=f"{named(bar)}, against {'C with OpenMP' if device == 'cpu' else 'CUDA by hand'}" if row == 0 else None)
-            axes.text(hand / kernel * 1.06, place, f"{hand / kernel:.2f}", va="center", fontsize=8.5, color="#333333")
+            axes.text(hand / kernel * 1.06, place, f"{hand / kernel:.2f}", va="center", fontsize=8.5, color="#333333", bbox={"color": "white", "pad": 1})
     axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
     axes.set_xscale("log")
     axes.axvline(1, color="#333333", linewidth=1)
@@ -191,8 +191,8 @@ def roofline(programs, ceilings, device):
     for key, label, style in (("fma", "contracted multiplications and additions", ":"), ("flops", "multiplications and additions apart, as Ruby's", "-"), ("scalar", "without vectors", "--")):
         if roof.get(key):
             axes.plot(xs, [min(roof[key], roof["bytes"] * x) / 1e9 for x in xs], style, color="#666666", linewidth=1.2)
-            axes.text(high, roof[key] / 1e9 * 1.05, label, ha="right", va="bottom", fontsize=8, color="#666666")
-    axes.text(low * 1.1, roof["bytes"] * low * 1.1 / 1e9 * 1.35, f"memory, {roof['bytes'] / 1e9:.3g} GB/s", rotation=0, fontsize=8, color="#666666")
+            axes.text(max(roof[key] / roof["bytes"], low) * 1.15, roof[key] / 1e9 * 1.04, label, ha="left", va="bottom", fontsize=8, color="#666666")
+    axes.text(low * 1.25, roof["bytes"] * low * 1.05 / 1e9, f"memory, {roof['bytes'] / 1e9:.3g} GB/s", va="center", fontsize=8, color="#666666")
     taken = []
     for x, y, name, hand in sorted(points):
         if hand:

@@ -59,8 +59,8 @@ RSpec.describe "benchmark/programs" do
   end
 
   # Each version is loaded over the one before: all define #compute.
-  def run_in_ruby(program, input)
-    silently { load program.file("ruby.rb") }
+  def run_in_ruby(program, input, version = "ruby.rb")
+    silently { load program.file(version) }
     state = program.state(input)
     program.outputs(state, program.compute(state))
   end
@@ -79,6 +79,21 @@ RSpec.describe "benchmark/programs" do
   end
 
   Program.names.each do |name|
+    describe name do
+      on_every_backend do
+        it "gives what plain Ruby gives", slow: true do
+          program = Program.find(name).new(name)
+          input = program.input(Program.find(name).sizes[:tiny], Random.new(RSpec.configuration.seed))
+          expected = run_in_ruby(program, input)
+          before = Ikra.config.backend
+          Ikra.config.backend = backend
+          expect(program.difference(expected, run_in_ruby(program, input, "ikra.rb"))).to be_nil
+        ensure
+          Ikra.config.backend = before
+        end
+      end
+    end
+
     describe "the CUDA of #{name}, written by hand" do
       program = Program.find(name).new(name)
       source = program.file("cuda.cu")
