@@ -314,6 +314,11 @@ fn is_protected(fact: &MethodFact) -> bool {
 }
 
 impl Analysis<'_> {
+    /// Whether one kind of receiver has no such method at all: NoMethodError.
+    pub fn answers_nothing(&mut self, from: SpecId, atom: Atom, name: &str, on_self: bool) -> bool {
+        matches!(self.target(from, atom, name, on_self), Ok(Target::NoMethod { private: false }))
+    }
+
     /// What a call of `name` in `from` on one kind of receiver reaches. `on_self`: written without a receiver or with
     /// `self`.
     ///

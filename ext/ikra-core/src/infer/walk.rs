@@ -1227,7 +1227,8 @@ impl Walker<'_, '_> {
         Ok(true)
     }
 
-    /// The slots that an accumulation would touch, if all of them are shared and hold Integers.
+    /// The slots that an accumulation would touch, if all of them are shared and hold numbers of one kind. Receivers that
+    /// do not answer at all have none.
     fn slots(
         &mut self,
         receiver: &Ty,
@@ -1245,6 +1246,10 @@ impl Walker<'_, '_> {
                 (Atom::Array(kind), ast::Target::Index { .. }) => {
                     let answer = self.an.elements(self.here.id, kind, Reach::Any);
                     (Place::Elements(kind), self.opaque(answer, span)?)
+                }
+                // NoMethodError, before anything is touched
+                (_, ast::Target::Attr { name, .. }) if self.an.answers_nothing(self.here.id, atom, name, on_self) => {
+                    continue;
                 }
                 (Atom::Object(class), ast::Target::Ivar(..) | ast::Target::Attr { .. }) => {
                     let ivar = match target {

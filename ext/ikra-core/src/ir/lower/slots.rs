@@ -290,7 +290,14 @@ impl Body<'_, '_> {
         };
         let mut reprs = Vec::new();
         let mut ivars = Vec::new();
+        let mut lacking = Vec::new();
         for atom in receiver_ty.atoms() {
+            if let ast::Target::Attr { name, .. } = target
+                && self.an.answers_nothing(self.here.spec, atom, name, on_self)
+            {
+                lacking.push(atom);
+                continue;
+            }
             let atomic = match (atom, target) {
                 (Atom::Array(kind), ast::Target::Index { .. }) => {
                     let kind = self.an.facts.find(kind);
@@ -331,6 +338,18 @@ impl Body<'_, '_> {
             }
             _ => (self.self_value()?, None),
         };
+        if let ast::Target::Attr { name, span, .. } = target
+            && !lacking.is_empty()
+        {
+            self.at(*span);
+            let place = self.result_place(&Ty::nil(), *span)?;
+            self.dispatch(receiver, &receiver_ty, &place, |s, atom, val| {
+                if lacking.contains(&atom) {
+                    s.no_method(val, name, false, on_self);
+                }
+                Ok(None)
+            })?;
+        }
         let amount = self.eval(value)?;
         self.at(node.span);
         let amount = match amount {
