@@ -8,7 +8,9 @@
 # Where plain Ruby would take minutes it runs on a smaller input, and its time is scaled up.
 # Not measured: making the objects, reading the input, loading the libraries. The first run, which compiles, is kept apart.
 #
-#   ruby -Ilib benchmark/programs.rb      # PROGRAMS=map,life SIZE=tiny|small|normal SEED= RUNS= VERSIONS="ruby,cpu" in the environment
+# No program begins after BUDGET seconds. A run over some programs or versions adds to what the report has of others, if the sizes are the same.
+#
+#   ruby -Ilib benchmark/programs.rb      # PROGRAMS=map,life SIZE=tiny|small|normal SEED= RUNS= VERSIONS="ruby;cpu" BUDGET= in the environment
 
 require_relative "suite/suite"
 
@@ -19,16 +21,20 @@ class ProgramsBenchmark
     versions = ENV["VERSIONS"]&.split(/\s*;\s*/)&.map { |name| Version.named(name) } || Version.all
     @suite = Suite.new(@bench, versions: versions)
     @runs = Integer(ENV.fetch("RUNS", Harness.tiny? ? "1" : "5"))
+    @budget = Float(ENV.fetch("BUDGET", "1e9"))
+    @started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     @names = ENV.fetch("PROGRAMS", Program.names.join(",")).split(/\s*,\s*/)
   end
 
   def run
     @bench.note "size #{@size}"
-    found = @names.to_h do |name|
+    found = @names.filter_map do |name|
+      next @bench.note("#{name} was left out: the budget of #{@budget} s is spent") if Process.clock_gettime(Process::CLOCK_MONOTONIC) - @started > @budget
+
       size = Program.find(name).sizes.fetch(@size) { abort "SIZE=#{@size} is not tiny, small or normal" }
       puts "\n#{name}, size #{size}"
       [name, @suite.measure(name, size, runs: @runs)]
-    end
+    end.to_h
     found.each { |name, program| @bench.record("programs", name, program) }
     summary(found)
     @bench.finish

@@ -2,7 +2,7 @@
 
     python3 benchmark/suite/report.py RESULTS_FOLDER OUTPUT_FOLDER [PICTURES_FOLDER]
 
-RESULTS_FOLDER has the JSON that benchmarks wrote; of each benchmark on each machine the latest counts. OUTPUT_FOLDER gets index.html, and each picture as SVG;
+RESULTS_FOLDER has the JSON that benchmarks wrote; of each benchmark on each machine the latest counts, of programs the latest of each. OUTPUT_FOLDER gets index.html, and each picture as SVG;
 PICTURES_FOLDER, if given, those that documents show. Needs Matplotlib. Nothing is drawn of what was not measured.
 """
 
@@ -59,14 +59,29 @@ def times(value, _=None):
 def latest(folder):
     """{machine: {benchmark: record}}, the machines with a GPU first."""
     found = {}
-    for path in sorted(pathlib.Path(folder).glob("*.json")):
-        record = json.loads(path.read_text())
+    records_of = (json.loads(path.read_text()) for path in pathlib.Path(folder).glob("*.json"))
+    for record in sorted(records_of, key=lambda record: record["machine"]["date"]):
         facts = record["machine"]
         machine = f"{(facts.get('gpu') or 'no GPU').split(',')[0]}, {facts['cores']} cores"
-        old = found.setdefault(machine, {}).get(record["benchmark"])
-        if old is None or old["machine"]["date"] <= facts["date"]:
-            found[machine][record["benchmark"]] = record
+        records = found.setdefault(machine, {})
+        records[record["benchmark"]] = merged(records.get(record["benchmark"]), record)
     return dict(sorted(found.items(), key=lambda pair: pair[0].startswith("no GPU")))
+
+
+def merged(old, new):
+    """A later run of some programs or versions beside an earlier one of others, where the sizes are the same."""
+    if old is None or "programs" not in new:
+        return new
+    programs = dict(old["programs"])
+    for name, program in new["programs"].items():
+        before = programs.get(name)
+        if before and before["size"] == program["size"]:
+            versions = {**before["versions"], **program["versions"]}
+            skipped = {v: why for v, why in {**before["skipped"], **program["skipped"]}.items() if v not in versions}
+            program = {**before, **program, "versions": versions, "skipped": skipped}
+        programs[name] = program
+    targets = {t["name"]: t for t in [*old.get("targets", []), *new.get("targets", [])]}
+    return {**new, "programs": programs, "targets": list(targets.values())}
 
 
 def median(program, version, key="median"):

@@ -140,7 +140,7 @@ RSpec.describe "benchmark/programs" do
   end
 
   it "give the same in plain Ruby, with Ikra, and in C", slow: true do
-    environment = { "IKRA_BENCH_TINY" => "1", "VERSIONS" => "ruby;cpu;c, one thread;c, OpenMP" }
+    environment = { "IKRA_BENCH_TINY" => "1", "VERSIONS" => "ruby;cpu;cpu, MDArray;c, one thread;c, OpenMP" }
     output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "programs.rb"))
     expect(status).to be_success, output
     expect(output.scan(/^  cpu  /).size).to eq(Program.names.size)

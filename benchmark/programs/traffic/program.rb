@@ -28,7 +28,7 @@ class Traffic::Benchmark < Program
     positions = Array.new(size)
     sorted.each_with_index { |index, position| positions[index] = position }
     columns.input(:order, :int64, positions)
-    people(columns, actors.values_at(*sorted), network)
+    people(columns, sorted.map { |index| actors[index] }, network)
   end
 
   def state(input)
@@ -41,7 +41,7 @@ class Traffic::Benchmark < Program
       else Traffic::SteadyPedestrian.new(*place, dice[index])
       end
     end
-    [actors.values_at(*input.fetch(:order).values), WEATHERS[input[:weather]], input[:ticks], actors, streets]
+    [input.fetch(:order).values.map { |index| actors[index] }, WEATHERS[input[:weather]], input[:ticks], actors, streets]
   end
 
   def changes? = true

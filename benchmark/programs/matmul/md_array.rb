@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+class Matmul
+  def state(input) = %i[a b].map { |name| Ikra::MDArray.new(input.fetch(name).values.each_slice(input[:size]).to_a) }
+  def outputs(_state, result) = { c: result.to_a.flatten(1) }
+
+  def compute((a, b))
+    a.matmul(b)
+  end
+end

@@ -1,0 +1,9 @@
+# frozen_string_literal: true
+
+class Sum
+  def state(input) = Ikra::MDArray.new(input[:x])
+
+  def compute(floats)
+    floats.sum
+  end
+end
