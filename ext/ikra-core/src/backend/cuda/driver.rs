@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,13 +60,26 @@ pub struct Device {
     pub ledger: Ledger,
 }
 
-/// Device memory that this process holds, and what waits to be given back.
+/// Device memory that this process holds, and what waits to be used again or given back.
 #[derive(Default)]
 pub struct Ledger {
     held: AtomicU64,
-    /// Address and length. Whoever drops memory, be it the GC, only notes it here; the next allocation gives it back.
-    dropped: Mutex<Vec<(u64, usize)>>,
+    dropped: Mutex<Dropped>,
 }
+
+/// Memory that nobody uses any more. Whoever drops it, be it the GC, only notes it here; the next allocation of the same
+/// size takes it, or gives everything back once it has become much.
+#[derive(Default)]
+struct Dropped {
+    /// Addresses by length.
+    blocks: HashMap<usize, Vec<u64>>,
+    count: usize,
+    bytes: usize,
+}
+
+/// Dropped blocks that are kept at most, and their bytes.
+const MOST_DROPPED: usize = 1_024;
+const MOST_DROPPED_BYTES: usize = 4 << 30;
 
 impl Ledger {
     /// Bytes that are allocated and were not dropped.
@@ -80,10 +94,31 @@ impl Ledger {
     }
     pub fn drop_later(&self, address: u64, bytes: usize) {
         self.remove(bytes);
-        self.dropped.lock().push((address, bytes));
+        let mut dropped = self.dropped.lock();
+        dropped.blocks.entry(bytes).or_default().push(address);
+        dropped.count += 1;
+        dropped.bytes += bytes;
     }
-    pub fn take_dropped(&self) -> Vec<(u64, usize)> {
-        std::mem::take(&mut *self.dropped.lock())
+    /// Dropped memory of exactly this length, to be used again.
+    pub fn take(&self, bytes: usize) -> Option<u64> {
+        let mut dropped = self.dropped.lock();
+        let address = dropped.blocks.get_mut(&bytes)?.pop()?;
+        dropped.count -= 1;
+        dropped.bytes -= bytes;
+        self.add(bytes);
+        Some(address)
+    }
+    /// What is to be given back: all of it, where it is much or `all` is said.
+    pub fn take_dropped(&self, all: bool) -> Vec<u64> {
+        let mut dropped = self.dropped.lock();
+        if !all && dropped.count < MOST_DROPPED && dropped.bytes < MOST_DROPPED_BYTES {
+            return Vec::new();
+        }
+        std::mem::take(&mut *dropped).blocks.into_values().flatten().collect()
+    }
+    /// Bytes that are kept to be used again.
+    pub fn kept(&self) -> u64 {
+        self.dropped.lock().bytes as u64
     }
 }
 

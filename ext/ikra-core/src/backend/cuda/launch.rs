@@ -565,7 +565,9 @@ impl DeviceStore for CudaBackend {
             other => Err(other),
         })?;
         let pending = Pending::default();
-        pending.set(event);
+        if let Some(event) = event {
+            pending.set(event);
+        }
         Ok(Arc::new(CudaMemory { block, lanes: self.lanes.clone(), pending }))
     }
     fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
@@ -580,7 +582,7 @@ impl DeviceStore for CudaBackend {
         self.block(from.bytes(), |lane, block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream)))
     }
     fn held(&self) -> u64 {
-        self.device.ledger.held()
+        self.device.ledger.held() + self.device.ledger.kept()
     }
     fn owns(&self, memory: &dyn DeviceMemory) -> bool {
         let memory = memory.as_any().downcast_ref::<CudaMemory>();

@@ -102,17 +102,20 @@ impl Queue {
         Ok(event)
     }
 
-    /// Memory for what the queue is to make.
+    /// Memory for what the queue is to make; the event behind its allocation, where others have to wait for that.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
-    pub fn allocate(&self, bytes: usize) -> Result<(Block, Arc<Event>)> {
+    pub fn allocate(&self, bytes: usize) -> Result<(Block, Option<Arc<Event>>)> {
+        if let Some(block) = Block::again(&self.device, bytes) {
+            return Ok((block, None));
+        }
         let mut block = None;
         let event = self.add(Vec::new(), |stream| {
             block = Some(Block::new(&self.device, stream, bytes)?);
             Ok(())
         })?;
-        Ok((block.expect("the work was done"), event))
+        Ok((block.expect("the work was done"), Some(event)))
     }
 
     /// Waits for all that is under way, and lets its memory go.

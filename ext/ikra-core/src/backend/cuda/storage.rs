@@ -47,8 +47,8 @@ impl<'a> Deref for Arena<'a> {
 
 /// Allocates, in the order of a stream, after giving back what was dropped.
 fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
-    let once = || {
-        for (address, _) in device.ledger.take_dropped() {
+    let once = |all| {
+        for address in device.ledger.take_dropped(all) {
             // SAFETY: it was allocated here, and whoever dropped it last had waited for everything that used it.
             let _ = unsafe { sys::cuMemFreeAsync(address, stream.raw) };
         }
@@ -64,11 +64,15 @@ fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
         let what = format!("allocating memory on {} within memory_limit: {limit}", device.facts.name);
         return Err(exhausted(what, left, "free arrays, run fewer elements at a time, or raise memory_limit"));
     }
-    let (mut status, mut address) = once();
+    // what is kept counts too
+    let (mut status, mut address) = once(bytes as u64 + device.ledger.kept() > left);
     if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-        stream.finish()?;
-        device.trim()?;
-        (status, address) = once();
+        (status, address) = once(true);
+        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            stream.finish()?;
+            device.trim()?;
+            (status, address) = once(true);
+        }
     }
     if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         let what = format!("allocating memory on {}", device.facts.name);
@@ -153,10 +157,17 @@ impl Drop for Arena<'_> {
     }
 }
 
+/// Sizes of blocks: few different ones are used again more often.
+fn rounded(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(if bytes < 1 << 20 { 512 } else { 64 << 10 })
+}
+
 /// Memory that outlives launches. Dropping it, which the GC does, calls nothing of CUDA's.
 pub struct Block {
     address: u64,
     bytes: usize,
+    /// Bytes that were allocated.
+    room: usize,
     device: Arc<Device>,
 }
 
@@ -170,7 +181,16 @@ impl Block {
     /// # Errors
     /// As [`Arena::new`]. The memory may be used once the stream has come here.
     pub fn new(device: &Arc<Device>, stream: &Stream, bytes: usize) -> Result<Self> {
-        Ok(Self { address: allocate(device, stream, bytes)?, bytes, device: device.clone() })
+        if let Some(block) = Self::again(device, bytes) {
+            return Ok(block);
+        }
+        let room = rounded(bytes);
+        Ok(Self { address: allocate(device, stream, room)?, bytes, room, device: device.clone() })
+    }
+    /// Memory that another has dropped, which can be used at once.
+    pub fn again(device: &Arc<Device>, bytes: usize) -> Option<Self> {
+        let room = rounded(bytes);
+        Some(Self { address: device.ledger.take(room)?, bytes, room, device: device.clone() })
     }
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -190,7 +210,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if self.device.is_ours() {
-            self.device.ledger.drop_later(self.address, self.bytes);
+            self.device.ledger.drop_later(self.address, self.room);
         }
     }
 }
