@@ -10,6 +10,8 @@
 //! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]), which are given
 //! values; each such use of a block is a site of its own.
 
+pub mod resident;
+
 use crate::backends;
 use crate::block::{self, Captures, Key as BlockKey};
 use crate::buffer::{self, Dtype};
@@ -22,6 +24,7 @@ use crate::holder::LazyHolder;
 use crate::iseq::Failure;
 use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
+use resident::{Scope, State};
 use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::{About, Clock, Phase};
@@ -170,6 +173,10 @@ struct Section<'r> {
     clock: Clock,
     /// Somebody asks what becomes of it: it is compiled anew, for that alone.
     explained: Option<Explained>,
+    /// Columns stay where they are.
+    scope: Option<Arc<Scope>>,
+    /// What the scope has of it.
+    state: Option<Arc<State>>,
 }
 
 /// A section that is being explained.
@@ -268,6 +275,8 @@ pub fn section(
         number,
         clock,
         explained,
+        scope: resident::scope(ruby),
+        state: None,
     };
     section.run()
 }
@@ -373,6 +382,7 @@ impl Section<'_> {
                     if let Some(explained) = &mut self.explained {
                         explained.variant = None;
                     }
+                    self.forget_state()?;
                 }
                 Err(Again::Beside) => beside = true,
                 Err(Again::Memory) => evicted = true,
@@ -389,6 +399,17 @@ impl Section<'_> {
     /// A variant that fits what is there, and its columns.
     fn packed(&mut self, holder: &LazyHolder) -> Result<(Arc<Variant>, Packed, Arc<Tables>), Error> {
         let form = self.form();
+        if let Some(scope) = self.scope.clone() {
+            self.state = None;
+            if self.explained.is_none()
+                && let Some((state, packed)) = self.from_state(&scope)?
+            {
+                let (variant, tables) = (state.variant().clone(), state.tables().clone());
+                self.state = Some(state);
+                return Ok((variant, packed, tables));
+            }
+            scope.write_back(self.ruby)?;
+        }
         for _ in 0..MOST_ATTEMPTS {
             let known: Vec<Arc<Variant>> = match &self.explained {
                 Some(explained) => explained.variant.iter().cloned().collect(),
@@ -405,7 +426,10 @@ impl Section<'_> {
                 if !variant.guards.outside_hold(self.ruby, &self.captures)? {
                     continue;
                 }
-                if let Some((packed, tables)) = self.pack(&variant, holder)? {
+                if let Some((mut packed, tables)) = self.pack(&variant, holder)? {
+                    if let (Some(scope), None) = (self.scope.clone(), &self.explained) {
+                        (self.state, packed) = self.make_state(&scope, &variant, packed, &tables, holder)?;
+                    }
                     if nth > 0 {
                         let mut state = self.site.state.lock();
                         state.variants.retain(|v| !Arc::ptr_eq(v, &variant));
@@ -507,8 +531,7 @@ impl Section<'_> {
         for root in &schema.roots {
             let value = self.root_value(&root.root)?;
             holder.add(ruby, value.as_raw());
-            let range = Bounds::of(ruby, value.as_raw()).map(|b| (b.from, b.to, b.exclusive));
-            roots.push(RootValue { value: value.as_raw(), range });
+            roots.push(RootValue::of(ruby, value));
         }
         let raws: Vec<Raw> = roots.iter().map(|r| r.value).collect();
         if !plan.plain {
@@ -548,7 +571,9 @@ impl Section<'_> {
             });
             match packed {
                 Ok(packed) => {
-                    tables.forget_numbers();
+                    if self.scope.is_none() {
+                        tables.forget_numbers();
+                    }
                     let tables = Arc::new(tables);
                     if !plan.plain {
                         holder.get(ruby).hold_tables(&tables);
@@ -703,9 +728,16 @@ impl Section<'_> {
                 None => Left::Found(record.key.index()),
             });
         }
+        match (&self.scope, &self.state) {
+            (Some(scope), Some(state)) => self.wrote_state(scope, state),
+            // whatever it wrote, it wrote to objects
+            (Some(scope), None) => scope.changed(),
+            (None, _) => {}
+        }
+        let stays = packed.stays;
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
-        clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result)).map(Ok)
+        clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays)).map(Ok)
     }
 
     /// Writes back, and gives the section's value.
@@ -715,6 +747,7 @@ impl Section<'_> {
         left_with: Option<Left>,
         len: usize,
         result: Option<(Dtype, Arc<Buffer>)>,
+        stays: bool,
     ) -> Result<Value, Error> {
         let mut before = None;
         let (how, value) = match (left_with, &unpacker.plan.result) {
@@ -732,7 +765,7 @@ impl Section<'_> {
             (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
             (None, None) => (None, self.base),
         };
-        let changes = unpacker.prepare()?;
+        let changes = if stays { None } else { Some(unpacker.prepare()?) };
         let mut locals = Vec::new();
         for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
             let start = self.captures.get(self.ruby, &accumulator.name)?;
@@ -742,7 +775,7 @@ impl Section<'_> {
             }
         }
         unpacker.fill_new()?;
-        changes.apply(unpacker)?;
+        changes.map_or(Ok(()), |changes| changes.apply(unpacker))?;
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }

@@ -79,6 +79,12 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__explain_stop", function!(explain::stop, 0))?;
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
     ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
+    ikra.define_singleton_method("__watcher", function!(reflect::add_watcher, 1))?;
+    ikra.define_singleton_method("__resident_open", function!(engine::resident::open, 0))?;
+    ikra.define_singleton_method("__resident_close", function!(engine::resident::close, 0))?;
+    ikra.define_singleton_method("__resident_read", function!(engine::resident::read, 0))?;
+    ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
+    ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
     ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;

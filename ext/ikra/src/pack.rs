@@ -14,10 +14,12 @@ use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
-use ikra_core::ir::{ColumnId, Jobs, Program, SLOT_STRIDE, Scalar, Space, Storage};
+use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, SLOT_STRIDE, Scalar, Space, Storage};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr, Tag};
+use magnus::rb_sys::AsRawValue;
+use magnus::{Ruby, Value};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -57,6 +59,32 @@ pub struct Packed {
     pub jobs: u64,
     /// Columns that are buffers.
     pub residents: Vec<Resident>,
+    /// What is written stays in them, and is not written to objects.
+    pub stays: bool,
+}
+
+impl RootValue {
+    pub fn of(ruby: &Ruby, value: Value) -> Self {
+        let range = Bounds::of(ruby, value.as_raw()).map(|b| (b.from, b.to, b.exclusive));
+        Self { value: value.as_raw(), range }
+    }
+}
+
+/// The parameters of a launch over tables that are known.
+///
+/// # Errors
+/// A value outside its slot's type, an object that is not in the tables, and symbols that are new.
+pub fn params(
+    plan: &Plan,
+    lowered: &Lowered,
+    tables: &Tables,
+    elements: Elements<'_>,
+    roots: &[RootValue],
+) -> Result<Vec<u64>> {
+    let mut unknown = Vec::new();
+    let packer = Packer { plan, tables, unknown: RefCell::new(&mut unknown) };
+    let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
+    if unknown.is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
 }
 
 /// Fills columns and parameters.
@@ -134,7 +162,7 @@ pub fn pack(
     if !packer.unknown.borrow().is_empty() {
         return Err(Misfit::Symbols);
     }
-    Ok(Packed { columns, biases, params, fresh, jobs, residents })
+    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false })
 }
 
 struct Packer<'a> {

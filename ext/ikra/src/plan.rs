@@ -50,6 +50,8 @@ impl SlotPlan {
 }
 
 pub struct FieldPlan {
+    /// With its `@`, for an ivar.
+    pub name: String,
     pub field: Field,
     pub slot: SlotPlan,
     /// Filled (or, where there is no column, checked) before a launch.
@@ -174,7 +176,7 @@ impl Plan {
             let written = field.written || columns().any(|c| c.written);
             // a slot without columns says that there is one value: that is to be checked
             let read = field.read || written || columns().next().is_none() || columns().any(|c| c.read);
-            fields.fields.push(FieldPlan { field: name, slot, read, written, given: field.given });
+            fields.fields.push(FieldPlan { name: field.ivar.to_string(), field: name, slot, read, written, given: field.given });
         }
         for heap in &program.heaps {
             let rows = match heap.space {

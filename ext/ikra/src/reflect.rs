@@ -11,6 +11,7 @@ use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
 use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
 
 struct Natives {
     instance_method: Kept,
@@ -157,8 +158,25 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     } else {
         Visibility::Public
     };
-    let owner: Value = unbound.funcall("owner", ())?;
+    let (mut unbound, mut owner): (Value, Value) = (unbound, unbound.funcall("owner", ())?);
+    // what watches an object stands before what it does
+    while WATCHERS.lock().contains(&owner.as_raw()) {
+        unbound = unbound.funcall("super_method", ())?;
+        if unbound.is_nil() {
+            return Ok(None);
+        }
+        owner = unbound.funcall("owner", ())?;
+    }
     Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility }))
+}
+
+/// Modules of ours that are prepended to classes of objects, and do nothing to what their methods mean.
+static WATCHERS: Mutex<Vec<Raw>> = Mutex::new(Vec::new());
+
+/// `Ikra.__watcher(module)`
+pub fn add_watcher(module: Value) {
+    keep(module);
+    WATCHERS.lock().push(module.as_raw());
 }
 
 /// The method of that name that a class or module defines itself; one that a prepended module puts before it, or that

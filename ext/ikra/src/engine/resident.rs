@@ -1,0 +1,476 @@
+//! Sections that leave their columns where they are: `Ikra.resident`.
+//!
+//! Here: [`Scope`], what a thread's open scope has of each compiled block it ran ([`State`]): the tables of objects, and a buffer for
+//! each column; how columns pass from one block's state to another's, and back to the objects. Not here: how Ruby's own reads
+//! and writes are noticed (lib/ikra/resident.rb).
+//!
+//! # What is where
+//!
+//! A *key* names an ivar of some classes, whatever program has it as a column. Each launch that writes a key makes a newer version
+//! of it. A state is run when every key that it has is of the newest version: older columns are taken over from the state that
+//! has the newest (buffers share contents, so nothing is copied), where both number the objects alike; else everything is
+//! written back to the objects, and packed anew.
+//!
+//! Ruby sees what kernels did once [`Scope::write_back`] ran. What Ruby changes makes all states void ([`Scope::changed`]);
+//! arrays, which nobody can watch, are compared with what they were: a copy that Ruby shares until one of the two is written
+//! tells by its address.
+//!
+//! Programs that make objects or write to arrays have no state: they run as without a scope.
+
+use super::{Section, Variant, Site};
+use crate::errors;
+use crate::gvl;
+use crate::heap::{self, Raw, Seen};
+use crate::holder::LazyHolder;
+use crate::made::Made;
+use crate::pack::{self, Elements, Packed, RootValue};
+use crate::reflect;
+use crate::registry::Kept;
+use crate::trace::Tables;
+use crate::unpack::Unpacker;
+use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::ir::{ColumnId, Space};
+use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::column::HostColumn;
+use ikra_core::types::Repr;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RArray, RModule, Ruby, Value};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An ivar of some classes, and whether it is the tag of a union.
+type Key = (Vec<(Raw, String)>, bool);
+
+/// What a scope has of one compiled block over one list.
+pub(super) struct State {
+    site: Arc<Site>,
+    variant: Arc<Variant>,
+    /// The list, or first element and length of a Range.
+    base: (Raw, Option<(i64, usize)>),
+    tables: Arc<Tables>,
+    /// By column: what stays.
+    kept: Vec<Option<Kind>>,
+    lengths: Vec<usize>,
+    biases: Vec<u64>,
+    jobs: u64,
+    /// Arrays with copies that tell whether they were changed.
+    arrays: Vec<(Raw, Raw)>,
+    /// Newest version of each key that the state has, and whether objects lack it.
+    versions: Mutex<HashMap<Key, (u64, bool)>>,
+    /// When it was made, in the scope's count of changes from outside.
+    seen: u64,
+    _holds: Vec<Kept>,
+}
+
+/// A column that stays.
+struct Kind {
+    buffer: Arc<Buffer>,
+    /// None: it never changes.
+    key: Option<Key>,
+}
+
+#[derive(Default)]
+struct Inner {
+    states: Vec<Arc<State>>,
+    versions: HashMap<Key, u64>,
+    /// Changes that Ruby made.
+    changes: u64,
+}
+
+/// An open scope of a thread.
+pub(super) struct Scope {
+    thread: Raw,
+    inner: Mutex<Inner>,
+}
+
+/// Scopes that are open.
+static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+/// States that a scope keeps.
+const MOST_STATES: usize = 32;
+
+/// The innermost scope of this thread.
+pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
+    if OPEN.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let thread = ruby.thread_current().as_raw();
+    SCOPES.lock().iter().rev().find(|scope| scope.thread == thread).cloned()
+}
+
+/// `Ikra.__resident_open`
+pub fn open(ruby: &Ruby) {
+    OPEN.fetch_add(1, Ordering::Relaxed);
+    SCOPES.lock().push(Arc::new(Scope { thread: ruby.thread_current().as_raw(), inner: Mutex::default() }));
+}
+
+/// `Ikra.__resident_close`: writes everything back.
+///
+/// # Errors
+/// As [`Scope::write_back`].
+pub fn close(ruby: &Ruby) -> Result<(), Error> {
+    let Some(scope) = scope(ruby) else { return Ok(()) };
+    let written = scope.write_back(ruby);
+    SCOPES.lock().retain(|other| !Arc::ptr_eq(other, &scope));
+    OPEN.fetch_sub(1, Ordering::Relaxed);
+    written
+}
+
+/// `Ikra.__resident_read`: objects are about to be looked at.
+///
+/// # Errors
+/// As [`Scope::write_back`].
+pub fn read(ruby: &Ruby) -> Result<(), Error> {
+    let scopes = SCOPES.lock().clone();
+    scopes.iter().try_for_each(|scope| scope.write_back(ruby))
+}
+
+/// `Ikra.__resident_changed`: an object was changed.
+pub fn changed() {
+    let scopes = SCOPES.lock().clone();
+    scopes.iter().for_each(|scope| scope.changed());
+}
+
+/// `Ikra.__resident?`: whether some scope is open.
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed) > 0
+}
+
+impl Scope {
+    /// What states know is void.
+    pub fn changed(&self) {
+        self.inner.lock().changes += 1;
+    }
+
+    /// Writes to the objects what they lack.
+    ///
+    /// # Errors
+    /// `Device`, FrozenError for objects that were frozen meanwhile, and what Ruby raises when memory ends.
+    pub fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
+        let states = self.inner.lock().states.clone();
+        for state in &states {
+            if state.versions.lock().values().any(|(_, lacking)| *lacking) {
+                state.write_back(ruby)?;
+                let written: Vec<(Key, u64)> = {
+                    let mut versions = state.versions.lock();
+                    versions.values_mut().for_each(|(_, lacking)| *lacking = false);
+                    versions.iter().map(|(key, (version, _))| (key.clone(), *version)).collect()
+                };
+                // others that took the same version over need not write it again
+                for other in states.iter().filter(|other| !Arc::ptr_eq(other, state)) {
+                    let mut versions = other.versions.lock();
+                    for (key, version) in &written {
+                        if let Some((known, lacking)) = versions.get_mut(key)
+                            && *known <= *version
+                        {
+                            *lacking = false;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what is void.
+    fn tidy(&self) {
+        let mut inner = self.inner.lock();
+        let changes = inner.changes;
+        inner.states.retain(|state| state.seen == changes);
+    }
+
+    /// Brings a state up to the newest versions; false where that is not possible.
+    fn update(&self, state: &State) -> bool {
+        let (states, newest) = {
+            let inner = self.inner.lock();
+            (inner.states.clone(), inner.versions.clone())
+        };
+        for kind in state.kept.iter().flatten() {
+            let Some(key) = &kind.key else { continue };
+            let wanted = newest.get(key).copied().unwrap_or(0);
+            let known = state.versions.lock().get(key).map_or(0, |(version, _)| *version);
+            if known == wanted {
+                continue;
+            }
+            let has = |other: &&Arc<State>| other.versions.lock().get(key).is_some_and(|(version, _)| *version == wanted);
+            let from = states.iter().filter(has).find_map(|other| {
+                let lacking = other.versions.lock().get(key).is_some_and(|(_, lacking)| *lacking);
+                let theirs = other.kept.iter().flatten().find(|theirs| theirs.key.as_ref() == Some(key))?;
+                let fits = theirs.buffer.storage() == kind.buffer.storage() && theirs.buffer.len() == kind.buffer.len();
+                (fits && state.numbers_as(other, key)).then(|| (theirs.buffer.clone(), lacking))
+            });
+            let Some((from, lacking)) = from else { return false };
+            kind.buffer.share(&from);
+            state.versions.lock().insert(key.clone(), (wanted, lacking));
+        }
+        // a key of other classes that overlaps with one of this state's
+        let overlaps = |key: &Key| {
+            state.kept.iter().flatten().filter_map(|kind| kind.key.as_ref()).any(|own| {
+                own != key && own.1 == key.1 && own.0.iter().any(|part| key.0.contains(part))
+            })
+        };
+        !newest.iter().any(|(key, version)| *version > 0 && overlaps(key))
+    }
+
+    fn wrote(&self, state: &Arc<State>) {
+        let mut inner = self.inner.lock();
+        for (at, kind) in state.kept.iter().enumerate() {
+            let Some(Kind { key: Some(key), .. }) = kind else { continue };
+            if state.variant.lowered.program.columns[at].written {
+                let version = inner.versions.entry(key.clone()).or_insert(0);
+                *version += 1;
+                state.versions.lock().insert(key.clone(), (*version, true));
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether both give the objects that a key is about the same rows, and, where it holds references, all objects the same
+    /// numbers.
+    fn numbers_as(&self, other: &State, key: &Key) -> bool {
+        let (own, theirs) = (&self.variant.plan, &other.variant.plan);
+        let class = |plan: &crate::plan::Plan, raw: Raw| plan.class_index.get(&raw).map(|at| *at as usize);
+        let same = |raw: Raw| match (class(own, raw), class(theirs, raw)) {
+            (Some(a), Some(b)) => self.tables.classes[a].objects == other.tables.classes[b].objects,
+            _ => false,
+        };
+        if !key.0.iter().all(|(raw, _)| same(*raw)) {
+            return false;
+        }
+        let refers = key.0.iter().any(|(raw, ivar)| {
+            let fields = class(own, *raw).map(|at| &own.classes[at].fields);
+            let name = |field: &crate::plan::FieldPlan| field.name == *ivar;
+            fields.is_none_or(|fields| {
+                let field = fields.iter().find(|field| name(field));
+                field.is_none_or(|f| !matches!(f.slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym))
+            })
+        });
+        !refers
+            || own.classes.len() == theirs.classes.len()
+                && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && same(a.raw))
+                && own.kinds.len() == theirs.kinds.len()
+                && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays == b.arrays)
+    }
+
+    /// Whether no array that it knows was changed.
+    fn arrays_hold(&self) -> bool {
+        self.arrays.iter().all(|(array, copy)| {
+            let (now, then) = (heap::elements(*array), heap::elements(*copy));
+            now.len() == then.len() && (now.as_ptr() == then.as_ptr() || now == then)
+        })
+    }
+
+    fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
+        let program = &self.variant.lowered.program;
+        let fetched = gvl::released(|| {
+            let mut columns = Vec::with_capacity(program.columns.len());
+            for (at, column) in program.columns.iter().enumerate() {
+                columns.push(match &self.kept[at] {
+                    Some(kind) if column.written => kind.buffer.on_host()?,
+                    _ => HostColumn::zeroed(column.storage, 0),
+                });
+            }
+            Ok::<_, ikra_core::error::Error>(columns)
+        });
+        let columns = fetched.map_err(|e| errors::core(ruby, e))?;
+        let (holder, made) = (LazyHolder::default(), Made::default());
+        let unpacker = Unpacker {
+            ruby,
+            plan: &self.variant.plan,
+            program,
+            schema: &self.variant.lowered.schema,
+            tables: &self.tables,
+            columns: &columns,
+            holder: &holder,
+            made: &made,
+            trapped: false,
+        };
+        unpacker.prepare()?.apply(&unpacker)
+    }
+}
+
+impl Section<'_> {
+    /// A state that fits what is there, ready to run.
+    pub(super) fn from_state(
+        &mut self,
+        scope: &Arc<Scope>,
+    ) -> Result<Option<(Arc<State>, Packed)>, Error> {
+        scope.tidy();
+        let base = self.base_of_state();
+        let form = self.form();
+        let states = scope.inner.lock().states.clone();
+        let fits = |state: &&Arc<State>| {
+            Arc::ptr_eq(&state.site, &self.site) && state.base == base && state.variant.form == form
+        };
+        for state in states.iter().filter(fits) {
+            let variant = &state.variant;
+            if !variant.guards.hold(self.ruby)? || !variant.guards.outside_hold(self.ruby, &self.captures)? {
+                continue;
+            }
+            let mut roots = Vec::with_capacity(variant.lowered.schema.roots.len());
+            for root in &variant.lowered.schema.roots {
+                roots.push(RootValue::of(self.ruby, self.root_value(&root.root)?));
+            }
+            if !state.arrays_hold() {
+                continue;
+            }
+            let elements = match self.range {
+                Some((first, len)) => Elements::Range(first, 1, len),
+                None => Elements::Values(heap::elements(self.base.as_raw())),
+            };
+            let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
+            let Ok(params) = params else { continue };
+            if !scope.update(state) {
+                // some object is numbered in another way: through the objects themselves
+                scope.write_back(self.ruby)?;
+                scope.changed();
+                return Ok(None);
+            }
+            return Ok(Some((state.clone(), state.packed(params))));
+        }
+        Ok(None)
+    }
+
+    fn base_of_state(&self) -> (Raw, Option<(i64, usize)>) {
+        if self.range.is_some() { (heap::NIL, self.range) } else { (self.base.as_raw(), None) }
+    }
+
+    /// Makes a state of what was packed, where the program is one that can have one.
+    pub(super) fn make_state(
+        &mut self,
+        scope: &Arc<Scope>,
+        variant: &Arc<Variant>,
+        packed: Packed,
+        tables: &Arc<Tables>,
+        holder: &LazyHolder,
+    ) -> Result<(Option<Arc<State>>, Packed), Error> {
+        let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
+        let writes_arrays = variant.plan.kinds.iter().any(|kind| kind.written);
+        if !program.heaps.is_empty() || writes_arrays || !packed.residents.is_empty() || program.uses_slots() {
+            return Ok((None, packed));
+        }
+        let ruby = self.ruby;
+        let stays = |at: usize| match program.columns[at].space {
+            Space::Class { .. } | Space::Array(_) | Space::Bytes | Space::Job => true,
+            Space::Element => schema.elements.iter().any(|s| [s.value, s.tag].contains(&Some(ColumnId::new(at)))),
+            Space::Single | Space::Slot => false,
+        };
+        let key = |at: usize| -> Option<Key> {
+            let mut parts: Vec<(Raw, String)> = Vec::new();
+            let mut tag = false;
+            for class in &variant.plan.classes {
+                for field in &class.fields {
+                    let column = Some(ColumnId::new(at));
+                    if field.slot.value == column || field.slot.tag == column {
+                        tag = field.slot.tag == column;
+                        parts.push((class.raw, field.name.clone()));
+                    }
+                }
+            }
+            parts.sort();
+            (!parts.is_empty()).then_some((parts, tag))
+        };
+        let mut holds = vec![Kept::new(holder.get(ruby).as_value())];
+        let mut arrays = Vec::new();
+        let known = tables.kinds.iter().flat_map(|kind| &kind.arrays).copied();
+        let base = self.range.is_none().then(|| self.base.as_raw());
+        let all: Vec<Raw> = known.chain(base).filter(|array| heap::see(*array) == Seen::Array).collect();
+        for array in all {
+            let copy: Value = RArray::from_value(reflect::value(array)).expect("an array").as_value().funcall("dup", ())?;
+            holds.push(Kept::new(copy));
+            arrays.push((array, copy.as_raw()));
+        }
+        if let Some(base) = base {
+            holds.push(Kept::new(reflect::value(base)));
+        }
+        let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;
+        for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
+            wrapped.funcall::<_, _, Value>("__watch", (reflect::value(class.raw),))?;
+        }
+        let lengths = packed.columns.iter().map(HostColumn::len).collect();
+        let params = packed.params;
+        let kept = packed.columns.into_iter().enumerate().map(|(at, column)| {
+            stays(at).then(|| Kind { buffer: Arc::new(Buffer::from_column(column)), key: key(at) })
+        });
+        let kept: Vec<Option<Kind>> = kept.collect();
+        let (seen, versions) = {
+            let inner = scope.inner.lock();
+            let keys = kept.iter().flatten().filter_map(|kind| kind.key.clone());
+            let now = |key: Key| {
+                let version = inner.versions.get(&key).copied().unwrap_or(0);
+                (key, (version, false))
+            };
+            (inner.changes, keys.map(now).collect())
+        };
+        let state = Arc::new(State {
+            site: self.site.clone(),
+            variant: variant.clone(),
+            base: self.base_of_state(),
+            tables: tables.clone(),
+            kept,
+            lengths,
+            biases: packed.biases,
+            jobs: packed.jobs,
+            arrays,
+            versions: Mutex::new(versions),
+            seen,
+            _holds: holds,
+        });
+        let mut inner = scope.inner.lock();
+        if inner.states.len() < MOST_STATES {
+            inner.states.push(state.clone());
+        }
+        drop(inner);
+        let packed = state.packed(params);
+        Ok((Some(state), packed))
+    }
+
+    /// What was compiled does not fit any more.
+    pub(super) fn forget_state(&mut self) -> Result<(), Error> {
+        let (Some(scope), Some(state)) = (&self.scope, self.state.take()) else { return Ok(()) };
+        scope.write_back(self.ruby)?;
+        scope.inner.lock().states.retain(|other| !Arc::ptr_eq(other, &state));
+        Ok(())
+    }
+
+    /// After a launch that ended well.
+    pub(super) fn wrote_state(&self, scope: &Arc<Scope>, state: &Arc<State>) {
+        scope.wrote(state);
+    }
+}
+
+impl State {
+    /// The columns of one launch: those that stay, and new ones.
+    fn packed(&self, params: Vec<u64>) -> Packed {
+        let program = &self.variant.lowered.program;
+        let schema = &self.variant.lowered.schema;
+        let mut residents = Vec::new();
+        let mut columns = Vec::with_capacity(program.columns.len());
+        for (at, column) in program.columns.iter().enumerate() {
+            match &self.kept[at] {
+                Some(kind) => {
+                    let write = if column.written { Write::Some } else { Write::None };
+                    let column = ColumnId::new(at);
+                    residents.push(Resident { column, buffer: kind.buffer.clone(), write });
+                    columns.push(HostColumn::zeroed(kind.buffer.storage(), 0));
+                }
+                None => columns.push(HostColumn::zeroed(column.storage, self.lengths[at])),
+            }
+        }
+        for accumulator in &schema.accumulators {
+            columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
+        }
+        let (biases, jobs) = (self.biases.clone(), self.jobs);
+        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true }
+    }
+    pub(super) fn variant(&self) -> &Arc<Variant> {
+        &self.variant
+    }
+    pub(super) fn tables(&self) -> &Arc<Tables> {
+        &self.tables
+    }
+}

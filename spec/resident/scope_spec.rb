@@ -1,0 +1,223 @@
+# frozen_string_literal: true
+
+# A street with a length, and cars that go round on it.
+class ResidentStreet
+  attr_accessor :length
+
+  def initialize(length) = @length = length
+end
+
+class ResidentCar
+  attr_accessor :position, :speed, :street
+
+  def initialize(street)
+    @street = street
+    @position = 0.0
+    @speed = 1.5
+  end
+
+  def move(time) = @position = (@position + @speed * time) % @street.length
+  def brake = @speed *= 0.5
+  def late? = @position > 3
+
+  def inspect = "car at #{@position}"
+end
+
+ResidentPoint = Struct.new(:x, :y)
+
+RSpec.describe "Ikra.resident" do
+  extend MDArrays::Groups
+
+  def streets = [10.0, 20.0, 5.0].map { |length| ResidentStreet.new(length) }
+
+  def cars(streets = self.streets) = Array.new(50) { |i| ResidentCar.new(streets[i % 3]) }
+
+  def state(cars) = cars.map { |car| [car.position, car.speed, car.street.length] }
+
+  on_all_backends do
+    # Does the same with kernels in a scope and in plain Ruby.
+    def both
+      resident, plain = cars, cars
+      Ikra.resident(resident) { yield resident, ->(list, &block) { list.peach(&block) } }
+      yield plain, ->(list, &block) { list.each(&block) }
+      expect(state(resident)).to eq(state(plain))
+    end
+
+    it "does over many calls what Ruby does" do
+      time = 0.3
+      both { |list, each| 20.times { each.call(list) { |car| car.move(time) } } }
+    end
+
+    it "passes columns from one block to another" do
+      both do |list, each|
+        5.times do
+          each.call(list) { |car| car.move(0.3) }
+          each.call(list) { |car| car.position = car.position * 1.01 + car.street.length }
+          each.call(list) { |car| car.speed += 0.25 }
+        end
+      end
+    end
+
+    it "shows Ruby what kernels did, whatever asks" do
+      both do |list, each|
+        each.call(list) { |car| car.move(0.3) }
+        expect([list[7].position, list[7].late?, list[7].inspect]).to eq([1.5 * 0.3, false, "car at #{1.5 * 0.3}"])
+        each.call(list) { |car| car.move(0.3) }
+        expect(list[8].instance_variable_get(:@position)).to eq(1.5 * 0.3 + 1.5 * 0.3)
+        each.call(list) { |car| car.move(3.0) }
+        expect(list[9].dup.position).to eq(list[9].position)
+      end
+    end
+
+    it "shows kernels what Ruby did, by accessors, methods and Arrays" do
+      both do |list, each|
+        2.times { each.call(list) { |car| car.move(0.3) } }
+        list[3].brake
+        list[4].speed = 9.0
+        list[5].instance_variable_set(:@speed, 2.5)
+        each.call(list) { |car| car.move(0.3) }
+        list[0].street.length = 7.0
+        list[6].street = list[7].street
+        each.call(list) { |car| car.move(0.3) }
+        list[1], list[2] = list[2], list[1]
+        each.call(list.first(10)) { |car| car.move(0.3) }
+        list.pop
+        each.call(list) { |car| car.move(0.3) }
+      end
+    end
+
+    it "reads captured variables anew" do
+      both do |list, each|
+        10.times do |turn|
+          time = turn.even? ? 0.1 : 1
+          other = list[turn]
+          each.call(list) { |car| car.position += other.street.length * time }
+        end
+      end
+    end
+
+    it "gives results, and collects in captured variables" do
+      list = cars
+      Ikra.resident(list) do
+        sum = 0.0
+        3.times { list.peach { |car| sum += car.speed } }
+        expect(sum).to eq(50 * 1.5 * 3)
+        list.peach { |car| car.move(1.0) }
+        expect(list.pmap(&:position)).to eq([1.5] * 50)
+        expect(list.pmap(&:street).map(&:length)).to eq(list.map { |car| car.street.length })
+        expect(list.pselect { |car| car.street.length > 7 }.size).to eq(34)
+      end
+    end
+
+    it "changes nothing where an element raises" do
+      list = cars
+      Ikra.resident(list) do
+        2.times { list.peach { |car| car.move(1.0) } }
+        expect do
+          list.peach do |car|
+            car.position = 99.0
+            raise "no" if car.street.length == 5.0
+          end
+        end.to raise_error(RuntimeError, "no")
+        expect(list.map(&:position)).to eq([3.0] * 50)
+        list.peach { |car| car.position += 1 }
+      end
+      expect(list.map(&:position)).to eq([4.0] * 50)
+    end
+
+    it "writes everything back when the block is left by an exception" do
+      list = cars
+      expect do
+        Ikra.resident(list) do
+          list.peach { |car| car.move(1.0) }
+          raise KeyError, "away"
+        end
+      end.to raise_error(KeyError)
+      expect(list.map { |car| car.instance_variable_get(:@position) }).to eq([1.5] * 50)
+    end
+
+    it "knows members of Structs" do
+      points = [ResidentPoint.new(1, 2.0), ResidentPoint.new(3, 4.0)]
+      Ikra.resident(points) do
+        3.times do
+          points.peach do |point|
+            point.x += 1
+            point.y *= 2
+          end
+        end
+        expect([points[0].x, points[1][:y], points[0].to_a, points[1] == ResidentPoint.new(6, 32.0)]).to eq([4, 32.0, [4, 16.0], true])
+        points[0].x = 100
+        points[1][:x] = 200
+        points.peach { |point| point.x += 1 }
+        expect(points.map(&:x)).to eq([101, 201])
+      end
+    end
+
+    it "lets objects come and go" do
+      list = cars
+      Ikra.resident(list) do
+        2.times { list.peach { |car| car.move(1.0) } }
+        list << ResidentCar.new(ResidentStreet.new(100.0))
+        list.shift
+        list.peach { |car| car.move(1.0) }
+        expect(list.map(&:position).tally).to eq(4.5 => 49, 1.5 => 1)
+      end
+    end
+  end
+
+  it "takes calls of methods with arguments, blocks and keywords as they are" do
+    stub_const("ResidentThing", Class.new do
+      def initialize = @a = 1
+      attr_reader :a
+
+      def with(first, *rest, key: 0, **others, &block) = [first, rest, key, others, block&.call(first)]
+      def ==(other) = other.is_a?(self.class) && other.a == @a
+      def [](index) = @a + index
+      def []=(index, value) = @a = index + value
+      def -@ = -@a
+
+      protected
+
+      def hidden = 1
+
+      private
+
+      def secret = 2
+    end)
+    things = Array.new(3) { ResidentThing.new }
+    Ikra.resident(things) do
+      2.times { things.peach(backend: :cpu) { |thing| thing[1] = thing.a } }
+      thing = things.first
+      expect(thing.with(1, 2, key: 3, other: 4) { |x| x + 1 }).to eq([1, [2], 3, { other: 4 }, 2])
+      expect([thing == things.last, thing[1], -thing, thing.__send__(:secret)]).to eq([true, 4, -3, 2])
+      expect { thing.secret }.to raise_error(NoMethodError)
+      expect { thing.hidden }.to raise_error(NoMethodError)
+    end
+    expect(things.first.with(1)).to eq([1, [], 0, {}, nil])
+  end
+
+  it "nests, needs a block, and is nobody's but its thread's" do
+    list = cars
+    expect { Ikra.resident(list) }.to raise_error(ArgumentError, "Ikra.resident needs a block")
+    value = Ikra.resident(list) do
+      list.peach(backend: :cpu) { |car| car.move(1.0) }
+      Ikra.resident(list) { list.peach(backend: :cpu) { |car| car.move(1.0) } }
+      Thread.new { list.first.position }.value
+    end
+    expect(value).to eq(3.0)
+    Ikra.sync(list)
+  end
+
+  it "survives the GC" do
+    list = cars
+    Ikra.resident(list) do
+      GC.stress = true
+      begin
+        3.times { list.peach(backend: :cpu) { |car| car.move(1.0) } }
+      ensure
+        GC.stress = false
+      end
+    end
+    expect(list.map(&:position).uniq.sort).to eq([4.5])
+  end
+end
