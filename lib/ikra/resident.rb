@@ -11,6 +11,8 @@ module Ikra
     OF_STRUCTS = { read: %i[[] to_a deconstruct to_h each each_pair values values_at select filter dig == eql? hash], write: %i[[]=] }.freeze
     OF_OBJECTS = { read: %i[instance_variable_get inspect dup clone], write: %i[instance_variable_set remove_instance_variable] }.freeze
     # Of these the object is not one that kernels know.
+    # Names that can be written behind `def`; others, which `define_method` has made, go unnoticed.
+    WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
     LEFT_OUT = %i[initialize initialize_copy method_missing respond_to_missing? object_id __id__ __send__].freeze
     CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, *(defined?(Data) ? [Data] : [])].freeze
 
@@ -61,11 +63,11 @@ module Ikra
         end
         text = own.values.flatten.map { |name| wrapper(name) }.join("\n")
         watcher.module_eval(text, __FILE__, __LINE__)
-        own.each { |kind, names| watcher.__send__(kind, *names) unless names.empty? }
+        own.each { |kind, names| watcher.__send__(kind, *names.grep(WRITABLE)) unless names.empty? }
       end
 
       def wrapper(name)
-        return %(define_method(#{name.inspect}) { |*args, **options, &block| super(*args, **options, &block) }) unless name.match?(/\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/)
+        return "" unless name.match?(WRITABLE)
 
         "def #{name}(...)\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
       end

@@ -173,7 +173,11 @@ RSpec.describe "Ikra.resident" do
       def with(first, *rest, key: 0, **others, &block) = [first, rest, key, others, block&.call(first)]
       def ==(other) = other.is_a?(self.class) && other.a == @a
       def [](index) = @a + index
-      def []=(index, value) = @a = index + value
+
+      def []=(index, value)
+        @a = index + value
+      end
+
       def -@ = -@a
 
       protected

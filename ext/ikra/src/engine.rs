@@ -399,6 +399,7 @@ impl Section<'_> {
     /// A variant that fits what is there, and its columns.
     fn packed(&mut self, holder: &LazyHolder) -> Result<(Arc<Variant>, Packed, Arc<Tables>), Error> {
         let form = self.form();
+        resident::read_others(self.ruby, self.scope.as_ref())?;
         if let Some(scope) = self.scope.clone() {
             self.state = None;
             if self.explained.is_none()
@@ -734,6 +735,7 @@ impl Section<'_> {
             (Some(scope), None) => scope.changed(),
             (None, _) => {}
         }
+        resident::changed_for_others(self.scope.as_ref());
         let stays = packed.stays;
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());

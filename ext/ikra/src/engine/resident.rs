@@ -103,8 +103,11 @@ pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
 
 /// `Ikra.__resident_open`
 pub fn open(ruby: &Ruby) {
+    // one within another is the same
+    let new = || Arc::new(Scope { thread: ruby.thread_current().as_raw(), inner: Mutex::default() });
+    let scope = scope(ruby).unwrap_or_else(new);
     OPEN.fetch_add(1, Ordering::Relaxed);
-    SCOPES.lock().push(Arc::new(Scope { thread: ruby.thread_current().as_raw(), inner: Mutex::default() }));
+    SCOPES.lock().push(scope);
 }
 
 /// `Ikra.__resident_close`: writes everything back.
@@ -114,9 +117,36 @@ pub fn open(ruby: &Ruby) {
 pub fn close(ruby: &Ruby) -> Result<(), Error> {
     let Some(scope) = scope(ruby) else { return Ok(()) };
     let written = scope.write_back(ruby);
-    SCOPES.lock().retain(|other| !Arc::ptr_eq(other, &scope));
+    {
+        let mut scopes = SCOPES.lock();
+        if let Some(at) = scopes.iter().rposition(|other| Arc::ptr_eq(other, &scope)) {
+            scopes.remove(at);
+        }
+    }
     OPEN.fetch_sub(1, Ordering::Relaxed);
     written
+}
+
+/// Scopes of other threads than the one whose scope this is, if it has one.
+fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
+    if !is_open() {
+        return Vec::new();
+    }
+    let is_own = |scope: &Arc<Scope>| own.is_some_and(|own| Arc::ptr_eq(own, scope));
+    SCOPES.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
+}
+
+/// Before a section looks at objects: those of other threads' scopes are as kernels left them.
+///
+/// # Errors
+/// As [`Scope::write_back`].
+pub(super) fn read_others(ruby: &Ruby, own: Option<&Arc<Scope>>) -> Result<(), Error> {
+    others(own).iter().try_for_each(|scope| scope.write_back(ruby))
+}
+
+/// After a section may have changed objects.
+pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
+    others(own).iter().for_each(|scope| scope.changed());
 }
 
 /// `Ikra.__resident_read`: objects are about to be looked at.
