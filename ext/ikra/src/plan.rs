@@ -176,7 +176,14 @@ impl Plan {
             let written = field.written || columns().any(|c| c.written);
             // a slot without columns says that there is one value: that is to be checked
             let read = field.read || written || columns().next().is_none() || columns().any(|c| c.read);
-            fields.fields.push(FieldPlan { name: field.ivar.to_string(), field: name, slot, read, written, given: field.given });
+            fields.fields.push(FieldPlan {
+                name: field.ivar.to_string(),
+                field: name,
+                slot,
+                read,
+                written,
+                given: field.given,
+            });
         }
         for heap in &program.heaps {
             let rows = match heap.space {

@@ -17,7 +17,7 @@
 //!
 //! Programs that make objects or write to arrays have no state: they run as without a scope.
 
-use super::{Section, Variant, Site};
+use super::{Section, Site, Variant};
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
@@ -39,7 +39,7 @@ use magnus::{Error, RArray, RModule, Ruby, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// An ivar of some classes, and whether it is the tag of a union.
 type Key = (Vec<(Raw, String)>, bool);
@@ -60,6 +60,8 @@ pub(super) struct State {
     arrays: Vec<(Raw, Raw)>,
     /// Newest version of each key that the state has, and whether objects lack it.
     versions: Mutex<HashMap<Key, (u64, bool)>>,
+    /// Objects lack some of them.
+    ahead: AtomicBool,
     /// When it was made, in the scope's count of changes from outside.
     seen: u64,
     _holds: Vec<Kept>,
@@ -78,6 +80,8 @@ struct Inner {
     versions: HashMap<Key, u64>,
     /// Changes that Ruby made.
     changes: u64,
+    /// The state that ran last, whose versions are the newest of all: it need not be compared with others.
+    last: Option<Arc<State>>,
 }
 
 /// An open scope of a thread.
@@ -172,7 +176,9 @@ pub fn is_open() -> bool {
 impl Scope {
     /// What states know is void.
     pub fn changed(&self) {
-        self.inner.lock().changes += 1;
+        let mut inner = self.inner.lock();
+        inner.changes += 1;
+        let _gone = inner.last.take();
     }
 
     /// Writes to the objects what they lack.
@@ -182,8 +188,9 @@ impl Scope {
     pub fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
         let states = self.inner.lock().states.clone();
         for state in &states {
-            if state.versions.lock().values().any(|(_, lacking)| *lacking) {
+            if state.ahead.load(Ordering::Relaxed) {
                 state.write_back(ruby)?;
+                state.ahead.store(false, Ordering::Relaxed);
                 let written: Vec<(Key, u64)> = {
                     let mut versions = state.versions.lock();
                     versions.values_mut().for_each(|(_, lacking)| *lacking = false);
@@ -225,7 +232,8 @@ impl Scope {
             if known == wanted {
                 continue;
             }
-            let has = |other: &&Arc<State>| other.versions.lock().get(key).is_some_and(|(version, _)| *version == wanted);
+            let has =
+                |other: &&Arc<State>| other.versions.lock().get(key).is_some_and(|(version, _)| *version == wanted);
             let from = states.iter().filter(has).find_map(|other| {
                 let lacking = other.versions.lock().get(key).is_some_and(|(_, lacking)| *lacking);
                 let theirs = other.kept.iter().flatten().find(|theirs| theirs.key.as_ref() == Some(key))?;
@@ -235,24 +243,33 @@ impl Scope {
             let Some((from, lacking)) = from else { return false };
             kind.buffer.share(&from);
             state.versions.lock().insert(key.clone(), (wanted, lacking));
+            state.ahead.fetch_or(lacking, Ordering::Relaxed);
         }
         // a key of other classes that overlaps with one of this state's
         let overlaps = |key: &Key| {
-            state.kept.iter().flatten().filter_map(|kind| kind.key.as_ref()).any(|own| {
-                own != key && own.1 == key.1 && own.0.iter().any(|part| key.0.contains(part))
-            })
+            state
+                .kept
+                .iter()
+                .flatten()
+                .filter_map(|kind| kind.key.as_ref())
+                .any(|own| own != key && own.1 == key.1 && own.0.iter().any(|part| key.0.contains(part)))
         };
         !newest.iter().any(|(key, version)| *version > 0 && overlaps(key))
     }
 
     fn wrote(&self, state: &Arc<State>) {
         let mut inner = self.inner.lock();
+        if inner.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state)) && state.ahead.load(Ordering::Relaxed) {
+            return;
+        }
+        inner.last = Some(state.clone());
         for (at, kind) in state.kept.iter().enumerate() {
             let Some(Kind { key: Some(key), .. }) = kind else { continue };
             if state.variant.lowered.program.columns[at].written {
                 let version = inner.versions.entry(key.clone()).or_insert(0);
                 *version += 1;
                 state.versions.lock().insert(key.clone(), (*version, true));
+                state.ahead.store(true, Ordering::Relaxed);
             }
         }
     }
@@ -325,10 +342,7 @@ impl State {
 
 impl Section<'_> {
     /// A state that fits what is there, ready to run.
-    pub(super) fn from_state(
-        &mut self,
-        scope: &Arc<Scope>,
-    ) -> Result<Option<(Arc<State>, Packed)>, Error> {
+    pub(super) fn from_state(&mut self, scope: &Arc<Scope>) -> Result<Option<(Arc<State>, Packed)>, Error> {
         scope.tidy();
         let base = self.base_of_state();
         let form = self.form();
@@ -354,7 +368,8 @@ impl Section<'_> {
             };
             let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
             let Ok(params) = params else { continue };
-            if !scope.update(state) {
+            let newest = scope.inner.lock().last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state));
+            if !newest && !scope.update(state) {
                 // some object is numbered in another way: through the objects themselves
                 scope.write_back(self.ruby)?;
                 scope.changed();
@@ -410,7 +425,8 @@ impl Section<'_> {
         let base = self.range.is_none().then(|| self.base.as_raw());
         let all: Vec<Raw> = known.chain(base).filter(|array| heap::see(*array) == Seen::Array).collect();
         for array in all {
-            let copy: Value = RArray::from_value(reflect::value(array)).expect("an array").as_value().funcall("dup", ())?;
+            let copy: Value =
+                RArray::from_value(reflect::value(array)).expect("an array").as_value().funcall("dup", ())?;
             holds.push(Kept::new(copy));
             arrays.push((array, copy.as_raw()));
         }
@@ -447,6 +463,7 @@ impl Section<'_> {
             jobs: packed.jobs,
             arrays,
             versions: Mutex::new(versions),
+            ahead: AtomicBool::new(false),
             seen,
             _holds: holds,
         });
@@ -463,7 +480,9 @@ impl Section<'_> {
     pub(super) fn forget_state(&mut self) -> Result<(), Error> {
         let (Some(scope), Some(state)) = (&self.scope, self.state.take()) else { return Ok(()) };
         scope.write_back(self.ruby)?;
-        scope.inner.lock().states.retain(|other| !Arc::ptr_eq(other, &state));
+        let mut inner = scope.inner.lock();
+        let _gone = inner.last.take();
+        inner.states.retain(|other| !Arc::ptr_eq(other, &state));
         Ok(())
     }
 
