@@ -5,7 +5,7 @@
 #
 # Plain Ruby is measured up to the size at which it took longer than RUBY_LIMIT seconds.
 #
-#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic RUBY_LIMIT=3 RUNS= SEED= in the environment
+#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic RUBY_LIMIT=1 RUNS= SEED= in the environment
 
 require_relative "suite/suite"
 
@@ -17,7 +17,7 @@ class ScalingBenchmark
     @bench = Harness.new("scaling")
     @suite = Suite.new(@bench, versions: %w[ruby cpu cuda].map { |name| Version.named(name) }, seed: @bench.seed)
     @names = ENV.fetch("PROGRAMS", PROGRAMS).split(",")
-    @limit = Float(ENV.fetch("RUBY_LIMIT", "3"))
+    @limit = Float(ENV.fetch("RUBY_LIMIT", "1"))
     @runs = Integer(ENV.fetch("RUNS", @bench.tiny? ? "1" : "5"))
   end
 

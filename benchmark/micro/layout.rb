@@ -52,7 +52,7 @@ class LayoutBenchmark
   def initialize
     @bench = Harness.new("layout")
     @objects = @bench.size(:objects, 1_000_000, tiny: 64)
-    @runs = @bench.size(:runs, 9, tiny: 1)
+    @runs = @bench.size(:runs, 31, tiny: 1)
     @random = Random.new(@bench.seed)
   end
 

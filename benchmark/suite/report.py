@@ -26,7 +26,7 @@ COLOURS = {
 PHASES = {
     "trace": "#c9a227", "pack": "#e3c766", "upload": "#8c5bb0", "kernel": "#2f6db3", "download": "#b79ad0", "unpack": "#d9793d", "other": "#c4c4c4",
 }
-NAMES = {"cpu": "Ikra, CPU", "cuda": "Ikra, GPU", "ruby": "plain Ruby"}
+NAMES = {"cpu": "Ikra, CPU", "cuda": "Ikra, GPU", "ruby": "plain Ruby", "cpu, MDArray": "Ikra, CPU, with MDArrays", "cuda, MDArray": "Ikra, GPU, with MDArrays"}
 
 plt.rcParams.update({
     "font.family": "DejaVu Sans", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
@@ -106,13 +106,12 @@ def speedups(programs):
         return None
     figure, axes = plt.subplots(figsize=(8, 0.9 + len(rows) * (0.22 * len(bars) + 0.2)))
     height = 0.8 / len(bars)
-    for number, bar in enumerate(bars):
-        for row, name in enumerate(rows):
-            if not median(programs[name], bar):
-                continue
+    for row, name in enumerate(rows):
+        there = [bar for bar in bars if median(programs[name], bar)]
+        for number, bar in enumerate(there):
             value = median(programs[name], "ruby") / median(programs[name], bar)
-            place = row + 0.4 - height * (number + 0.5)
-            axes.barh(place, value, height * 0.92, color=colour(bar), label=named(bar) if row == 0 else None)
+            place = row + height * (len(there) / 2 - number - 0.5)
+            axes.barh(place, value, height * 0.92, color=colour(bar))
             axes.text(value * 1.06, place, times(value), va="center", fontsize=8.5, color="#333333")
     axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
     axes.set_xscale("log")
@@ -122,7 +121,7 @@ def speedups(programs):
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("times as fast as plain Ruby with YJIT, from Ruby's objects to Ruby's objects")
     if len(bars) > 1:
-        axes.legend(loc="lower right")
+        axes.legend([plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar in bars], [named(bar) for bar in bars], loc="lower right")
     return figure
 
 
@@ -139,7 +138,7 @@ def kernels(programs):
             if not kernel or not hand:
                 continue
             place = row + 0.4 - height * (number + 0.5)
-            axes.barh(place, hand / kernel, height * 0.92, color=colour(bar), label=f"{named(bar)}, against {'C with OpenMP' if device == 'cpu' else 'CUDA by hand'}" if row == 0 else None)
+            axes.barh(place, hand / kernel, height * 0.92, color=colour(bar))
             axes.text(hand / kernel * 1.06, place, f"{hand / kernel:.2f}", va="center", fontsize=8.5, color="#333333", bbox={"color": "white", "pad": 1})
     axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
     axes.set_xscale("log")
@@ -148,7 +147,9 @@ def kernels(programs):
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("speed of the kernel, 1: as fast as by hand")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.6 / figure.get_size_inches()[1]), ncols=2)
+    labels = [f"{named(bar)}, against {'the faster of C on one thread and with OpenMP' if device == 'cpu' else 'CUDA by hand'}" for bar, device in pairs]
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar, _ in pairs]
+    axes.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.6 / figure.get_size_inches()[1]), ncols=2)
     return figure
 
 
@@ -207,9 +208,10 @@ def roofline(programs, ceilings, device):
         if roof.get(key):
             axes.plot(xs, [min(roof[key], roof["bytes"] * x) / 1e9 for x in xs], style, color="#666666", linewidth=1.2)
             axes.text(max(roof[key] / roof["bytes"], low) * 1.15, roof[key] / 1e9 * 1.04, label, ha="left", va="bottom", fontsize=8, color="#666666")
-    axes.text(low * 1.25, roof["bytes"] * low * 1.05 / 1e9, f"memory, {roof['bytes'] / 1e9:.3g} GB/s", va="center", fontsize=8, color="#666666")
+    ridge = min(roof.get("scalar") or roof["flops"], roof["flops"]) / roof["bytes"]
+    axes.text(ridge * 0.6, roof["bytes"] * ridge * 0.75 / 1e9, f"memory, {roof['bytes'] / 1e9:.3g} GB/s", ha="right", va="center", fontsize=8, color="#666666")
     taken = []
-    for x, y, name, hand in sorted(points):
+    for x, y, name, hand in sorted(points, key=lambda point: (point[0], -point[1])):
         if hand:
             axes.plot([x, x], [y, hand], color="#bbbbbb", linewidth=1, zorder=1)
             axes.plot(x, hand, "x", color="#333333", markersize=6, zorder=2)
@@ -259,7 +261,7 @@ def scaling(record):
         axes.yaxis.set_major_formatter(FuncFormatter(seconds))
         axes.set_xlabel("elements")
         axes.grid(axis="y", color="#eeeeee")
-    all_axes.flat[0].legend(loc="upper left")
+    all_axes.flat[0].legend(loc="lower right")
     figure.tight_layout()
     return figure
 
@@ -290,7 +292,7 @@ def lines(programs):
             count = median(p, bar, "lines")
             if count:
                 axes.bar(column - 0.42 + width * (number + 0.5), count, width * 0.92, color=colour(bar))
-    axes.set_xticks(range(len(programs)), [name.replace("_", "\n") for name in programs], fontsize=8.5)
+    axes.set_xticks(range(len(programs)), [name.replace("_", "\n") for name in programs], fontsize=8)
     axes.set_ylabel("lines of code")
     axes.legend([plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar in known], [named(bar) for bar in known], ncols=min(len(known), 6), loc="upper left", fontsize=8.5)
     axes.set_ylim(top=axes.get_ylim()[1] * 1.15)
@@ -347,7 +349,7 @@ def marshalling(record):
         axes.set_xlabel("objects")
         axes.set_ylim(bottom=0)
         axes.grid(axis="y", color="#eeeeee")
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
     figure.tight_layout()
     return figure
 
