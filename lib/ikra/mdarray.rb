@@ -92,10 +92,10 @@ module Ikra
     end
 
     # @return [Array<Integer>] the sizes of the dimensions, from the outermost
-    def shape = (@layout || @pending).shape
+    attr_reader :shape
 
     # @return [Integer] the number of elements
-    def size = @layout ? @layout.size : @pending.shape.reduce(1, :*)
+    def size = @layout ? @layout.size : shape.reduce(1, :*)
     alias length size
 
     # @return [Integer] the number of dimensions
@@ -140,16 +140,18 @@ module Ikra
 
     # @api private
     def __set(storage, layout, view: false)
-      @storage = storage
       @layout = layout
+      @shape = layout.shape
       @dtype = storage.dtype
       @view = view
+      @storage = storage
       self
     end
 
     # @api private
     def __wait(operation)
       @pending = operation
+      @shape = operation.shape
       @dtype = operation.dtype
       self
     end
@@ -157,7 +159,8 @@ module Ikra
     # @api private
     # What an expression looks at.
     def __operand
-      return @pending.retain if pending?
+      pending = @pending
+      return pending.retain if pending && @storage.nil?
 
       Expression::Leaf.new(@storage, @layout)
     end
@@ -188,9 +191,7 @@ module Ikra
       storage, layout = other.__storage, other.__layout
       whole = layout.packed? && layout.size == other.__send__(:buffer_size)
       @pending = nil
-      @view = false
-      @storage = whole ? storage.share : Storage.new(other.__packed, dtype)
-      @layout = Layout.packed(layout.shape)
+      __set(whole ? storage.share : Storage.new(other.__packed, dtype), Layout.packed(layout.shape))
     end
 
     # Nobody can write to it or its views any more.
@@ -205,7 +206,7 @@ module Ikra
 
     private
 
-    def pending? = !@pending.nil? && @storage.nil?
+    def pending? = @storage.nil?
 
     def storage
       force
@@ -214,12 +215,12 @@ module Ikra
 
     # Computes a pending expression.
     def force
-      return if @storage
-
       pending = @pending
-      # somebody else may have looked
+      # several threads may look
+      return if @storage || pending.nil?
+
       storage = pending.storage || pending.compute(Run.expression(pending))
-      @layout = Layout.packed(pending.shape)
+      @layout ||= Layout.packed(shape)
       @storage = storage
       @pending = nil
     end
@@ -235,10 +236,13 @@ module Ikra
 
     # A lambda that computes the element at a position. Who is the first to look at what is pending keeps nothing of it.
     def at
-      force if @pending&.seen
-      if pending?
-        @pending.seen = true
-        return Text.block(@pending, shape, :lambda)
+      pending = @pending
+      if pending && @storage.nil?
+        if !pending.seen
+          pending.seen = true
+          return Text.block(pending, shape, :lambda)
+        end
+        force
       end
       return Text.element(@storage.buffer, dtype) if @layout.packed?
 
@@ -275,4 +279,6 @@ module Ikra
 
   # Kernels ask an array itself what its methods are ({MDArray#__kernel}).
   __live(MDArray)
+  # C code of others asks it where its elements are ({MDArray#__memory_view}).
+  __memory_views(MDArray)
 end

@@ -109,10 +109,62 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
+  # What of Numo::NArray is used: shape, to_binary, from_binary, to_a and cast.
+  describe "Numo::NArray" do
+    before do
+      narray = Class.new do
+        attr_reader :shape
+
+        def initialize(binary, shape)
+          @binary, @shape = binary, shape
+        end
+
+        def to_binary = @binary
+
+        def self.from_binary(binary, shape) = new(binary, shape)
+      end
+      stub_const("Numo", Module.new)
+      Numo.const_set(:NArray, narray)
+      %i[DFloat SFloat Int64 Int32 Int16 UInt8 UInt64 DComplex].each { |name| Numo.const_set(name, Class.new(narray)) }
+    end
+
+    it "comes and goes by its bytes" do
+      { i64: :Int64, i32: :Int32, u8: :UInt8, f64: :DFloat, f32: :SFloat }.each do |dtype, name|
+        numo = array.to(dtype).t.to_numo
+        expect([numo.class, numo.shape]).to eq([Numo.const_get(name), [3, 2]])
+        expect(described_class.from_narray(numo)).to have_attributes(dtype: dtype, to_a: array.to(dtype).t.to_a)
+      end
+      expect(described_class.from_narray(Numo::Int16.new([-1, 2].pack("s<*"), [2, 1]))).to have_attributes(dtype: :i32, to_a: [[-1], [2]])
+      expect { described_class.from_narray(Numo::UInt64.new([2**63].pack("Q<"), [1])) }.to raise_error(RangeError)
+      expect { described_class.from_narray(Numo::DComplex.new("", [0])) }.to raise_error(TypeError, "arrays have no kind for the elements of Numo::DComplex")
+    end
+  end
+
   it "is copied from a MemoryView" do
     pointer = Fiddle::Pointer["abcdef"]
     expect(described_class.from_memory_view(pointer)).to have_attributes(dtype: :u8, to_a: "abcdef".bytes)
     expect { described_class.from_memory_view(Object.new) }.to raise_error(ArgumentError)
+  end
+
+  it "shows a MemoryView, of the elements as they are then" do
+    part = array.to(:f32).t[true, 0..0]
+    view = Fiddle::MemoryView.new(array)
+    expect([view.format, view.item_size, view.ndim, view.shape, view.byte_size, view.readonly?]).to eq(["q", 8, 2, [2, 3], 48, true])
+    array[0, 0] = 100
+    expect([view[0, 0], view[1, 2], view.to_s]).to eq([1, 6, [1, 2, 3, 4, 5, 6].pack("q*")])
+    view.release
+    expect(Fiddle::MemoryView.new(part).then { |shown| [shown.shape, shown.strides, shown[2, 0], shown.to_s] }).to eq([[3, 1], [4, 4], 3.0, [1, 2, 3].pack("f*")])
+    expect(Fiddle::MemoryView.new(array[1, 1..2]).to_s).to eq([5, 6].pack("q*"))
+    expect { Fiddle::MemoryView.new(md(["a"])) }.to raise_error(ArgumentError)
+    GC.start
+  end
+
+  it "goes round through MemoryView" do
+    [array, array.t, md([1.5, -0.0]), md([[1, 255]], dtype: :u8), md([0.5], dtype: :f32), md([7], dtype: :i32), array * 2].each do |original|
+      copy = described_class.from_memory_view(original)
+      expect([copy.dtype, copy.shape, copy.to_a]).to eq([original.dtype, original.shape, original.to_a])
+    end
+    expect(described_class.from_memory_view(md([true, false]), dtype: :bool)).to same_as([true, false])
   end
 
   it "says what is not loaded" do

@@ -11,6 +11,7 @@
 //! | [`plan`], [`trace`], [`pack`], [`unpack`] | objects to columns and back, by a schema |
 //! | [`hashes`] | Hashes as arrays |
 //! | [`buffer`] | `Ikra::Buffer`: typed arrays that may live on a device |
+//! | [`memory_view`] | an MDArray's elements for C code of others |
 //! | [`collect`] | what operations make of flags, keys and places: the chosen, grouped and sorted elements |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
@@ -44,6 +45,7 @@ mod holder;
 mod identity;
 mod iseq;
 mod made;
+mod memory_view;
 mod observe;
 mod pack;
 mod plan;
@@ -86,6 +88,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
+    ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
     ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

@@ -110,6 +110,20 @@ module Ikra
       end
     end
 
+    # @api private
+    # What a MemoryView of it shows: the buffer, the first place, the shape, and how far apart neighbours are.
+    #
+    # @param packed [Boolean] they must stand row after row
+    # @return [Array, nil] nil: nothing
+    def __memory_view(packed)
+      return if dtype == :object
+
+      layout = __layout
+      return [@storage.buffer, layout.offset, layout.shape, layout.strides] unless packed && !layout.in_order?
+
+      [__packed, 0, layout.shape, Layout.strides(layout.shape)]
+    end
+
     # @return [String] the elements packed, row after row
     # @raise [TypeError] for objects
     def to_bytes

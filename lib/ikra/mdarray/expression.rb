@@ -44,9 +44,14 @@ module Ikra
         def drop = nil
       end
 
-      # An operator with its operands.
+      # An operator with its operands. Several threads may look at it: the first that has computed it says what it came to.
       class Operation
-        attr_reader :name, :operands, :dtype, :shape, :count
+        LOCK = Mutex.new
+        private_constant :LOCK
+
+        attr_reader :name, :dtype, :shape, :count
+        # nil once it is computed.
+        attr_reader :operands
         # Where a program wrote it down, if it can raise.
         attr_reader :place
         # Once it is computed.
@@ -66,25 +71,31 @@ module Ikra
 
         # For as long as another expression looks at it.
         def retain
-          @storage ? @storage.retain : @retained += 1
+          LOCK.synchronize { @storage ? @storage.retain : @retained += 1 }
           self
         end
 
         def drop
-          @storage ? @storage.release(@storage.buffer) : @retained -= 1
+          LOCK.synchronize { @storage ? @storage.release(@buffer) : @retained -= 1 }
         end
 
-        def computed? = !@storage.nil?
-
-        def buffer = (@buffer ||= @storage.buffer)
+        # The elements that it came to.
+        attr_reader :buffer
 
         # What it came to.
+        #
+        # @return [Storage]
         def compute(buffer)
-          @storage = Storage.new(buffer, dtype, @retained)
-          @buffer = buffer
-          @count = 0
-          operands, @operands = @operands, nil
-          operands.each(&:drop)
+          dropped = LOCK.synchronize do
+            next if @storage
+
+            @buffer = buffer
+            @count = 0
+            @storage = Storage.new(buffer, dtype, @retained)
+            operands, @operands = @operands, nil
+            operands
+          end
+          dropped&.each(&:drop)
           @storage
         end
       end

@@ -162,7 +162,8 @@ module Ikra
             [:scalar, @scalars.size - 1]
           when Expression::Leaf then leaf(node.buffer, node.dtype, node.layout.broadcast(shape))
           else
-            node.computed? ? leaf(node.buffer, node.dtype, Layout.packed(node.shape).broadcast(shape)) : step(node, shape)
+            operands = node.operands
+            operands ? step(node, operands, shape) : leaf(node.buffer, node.dtype, Layout.packed(node.shape).broadcast(shape))
           end
       end
 
@@ -177,10 +178,10 @@ module Ikra
         [:leaf, @buffers.size - 1]
       end
 
-      def step(node, shape)
-        operands = node.operands.map { |operand| visit(operand, shape) }
+      def step(node, operands, shape)
+        found = operands.map { |operand| visit(operand, shape) }
         @nodes << node
-        @steps << [node.name, node.dtype, operands, node.operands.map(&:dtype)]
+        @steps << [node.name, node.dtype, found, operands.map(&:dtype)]
         [:step, @steps.size - 1]
       end
 
