@@ -169,6 +169,7 @@ RSpec.describe Ikra::MDArray do
     [-> { array[0, 0] = 1 }, -> { array.map!(&:succ) }, -> { view[0] = 1 }, -> { array.t.fill(0) }].each do |write|
       expect(&write).to raise_error(FrozenError, /\Acan't modify frozen Ikra::MDArray: #<Ikra::MDArray/)
     end
+    expect { array.clone[0][0] = 1 }.to raise_error(FrozenError)
     copy = array.dup
     copy[0, 0] = 9
     expect([array[0, 0], copy[0, 0], array.clone.frozen?, (array + 1)[0, 0]]).to eq([0, 9, true, 1])

@@ -63,9 +63,10 @@ module Ikra
       # @return [MDArray]
       def rand(*sizes, within: nil, dtype: nil)
         shape = __shape(sizes.flatten)
+        within = nil if within == 0
         dtype = dtype ? DType.check(dtype) : within.nil? || (within.is_a?(Range) && within.begin.is_a?(Float)) ? :f64 : :i64
         # Ruby's error for what cannot be drawn from
-        ::Kernel.rand(within) if within.is_a?(Range) || within == 0
+        ::Kernel.rand(within) if within.is_a?(Range)
 
         block = within.nil? ? proc { ::Kernel.rand } : proc { ::Kernel.rand(within) }
         __of(Run.new(:rand, {}, block).values(shape.reduce(1, :*), dtype, shape).first, dtype, shape)

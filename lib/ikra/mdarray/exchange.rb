@@ -98,15 +98,17 @@ module Ikra
         memory = view.to_s
         packed = view.strides.nil? || view.strides == Layout.strides(shape).map { |stride| stride * bytes }
         kind = dtype ? DType.check(dtype) : kind
-        return __of(Buffer.from_bytes(kind, memory), kind, shape) if packed && FORMATS.key(FORMATS[format]) && memory.bytesize == shape.reduce(1, :*) * DType::SIZES[kind] && native?(view.format, kind)
+        return __of(Buffer.from_bytes(kind, memory), kind, shape) if packed && memory.bytesize == shape.reduce(1, :*) * DType::SIZES[kind] && native?(view.format, kind)
 
         layout = Layout.packed(shape)
-        new(Array.new(layout.size) { |number| view[*layout.indices(number)] }, dtype: kind).reshape(*shape)
+        list = Array.new(layout.size) { |number| view[*layout.indices(number)] }
+        list.map! { |value| value == true || (value != false && value != 0) } if kind == :bool
+        new(list, dtype: kind).reshape(*shape)
       end
 
       # Whether a format has a kind's own bytes.
       def native?(format, dtype)
-        { i64: %w[q j l q<], i32: %w[l i l<], u8: %w[C], f64: %w[d E], f32: %w[f e] }.fetch(dtype, []).include?(format || "C") && [1].pack("S") == "\x01\x00"
+        { i64: %w[q j l q<], i32: %w[l i l<], u8: %w[C], f64: %w[d E], f32: %w[f e], bool: %w[C ?] }.fetch(dtype, []).include?(format || "C") && [1].pack("S") == "\x01\x00"
       end
     end
 
@@ -119,9 +121,9 @@ module Ikra
       return if dtype == :object
 
       layout = __layout
-      return [@storage.buffer, layout.offset, layout.shape, layout.strides] unless packed && !layout.in_order?
+      return [@storage.buffer, layout.offset, layout.shape, Layout.strides(layout.shape)] if layout.in_order?
 
-      [__packed, 0, layout.shape, Layout.strides(layout.shape)]
+      packed ? [__packed, 0, layout.shape, Layout.strides(layout.shape)] : [@storage.buffer, layout.offset, layout.shape, layout.strides]
     end
 
     # @return [String] the elements packed, row after row

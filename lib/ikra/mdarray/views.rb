@@ -167,7 +167,7 @@ module Ikra
 
     private
 
-    def view(layout) = MDArray.__view(storage, layout, frozen? && view?)
+    def view(layout) = MDArray.__view(storage, layout, frozen?)
 
     # What is written is told with where.
     def in_element(indices)
