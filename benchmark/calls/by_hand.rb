@@ -3,9 +3,9 @@
 # How long NVRTC itself takes for kernels that somebody wrote by hand, in milliseconds: nothing at all, and the block of
 # `benchmark/calls.rb` without overflow checks or exceptions. What Ikra's own compilation of a new block cannot be below.
 #
-# Not here: Ikra. NVRTC is called as it stands, with the options that Ikra gives it.
+# Not here: Ikra. NVRTC is called as it stands, with the options that Ikra gives it; taking the code out of it is counted.
 
-require "fiddle"
+require_relative "../suite/device"
 
 class ByHand
   OPTIONS = %w[--std=c++17 --device-int128 --disable-warnings --fmad=false --minimal].freeze
@@ -25,22 +25,12 @@ class ByHand
     }
   CUDA
 
-  POINTER = Fiddle::TYPE_VOIDP
-  FUNCTIONS = {
-    "nvrtcCreateProgram" => [POINTER, POINTER, POINTER, Fiddle::TYPE_INT, POINTER, POINTER],
-    "nvrtcCompileProgram" => [POINTER, Fiddle::TYPE_INT, POINTER],
-    "nvrtcDestroyProgram" => [POINTER]
-  }.freeze
-  LIBRARIES = %w[libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so /usr/local/cuda/lib64/libnvrtc.so].freeze
-
   # For the architecture of this machine's device.
   #
-  # @raise [Fiddle::DLError] where there is no NVRTC
+  # @raise [Device::Failed] where there is no NVRTC
   def initialize
-    library = LIBRARIES.lazy.filter_map { |name| open(name) }.first || Fiddle.dlopen(LIBRARIES.last)
-    @functions = FUNCTIONS.to_h { |name, types| [name, Fiddle::Function.new(library[name], types, Fiddle::TYPE_INT)] }
     capability = `nvidia-smi --query-gpu=compute_cap --format=csv,noheader`.lines.first.to_s.delete(".").strip
-    @options = ["--gpu-architecture=sm_#{capability.empty? ? 90 : capability}", *OPTIONS]
+    @architecture = capability.empty? ? "90" : capability
   end
 
   # Seconds of each of `count` compilations, after one that is not counted.
@@ -50,24 +40,9 @@ class ByHand
 
   private
 
-  def open(name)
-    Fiddle.dlopen(name)
-  rescue Fiddle::DLError
-    nil
-  end
-
   def compile(source)
-    program = Fiddle::Pointer.malloc(Fiddle::SIZEOF_VOIDP, Fiddle::RUBY_FREE)
-    options = @options.map { |option| Fiddle::Pointer[option].to_i }.pack("J*")
     started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    call("nvrtcCreateProgram", program, source, "work.cu", 0, nil, nil)
-    call("nvrtcCompileProgram", program.ptr, @options.size, options)
-    call("nvrtcDestroyProgram", program)
+    Device.compile(source, @architecture, options: OPTIONS)
     Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
-  end
-
-  def call(name, *arguments)
-    status = @functions.fetch(name).call(*arguments)
-    raise "#{name}: #{status}" unless status.zero?
   end
 end

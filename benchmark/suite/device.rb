@@ -23,7 +23,7 @@ class Device
   NVRTC = {
     "nvrtcCreateProgram" => [POINTER, POINTER, POINTER, INT, POINTER, POINTER], "nvrtcCompileProgram" => [POINTER, INT, POINTER],
     "nvrtcGetCUBINSize" => [POINTER, POINTER], "nvrtcGetCUBIN" => [POINTER, POINTER], "nvrtcGetProgramLogSize" => [POINTER, POINTER],
-    "nvrtcGetProgramLog" => [POINTER, POINTER]
+    "nvrtcGetProgramLog" => [POINTER, POINTER], "nvrtcDestroyProgram" => [POINTER]
   }.freeze
   DRIVERS = %w[libcuda.so.1 libcuda.so].freeze
   COMPILERS = %w[libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so /usr/local/cuda/lib64/libnvrtc.so].freeze
@@ -50,16 +50,16 @@ class Device
   # A cubin of CUDA C++ text for an architecture such as 90, by NVRTC. It may include files of the folder.
   #
   # @raise [Failed] where there is no NVRTC, or the text is wrong
-  def self.compile(text, architecture, folder: Dir.pwd)
+  def self.compile(text, architecture, options: OPTIONS, folder: Dir.pwd)
     nvrtc = library(COMPILERS, NVRTC)
     call = ->(name, *arguments) { nvrtc.fetch(name).call(*arguments).zero? or raise Failed, name }
     program = word
     call.("nvrtcCreateProgram", program, text, "by_hand.cu", 0, nil, nil)
-    flags = ["--gpu-architecture=sm_#{architecture}", "--include-path=#{folder}", *OPTIONS].map { |option| Fiddle::Pointer[option] }
+    flags = ["--gpu-architecture=sm_#{architecture}", "--include-path=#{folder}", *options].map { |option| Fiddle::Pointer[option] }
     unless nvrtc.fetch("nvrtcCompileProgram").call(program.ptr, flags.size, flags.map(&:to_i).pack("J*")).zero?
       raise Failed, fetch(call, "nvrtcGetProgramLog", "nvrtcGetProgramLogSize", program)
     end
-    fetch(call, "nvrtcGetCUBIN", "nvrtcGetCUBINSize", program)
+    fetch(call, "nvrtcGetCUBIN", "nvrtcGetCUBINSize", program).tap { call.("nvrtcDestroyProgram", program) }
   end
 
   def self.fetch(call, what, size, program)

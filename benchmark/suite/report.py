@@ -101,7 +101,7 @@ def speedups(programs):
     bars = ["cpu", "cuda", "cpu, MDArray", "cuda, MDArray"]
     bars = [bar for bar in bars if any(median(p, bar) and median(p, "ruby") for p in programs.values())]
     rows = sorted((name for name, p in programs.items() if median(p, "ruby") and median(p, "cpu")),
-                  key=lambda name: median(programs[name], "ruby") / median(programs[name], bars[-1] if median(programs[name], bars[-1]) else "cpu"))
+                  key=lambda name: median(programs[name], "ruby") / min(median(programs[name], bar) or 1e9 for bar in bars))
     if not rows or not bars:
         return None
     figure, axes = plt.subplots(figsize=(8, 0.9 + len(rows) * (0.22 * len(bars) + 0.2)))
@@ -209,7 +209,7 @@ def roofline(programs, ceilings, device):
             axes.plot(xs, [min(roof[key], roof["bytes"] * x) / 1e9 for x in xs], style, color="#666666", linewidth=1.2)
             axes.text(max(roof[key] / roof["bytes"], low) * 1.15, roof[key] / 1e9 * 1.04, label, ha="left", va="bottom", fontsize=8, color="#666666")
     ridge = min(roof.get("scalar") or roof["flops"], roof["flops"]) / roof["bytes"]
-    axes.text(ridge * 0.6, roof["bytes"] * ridge * 0.75 / 1e9, f"memory, {roof['bytes'] / 1e9:.3g} GB/s", ha="right", va="center", fontsize=8, color="#666666")
+    axes.text(ridge * 0.6, roof["bytes"] * ridge * 0.75 / 1e9, f"memory, {roof['bytes'] / 1e9:,.{0 if roof['bytes'] > 1e11 else 1}f} GB/s", ha="right", va="center", fontsize=8, color="#666666")
     taken = []
     for x, y, name, hand in sorted(points, key=lambda point: (point[0], -point[1])):
         if hand:
@@ -227,7 +227,7 @@ def roofline(programs, ceilings, device):
     axes.set_xlabel("operations for each byte that memory must carry at least")
     axes.set_ylabel("10⁹ operations a second")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value >= 1 else f"{value:g}"))
     axes.legend(loc="lower right")
     return figure
 
@@ -307,7 +307,7 @@ def layouts(record):
         found.setdefault((backend, program), {})[combination] = timing
     if not found:
         return None
-    figure, all_axes = plt.subplots(1, len(found), figsize=(2.4 * len(found) + 1.6, 3.4), squeeze=False)
+    figure, all_axes = plt.subplots(1, len(found), figsize=(2.8 * len(found) + 1.6, 3.4), squeeze=False)
     for axes, ((backend, program), four) in zip(all_axes[0], found.items()):
         best = four["columns, by class"]["median"]
         for place, (combination, timing) in enumerate(four.items()):
