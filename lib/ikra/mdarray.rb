@@ -31,8 +31,8 @@ module Ikra
       end
 
       # @api private
-      # An array of elements that are there.
-      def __of(buffer, dtype, shape) = allocate.__set(Storage.new(buffer, dtype), Layout.packed(shape))
+      # An array of elements that are there; +shape+ may be a layout of it.
+      def __of(buffer, dtype, shape) = allocate.__set(Storage.new(buffer, dtype), shape.is_a?(Layout) ? shape.packed : Layout.packed(shape))
 
       # @api private
       def __view(storage, layout, frozen) = allocate.__set(storage, layout, view: true).tap { |view| view.freeze if frozen }

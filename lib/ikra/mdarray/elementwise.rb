@@ -110,11 +110,11 @@ module Ikra
     # Writes an operator down.
     def operation(name, operands)
       dtypes = operands.map { |operand| operand.is_a?(MDArray) ? operand.dtype : number_kind(name, operand) }
-      kind = Operators.dtype(name, dtypes)
+      kind, raises = Operators.result(name, dtypes)
       given = operands.filter_map { |operand| operand.shape if operand.is_a?(MDArray) }
       nodes = operands.zip(dtypes).map { |operand, dtype| operand.is_a?(MDArray) ? operand.__operand : scalar(operand, dtype) }
       shape = given.uniq.size == 1 ? given.first : Layout.broadcast(*given)
-      operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if Operators.raises?(name, dtypes)))
+      operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if raises))
       array = MDArray.__pending(operation)
       operands.each { |operand| operand.__storage if operand.is_a?(MDArray) } if operation.count > Expression::MOST
       array

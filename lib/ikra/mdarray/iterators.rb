@@ -167,7 +167,7 @@ module Ikra
         return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
       end
       buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base)
-      MDArray.__of(buffer, kind, shape)
+      MDArray.__of(buffer, kind, @layout && shape.equal?(@shape) ? @layout : shape)
     end
 
     def store_objects(list)

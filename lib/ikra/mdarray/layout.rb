@@ -39,6 +39,9 @@ module Ikra
         end
       end
 
+      # The same shape, row after row from the first place on.
+      def packed = packed? ? self : Layout.packed(@shape)
+
       def initialize(shape, strides, offset = 0)
         @shape = shape.freeze
         @strides = strides.freeze

@@ -23,6 +23,8 @@ module Ikra
       TO_INTEGERS = %i[floor ceil round truncate].freeze
       QUESTIONS = %i[zero? positive? negative? even? odd? nan? finite?].freeze
 
+      @results = {}
+
       class << self
         # @return [String] what computes it from the operands
         def text(name, operands, dtypes, dtype)
@@ -62,6 +64,14 @@ module Ikra
           return DOMAINS.include?(name) || name == :% || TO_INTEGERS.include?(name) if dtypes.any? { |dtype| DType.float?(dtype) }
 
           !COMPARISONS.key?(name) && !QUESTIONS.include?(name) && !%i[& | ^ ~ minimum maximum].include?(name)
+        end
+
+        # The kind of elements that an operator gives, and whether it may raise for one.
+        #
+        # @raise [TypeError] for kinds that it does not take
+        def result(name, dtypes)
+          known = (@results[name] ||= {})
+          known[dtypes] ||= [dtype(name, dtypes), raises?(name, dtypes)].freeze
         end
 
         # The kind of elements that an operator gives.

@@ -117,7 +117,8 @@ module Ikra
       private
 
       def section(kind, base, within, shape = nil, **into)
-        how, value, = Ikra.__section(@name, kind, base, 1, @options.merge(into), @block, within)
+        options = @options.empty? ? into : @options.merge(into)
+        how, value, = Ikra.__section(@name, kind, base, 1, options, @block, within)
         throw(self, value) if how == :left
         kind == :find && how != :found ? nil : value
       rescue Located => error
