@@ -47,6 +47,11 @@ RSpec.describe Ikra::MDArray do
       expect(array.select { |x| x > 0 }).to same_as([5, 8, 7])
       expect(array.t.filter(&:odd?)).to same_as(nested.transpose.flatten.select(&:odd?))
       expect((array * 2).reject { |x| x > 0 }).to same_as([-6, 0, -2])
+      long = Array.new(70_000) { |i| i * 7919 % 10_007 }
+      [[0, 1000], [5000, 70_000], [10_006, 256], [10_007, 257]].each do |limit, count|
+        expect(md(long)[0...count].select { |x| x >= limit }.to_a).to eq(long.first(count).select { |x| x >= limit })
+      end
+      expect(md(long).reshape(100, 700).t[true, 3..5].reject(&:odd?)).to same_as(long.each_slice(700).to_a.transpose.flat_map { |row| row[3..5] }.reject(&:odd?))
       expect(array.select { |x| x > 100 }).to have_attributes(shape: [0], dtype: :i64)
     end
 

@@ -114,9 +114,9 @@ module Ikra
         return __set(other.__storage, other.__layout)
       end
       list, shape = Nested.flat(nested)
-      dtype, list = Nested.kind(list, shape, dtype)
+      dtype ||= list.empty? ? :f64 : Nested.kind(list, shape)
       list = list.dup if list.equal?(nested)
-      __set(Storage.new(dtype == :object ? list : Buffer.from_list(dtype, list), dtype), Layout.packed(shape))
+      __set(Storage.new(dtype == :object ? list : Nested.buffer(dtype, list, shape), dtype), Layout.packed(shape))
     end
 
     def joined(arrays, axis)
@@ -162,15 +162,25 @@ module Ikra
           [list, shape]
         end
 
-        # The kind of a list's elements, and the elements as such a buffer takes them.
-        def kind(list, shape, dtype)
-          return [dtype || :f64, list] if list.empty?
-          return [dtype, stored(list, shape, dtype)] if dtype
-
+        # The kind of a list's elements.
+        #
+        # @raise [ArgumentError] for several; the message has the index path of the first other one
+        def kind(list, shape)
           dtype = DType.of(list.first)
+          return dtype if (dtype == :i64 && list.all?(Integer)) || (dtype == :f64 && list.all?(Float))
+
           at = list.index { |element| DType.of(element) != dtype }
           mixed(list, shape, at) if at
-          [dtype, dtype == :i64 ? stored(list, shape, dtype) : list]
+          dtype
+        end
+
+        # A buffer of the elements.
+        #
+        # @raise [RangeError, TypeError, FloatDomainError] for what they cannot hold; the message has the index path
+        def buffer(dtype, list, shape)
+          Buffer.from_list(dtype, list)
+        rescue RangeError, TypeError
+          Buffer.from_list(dtype, stored(list, shape, dtype))
         end
 
         private

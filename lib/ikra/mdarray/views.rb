@@ -285,7 +285,7 @@ module Ikra
     # The elements for which another array is true.
     def chosen_by(mask)
       same_shape(mask)
-      Run.new(:select, {}, nil).then { |run| compacted(run, mask.__packed) }
+      compacted(mask.__packed)
     end
 
     def same_shape(mask)
