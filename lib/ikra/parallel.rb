@@ -285,7 +285,7 @@ module Ikra
     # @return [Hash{Object => Integer}] how often each element is there
     def ptally(**options)
       ::Ikra.__check(options)
-      tally
+      ::Ikra.__tally(self)
     end
 
     # What +uniq+ gives.
@@ -396,6 +396,9 @@ module Ikra
       __check(options)
       base.public_send(name.to_s.delete_prefix("p"), *pattern)
     end
+
+    # @api private
+    def __tally(base) = (base.is_a?(Array) && __tallied(base)) || base.tally
 
     # @api private
     # What Ruby does itself where no block compares.

@@ -31,6 +31,31 @@ RSpec.describe "pgroup_by, puniq, ptally" do
     end
   end
 
+  it "counts and groups many keys as Ruby does, in its order" do
+    kinds = [:a, :b, nil, true, false, 7, -8]
+    lists = [
+      Array.new(70_000) { |i| (i * 7919) % 1009 },
+      Array.new(70_000) { |i| ((i * 7919) % 1009) / 8.0 },
+      Array.new(70_000) { |i| kinds[(i * i) % 11 % 7] },
+      Array.new(70_000) { |i| i.even? ? 0.0 : -0.0 },
+      Array.new(70_000) { |i| (i % 100) + 0.5 } << 3,
+      Array.new(70_000) { |i| i % 100 == 3 ? 2**80 : i % 100 },
+      Array.new(70_000) { |i| i % 10 == 3 ? Float::INFINITY : 1.0 },
+      Array.new(5_000) { |i| "key #{i % 7}" },
+      Array.new(70_000, &:itself)
+    ]
+    lists.each do |list|
+      expect(list.ptally.to_a).to eq list.tally.to_a
+      expect(list.ptally.keys.map(&:class)).to eq list.tally.keys.map(&:class)
+    end
+    lists.first(4).each do |list|
+      expect((0...list.size).to_a.pgroup_by(backend: :cpu) { |i| list[i] }.to_a).to eq (0...list.size).group_by { |i| list[i] }.to_a
+      expect((0...list.size).to_a.puniq(backend: :cpu) { |i| list[i] }).to eq (0...list.size).uniq { |i| list[i] }
+    end
+    nan = [Float::NAN, 1.0, 0.0 / 0.0] * 20
+    expect(nan.ptally.size).to eq nan.tally.size
+  end
+
   it "tells each what it tells of many" do
     expect(Array.new(100_000) { |i| i % 13 }).to(do_as_ruby(:group_by, on: :cpu) { |x| x % 5 })
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "timeout"
+
 RSpec.describe "psort, psort_by, pmin, pmax, pminmax and those by a key" do
   sizes = [0, 1, 2, 31, 32, 33, 64, 65, 100, 1000]
   integers = ->(size) { Array.new(size) { |i| (i * 7919) % 101 - 50 } }
@@ -16,6 +18,14 @@ RSpec.describe "psort, psort_by, pmin, pmax, pminmax and those by a key" do
     list = Array.new(100_000) { |i| (i * 7919) % 100_003 }
     expect(list.psort).to eq list.sort
     expect(list.psort_by { |x| -x }).to eq list.sort.reverse
+  end
+
+  it "can be interrupted while it sorts numbers" do
+    list = Array.new(3_000_000) { |i| ((i * 7919) % 3_000_017) / 3.0 }
+    before = list.dup
+    expect { Timeout.timeout(0.01) { list.psort } }.to raise_error(Timeout::Error)
+    expect(list).to eq before
+    expect(list.psort.each_cons(2).all? { |a, b| a <= b }).to be true
   end
 
   it "raises what does not compare" do

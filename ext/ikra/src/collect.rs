@@ -1,19 +1,25 @@
 //! What operations make of their sections' results: the elements that flags choose, in the order of keys, by groups.
 //!
 //! Here: natives that go over a list and what a section gave for each of its elements, where a loop in Ruby would take
-//! longer than the section. Elements that come out are the very objects that went in. Not here: what decides; where Ruby
-//! itself has the right answer (`sum`, `minmax`, `tally`), `lib/ikra/operation.rb` asks Ruby.
-//! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks
-//! Ruby's `<=>`.
+//! longer than the section. Numbers are read off the heap once; the core's collective operations then go over them without the
+//! GVL, by threads, and can be interrupted. Elements that come out are the very objects that went in. Not here: what decides.
+//! Sums are Ruby's own (`lib/ikra/operation.rb`): adding numbers takes less time than reading them out first.
+//! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks Ruby.
 
+use crate::errors;
+use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::reflect::value;
+use ikra_core::backend::CancelToken;
+use ikra_core::backend::collective::groups::{self, Grouped};
+use ikra_core::backend::collective::reduce::{Reduced, Reduction, reduce};
+use ikra_core::backend::collective::sort::{self, Keys};
+use ikra_core::backend::collective::{Crew, Values};
+use ikra_core::backend::threads::Threads;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
-use rayon::ThreadPoolBuilder;
-use rayon::slice::ParallelSliceMut;
-use std::cmp::Ordering;
+use once_cell::sync::Lazy;
 
 /// The element of an array at an index that it has.
 fn at(list: RArray, index: usize) -> Value {
@@ -100,11 +106,20 @@ impl Numbers {
     fn of(keys: RArray) -> Option<Numbers> {
         let keys = heap::elements(keys.as_raw());
         match heap::see(*keys.first()?) {
-            Seen::Int(_) => keys.iter().map(|key| int(*key)).collect::<Option<Vec<i64>>>().map(Numbers::Ints),
-            Seen::Float(_) => keys.iter().map(|key| float(*key)).collect::<Option<Vec<f64>>>().map(Numbers::Floats),
+            Seen::Int(_) => all(keys, int).map(Numbers::Ints),
+            Seen::Float(_) => all(keys, float).map(Numbers::Floats),
             _ => None,
         }
     }
+}
+
+/// What `one` makes of each, if it makes something of all. (`collect` would not know how many they are.)
+fn all<T>(raw: &[Raw], one: impl Fn(Raw) -> Option<T>) -> Option<Vec<T>> {
+    let mut out = Vec::with_capacity(raw.len());
+    for raw in raw {
+        out.push(one(*raw)?);
+    }
+    Some(out)
 }
 
 fn int(raw: Raw) -> Option<i64> {
@@ -121,79 +136,195 @@ fn float(raw: Raw) -> Option<f64> {
     }
 }
 
-/// 0.0 and -0.0 are equal, as for Ruby's `<=>`.
-fn compare_floats(a: f64, b: f64) -> Ordering {
-    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+impl Numbers {
+    fn values(&self) -> Values<'_> {
+        match self {
+            Numbers::Ints(x) => Values::I64(x),
+            Numbers::Floats(x) => Values::F64(x),
+        }
+    }
+    fn keys(&self) -> Keys<'_> {
+        match self {
+            Numbers::Ints(x) => Keys::I64(x),
+            Numbers::Floats(x) => Keys::F64(x),
+        }
+    }
+}
+
+/// Apart from those of sections, which a launch keeps for as long as it runs.
+static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
+
+/// Fewer elements are gone over at once, with the GVL.
+const MANY: usize = 1 << 14;
+
+/// Runs a collective operation over so many elements. Interrupts end it: most of them raise; after one that does not it runs
+/// again.
+fn working<T: Send>(
+    ruby: &Ruby,
+    count: usize,
+    work: impl Fn(Crew<'_>) -> ikra_core::error::Result<Option<T>> + Sync,
+) -> Result<T, Error> {
+    let mut beside = false;
+    loop {
+        let cancel = CancelToken::default();
+        let run = || work(Crew { threads: &THREADS, cancel: &cancel });
+        let answer = match (count < MANY, beside) {
+            (true, _) => Some(run()),
+            (_, true) => Some(gvl::run_beside(ruby, &cancel, run)?),
+            _ => gvl::run(ruby, &cancel, run)?,
+        };
+        match answer {
+            Some(Ok(Some(done))) => return Ok(done),
+            Some(Err(error)) => return Err(errors::core(ruby, error)),
+            None | Some(Ok(None)) => beside = true,
+        }
+    }
+}
+
+/// Whether 32 bits count them.
+fn countable(list: RArray) -> bool {
+    u32::try_from(list.len()).is_ok()
 }
 
 /// `Ikra.__order(keys)`: the indices of the keys in ascending order, of equal ones the first first; nil where Ruby must be
 /// asked.
 ///
 /// # Errors
-/// When memory ends.
+/// What interrupts raise.
 pub fn order(ruby: &Ruby, keys: RArray) -> Result<Option<RArray>, Error> {
-    let Some(numbers) = Numbers::of(keys) else { return Ok(None) };
-    let order: Vec<usize> = match numbers {
-        Numbers::Ints(keys) => sorted(&keys, |a, b| a.cmp(&b)),
-        Numbers::Floats(keys) => sorted(&keys, compare_floats),
-    };
+    let Some(numbers) = Numbers::of(keys).filter(|_| countable(keys)) else { return Ok(None) };
+    let order = working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), false))?;
     Ok(Some(ruby.ary_from_iter(order)))
-}
-
-/// Keys that are sorted by threads of their own.
-const MANY: usize = 1 << 16;
-
-/// Without the GVL. The threads live as long as the work: a process that was forked has none of its parent's.
-fn sorted<K: Copy + Send + Sync>(keys: &[K], compare: impl Fn(K, K) -> Ordering + Sync) -> Vec<usize> {
-    let mut pairs: Vec<(K, usize)> = keys.iter().copied().zip(0..).collect();
-    let compare = |a: &(K, usize), b: &(K, usize)| compare(a.0, b.0).then(a.1.cmp(&b.1));
-    let pool = if pairs.len() < MANY { None } else { ThreadPoolBuilder::new().build().ok() };
-    crate::gvl::released(|| match &pool {
-        Some(pool) => pool.install(|| pairs.par_sort_unstable_by(compare)),
-        None => pairs.sort_unstable_by(compare),
-    });
-    pairs.into_iter().map(|(_, index)| index).collect()
 }
 
 /// `Ikra.__extreme(keys, greatest)`: the index of the first of the least, or the greatest, keys; nil where Ruby must be
 /// asked.
-pub fn extreme(keys: RArray, greatest: bool) -> Option<usize> {
-    fn first<K: Copy>(keys: &[K], before: impl Fn(K, K) -> bool) -> usize {
-        (1..keys.len()).fold(0, |best, i| if before(keys[i], keys[best]) { i } else { best })
-    }
-    Some(match (Numbers::of(keys)?, greatest) {
-        (Numbers::Ints(keys), false) => first(&keys, |a, b| a < b),
-        (Numbers::Ints(keys), true) => first(&keys, |a, b| a > b),
-        (Numbers::Floats(keys), false) => first(&keys, |a, b| a < b),
-        (Numbers::Floats(keys), true) => first(&keys, |a, b| a > b),
+///
+/// # Errors
+/// What interrupts raise.
+pub fn extreme(ruby: &Ruby, keys: RArray, greatest: bool) -> Result<Option<u64>, Error> {
+    let Some(numbers) = Numbers::of(keys) else { return Ok(None) };
+    let reduction = if greatest { Reduction::Max } else { Reduction::Min };
+    let reduced = working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()))?;
+    Ok(match reduced {
+        Reduced::Extremes { least, greatest, nan: false } => least.or(greatest).map(|place| place.index),
+        _ => None,
     })
+}
+
+/// Keys as words that are equal where Ruby's `eql?` finds the keys so: all are Integers, Symbols, true, false or nil that are
+/// no objects, or all are Floats. None: they are not, or some are NaN.
+fn words(keys: RArray) -> Option<Vec<u64>> {
+    let raw = heap::elements(keys.as_raw());
+    if let Seen::Float(_) = heap::see(*raw.first()?) {
+        return all(raw, |key| float(key).map(groups::float_word));
+    }
+    all(raw, |key| is_itself(key).then_some(key as u64))
+}
+
+/// Whether a value is equal to nothing but itself, and its word is all there is of it.
+fn is_itself(raw: Raw) -> bool {
+    match heap::see(raw) {
+        Seen::Nil | Seen::False | Seen::True => true,
+        // Fixnums end in 1.
+        Seen::Int(_) => raw & 1 == 1,
+        // Symbols that are no objects end in this.
+        Seen::Symbol => raw & 0xff == 0x0c,
+        _ => false,
+    }
+}
+
+/// Keys that are looked at to guess how many differ.
+const SAMPLE: usize = 1024;
+
+/// Whether most keys seem to be there once: then making the Hash is what takes time, and Ruby does it at once.
+fn mostly_differ(words: &[u64]) -> bool {
+    let step = (words.len() / SAMPLE).max(1);
+    let mut sample: Vec<u64> = words.iter().step_by(step).copied().collect();
+    let all = sample.len();
+    sample.sort_unstable();
+    sample.dedup();
+    all > 16 && sample.len() * 4 > all * 3
+}
+
+/// Which keys are equal; None where Ruby must be asked, or is faster.
+fn grouping(ruby: &Ruby, keys: RArray) -> Result<Option<Grouped>, Error> {
+    let Some(words) = words(keys).filter(|words| countable(keys) && !mostly_differ(words)) else { return Ok(None) };
+    working(ruby, keys.len(), |crew| groups::of_words(crew, &words)).map(Some)
 }
 
 /// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
 ///
 /// # Errors
-/// What `hash` and `eql?` of keys raise.
+/// What `hash` and `eql?` of keys raise, and interrupts.
 pub fn grouped(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> {
     let groups = ruby.hash_new();
-    for index in 0..keys.len() {
-        let key = at(keys, index);
-        match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
-            Some(group) => group.push(at(list, index))?,
-            None => {
-                let group = ruby.ary_new();
-                group.push(at(list, index))?;
-                groups.aset(key, group)?;
+    let Some(Grouped { group_of, firsts, counts }) = grouping(ruby, keys)? else {
+        for index in 0..keys.len() {
+            let key = at(keys, index);
+            match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
+                Some(group) => group.push(at(list, index))?,
+                None => {
+                    let group = ruby.ary_new();
+                    group.push(at(list, index))?;
+                    groups.aset(key, group)?;
+                }
             }
         }
+        return Ok(groups);
+    };
+    // The elements' indices, group by group.
+    let mut next = 0;
+    let start_of = |count: &u32| {
+        next += count;
+        next - count
+    };
+    let mut places: Vec<u32> = counts.iter().map(start_of).collect();
+    let mut members = vec![0; group_of.len()];
+    for (index, group) in group_of.iter().enumerate() {
+        let place = &mut places[*group as usize];
+        members[*place as usize] = index;
+        *place += 1;
+    }
+    let mut rest = &members[..];
+    for (first, count) in firsts.iter().zip(&counts) {
+        let (own, others) = rest.split_at(*count as usize);
+        rest = others;
+        let mut group = Filling::new(ruby, own.len());
+        for index in own {
+            group.push(at(list, *index))?;
+        }
+        groups.aset(at(keys, *first as usize), group.done()?)?;
     }
     Ok(groups)
+}
+
+/// `Ikra.__tallied(list)`: a Hash from each element to how many are equal to it, as `tally` makes it; nil where Ruby must be
+/// asked.
+///
+/// # Errors
+/// What interrupts raise.
+pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
+    let Some(Grouped { firsts, counts, .. }) = grouping(ruby, list)? else { return Ok(None) };
+    let tally = ruby.hash_new();
+    for (first, count) in firsts.iter().zip(counts) {
+        tally.aset(at(list, *first as usize), count)?;
+    }
+    Ok(Some(tally))
 }
 
 /// `Ikra.__distinct(list, keys)`: the first element of each key.
 ///
 /// # Errors
-/// What `hash` and `eql?` of keys raise.
+/// What `hash` and `eql?` of keys raise, and interrupts.
 pub fn distinct(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RArray, Error> {
+    if let Some(Grouped { firsts, .. }) = grouping(ruby, keys)? {
+        let mut out = Filling::new(ruby, firsts.len());
+        for first in firsts {
+            out.push(at(list, first as usize))?;
+        }
+        return out.done();
+    }
     let seen = ruby.hash_new();
     let out = ruby.ary_new();
     for index in 0..keys.len() {

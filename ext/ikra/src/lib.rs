@@ -69,6 +69,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;
     ikra.define_singleton_method("__order", function!(collect::order, 1))?;
     ikra.define_singleton_method("__extreme", function!(collect::extreme, 2))?;
+    ikra.define_singleton_method("__tallied", function!(collect::tallied, 1))?;
     ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;
     ikra.define_singleton_method("__distinct", function!(collect::distinct, 2))?;
     ikra.define_singleton_method("__running", function!(collect::running, 2))?;

@@ -24,6 +24,7 @@
 //! Scans are cut differently: see [`scan`]. Sorting is stable, and groups are numbered in the order in which they appear, so
 //! that nothing is left to chance there either.
 
+pub mod groups;
 pub mod reduce;
 pub mod scan;
 pub mod select;
@@ -126,6 +127,17 @@ impl Crew<'_> {
     /// `Device` when the system gives no threads.
     pub fn each<T: Send>(&self, count: usize, piece: impl Fn(usize) -> T + Sync) -> Result<Option<Vec<T>>> {
         self.all((0..count).collect(), piece)
+    }
+
+    /// As [`Crew::each`], for few pieces that are all large. They look at the token themselves.
+    ///
+    /// # Errors
+    /// `Device` when the system gives no threads.
+    pub fn several<T: Send>(&self, count: usize, piece: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+        if count < 2 {
+            return Ok((0..count).map(piece).collect());
+        }
+        Ok(self.threads.pool()?.install(|| (0..count).into_par_iter().map(&piece).collect()))
     }
 
     /// What `piece` makes of each of these, in order. None: cancelled.

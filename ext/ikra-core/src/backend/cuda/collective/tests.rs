@@ -1,6 +1,7 @@
 //! Kernels against the host's own code, on the shim, and on a GPU where there is one.
 
 use super::*;
+use crate::backend::collective::groups::{self as host_groups, float_word};
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::scan::{self as host_scan, SCAN_TILE, Scan, Scanned, Told};
 use crate::backend::collective::select as host_select;
@@ -29,6 +30,8 @@ fn every_kernel_is_compiled_by_nvrtc() {
     for (width, others) in [(0, false), (1, false), (4, true), (8, false), (8, true)] {
         texts.push(select::text(width, others));
     }
+    texts.extend(Element::ALL.map(groups::finding));
+    texts.extend(groups::following());
     texts.push(sort::starting());
     for key in Key::ALL {
         for descending in [false, true] {
@@ -231,5 +234,36 @@ fn kernels_sort_as_the_host_does() {
         let (x, y): (Vec<u64>, Vec<u32>) = (0..n).map(|_| (r.word() >> (r.word() % 60), r.word() as u32)).unzip();
         check_sort(Key::U64, &x.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>(), Keys::U64(&x), false);
         check_sort(Key::U32, &y.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>(), Keys::U32(&y), true);
+    }
+}
+
+#[test]
+fn kernels_group_as_the_host_does() {
+    let machine = OnShim::new(&SHIM);
+    for values in testing::samples(&[0, 1, 2, 33, 1000, 5000, 20_000]) {
+        let words: Vec<u64> = match &values {
+            Owned::I64(x) => x.iter().map(|x| x.cast_unsigned()).collect(),
+            Owned::I32(x) => x.iter().map(|x| i64::from(*x).cast_unsigned()).collect(),
+            Owned::U8(x) => x.iter().map(|x| u64::from(*x)).collect(),
+            Owned::F64(x) => x.iter().map(|x| float_word(*x)).collect(),
+            Owned::F32(x) => x.iter().map(|x| float_word((*x).into())).collect(),
+        };
+        let n = words.len();
+        let expected = on_host(|crew| host_groups::of_words(crew, &words));
+        let [group_of, firsts, counts] = [(); 3].map(|()| Out::new(4 * n));
+        let number = Out::new(8);
+        let to = Grouped {
+            group_of: group_of.address(),
+            firsts: firsts.address(),
+            counts: counts.address(),
+            groups: number.address(),
+        };
+        groups::groups(&machine, values.view().element(), values.address(), n as u64, to)
+            .unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(number.word(), expected.firsts.len() as u64, "{values:?}");
+        let bytes = |x: &[u32]| x.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
+        for (out, expected) in [(group_of, expected.group_of), (firsts, expected.firsts), (counts, expected.counts)] {
+            assert!(out.bytes()[..4 * expected.len()] == bytes(&expected)[..], "{values:?}");
+        }
     }
 }

@@ -1,0 +1,212 @@
+//! Groups of equal keys, numbered in the order in which they first appear.
+//!
+//! Here: [`Grouped`], which `group_by`, `tally` and `uniq` stand on, and [`groups`] on the host, for keys of any kind that can be
+//! hashed and compared by their indices. Not here: GPUs.
+
+use super::Crew;
+use crate::error::Result;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// What belongs together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grouped {
+    /// Of each element, the number of its group.
+    pub group_of: Vec<u32>,
+    /// Of each group, its first element.
+    pub firsts: Vec<u32>,
+    /// Of each group, how many elements it has.
+    pub counts: Vec<u32>,
+}
+
+/// Elements that are grouped by threads of their own, at least.
+const MANY: usize = 1 << 16;
+/// Elements between two looks at the cancel token.
+const STRETCH: usize = 1 << 14;
+
+/// Of equal words, and (as far as that goes) of others another.
+pub fn hash(word: u64) -> u64 {
+    let word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    word ^ word >> 32
+}
+
+/// The word of a Float as a key: both zeroes are one, and all NaNs are one.
+pub fn float_word(x: f64) -> u64 {
+    super::reduce::canonical(x + 0.0).to_bits()
+}
+
+/// One table: open addressing, of numbers of groups, which lead to their first elements.
+struct Table {
+    /// A group's number and 1; 0: empty.
+    slots: Vec<u32>,
+    hashes: Vec<u64>,
+    firsts: Vec<u32>,
+    counts: Vec<u32>,
+}
+
+impl Table {
+    fn new() -> Self {
+        Self { slots: vec![0; 256], hashes: Vec::new(), firsts: Vec::new(), counts: Vec::new() }
+    }
+
+    /// The group of an element.
+    fn group(&mut self, i: usize, hash: u64, same: &impl Fn(usize, usize) -> bool) -> u32 {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        loop {
+            match self.slots[slot].checked_sub(1) {
+                None => break,
+                Some(group) => {
+                    let g = group as usize;
+                    if self.hashes[g] == hash && same(self.firsts[g] as usize, i) {
+                        self.counts[g] += 1;
+                        return group;
+                    }
+                }
+            }
+            slot = (slot + 1) & mask;
+        }
+        let group = self.firsts.len() as u32;
+        self.slots[slot] = group + 1;
+        self.hashes.push(hash);
+        self.firsts.push(i as u32);
+        self.counts.push(1);
+        if self.firsts.len() * 2 > self.slots.len() {
+            self.grow();
+        }
+        group
+    }
+
+    fn grow(&mut self) {
+        let mut slots = vec![0; self.slots.len() * 4];
+        let mask = slots.len() - 1;
+        for (hash, number) in self.hashes.iter().zip(1..) {
+            let mut slot = *hash as usize & mask;
+            while slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            slots[slot] = number;
+        }
+        self.slots = slots;
+    }
+}
+
+/// Groups `0..count`. Elements of which `same` is true must have one `hash`. None: cancelled.
+///
+/// Each of several threads goes over all elements and takes those whose hashes are its share; then the shares' groups are
+/// numbered by their first elements.
+///
+/// # Errors
+/// `Device` when the system gives no threads.
+///
+/// # Panics
+/// For more elements than 32 bits count.
+pub fn groups(
+    crew: Crew<'_>,
+    count: usize,
+    hash: impl Fn(usize) -> u64 + Sync,
+    same: impl Fn(usize, usize) -> bool + Sync,
+) -> Result<Option<Grouped>> {
+    assert!(u32::try_from(count).is_ok(), "indices have 32 bits");
+    let shares = if count < MANY { 1 } else { crew.threads.count().max(1) };
+    let group_of: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
+    // The upper half chooses the share, the lower one the slot.
+    let share_of = |hash: u64| ((hash >> 32) * shares as u64) >> 32;
+    let tables = crew.several(shares, |share| {
+        let mut table = Table::new();
+        for start in (0..count).step_by(STRETCH) {
+            if crew.cancel.is_cancelled() {
+                return None;
+            }
+            for (i, group) in group_of.iter().enumerate().take(count.min(start + STRETCH)).skip(start) {
+                let hash = hash(i);
+                if share_of(hash) == share as u64 {
+                    group.store(table.group(i, hash, &same), Relaxed);
+                }
+            }
+        }
+        Some(table)
+    })?;
+    let Some(tables): Option<Vec<Table>> = tables.into_iter().collect() else { return Ok(None) };
+    if let [table] = &tables[..] {
+        let group_of = group_of.into_iter().map(AtomicU32::into_inner).collect();
+        return Ok(Some(Grouped { group_of, firsts: table.firsts.clone(), counts: table.counts.clone() }));
+    }
+    let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
+    for (share, table) in tables.iter().enumerate() {
+        all.extend(table.firsts.iter().zip(&table.counts).enumerate().map(|(g, (first, n))| (*first, *n, share, g)));
+    }
+    all.sort_unstable();
+    let mut numbers: Vec<Vec<u32>> = tables.iter().map(|table| vec![0; table.firsts.len()]).collect();
+    all.iter().zip(0..).for_each(|((_, _, share, group), number)| numbers[*share][*group] = number);
+    let pieces = count.div_ceil(STRETCH);
+    let told = crew.each(pieces, |p| {
+        for (i, group) in group_of.iter().enumerate().take(count.min((p + 1) * STRETCH)).skip(p * STRETCH) {
+            let share = share_of(hash(i)) as usize;
+            group.store(numbers[share][group.load(Relaxed) as usize], Relaxed);
+        }
+    })?;
+    Ok(told.map(|_| Grouped {
+        group_of: group_of.into_iter().map(AtomicU32::into_inner).collect(),
+        firsts: all.iter().map(|a| a.0).collect(),
+        counts: all.iter().map(|a| a.1).collect(),
+    }))
+}
+
+/// Groups words. None: cancelled.
+///
+/// # Errors
+/// As [`groups`].
+///
+/// # Panics
+/// As [`groups`].
+pub fn of_words(crew: Crew<'_>, words: &[u64]) -> Result<Option<Grouped>> {
+    groups(crew, words.len(), |i| hash(words[i]), |i, j| words[i] == words[j])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, on_host};
+    use super::*;
+    use std::collections::HashMap;
+
+    /// One after the other, by a map of the standard library.
+    fn plain(words: &[u64]) -> Grouped {
+        let mut known = HashMap::new();
+        let mut out = Grouped::default();
+        for (i, word) in words.iter().enumerate() {
+            let group = *known.entry(*word).or_insert(out.firsts.len());
+            if group == out.firsts.len() {
+                out.firsts.push(i as u32);
+                out.counts.push(0);
+            }
+            out.counts[group] += 1;
+            out.group_of.push(group as u32);
+        }
+        out
+    }
+
+    #[test]
+    fn groups_are_numbered_as_they_appear() {
+        for n in [0, 1, 2, 33, 1000, MANY - 1, MANY, 200_003] {
+            for kinds in [1, 2, 100, 1 << 40] {
+                let mut r = Random(n as u64 + kinds);
+                let words: Vec<u64> = (0..n).map(|_| r.word() % kinds).collect();
+                assert_eq!(on_host(|crew| of_words(crew, &words)), plain(&words), "{n} of {kinds}");
+            }
+        }
+        let sorted: Vec<u64> = (0..100_000).map(|i| (i / 3) << 32).collect();
+        assert_eq!(on_host(|crew| of_words(crew, &sorted)), plain(&sorted));
+    }
+
+    #[test]
+    fn keys_of_any_kind_are_grouped_by_their_indices() {
+        let words = ["a", "b", "a", "", "b", "a"];
+        let same = |i: usize, j: usize| words[i] == words[j];
+        let found = on_host(|crew| groups(crew, words.len(), |i| hash(words[i].len() as u64), same));
+        assert_eq!((&found.group_of[..], &found.firsts[..]), (&[0, 1, 0, 2, 1, 0][..], &[0, 1, 3][..]));
+        assert_eq!(found.counts, [3, 2, 1]);
+        let zeroes = [0.0, -0.0, f64::NAN, -f64::NAN].map(float_word);
+        assert_eq!(on_host(|crew| of_words(crew, &zeroes)).counts, [2, 2]);
+    }
+}
