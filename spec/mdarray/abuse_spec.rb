@@ -50,6 +50,14 @@ RSpec.describe Ikra::MDArray do
     expect(Ikra.memory[:arrays] - arrays).to be < 100
   end
 
+  it "leaves a program's variables alone, whatever they are called" do
+    expect(run_ruby(<<~RUBY)).to eq("[2, 3, 4]\n[7, \"text\", nil, 5]\n")
+      x0, y0, i, b0 = 7, "text", nil, 5
+      p (Ikra::MDArray[1, 2, 3] + 1).to_a
+      p [x0, y0, i, b0]
+    RUBY
+  end
+
   it "is what it was in a child process" do
     array = md([1, 2, 3]) * 2
     reader, writer = IO.pipe

@@ -434,4 +434,12 @@ RSpec.describe Ikra::Lazy do
       end
     end
   end
+
+  it "leaves a program's variables alone, whatever they are called" do
+    expect(run_ruby(<<~RUBY)).to eq("[0, 6, 0]\n[7, nil, 5]\n")
+      x1, at1, i1 = 7, nil, 5
+      p [1, 2, 3].plazy.map { |x| x + 1 }.stencil([-1, 1], 0) { |a, b| a + b }.to_a
+      p [x1, at1, i1]
+    RUBY
+  end
 end

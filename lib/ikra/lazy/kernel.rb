@@ -52,7 +52,7 @@ module Ikra
         body = ending ? fold(ending) : element
         parameter = ending ? "_chunk" : @by_position ? "i" : "x"
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
-        @make = eval("->(#{@given.keys.join(", ")}) { #{@source} }", TOPLEVEL_BINDING.dup, name, 1) # rubocop:disable Security/Eval
+        @make = Ikra.__evaluate("->(#{@given.keys.join(", ")}) { #{@source} }", name)
         # a text outlives the blocks, and what they hold
         @stages = @folder = nil
       end

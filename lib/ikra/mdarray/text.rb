@@ -62,9 +62,8 @@ module Ikra
 
         private
 
-        # Evaluated where no local is known; a section's errors name the place.
         def make(parameters, source)
-          eval("->(#{parameters.join(", ")}) { #{source} }", TOPLEVEL_BINDING.dup, FILE, 1) # rubocop:disable Security/Eval
+          Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", FILE)
         end
 
         def write(form, kind)
