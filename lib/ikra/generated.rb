@@ -10,6 +10,6 @@ module Ikra
 
     private
 
-    def __nowhere = TOPLEVEL_BINDING.receiver.instance_eval { binding }
+    def __nowhere = binding
   end
 end
