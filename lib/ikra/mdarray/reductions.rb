@@ -185,7 +185,7 @@ module Ikra
 
       order = [*(0...ndim).to_a - [axis], axis]
       rows = transpose(*order)
-      lists = rows.__send__(:flat_list).each_slice(shape[axis]).flat_map { |list| block ? list.psort(**options, &block) : list.sort }
+      lists = rows.__send__(:flat_list).each_slice(shape[axis]).flat_map { |list| block ? list.psort(**options, &block) : list.psort }
       sorted = MDArray.__of(dtype == :object ? lists : Buffer.from_list(dtype, lists), dtype, rows.shape)
       axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
     end
