@@ -7,13 +7,14 @@
 //! host's, with which they agree to the bit. `benchmark/baseline/collective.cu` measures the same through CUB.
 
 use ikra_core::backend::CancelToken;
+use ikra_core::backend::collective::groups as host_groups;
 use ikra_core::backend::collective::reduce::{self as host, Reduction};
 use ikra_core::backend::collective::scan::{self as host_scan, Scan, Scanned};
 use ikra_core::backend::collective::select as host_select;
 use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
 use ikra_core::backend::collective::{Crew, Element, Values};
 use ikra_core::backend::cuda::CudaBackend;
-use ikra_core::backend::cuda::collective::{self, Flagged, OnStream, Payload};
+use ikra_core::backend::cuda::collective::{self, Flagged, Grouped, OnStream, Payload};
 use ikra_core::backend::cuda::driver::{Device, Event, Stream};
 use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::threads::Threads;
@@ -51,6 +52,7 @@ fn run() -> Result<()> {
     lab.scans()?;
     lab.selections()?;
     lab.sorts()?;
+    lab.groups()?;
     println!("\nAll results were right.");
     Ok(())
 }
@@ -259,6 +261,39 @@ impl Lab<'_> {
             assert!(same, "{name}");
             assert!(!pairs || self.download::<u32>(&places, n)? == order, "{name}");
             self.say(&name, time, n * key.bytes(), n);
+        }
+        Ok(())
+    }
+}
+
+impl Lab<'_> {
+    fn groups(&self) -> Result<()> {
+        let n = 16 * MI;
+        for kinds in [10, 1000, MI as u64, u64::MAX] {
+            let many = if kinds == u64::MAX { "as many".to_owned() } else { kinds.to_string() };
+            let name = format!("Groups I64 16 Mi of {many}");
+            if !self.wanted(&name) {
+                continue;
+            }
+            let words: Vec<u64> = random(3).take(n).map(|x| x % kinds).collect();
+            let input = self.upload(&words)?;
+            let [group_of, firsts, counts] = [self.memory(4 * n)?, self.memory(4 * n)?, self.memory(4 * n)?];
+            let number = self.memory(8)?;
+            let to = Grouped {
+                group_of: group_of.address,
+                firsts: firsts.address,
+                counts: counts.address,
+                groups: number.address,
+            };
+            let from = input.address;
+            let time = self.time(|| collective::groups(&self.machine, Element::I64, from, n as u64, to))?;
+            let expected = host_groups::of_words(self.crew, &words)?.expect("nobody cancels");
+            let groups = expected.firsts.len();
+            assert_eq!(self.download::<u64>(&number, 1)?, [groups as u64], "{name}");
+            assert!(self.download::<u32>(&group_of, n)? == expected.group_of, "{name}");
+            assert!(self.download::<u32>(&firsts, groups)? == expected.firsts, "{name}");
+            assert!(self.download::<u32>(&counts, groups)? == expected.counts, "{name}");
+            self.say(&name, time, n * 12, n);
         }
         Ok(())
     }

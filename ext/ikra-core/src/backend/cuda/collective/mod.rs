@@ -20,7 +20,7 @@ use super::driver::{Device, Module, Stream};
 use super::emit::PRELUDE;
 use super::nvrtc::{self, Code};
 use super::shim::CudaShim;
-use super::storage::{self, ALIGNMENT, Arena};
+use super::storage::{self, ALIGNMENT, Arena, Block};
 use crate::backend::collective::Element;
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -130,6 +130,8 @@ pub struct Collectives {
     device: Arc<Device>,
     cache: Arc<DiskCache>,
     kernels: Mutex<HashMap<String, Arc<OnceCell<Loaded>>>>,
+    /// For each stream, by its handle: a word that is 0 whenever no kernel runs on it.
+    counters: Mutex<HashMap<usize, Block>>,
 }
 
 struct Loaded {
@@ -140,12 +142,12 @@ struct Loaded {
 
 impl Collectives {
     pub fn new(device: Arc<Device>, cache: Arc<DiskCache>) -> Self {
-        Self { device, cache, kernels: Mutex::default() }
+        Self { device, cache, kernels: Mutex::default(), counters: Mutex::default() }
     }
 
-    /// What queues operations on a stream of this device. Its context must be current. Worth keeping for several operations.
+    /// What queues operations on a stream of this device. Its context must be current.
     pub fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
-        OnStream { collectives: self, stream, counter: OnceCell::new() }
+        OnStream { collectives: self, stream }
     }
 
     fn kernel(&self, text: &Text) -> Result<Arc<OnceCell<Loaded>>> {
@@ -186,7 +188,6 @@ impl Collectives {
 pub struct OnStream<'a> {
     collectives: &'a Collectives,
     stream: &'a Stream,
-    counter: OnceCell<Arena<'a>>,
 }
 
 impl Scratch for Arena<'_> {
@@ -200,12 +201,16 @@ impl Machine for OnStream<'_> {
         Ok(Box::new(Arena::new(&self.collectives.device, self.stream, bytes)?))
     }
     fn counter(&self) -> Result<u64> {
-        let counter = self.counter.get_or_try_init(|| {
-            let counter = Arena::new(&self.collectives.device, self.stream, 8)?;
-            self.fill(counter.address, 8, 0)?;
-            Ok::<_, Error>(counter)
-        })?;
-        Ok(counter.address)
+        let mut counters = self.collectives.counters.lock();
+        let stream = self.stream.raw as usize;
+        if let Some(counter) = counters.get(&stream) {
+            return Ok(counter.address());
+        }
+        let counter = Block::new(&self.collectives.device, self.stream, 8)?;
+        let address = counter.address();
+        self.fill(address, 8, 0)?;
+        counters.insert(stream, counter);
+        Ok(address)
     }
     fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
         storage::fill(&self.collectives.device, self.stream, address, length, byte)
