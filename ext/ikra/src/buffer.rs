@@ -92,6 +92,8 @@ pub struct RubyBuffer {
     dtype: Dtype,
     /// None once it was freed.
     buffer: Mutex<Option<Arc<Buffer>>>,
+    /// Bytes that the GC was told of.
+    weight: isize,
 }
 
 impl DataTypeFunctions for RubyBuffer {
@@ -103,8 +105,8 @@ impl DataTypeFunctions for RubyBuffer {
 
 impl Drop for RubyBuffer {
     fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.get_mut() {
-            account(-(buffer.byte_len() as isize));
+        if self.buffer.get_mut().is_some() {
+            account(-self.weight);
         }
     }
 }
@@ -116,6 +118,16 @@ fn account(bytes: isize) {
     unsafe {
         rb_sys::rb_gc_adjust_memory_usage(bytes as _);
     }
+}
+
+/// So many bytes of a device count as one of the host's: there are more of them than the GC thinks, and where they run out all
+/// the same, the GC is called by name.
+const SHARE: usize = 32;
+
+/// What the GC is told of a new buffer.
+fn weight(buffer: &Buffer) -> isize {
+    let bytes = buffer.byte_len();
+    (if buffer.residence() == Residence::Device { bytes / SHARE } else { bytes }) as isize
 }
 
 static CLASS: Lazy<RClass> = Lazy::new(|ruby| {
@@ -147,9 +159,10 @@ pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
 
 /// A buffer for Ruby.
 pub fn wrap(ruby: &Ruby, dtype: Dtype, buffer: Arc<Buffer>) -> Obj<RubyBuffer> {
-    account(buffer.byte_len() as isize);
+    let weight = weight(&buffer);
+    account(weight);
     remember(&buffer);
-    ruby.obj_wrap_as(RubyBuffer { dtype, buffer: Mutex::new(Some(buffer)) }, ruby.get_inner(&CLASS))
+    ruby.obj_wrap_as(RubyBuffer { dtype, buffer: Mutex::new(Some(buffer)), weight }, ruby.get_inner(&CLASS))
 }
 
 fn remember(buffer: &Arc<Buffer>) {
@@ -421,8 +434,8 @@ impl RubyBuffer {
     /// Gives memory back now; nobody can use it afterwards.
     fn free(this: Obj<Self>) {
         let buffer = this.buffer.lock().take();
-        if let Some(buffer) = buffer {
-            account(-(buffer.byte_len() as isize));
+        if buffer.is_some() {
+            account(-this.weight);
         }
     }
 

@@ -13,7 +13,8 @@
 //!
 //! Ruby sees what kernels did once [`Scope::write_back`] ran. What Ruby changes makes all states void ([`Scope::changed`]);
 //! arrays, which nobody can watch, are compared with what they were: a copy that Ruby shares until one of the two is written
-//! tells by its address.
+//! tells by its address. Where they are many, they are compared only after some method of an object was called, from which the
+//! program may have one.
 //!
 //! Programs that make objects or write to arrays have no state: they run as without a scope.
 
@@ -80,6 +81,8 @@ struct Inner {
     versions: HashMap<Key, u64>,
     /// Changes that Ruby made.
     changes: u64,
+    /// A method of a watched object was called since arrays were last compared.
+    touched: bool,
     /// The state that ran last, whose versions are the newest of all: it need not be compared with others.
     last: Option<Arc<State>>,
 }
@@ -93,6 +96,8 @@ pub(super) struct Scope {
 /// Scopes that are open.
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+/// Arrays that are compared at each call.
+const FEW_ARRAYS: usize = 64;
 /// States that a scope keeps.
 const MOST_STATES: usize = 32;
 
@@ -159,6 +164,7 @@ pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
 /// As [`Scope::write_back`].
 pub fn read(ruby: &Ruby) -> Result<(), Error> {
     let scopes = SCOPES.lock().clone();
+    scopes.iter().for_each(|scope| scope.inner.lock().touched = true);
     scopes.iter().try_for_each(|scope| scope.write_back(ruby))
 }
 
@@ -359,8 +365,21 @@ impl Section<'_> {
             for root in &variant.lowered.schema.roots {
                 roots.push(RootValue::of(self.ruby, self.root_value(&root.root)?));
             }
-            if !state.arrays_hold() {
-                continue;
+            let touched = scope.inner.lock().touched;
+            if (touched || state.arrays.len() <= FEW_ARRAYS) && !state.arrays_hold() {
+                scope.write_back(self.ruby)?;
+                scope.changed();
+                return Ok(None);
+            }
+            if touched {
+                let others = states.iter().filter(|other| !Arc::ptr_eq(other, state));
+                let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays_hold());
+                if !hold {
+                    scope.write_back(self.ruby)?;
+                    scope.changed();
+                    return Ok(None);
+                }
+                scope.inner.lock().touched = false;
             }
             let elements = match self.range {
                 Some((first, len)) => Elements::Range(first, 1, len),
@@ -421,13 +440,15 @@ impl Section<'_> {
         };
         let mut holds = vec![Kept::new(holder.get(ruby).as_value())];
         let mut arrays = Vec::new();
+        let copies = ruby.ary_new();
+        holds.push(Kept::new(copies.as_value()));
         let known = tables.kinds.iter().flat_map(|kind| &kind.arrays).copied();
         let base = self.range.is_none().then(|| self.base.as_raw());
         let all: Vec<Raw> = known.chain(base).filter(|array| heap::see(*array) == Seen::Array).collect();
         for array in all {
             let copy: Value =
                 RArray::from_value(reflect::value(array)).expect("an array").as_value().funcall("dup", ())?;
-            holds.push(Kept::new(copy));
+            copies.push(copy)?;
             arrays.push((array, copy.as_raw()));
         }
         if let Some(base) = base {
