@@ -123,6 +123,7 @@ RSpec.describe Ikra::MDArray do
     expect { md(["a"]).max }.to raise_error(TypeError, "max is for numbers, not for elements of kind object")
     expect { array.inject }.to raise_error(LocalJumpError)
     expect { array.inject(1, 2, :+) }.to raise_error(ArgumentError, "wrong number of arguments (given 2, expected 0..1)")
-    expect { md([2**62, 2**62]).sum }.to raise_error(Ikra::IntegerOverflow)
+    expect { md([2**62, 2**62]).sum(axis: 0) }.to raise_error(Ikra::IntegerOverflow)
+    expect(md([2**62, 2**62]).sum).to eq(2**63)
   end
 end

@@ -12,9 +12,14 @@ use crate::heap::{self, Raw, Seen};
 use crate::reflect::value;
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups::{self, Grouped};
-use ikra_core::backend::collective::reduce::{Reduced, Reduction, reduce};
+use crate::backends;
+use crate::buffer::Dtype;
+use crate::config::{Choice, Settings};
+use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
+use ikra_core::memory::buffer::Residence;
+use ikra_core::memory::column::HostColumn;
 use ikra_core::backend::collective::sort::{self, Keys};
-use ikra_core::backend::collective::{Crew, Values};
+use ikra_core::backend::collective::{Crew, Element, Number, Values};
 use ikra_core::backend::threads::Threads;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -178,6 +183,83 @@ fn working<T: Send>(
             Some(Err(error)) => return Err(errors::core(ruby, error)),
             None | Some(Ok(None)) => beside = true,
         }
+    }
+}
+
+/// `Ikra.__reduce(buffer, operation, from, count, options)`: what elements of a buffer are reduced to, where they are: `:sum` a number, `:min`
+/// and `:max` an array of the element, its index, and whether there was a NaN, which is left out.
+///
+/// # Errors
+/// DeviceError and its kin, and what interrupts raise.
+pub fn reduce_buffer(
+    ruby: &Ruby,
+    buffer: Value,
+    operation: Symbol,
+    from: usize,
+    count: usize,
+    options: Option<RHash>,
+) -> Result<Value, Error> {
+    let Some((dtype, buffer)) = crate::buffer::of(buffer.as_raw()) else {
+        return Err(Error::new(ruby.exception_arg_error(), "the array's elements are freed"));
+    };
+    let reduction = match &*operation.name()? {
+        "sum" => Reduction::Sum,
+        "min" => Reduction::Min,
+        _ => Reduction::Max,
+    };
+    let element = match dtype {
+        Dtype::I64 => Element::I64,
+        Dtype::I32 => Element::I32,
+        Dtype::U8 | Dtype::Bool => Element::U8,
+        Dtype::F64 => Element::F64,
+        Dtype::F32 => Element::F32,
+    };
+    let settings = Settings::for_call(ruby, options)?;
+    let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
+    let choice = match settings.backend {
+        // where the elements are
+        Choice::Auto if there => Choice::Cuda,
+        Choice::Auto => backends::choose(Choice::Auto, count, 1),
+        chosen => chosen,
+    };
+    let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
+    let range = from..from + count;
+    let reduced = match backend.store() {
+        Some(store) => gvl::released(|| {
+            let rows = buffer.on_device(store)?;
+            backend.reduce(reduction, element, &rows, range)
+        })
+        .map_err(|e| errors::core(ruby, e))?,
+        None => {
+            let rows = gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))?;
+            working(ruby, count, |crew| reduce(crew, reduction, values(&rows, dtype, range.clone())))?
+        }
+    };
+    let place = |place: Option<Place>, nan: bool| {
+        let (value, index) = match place {
+            Some(Place { index, value: Number::Int(i) }) => (ruby.into_value(i), ruby.into_value(index)),
+            Some(Place { index, value: Number::Float(f) }) => (ruby.into_value(f), ruby.into_value(index)),
+            None => (ruby.qnil().as_value(), ruby.qnil().as_value()),
+        };
+        ruby.ary_new_from_values(&[value, index, ruby.into_value(nan)]).as_value()
+    };
+    Ok(match reduced {
+        Reduced::Integer(i) => ruby.into_value(i),
+        Reduced::Float(f) => ruby.into_value(f),
+        Reduced::Count(n) => ruby.into_value(n),
+        Reduced::Extremes { least, greatest, nan } => place(least.or(greatest), nan),
+        Reduced::Overflow => return Err(errors::internal(ruby, "a product where none was asked for")),
+    })
+}
+
+/// Rows of a buffer as the elements that they are.
+fn values(rows: &HostColumn, dtype: Dtype, range: std::ops::Range<usize>) -> Values<'_> {
+    match dtype {
+        Dtype::I64 => Values::I64(&rows.view()[range]),
+        Dtype::I32 => Values::I32(&rows.view()[range]),
+        Dtype::U8 | Dtype::Bool => Values::U8(&rows.view()[range]),
+        Dtype::F64 => Values::F64(&rows.view()[range]),
+        Dtype::F32 => Values::F32(&rows.view()[range]),
     }
 }
 

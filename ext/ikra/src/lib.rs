@@ -72,6 +72,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__tallied", function!(collect::tallied, 1))?;
     ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;
     ikra.define_singleton_method("__distinct", function!(collect::distinct, 2))?;
+    ikra.define_singleton_method("__reduce", function!(collect::reduce_buffer, 5))?;
     ikra.define_singleton_method("__running", function!(collect::running, 2))?;
     ikra.define_singleton_method("__sieved", function!(collect::sieved, 3))?;
     ikra.define_singleton_method("__configure", function!(config::configure, 2))?;

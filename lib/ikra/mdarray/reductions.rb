@@ -31,14 +31,17 @@ module Ikra
     alias reduce inject
 
     # @param start [Numeric] what is added to
-    # @return [Integer, Float, MDArray] Floats are added in chunks, so the last digits may differ from Array#sum
+    # @return [Integer, Float, MDArray] of all elements exact, or compensated as Array#sum is, in an order of its own; along a dimension Floats are added
+    #   in chunks
     # @raise [TypeError] for elements that are no numbers
-    # @raise [IntegerOverflow] for a sum beyond 64 bits
+    # @raise [IntegerOverflow] for a sum along a dimension beyond 64 bits
     def sum(start = 0, axis: nil, **options, &block)
       return map(**options, &block).sum(start, axis: axis, **options) if block
       return start + sum(axis: axis, **options) unless start.is_a?(Integer) && start.zero?
 
       numbers_for(:sum)
+      return reduced(:sum, options) { DType.integer?(dtype) ? 0 : 0.0 } if axis.nil?
+
       along_axis(axis, options, DType.integer?(dtype) ? 0 : 0.0) { |run| run.with { |x, y| x + y } }
     end
 
@@ -49,6 +52,8 @@ module Ikra
       return flat_list.min(*count, &block) if block || !count.empty?
 
       numbers_for(:min)
+      return extreme(:min, options)&.first if axis.nil?
+
       along_axis(axis, options, nil, keeps: true) { |run| run.with { |x, y| y < x || y != y ? y : x } }
     end
 
@@ -58,6 +63,8 @@ module Ikra
       return flat_list.max(*count, &block) if block || !count.empty?
 
       numbers_for(:max)
+      return extreme(:max, options)&.first if axis.nil?
+
       along_axis(axis, options, nil, keeps: true) { |run| run.with { |x, y| y > x || y != y ? y : x } }
     end
 
@@ -91,12 +98,20 @@ module Ikra
     # The index of the first of the least elements.
     #
     # @return [Integer, nil, MDArray] without +axis:+ the number of the element, row after row
-    def argmin(axis: nil, **options) = extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) < at.call(i) || at.call(j) != at.call(j) ? j : i } }
+    def argmin(axis: nil, **options)
+      return extreme(:min, options)&.at(1) if axis.nil?
+
+      extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) < at.call(i) || at.call(j) != at.call(j) ? j : i } }
+    end
 
     # The index of the first of the greatest elements.
     #
     # @return (see #argmin)
-    def argmax(axis: nil, **options) = extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) > at.call(i) || at.call(j) != at.call(j) ? j : i } }
+    def argmax(axis: nil, **options)
+      return extreme(:max, options)&.at(1) if axis.nil?
+
+      extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) > at.call(i) || at.call(j) != at.call(j) ? j : i } }
+    end
 
     # Whether a block is true for an element; without one, whether an element is true. Numbers are, as in Ruby.
     #
@@ -256,10 +271,8 @@ module Ikra
     #
     # @param keeps [Boolean] the result is of the elements' kind, which may be narrower than what is computed with
     def along_axis(axis, options, none, keeps: false)
-      axis = axis_of(axis) unless axis.nil?
+      axis = axis_of(axis)
       run = yield Run.new(:reduce, options, nil)
-      return empty? ? none : comparable(whole(run), size, keeps) if axis.nil?
-
       outer, length, inner = around_axis(axis)
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis) }
       raise ArgumentError, "no elements along dimension #{axis}" if length.zero? && none.nil?
@@ -272,8 +285,29 @@ module Ikra
       comparable(rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest), length, keeps)
     end
 
-    # One value of all elements. (A reduction by threads that work together belongs here.)
-    def whole(run) = run.fold(at, 1, size, 1).first[0]
+    # What all elements are reduced to where they are, in the order of docs/algorithms.md; what the block gives where there are none.
+    def reduced(operation, options)
+      Ikra.__check(options) unless options.empty?
+      return yield if empty?
+
+      elements = storage
+      return dup.__send__(:reduced, operation, options) unless @layout.in_order?
+
+      Ikra.__reduce(elements.buffer, operation, @layout.offset, size, options)
+    end
+
+    def elements_at_first = storage.buffer[@layout.offset]
+
+    # The least or the greatest element, and which one it is.
+    def extreme(operation, options)
+      numbers_for(operation)
+      found = reduced(operation, options) { return }
+      return found unless found.last
+      # nothing is compared
+      return [elements_at_first, 0] if size == 1
+
+      raise ArgumentError, "comparison of Float with Float failed: there is NaN among the elements"
+    end
 
     # Ruby compares NaN with nothing. It stays where it is met.
     def comparable(found, length, compared = true)
@@ -285,8 +319,7 @@ module Ikra
 
     def extreme_at(axis, options)
       numbers_for(:argmin)
-      outer, length, inner = axis.nil? ? [1, size, 1] : around_axis(axis_of(axis))
-      return if axis.nil? && empty?
+      outer, length, inner = around_axis(axis_of(axis))
       raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
 
       at = self.at
@@ -296,7 +329,7 @@ module Ikra
         found = MDArray.__of(places, :i64, [outer * inner])
         comparable(found.map { |i| at.call(i) }, length)
       end
-      return places[0] if axis.nil? || ndim == 1
+      return places[0] if ndim == 1
 
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
       element = Text.element(places, :i64)

@@ -24,7 +24,9 @@ pub mod resident;
 pub mod threads;
 
 use crate::config::CodeOptions;
-use crate::error::Result;
+use collective::Element;
+use collective::reduce::{Reduced, Reduction};
+use crate::error::{Error, Result};
 use crate::ir::{ColumnId, Program, SiteId, TRAP_WORDS};
 use crate::layout::{Address, Layout};
 use crate::memory::buffer::DeviceStore;
@@ -206,6 +208,13 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `Device` or `Memory`; what the program itself raises is an [`Outcome`].
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome>;
+    /// Reduces a stretch of rows that are in its memory.
+    ///
+    /// # Errors
+    /// `Memory` and `Device`; `Internal` for rows that are not.
+    fn reduce(&self, _: Reduction, _: Element, _: &HostColumn, _: Range<usize>) -> Result<Reduced> {
+        Err(Error::Internal { stage: "backend", detail: "rows of the host are reduced by the host".into() })
+    }
     /// Its memory, where that is not the host's.
     fn store(&self) -> Option<&dyn DeviceStore> {
         None

@@ -8,12 +8,14 @@
 //! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
 //! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
 
-use super::collective::Collectives;
+use super::collective::{self, Collectives};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
 use super::queue::{Pending, Queue};
 use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
+use crate::backend::collective::Element;
+use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -490,6 +492,24 @@ impl Backend for CudaBackend {
         }
         launch.with_buffers(&kernel.layout, |launch| {
             self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
+        })
+    }
+    fn reduce(&self, reduction: Reduction, element: Element, rows: &HostColumn, range: Range<usize>) -> Result<Reduced> {
+        let memory = rows.device().and_then(|memory| memory.as_any().downcast_ref::<CudaMemory>());
+        let memory = memory.ok_or_else(|| internal("rows of the host"))?;
+        self.device.enter()?;
+        memory.pending.wait()?;
+        self.lanes.on_one(|lane| {
+            let out = Arena::new(&self.device, &lane.stream, Mailbox::LETTER)?;
+            let on = self.collectives.on(&lane.stream);
+            let (from, count) = (range.start * element.bytes(), (range.end - range.start) as u64);
+            collective::reduce(&on, reduction, element, memory.block.address() + from as u64, count, out.address)?;
+            lane.mailbox.fetch(0, &out, 0)?;
+            lane.marks[0].record(&lane.stream)?;
+            lane.marks[0].wait()?;
+            let letter = lane.mailbox.read(0);
+            let (words, _) = letter.as_chunks::<8>();
+            Ok(reduction.read(element, &std::array::from_fn(|at| u64::from_ne_bytes(words[at]))))
         })
     }
     fn store(&self) -> Option<&dyn DeviceStore> {
