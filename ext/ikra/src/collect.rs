@@ -6,21 +6,21 @@
 //! Sums are Ruby's own (`lib/ikra/operation.rb`): adding numbers takes less time than reading them out first.
 //! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks Ruby.
 
+use crate::backends;
+use crate::buffer::Dtype;
+use crate::config::{Choice, Settings};
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::reflect::value;
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups::{self, Grouped};
-use crate::backends;
-use crate::buffer::Dtype;
-use crate::config::{Choice, Settings};
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
-use ikra_core::memory::buffer::Residence;
-use ikra_core::memory::column::HostColumn;
 use ikra_core::backend::collective::sort::{self, Keys};
 use ikra_core::backend::collective::{Crew, Element, Number, Values};
 use ikra_core::backend::threads::Threads;
+use ikra_core::memory::buffer::Residence;
+use ikra_core::memory::column::HostColumn;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
@@ -301,7 +301,7 @@ fn words(keys: RArray) -> Option<Vec<u64>> {
     if let Seen::Float(_) = heap::see(*raw.first()?) {
         return all(raw, |key| float(key).map(groups::float_word));
     }
-    all(raw, |key| is_itself(key).then_some(key as u64))
+    all(raw, |key| is_itself(key).then_some(key))
 }
 
 /// Whether a value is equal to nothing but itself, and its word is all there is of it.

@@ -403,7 +403,7 @@ impl Section<'_> {
         if let Some(scope) = self.scope.clone() {
             self.state = None;
             if self.explained.is_none()
-                && let Some((state, packed)) = self.from_state(&scope)?
+                && let Some((state, packed)) = self.kept_state(&scope)?
             {
                 let (variant, tables) = (state.variant().clone(), state.tables().clone());
                 self.state = Some(state);

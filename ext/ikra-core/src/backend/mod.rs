@@ -24,8 +24,6 @@ pub mod resident;
 pub mod threads;
 
 use crate::config::CodeOptions;
-use collective::Element;
-use collective::reduce::{Reduced, Reduction};
 use crate::error::{Error, Result};
 use crate::ir::{ColumnId, Program, SiteId, TRAP_WORDS};
 use crate::layout::{Address, Layout};
@@ -33,6 +31,8 @@ use crate::memory::buffer::DeviceStore;
 use crate::memory::column::HostColumn;
 use crate::memory::interleave;
 use crate::target::Target;
+use collective::Element;
+use collective::reduce::{Reduced, Reduction};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;

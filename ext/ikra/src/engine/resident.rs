@@ -348,7 +348,7 @@ impl State {
 
 impl Section<'_> {
     /// A state that fits what is there, ready to run.
-    pub(super) fn from_state(&mut self, scope: &Arc<Scope>) -> Result<Option<(Arc<State>, Packed)>, Error> {
+    pub(super) fn kept_state(&mut self, scope: &Arc<Scope>) -> Result<Option<(Arc<State>, Packed)>, Error> {
         scope.tidy();
         let base = self.base_of_state();
         let form = self.form();

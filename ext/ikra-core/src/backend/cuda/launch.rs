@@ -494,7 +494,13 @@ impl Backend for CudaBackend {
             self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
         })
     }
-    fn reduce(&self, reduction: Reduction, element: Element, rows: &HostColumn, range: Range<usize>) -> Result<Reduced> {
+    fn reduce(
+        &self,
+        reduction: Reduction,
+        element: Element,
+        rows: &HostColumn,
+        range: Range<usize>,
+    ) -> Result<Reduced> {
         let memory = rows.device().and_then(|memory| memory.as_any().downcast_ref::<CudaMemory>());
         let memory = memory.ok_or_else(|| internal("rows of the host"))?;
         self.device.enter()?;

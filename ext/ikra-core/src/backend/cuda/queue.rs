@@ -47,10 +47,13 @@ struct Line {
     state: Mutex<State>,
 }
 
+/// The event behind a launch, and the memory that it uses.
+struct Work(Arc<Event>, #[expect(dead_code, reason = "held until the launch is done")] Vec<Arc<dyn DeviceMemory>>);
+
 #[derive(Default)]
 struct State {
     /// In the stream's order: behind each launch, and the memory that it uses.
-    under_way: VecDeque<(Arc<Event>, Vec<Arc<dyn DeviceMemory>>)>,
+    under_way: VecDeque<Work>,
     /// Events that nobody waits for any more.
     idle: Vec<Arc<Event>>,
 }
@@ -79,14 +82,13 @@ impl Queue {
         let line = self.line()?;
         let mut state = line.state.lock();
         let mut done = Vec::new();
-        while let Some((event, _)) = state.under_way.front()
+        while let Some(Work(event, _)) = state.under_way.front()
             && event.is_past()?
         {
             done.extend(state.under_way.pop_front());
         }
-        for (event, memory) in done {
-            // dropping memory only notes that it is free
-            drop(memory);
+        // dropping memory only notes that it is free
+        for Work(event, _) in done {
             if state.idle.len() < IDLE {
                 state.idle.push(event);
             }
@@ -98,7 +100,7 @@ impl Queue {
             None => Arc::new(Event::new(&self.device)?),
         };
         event.record(&line.stream)?;
-        state.under_way.push_back((event.clone(), holds));
+        state.under_way.push_back(Work(event.clone(), holds));
         Ok(event)
     }
 
