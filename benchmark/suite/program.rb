@@ -20,8 +20,9 @@ class Program
 
     def find(name)
       require File.join(HERE, name, "program.rb")
-      constant = Object.const_get(name.split("_").map(&:capitalize).join)
-      constant.is_a?(Class) ? constant : constant::Benchmark
+      constant = name.split("_").map(&:capitalize).join
+      # a namespace of their own: examples have the same names
+      const_defined?(constant, false) ? const_get(constant) : Object.const_get(constant)::Benchmark
     end
 
     # All programs' names.

@@ -53,4 +53,15 @@ module Ikra
       { host: host, device: device, arrays: arrays, reserved: reserved, limit: limit }
     end
   end
+
+  # A child process looks at arrays on the host: nobody but its parent can look at the parent's device.
+  # @api private
+  module Forking
+    def _fork
+      Ikra.__before_fork
+      super
+    end
+  end
+  Process.singleton_class.prepend(Forking)
+  private_constant :Forking
 end

@@ -25,7 +25,8 @@ RSpec.describe Ikra::MDArray do
       expect(md(integers).eq(md(integers).dup)).to same_as([[true] * 3] * 2)
       expect(md(integers).ne(md(others))).to same_as([[true] * 3] * 2)
       expect(md(integers) ** 3).to same_as(deep_map(integers) { |x| x**3 })
-      expect(md(floats).abs ** 0.5).to same_as(deep_map(floats) { |x| x.abs**0.5 })
+      # CUDA's pow may differ in the last digit
+      expect((md(floats).abs ** 0.5).to_a.flatten).to match(floats.flatten.map { |x| be_within(1e-14 * x.abs).of(x.abs**0.5) })
       expect(md(integers) << 2).to same_as(deep_map(integers) { |x| x << 2 })
       expect(md(integers) >> 1).to same_as(deep_map(integers) { |x| x >> 1 })
     end
@@ -47,7 +48,7 @@ RSpec.describe Ikra::MDArray do
         expect(md(list).public_send(name).to_a).to match(list.map { |x| Math.public_send(name, x) }.map { |x| x.infinite? ? x : be_within(1e-14 * x.abs).of(x) }), name.to_s
         expect(Ikra::MDArray::Math.public_send(name, 0.5)).to eq(Math.public_send(name, 0.5))
       end
-      expect(md(list).atan2(2.0)).to same_as(list.map { |x| Math.atan2(x, 2.0) })
+      expect(md(list).atan2(2.0).to_a).to match(list.map { |x| be_within(1e-14).of(Math.atan2(x, 2.0)) })
       expect(Ikra::MDArray::Math.hypot(3, md([4, 5]))).to same_as([5.0, Math.hypot(3, 5)])
       expect(md([4, 9]).sqrt).to same_as([2.0, 3.0])
     end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class BlackScholes
+class Program::BlackScholes
   def compute(gpu)
     columns = %i[spot strike years put price].map { |name| gpu[name] }
     gpu.launch(:prices, gpu.size(:spot), 256, *columns, gpu.size(:spot), gpu.value(:rate), gpu.value(:volatility))

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class BlackScholes
+class Program::BlackScholes
   class Option
     def initialize(spot, strike, years)
       @spot = spot

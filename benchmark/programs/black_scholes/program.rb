@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Prices of European options, objects of two classes: bound by the functions of Math.
-class BlackScholes < Program
+class Program::BlackScholes < Program
   sizes tiny: 60, small: 300_000, normal: 2_000_000, ruby: 300_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000]
   Market = Struct.new(:rate, :volatility)
 

@@ -2,7 +2,7 @@
 
 require_relative "model"
 
-class BlackScholes
+class Program::BlackScholes
   def compute((market, options))
     options.map { |option| option.price(market) }
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Boids
+class Program::Boids
   def compute(gpu)
     size = gpu.size(:x)
     birds = [*STATE.map { |name| gpu[name] }, gpu.scratch(:ux, 8 * size), gpu.scratch(:uy, 8 * size)]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Boids
+class Program::Boids
   class Bird
     attr_reader :x, :y, :vx, :vy
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # A flock of birds (Reynolds' boids): each looks at all others, keeps its distance, flies where they fly, and stays with them; 10 steps in one call.
-class Boids < Program
+class Program::Boids < Program
   STEPS = 10
   STATE = %i[x y vx vy].freeze
   sizes tiny: 12, small: 1_000, normal: 4_000, ruby: 300, scaling: [10, 32, 100, 316, 1_000, 3_162, 10_000]

@@ -2,7 +2,7 @@
 
 require_relative "model"
 
-class Boids
+class Program::Boids
   def compute((flock, steps, field))
     steps.times do
       flock.each { |bird| bird.decide(flock, field) }

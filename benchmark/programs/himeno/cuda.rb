@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Himeno
+class Program::Himeno
   def compute(gpu)
     coefficients = COEFFICIENTS.keys.map { |name| gpu[name] }
     pressures = [gpu[:p], gpu[:q]]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Himeno
+class Program::Himeno
   def state(input)
     [input[:size], input[:iterations], *(COEFFICIENTS.keys + %i[p q]).map { |name| Ikra::MDArray.new(input.fetch(name).values) }]
   end

@@ -3,7 +3,7 @@
 # The Himeno benchmark: Jacobi's iteration for the pressure in a box, a stencil of 19 points with 12 coefficient arrays, 8 iterations in one call: bound by memory.
 #
 # As the original, but in doubles, with random pressures, and without the sum of residuals.
-class Himeno < Program
+class Program::Himeno < Program
   ITERATIONS = 8
   sizes tiny: 8, small: 32, normal: 64, ruby: 24, scaling: [5, 10, 22, 46, 100]
   COEFFICIENTS = { a0: 1.0, a1: 1.0, a2: 1.0, a3: 1.0 / 6.0, b0: 0.0, b1: 0.0, b2: 0.0, c0: 1.0, c1: 1.0, c2: 1.0, bound: 1.0, work: 0.0 }.freeze

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Himeno
+class Program::Himeno
   def compute((size, iterations, a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, bound, work, p, q))
     row = 2 * size
     plane = size * row

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Kmeans
+class Program::Kmeans
   def compute(gpu)
     sums = gpu.scratch(:sums, 3 * 8 * CLUSTERS)
     gpu.clear(sums, 3 * 8 * CLUSTERS)

@@ -2,7 +2,7 @@
 
 require_relative "model"
 
-class Kmeans
+class Program::Kmeans
   def compute((points, clusters, rounds))
     rounds.times do
       points.peach { |point| point.join(clusters) }

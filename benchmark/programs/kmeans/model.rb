@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Kmeans
+class Program::Kmeans
   class Cluster
     attr_reader :x, :y
     attr_accessor :sum_x, :sum_y, :count

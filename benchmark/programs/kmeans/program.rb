@@ -3,7 +3,7 @@
 # Clusters points around centres (Lloyd's algorithm), ten rounds, a call for each: points join the nearest cluster and add themselves to it.
 #
 # Coordinates are Integers, as on a picture: sums are exact in any order.
-class Kmeans < Program
+class Program::Kmeans < Program
   ROUNDS = 10
   CLUSTERS = 16
   sizes tiny: 40, small: 50_000, normal: 500_000, ruby: 20_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Life
+class Program::Life
   def compute(gpu)
     cells = gpu.size(:alive)
     worlds = [gpu[:alive], gpu.scratch(:next, cells)]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Life
+class Program::Life
   def state(input) = [Ikra::MDArray.new(input.fetch(:alive).values.each_slice(input[:size]).to_a, dtype: :u8), input[:size], input[:generations]]
   def changes? = false
   def outputs(_state, result) = { alive: result.to_a.flatten(1) }

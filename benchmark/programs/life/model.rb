@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Life
+class Program::Life
   class Cell
     attr_writer :neighbours
 

@@ -2,7 +2,7 @@
 
 # Conway's Game of Life on a torus, each cell an object that knows its eight neighbours, 20 generations in one call. The versions by hand have bytes and indices
 # in place of objects: what they need not follow is the price of objects.
-class Life < Program
+class Program::Life < Program
   GENERATIONS = 20
   sizes tiny: 6, small: 128, normal: 512, ruby: 100, scaling: [10, 32, 100, 316, 1_000]
   AROUND = [-1, 0, 1].product([-1, 0, 1]).reject { |place| place == [0, 0] }.freeze

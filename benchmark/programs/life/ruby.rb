@@ -2,7 +2,7 @@
 
 require_relative "model"
 
-class Life
+class Program::Life
   def compute((cells, generations))
     generations.times do
       cells.each { |cell| cell.look }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Mandelbrot
+class Program::Mandelbrot
   def compute((width, left, top, step))
     (0...width * width).pmap do |point|
       row, column = point.divmod(width)

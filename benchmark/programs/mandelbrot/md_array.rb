@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Mandelbrot
+class Program::Mandelbrot
   def outputs(_state, result) = { steps: result.to_a.flatten(1) }
 
   def compute((width, left, top, step))

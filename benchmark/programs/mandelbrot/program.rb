@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # How many steps the points of a square of the plane take to escape, at most 256: bound by arithmetic, and threads diverge.
-class Mandelbrot < Program
+class Program::Mandelbrot < Program
   MOST = 256
   sizes tiny: 12, small: 500, normal: 2_000, ruby: 300, scaling: [10, 32, 100, 316, 1_000, 3_162]
 

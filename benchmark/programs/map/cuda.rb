@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Map
+class Program::Map
   def compute(gpu)
     gpu.launch(:map, gpu.size(:x), 256, gpu[:x], gpu[:y], gpu.size(:x))
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Map
+class Program::Map
   def compute(floats)
     floats.pmap { |x| x * 0.999 + 0.5 }
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Map
+class Program::Map
   def state(input) = Ikra::MDArray.new(input[:x])
   def outputs(_state, result) = { y: result.to_a }
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # One multiplication and one addition for each of many Floats: bound by memory, and in Ruby by its objects.
-class Map < Program
+class Program::Map < Program
   sizes tiny: 100, small: 1_000_000, normal: 8_000_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 
   def input(size, random)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Matmul
+class Program::Matmul
   def compute(gpu)
     size = gpu.value(:size)
     tiles = (size + 15) / 16

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Matmul
+class Program::Matmul
   def compute((size, a, b))
     Array.pnew(size, size) do |row, column|
       sum = 0.0

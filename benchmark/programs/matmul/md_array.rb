@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Matmul
+class Program::Matmul
   def state(input) = %i[a b].map { |name| Ikra::MDArray.new(input.fetch(name).values.each_slice(input[:size]).to_a) }
   def outputs(_state, result) = { c: result.to_a.flatten(1) }
 

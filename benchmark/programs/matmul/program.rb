@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The product of two square matrices, arrays of rows.
-class Matmul < Program
+class Program::Matmul < Program
   sizes tiny: 6, small: 200, normal: 768, ruby: 120, scaling: [10, 32, 100, 316, 1_000]
 
   def input(size, random)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Matmul
+class Program::Matmul
   def compute((size, a, b))
     Array.new(size) do |row|
       Array.new(size) do |column|

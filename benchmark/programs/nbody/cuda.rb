@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Nbody
+class Program::Nbody
   def compute(gpu)
     state = STATE.map { |name| gpu[name] }
     size = gpu.size(:mass)

@@ -2,7 +2,7 @@
 
 require_relative "model"
 
-class Nbody
+class Program::Nbody
   # Even ticks are for looking, odd ones for moving: all of it is one call.
   def compute((stars, steps, seconds))
     stars.peach(2 * steps) do |star|

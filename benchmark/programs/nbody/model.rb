@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Nbody
+class Program::Nbody
   class Star
     attr_reader :mass, :x, :y, :z, :vx, :vy, :vz
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Gravity, each star an object that is drawn to all others, ten steps in one call: bound by arithmetic.
-class Nbody < Program
+class Program::Nbody < Program
   STEPS = 10
   STATE = %i[x y z vx vy vz].freeze
   sizes tiny: 10, small: 1_000, normal: 4_000, ruby: 300, scaling: [10, 32, 100, 316, 1_000, 3_162, 10_000]

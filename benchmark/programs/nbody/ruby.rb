@@ -2,7 +2,7 @@
 
 require_relative "model"
 
-class Nbody
+class Program::Nbody
   def compute((stars, steps, seconds))
     steps.times do
       stars.each { |star| star.attract(stars, seconds) }

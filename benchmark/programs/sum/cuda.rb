@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Sum
+class Program::Sum
   def compute(gpu)
     count = gpu.size(:x)
     blocks = [(count + 255) / 256, 8 * gpu.processors].min

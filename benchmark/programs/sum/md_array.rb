@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Sum
+class Program::Sum
   def state(input) = Ikra::MDArray.new(input[:x])
 
   def compute(floats)

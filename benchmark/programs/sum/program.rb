@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The sum of many Floats, each version in the order of additions that suits it.
-class Sum < Program
+class Program::Sum < Program
   sizes tiny: 100, small: 1_000_000, normal: 16_000_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 
   def input(size, random)

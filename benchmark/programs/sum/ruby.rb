@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-class Sum
+class Program::Sum
   def compute(floats)
     floats.reduce { |a, b| a + b }
   end

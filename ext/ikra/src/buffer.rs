@@ -191,6 +191,17 @@ pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
     Ok(gone)
 }
 
+/// `Ikra.__before_fork`: brings to the host what only a device has, whose memory a child cannot look at.
+///
+/// # Errors
+/// `Device`, when contents cannot be fetched.
+pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
+    let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    let mut away = live.iter().filter(|buffer| buffer.residence() == Residence::Device);
+    let fetched = gvl::released(|| away.try_for_each(|buffer| buffer.on_host().map(drop)));
+    fetched.map_err(|error| errors::core(ruby, error))
+}
+
 /// Bytes of live buffers on the host and on the device, and how many buffers there are.
 pub fn held() -> (usize, usize, usize) {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
