@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "monitor"
+
 module Ikra
   # How Ruby's own reads and writes of objects are noticed whose ivars are columns on a device.
   #
@@ -7,78 +9,263 @@ module Ikra
   # do nothing while no scope of {Ikra.resident} is open.
   # @api private
   module Resident
-    # What Struct and Kernel have that reads members and ivars, or writes them.
-    OF_STRUCTS = { read: %i[[] to_a deconstruct to_h each each_pair values values_at select filter dig == eql? hash], write: %i[[]=] }.freeze
-    OF_OBJECTS = { read: %i[instance_variable_get inspect dup clone], write: %i[instance_variable_set remove_instance_variable] }.freeze
-    # Of these the object is not one that kernels know.
-    # Names that can be written behind `def`; others, which `define_method` has made, go unnoticed.
+    # What reads or writes members and ivars of whatever object it is asked of.
+    OF_STRUCTS = (Struct.public_instance_methods(false) - %i[size length members]).freeze
+    OF_OBJECTS = %i[instance_variable_get instance_variable_set remove_instance_variable inspect dup clone freeze instance_exec instance_eval].freeze
+    # Names that can be written behind `def`.
     WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
-    LEFT_OUT = %i[initialize initialize_copy method_missing respond_to_missing? object_id __id__ __send__].freeze
-    CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, *(defined?(Data) ? [Data] : [])].freeze
+    # Of these the object is not one that kernels know.
+    LEFT_OUT = %i[initialize initialize_copy object_id __id__ __send__ singleton_method_added].freeze
+    CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity
-    @lock = Mutex.new
+    @written = {}.compare_by_identity
+    @lock = Monitor.new
 
     class << self
       # @param owner [Class] of objects with columns
-      def watch(owner)
+      # @param written [Boolean] whether a kernel writes some of them
+      def watch(owner, written)
         @lock.synchronize do
-          (owner.ancestors - CORE).each_with_index do |ancestor, nearest|
-            next if @watched[ancestor] || @watched.value?(ancestor)
-
-            @watched[ancestor] = watcher = Module.new
-            fill(watcher, ancestor, kernels: nearest.zero?)
-            Ikra.__watcher(watcher)
-            ancestor.prepend(watcher)
-          end
+          @written[owner] ||= written
+          owner.ancestors.each { |ancestor| watch_one(ancestor) }
         end
+      end
+
+      # Methods that are there since it was watched.
+      def again(owner)
+        return unless @watched[owner]
+
+        @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) } }
+      end
+
+      # A method that is there since its owner was watched.
+      def added(owner, name)
+        watcher = @watched[owner]
+        return if watcher.nil? || LEFT_OUT.include?(name) || watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false)
+
+        kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
+        @lock.synchronize do
+          unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, { kind => [name] })
+        end
+      end
+
+      # A method that is there no more.
+      def gone(owner, name)
+        watcher = @watched[owner]
+        watcher.__send__(:remove_method, name) if watcher && (watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false))
+      end
+
+      # A method that one object alone was given.
+      def singled(object, name)
+        return unless Ikra.__resident? && !LEFT_OUT.include?(name)
+
+        watcher = Module.new
+        write(watcher, { public: [name] })
+        Ikra.__watcher(watcher)
+        object.singleton_class.prepend(watcher)
       end
 
       # Runs a method of a watched object, and notes whether it changed the object.
       def around(object)
         Ikra.__resident_read
-        before = values(object)
+        seen = enter(object)
         begin
           yield
         ensure
-          after = values(object)
-          same = before.size == after.size && before.each_with_index.all? { |value, i| value.equal?(after[i]) }
-          Ikra.__resident_changed unless same
+          leave(object, seen)
+        end
+      end
+
+      # Runs the block of a scope. It may belong to an object.
+      def within(block)
+        around = Thread.current.thread_variable_get(:ikra_resident)
+        inside = {}.compare_by_identity
+        inside.update(around) if around
+        receiver = receiver(block)
+        inside[receiver] = values(receiver) unless CORE.include?(CLASS.bind_call(receiver))
+        Thread.current.thread_variable_set(:ikra_resident, inside)
+        yield
+      ensure
+        Thread.current.thread_variable_set(:ikra_resident, around)
+      end
+
+      # Runs a section. Objects in the middle of whose methods it runs read and write their ivars with nobody noticing: what they changed
+      # until then is noted, and what kernels changed in such objects is written to them.
+      def section(block)
+        inside = Thread.current.thread_variable_get(:ikra_resident)
+        return yield unless inside
+
+        receiver = receiver(block)
+        inside[receiver] ||= values(receiver) unless CORE.include?(CLASS.bind_call(receiver))
+        Ikra.__resident_changed unless inside.all? { |object, seen| same?(seen, values(object)) }
+        begin
+          yield
+        ensure
+          Ikra.__resident_read if inside.any? { |object, _| @written[CLASS.bind_call(object)] }
+          inside.each_key { |object| inside[object] = values(object) }
         end
       end
 
       private
 
+      # Whose a block is; nil: that of a Symbol or a Method is nobody's.
+      def receiver(block)
+        block && BINDING.bind_call(block).receiver
+      rescue ArgumentError
+        nil
+      end
+
+      IVARS = Kernel.instance_method(:instance_variables)
+      IVAR = Kernel.instance_method(:instance_variable_get)
+      CLASS = Kernel.instance_method(:class)
+      FROZEN = Kernel.instance_method(:frozen?)
+      MEMBERS = Struct.instance_method(:to_a)
+      BINDING = Proc.instance_method(:binding)
+      private_constant :IVARS, :IVAR, :CLASS, :FROZEN, :MEMBERS, :BINDING
+
+      def enter(object)
+        inside = Thread.current.thread_variable_get(:ikra_resident)
+        seen = values(object)
+        return [seen, false] if inside.nil? || inside.key?(object)
+
+        inside[object] = seen
+        [seen, true]
+      end
+
+      def leave(object, (seen, entered))
+        inside = Thread.current.thread_variable_get(:ikra_resident)
+        seen = inside[object] || seen if inside
+        inside.delete(object) if inside && entered
+        Ikra.__resident_changed unless same?(seen, after = values(object))
+        inside[object] = after if inside&.key?(object)
+      end
+
+      def same?(before, after) = before.size == after.size && before.each_with_index.all? { |value, i| value.equal?(after[i]) }
+
       def values(object)
-        names = Kernel.instance_method(:instance_variables).bind_call(object)
-        ivars = names.flat_map { |name| [name, Kernel.instance_method(:instance_variable_get).bind_call(object, name)] }
-        object.is_a?(Struct) ? ivars.concat(Struct.instance_method(:to_a).bind_call(object)) : ivars
+        seen = [FROZEN.bind_call(object)]
+        IVARS.bind_call(object).each { |name| seen << name << IVAR.bind_call(object, name) }
+        Struct === object ? seen.concat(MEMBERS.bind_call(object)) : seen
       end
 
-      def fill(watcher, owner, kernels:)
+      def watch_one(owner)
+        return if @watched[owner] || @watched.value?(owner) || CORE.include?(owner) || owner == Singles
+
+        @watched[owner] = watcher = Module.new
+        fill(watcher, owner)
+        Ikra.__watcher(watcher)
+        owner.prepend(watcher)
+        owner.extend(Later)
+      end
+
+      def fill(watcher, owner)
         own = %i[public protected private].to_h { |kind| [kind, owner.__send__(:"#{kind}_instance_methods", false) - LEFT_OUT] }
-        if kernels
-          tables = owner.is_a?(Class) && owner < Struct ? [OF_STRUCTS, OF_OBJECTS] : [OF_OBJECTS]
-          own[:public] |= tables.flat_map { |table| table.values.flatten }.select { |name| owner.method_defined?(name) }
+        if owner.is_a?(Class)
+          asked = owner < Struct ? OF_STRUCTS + OF_OBJECTS : OF_OBJECTS
+          own[:public] |= asked.select { |name| owner.method_defined?(name) } - own[:protected] - own[:private]
         end
-        text = own.values.flatten.map { |name| wrapper(name) }.join("\n")
-        watcher.module_eval(text, __FILE__, __LINE__)
-        own.each { |kind, names| watcher.__send__(kind, *names.grep(WRITABLE)) unless names.empty? }
+        write(watcher, own)
+        watcher.include(Singles) if owner.is_a?(Class)
       end
 
-      def wrapper(name)
-        return "" unless name.match?(WRITABLE)
+      # An alias of what stands before a method would call itself by way of a method of that name that is written later.
+      def unalias(owner, name, kind)
+        method = owner.instance_method(name)
+        return unless method.original_name != name && method.source_location&.first == __FILE__
 
-        "def #{name}(...)\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
+        method = owner.instance_method(method.original_name)
+        method = method.super_method while method && @watched.value?(method.owner)
+        return unless method
+
+        owner.__send__(:remove_method, name)
+        owner.define_method(name, method)
+        owner.__send__(kind, name)
+        true
+      end
+
+      def write(watcher, names)
+        writable, others = names.values.flatten.partition { |name| name.match?(WRITABLE) }
+        watcher.module_eval(writable.map { |name| wrapper(name) }.join("\n"), __FILE__, __LINE__)
+        others.each do |name|
+          watcher.define_method(name) do |*arguments, **options, &block|
+            next super(*arguments, **options, &block) unless ::Ikra.__resident?
+
+            ::Ikra::Resident.around(self) { super(*arguments, **options, &block) }
+          end
+        end
+        names.each { |kind, list| watcher.__send__(kind, *list) unless list.empty? }
+      end
+
+      def wrapper(name) = "def #{name}(...)\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
+    end
+
+    # Watched classes and modules tell what they are given later.
+    module Later
+      def include(*)
+        super.tap { Resident.again(self) }
+      end
+
+      def prepend(*)
+        super.tap { Resident.again(self) }
+      end
+
+      private
+
+      def method_added(name)
+        super
+        Resident.added(self, name)
+      end
+
+      def method_removed(name)
+        super
+        Resident.gone(self, name)
+      end
+
+      def method_undefined(name)
+        super
+        Resident.gone(self, name)
       end
     end
+
+    # Watched objects tell which methods they alone are given.
+    module Singles
+      private
+
+      def singleton_method_added(name)
+        super
+        Resident.singled(self, name)
+      end
+    end
+
+    # Sections of programs in which a scope is open.
+    module Sections
+      def __section(*arguments)
+        return super unless __resident?
+
+        Resident.section(arguments[5]) { super }
+      end
+    end
+
+    # What reads ivars past the object's methods.
+    module Dumps
+      def dump(...)
+        ::Ikra.__resident_read if ::Ikra.__resident?
+        super
+      end
+    end
+    private_constant :Later, :Singles, :Sections, :Dumps
+
+    ::Ikra.singleton_class.prepend(Sections)
+    ::Marshal.singleton_class.prepend(Dumps)
   end
 
   class << self
     # Keeps the columns of objects where kernels run, from call to call. Ruby sees current values at any moment: what reads a resident object by
     # its methods first fetches what kernels changed, and what changes it is seen by the next kernel. At the end everything is written back.
     #
-    # What reads or writes ivars past the object's methods (C code of gems, say) needs {Ikra.sync} before, and after.
+    # What reads or writes ivars past the object's methods (C code of gems, Method objects from before the scope, a second
+    # +initialize+) needs {Ikra.sync} before, and after.
     #
     # @example
     #   Ikra.resident(actors) do
@@ -88,12 +275,12 @@ module Ikra
     # @yield sections on this thread leave their columns where they are
     # @return what the block gives
     # @raise [DeviceError] when what kernels changed cannot be fetched any more
-    def resident(*_objects)
-      raise ArgumentError, "Ikra.resident needs a block" unless block_given?
+    def resident(*_objects, &block)
+      raise ArgumentError, "Ikra.resident needs a block" unless block
 
       __resident_open
       begin
-        result = yield
+        result = Resident.within(block, &block)
         open = false
       ensure
         __resident_close unless open == false
@@ -113,6 +300,6 @@ module Ikra
     end
 
     # @api private
-    def __watch(owner) = Resident.watch(owner)
+    def __watch(owner, written) = Resident.watch(owner, written)
   end
 end

@@ -160,7 +160,7 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     };
     let (mut unbound, mut owner): (Value, Value) = (unbound, unbound.funcall("owner", ())?);
     // what watches an object stands before what it does
-    while WATCHERS.lock().contains(&owner.as_raw()) {
+    while is_watcher(owner.as_raw()) {
         unbound = unbound.funcall("super_method", ())?;
         if unbound.is_nil() {
             return Ok(None);
@@ -177,6 +177,11 @@ static WATCHERS: Mutex<Vec<Raw>> = Mutex::new(Vec::new());
 pub fn add_watcher(module: Value) {
     keep(module);
     WATCHERS.lock().push(module.as_raw());
+}
+
+/// Whether a module is one of those.
+pub fn is_watcher(module: Raw) -> bool {
+    WATCHERS.lock().contains(&module)
 }
 
 /// The method of that name that a class or module defines itself; one that a prepended module puts before it, or that

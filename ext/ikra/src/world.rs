@@ -736,7 +736,7 @@ impl World for LiveWorld<'_> {
         let list = reflect::ancestors(class);
         let Some(list) = self.caught(list) else { return foreign() };
         let after = list.into_iter().map(|a| a.as_raw()).skip_while(|a| *a != owner).skip(1);
-        for ancestor in after {
+        for ancestor in after.filter(|ancestor| !reflect::is_watcher(*ancestor)) {
             // a method that comes between would be found here
             keep(value(ancestor));
             self.guard(ancestor, &name);

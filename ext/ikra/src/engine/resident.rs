@@ -77,6 +77,7 @@ struct Kind {
 
 #[derive(Default)]
 struct Inner {
+    /// In the order in which they ran last.
     states: Vec<Arc<State>>,
     versions: HashMap<Key, u64>,
     /// Changes that Ruby made.
@@ -218,11 +219,19 @@ impl Scope {
         Ok(())
     }
 
-    /// Drops what is void.
-    fn tidy(&self) {
+    /// Drops what is void. What a kernel changed before Ruby made it so is written to the objects first.
+    fn tidy(&self, ruby: &Ruby) -> Result<(), Error> {
+        let lost = {
+            let inner = self.inner.lock();
+            inner.states.iter().any(|state| state.seen != inner.changes && state.ahead.load(Ordering::Relaxed))
+        };
+        if lost {
+            self.write_back(ruby)?;
+        }
         let mut inner = self.inner.lock();
         let changes = inner.changes;
         inner.states.retain(|state| state.seen == changes);
+        Ok(())
     }
 
     /// Brings a state up to the newest versions; false where that is not possible.
@@ -269,6 +278,9 @@ impl Scope {
             return;
         }
         inner.last = Some(state.clone());
+        // who ran last stands last: what it wrote is newer than what others have of the same keys
+        inner.states.retain(|other| !Arc::ptr_eq(other, state));
+        inner.states.push(state.clone());
         for (at, kind) in state.kept.iter().enumerate() {
             let Some(Kind { key: Some(key), .. }) = kind else { continue };
             if state.variant.lowered.program.columns[at].written {
@@ -349,7 +361,7 @@ impl State {
 impl Section<'_> {
     /// A state that fits what is there, ready to run.
     pub(super) fn kept_state(&mut self, scope: &Arc<Scope>) -> Result<Option<(Arc<State>, Packed)>, Error> {
-        scope.tidy();
+        scope.tidy(self.ruby)?;
         let base = self.base_of_state();
         let form = self.form();
         let states = scope.inner.lock().states.clone();
@@ -456,7 +468,9 @@ impl Section<'_> {
         }
         let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;
         for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
-            wrapped.funcall::<_, _, Value>("__watch", (reflect::value(class.raw),))?;
+            let columns = class.fields.iter().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
+            let written = columns.into_iter().any(|column| program.columns[column.index()].written);
+            wrapped.funcall::<_, _, Value>("__watch", (reflect::value(class.raw), written))?;
         }
         let lengths = packed.columns.iter().map(HostColumn::len).collect();
         let params = packed.params;
@@ -489,9 +503,11 @@ impl Section<'_> {
             _holds: holds,
         });
         let mut inner = scope.inner.lock();
-        if inner.states.len() < MOST_STATES {
-            inner.states.push(state.clone());
+        // objects lack nothing here: everything was written back before this was packed
+        if inner.states.len() >= MOST_STATES {
+            inner.states.remove(0);
         }
+        inner.states.push(state.clone());
         drop(inner);
         let packed = state.packed(params);
         Ok((Some(state), packed))

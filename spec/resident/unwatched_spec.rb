@@ -1,0 +1,256 @@
+# frozen_string_literal: true
+
+# A world whose objects know it, and that runs kernels in its own methods.
+class ResidentWorld
+  attr_reader :wind, :kites
+
+  def initialize
+    @wind = 1.0
+    @kites = Array.new(4) { |i| ResidentKite.new(self, i.to_f) }
+  end
+
+  def fly(each) = 3.times { tick(each) }
+
+  def tick(each)
+    each.call(@kites) { |kite| kite.height += kite.world.wind }
+    @wind += 0.5
+    each.call(@kites) { |kite| kite.height *= @wind }
+    @wind -= 0.25
+  end
+end
+
+class ResidentKite
+  attr_accessor :world, :height
+
+  def initialize(world, height)
+    @world = world
+    @height = height
+  end
+
+  # Runs kernels that change itself.
+  def pull(each, kites)
+    Array.new(3) do
+      each.call(kites) { |kite| kite.height += 1.5 }
+      @height *= 2.0
+    end
+  end
+
+  def method_missing(name, *arguments)
+    case name
+    when :lift then @height += arguments.first
+    when :now then @height
+    else super
+    end
+  end
+
+  def respond_to_missing?(name, _) = name == :now ? @height > 2 : name == :lift
+end
+
+class ResidentStep
+  attr_accessor :count
+
+  def initialize(count) = @count = count
+  def step(by = 1) = @count += by
+end
+
+class ResidentDouble < ResidentStep
+  def step(by = 1) = super(by) + super
+end
+
+RSpec.describe "Ikra.resident" do
+  extend MDArrays::Groups
+
+  def steps = Array.new(6) { |i| (i.odd? ? ResidentDouble : ResidentStep).new(i) }
+
+  # What the block gives in a scope is what it gives in plain Ruby.
+  def as_ruby
+    plain = yield ->(list, &block) { list.each(&block) }
+    resident = Ikra.resident { yield ->(list, &block) { list.peach(&block) } }
+    expect(resident).to eq(plain)
+  end
+
+  on_quick_backends do
+    it "keeps the order of blocks that write the same" do
+      as_ruby do |each|
+        list = steps
+        seen = []
+        one = -> { each.call(list) { |o| o.count += 1 } }
+        other = -> { each.call(list) { |o| o.count *= 3 } }
+        [one, other, one].each(&:call)
+        seen << list[0].count
+        [one, other, other, one].each(&:call)
+        seen << list[1].count
+        [other, one].each(&:call)
+        seen + list.map(&:count)
+      end
+    end
+
+    it "takes any number of lists" do
+      as_ruby do |each|
+        list = steps
+        50.times { |i| each.call(list.rotate(i)) { |o| o.count += 1 } }
+        list.map(&:count)
+      end
+    end
+
+    it "knows classes that call super" do
+      as_ruby do |each|
+        list = steps
+        3.times { each.call(list) { |o| o.step } }
+        list[1].step
+        each.call(list) { |o| o.step(2) }
+        list.map(&:count)
+      end
+    end
+
+    it "sees what the object changes whose method runs kernels" do
+      as_ruby do |each|
+        world = ResidentWorld.new
+        world.fly(each)
+        [world.wind, *world.kites.map(&:height)]
+      end
+      as_ruby do |each|
+        world = ResidentWorld.new
+        3.times { world.tick(each) }
+        [world.wind, *world.kites.map(&:height)]
+      end
+    end
+
+    it "sees it when the scope is opened in that method" do
+      world = ResidentWorld.new
+      def world.all = Ikra.resident(@kites) { 3.times { @kites.peach { |kite| kite.height += @wind }; @wind += 1.0 } }
+      world.all
+      expect(world.kites.map(&:height)).to eq([6.0, 7.0, 8.0, 9.0])
+    end
+
+    it "shows an element what kernels do to it that it runs" do
+      as_ruby do |each|
+        kites = ResidentWorld.new.kites
+        kites.each { |kite| kite.world = nil }
+        [*kites[1].pull(each, kites), *kites[2].pull(each, kites), *kites.map(&:height)]
+      end
+    end
+
+    it "notices blocks that run as the object, and methods that are missing" do
+      as_ruby do |each|
+        kites = ResidentWorld.new.kites
+        up = lambda { |*| each.call(kites) { |kite| kite.height += 1.0 } }
+        2.times(&up)
+        seen = [kites[0].instance_eval { @height }, kites[1].instance_exec(2.0) { |by| @height += by }]
+        up.call
+        seen += [kites[0].respond_to?(:now), kites[0].now]
+        kites[2].lift(10.0)
+        up.call
+        def (kites[3]).top = @height += 5.0
+        seen << kites[3].top
+        up.call
+        seen + kites.map(&:height)
+      end
+    end
+
+    it "shows Marshal what kernels did" do
+      list = steps
+      copies = Ikra.resident do
+        list.peach { |o| o.count += 1 }
+        Marshal.load(Marshal.dump(list))
+      end
+      expect(copies.map(&:count)).to eq([1, 2, 3, 4, 5, 6])
+    end
+
+    it "leaves frozen objects as they were when they were frozen" do
+      list = steps
+      Ikra.resident do
+        2.times { list.peach { |o| o.count += 1 } }
+        list[2].freeze
+        expect { list.peach { |o| o.count += 1 } }.to raise_error(FrozenError)
+        list.each(&:freeze)
+      end
+      expect(list.map(&:count)).to eq([2, 3, 4, 5, 6, 7])
+    end
+
+    it "knows patterns over Structs, and those with keywords" do
+      struct = Struct.new(:a, :b, keyword_init: true) { def total = a + b }
+      as_ruby do |each|
+        list = Array.new(3) { |i| struct.new(a: i, b: 2) }
+        2.times { each.call(list) { |s| s.a += s.b } }
+        list[0] => { a: }
+        list[1].a = 60
+        each.call(list) { |s| s.a += s.b }
+        [a, list[0].to_s, list[1].total, *list.map(&:to_h)]
+      end
+    end
+  end
+
+  it "notices methods that a class is given while a scope is open" do
+    as_ruby do |each|
+      kind = Class.new { attr_accessor :x; def initialize(x) = @x = x }
+      list = Array.new(4) { |i| kind.new(i) }
+      up = lambda { |*| each.call(list) { |o| o.x += 1 } }
+      2.times(&up)
+      kind.class_eval do
+        def peek = @x
+        def poke = @x = 50
+        define_method(:"odd name") { |by = 3| @x += by }
+      end
+      seen = [list[0].peek, list[1].poke]
+      up.call
+      kind.include(Module.new { def far = @x += 100 })
+      kind.prepend(Module.new { def near = @x += 1000 })
+      seen += [list[0].public_send(:"odd name"), list[2].far, list[3].near]
+      up.call
+      seen + list.map(&:x)
+    end
+  end
+
+  it "lets aliases, and what takes a method's place, call the method" do
+    kind = Class.new { attr_accessor :x; def initialize(x) = @x = x; def get = @x; def other = @x }
+    list = Array.new(2) { |i| kind.new(i) }
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      kind.class_eval do
+        alias_method :plain_get, :get
+        def get = plain_get + 100
+        undef_method :other
+      end
+      expect([list[0].get, list[0].plain_get, list[0].respond_to?(:other)]).to eq([102, 2, false])
+    end
+    expect([list[1].get, list[1].plain_get]).to eq([103, 3])
+  end
+
+  it "watches a class whose subclass came first" do
+    list = steps
+    Ikra.resident do
+      list.grep(ResidentDouble).peach(backend: :cpu) { |o| o.count += 1 }
+      list.peach(backend: :cpu) { |o| o.count += 1 }
+      expect([list[0].instance_variable_get(:@count), list[1].instance_variable_get(:@count)]).to eq([1, 3])
+    end
+  end
+
+  it "leaves methods as private and protected as they are" do
+    kind = Class.new do
+      attr_accessor :x
+
+      def initialize(x) = @x = x
+      def more?(other) = mine > other.mine
+
+      protected
+
+      def mine = @x
+
+      private
+
+      def hidden = @x
+    end
+    list = Array.new(2) { |i| kind.new(i) }
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      kind.class_eval do
+        private
+
+        def later = @x
+      end
+      expect([list[1].more?(list[0]), list[0].__send__(:later)]).to eq([true, 2])
+      %i[mine hidden later].each { |name| expect { list[0].public_send(name) }.to raise_error(NoMethodError) }
+    end
+  end
+end
