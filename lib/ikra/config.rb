@@ -15,8 +15,9 @@ module Ikra
   # [+unsupported+] +:raise+ a CompileError for a block that Ikra cannot run, or run it as plain +:ruby+, with a warning
   # [+block_size+] threads per block, or elements per chunk on the CPU: a hint that changes no result
   # [+blocks+] blocks per launch: a hint that no backend takes yet
+  # [+memory_limit+] bytes of device memory that the process may hold, launches included; not per call
   class Config
-    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil }.freeze
+    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil, memory_limit: nil }.freeze
 
     DEFAULTS.each_key do |key|
       define_method(key) { @values.fetch(key) }

@@ -41,8 +41,8 @@ pub struct Settings {
     pub into: Option<Option<Dtype>>,
 }
 
-const KEYS: [&str; 8] =
-    ["backend", "block_size", "blocks", "check", "fast_math", "overflow", "precision", "unsupported"];
+const KEYS: [&str; 9] =
+    ["backend", "block_size", "blocks", "check", "fast_math", "memory_limit", "overflow", "precision", "unsupported"];
 
 /// The Ruby that this extension was built for, and so the one that runs it.
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
@@ -112,15 +112,9 @@ impl Settings {
             // Ikra's own Ruby code asks for it
             "into" => self.into = Some(if given == "true" { None } else { Some(Dtype::of(ruby, value)?) }),
             "memory_limit" => {
-                let bytes = if value.is_nil() { None } else { Some(u64::try_convert(value)?) };
-                ikra_core::config::set_memory_limit(bytes);
+                let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
+                return Err(argument(ruby, message.into()));
             }
-            // for benchmark/micro, which measures what they are worth; they change no result
-            "__layout" => {
-                let at = one_of(ruby, key, &given, &["columns", "structures"])?;
-                self.code.arrangement = [Arrangement::Columns, Arrangement::Structures][at];
-            }
-            "__reorder" => self.code.reorder = one_of(ruby, key, &given, &["false", "true"])? == 1,
             // how many chunks work is cut into is the backends' affair, so far
             "blocks" => {
                 if !value.is_nil() && !u32::try_convert(value).is_ok_and(|blocks| blocks > 0) {
@@ -149,6 +143,14 @@ pub fn check(ruby: &Ruby, options: RHash) -> Result<(), Error> {
 /// # Errors
 /// ArgumentError for an unknown key or value.
 pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
+    if key.name()? == "memory_limit" {
+        let bytes = if value.is_nil() { None } else { u64::try_convert(value).ok().filter(|bytes| *bytes > 0) };
+        if bytes.is_none() && !value.is_nil() {
+            return Err(argument(ruby, format!("memory_limit: {} is not a positive Integer", value.inspect())));
+        }
+        ikra_core::config::set_memory_limit(bytes);
+        return Ok(());
+    }
     let mut settings = *DEFAULTS.lock();
     settings.set(ruby, &key.name()?, value)?;
     *DEFAULTS.lock() = settings;
