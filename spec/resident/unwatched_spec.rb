@@ -57,6 +57,17 @@ class ResidentDouble < ResidentStep
   def step(by = 1) = super(by) + super
 end
 
+class ResidentPair
+  attr_accessor :x, :y
+
+  def initialize(x, y)
+    @x = x
+    @y = y
+  end
+end
+
+class ResidentTwin < ResidentPair; end
+
 RSpec.describe "Ikra.resident" do
   extend MDArrays::Groups
 
@@ -82,6 +93,20 @@ RSpec.describe "Ikra.resident" do
         seen << list[1].count
         [other, one].each(&:call)
         seen + list.map(&:count)
+      end
+    end
+
+    it "takes the newest of each column, or none" do
+      3.times do
+        as_ruby do |each|
+          worlds = Array.new(4) { |i| (i < 2 ? ResidentPair : ResidentTwin).new(i, i * 2) }
+          swap = -> { each.call(worlds) { |o| o.x, o.y = o.y, o.x } }
+          swap.call
+          each.call(worlds.grep(ResidentTwin)) { |o| o.y = o.x * 2 }
+          each.call(worlds) { |o| o.x += 1 }
+          swap.call
+          worlds.map { |o| [o.x, o.y] }
+        end
       end
     end
 

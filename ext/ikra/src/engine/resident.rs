@@ -240,6 +240,8 @@ impl Scope {
             let inner = self.inner.lock();
             (inner.states.clone(), inner.versions.clone())
         };
+        // all or nothing: a state with some columns of the newest version would write back the others, too
+        let mut taken = Vec::new();
         for kind in state.kept.iter().flatten() {
             let Some(key) = &kind.key else { continue };
             let wanted = newest.get(key).copied().unwrap_or(0);
@@ -256,9 +258,7 @@ impl Scope {
                 (fits && state.numbers_as(other, key)).then(|| (theirs.buffer.clone(), lacking))
             });
             let Some((from, lacking)) = from else { return false };
-            kind.buffer.share(&from);
-            state.versions.lock().insert(key.clone(), (wanted, lacking));
-            state.ahead.fetch_or(lacking, Ordering::Relaxed);
+            taken.push((kind, key, from, wanted, lacking));
         }
         // a key of other classes that overlaps with one of this state's
         let overlaps = |key: &Key| {
@@ -269,7 +269,15 @@ impl Scope {
                 .filter_map(|kind| kind.key.as_ref())
                 .any(|own| own != key && own.1 == key.1 && own.0.iter().any(|part| key.0.contains(part)))
         };
-        !newest.iter().any(|(key, version)| *version > 0 && overlaps(key))
+        if newest.iter().any(|(key, version)| *version > 0 && overlaps(key)) {
+            return false;
+        }
+        for (kind, key, from, wanted, lacking) in taken {
+            kind.buffer.share(&from);
+            state.versions.lock().insert(key.clone(), (wanted, lacking));
+            state.ahead.fetch_or(lacking, Ordering::Relaxed);
+        }
+        true
     }
 
     fn wrote(&self, state: &Arc<State>) {
