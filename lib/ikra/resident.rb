@@ -272,13 +272,16 @@ module Ikra
     #     1_000.times { actors.peach { |actor| actor.move(weather) } }
     #   end
     # @param objects [Array] what the scope is for, for whoever reads the program
+    # @param arrays [Symbol, nil] +:fixed+: the program changes no Array in the scope but those that it has from an object's method, and so they need not be
+    #   compared with what they were at each call, which takes about 10 ns for each Array that kernels reach
     # @yield sections on this thread leave their columns where they are
     # @return what the block gives
     # @raise [DeviceError] when what kernels changed cannot be fetched any more
-    def resident(*_objects, &block)
+    def resident(*_objects, arrays: nil, &block)
       raise ArgumentError, "Ikra.resident needs a block" unless block
+      raise ArgumentError, "arrays: #{arrays.inspect} is not :fixed" unless [nil, :fixed].include?(arrays)
 
-      __resident_open
+      __resident_open(arrays == :fixed)
       begin
         result = Resident.within(block, &block)
         open = false

@@ -153,6 +153,22 @@ RSpec.describe "Ikra.resident" do
       end
     end
 
+    it "sees changes of many Arrays that the program had before" do
+      list = cars
+      lengths = Array.new(200) { |i| [i * 1.0, 2.0] }
+      Ikra.resident(list) do
+        4.times do |turn|
+          list.peach { |car| car.position += lengths[3][0] }
+          lengths[3][0] += turn
+          GC.compact if turn == 2
+        end
+      end
+      expect(list.first.position).to eq(3.0 + 3.0 + 4.0 + 6.0)
+      expect { Ikra.resident(list, arrays: :loose) { nil } }.to raise_error(ArgumentError, "arrays: :loose is not :fixed")
+      Ikra.resident(list, arrays: :fixed) { 2.times { list.peach { |car| car.position += lengths[0][1] } } }
+      expect(list.first.position).to eq(20.0)
+    end
+
     it "lets objects come and go" do
       list = cars
       Ikra.resident(list) do

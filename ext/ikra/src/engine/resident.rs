@@ -13,8 +13,8 @@
 //!
 //! Ruby sees what kernels did once [`Scope::write_back`] ran. What Ruby changes makes all states void ([`Scope::changed`]);
 //! arrays, which nobody can watch, are compared with what they were: a copy that Ruby shares until one of the two is written
-//! tells by its address. Where they are many, they are compared only after some method of an object was called, from which the
-//! program may have one.
+//! tells by its address. Where the scope says that arrays are fixed, they are compared only after some method of an object was
+//! called, from which the program may have one.
 //!
 //! Programs that make objects or write to arrays have no state: they run as without a scope.
 
@@ -58,7 +58,7 @@ pub(super) struct State {
     biases: Vec<u64>,
     jobs: u64,
     /// Arrays with copies that tell whether they were changed.
-    arrays: Vec<(Raw, Raw)>,
+    arrays: Vec<Known>,
     /// Newest version of each key that the state has, and whether objects lack it.
     versions: Mutex<HashMap<Key, (u64, bool)>>,
     /// Objects lack some of them.
@@ -66,6 +66,15 @@ pub(super) struct State {
     /// When it was made, in the scope's count of changes from outside.
     seen: u64,
     _holds: Vec<Kept>,
+}
+
+/// An Array as it was.
+struct Known {
+    array: Raw,
+    copy: Raw,
+    /// Where the copy's elements are: where the Array's are, too, if the two still share them.
+    elements: usize,
+    len: usize,
 }
 
 /// A column that stays.
@@ -91,14 +100,16 @@ struct Inner {
 /// An open scope of a thread.
 pub(super) struct Scope {
     thread: Raw,
+    /// The program changes no Array.
+    fixed: bool,
     inner: Mutex<Inner>,
 }
 
 /// Scopes that are open.
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// Arrays that are compared at each call.
-const FEW_ARRAYS: usize = 64;
+/// Arrays ahead of which the memory is asked for.
+const AHEAD: usize = 16;
 /// States that a scope keeps.
 const MOST_STATES: usize = 32;
 
@@ -111,10 +122,10 @@ pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
     SCOPES.lock().iter().rev().find(|scope| scope.thread == thread).cloned()
 }
 
-/// `Ikra.__resident_open`
-pub fn open(ruby: &Ruby) {
+/// `Ikra.__resident_open(fixed)`: whether the program changes no Array in it.
+pub fn open(ruby: &Ruby, fixed: bool) {
     // one within another is the same
-    let new = || Arc::new(Scope { thread: ruby.thread_current().as_raw(), inner: Mutex::default() });
+    let new = || Arc::new(Scope { thread: ruby.thread_current().as_raw(), fixed, inner: Mutex::default() });
     let scope = scope(ruby).unwrap_or_else(new);
     OPEN.fetch_add(1, Ordering::Relaxed);
     SCOPES.lock().push(scope);
@@ -331,9 +342,12 @@ impl State {
 
     /// Whether no array that it knows was changed.
     fn arrays_hold(&self) -> bool {
-        self.arrays.iter().all(|(array, copy)| {
-            let (now, then) = (heap::elements(*array), heap::elements(*copy));
-            now.len() == then.len() && (now.as_ptr() == then.as_ptr() || now == then)
+        self.arrays.iter().enumerate().all(|(at, known)| {
+            if let Some(later) = self.arrays.get(at + AHEAD) {
+                heap::prefetch(later.array);
+            }
+            let now = heap::elements(known.array);
+            now.len() == known.len && (now.as_ptr() as usize == known.elements || now == heap::elements(known.copy))
         })
     }
 
@@ -386,7 +400,7 @@ impl Section<'_> {
                 roots.push(RootValue::of(self.ruby, self.root_value(&root.root)?));
             }
             let touched = scope.inner.lock().touched;
-            if (touched || state.arrays.len() <= FEW_ARRAYS) && !state.arrays_hold() {
+            if (touched || !scope.fixed) && !state.arrays_hold() {
                 scope.write_back(self.ruby)?;
                 scope.changed();
                 return Ok(None);
@@ -460,16 +474,20 @@ impl Section<'_> {
         };
         let mut holds = vec![Kept::new(holder.get(ruby).as_value())];
         let mut arrays = Vec::new();
-        let copies = ruby.ary_new();
-        holds.push(Kept::new(copies.as_value()));
         let known = tables.kinds.iter().flat_map(|kind| &kind.arrays).copied();
         let base = self.range.is_none().then(|| self.base.as_raw());
         let all: Vec<Raw> = known.chain(base).filter(|array| heap::see(*array) == Seen::Array).collect();
         for array in all {
             let copy: Value =
                 RArray::from_value(reflect::value(array)).expect("an array").as_value().funcall("dup", ())?;
-            copies.push(copy)?;
-            arrays.push((array, copy.as_raw()));
+            holder.add(ruby, copy.as_raw());
+            let elements = heap::elements(copy.as_raw());
+            arrays.push(Known {
+                array,
+                copy: copy.as_raw(),
+                elements: elements.as_ptr() as usize,
+                len: elements.len(),
+            });
         }
         if let Some(base) = base {
             holds.push(Kept::new(reflect::value(base)));
