@@ -115,6 +115,12 @@ impl Settings {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));
             }
+            // for benchmark/micro, which measures what they are worth; they change no result
+            "__layout" => {
+                let at = one_of(ruby, key, &given, &["columns", "structures"])?;
+                self.code.arrangement = [Arrangement::Columns, Arrangement::Structures][at];
+            }
+            "__reorder" => self.code.reorder = one_of(ruby, key, &given, &["false", "true"])? == 1,
             // how many chunks work is cut into is the backends' affair, so far
             "blocks" => {
                 if !value.is_nil() && !u32::try_convert(value).is_ok_and(|blocks| blocks > 0) {
