@@ -4,7 +4,8 @@ module Ikra
   # What becomes of all elements, or of those along a dimension (+axis:+, negative from the last): a number for the whole array, else an array with one
   # dimension less.
   #
-  # Elements are combined in chunks of 256, from the first to the last, then what the chunks gave in the same way, so that the
+  # All elements of an array are reduced in one pass, in the order of docs/algorithms.md. Those along a dimension, and those that a block combines,
+  # are combined in chunks of 256, from the first to the last, then what the chunks gave in the same way, so that the
   # result is the same on every backend.
   class MDArray
     # Combines elements with a block, which must be associative.
