@@ -110,6 +110,17 @@ RSpec.describe "Ikra.resident" do
       end
     end
 
+    it "keeps texts as they are from a block to one with other texts" do
+      as_ruby do |each|
+        list = Array.new(4) { |i| ResidentPair.new(i.even? ? "left" : "right", "none") }
+        each.call(list) { |o| o.x, o.y = o.y, o.x }
+        each.call(list) { |o| o.x = "somewhere between" if o.y == "left" }
+        each.call(list) { |o| o.x, o.y = o.y, o.x }
+        each.call(list) { |o| o.y = "right again" if o.x == "right" }
+        list.map { |o| [o.x, o.y] }
+      end
+    end
+
     it "takes any number of lists" do
       as_ruby do |each|
         list = steps

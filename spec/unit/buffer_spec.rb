@@ -45,6 +45,21 @@ RSpec.describe Ikra::Buffer do
     expect { [1].pmap(backend: :cpu) { |i| buffer[i] } }.to raise_error(Ikra::CompileError, /an array that was freed/)
   end
 
+  Backends.present.each do |backend|
+    it "leaves arrays that a kernel makes beside it as wide as Ruby's (#{backend})" do
+      singles = described_class.from_list(:f32, [0.5, 0.25])
+      bytes = described_class.from_list(:u8, [7, 8])
+      expect([0, 1].pmap(backend: backend) { |i| (i.even? ? singles : [0.1, 0.2])[1] }).to eq([0.25, 0.2])
+      expect([0, 1].pmap(backend: backend) { |i| (i.even? ? bytes : [300, i + 70_000])[1] }).to eq([8, 70_001])
+    end
+  end
+
+  it "says that a part is not within it" do
+    buffer = described_class.from_list(:f64, [1.0, 2.0])
+    expect { Ikra.__reduce(buffer, :sum, 1, 2, {}) }.to raise_error(IndexError)
+    expect { Ikra.__reduce(buffer, :mean, 0, 2, {}) }.to raise_error(ArgumentError, "no reduction is called mean")
+  end
+
   it "is counted" do
     before = Ikra.memory
     buffer = described_class.from_list(:f64, [1.0] * 1000)

@@ -205,8 +205,14 @@ pub fn reduce_buffer(
     let reduction = match &*operation.name()? {
         "sum" => Reduction::Sum,
         "min" => Reduction::Min,
-        _ => Reduction::Max,
+        "max" => Reduction::Max,
+        other => return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {other}"))),
     };
+    let range = from..from.saturating_add(count);
+    if range.end > buffer.len() {
+        let said = format!("elements {range:?} of {}", buffer.len());
+        return Err(Error::new(ruby.exception_index_error(), said));
+    }
     let element = match dtype {
         Dtype::I64 => Element::I64,
         Dtype::I32 => Element::I32,
@@ -217,13 +223,12 @@ pub fn reduce_buffer(
     let settings = Settings::for_call(ruby, options)?;
     let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
     let choice = match settings.backend {
-        // where the elements are
-        Choice::Auto if there => Choice::Cuda,
+        // where the elements are; a forked process has no device
+        Choice::Auto if there && backends::open(Choice::Cuda).is_ok() => Choice::Cuda,
         Choice::Auto => backends::choose(Choice::Auto, count, 1),
         chosen => chosen,
     };
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
-    let range = from..from + count;
     let reduced = match backend.store() {
         Some(store) => gvl::released(|| {
             let rows = buffer.on_device(store)?;

@@ -730,7 +730,7 @@ impl Section<'_> {
             });
         }
         match (&self.scope, &self.state) {
-            (Some(scope), Some(state)) => self.wrote_state(scope, state),
+            (Some(scope), Some(state)) => scope.wrote(state),
             // whatever it wrote, it wrote to objects
             (Some(scope), None) => scope.changed(),
             (None, _) => {}

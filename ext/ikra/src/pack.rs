@@ -21,7 +21,6 @@ use ikra_core::types::{Prims, Repr, Tag};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Ruby, Value};
 use std::cell::RefCell;
-use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Misfit>;
 
@@ -360,13 +359,11 @@ impl Packer<'_> {
             match self.tables.sole_buffer(at).filter(|(_, buffer)| buffer.storage() == storage) {
                 Some((_, buffer)) => residents.push(Resident { column, buffer, write }),
                 // together with others they are copied, and copies are not written back
-                None if kind.written => return Err(Misfit::Value),
+                None if kind.overwritten => return Err(Misfit::Value),
                 None => {}
             }
         }
-        let written = residents.iter().filter(|r| r.write != Write::None);
-        let twice = |r: &&Resident| residents.iter().filter(|o| Arc::ptr_eq(&o.buffer, &r.buffer)).count() > 1;
-        if written.filter(twice).count() > 0 { Err(Misfit::Value) } else { Ok(residents) }
+        Ok(residents)
     }
 
     fn buffer(&self, columns: &mut [HostColumn], slot: &SlotPlan, start: usize, array: Raw) -> Result<()> {

@@ -78,6 +78,8 @@ pub struct KindPlan {
     /// None: the program looks at their lengths at most.
     pub slot: Option<SlotPlan>,
     pub written: bool,
+    /// Written by programs, not by `initialize` or a literal alone.
+    pub overwritten: bool,
     pub frozen: Option<ColumnId>,
     pub must_not_be_frozen: bool,
 }
@@ -159,6 +161,7 @@ impl Plan {
             slot.owned = slot.leads_on() && facts.is_owned(&Place::Elements(array.kind));
             plan.kinds[at].slot = Some(slot);
             plan.kinds[at].written = array.written;
+            plan.kinds[at].overwritten = array.overwritten;
             plan.kinds[at].frozen = array.frozen;
             plan.kinds[at].must_not_be_frozen = array.overwritten && array.frozen.is_none();
         }
@@ -219,7 +222,14 @@ impl Plan {
         if let Some(at) = self.kinds.iter().position(|k| k.kind == kind) {
             return at;
         }
-        self.kinds.push(KindPlan { kind, slot: None, written: false, frozen: None, must_not_be_frozen: false });
+        self.kinds.push(KindPlan {
+            kind,
+            slot: None,
+            written: false,
+            overwritten: false,
+            frozen: None,
+            must_not_be_frozen: false,
+        });
         self.kinds.len() - 1
     }
 

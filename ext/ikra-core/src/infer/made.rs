@@ -107,6 +107,8 @@ impl Analysis<'_> {
         let known = self.made.kinds.get(&(spec, span)).copied();
         let kind = known.unwrap_or_else(|| self.facts.fresh_kind());
         self.made.kinds.insert((spec, span), kind);
+        // what is put into it is as wide as Ruby's own: beside a buffer of f32 it must not become narrower
+        self.facts.saw_storage(kind, None);
         self.facts.find(kind)
     }
 

@@ -69,7 +69,7 @@ impl HostColumn {
             _ => None,
         }
     }
-    /// The host's words, copied where others read them too; none of rows on a device.
+    /// The host's words, still shared where others read them too; none of rows on a device.
     pub fn into_words(self) -> Option<Arc<Vec<u64>>> {
         match self.words {
             Words::Own(words) => Some(Arc::new(words)),

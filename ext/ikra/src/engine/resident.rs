@@ -25,6 +25,7 @@ use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::made::Made;
 use crate::pack::{self, Elements, Packed, RootValue};
+use crate::plan::SlotPlan;
 use crate::reflect;
 use crate::registry::Kept;
 use crate::trace::Tables;
@@ -33,7 +34,7 @@ use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::ir::{ColumnId, Space};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
-use ikra_core::types::Repr;
+use ikra_core::types::{Prims, Repr};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RModule, Ruby, Value};
@@ -291,7 +292,8 @@ impl Scope {
         true
     }
 
-    fn wrote(&self, state: &Arc<State>) {
+    /// After a launch that ended well.
+    pub(super) fn wrote(&self, state: &Arc<State>) {
         let mut inner = self.inner.lock();
         if inner.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state)) && state.ahead.load(Ordering::Relaxed) {
             return;
@@ -312,32 +314,54 @@ impl Scope {
     }
 }
 
+/// Numbers, Symbols and what is one of a kind: the same bits whatever else there is.
+fn is_plain(slot: &SlotPlan) -> bool {
+    matches!(slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym)
+}
+
 impl State {
-    /// Whether both give the objects that a key is about the same rows, and, where it holds references, all objects the same
-    /// numbers.
+    /// Whether both give the objects that a key is about the same rows, and what its columns refer to (objects, arrays, Strings)
+    /// the same numbers.
     fn numbers_as(&self, other: &State, key: &Key) -> bool {
-        let (own, theirs) = (&self.variant.plan, &other.variant.plan);
-        let class = |plan: &crate::plan::Plan, raw: Raw| plan.class_index.get(&raw).map(|at| *at as usize);
-        let same = |raw: Raw| match (class(own, raw), class(theirs, raw)) {
-            (Some(a), Some(b)) => self.tables.classes[a].objects == other.tables.classes[b].objects,
-            _ => false,
-        };
-        if !key.0.iter().all(|(raw, _)| same(*raw)) {
+        if !key.0.iter().all(|(class, _)| self.same_rows(other, *class)) {
             return false;
         }
-        let refers = key.0.iter().any(|(raw, ivar)| {
-            let fields = class(own, *raw).map(|at| &own.classes[at].fields);
-            let name = |field: &crate::plan::FieldPlan| field.name == *ivar;
-            fields.is_none_or(|fields| {
-                let field = fields.iter().find(|field| name(field));
-                field.is_none_or(|f| !matches!(f.slot.repr, Repr::Int | Repr::Float | Repr::Bool | Repr::Sym))
-            })
-        });
-        !refers
-            || own.classes.len() == theirs.classes.len()
-                && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && same(a.raw))
-                && own.kinds.len() == theirs.kinds.len()
-                && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays == b.arrays)
+        let slots = || key.0.iter().map(|(class, ivar)| self.slot(*class, ivar));
+        let plain = |slot: Option<&SlotPlan>| slot.is_some_and(is_plain);
+        if slots().all(plain) {
+            return true;
+        }
+        let texts = slots().any(|slot| slot.is_none_or(|slot| slot.prims.intersects(Prims::STR)));
+        (!texts || self.same_texts(other)) && self.same_numbers(other)
+    }
+
+    fn slot(&self, class: Raw, ivar: &str) -> Option<&SlotPlan> {
+        let plan = &self.variant.plan;
+        let class = &plan.classes[*plan.class_index.get(&class)? as usize];
+        class.fields.iter().find(|field| field.name == ivar).map(|field| &field.slot)
+    }
+
+    fn same_rows(&self, other: &State, class: Raw) -> bool {
+        let objects = |state: &State| state.variant.plan.class_index.get(&class).map(|at| *at as usize);
+        match (objects(self), objects(other)) {
+            (Some(a), Some(b)) => self.tables.classes[a].objects == other.tables.classes[b].objects,
+            _ => false,
+        }
+    }
+
+    /// Whether all objects and arrays have the same numbers.
+    fn same_numbers(&self, other: &State) -> bool {
+        let (own, theirs) = (&self.variant.plan, &other.variant.plan);
+        own.classes.len() == theirs.classes.len()
+            && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && self.same_rows(other, a.raw))
+            && own.kinds.len() == theirs.kinds.len()
+            && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays == b.arrays)
+    }
+
+    /// Whether all Strings lie where they do in the other: the program's literals come first, so these count too.
+    fn same_texts(&self, other: &State) -> bool {
+        self.variant.plan.literals == other.variant.plan.literals
+            && self.tables.strings.strings == other.tables.strings.strings
     }
 
     /// Whether no array that it knows was changed.
@@ -353,11 +377,13 @@ impl State {
 
     fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
         let program = &self.variant.lowered.program;
+        // Strings are made of the bytes that words speak of
+        let bytes = self.variant.lowered.schema.bytes.map(ColumnId::index);
         let fetched = gvl::released(|| {
             let mut columns = Vec::with_capacity(program.columns.len());
             for (at, column) in program.columns.iter().enumerate() {
                 columns.push(match &self.kept[at] {
-                    Some(kind) if column.written => kind.buffer.on_host()?,
+                    Some(kind) if column.written || Some(at) == bytes => kind.buffer.on_host()?,
                     _ => HostColumn::zeroed(column.storage, 0),
                 });
             }
@@ -547,11 +573,6 @@ impl Section<'_> {
         let _gone = inner.last.take();
         inner.states.retain(|other| !Arc::ptr_eq(other, &state));
         Ok(())
-    }
-
-    /// After a launch that ended well.
-    pub(super) fn wrote_state(&self, scope: &Arc<Scope>, state: &Arc<State>) {
-        scope.wrote(state);
     }
 }
 

@@ -86,8 +86,14 @@ impl Ledger {
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
-    pub fn add(&self, bytes: usize) {
-        self.held.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// Counts what is about to be allocated.
+    ///
+    /// # Errors
+    /// The bytes that are left within the limit, where they are fewer.
+    pub fn reserve(&self, bytes: usize, limit: u64) -> std::result::Result<(), u64> {
+        let within = |held: u64| held.checked_add(bytes as u64).filter(|sum| *sum <= limit);
+        let reserved = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        reserved.map(|_| ()).map_err(|held| limit.saturating_sub(held))
     }
     pub fn remove(&self, bytes: usize) {
         self.held.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -105,7 +111,7 @@ impl Ledger {
         let address = dropped.blocks.get_mut(&bytes)?.pop()?;
         dropped.count -= 1;
         dropped.bytes -= bytes;
-        self.add(bytes);
+        self.held.fetch_add(bytes as u64, Ordering::Relaxed);
         Some(address)
     }
     /// What is to be given back: all of it, where it is much or `all` is said.

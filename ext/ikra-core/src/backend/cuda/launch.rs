@@ -321,13 +321,23 @@ impl CudaBackend {
         Ok(true)
     }
 
+    /// Allocates, once more when what is under way has ended: it holds memory.
+    fn with_room<T>(&self, mut allocate: impl FnMut() -> Result<T>) -> Result<T> {
+        allocate().or_else(|error| match error {
+            Error::Memory { .. } => self.queue.finish().and_then(|()| allocate()),
+            other => Err(other),
+        })
+    }
+
     /// Memory that outlives launches, filled on a stream that is waited for: launches use others.
     fn block(&self, bytes: usize, fill: impl FnOnce(&mut Lane, &Block) -> Result<()>) -> Result<Arc<dyn DeviceMemory>> {
         let lanes = &self.lanes;
         lanes.on_one(|lane| {
-            let block = Block::new(&self.device, &lane.stream, bytes)?;
-            fill(lane, &block)?;
+            let block = self.with_room(|| Block::new(&self.device, &lane.stream, bytes))?;
+            let filled = fill(lane, &block);
+            // whatever came of it: a block that is dropped may be used again at once
             lane.stream.finish()?;
+            filled?;
             let pending = Pending::default();
             Ok(Arc::new(CudaMemory { block, lanes: lanes.clone(), pending }) as Arc<dyn DeviceMemory>)
         })
@@ -490,9 +500,14 @@ impl Backend for CudaBackend {
                 memory.pending.wait()?;
             }
         }
-        launch.with_buffers(&kernel.layout, |launch| {
+        let outcome = launch.with_buffers(&kernel.layout, |launch| {
             self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
-        })
+        });
+        if let Err(Error::Memory { .. }) = outcome {
+            // what is under way holds memory, which whoever tries again then has
+            self.queue.finish()?;
+        }
+        outcome
     }
     fn reduce(
         &self,
@@ -585,11 +600,7 @@ impl DeviceMemory for CudaMemory {
 impl DeviceStore for CudaBackend {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.device.enter()?;
-        let (block, event) = self.queue.allocate(bytes).or_else(|error| match error {
-            // what is under way holds memory
-            Error::Memory { .. } => self.queue.finish().and_then(|()| self.queue.allocate(bytes)),
-            other => Err(other),
-        })?;
+        let (block, event) = self.with_room(|| self.queue.allocate(bytes))?;
         let pending = Pending::default();
         if let Some(event) = event {
             pending.set(event);

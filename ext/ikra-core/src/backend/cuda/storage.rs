@@ -47,6 +47,21 @@ impl<'a> Deref for Arena<'a> {
 
 /// Allocates, in the order of a stream, after giving back what was dropped.
 fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
+    let limit = crate::config::memory_limit();
+    device.ledger.reserve(bytes, limit).map_err(|left| Error::Memory {
+        what: format!("allocating memory on {} within memory_limit: {limit}", device.facts.name),
+        wanted: bytes as u64,
+        free: left,
+        advice: "free arrays, run fewer elements at a time, or raise memory_limit",
+    })?;
+    let allocated = allocate_reserved(device, stream, bytes, limit);
+    if allocated.is_err() {
+        device.ledger.remove(bytes);
+    }
+    allocated
+}
+
+fn allocate_reserved(device: &Device, stream: &Stream, bytes: usize, limit: u64) -> Result<u64> {
     let once = |all| {
         for address in device.ledger.take_dropped(all) {
             // SAFETY: it was allocated here, and whoever dropped it last had waited for everything that used it.
@@ -57,30 +72,25 @@ fn allocate(device: &Device, stream: &Stream, bytes: usize) -> Result<u64> {
         let status = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), stream.raw) };
         (status, address)
     };
-    let exhausted = |what: String, free, advice| Error::Memory { what, wanted: bytes as u64, free, advice };
-    let limit = crate::config::memory_limit();
-    let left = limit.saturating_sub(device.ledger.held());
-    if bytes as u64 > left {
-        let what = format!("allocating memory on {} within memory_limit: {limit}", device.facts.name);
-        return Err(exhausted(what, left, "free arrays, run fewer elements at a time, or raise memory_limit"));
-    }
-    // what is kept counts too
-    let (mut status, mut address) = once(bytes as u64 + device.ledger.kept() > left);
+    // what is kept to be used again counts too
+    let (mut status, mut address) = once(device.ledger.held() + device.ledger.kept() > limit);
     if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         (status, address) = once(true);
-        if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            stream.finish()?;
-            device.trim()?;
-            (status, address) = once(true);
-        }
     }
     if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-        let what = format!("allocating memory on {}", device.facts.name);
-        let advice = "run fewer elements at a time, or end what else uses the GPU";
-        return Err(exhausted(what, device.free_memory(), advice));
+        stream.finish()?;
+        device.trim()?;
+        (status, address) = once(true);
+    }
+    if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Err(Error::Memory {
+            what: format!("allocating memory on {}", device.facts.name),
+            wanted: bytes as u64,
+            free: device.free_memory(),
+            advice: "run fewer elements at a time, or end what else uses the GPU",
+        });
     }
     device.check("cuMemAllocAsync", status)?;
-    device.ledger.add(bytes);
     Ok(address)
 }
 
