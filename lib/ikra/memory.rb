@@ -42,6 +42,10 @@ module Ikra
     # @api private
     def __at(list, index) = list[index]
 
+    # @!method __single(value)
+    #   The nearest Float of 32 bits; in kernels too.
+    #   @api private
+
     # What Ikra holds, in bytes.
     #
     # @example

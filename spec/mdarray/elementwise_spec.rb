@@ -102,6 +102,24 @@ RSpec.describe Ikra::MDArray do
       expect(md([1e38], dtype: :f32) * 10).to same_as([Float::INFINITY])
     end
 
+    it "computes a block in 32 bits where it is told to" do
+      single = ->(x) { [x].pack("e").unpack1("e") }
+      values = Array.new(300) { |i| single.call(Math.sin(i) * 10.0**(i % 20 - 10)) }
+      tenth = single.call(0.1)
+      wanted = values.map { |x| single.call(single.call(single.call(single.call(x * x) + tenth) / single.call(x - 3.0)) + single.call(single.call(x.abs)**tenth)) }
+      array = md(values, dtype: :f32)
+      offset = 0.1
+      found = array.map(dtype: :f32, precision: :f32) { |x| (x * x + 0.1) / (x - 3) + x.abs**offset }
+      # on GPUs, powers are NVIDIA's
+      found.to_a.zip(wanted) { |x, y| expect(x).to be_within(y.abs * 1e-6).of(y) }
+      expect(array.map(precision: :f32) { |x| (x * 0.1 - 1) / 3 }).to same_as(((array * 0.1 - 1) / 3).to_a)
+      expect(array.map(precision: :f32) { |x| x.abs < 0.1 }).to same_as((array.abs < 0.1).to_a)
+      # what becomes of a pending expression's elements is the block's; the expression itself is not
+      doubles = md(values) * 1.1
+      expect(doubles.map(precision: :f32) { |x| x }).to same_as(values.map { |x| x * 1.1 })
+      expect(doubles.map(precision: :f32) { |x| x + 0 }).to same_as(values.map { |x| single.call(x * 1.1) })
+    end
+
     it "traps where a result does not fit" do
       expect { (md([1, 200], dtype: :u8) + 100).to_a }.to raise_error(RangeError, "element [1]: 300 does not fit u8 (0 to 255)")
       expect { (-md([[0], [1]], dtype: :u8)).to_a }.to raise_error(RangeError, "element [1, 0]: -1 does not fit u8 (0 to 255)")
@@ -179,8 +197,8 @@ RSpec.describe Ikra::MDArray do
     values = Array.new(20_000) { [random.rand(2**64)].pack("Q").unpack1("E") } + [0.0, -0.0, 1e-45, 7e-46, -1e-46, 3.4028235677973366e38, 3.4028234663852886e38, Float::MIN, Float::MAX]
     values += Array.new(5_000) { |i| [random.rand(2**32)].pack("L").unpack1("e") * (1 + 2.0**-24 * (i % 3 - 1)) }
     values.reject!(&:nan?)
-    expect(values.map { |x| [Ikra::MDArray.__single(x)].pack("E") }).to eq(values.map { |x| [[x].pack("e").unpack1("e")].pack("E") })
+    expect(values.map { |x| [Ikra.__single(x)].pack("E") }).to eq(values.map { |x| [[x].pack("e").unpack1("e")].pack("E") })
     # which Array#pack takes for infinite
-    expect(Ikra::MDArray.__single(3.4028235677973362e38)).to eq(3.4028234663852886e38)
+    expect(Ikra.__single(3.4028235677973362e38)).to eq(3.4028234663852886e38)
   end
 end

@@ -27,6 +27,17 @@ pub enum Overflow {
     Wrap,
 }
 
+/// How many bits Floats have in between: operands and results of a number's methods, and of functions of Math.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// 64, as Ruby's.
+    #[default]
+    Double,
+    /// Of them, arithmetic and the square root are those of IEEE 754's binary32 ([`crate::ir::Op::FSingle`] says why); what
+    /// else there is gives Ruby's result, rounded to 32 bits.
+    Single,
+}
+
 /// How the fields of objects lie in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
@@ -45,6 +56,7 @@ pub struct CodeOptions {
     pub overflow: Overflow,
     /// Lets CUDA contract and approximate Float arithmetic. Results may then differ from Ruby's in the last digits.
     pub fast_math: bool,
+    pub precision: Precision,
     /// Looks for data races, which only the interpreter does: programs say at which line they are.
     pub races: bool,
     pub arrangement: Arrangement,
@@ -58,6 +70,7 @@ impl Default for CodeOptions {
             ruby: (3, 1),
             overflow: Overflow::default(),
             fast_math: false,
+            precision: Precision::default(),
             races: false,
             arrangement: Arrangement::default(),
             reorder: true,

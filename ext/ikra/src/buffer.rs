@@ -455,6 +455,11 @@ impl RubyBuffer {
     }
 }
 
+/// `Ikra.__single(value)`: the nearest Float of 32 bits, as kernels have it.
+pub fn single(value: f64) -> f64 {
+    f64::from(value as f32)
+}
+
 /// Defines `Ikra::Buffer`.
 ///
 /// # Errors

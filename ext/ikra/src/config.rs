@@ -5,7 +5,7 @@
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
 use crate::buffer::Dtype;
-use ikra_core::config::{Arrangement, CodeOptions, Overflow};
+use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::{Error, RHash, Ruby, Symbol, TryConvert, Value};
@@ -53,6 +53,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
         ruby: RUBY,
         overflow: Overflow::Raise,
         fast_math: false,
+        precision: Precision::Double,
         races: false,
         arrangement: Arrangement::Columns,
         reorder: true,
@@ -91,7 +92,10 @@ impl Settings {
                 self.code.overflow = [Overflow::Raise, Overflow::Wrap][at];
             }
             "fast_math" => self.code.fast_math = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "precision" => drop(one_of(ruby, key, &given, &["f64"])?),
+            "precision" => {
+                let at = one_of(ruby, key, &given, &["f64", "f32"])?;
+                self.code.precision = [Precision::Double, Precision::Single][at];
+            }
             // what the host checks by itself (lib/ikra/operation.rb) changes no program
             "check" => self.code.races = one_of(ruby, key, &given, &["none", "races", "associative"])? == 1,
             "unsupported" => drop(one_of(ruby, key, &given, &["raise", "ruby"])?),

@@ -68,7 +68,7 @@ module Ikra
         end
 
         # The nearest Float of 32 bits.
-        def single(value) = MDArray.__single(value)
+        def single(value) = Ikra.__single(value)
 
         def shown(value)
           text = value.nil? || value.is_a?(Numeric) || value.is_a?(Symbol) || value == true || value == false ? value.inspect : "an object of #{value.class}"

@@ -277,10 +277,13 @@ module Ikra
 
       def name((kind, number)) = "#{{ leaf: "x", scalar: "v", step: "y" }.fetch(kind)}#{number}"
 
+      # Numbers are rounded already: it says so to GPUs' compilers, which then know that 32 bits are enough for the operator.
+      def operand(operand, dtype) = operand.first == :scalar && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
+
       def write(number, operator, dtype, operands, dtypes)
-        text = Operators.text(operator, operands.map { |operand| name(operand) }, dtypes, dtype)
+        text = Operators.text(operator, operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }, dtypes, dtype)
         # each operator on Floats of 32 bits gives one
-        text = "::Ikra::MDArray.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
+        text = "::Ikra.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
         @lines << "y#{number} = #{text}"
         check(number, dtype) if %i[i32 u8].include?(dtype) && Operators.leaves?(operator, dtypes, dtype)
       end
@@ -293,27 +296,5 @@ module Ikra
       end
     end
     private_constant :Text
-
-    class << self
-      # @api private
-      # The nearest Float of 32 bits, of halves the even one: the upper part of a Float as Veltkamp splits it (Dekker, A floating-point
-      # technique for extending the available precision, 1971). Kernels run this very code.
-      def __single(value)
-        magnitude = value.abs
-        return value if value.nan? || magnitude == ::Float::INFINITY || magnitude == 0.0
-        # 2**128 less half a unit
-        return value < 0 ? -::Float::INFINITY : ::Float::INFINITY if magnitude >= 3.4028235677973366e+38
-        # below 2**-126 units are all of 2**-149
-        return value < 0 ? -(magnitude + 2.0**-97 * 1.5 - 2.0**-97 * 1.5) : value + 2.0**-97 * 1.5 - 2.0**-97 * 1.5 if magnitude < 1.1754943508222875e-38
-
-        scaled = value * 536_870_913.0
-        high = scaled - (scaled - value)
-        low = value - high
-        return high if low == 0.0
-
-        # where both neighbours are as near, it may be the odd one
-        (high / (low * 2.0)).abs % 2.0 == 1.0 ? high + low * 2.0 : high
-      end
-    end
   end
 end

@@ -53,6 +53,8 @@ pub enum Builtin {
     Tick,
     /// `Ikra.index`
     Index,
+    /// `Ikra.__single(x)`: the nearest Float of 32 bits.
+    Single,
     // Kernel and Random
     Rand(random::Rand),
     Loop,
@@ -258,6 +260,7 @@ impl Builtin {
             IvarSet => 2..=2,
             HasKeys => 0..=1,
             Rand(_) => 0..=1,
+            Single => 1..=1,
             Step => 0..=2,
             Raise => 0..=3,
             _ => 0..=0,
@@ -340,6 +343,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Math" | "Integer", _) if Function::find(owner, name).is_some() => Function::find(owner, name).map(Math),
             ("Ikra", "tick") => Some(Tick),
             ("Ikra", "index") => Some(Index),
+            ("Ikra", "__single") => Some(Single),
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),

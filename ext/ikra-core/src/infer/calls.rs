@@ -807,6 +807,8 @@ impl Analysis<'_> {
             },
             BoolXor => flag((atom == Atom::True) == matches!(atoms[0], Atom::Nil | Atom::False)),
             Tick | Index => Ty::int(),
+            Single if Kind::of(atoms[0]).is_number() => Ty::float(),
+            Single => Ty::never(),
             ToFloat => match atoms[0] {
                 Atom::Int | Atom::Float => Ty::float(),
                 _ => return Err(Refusal::new("kernels know Float() only of numbers")),

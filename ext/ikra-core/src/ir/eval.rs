@@ -125,6 +125,7 @@ pub fn eval(op: Op, result: Scalar, args: &[Value]) -> Result<Value, &'static st
         (Op::FCeil, [F64(a)]) => F64(a.ceil()),
         (Op::FTrunc, [F64(a)]) => F64(a.trunc()),
         (Op::FRint, [F64(a)]) => F64(a.round_ties_even()),
+        (Op::FSingle, [F64(a)]) => F64(f64::from(*a as f32)),
         (Op::FRound, [F64(a)]) => F64(a.round()),
         (Op::FRem, [F64(a), F64(b)]) => F64(a % b),
         (Op::FNextAfter, [F64(a), F64(b)]) => F64(next_after(*a, *b)),
@@ -273,6 +274,10 @@ mod tests {
         check(Op::FFloor, &[(&[F64(-0.5)], F64(-1.0))]);
         check(Op::FCeil, &[(&[F64(-0.5)], F64(-0.0))]);
         check(Op::FTrunc, &[(&[F64(-1.9)], F64(-1.0))]);
+        // halves of a unit: to the even one; and beyond the greatest, and below the least
+        let (even, odd) = (1.0 + f64::from(f32::EPSILON) / 2.0, 1.0 + f64::from(f32::EPSILON) * 1.5);
+        check(Op::FSingle, &[(&[F64(even)], F64(1.0)), (&[F64(odd)], F64(1.0 + f64::from(f32::EPSILON) * 2.0))]);
+        check(Op::FSingle, &[(&[F64(-1e39)], F64(f64::NEG_INFINITY)), (&[F64(-1e-60)], F64(-0.0))]);
         check(Op::FRint, &[(&[F64(2.5)], F64(2.0)), (&[F64(-0.5)], F64(-0.0)), (&[F64(3.5)], F64(4.0))]);
         check(
             Op::FRound,

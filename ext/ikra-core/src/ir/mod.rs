@@ -228,6 +228,10 @@ pub enum Op {
     FRint,
     /// To nearest, ties away from zero (C's `round`).
     FRound,
+    /// To nearest among Floats of 32 bits, ties to even. What `+ - * /` and the square root of such Floats give, rounded by it,
+    /// is what arithmetic of 32 bits gives: 53 bits are at least twice 24 and two more, so rounding twice does no harm
+    /// (Figueroa, When is double rounding innocuous?, 1995).
+    FSingle,
     /// C's `fmod`, exact.
     FRem,
     /// C's `nextafter` towards the second argument.

@@ -505,6 +505,7 @@ pub const PLAIN_OPS: &[(&str, Op)] = &[
     ("ftrunc", Op::FTrunc),
     ("frint", Op::FRint),
     ("fround", Op::FRound),
+    ("fsingle", Op::FSingle),
     ("frem", Op::FRem),
     ("fnextafter", Op::FNextAfter),
     ("fcopysign", Op::FCopySign),

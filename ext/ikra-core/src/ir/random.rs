@@ -506,7 +506,7 @@ impl Writer<'_> {
                 b.f64(op, &[x, y])
             }
             4 | 5 => {
-                let op = self.dice.pick(&[FNeg, FAbs, FSqrt, FFloor, FCeil, FTrunc, FRint, FRound]);
+                let op = self.dice.pick(&[FNeg, FAbs, FSqrt, FFloor, FCeil, FTrunc, FRint, FRound, FSingle]);
                 b.f64(op, &[x])
             }
             6 => {

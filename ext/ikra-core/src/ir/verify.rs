@@ -479,9 +479,15 @@ impl<'a> Checker<'a> {
             Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FRem | Op::FNextAfter | Op::FCopySign => {
                 dst == F64 && args == [F64; 2]
             }
-            Op::FNeg | Op::FAbs | Op::FSqrt | Op::FFloor | Op::FCeil | Op::FTrunc | Op::FRint | Op::FRound => {
-                dst == F64 && args == [F64]
-            }
+            Op::FNeg
+            | Op::FAbs
+            | Op::FSqrt
+            | Op::FFloor
+            | Op::FCeil
+            | Op::FTrunc
+            | Op::FRint
+            | Op::FRound
+            | Op::FSingle => dst == F64 && args == [F64],
             Op::Math(MathFn::Ldexp) => dst == F64 && args == [F64, I64],
             Op::Math(function) => dst == F64 && args.len() == function.arity() && args.iter().all(|a| *a == F64),
             Op::IntToFloat | Op::FloatFromBits => dst == F64 && args == [I64],

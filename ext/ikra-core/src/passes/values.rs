@@ -492,7 +492,14 @@ impl<'a> Walker<'a> {
         let (inner, numbers) = self.known(number).op?;
         let matters = matches!(
             op,
-            Op::Not | Op::FNeg | Op::Narrow | Op::FloatBits | Op::FloatFromBits | Op::ICmp(_) | Op::UCmp(_)
+            Op::Not
+                | Op::FNeg
+                | Op::FSingle
+                | Op::Narrow
+                | Op::FloatBits
+                | Op::FloatFromBits
+                | Op::ICmp(_)
+                | Op::UCmp(_)
         );
         if !matters {
             return None;
@@ -506,6 +513,7 @@ impl<'a> Walker<'a> {
             | (Op::Narrow, Op::Widen)
             | (Op::FloatBits, Op::FloatFromBits)
             | (Op::FloatFromBits, Op::FloatBits) => Simpler::Is(held[0]),
+            (Op::FSingle, Op::FSingle) => Simpler::Is(args[0]),
             // The low half of a register without its high half.
             (Op::Narrow, Op::And) if matches!(held[1], Operand::I64(mask) if mask as u32 == u32::MAX) => {
                 Simpler::Op(Op::Narrow, vec![held[0]])
@@ -813,6 +821,18 @@ mod tests {
           store ints[job.0] = total.3
         }
         "#);
+    }
+
+    #[test]
+    fn what_is_rounded_to_32_bits_is_not_rounded_again() {
+        let text = check(|b, index| {
+            let x = b.f64(Op::IntToFloat, &[index]);
+            let once = b.f64(Op::FSingle, &[x]);
+            let twice = b.f64(Op::FSingle, &[once]);
+            let bits = b.i64(Op::FloatBits, &[twice]);
+            b.store(INTS, index, bits);
+        });
+        assert_eq!(text.matches("fsingle").count(), 1, "{text}");
     }
 
     #[test]

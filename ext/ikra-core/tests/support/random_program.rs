@@ -711,7 +711,8 @@ impl Generator<'_> {
 
     fn float(&mut self, b: &mut Builder, scope: &Scope, x: Operand, y: Operand) -> Operand {
         let binary = [Op::FAdd, Op::FSub, Op::FMul, Op::FDiv, Op::FRem, Op::FCopySign, Op::FNextAfter];
-        let unary = [Op::FNeg, Op::FAbs, Op::FSqrt, Op::FFloor, Op::FCeil, Op::FTrunc, Op::FRint, Op::FRound];
+        let unary =
+            [Op::FNeg, Op::FAbs, Op::FSqrt, Op::FFloor, Op::FCeil, Op::FTrunc, Op::FRint, Op::FRound, Op::FSingle];
         match self.pick(8) {
             0..=2 => {
                 let op = self.of(&binary);

@@ -1144,6 +1144,10 @@ impl Lowering<'_, '_> {
                 let sum = self.b.ins().fadd(v(0), half);
                 self.b.ins().trunc(sum)
             }
+            Op::FSingle => {
+                let single = ins.fdemote(types::F32, v(0));
+                self.b.ins().fpromote(types::F64, single)
+            }
             Op::FRem => self.remainder(v(0), v(1))?,
             Op::FNextAfter => self.help(Helper::NextAfter, values)?,
             Op::FCopySign => ins.fcopysign(v(0), v(1)),

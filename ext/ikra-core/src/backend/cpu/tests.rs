@@ -407,6 +407,7 @@ fn float_arithmetic_is_that_of_c() {
     float1(Op::FTrunc, f64::trunc);
     float1(Op::FRint, f64::round_ties_even);
     float1(Op::FRound, f64::round);
+    float1(Op::FSingle, |a| f64::from(a as f32));
     for f in crate::backend::libm::ALL {
         if let crate::backend::libm::Function::One(function) = crate::backend::libm::function(f) {
             float1(Op::Math(f), |x| function(x));

@@ -1089,6 +1089,7 @@ impl<'a> Function<'a> {
             Op::FTrunc => self.helper("trunc", args),
             Op::FRint => self.helper("rint", args),
             Op::FRound => self.helper("round", args),
+            Op::FSingle => self.helper("single", args),
             Op::FRem => self.helper("fmod", args),
             Op::FNextAfter => self.helper("nextafter", args),
             Op::FCopySign => self.helper("copysign", args),

@@ -80,6 +80,8 @@ INLINE i64 mul_mod(i64 a, i64 b, i64 m) {
 
 // ---- Floats ----
 
+// The compiler makes arithmetic of 32 bits of what surrounds it.
+INLINE f64 single(f64 x) { return f64(float(x)); }
 INLINE i64 float_bits(f64 x) { return __double_as_longlong(x); }
 INLINE f64 float_of(u64 bits) { return __longlong_as_double(i64(bits)); }
 // Exponents beyond these change nothing: the result is already 0 or infinite.

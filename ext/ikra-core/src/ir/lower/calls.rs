@@ -8,6 +8,7 @@ use super::compare::Asker;
 use super::numbers::{self, Kind as Number};
 use super::tables::Form;
 use super::value::Val;
+use crate::config::Precision;
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
@@ -1026,6 +1027,16 @@ impl Body<'_, '_> {
 
     // ---- builtins ----
 
+    /// What a number's method takes and gives, by the section's `precision`. What Ruby's own methods compute inside keeps theirs.
+    fn precise(&mut self, val: Val) -> Val {
+        match val {
+            Val::Float(x) if self.cx.shared.options.precision == Precision::Single && self.here.site.is_none() => {
+                Val::Float(self.cx.b.f64(Op::FSingle, &[x]))
+            }
+            val => val,
+        }
+    }
+
     /// A builtin without a block, for one kind of each operand.
     #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
     fn builtin(
@@ -1049,8 +1060,17 @@ impl Body<'_, '_> {
                 let of_arg = Asker { atom: other, reach: Reach::Mixed, val, ..asker };
                 self.asked_equality(of_arg, method == numbers::Method::NotEq, (atom, receiver))?
             }
-            Numeric(method) => Some(method.lower(&mut self.cx, receiver, &vals, types.int_literal())),
-            Math(function) => Some(function.lower(&mut self.cx, &vals)),
+            Numeric(method) => {
+                let (receiver, vals) =
+                    (self.precise(receiver), vals.into_iter().map(|v| self.precise(v)).collect::<Vec<_>>());
+                let val = method.lower(&mut self.cx, receiver, &vals, types.int_literal());
+                Some(self.precise(val))
+            }
+            Math(function) => {
+                let vals = vals.into_iter().map(|v| self.precise(v)).collect::<Vec<_>>();
+                let val = function.lower(&mut self.cx, &vals);
+                Some(self.precise(val))
+            }
             Rand(rand) => {
                 self.t.uses_random = true;
                 let val = rand.lower(&mut self.cx, &vals, types.int_literal());
@@ -1191,6 +1211,7 @@ impl Body<'_, '_> {
             BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
             BoolOr => first.map(|(b, _)| Val::bool(atom == Atom::True || !falsy(b))),
             BoolXor => first.map(|(b, _)| Val::bool((atom == Atom::True) == falsy(b))),
+            Single => Some(numbers::math::single(&mut self.cx, first.map_or(Val::NIL, |(_, x)| x))),
             Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
             Index => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
             ToFloat => match first {

@@ -159,6 +159,14 @@ impl Function {
     }
 }
 
+/// The nearest Float of 32 bits.
+pub fn single(cx: &mut Cx<'_>, x: Val) -> Val {
+    match to_float(cx, x) {
+        Some(x) => Val::Float(cx.b.f64(Op::FSingle, &[x])),
+        None => Val::NEVER,
+    }
+}
+
 fn out_of_domain_if(cx: &mut Cx<'_>, cond: Operand, name: &str) {
     raise_if(cx, cond, "Math::DomainError", format!("Numerical argument is out of domain - {name}"));
 }
