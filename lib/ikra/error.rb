@@ -21,8 +21,30 @@ module Ikra
     include Error
   end
 
-  # The columns of a section do not fit the device's memory.
+  # What a section needs does not fit the device's memory. The message says who holds the memory.
   class DeviceMemoryError < DeviceError
+    # Kinds of holders that the message names.
+    MOST = 8
+    private_constant :MOST
+
+    # @return [Array(String, Integer)] who held memory of the device, and how many bytes: arrays of one kind and shape together
+    attr_reader :holders
+
+    def initialize(message = nil)
+      @holders = Ikra.__holders
+      super(message && [message, *shown].join("\n"))
+    end
+
+    private
+
+    def shown
+      return if holders.empty?
+
+      named = holders.first(MOST).map { |what, bytes| "#{what} (#{bytes} bytes)" }
+      others = holders.drop(MOST)
+      named << "others (#{others.sum(&:last)} bytes)" unless others.empty?
+      "Held on the device: #{named.join(", ")}"
+    end
   end
 
   # An Integer beyond 64 bits came up in a kernel.

@@ -176,6 +176,13 @@ module Ikra
     end
 
     # @api private
+    # Notes by the buffer which shape its elements have.
+    def __shown_by(shapes)
+      storage = @storage
+      shapes[storage.buffer] = shape if storage && !view? && !storage.freed? && dtype != :object
+    end
+
+    # @api private
     def __storage = storage
 
     # @api private

@@ -49,12 +49,35 @@ module Ikra
     # What Ikra holds, in bytes.
     #
     # @example
-    #   Ikra.memory # => {:host=>0, :device=>134217728, :arrays=>1, :reserved=>134217728, :limit=>nil}
-    # @return [Hash{Symbol => Integer, nil}] +:host+ and +:device+: contents of arrays there; +:arrays+: how many there are; +:reserved+: all that
-    #   this process has allocated on the device; +:limit+: of that, by +memory_limit+
+    #   Ikra.memory # => {:host=>0, :device=>134217728, :arrays=>1, :resident=>0, :reserved=>134217728, :limit=>nil}
+    # @return [Hash{Symbol => Integer, nil}] +:host+ and +:device+: contents of arrays there; +:arrays+: how many there are; +:resident+: columns
+    #   that scopes of {Ikra.resident} keep on the device; +:reserved+: all that this process has allocated on the device; +:limit+: of that, by +memory_limit+
     def memory
-      host, device, arrays, reserved, limit = __memory
-      { host: host, device: device, arrays: arrays, reserved: reserved, limit: limit }
+      host, device, arrays, resident, reserved, limit = __memory
+      { host: host, device: device, arrays: arrays, resident: resident, reserved: reserved, limit: limit }
+    end
+
+    # @api private
+    # By whom the device's memory is held, the greatest first: arrays of one shape and kind together, then what is no array's.
+    #
+    # @return [Array(String, Integer)] what it is, and bytes
+    def __holders
+      shapes = {}.compare_by_identity
+      ObjectSpace.each_object(MDArray) { |array| array.__shown_by(shapes) }
+      arrays = Hash.new { |known, key| known[key] = [0, 0] }
+      ObjectSpace.each_object(Buffer) do |buffer|
+        next if buffer.freed? || !%i[device both].include?(buffer.where)
+
+        entry = arrays["#{buffer.dtype} #{(shapes[buffer] || [buffer.size]).join("×")}"]
+        entry[0] += 1
+        entry[1] += buffer.bytesize
+      end
+      lines = arrays.sort_by { |_, (_, bytes)| -bytes }.map { |what, (count, bytes)| [count == 1 ? what : "#{count} of #{what}", bytes] }
+      memory = self.memory
+      others = memory[:reserved] - memory[:device] - memory[:resident]
+      lines << ["columns of resident objects", memory[:resident]] if memory[:resident].positive?
+      lines << ["launches, and what is kept to be used again", others] if others.positive?
+      lines
     end
   end
 

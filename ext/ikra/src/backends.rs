@@ -130,16 +130,16 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64) -> String {
     }
 }
 
-/// `Ikra.__memory`: bytes of arrays on the host and on the device, how many arrays there are, bytes that this process has on the
-/// device, and how many it may have.
-pub fn describe_memory() -> (usize, usize, usize, u64, Option<u64>) {
+/// `Ikra.__memory`: bytes of arrays on the host and on the device, how many arrays there are, bytes of resident objects' columns,
+/// bytes that this process has on the device, and how many it may have.
+pub fn describe_memory() -> (usize, usize, usize, usize, u64, Option<u64>) {
     let (host, device, arrays) = crate::buffer::held();
     let cuda = match known(Choice::Cuda) {
         Some(Ok(backend)) => backend.store().map_or(0, DeviceStore::held),
         _ => 0,
     };
     let limit = ikra_core::config::memory_limit();
-    (host, device, arrays, cuda, (limit != u64::MAX).then_some(limit))
+    (host, device, arrays, crate::engine::resident::held(), cuda, (limit != u64::MAX).then_some(limit))
 }
 
 /// `Ikra.__backend(name)`: architecture, and what is wrong with it.

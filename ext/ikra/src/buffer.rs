@@ -10,7 +10,7 @@ use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
-use ikra_core::memory::buffer::{Buffer, Residence};
+use ikra_core::memory::buffer::{Buffer, DeviceMemory, Residence};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::Prims;
 use magnus::prelude::*;
@@ -21,6 +21,7 @@ use magnus::{
     DataTypeFunctions, Error, RArray, RClass, RModule, RString, Ruby, Symbol, TypedData, Value, function, method,
 };
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -205,8 +206,16 @@ pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
 /// Bytes of live buffers on the host and on the device, and how many buffers there are.
 pub fn held() -> (usize, usize, usize) {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
-    let held = live.iter().map(|buffer| buffer.held()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    (held.0, held.1, live.len())
+    let host = live.iter().map(|buffer| buffer.held().0).sum();
+    (host, on_device(live.iter()), live.len())
+}
+
+/// Bytes that buffers have on a device; what several share counts once.
+pub fn on_device<'a>(buffers: impl Iterator<Item = &'a Arc<Buffer>>) -> usize {
+    let memory: Vec<Arc<dyn DeviceMemory>> = buffers.filter_map(|buffer| buffer.device()).collect();
+    let by_address: HashMap<usize, usize> =
+        memory.iter().map(|memory| (Arc::as_ptr(memory).cast::<()>() as usize, memory.bytes())).collect();
+    by_address.into_values().sum()
 }
 
 fn length(ruby: &Ruby, length: Value) -> Result<usize, Error> {

@@ -126,6 +126,10 @@ impl Buffer {
         let host = version.host.as_ref().map_or(0, |words| words.len() * 8);
         (host, version.device.as_ref().map_or(0, |memory| memory.bytes()))
     }
+    /// The device's memory that has the contents, which copies share.
+    pub fn device(&self) -> Option<Arc<dyn DeviceMemory>> {
+        self.version.lock().device.clone()
+    }
     /// The same contents as a buffer of its own; nothing is copied before one of the two is written.
     pub fn snapshot(&self) -> Self {
         Self { storage: self.storage, len: self.len, version: Mutex::new(self.version.lock().clone()) }

@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. Not here: speed.
+// there is room for. A test may call stand_in_fail, which lets allocations fail, and stand_in_used. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -90,7 +90,26 @@ static size_t total() {
   return given ? strtoull(given, nullptr, 10) : (size_t)4 << 30;
 }
 
+// Allocations, page-locked ones too, until they begin to fail, and how many then do.
+static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
+static bool fails() {
+  if (before_failing < 0 || before_failing-- > 0) return false;
+  before_failing = 0;
+  if (failing-- > 0) return ++have_failed;
+  return before_failing = -1, false;
+}
+
 extern "C" {
+// After `first` allocations, `count` fail.
+void stand_in_fail(long first, long count) { have_failed = 0, failing = count, before_failing = first; }
+// How many have.
+long stand_in_failed() { return have_failed; }
+// Bytes that are allocated.
+unsigned long stand_in_used() {
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  return used;
+}
+
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
 Result cuInit(unsigned) {
   if (is("absent")) return NO_DEVICE;
@@ -144,7 +163,7 @@ Result cuMemGetInfo_v2(size_t *free, size_t *all) {
 Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *) {
   USABLE;
   std::lock_guard<std::mutex> lock(memory_mutex);
-  if (reserved + bytes > total()) return NO_MEMORY;
+  if (fails() || reserved + bytes > total()) return NO_MEMORY;
   reserved += bytes;
   used += bytes;
   void *memory = malloc(bytes);
@@ -163,6 +182,7 @@ Result cuMemFreeAsync(uint64_t address, Stream *stream) {
 }
 Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   USABLE;
+  if (fails()) return NO_MEMORY;
   return *memory = malloc(bytes), OK;
 }
 Result cuMemFreeHost(void *memory) { return free(memory), OK; }

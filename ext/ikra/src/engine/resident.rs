@@ -19,6 +19,7 @@
 //! Programs that make objects or write to arrays have no state: they run as without a scope.
 
 use super::{Section, Site, Variant};
+use crate::buffer;
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
@@ -190,6 +191,13 @@ pub fn changed() {
 /// `Ikra.__resident?`: whether some scope is open.
 pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed) > 0
+}
+
+/// Bytes on a device of the columns that scopes keep.
+pub fn held() -> usize {
+    let scopes = SCOPES.lock().clone();
+    let states: Vec<Arc<State>> = scopes.iter().flat_map(|scope| scope.inner.lock().states.clone()).collect();
+    buffer::on_device(states.iter().flat_map(|state| state.kept.iter().flatten()).map(|kind| &kind.buffer))
 }
 
 impl Scope {

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+RSpec.describe "A GPU's memory that runs out" do
+  before { skip "no g++ on the PATH" unless system("g++", "--version", out: File::NULL, err: File::NULL) }
+
+  around { |example| Dir.mktmpdir("ikra-memory") { |folder| (@folder = folder) && example.run } }
+
+  def on_stand_in(program, **more) = run_ruby(program, environment: StandIn.environment(@folder).merge(more.transform_keys(&:to_s)), folder: @folder)
+
+  # Arrays, views, pending expressions, objects, and objects that stay.
+  scenario = <<~RUBY
+    class Car
+      attr_reader :at
+      def initialize(at) = @at = at
+      def step(far) = @at = (@at * 3 + far) % 101
+    end
+
+    SCENARIO = lambda do
+      a = Ikra::MDArray.new(300, 4) { |i, j| i * 4 + j }
+      b = Ikra::MDArray.new(300, 4, dtype: :f32) { |i, j| i + j * 0.5 }
+      pending = a * 2 + 1
+      sum = pending.sum
+      a.map! { |x| x + 1 }
+      a[0..9, true] = 7
+      a.t[0, 20] = -1
+      cars = Array.new(50) { |i| Car.new(i) }
+      cars.peach(3) { |car| car.step(2) }
+      Ikra.resident(cars) { 3.times { |k| cars.peach { |car| car.step(k) } } }
+      [sum, pending[3, 1], a.sum, a.to_a, b.sum, (b * b).max, a.sort.to_a, b.map { |x| x > 3 }.count, cars.map(&:at), [1, 2, 3].pmap { |x| x * a[x, 0] }]
+    end
+  RUBY
+
+  it "gives the right answer or DeviceMemoryError wherever an allocation fails, and leaks nothing" do
+    expect(on_stand_in(<<~RUBY)).to eq("right\nin use and counted are the same\n")
+      require "fiddle"
+      Ikra.config.backend = :cuda
+      #{scenario}
+      driver = Fiddle.dlopen("libcuda.so.1")
+      fail_after = Fiddle::Function.new(driver["stand_in_fail"], [Fiddle::TYPE_LONG] * 2, Fiddle::TYPE_VOID)
+      failed = Fiddle::Function.new(driver["stand_in_failed"], [], Fiddle::TYPE_LONG)
+      used = Fiddle::Function.new(driver["stand_in_used"], [], Fiddle::TYPE_LONG)
+      expected = SCENARIO.call
+      outcomes = Hash.new(0)
+      # each allocation is tried three times, before and after arrays left the device
+      [1, 3, 6, 1 << 40].each do |count|
+        (0..).each do |first|
+          fail_after.call(first, count)
+          outcome =
+            begin
+              SCENARIO.call == expected ? :right : :wrong
+            rescue Ikra::DeviceMemoryError
+              :error
+            end
+          reached = failed.call
+          fail_after.call(-1, 0)
+          outcomes[[count, outcome]] += 1
+          outcomes[:wrong_after] += 1 if SCENARIO.call != expected
+          break if reached.zero? || first > 40
+        end
+      end
+      puts outcomes.keys.include?(:wrong_after) || outcomes.any? { |(_, outcome), _| outcome == :wrong } ? outcomes.inspect : "right"
+      raise outcomes.inspect unless outcomes[[1, :error]].zero? && outcomes[[6, :error]].positive?
+      GC.start
+      puts used.call == Ikra.memory[:reserved] ? "in use and counted are the same" : [used.call, Ikra.memory].inspect
+    RUBY
+  end
+
+  it "is told with who holds it" do
+    told = Regexp.new(<<~'TEXT'.chomp.gsub(/[()]/) { |sign| "\\#{sign}" } + "\n\\z")
+      \Aallocating memory on Stand-in within memory_limit: 1000000: 800256 bytes wanted, \d+ bytes free
+      Instead: free arrays, .*
+      Held on the device: f64 100000 (800000 bytes), 2 of f64 50×100 (80000 bytes), launches, and what is kept to be used again (\d+ bytes)
+      done
+    TEXT
+    expect(on_stand_in(<<~RUBY)).to match(told)
+      Ikra.config.backend = :cuda
+      Ikra.config.memory_limit = 1_000_000
+      one, other = Array.new(2) { Ikra::MDArray.new(50, 100) { |i, j| i * 0.5 + j } }
+      wide = Ikra::MDArray.new(100_000) { |i| one[0, 0] + other[0, 1] + i }
+      begin
+        wide.map { |x| x + one[0, 0] + other[1, 1] }.sync
+      rescue Ikra::DeviceMemoryError => e
+        puts e.message
+        puts "done" if e.holders.first == ["f64 100000", 800_000]
+      end
+    RUBY
+  end
+end
