@@ -84,7 +84,7 @@ module Ikra
     # Stable, unlike Ruby's own.
     def psort_by
       keys = @base.each_with_index.map { |element, index| call(index, element) }
-      @base.to_a.values_at(*Operation.order(keys))
+      Operation.sorted(@base.to_a, keys)
     end
 
     def psort

@@ -31,8 +31,14 @@ module Ikra
         end
       end
 
-      # The indices of keys in ascending order, of equal ones the first first.
-      def order(keys) = Ikra.__order(keys) || stable(keys.size) { |i, j| compare(keys[i], keys[j]) { |one, other| one <=> other } }
+      # So many elements in ascending order of their keys, of equal ones the first first; with +last+ from the end of that order.
+      def sorted(list, keys, count = list.size, last: false)
+        Ikra.__sorted(list, keys, count, last) || begin
+          keys = keys.to_list if keys.is_a?(Buffer)
+          order = stable(keys.size) { |i, j| compare(keys[i], keys[j]) { |one, other| one <=> other } }
+          list.values_at(*(last ? order.reverse : order).first(count))
+        end
+      end
 
       # Indices in the order that a block finds between two.
       def stable(size)
@@ -85,13 +91,13 @@ module Ikra
 
     def peach(ticks) = section(:each, ticks: ticks)
 
-    def pselect = chosen(true)
+    def pselect = chosen(:truth)
 
-    def preject = chosen(false)
+    def preject = chosen(:falsity)
 
     def ppartition
       list = snapshot
-      flags = section(:map, [:truth])
+      flags = numbers([:truth])
       [true, false].map { |wanted| Ikra.__chosen(list.to_a, flags, wanted) }
     end
 
@@ -102,7 +108,10 @@ module Ikra
 
     def pflat_map = section(:map).flatten(1)
 
-    def pcount = section(:map, [:truth]).count(true)
+    def pcount
+      flags = numbers([:truth])
+      flags.is_a?(Buffer) ? Ikra.__reduce(flags, :count, 0, flags.size, nil) : flags.count(true)
+    end
 
     def pall? = section(:find, [:falsity]).nil?
 
@@ -130,19 +139,19 @@ module Ikra
 
     def pgroup_by
       list = snapshot
-      Ikra.__grouped(list.to_a, section(:map))
+      Ikra.__grouped(list.to_a, numbers)
     end
 
     def puniq
       list = snapshot
-      Ikra.__distinct(list.to_a, section(:map))
+      Ikra.__distinct(list.to_a, numbers)
     end
 
-    def psort_by = sorted_by(&:itself)
+    def psort_by = sorted_by
 
-    def pmin_by(count = nil) = count ? sorted_by { |order| order.first(count) } : extremes(false).first
+    def pmin_by(count = nil) = count ? sorted_by(count) : extremes(false).first
 
-    def pmax_by(count = nil) = count ? sorted_by { |order| order.reverse.first(count) } : extremes(true).first
+    def pmax_by(count = nil) = count ? sorted_by(count, last: true) : extremes(true).first
 
     def pminmax_by = extremes(false, true)
 
@@ -204,9 +213,10 @@ module Ikra
 
     # Runs the block within methods, each with what it is given. Gives results, or the index of what was found; +break+ ends
     # the operation, after the block was given the results before.
-    def section(kind, *within, base: @base, ticks: 1)
+    def section(kind, *within, base: @base, ticks: 1, **into)
       within << [:with_index, @offset] if @offset
-      how, value, before = Ikra.__section(@name, kind, base, ticks, @options, @block, within)
+      options = into.empty? ? @options : @options.merge(into)
+      how, value, before = Ikra.__section(@name, kind, base, ticks, options, @block, within)
       if how == :left
         yield(before) if before && block_given?
         throw(self, value)
@@ -217,30 +227,39 @@ module Ikra
       value if how == :found
     end
 
+    # The block's values: numbers, or true and false, in a {Buffer}, where the section left them; others in an Array.
+    def numbers(*within) = section(:map, *within, into: :numbers)
+
     # The elements as they are before the section: the block may change the array.
     def snapshot = @base.is_a?(Range) ? @base : [].replace(@base)
 
     def chosen(wanted)
       list = snapshot
-      flags = section(:map, [:truth])
-      Ikra.__chosen(list.to_a, flags, wanted)
+      flags = numbers([wanted])
+      Ikra.__chosen(list.to_a, flags, true)
     end
 
-    # The elements in the order of the block's values, as many as the block takes.
-    def sorted_by
+    # The elements in the order of the block's values, as many as are wanted.
+    def sorted_by(*count, last: false)
       list = snapshot
-      keys = section(:map)
-      Ikra.__permuted(list.to_a, yield(Operation.order(keys)))
+      keys = numbers
+      Operation.sorted(list.to_a, keys, *count, last: last)
     end
 
     # The elements with the least and the greatest of the block's values.
     def extremes(*greatest)
       list = snapshot
-      keys = section(:map)
+      keys = numbers
       greatest.map do |which|
-        index = Ikra.__extreme(keys, which) || (0...keys.size).public_send(which ? :max_by : :min_by) { |i| keys[i] }
+        index = Ikra.__extreme(keys, which) || extreme(keys, which)
         list.is_a?(Range) ? list.begin + index : list[index] if index
       end
+    end
+
+    # As Ruby finds it.
+    def extreme(keys, greatest)
+      keys = keys.to_list if keys.is_a?(Buffer)
+      (0...keys.size).public_send(greatest ? :max_by : :min_by) { |i| keys[i] }
     end
 
     # Combines the elements of each chunk, then what they gave, until one is left.

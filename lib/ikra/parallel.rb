@@ -410,8 +410,7 @@ module Ikra
       return base.public_send(name.to_s.delete_prefix("p"), *count) unless name == :psort
 
       list = base.to_a
-      order = __order(list)
-      order ? __permuted(list, order) : list.sort
+      __sorted(list, list, list.size, false) || list.sort
     end
 
     # @api private
@@ -442,7 +441,16 @@ module Ikra
       return base.inject(*start, operator) if name == :preduce
 
       values = [*start, *base]
-      values.empty? ? values : __running(values, operator).drop(start.size)
+      values.empty? ? values : __running(values, operator, %i[+ *].include?(operator) && __basic?(operator)).drop(start.size)
+    end
+
+    # @api private
+    # Whether an operator of numbers is Ruby's own.
+    def __basic?(operator)
+      [Integer, Float].all? do |number|
+        method = number.instance_method(operator)
+        method.owner == number && method.source_location.nil?
+      end
     end
 
     # @api private

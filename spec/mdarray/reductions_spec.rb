@@ -88,13 +88,58 @@ RSpec.describe Ikra::MDArray do
       expect(md(list).scan { |x, y| x + y }).to same_as(list.pscan(:+))
       expect(md(list.map(&:to_f)).scan { |x, y| x > y ? x : y }).to same_as(list.map(&:to_f).pscan { |x, y| x > y ? x : y })
       expect(md(Array.new(70_000, 0.1)).scan { |x, y| x + y }[-1]).to eq(md(Array.new(70_000, 0.1)).inject { |x, y| x + y }) if Ikra.config.backend == :cpu
+      expect(md(list).cumsum).to same_as(list.pscan(:+))
+      expect(md(list.first(30)).cumprod).to same_as(list.first(30).pscan(:*))
+      expect(md(list.map { |x| x * 0.5 }).scan("+")).to same_as(list.map { |x| x * 0.5 }.pscan(:+))
+      expect(md(list, dtype: :i32).cumsum).to same_as(list.pscan(:+))
+      expect(md(list, dtype: :f32).cumsum).to same_as(list.map(&:to_f).pscan(:+))
+      expect(md(list.each_slice(30).to_a).flatten.cumsum).to same_as(list.pscan(:+))
+      expect(md(list)[1..-2].cumsum).to same_as(list[1..-2].pscan(:+))
+      expect(md(list.each_slice(30).to_a).t[4, true].cumsum).to same_as(list.each_slice(30).map { |row| row[4] }.pscan(:+))
+      expect((md(list) * 2).cumsum).to same_as(list.map { |x| x * 2 }.pscan(:+))
+      expect(md(Array.new(70_000, 0.1)).cumsum[-1]).to eq 7000.0
       expect(array.cumsum).to same_as(nested.map { |plane| plane.map { |row| row.pscan(:+) } })
       expect(array.scan(axis: 0, &:+)).to same_as(nested.each_with_index.map { |_, i| Array.new(4) { |j| Array.new(2) { |k| (0..i).sum { |n| nested[n][j][k] } } } })
       long = Array.new(600) { |i| [i % 5, i % 3] }
       expect(md(long).cumsum(axis: 0)).to same_as(long.transpose.map { |column| column.pscan(:+) }.transpose)
     end
 
+    it "gives the least and the greatest on the way" do
+      list = Array.new(9000) { |i| (i * 7919) % 10_007 - 5000 }
+      expect(md(list).cummax).to same_as(list.each_with_object([]) { |x, all| all << [*all.last, x].max })
+      expect(md(list.map { |x| x / 4.0 }).cummin).to same_as(list.each_with_object([]) { |x, all| all << [*all.last, x / 4.0].min })
+      expect(md([3, 1, 2], dtype: :u8).cummin).to same_as([3, 1, 1])
+      expect(md([3, 1, 2], dtype: :u8).cummin.dtype).to eq :u8
+      expect(md([[3, 1], [1, 2]]).cummin(axis: 0)).to same_as([[3, 1], [1, 1]])
+      expect(md([[3, 1], [1, 2]], dtype: :i32).cummax.dtype).to eq :i32
+      expect { md([1.0, Float::NAN]).cummax }.to raise_error(ArgumentError, /\Acomparison of Float with Float failed/)
+      expect(md([Float::NAN]).cummax[0]).to be_nan
+      expect(md(0).cummax).to same_as([])
+    end
+
+    it "tells of sums and products beyond 64 bits" do
+      expect { md([2**62, 2**62]).cumsum }.to raise_error(Ikra::IntegerOverflow)
+      expect { md([2**40, 2**40, 0]).cumprod }.to raise_error(Ikra::IntegerOverflow)
+      expect(md([2**62, 2**62]).cumsum(overflow: :wrap)).to same_as([2**62, -(2**63)])
+      expect { md([true, false]).cumsum }.to raise_error(NoMethodError)
+    end
+
     it "sorts" do
+      [0, 1, 2, 31, 32, 33, 1000, 100_000].each do |size|
+        next if size > 1000 && Ikra.config.backend != :cpu
+
+        list = Array.new(size) { |i| (i * 7919) % 10_007 - 5000 }
+        expect(md(list).sort).to same_as(list.sort)
+        expect(md(list.map { |x| x / 4.0 }).sort(descending: true)).to same_as(list.map { |x| x / 4.0 }.sort.reverse)
+        expect(md(list, dtype: :i32).sort).to same_as(list.sort)
+        expect(md(list.map { |x| x % 256 }, dtype: :u8).sort).to same_as(list.map { |x| x % 256 }.sort)
+        expect(md(list.map { |x| x / 4.0 }, dtype: :f32).sort).to same_as(list.map { |x| x / 4.0 }.sort)
+      end
+      expect(array.sort(axis: 0, descending: true)).to same_as(array.sort(axis: 0).to_a.reverse)
+      expect(md([%w[b a], %w[c d]]).sort).to same_as([%w[a b], %w[c d]])
+      expect(md([[Float::NAN], [1.0]]).sort.to_a.flatten.last).to eq 1.0
+      expect { md([1, 2]).sort(descending: true) { |x, y| x <=> y } }.to raise_error(ArgumentError)
+      expect { md([true, false]).sort }.to raise_error(ArgumentError, /comparison of TrueClass with false failed/)
       expect(md([3, 1, 2]).sort).to same_as([1, 2, 3])
       expect(array.sort).to same_as(nested.map { |plane| plane.map(&:sort) })
       expect(array.sort(axis: 1)).to same_as(nested.map { |plane| plane.transpose.map(&:sort).transpose })

@@ -4,12 +4,15 @@
 //! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts, and each process sees one kind
 //! of machine: so this is a program that runs itself once for each scene.
 
-use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
+use ikra_core::backend::collective::rows::{Collective, Give, Stretch, column};
+use ikra_core::backend::collective::scan::Scan;
+use ikra_core::backend::collective::{Crew, Element};
 use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective;
 use ikra_core::backend::cuda::driver::Stream;
 use ikra_core::backend::cuda::storage::{Arena, Staging};
+use ikra_core::backend::threads::Threads;
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::cache::disk::DiskCache;
 use ikra_core::config::CodeOptions;
@@ -20,6 +23,7 @@ use ikra_core::ir::{
     Space, Stmt, Storage, Trap,
 };
 use ikra_core::layout::Layout;
+use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -47,6 +51,8 @@ const SCENES: &[Scene] = &[
     ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
     ("reductions", &[], reductions),
+    ("rows_where_they_are", &[], rows_where_they_are),
+    ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
     ("no_gpu", &[("STAND_IN", "absent")], || refuses("sees no GPU")),
@@ -530,6 +536,86 @@ fn reductions() {
         }
         assert_eq!(count(), 1, "the second time it comes from the disk");
     }
+}
+
+/// Over buffers of the device: what is made stays there, is the host's to the bit, and is the next one's input.
+fn rows_where_they_are() {
+    let cuda = open();
+    let there = cuda.collective().expect("the device has memory of its own");
+    let (threads, cancel) = (Threads::new(2), CancelToken::default());
+    let here = Crew { threads: &threads, cancel: &cancel };
+    let store = cuda.store().expect("as above");
+    for n in [1usize, 33, 5000, 20_000] {
+        let floats = column(
+            Storage::F64,
+            &(0..n).map(|i| [f64::NAN, -0.0, 0.0, 0.1, -3.5][i * 7 % 5] * i as f64).collect::<Vec<f64>>(),
+        );
+        let flags = column(Storage::U8, &(0..n).map(|i| u8::from(i % 3 == 1)).collect::<Vec<u8>>());
+        let both = |host: &HostColumn| {
+            let buffer = Buffer::from_column(host.clone());
+            (buffer.on_device(store).unwrap_or_else(|e| panic!("{e}")), host.clone())
+        };
+        let (floats, flags) = (both(&floats), both(&flags));
+        let part = n / 10..n;
+        let same = |what: &str, there: HostColumn, here: HostColumn| {
+            assert!(there.device().is_some(), "{what} stays on the device");
+            let fetched = Buffer::from_column(there).on_host().unwrap_or_else(|e| panic!("{e}"));
+            assert!(fetched == here, "{what} of {n}");
+        };
+        let on = |element, rows| Stretch { element, rows, range: part.clone() };
+        let (a, b) = (on(Element::F64, &floats.0), on(Element::F64, &floats.1));
+        let (f, g) = (on(Element::U8, &flags.0), on(Element::U8, &flags.1));
+        for how in Scan::ALL {
+            let (x, told) = done(there.scan(how, a.clone()));
+            let (y, expected) = done(here.scan(how, b.clone()));
+            assert_eq!(told, expected, "{how:?} of {n}");
+            same("a scan", x, y);
+        }
+        let (chosen, expected) =
+            (done(there.select(f.clone(), Some(a.clone()))), done(here.select(g.clone(), Some(b.clone()))));
+        // nobody has waited for it yet
+        let again = |rows| Stretch { element: Element::F64, rows, range: 0..expected.len() };
+        same(
+            "a sort of what was chosen",
+            done(there.sort(again(&chosen), n, true, Give::Keys)),
+            done(here.sort(again(&expected), n, true, Give::Keys)),
+        );
+        same("what is chosen", chosen, expected.clone());
+        same("indices", done(there.select(f.clone(), None)), done(here.select(g.clone(), None)));
+        for (row, give) in [(n, Give::Keys), (n, Give::Places), (7, Give::Keys), (7, Give::Places)] {
+            same("a sort", done(there.sort(a.clone(), row, false, give)), done(here.sort(b.clone(), row, false, give)));
+        }
+        let (x, y) = (done(there.groups(a.clone())), done(here.groups(b.clone())));
+        same("keys of groups", done(there.pick(a, &x.firsts)), done(here.pick(b, &y.firsts)));
+        for (x, y) in [(x.group_of, y.group_of), (x.firsts, y.firsts), (x.counts, y.counts)] {
+            same("groups", x, y);
+        }
+        let none = column(Storage::U8, &vec![0u8; n]);
+        let none = both(&none).0;
+        assert!(done(there.select(on(Element::U8, &none), None)).is_empty());
+        let misplaced = there.scan(Scan::Sum, on(Element::F64, &floats.1)).expect_err("they are on the host");
+        assert!(misplaced.to_string().contains("rows that are elsewhere"), "{misplaced}");
+    }
+}
+
+fn done<T>(answer: ikra_core::error::Result<Option<T>>) -> T {
+    answer.unwrap_or_else(|e| panic!("{e}")).expect("nobody cancels")
+}
+
+/// A sort needs as much again as it makes: where there is not so much, nothing is left behind.
+fn rows_without_memory() {
+    let cuda = open();
+    let there = cuda.collective().expect("the device has memory of its own");
+    let store = cuda.store().expect("as above");
+    let values: Vec<i64> = (0..150_000).rev().collect();
+    let rows = Buffer::from_column(column(Storage::I64, &values));
+    let rows = rows.on_device(store).unwrap_or_else(|e| panic!("{e}"));
+    let sorted = |n| there.sort(Stretch { element: Element::I64, rows: &rows, range: 0..n }, n, false, Give::Keys);
+    for _ in 0..3 {
+        assert!(matches!(sorted(150_000), Err(Error::Memory { .. })), "1.2 MB thrice are too much");
+    }
+    let few = Buffer::from_column(done(sorted(20_000))).on_host().unwrap_or_else(|e| panic!("{e}"));
+    assert!(few.view::<i64>().iter().copied().eq(130_000..150_000));
 }
 
 fn memory_that_runs_out() {

@@ -298,6 +298,19 @@ fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
     }
 }
 
+/// All elements as Ruby's.
+///
+/// # Errors
+/// DeviceError, when they cannot be fetched.
+pub fn list(ruby: &Ruby, dtype: Dtype, buffer: &Buffer) -> Result<RArray, Error> {
+    let rows = gvl::released(|| buffer.on_host()).map_err(|error| errors::core(ruby, error))?;
+    let list = ruby.ary_new_capa(buffer.len());
+    for bytes in rows.bytes().chunks_exact(buffer.storage().bytes()) {
+        list.push(element(ruby, dtype, bytes))?;
+    }
+    Ok(list)
+}
+
 impl RubyBuffer {
     fn shared(&self, ruby: &Ruby) -> Result<Arc<Buffer>, Error> {
         let freed = || Error::new(ruby.exception_runtime_error(), "this array was freed");

@@ -6,25 +6,27 @@
 //! Sums are Ruby's own (`lib/ikra/operation.rb`): adding numbers takes less time than reading them out first.
 //! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks Ruby.
 
-use crate::backends;
 use crate::buffer::Dtype;
-use crate::config::{Choice, Settings};
+use crate::config::Settings;
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
+use crate::over::Where;
 use crate::reflect::value;
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups::{self, Grouped};
 use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
+use ikra_core::backend::collective::rows::{Give, Stretch};
 use ikra_core::backend::collective::sort::{self, Keys};
 use ikra_core::backend::collective::{Crew, Element, Number, Values};
 use ikra_core::backend::threads::Threads;
-use ikra_core::memory::buffer::Residence;
+use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
 use once_cell::sync::Lazy;
+use std::sync::Arc;
 
 /// The element of an array at an index that it has.
 fn at(list: RArray, index: usize) -> Value {
@@ -66,15 +68,82 @@ impl Filling {
     }
 }
 
+/// The elements of a list at these indices.
+fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>) -> Result<RArray, Error> {
+    let mut out = Filling::new(ruby, places.len());
+    for place in places {
+        out.push(at(list, place as usize))?;
+    }
+    out.done()
+}
+
+/// Rows for the host to read.
+fn fetched(ruby: &Ruby, rows: HostColumn) -> Result<HostColumn, Error> {
+    let buffer = Buffer::from_column(rows);
+    gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))
+}
+
+/// What a section gave for each element: Ruby's values, or numbers (true and false among them) in a buffer.
+enum Given {
+    List(RArray),
+    Numbers(Dtype, Arc<Buffer>),
+}
+
+impl Given {
+    fn of(value: Value) -> Result<Given, Error> {
+        match crate::buffer::of(value.as_raw()) {
+            Some((dtype, buffer)) => Ok(Given::Numbers(dtype, buffer)),
+            None => RArray::try_convert(value).map(Given::List),
+        }
+    }
+    /// As Ruby's values.
+    fn list(self, ruby: &Ruby) -> Result<RArray, Error> {
+        match self {
+            Given::List(list) => Ok(list),
+            Given::Numbers(dtype, buffer) => crate::buffer::list(ruby, dtype, &buffer),
+        }
+    }
+}
+
 /// `Ikra.__chosen(list, flags, wanted)`: the elements whose flags are true, or (`wanted` false) are not.
 ///
 /// # Errors
-/// When memory ends.
-pub fn chosen(ruby: &Ruby, list: RArray, flags: RArray, wanted: bool) -> Result<RArray, Error> {
+/// When memory ends; DeviceError and its kin.
+pub fn chosen(ruby: &Ruby, list: RArray, flags: Value, wanted: bool) -> Result<RArray, Error> {
+    let flags = match Given::of(flags)? {
+        Given::List(flags) => flags,
+        Given::Numbers(dtype, flags) => return chosen_by(ruby, list, (dtype, &flags), wanted),
+    };
     let hits = heap::elements(flags.as_raw()).iter().filter(|flag| truthy(**flag) == wanted).count();
     let mut out = Filling::new(ruby, hits);
     for index in 0..flags.len() {
         if truthy(at(flags, index).as_raw()) == wanted {
+            out.push(at(list, index))?;
+        }
+    }
+    out.done()
+}
+
+/// By flags of a byte each. Where a device has them and chose few, only these come from there.
+fn chosen_by(ruby: &Ruby, list: RArray, flags: (Dtype, &Arc<Buffer>), wanted: bool) -> Result<RArray, Error> {
+    let (count, place) = (flags.1.len(), Where::as_left(ruby, flags.1)?);
+    if place.is_device()
+        && wanted
+        && let Reduced::Count(hits) = place.reduce(ruby, Reduction::Count, flags, 0..count)?
+        // an index has four bytes
+        && hits * 4 < count as u64
+    {
+        let places = place.over(ruby, &[flags.1], count, |who, rows| {
+            who.select(Stretch { element: Element::U8, rows: &rows[0], range: 0..count }, None)
+        })?;
+        let places = fetched(ruby, places)?;
+        return picked(ruby, list, places.view::<u32>().iter().copied());
+    }
+    let rows = gvl::released(|| flags.1.on_host()).map_err(|e| errors::core(ruby, e))?;
+    let flags: &[u8] = rows.view();
+    let mut out = Filling::new(ruby, flags.iter().filter(|flag| (**flag != 0) == wanted).count());
+    for (index, flag) in flags.iter().enumerate() {
+        if (*flag != 0) == wanted {
             out.push(at(list, index))?;
         }
     }
@@ -142,6 +211,26 @@ fn float(raw: Raw) -> Option<f64> {
 }
 
 impl Numbers {
+    /// Each combined with all before it, one after the other; None: one leaves 64 bits.
+    fn running(&self, product: bool) -> Option<Numbers> {
+        match self {
+            Numbers::Ints(x) => {
+                let mut memo = i64::from(product);
+                let next = |x: &i64| {
+                    memo = if product { memo.checked_mul(*x)? } else { memo.checked_add(*x)? };
+                    Some(memo)
+                };
+                x.iter().map(next).collect::<Option<_>>().map(Numbers::Ints)
+            }
+            Numbers::Floats(x) => {
+                let mut out = x.clone();
+                for i in 1..out.len() {
+                    out[i] = if product { out[i - 1] * out[i] } else { out[i - 1] + out[i] };
+                }
+                Some(Numbers::Floats(out))
+            }
+        }
+    }
     fn values(&self) -> Values<'_> {
         match self {
             Numbers::Ints(x) => Values::I64(x),
@@ -164,7 +253,7 @@ const MANY: usize = 1 << 14;
 
 /// Runs a collective operation over so many elements. Interrupts end it: most of them raise; after one that does not it runs
 /// again.
-fn working<T: Send>(
+pub fn working<T: Send>(
     ruby: &Ruby,
     count: usize,
     work: impl Fn(Crew<'_>) -> ikra_core::error::Result<Option<T>> + Sync,
@@ -186,8 +275,8 @@ fn working<T: Send>(
     }
 }
 
-/// `Ikra.__reduce(buffer, operation, from, count, options)`: what elements of a buffer are reduced to, where they are: `:sum` a number, `:min`
-/// and `:max` an array of the element, its index, and whether there was a NaN, which is left out.
+/// `Ikra.__reduce(buffer, operation, from, count, options)`: what elements of a buffer are reduced to, where they are: `:sum` a number, `:count`
+/// how many are not 0, `:min` and `:max` an array of the element, its index, and whether there was a NaN, which is left out.
 ///
 /// # Errors
 /// DeviceError and its kin, and what interrupts raise.
@@ -204,42 +293,14 @@ pub fn reduce_buffer(
     };
     let reduction = match &*operation.name()? {
         "sum" => Reduction::Sum,
+        "count" => Reduction::Count,
         "min" => Reduction::Min,
         "max" => Reduction::Max,
         other => return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {other}"))),
     };
-    let range = from..from.saturating_add(count);
-    if range.end > buffer.len() {
-        let said = format!("elements {range:?} of {}", buffer.len());
-        return Err(Error::new(ruby.exception_index_error(), said));
-    }
-    let element = match dtype {
-        Dtype::I64 => Element::I64,
-        Dtype::I32 => Element::I32,
-        Dtype::U8 | Dtype::Bool => Element::U8,
-        Dtype::F64 => Element::F64,
-        Dtype::F32 => Element::F32,
-    };
-    let settings = Settings::for_call(ruby, options)?;
-    let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
-    let choice = match settings.backend {
-        // where the elements are; a forked process has no device
-        Choice::Auto if there && backends::open(Choice::Cuda).is_ok() => Choice::Cuda,
-        Choice::Auto => backends::choose(Choice::Auto, count, 1),
-        chosen => chosen,
-    };
-    let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
-    let reduced = match backend.store() {
-        Some(store) => gvl::released(|| {
-            let rows = buffer.on_device(store)?;
-            backend.reduce(reduction, element, &rows, range)
-        })
-        .map_err(|e| errors::core(ruby, e))?,
-        None => {
-            let rows = gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))?;
-            working(ruby, count, |crew| reduce(crew, reduction, values(&rows, dtype, range.clone())))?
-        }
-    };
+    let range = crate::over::part(ruby, &buffer, from, count)?;
+    let asked = Settings::for_call(ruby, options)?.backend;
+    let reduced = Where::of(ruby, asked, &buffer, count)?.reduce(ruby, reduction, (dtype, &buffer), range)?;
     let place = |place: Option<Place>, nan: bool| {
         let (value, index) = match place {
             Some(Place { index, value: Number::Int(i) }) => (ruby.into_value(i), ruby.into_value(index)),
@@ -257,42 +318,77 @@ pub fn reduce_buffer(
     })
 }
 
-/// Rows of a buffer as the elements that they are.
-fn values(rows: &HostColumn, dtype: Dtype, range: std::ops::Range<usize>) -> Values<'_> {
-    match dtype {
-        Dtype::I64 => Values::I64(&rows.view()[range]),
-        Dtype::I32 => Values::I32(&rows.view()[range]),
-        Dtype::U8 | Dtype::Bool => Values::U8(&rows.view()[range]),
-        Dtype::F64 => Values::F64(&rows.view()[range]),
-        Dtype::F32 => Values::F32(&rows.view()[range]),
+/// Whether 32 bits count them.
+fn countable(count: usize) -> bool {
+    u32::try_from(count).is_ok()
+}
+
+/// `Ikra.__sorted(list, keys, count, last)`: so many elements of a list in ascending order of their keys, those of equal keys as
+/// they stand; with `last` from the end of that order. nil where Ruby must be asked.
+///
+/// # Errors
+/// DeviceError and its kin, and what interrupts raise.
+pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) -> Result<Option<RArray>, Error> {
+    let part = |n: usize| if last { n - count.min(n)..n } else { 0..count.min(n) };
+    let give = |order: &[u32]| match last {
+        true => picked(ruby, list, order.iter().rev().copied()),
+        false => picked(ruby, list, order.iter().copied()),
+    };
+    match Given::of(keys)? {
+        Given::List(keys) => {
+            let Some(numbers) = Numbers::of(keys).filter(|_| countable(keys.len())) else { return Ok(None) };
+            let order = working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), false))?;
+            give(&order[part(order.len())]).map(Some)
+        }
+        // Ruby does not compare true with false
+        Given::Numbers(Dtype::Bool, _) => Ok(None),
+        Given::Numbers(dtype, keys) => {
+            let (n, element) = (keys.len(), dtype.element());
+            let order = Where::as_left(ruby, &keys)?.over(ruby, &[&keys], n, |who, rows| {
+                who.sort(Stretch { element, rows: &rows[0], range: 0..n }, n, false, Give::Places)
+            })?;
+            let order = Buffer::from_column(order);
+            let part = part(n);
+            let mut places = vec![0; part.len()];
+            let fetched = gvl::released(|| {
+                // NaN is last
+                let mut end = [0u32];
+                read_places(&order, n - 1, &mut end)?;
+                let mut key = [0; 8];
+                keys.read(end[0] as usize * element.bytes(), &mut key[..element.bytes()])?;
+                read_places(&order, part.start, &mut places)?;
+                Ok(element != Element::F64 || n < 2 || !f64::from_ne_bytes(key).is_nan())
+            });
+            if fetched.map_err(|e| errors::core(ruby, e))? { give(&places).map(Some) } else { Ok(None) }
+        }
     }
 }
 
-/// Whether 32 bits count them.
-fn countable(list: RArray) -> bool {
-    u32::try_from(list.len()).is_ok()
-}
-
-/// `Ikra.__order(keys)`: the indices of the keys in ascending order, of equal ones the first first; nil where Ruby must be
-/// asked.
-///
-/// # Errors
-/// What interrupts raise.
-pub fn order(ruby: &Ruby, keys: RArray) -> Result<Option<RArray>, Error> {
-    let Some(numbers) = Numbers::of(keys).filter(|_| countable(keys)) else { return Ok(None) };
-    let order = working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), false))?;
-    Ok(Some(ruby.ary_from_iter(order)))
+/// Some neighbours of a column of u32.
+fn read_places(from: &Buffer, at: usize, to: &mut [u32]) -> ikra_core::error::Result<()> {
+    let mut bytes = vec![0; to.len() * 4];
+    from.read(at * 4, &mut bytes)?;
+    to.iter_mut().zip(bytes.as_chunks::<4>().0).for_each(|(to, word)| *to = u32::from_ne_bytes(*word));
+    Ok(())
 }
 
 /// `Ikra.__extreme(keys, greatest)`: the index of the first of the least, or the greatest, keys; nil where Ruby must be
 /// asked.
 ///
 /// # Errors
-/// What interrupts raise.
-pub fn extreme(ruby: &Ruby, keys: RArray, greatest: bool) -> Result<Option<u64>, Error> {
-    let Some(numbers) = Numbers::of(keys) else { return Ok(None) };
+/// DeviceError and its kin, and what interrupts raise.
+pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, Error> {
     let reduction = if greatest { Reduction::Max } else { Reduction::Min };
-    let reduced = working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()))?;
+    let reduced = match Given::of(keys)? {
+        Given::List(keys) => {
+            let Some(numbers) = Numbers::of(keys) else { return Ok(None) };
+            working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()))?
+        }
+        Given::Numbers(Dtype::Bool, _) => return Ok(None),
+        Given::Numbers(dtype, keys) => {
+            Where::as_left(ruby, &keys)?.reduce(ruby, reduction, (dtype, &keys), 0..keys.len())?
+        }
+    };
     Ok(match reduced {
         Reduced::Extremes { least, greatest, nan: false } => least.or(greatest).map(|place| place.index),
         _ => None,
@@ -334,31 +430,76 @@ fn mostly_differ(words: &[u64]) -> bool {
     all > 16 && sample.len() * 4 > all * 3
 }
 
-/// Which keys are equal; None where Ruby must be asked, or is faster.
-fn grouping(ruby: &Ruby, keys: RArray) -> Result<Option<Grouped>, Error> {
-    let Some(words) = words(keys).filter(|words| countable(keys) && !mostly_differ(words)) else { return Ok(None) };
+/// Which of these are equal; None where Ruby must be asked, or is faster.
+fn grouping_in(ruby: &Ruby, keys: RArray) -> Result<Option<Grouped>, Error> {
+    let Some(words) = words(keys).filter(|words| countable(words.len()) && !mostly_differ(words)) else {
+        return Ok(None);
+    };
     working(ruby, keys.len(), |crew| groups::of_words(crew, &words)).map(Some)
+}
+
+/// The same of numbers in a buffer, and each group's key.
+fn grouping_of(ruby: &Ruby, dtype: Dtype, keys: &Arc<Buffer>) -> Result<Option<(Grouped, RArray)>, Error> {
+    let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, keys)?);
+    if !place.is_device() && dtype != Dtype::Bool {
+        let rows = gvl::released(|| keys.on_host()).map_err(|e| errors::core(ruby, e))?;
+        if mostly_differ(rows.view()) {
+            return Ok(None);
+        }
+    }
+    let (grouped, keys) = place.over(ruby, &[keys], n, |who, rows| {
+        let keys = || Stretch { element, rows: &rows[0], range: 0..n };
+        let Some(grouped) = who.groups(keys())? else { return Ok(None) };
+        let Some(firsts) = who.pick(keys(), &grouped.firsts)? else { return Ok(None) };
+        Ok(Some((grouped, firsts)))
+    })?;
+    let keys = fetched(ruby, keys)?;
+    // no NaN is equal to another
+    if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
+        return Ok(None);
+    }
+    let list = |rows| Ok::<_, Error>(fetched(ruby, rows)?.view().to_vec());
+    let (group_of, firsts, counts) = (list(grouped.group_of)?, list(grouped.firsts)?, list(grouped.counts)?);
+    let keys = crate::buffer::list(ruby, dtype, &Buffer::from_column(keys))?;
+    Ok(Some((Grouped { group_of, firsts, counts }, keys)))
+}
+
+/// Which keys are equal, and the key of each group; else the keys as Ruby's values, where Ruby must be asked, or is faster.
+fn grouping(ruby: &Ruby, keys: Value) -> Result<Result<(Grouped, RArray), RArray>, Error> {
+    let keys = match Given::of(keys)? {
+        Given::Numbers(dtype, buffer) => match grouping_of(ruby, dtype, &buffer)? {
+            Some(grouped) => return Ok(Ok(grouped)),
+            None => Given::Numbers(dtype, buffer).list(ruby)?,
+        },
+        Given::List(keys) => keys,
+    };
+    let Some(grouped) = grouping_in(ruby, keys)? else { return Ok(Err(keys)) };
+    let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
+    Ok(Ok((grouped, firsts)))
 }
 
 /// `Ikra.__grouped(list, keys)`: a Hash from each key to the elements that have it, as `group_by` makes it.
 ///
 /// # Errors
-/// What `hash` and `eql?` of keys raise, and interrupts.
-pub fn grouped(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> {
+/// What `hash` and `eql?` of keys raise, DeviceError and its kin, and interrupts.
+pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
     let groups = ruby.hash_new();
-    let Some(Grouped { group_of, firsts, counts }) = grouping(ruby, keys)? else {
-        for index in 0..keys.len() {
-            let key = at(keys, index);
-            match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
-                Some(group) => group.push(at(list, index))?,
-                None => {
-                    let group = ruby.ary_new();
-                    group.push(at(list, index))?;
-                    groups.aset(key, group)?;
+    let (Grouped { group_of, counts, .. }, keys) = match grouping(ruby, keys)? {
+        Ok(grouped) => grouped,
+        Err(keys) => {
+            for index in 0..keys.len() {
+                let key = at(keys, index);
+                match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
+                    Some(group) => group.push(at(list, index))?,
+                    None => {
+                        let group = ruby.ary_new();
+                        group.push(at(list, index))?;
+                        groups.aset(key, group)?;
+                    }
                 }
             }
+            return Ok(groups);
         }
-        return Ok(groups);
     };
     // The elements' indices, group by group.
     let mut next = 0;
@@ -368,20 +509,16 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> 
     };
     let mut places: Vec<u32> = counts.iter().map(start_of).collect();
     let mut members = vec![0; group_of.len()];
-    for (index, group) in group_of.iter().enumerate() {
+    for (index, group) in (0..).zip(&group_of) {
         let place = &mut places[*group as usize];
         members[*place as usize] = index;
         *place += 1;
     }
     let mut rest = &members[..];
-    for (first, count) in firsts.iter().zip(&counts) {
+    for (group, count) in counts.iter().enumerate() {
         let (own, others) = rest.split_at(*count as usize);
         rest = others;
-        let mut group = Filling::new(ruby, own.len());
-        for index in own {
-            group.push(at(list, *index))?;
-        }
-        groups.aset(at(keys, *first as usize), group.done()?)?;
+        groups.aset(at(keys, group), picked(ruby, list, own.iter().copied())?)?;
     }
     Ok(groups)
 }
@@ -392,7 +529,7 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RHash, Error> 
 /// # Errors
 /// What interrupts raise.
 pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
-    let Some(Grouped { firsts, counts, .. }) = grouping(ruby, list)? else { return Ok(None) };
+    let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, list)? else { return Ok(None) };
     let tally = ruby.hash_new();
     for (first, count) in firsts.iter().zip(counts) {
         tally.aset(at(list, *first as usize), count)?;
@@ -403,15 +540,12 @@ pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
 /// `Ikra.__distinct(list, keys)`: the first element of each key.
 ///
 /// # Errors
-/// What `hash` and `eql?` of keys raise, and interrupts.
-pub fn distinct(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RArray, Error> {
-    if let Some(Grouped { firsts, .. }) = grouping(ruby, keys)? {
-        let mut out = Filling::new(ruby, firsts.len());
-        for first in firsts {
-            out.push(at(list, first as usize))?;
-        }
-        return out.done();
-    }
+/// What `hash` and `eql?` of keys raise, DeviceError and its kin, and interrupts.
+pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error> {
+    let keys = match grouping(ruby, keys)? {
+        Ok((Grouped { firsts, .. }, _)) => return picked(ruby, list, firsts.into_iter()),
+        Err(keys) => keys,
+    };
     let seen = ruby.hash_new();
     let out = ruby.ary_new();
     for index in 0..keys.len() {
@@ -424,11 +558,20 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: RArray) -> Result<RArray, Error
     Ok(out)
 }
 
-/// `Ikra.__running(list, operator)`: each element combined with all before it, as `inject` combines them.
+/// `Ikra.__running(list, operator, basic)`: each element combined with all before it, as `inject` combines them. `basic`: the operator is
+/// Ruby's own `+` or `*` of numbers.
 ///
 /// # Errors
 /// What the operator raises.
-pub fn running(ruby: &Ruby, list: RArray, operator: Symbol) -> Result<RArray, Error> {
+pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Result<RArray, Error> {
+    if let Some(numbers) = if basic { Numbers::of(list) } else { None }
+        && let Some(values) = numbers.running(&operator.name()? == "*")
+    {
+        return Ok(match values {
+            Numbers::Ints(values) => ruby.ary_from_iter(values),
+            Numbers::Floats(values) => ruby.ary_from_iter(values),
+        });
+    }
     let out = ruby.ary_new_capa(list.len());
     let mut memo = at(list, 0);
     for index in 0..list.len() {

@@ -37,8 +37,18 @@ pub struct Settings {
     pub backend: Choice,
     pub code: CodeOptions,
     pub block_size: Option<u32>,
-    /// Results become a buffer: of this dtype, or of the one that they have.
-    pub into: Option<Option<Dtype>>,
+    /// Results become a buffer.
+    pub into: Option<Results>,
+}
+
+/// The buffer that results become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// Of the dtype that they have.
+    Natural,
+    As(Dtype),
+    /// As `Natural` where they are all Integers, all Floats, or true and false; else an Array.
+    Numbers,
 }
 
 const KEYS: [&str; 9] =
@@ -114,7 +124,13 @@ impl Settings {
                 };
             }
             // Ikra's own Ruby code asks for it
-            "into" => self.into = Some(if given == "true" { None } else { Some(Dtype::of(ruby, value)?) }),
+            "into" => {
+                self.into = Some(match &*given {
+                    "true" => Results::Natural,
+                    "numbers" => Results::Numbers,
+                    _ => Results::As(Dtype::of(ruby, value)?),
+                });
+            }
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));

@@ -15,7 +15,7 @@ pub mod resident;
 use crate::backends;
 use crate::block::{self, Captures, Key as BlockKey};
 use crate::buffer::{self, Dtype};
-use crate::config::{Choice, Settings};
+use crate::config::{Choice, Results, Settings};
 use crate::errors;
 use crate::explain::{self, Account};
 use crate::gvl;
@@ -219,8 +219,8 @@ pub fn section(
     let number = random::next_section();
     if elements == 0 || ticks == 0 {
         let value = match op {
-            SectionOp::Map if let Some(dtype) = settings.into => {
-                let dtype = dtype.unwrap_or(Dtype::F64);
+            SectionOp::Map if let Some(into @ (Results::Natural | Results::As(_))) = settings.into => {
+                let dtype = if let Results::As(dtype) = into { dtype } else { Dtype::F64 };
                 buffer::wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), 0))).as_value()
             }
             SectionOp::Map => ruby.ary_new().as_value(),
@@ -346,7 +346,10 @@ impl Section<'_> {
             code: self.settings.code,
             backend: self.choice,
             process: std::process::id(),
-            results: self.settings.into.flatten().map(Dtype::storage),
+            results: match self.settings.into {
+                Some(Results::As(dtype)) => Some(dtype.storage()),
+                _ => None,
+            },
         }
     }
 
@@ -627,7 +630,7 @@ impl Section<'_> {
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
         let result = match (self.settings.into, &variant.plan.result) {
-            (Some(dtype), Some(slot)) => Some(self.result_buffer(dtype, slot, limit, &mut packed)?),
+            (Some(into), Some(slot)) => self.result_buffer(into, slot, limit, &mut packed)?,
             _ => None,
         };
         let residents = std::mem::take(&mut packed.residents);
@@ -754,7 +757,7 @@ impl Section<'_> {
         let mut before = None;
         let (how, value) = match (left_with, &unpacker.plan.result) {
             (Some(Left::Break(raw, index)), slot) => {
-                if let (true, Some(slot)) = (self.wrapped, slot) {
+                if let (true, Some(slot), None) = (self.wrapped, slot, &result) {
                     before = Some(unpacker.results(slot, index as usize)?);
                 }
                 (Some("left"), crate::reflect::value(raw))
@@ -784,22 +787,28 @@ impl Section<'_> {
         Ok(if self.wrapped { ended(self.ruby, how, value, before) } else { value })
     }
 
-    /// The buffer that results go to.
+    /// The buffer that results go to; None where they are to be an Array.
     fn result_buffer(
         &self,
-        dtype: Option<Dtype>,
+        into: Results,
         slot: &SlotPlan,
         limit: Key,
         packed: &mut Packed,
-    ) -> Result<(Dtype, Arc<Buffer>), Error> {
+    ) -> Result<Option<(Dtype, Arc<Buffer>)>, Error> {
         let natural = match slot.repr {
             Repr::Int => Some(Dtype::I64),
             Repr::Float => Some(Dtype::F64),
             Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Some(Dtype::Bool),
             _ => None,
         };
-        let dtype = dtype.or(natural).filter(|dtype| natural.is_some_and(|n| n.prims() == dtype.prims()));
+        let dtype = match into {
+            Results::As(dtype) => Some(dtype).filter(|dtype| natural.is_some_and(|n| n.prims() == dtype.prims())),
+            Results::Natural | Results::Numbers => natural,
+        };
         let Some(dtype) = dtype else {
+            if into == Results::Numbers {
+                return Ok(None);
+            }
             let source = &self.site.source.unit.source;
             let message = "the elements of this array would be of several kinds, or of one that it cannot hold";
             let diagnostic = Diagnostic::new(source, self.site.source.unit.body.span, message)
@@ -823,7 +832,7 @@ impl Section<'_> {
             }
             (None, _) => {}
         }
-        Ok((dtype, buffer))
+        Ok(Some((dtype, buffer)))
     }
 
     fn failed(&self, error: CoreError) -> Error {

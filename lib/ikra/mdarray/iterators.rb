@@ -179,49 +179,21 @@ module Ikra
       MDArray.__parameters(block, 1, "it is given one element")
       over(wanted ? :select : :reject, options, block) do |run, within|
         flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base)
-        compacted(flags)
+        compacted(flags, options)
       end
     end
 
-    # The elements whose flags are true, in order: counted in chunks, then each chunk writes where those before it end.
-    # (A library's compaction belongs here.)
-    def compacted(flags)
-      return chosen_objects(flags.to_list) if dtype == :object
-
-      count, width = size, Run::CHUNK
-      chunks = (count + width - 1) / width
-      return MDArray.zeros(0, dtype: dtype) if count.zero?
-
-      counted = proc do |chunk|
-        i = (chunk * width) & 0x7fff_ffff_ffff_ffff
-        left = count - i < width ? count - i : width
-        found = 0
-        while left > 0
-          found += 1 if Ikra.__at(flags, i)
-          i = (i + 1) & 0x7fff_ffff_ffff_ffff
-          left -= 1
-        end
-        found
+    # The elements whose flags are true, in order.
+    def compacted(flags, options = {})
+      if dtype == :object
+        list = Ikra.__chosen(flat_list, flags, true)
+        return MDArray.__of(list, :object, [list.size])
       end
-      counts, = Run.new(:select, {}, counted).values(chunks, :i64, [chunks])
-      totals, = Run.new(:select, {}, proc { |x, y| x + y }).scan(Text.element(counts, :i64), 1, chunks, 1)
-      out = Buffer.new(dtype, totals[chunks - 1])
-      at = self.at
-      written = proc do |chunk|
-        i = (chunk * width) & 0x7fff_ffff_ffff_ffff
-        left = count - i < width ? count - i : width
-        to = chunk == 0 ? 0 : totals[chunk - 1]
-        while left > 0
-          if Ikra.__at(flags, i)
-            out[to] = at.call(i)
-            to += 1
-          end
-          i = (i + 1) & 0x7fff_ffff_ffff_ffff
-          left -= 1
-        end
-      end
-      Run.new(:select, {}, written).each(chunks) unless out.size.zero?
-      MDArray.__of(out, dtype, [out.size])
+      elements = storage
+      return dup.__send__(:compacted, flags, options) unless @layout.in_order?
+
+      chosen = Ikra.__select(elements.buffer, @layout.offset, flags, options)
+      MDArray.__of(chosen, dtype, [chosen.size])
     end
 
     # The method of the prelude that gives a block its neighbours.
@@ -236,11 +208,6 @@ module Ikra
       raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
 
       [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}", list, fill, stencil.offsets, *bounds]
-    end
-
-    def chosen_objects(flags)
-      list = Ikra.__chosen(flat_list, flags, true)
-      MDArray.__of(list, :object, [list.size])
     end
 
     # Another array beside this one: arrays, nested ones, numbers.

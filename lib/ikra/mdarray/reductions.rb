@@ -165,13 +165,18 @@ module Ikra
       truths(options, block).to(:i64).sum(axis: axis, **options)
     end
 
-    # All values on the way of {#inject}.
+    # Operators of which the core knows scans.
+    SCANS = { :+ => :sum, :* => :product }.freeze
+    private_constant :SCANS
+
+    # All values on the way of {#inject}. Sums and products of all elements by +:++ and +:*+ are those of {#cumsum} and {#cumprod}.
     #
     # @param axis [Integer, nil] nil: the last dimension
     # @yieldparam one
     # @yieldparam other
     # @return [MDArray] of the same shape
     def scan(*operator, axis: nil, **options, &block)
+      named = SCANS[operator.first.to_sym] if operator.size == 1 && block.nil? && (operator.first.is_a?(Symbol) || operator.first.is_a?(String))
       start, block = folder(operator, block)
       raise ArgumentError, "scan takes an operator or a block" unless start.empty?
 
@@ -180,6 +185,10 @@ module Ikra
       outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
       return dup if empty?
 
+      named = nil if options.fetch(:precision, Ikra.config.precision).to_s == "f32" || !DType.number?(dtype)
+      found = scanned(named, options) if named && outer * inner == 1 && Ikra.__basic?(operator.first)
+      return found if found
+
       run = Run.new(:scan, options, block)
       run.ending do
         buffer, kind = run.scan(at, outer, length, inner)
@@ -187,22 +196,40 @@ module Ikra
       end
     end
 
+    # Of an array of one dimension, Floats are compensated as in {#sum}, in an order of their own; along a dimension of several
+    # they are added in chunks.
+    #
     # @return [MDArray] sums of all elements up to each
-    def cumsum(axis: nil, **options) = scan(axis: axis, **options) { |x, y| x + y }
+    # @raise [IntegerOverflow] for a sum beyond 64 bits
+    def cumsum(axis: nil, **options) = scan(:+, axis: axis, **options)
+
+    # @return [MDArray] products of all elements up to each
+    # @raise [IntegerOverflow] for a product beyond 64 bits
+    def cumprod(axis: nil, **options) = scan(:*, axis: axis, **options)
+
+    # @return [MDArray] the least of all elements up to each
+    # @raise [ArgumentError] for NaN
+    def cummin(axis: nil, **options) = running_extreme(:min, axis, options) { |x, y| y < x || y != y ? y : x }
+
+    # @return [MDArray] the greatest of all elements up to each
+    # @raise [ArgumentError] for NaN
+    def cummax(axis: nil, **options) = running_extreme(:max, axis, options) { |x, y| y > x || y != y ? y : x }
 
     # The elements in ascending order, or in that of a block, which compares two as +<=>+ does.
     #
     # @param axis [Integer, nil] nil: the last dimension
+    # @param descending [Boolean] the other way round
     # @return [MDArray] of the same shape
     # @raise [ArgumentError] for NaN
-    def sort(axis: nil, **options, &block)
+    def sort(axis: nil, descending: false, **options, &block)
+      raise ArgumentError, "descending: is for sorts without a block" if descending && block
+
       axis = axis.nil? ? ndim - 1 : axis_of(axis)
       return dup if empty?
 
       order = [*(0...ndim).to_a - [axis], axis]
-      rows = transpose(*order)
-      lists = rows.__send__(:flat_list).each_slice(shape[axis]).flat_map { |list| block ? list.psort(**options, &block) : list.psort }
-      sorted = MDArray.__of(dtype == :object ? lists : Buffer.from_list(dtype, lists), dtype, rows.shape)
+      rows = axis == ndim - 1 ? self : transpose(*order)
+      sorted = MDArray.__of(rows.__send__(block || !DType.number?(dtype) ? :sorted_on_host : :sorted, descending, options, block), dtype, rows.shape)
       axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
     end
 
@@ -298,6 +325,42 @@ module Ikra
     end
 
     def elements_at_first = storage.buffer[@layout.offset]
+
+    # The scan of all elements where they are, in the order of docs/algorithms.md; nil where it meets what it cannot hold or compare.
+    def scanned(operation, options)
+      Ikra.__check(options) unless options.empty?
+      elements = storage
+      return dup.__send__(:scanned, operation, options) unless @layout.in_order?
+
+      buffer = Ikra.__scan(elements.buffer, operation, @layout.offset, size, options)
+      MDArray.__of(buffer, buffer.dtype, shape) if buffer
+    end
+
+    def running_extreme(operation, axis, options, &block)
+      numbers_for(operation)
+      outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
+      return dup if empty?
+
+      found = scanned(operation, options) if outer * inner == 1
+      found ||= comparable(scan(axis: axis, **options, &block), length)
+      found.dtype == dtype ? found : found.to(dtype)
+    end
+
+    # The elements of each row, the last dimension, in their order, sorted where they are.
+    def sorted(descending, options, _)
+      Ikra.__check(options) unless options.empty?
+      extreme(:max, options) if DType.float?(dtype) && shape.last > 1
+      elements = storage
+      return dup.__send__(:sorted, descending, options, nil) unless @layout.in_order?
+
+      Ikra.__sort(elements.buffer, @layout.offset, size, shape.last, descending, options)
+    end
+
+    def sorted_on_host(descending, options, block)
+      lists = flat_list.each_slice(shape.last).flat_map { |list| block ? list.psort(**options, &block) : list.psort(**options) }
+      lists = lists.each_slice(shape.last).flat_map(&:reverse) if descending
+      dtype == :object ? lists : Buffer.from_list(dtype, lists)
+    end
 
     # The least or the greatest element, and which one it is.
     def extreme(operation, options)

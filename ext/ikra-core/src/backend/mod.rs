@@ -33,6 +33,7 @@ use crate::memory::interleave;
 use crate::target::Target;
 use collective::Element;
 use collective::reduce::{Reduced, Reduction};
+use collective::rows::Collective;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -214,6 +215,10 @@ pub trait Backend: Send + Sync {
     /// `Memory` and `Device`; `Internal` for rows that are not.
     fn reduce(&self, _: Reduction, _: Element, _: &HostColumn, _: Range<usize>) -> Result<Reduced> {
         Err(Error::Internal { stage: "backend", detail: "rows of the host are reduced by the host".into() })
+    }
+    /// What goes over rows in its memory, where that is not the host's.
+    fn collective(&self) -> Option<&dyn Collective> {
+        None
     }
     /// Its memory, where that is not the host's.
     fn store(&self) -> Option<&dyn DeviceStore> {

@@ -26,6 +26,7 @@
 
 pub mod groups;
 pub mod reduce;
+pub mod rows;
 pub mod scan;
 pub mod select;
 pub mod sort;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// A type of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
+    U8,
     U32,
     I32,
     F32,
@@ -21,10 +22,11 @@ pub enum Key {
 }
 
 impl Key {
-    pub const ALL: [Key; 6] = [Key::U32, Key::I32, Key::F32, Key::U64, Key::I64, Key::F64];
+    pub const ALL: [Key; 7] = [Key::U8, Key::U32, Key::I32, Key::F32, Key::U64, Key::I64, Key::F64];
 
     pub fn bytes(self) -> usize {
         match self {
+            Key::U8 => 1,
             Key::U32 | Key::I32 | Key::F32 => 4,
             Key::U64 | Key::I64 | Key::F64 => 8,
         }
@@ -34,6 +36,7 @@ impl Key {
 /// Keys on the host.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
+    U8(&'a [u8]),
     U32(&'a [u32]),
     I32(&'a [i32]),
     F32(&'a [f32]),
@@ -45,6 +48,7 @@ pub enum Keys<'a> {
 impl Keys<'_> {
     pub fn len(&self) -> usize {
         match self {
+            Keys::U8(k) => k.len(),
             Keys::U32(k) => k.len(),
             Keys::I32(k) => k.len(),
             Keys::F32(k) => k.len(),
@@ -60,6 +64,7 @@ impl Keys<'_> {
     /// The word by which a key is sorted: as numbers compare, so do these.
     fn code(&self, index: usize) -> u64 {
         match self {
+            Keys::U8(k) => k[index].into(),
             Keys::U32(k) => k[index].into(),
             Keys::I32(k) => u64::from(k[index].cast_unsigned() ^ 1 << 31),
             Keys::F32(k) => float_code(k[index].into()),
@@ -81,6 +86,14 @@ fn float_code(x: f64) -> u64 {
 
 /// So few keys are sorted by comparing.
 const FEW: usize = 2048;
+/// As [`order`], at once and by one thread.
+pub fn order_alone(keys: Keys<'_>, descending: bool) -> Vec<u32> {
+    let code = |i| if descending { !keys.code(i) } else { keys.code(i) };
+    let mut pairs: Vec<(u64, u32)> = (0..keys.len()).map(|i| (code(i), i as u32)).collect();
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(_, place)| place).collect()
+}
+
 /// Keys that one thread goes over at a time, at least.
 const PIECE: usize = 1 << 16;
 const BINS: usize = 256;
@@ -112,12 +125,10 @@ impl Side {
 pub fn order(crew: Crew<'_>, keys: Keys<'_>, descending: bool) -> Result<Option<Vec<u32>>> {
     let n = keys.len();
     assert!(u32::try_from(n).is_ok(), "indices have 32 bits");
-    let code = |i| if descending { !keys.code(i) } else { keys.code(i) };
     if n <= FEW {
-        let mut pairs: Vec<(u64, u32)> = (0..n).map(|i| (code(i), i as u32)).collect();
-        pairs.sort_unstable();
-        return Ok(Some(pairs.into_iter().map(|(_, place)| place).collect()));
+        return Ok(Some(order_alone(keys, descending)));
     }
+    let code = |i| if descending { !keys.code(i) } else { keys.code(i) };
     let length = n.div_ceil(crew.threads.count() * 4).max(PIECE);
     let count = n.div_ceil(length);
     let piece = |p: usize| p * length..n.min((p + 1) * length);
@@ -201,7 +212,7 @@ mod tests {
                     }
                     testing::Owned::F64(x) => check(x, Keys::F64(x), floats),
                     testing::Owned::F32(x) => check(x, Keys::F32(x), |a, b| floats(a.into(), b.into())),
-                    testing::Owned::U8(_) => {}
+                    testing::Owned::U8(x) => check(x, Keys::U8(x), |a, b| a.cmp(&b)),
                 }
             }
         }

@@ -8,6 +8,8 @@
 //! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
 //! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
 
+mod over;
+
 use super::collective::{self, Collectives};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
@@ -16,6 +18,7 @@ use super::queue::{Pending, Queue};
 use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
+use crate::backend::collective::rows::Collective;
 use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -532,6 +535,9 @@ impl Backend for CudaBackend {
             let (words, _) = letter.as_chunks::<8>();
             Ok(reduction.read(element, &std::array::from_fn(|at| u64::from_ne_bytes(words[at]))))
         })
+    }
+    fn collective(&self) -> Option<&dyn Collective> {
+        Some(self)
     }
     fn store(&self) -> Option<&dyn DeviceStore> {
         Some(self)

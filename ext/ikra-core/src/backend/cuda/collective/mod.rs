@@ -8,6 +8,7 @@
 //! Every function queues work and returns; its results are there once the stream has passed it. Addresses are of the device,
 //! aligned as their elements are.
 
+mod gather;
 mod groups;
 mod reduce;
 mod scan;
@@ -32,6 +33,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
 pub use reduce::reduce;
 pub use scan::scan;

@@ -14,6 +14,7 @@ const u32 SORT_WARPS = SORT_THREADS / WARP;
 template <class U> INLINE U top_bit() { return U(U(1) << (sizeof(U) * 8 - 1)); }
 
 template <class T> struct Unsigned { typedef u64 Type; };
+template <> struct Unsigned<u8> { typedef u8 Type; };
 template <> struct Unsigned<u32> { typedef u32 Type; };
 template <> struct Unsigned<i32> { typedef u32 Type; };
 template <> struct Unsigned<f32> { typedef u32 Type; };

@@ -27,6 +27,7 @@ pub enum Payload {
 
 fn ty(key: Key) -> &'static str {
     match key {
+        Key::U8 => "u8",
         Key::U32 => "u32",
         Key::I32 => "i32",
         Key::F32 => "f32",
@@ -72,14 +73,31 @@ pub(super) fn pass(key: Key, descending: bool, payload: Payload, many: bool) -> 
     Text::new(kernel, &[SORT], (PASS, 2), "PassArgs", &body)
 }
 
-/// Queues that `count` keys at `keys` are written to `sorted` in their order, equal ones as they stand. `sorted` may be `keys`;
-/// what moves along may stay where it is likewise.
+/// Queues that `count` keys at `keys` are written to `sorted` in their order, equal ones as they stand. `sorted` may be `keys`,
+/// but for keys of one byte; what moves along may stay where it is likewise.
 ///
 /// # Errors
 /// `Memory`, `Device`.
 pub fn sort(
     machine: &impl Machine,
     key: Key,
+    descending: bool,
+    keys: u64,
+    count: u64,
+    sorted: u64,
+    payload: Payload,
+) -> Result<()> {
+    sort_by_digits(machine, (key, key.bytes() as u64), descending, keys, count, sorted, payload)
+}
+
+/// As [`sort`], by so many of the keys' lowest digits of 8 bits, which are all that differ. Of an odd number of them, nothing
+/// may stay where it is.
+///
+/// # Errors
+/// `Memory`, `Device`.
+pub(super) fn sort_by_digits(
+    machine: &impl Machine,
+    (key, digits): (Key, u64),
     descending: bool,
     keys: u64,
     count: u64,
@@ -95,14 +113,17 @@ pub fn sort(
         Payload::Values(from, to) => (from, to),
         Payload::Indices(to) => (0, to),
     };
+    let in_place = sorted == keys || (values != 0 && values == sorted_values);
+    assert!(digits.is_multiple_of(2) || !in_place, "what goes to and fro an odd number of times does not stay");
     let seen_bytes = tiles * BINS * if many { 8 } else { 4 };
     let mut parts = Parts::default();
     let bins = parts.add(bytes * BINS * 8);
     let next = parts.add(8 * bytes);
     let cleared = parts.bytes;
     let seen = parts.add(seen_bytes);
-    let other = parts.add(count * bytes);
-    let other_values = parts.add(if payload == Payload::None { 0 } else { count * 4 });
+    let (between, values_between) = if digits > 1 { (count * bytes, count * 4) } else { (0, 0) };
+    let other = parts.add(between);
+    let other_values = parts.add(if payload == Payload::None { 0 } else { values_between });
     let scratch = machine.allocate(parts.bytes)?;
     let at = scratch.address();
     machine.fill(at, cleared, 0)?;
@@ -113,14 +134,15 @@ pub fn sort(
     )?;
     machine.run(&starting(), Blocks::All(bytes), &mut [at + bins])?;
 
-    // Digits are even in number, so that the last pass ends where it should.
     let text = pass(key, descending, payload, many);
     let (mut from, mut from_values) = (keys, values);
-    for digit in 0..bytes {
-        let (to, to_values) = if digit % 2 == 0 { (at + other, at + other_values) } else { (sorted, sorted_values) };
+    for digit in 0..digits {
+        // The last pass ends where it should.
+        let away = (digits - 1 - digit) % 2 == 1;
+        let (to, to_values) = if away { (at + other, at + other_values) } else { (sorted, sorted_values) };
         machine.fill(at + seen, seen_bytes as usize, 0)?;
         let starts = at + bins + digit * BINS * 8;
-        let (first, last) = (u64::from(digit == 0), u64::from(digit == bytes - 1));
+        let (first, last) = (u64::from(digit == 0), u64::from(digit == digits - 1));
         let (seen, next) = (at + seen, at + next + digit * 8);
         let mut args = [from, to, from_values, to_values, count, starts, seen, next, digit * DIGIT, first, last];
         machine.run(&text, Blocks::All(tiles), &mut args)?;

@@ -33,6 +33,8 @@ fn every_kernel_is_compiled_by_nvrtc() {
     texts.extend(Element::ALL.map(groups::finding));
     texts.extend(groups::following());
     texts.push(sort::starting());
+    texts.extend([1, 4, 8].map(gather::gathering));
+    texts.push(gather::numbering());
     for key in Key::ALL {
         for descending in [false, true] {
             texts.push(sort::counting(key, descending));
@@ -224,7 +226,7 @@ fn kernels_sort_as_the_host_does() {
                 Owned::F64(x) => check_sort(Key::F64, &bytes, Keys::F64(x), descending),
                 Owned::F32(x) => check_sort(Key::F32, &bytes, Keys::F32(x), !descending),
                 Owned::I32(x) => check_sort(Key::I32, &bytes, Keys::I32(x), descending),
-                Owned::U8(_) => {}
+                Owned::U8(x) => check_sort(Key::U8, &bytes, Keys::U8(x), !descending),
             }
         }
         if n == 1000 {
@@ -234,6 +236,31 @@ fn kernels_sort_as_the_host_does() {
         let (x, y): (Vec<u64>, Vec<u32>) = (0..n).map(|_| (r.word() >> (r.word() % 60), r.word() as u32)).unzip();
         check_sort(Key::U64, &x.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>(), Keys::U64(&x), false);
         check_sort(Key::U32, &y.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>(), Keys::U32(&y), true);
+    }
+}
+
+#[test]
+fn kernels_sort_rows_as_the_host_does() {
+    let machine = OnShim::new(&SHIM);
+    for (row, rows) in [(1, 3), (7, 40), (1000, 3), (3, 700), (20, 1), (2, 0)] {
+        let mut r = Random(row as u64);
+        let keys: Vec<i32> = (0..row * rows).map(|_| (r.word() % 50) as i32 - 25).collect();
+        for descending in [false, true] {
+            let mut expected: Vec<u32> = (0..keys.len() as u32).collect();
+            for own in expected.chunks_mut(row) {
+                own.sort_by_key(|at| keys[*at as usize] * if descending { -1 } else { 1 });
+            }
+            let (places, sorted) = (Out::new(keys.len() * 4), Out::new(keys.len() * 4));
+            let from = Rows { keys: address(&keys), count: keys.len() as u64, row: row as u64 };
+            order_of_rows(&machine, Key::I32, descending, from, places.address()).unwrap_or_else(|e| panic!("{e}"));
+            gather(&machine, 4, address(&keys), places.address(), keys.len() as u64, sorted.address())
+                .unwrap_or_else(|e| panic!("{e}"));
+            let bytes = |words: &mut dyn Iterator<Item = u32>| words.flat_map(u32::to_ne_bytes).collect::<Vec<u8>>();
+            let wanted = bytes(&mut expected.iter().copied());
+            assert!(places.bytes()[..wanted.len()] == wanted, "{rows} rows of {row}");
+            let wanted = bytes(&mut expected.iter().map(|at| keys[*at as usize].cast_unsigned()));
+            assert!(sorted.bytes()[..wanted.len()] == wanted, "{rows} rows of {row}");
+        }
     }
 }
 

@@ -1,0 +1,302 @@
+//! Collective operations over rows of columns, where the rows are.
+//!
+//! Here: [`Collective`], which a backend with memory of its own implements for rows that are in it, and the host's [`Crew`]
+//! for all others. Both give the same bits. Results are columns, and stay where they were made. Not here: the operations
+//! themselves (beside this file, and in [`crate::backend::cuda::collective`]), and who chooses where one runs (the bridge).
+
+use super::groups::{float_word, of_words};
+use super::scan::{Scan, Scanned, Told};
+use super::sort::{self, Key, Keys};
+use super::{Crew, Element, Values, scan, select};
+use crate::error::Result;
+use crate::ir::Storage;
+use crate::memory::column::HostColumn;
+use std::ops::Range;
+
+/// Some neighbours among the rows of a column.
+#[derive(Clone, Debug)]
+pub struct Stretch<'a> {
+    pub element: Element,
+    pub rows: &'a HostColumn,
+    pub range: Range<usize>,
+}
+
+/// What a sort is to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Give {
+    /// The keys.
+    Keys,
+    /// Where they were, as u32, counted from the beginning of the stretch.
+    Places,
+}
+
+/// What belongs together: as [`super::groups::Grouped`], in columns of u32.
+#[derive(Clone, Debug)]
+pub struct GroupedRows {
+    pub group_of: HostColumn,
+    pub firsts: HostColumn,
+    pub counts: HostColumn,
+}
+
+/// Who goes over rows. None in place of an answer: cancelled.
+pub trait Collective {
+    /// What each element and all before it come to, in rows of [`Scan::total`]'s type.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`; `Internal` for rows that are elsewhere. So it is for all of these.
+    fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>>;
+
+    /// The elements whose flags (of one byte) are not 0, in their order; without elements the indices of the flags, as u32.
+    ///
+    /// # Errors
+    /// As [`Collective::scan`].
+    fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>>;
+
+    /// Sorts each `row` neighbours by themselves, equal keys as they stand.
+    ///
+    /// # Errors
+    /// As [`Collective::scan`].
+    fn sort(&self, keys: Stretch<'_>, row: usize, descending: bool, give: Give) -> Result<Option<HostColumn>>;
+
+    /// Groups of equal keys, in the order in which they first appear.
+    ///
+    /// # Errors
+    /// As [`Collective::scan`].
+    fn groups(&self, keys: Stretch<'_>) -> Result<Option<GroupedRows>>;
+
+    /// The elements at these places, which are u32, counted from the beginning of the stretch.
+    ///
+    /// # Errors
+    /// As [`Collective::scan`].
+    fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>>;
+}
+
+impl Element {
+    /// How such elements are stored.
+    pub fn storage(self) -> Storage {
+        match self {
+            Element::I64 => Storage::I64,
+            Element::I32 => Storage::I32,
+            Element::U8 => Storage::U8,
+            Element::F64 => Storage::F64,
+            Element::F32 => Storage::F32,
+        }
+    }
+    /// As keys.
+    pub fn key(self) -> Key {
+        match self {
+            Element::I64 => Key::I64,
+            Element::I32 => Key::I32,
+            Element::U8 => Key::U8,
+            Element::F64 => Key::F64,
+            Element::F32 => Key::F32,
+        }
+    }
+}
+
+impl<'a> Stretch<'a> {
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+    /// The elements, of rows on the host.
+    pub fn values(&self) -> Values<'a> {
+        let (rows, range) = (self.rows, self.range.clone());
+        match self.element {
+            Element::I64 => Values::I64(&rows.view()[range]),
+            Element::I32 => Values::I32(&rows.view()[range]),
+            Element::U8 => Values::U8(&rows.view()[range]),
+            Element::F64 => Values::F64(&rows.view()[range]),
+            Element::F32 => Values::F32(&rows.view()[range]),
+        }
+    }
+    fn keys(&self) -> Keys<'a> {
+        match self.values() {
+            Values::I64(x) => Keys::I64(x),
+            Values::I32(x) => Keys::I32(x),
+            Values::U8(x) => Keys::U8(x),
+            Values::F64(x) => Keys::F64(x),
+            Values::F32(x) => Keys::F32(x),
+        }
+    }
+    fn flags(&self) -> &'a [u8] {
+        &self.rows.view()[self.range.clone()]
+    }
+}
+
+/// Numbers as a column of the host's.
+pub fn column<T: crate::memory::column::Element>(storage: Storage, values: &[T]) -> HostColumn {
+    let mut column = HostColumn::zeroed(storage, values.len());
+    column.view_mut().copy_from_slice(values);
+    column
+}
+
+fn of_scanned(scanned: &Scanned) -> HostColumn {
+    match scanned {
+        Scanned::I64(x) => column(Storage::I64, x),
+        Scanned::I32(x) => column(Storage::I32, x),
+        Scanned::U8(x) => column(Storage::U8, x),
+        Scanned::F64(x) => column(Storage::F64, x),
+        Scanned::F32(x) => column(Storage::F32, x),
+    }
+}
+
+/// Elements of a row that one thread sorts.
+const ROW: usize = 1 << 14;
+
+/// The order of each row, one behind the other, counted from the beginning of the first.
+fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, descending: bool) -> Result<Option<Vec<u32>>> {
+    let rows = keys.len().div_ceil(row.max(1));
+    let own = |at: usize| {
+        let start = keys.range.start + at * row;
+        Stretch { range: start..keys.range.end.min(start + row), ..keys.clone() }
+    };
+    if row > ROW || rows < 2 {
+        let mut all: Vec<u32> = Vec::with_capacity(keys.len());
+        for at in 0..rows {
+            let Some(order) = sort::order(crew, own(at).keys(), descending)? else { return Ok(None) };
+            all.extend(order.iter().map(|place| place + (at * row) as u32));
+        }
+        return Ok(Some(all));
+    }
+    let piece = (ROW / row.max(1)).max(1);
+    let sorted = crew.each(rows.div_ceil(piece), |p| {
+        let mut all: Vec<u32> = Vec::with_capacity(piece * row);
+        for at in p * piece..rows.min((p + 1) * piece) {
+            let order = sort::order_alone(own(at).keys(), descending);
+            all.extend(order.iter().map(|place| place + (at * row) as u32));
+        }
+        all
+    })?;
+    Ok(sorted.map(|pieces| pieces.concat()))
+}
+
+/// The elements at these places.
+fn picked(crew: Crew<'_>, from: &Stretch<'_>, places: &[u32]) -> Result<Option<HostColumn>> {
+    fn all<T: crate::memory::column::Element>(
+        crew: Crew<'_>,
+        (storage, values): (Storage, &[T]),
+        places: &[u32],
+    ) -> Result<Option<HostColumn>> {
+        let mut out = HostColumn::zeroed(storage, places.len());
+        let pieces: Vec<_> = out.view_mut::<T>().chunks_mut(ROW).zip(places.chunks(ROW)).collect();
+        let done = crew.all(pieces, |(out, places)| {
+            out.iter_mut().zip(places).for_each(|(out, place)| *out = values[*place as usize]);
+        })?;
+        Ok(done.map(|_| out))
+    }
+    let storage = from.element.storage();
+    match from.values() {
+        Values::I64(x) => all(crew, (storage, x), places),
+        Values::I32(x) => all(crew, (storage, x), places),
+        Values::U8(x) => all(crew, (storage, x), places),
+        Values::F64(x) => all(crew, (storage, x), places),
+        Values::F32(x) => all(crew, (storage, x), places),
+    }
+}
+
+impl Collective for Crew<'_> {
+    fn scan(&self, how: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>> {
+        let scanned = scan::scan(*self, how, from.values())?;
+        Ok(scanned.map(|(values, told)| (of_scanned(&values), told)))
+    }
+
+    fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>> {
+        let flags = flags.flags();
+        let Some(from) = from else {
+            return Ok(select::indices(*self, flags)?.map(|places| column(Storage::U32, &places)));
+        };
+        let storage = from.element.storage();
+        macro_rules! chosen {
+            ($x:expr) => {
+                select::chosen(*self, flags, $x)?.map(|chosen| column(storage, &chosen))
+            };
+        }
+        Ok(match from.values() {
+            Values::I64(x) => chosen!(x),
+            Values::I32(x) => chosen!(x),
+            Values::U8(x) => chosen!(x),
+            Values::F64(x) => chosen!(x),
+            Values::F32(x) => chosen!(x),
+        })
+    }
+
+    fn sort(&self, keys: Stretch<'_>, row: usize, descending: bool, give: Give) -> Result<Option<HostColumn>> {
+        let Some(order) = order_of_rows(*self, &keys, row, descending)? else { return Ok(None) };
+        match give {
+            Give::Places => Ok(Some(column(Storage::U32, &order))),
+            Give::Keys => picked(*self, &keys, &order),
+        }
+    }
+
+    fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>> {
+        picked(*self, &from, places.view())
+    }
+
+    fn groups(&self, keys: Stretch<'_>) -> Result<Option<GroupedRows>> {
+        let words: Vec<u64> = match keys.values() {
+            Values::I64(x) => x.iter().map(|x| x.cast_unsigned()).collect(),
+            Values::I32(x) => x.iter().map(|x| u64::from(x.cast_unsigned())).collect(),
+            Values::U8(x) => x.iter().map(|x| u64::from(*x)).collect(),
+            Values::F64(x) => x.iter().map(|x| float_word(*x)).collect(),
+            Values::F32(x) => x.iter().map(|x| float_word((*x).into())).collect(),
+        };
+        let grouped = of_words(*self, &words)?;
+        Ok(grouped.map(|grouped| GroupedRows {
+            group_of: column(Storage::U32, &grouped.group_of),
+            firsts: column(Storage::U32, &grouped.firsts),
+            counts: column(Storage::U32, &grouped.counts),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, on_host};
+    use super::*;
+
+    fn floats(values: &[f64]) -> HostColumn {
+        column(Storage::F64, values)
+    }
+
+    #[test]
+    fn rows_are_sorted_each_by_itself_whatever_their_length() {
+        let mut r = Random(3);
+        for (row, rows) in [(1, 5), (3, 4), (100, 700), (ROW + 1, 3), (50_000, 1)] {
+            let values: Vec<f64> = (0..row * rows).map(|_| (r.unit() * 50.0).floor() - 25.0).collect();
+            let from = floats(&values);
+            let keys = || Stretch { element: Element::F64, rows: &from, range: 0..values.len() };
+            for descending in [false, true] {
+                let mut expected: Vec<u32> = (0..values.len() as u32).collect();
+                for own in expected.chunks_mut(row) {
+                    own.sort_by(|a, b| {
+                        let order = values[*a as usize].total_cmp(&values[*b as usize]);
+                        if descending { order.reverse() } else { order }
+                    });
+                }
+                let places = on_host(|crew| crew.sort(keys(), row, descending, Give::Places));
+                assert_eq!(places.view::<u32>(), expected, "{rows} rows of {row}");
+                let sorted = on_host(|crew| crew.sort(keys(), row, descending, Give::Keys));
+                assert!(sorted.view::<f64>().iter().eq(expected.iter().map(|at| &values[*at as usize])));
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_stretch_is_looked_at() {
+        let from = floats(&[9.0, 2.0, 1.0, 2.0, -9.0]);
+        let flags = column(Storage::U8, &[1u8, 0, 1, 1, 1]);
+        let part = || Stretch { element: Element::F64, rows: &from, range: 1..4 };
+        let on = || Stretch { element: Element::U8, rows: &flags, range: 1..4 };
+        assert_eq!(on_host(|crew| crew.scan(Scan::Sum, part())).0.view::<f64>(), [2.0, 3.0, 5.0]);
+        assert_eq!(on_host(|crew| crew.select(on(), Some(part()))).view::<f64>(), [1.0, 2.0]);
+        assert_eq!(on_host(|crew| crew.select(on(), None)).view::<u32>(), [1, 2]);
+        assert_eq!(on_host(|crew| crew.sort(part(), 3, false, Give::Places)).view::<u32>(), [1, 0, 2]);
+        let grouped = on_host(|crew| crew.groups(part()));
+        assert_eq!((grouped.group_of.view::<u32>(), grouped.firsts.view::<u32>()), (&[0, 1, 0][..], &[0, 1][..]));
+        assert_eq!(grouped.counts.view::<u32>(), [2, 1]);
+        assert_eq!(on_host(|crew| crew.pick(part(), &grouped.firsts)).view::<f64>(), [2.0, 1.0]);
+    }
+}

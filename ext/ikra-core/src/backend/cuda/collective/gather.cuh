@@ -1,0 +1,22 @@
+// Elements at listed places, and the rows that places are in: what sorting of rows, each by itself, needs beside the sort.
+
+struct GatherArgs {
+  const u32 *places;
+  u64 count;
+  // Null where rows are wanted.
+  const void *in;
+  void *out;
+  // Elements of a row.
+  u64 row;
+};
+
+template <class T> INLINE void gather(const GatherArgs &args) {
+  const u64 step = u64(gridDim.x) * blockDim.x;
+  for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < args.count; i += step) ((T *)args.out)[i] = __ldg((const T *)args.in + args.places[i]);
+}
+
+INLINE void rows_of(const GatherArgs &args) {
+  const u64 step = u64(gridDim.x) * blockDim.x;
+  const u32 row = u32(args.row);
+  for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < args.count; i += step) ((u32 *)args.out)[i] = args.places[i] / row;
+}

@@ -1,0 +1,80 @@
+//! Elements at listed places, and sorting of rows: see `gather.cuh`.
+
+use super::sort::{Payload, sort_by_digits};
+use super::{Blocks, Machine, Parts, Text, sort};
+use crate::backend::collective::sort::Key;
+use crate::error::Result;
+
+const GATHER: &str = include_str!("gather.cuh");
+const THREADS: u32 = 256;
+/// Elements that a block goes over, at least.
+const PIECE: u64 = 2048;
+
+/// `width`: bytes of an element.
+pub(super) fn gathering(width: usize) -> Text {
+    let ty = match width {
+        1 => "u8",
+        4 => "u32",
+        8 => "u64",
+        _ => panic!("elements have 1, 4 or 8 bytes"),
+    };
+    Text::new(format!("ikra_gather_{ty}"), &[GATHER], (THREADS, 1), "GatherArgs", &format!("gather<{ty}>(args)"))
+}
+
+pub(super) fn numbering() -> Text {
+    Text::new("ikra_gather_rows".to_owned(), &[GATHER], (THREADS, 1), "GatherArgs", "rows_of(args)")
+}
+
+fn blocks(count: u64) -> Blocks {
+    Blocks::Resident(count.div_ceil(PIECE))
+}
+
+/// Queues that the elements of `width` bytes at `count` places, which are u32, are written to `out`.
+///
+/// # Errors
+/// `Memory`, `Device`.
+///
+/// # Panics
+/// For elements of other widths than 1, 4 and 8 bytes.
+pub fn gather(machine: &impl Machine, width: usize, input: u64, places: u64, count: u64, out: u64) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    machine.run(&gathering(width), blocks(count), &mut [places, count, input, out, 0])
+}
+
+/// Keys in rows that are sorted each by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    pub keys: u64,
+    pub count: u64,
+    /// Keys of a row; the last one may be shorter.
+    pub row: u64,
+}
+
+/// Queues that the indices of keys are written to `places`, as u32, in the order of the keys of each row, one row behind the other.
+///
+/// All keys are sorted at once, then, since sorting is stable, by the rows that they are in, which have few digits.
+///
+/// # Errors
+/// `Memory`, `Device`.
+pub fn order_of_rows(machine: &impl Machine, key: Key, descending: bool, from: Rows, places: u64) -> Result<()> {
+    let Rows { keys, count, row } = from;
+    if count == 0 {
+        return Ok(());
+    }
+    let rows = count.div_ceil(row);
+    let mut parts = Parts::default();
+    let sorted = parts.add(count * key.bytes() as u64);
+    let [all, row_of, sorted_rows] = [(); 3].map(|()| parts.add(if rows > 1 { count * 4 } else { 0 }));
+    let scratch = machine.allocate(parts.bytes)?;
+    let at = scratch.address();
+    if rows == 1 {
+        return sort(machine, key, descending, keys, count, at + sorted, Payload::Indices(places));
+    }
+    sort(machine, key, descending, keys, count, at + sorted, Payload::Indices(at + all))?;
+    machine.run(&numbering(), blocks(count), &mut [at + all, count, 0, at + row_of, row])?;
+    let digits = u64::from((rows - 1).ilog2()) / 8 + 1;
+    let moved = Payload::Values(at + all, places);
+    sort_by_digits(machine, (Key::U32, digits), false, at + row_of, count, at + sorted_rows, moved)
+}

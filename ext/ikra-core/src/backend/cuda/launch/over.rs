@@ -1,0 +1,156 @@
+//! Collective operations over rows that are on the device.
+//!
+//! Here: which memory they read and make, and the words that the host must see before it goes on. They are queued behind the
+//! launches that nobody waits for ([`super::super::queue`]), so that they find what those make, and nobody waits for them either, but
+//! for those words. Not here: kernels ([`super::super::collective`]).
+
+use super::{CudaBackend, CudaMemory, internal};
+use crate::backend::Backend;
+use crate::backend::collective::Element;
+use crate::backend::collective::reduce::{Reduced, Reduction};
+use crate::backend::collective::rows::{Collective, Give, GroupedRows, Stretch};
+use crate::backend::collective::scan::{Scan, Told};
+use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows};
+use crate::error::Result;
+use crate::ir::Storage;
+use crate::memory::buffer::{DeviceMemory, DeviceStore};
+use crate::memory::column::HostColumn;
+use std::sync::Arc;
+
+/// Bytes of memory for a word that the host is to see.
+const WORD: usize = 8;
+
+fn cuda(memory: &Arc<dyn DeviceMemory>) -> Result<&CudaMemory> {
+    memory.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))
+}
+
+/// The first word of some memory, once it is there.
+fn word(memory: &Arc<dyn DeviceMemory>) -> Result<u64> {
+    let mut bytes = [0; 8];
+    memory.read(0, &mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+impl CudaBackend {
+    /// Where a stretch begins. Its memory is held.
+    fn begin(&self, from: &Stretch<'_>, holds: &mut Vec<Arc<dyn DeviceMemory>>) -> Result<u64> {
+        let memory = from.rows.device().filter(|memory| self.owns(&***memory));
+        let memory = memory.ok_or_else(|| internal("rows that are elsewhere"))?;
+        holds.push(memory.clone());
+        Ok(cuda(memory)?.block.address() + (from.range.start * from.element.bytes()) as u64)
+    }
+
+    /// Memory for what is made, which is held.
+    fn room(&self, bytes: usize, holds: &mut Vec<Arc<dyn DeviceMemory>>) -> Result<(Arc<dyn DeviceMemory>, u64)> {
+        let memory = self.allocate(bytes)?;
+        holds.push(memory.clone());
+        let address = cuda(&memory)?.block.address();
+        Ok((memory, address))
+    }
+
+    /// Queues work. Whoever reads what it made waits for it.
+    fn over(
+        &self,
+        holds: Vec<Arc<dyn DeviceMemory>>,
+        made: &[&Arc<dyn DeviceMemory>],
+        work: impl FnOnce(&OnStream<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.device.enter()?;
+        // what was queued before it failed uses the memory still
+        let kept = holds.clone();
+        let queued = self.queue.add(holds, |stream| work(&self.collectives.on(stream)));
+        let event = queued.inspect_err(|_| drop(self.queue.finish()))?;
+        drop(kept);
+        made.iter().try_for_each(|memory| {
+            cuda(memory)?.pending.set(event.clone());
+            Ok(())
+        })
+    }
+}
+
+impl Collective for CudaBackend {
+    fn scan(&self, scan: Scan, from: Stretch<'_>) -> Result<Option<(HostColumn, Told)>> {
+        let (mut holds, n, to) = (Vec::new(), from.len(), scan.total(from.element));
+        let input = self.begin(&from, &mut holds)?;
+        let (out, output) = self.room(n * to.bytes(), &mut holds)?;
+        let (told, tell) = self.room(WORD, &mut holds)?;
+        self.over(holds, &[&out, &told], |on| collective::scan(on, scan, from.element, input, n as u64, output, tell))?;
+        // only the first bits are written
+        let told = Told::read(word(&told)?);
+        Ok(Some((HostColumn::on_device(to.storage(), n, out), told)))
+    }
+
+    fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>> {
+        // Flags are much less than what they choose from: counting them first costs less than memory for all, or a copy.
+        let Reduced::Count(hits) = self.reduce(Reduction::Count, Element::U8, flags.rows, flags.range.clone())? else {
+            return Err(internal("a count is no count"));
+        };
+        let (storage, width) = from.as_ref().map_or((Storage::U32, 0), |f| (f.element.storage(), f.element.bytes()));
+        let (mut holds, count) = (Vec::new(), flags.len() as u64);
+        let flags = self.begin(&flags, &mut holds)?;
+        let input = from.as_ref().map_or(Ok(0), |from| self.begin(from, &mut holds))?;
+        let hits = usize::try_from(hits).map_err(|_| internal("more elements than memory"))?;
+        let (out, to) = self.room(hits * storage.bytes(), &mut holds)?;
+        if hits > 0 {
+            self.over(holds, &[&out], |on| {
+                let counted = on.allocate(8)?;
+                match width {
+                    0 => collective::indices(on, flags, count, to, counted.address()),
+                    _ => collective::chosen(on, Flagged { flags, input, width, count }, to, counted.address()),
+                }
+            })?;
+        }
+        Ok(Some(HostColumn::on_device(storage, hits, out)))
+    }
+
+    fn sort(&self, keys: Stretch<'_>, row: usize, descending: bool, give: Give) -> Result<Option<HostColumn>> {
+        let (mut holds, n, element) = (Vec::new(), keys.len(), keys.element);
+        let input = self.begin(&keys, &mut holds)?;
+        let storage = if give == Give::Keys { element.storage() } else { Storage::U32 };
+        let (out, to) = self.room(n * storage.bytes(), &mut holds)?;
+        let (count, row) = (n as u64, row.max(1) as u64);
+        let rows = Rows { keys: input, count, row };
+        self.over(holds, &[&out], |on| match give {
+            Give::Places => collective::order_of_rows(on, element.key(), descending, rows, to),
+            Give::Keys if row >= count => {
+                collective::sort(on, element.key(), descending, input, count, to, Payload::None)
+            }
+            Give::Keys => {
+                let places = on.allocate(n * 4)?;
+                collective::order_of_rows(on, element.key(), descending, rows, places.address())?;
+                collective::gather(on, element.bytes(), input, places.address(), count, to)
+            }
+        })?;
+        Ok(Some(HostColumn::on_device(storage, n, out)))
+    }
+
+    fn groups(&self, keys: Stretch<'_>) -> Result<Option<GroupedRows>> {
+        let (mut holds, n) = (Vec::new(), keys.len());
+        let input = self.begin(&keys, &mut holds)?;
+        let (group_of, a) = self.room(n * 4, &mut holds)?;
+        let (firsts, b) = self.room(n * 4, &mut holds)?;
+        let (counts, c) = self.room(n * 4, &mut holds)?;
+        let (number, d) = self.room(WORD, &mut holds)?;
+        let to = Grouped { group_of: a, firsts: b, counts: c, groups: d };
+        self.over(holds, &[&group_of, &firsts, &counts, &number], |on| {
+            collective::groups(on, keys.element, input, n as u64, to)
+        })?;
+        let groups = usize::try_from(word(&number)?).map_err(|_| internal("more groups than elements"))?;
+        let column = |rows, len| HostColumn::on_device(Storage::U32, len, rows);
+        Ok(Some(GroupedRows {
+            group_of: column(group_of, n),
+            firsts: column(firsts, groups),
+            counts: column(counts, groups),
+        }))
+    }
+
+    fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>> {
+        let (mut holds, n, width, storage) = (Vec::new(), places.len(), from.element.bytes(), from.element.storage());
+        let input = self.begin(&from, &mut holds)?;
+        // as wide as a Float of 32 bits
+        let at = self.begin(&Stretch { element: Element::F32, rows: places, range: 0..n }, &mut holds)?;
+        let (out, to) = self.room(n * width, &mut holds)?;
+        self.over(holds, &[&out], |on| collective::gather(on, width, input, at, n as u64, to))?;
+        Ok(Some(HostColumn::on_device(storage, n, out)))
+    }
+}

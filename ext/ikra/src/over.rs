@@ -1,0 +1,238 @@
+//! Collective operations over buffers, where their elements are.
+//!
+//! Here: [`Where`], which chooses between the device and the host's threads, and Ruby's entries for MDArray. Not here: what operations
+//! make of Arrays ([`crate::collect`]), and the operations ([`ikra_core::backend::collective`]).
+//! Invariant: device and host give the same bits, so where one runs is a question of time alone.
+
+use crate::backends;
+use crate::buffer::{self, Dtype};
+use crate::collect::working;
+use crate::config::{Choice, Settings};
+use crate::errors;
+use crate::gvl;
+use ikra_core::backend::Backend;
+use ikra_core::backend::collective::Element;
+use ikra_core::backend::collective::reduce::{Reduced, Reduction, reduce};
+use ikra_core::backend::collective::rows::{Collective, Give, Stretch};
+use ikra_core::backend::collective::scan::Scan;
+use ikra_core::error::{Error as CoreError, Result as CoreResult};
+use ikra_core::memory::buffer::{Buffer, Residence};
+use ikra_core::memory::column::HostColumn;
+use magnus::prelude::*;
+use magnus::rb_sys::AsRawValue;
+use magnus::{Error, RHash, Ruby, Symbol, Value};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Dtype {
+    pub fn element(self) -> Element {
+        match self {
+            Dtype::I64 => Element::I64,
+            Dtype::I32 => Element::I32,
+            Dtype::U8 | Dtype::Bool => Element::U8,
+            Dtype::F64 => Element::F64,
+            Dtype::F32 => Element::F32,
+        }
+    }
+}
+
+/// Who goes over elements.
+pub enum Where {
+    Device(Arc<dyn Backend>),
+    Host,
+}
+
+impl Where {
+    /// The backend that was asked for; else where a buffer's elements are, and those of the host where so many are worth it.
+    ///
+    /// # Errors
+    /// DeviceError, where a backend that was asked for is not there.
+    pub fn of(ruby: &Ruby, asked: Choice, buffer: &Buffer, count: usize) -> Result<Self, Error> {
+        let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
+        let choice = match asked {
+            // a forked process has no device
+            Choice::Auto if there && backends::open(Choice::Cuda).is_ok() => Choice::Cuda,
+            asked => backends::choose(asked, count, 1),
+        };
+        let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
+        Ok(if backend.collective().is_some() { Where::Device(backend) } else { Where::Host })
+    }
+
+    /// Where the elements are that a section left.
+    ///
+    /// # Errors
+    /// DeviceError, of a device that is lost.
+    pub fn as_left(ruby: &Ruby, buffer: &Buffer) -> Result<Self, Error> {
+        match buffer.residence() {
+            Residence::Device => Self::of(ruby, Choice::Auto, buffer, buffer.len()),
+            _ => Ok(Where::Host),
+        }
+    }
+
+    pub fn is_device(&self) -> bool {
+        matches!(self, Where::Device(_))
+    }
+
+    /// Goes over so many elements of these buffers. Interrupts end what the host does. Where the device's memory ends, other
+    /// arrays leave it.
+    ///
+    /// # Errors
+    /// DeviceError and its kin, and what interrupts raise.
+    pub fn over<T: Send>(
+        &self,
+        ruby: &Ruby,
+        buffers: &[&Arc<Buffer>],
+        count: usize,
+        work: impl Fn(&dyn Collective, &[HostColumn]) -> CoreResult<Option<T>> + Sync,
+    ) -> Result<T, Error> {
+        let Where::Device(backend) = self else {
+            let rows = gvl::released(|| buffers.iter().map(|buffer| buffer.on_host()).collect::<CoreResult<Vec<_>>>());
+            let rows = rows.map_err(|e| errors::core(ruby, e))?;
+            return working(ruby, count, |crew| work(&crew, &rows));
+        };
+        let done = with_room(ruby, buffers, || {
+            let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
+            let rows = buffers.iter().map(|buffer| buffer.on_device(store)).collect::<CoreResult<Vec<_>>>()?;
+            work(there, &rows)
+        })?;
+        done.ok_or_else(|| errors::internal(ruby, "what no one can interrupt was interrupted"))
+    }
+
+    /// What elements are reduced to.
+    ///
+    /// # Errors
+    /// As [`Where::over`].
+    pub fn reduce(
+        &self,
+        ruby: &Ruby,
+        reduction: Reduction,
+        (dtype, buffer): (Dtype, &Arc<Buffer>),
+        range: Range<usize>,
+    ) -> Result<Reduced, Error> {
+        let element = dtype.element();
+        match self {
+            Where::Device(backend) => with_room(ruby, &[buffer], || match backend.store() {
+                Some(store) => backend.reduce(reduction, element, &buffer.on_device(store)?, range.clone()),
+                None => Err(CoreError::Internal { stage: "reduce", detail: "a device without memory".into() }),
+            }),
+            Where::Host => {
+                let rows = gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))?;
+                let from = Stretch { element, rows: &rows, range };
+                working(ruby, from.len(), |crew| reduce(crew, reduction, from.values()))
+            }
+        }
+    }
+}
+
+/// Works on the device, without the GVL; once more where memory ran out, and other arrays could leave.
+fn with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> Result<T, Error> {
+    let done = match gvl::released(&work) {
+        Err(CoreError::Memory { .. }) => {
+            let keep: Vec<Arc<Buffer>> = keep.iter().map(|buffer| (*buffer).clone()).collect();
+            gvl::released(|| buffer::evict(&keep)).map_err(|e| errors::core(ruby, e))?;
+            ruby.gc_start();
+            gvl::released(&work)
+        }
+        done => done,
+    };
+    done.map_err(|e| errors::core(ruby, e))
+}
+
+fn given(ruby: &Ruby, buffer: Value) -> Result<(Dtype, Arc<Buffer>), Error> {
+    buffer::of(buffer.as_raw()).ok_or_else(|| Error::new(ruby.exception_arg_error(), "the array's elements are freed"))
+}
+
+/// A stretch of a buffer's elements.
+///
+/// # Errors
+/// IndexError, where there are not so many.
+pub fn part(ruby: &Ruby, buffer: &Buffer, from: usize, count: usize) -> Result<Range<usize>, Error> {
+    let range = from..from.saturating_add(count);
+    if range.end > buffer.len() {
+        let said = format!("elements {range:?} of {}", buffer.len());
+        return Err(Error::new(ruby.exception_index_error(), said));
+    }
+    Ok(range)
+}
+
+fn made(ruby: &Ruby, dtype: Dtype, rows: HostColumn) -> Value {
+    buffer::wrap(ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
+}
+
+/// `Ikra.__scan(buffer, operation, from, count, options)`: a buffer of what each element and all before it come to: `:sum` and `:product`, of
+/// Integers in 64 bits, `:min` and `:max`. nil: a number left 64 bits, or there is a NaN to be compared.
+///
+/// # Errors
+/// DeviceError and its kin, and what interrupts raise.
+pub fn scan(
+    ruby: &Ruby,
+    buffer: Value,
+    operation: Symbol,
+    from: usize,
+    count: usize,
+    options: Option<RHash>,
+) -> Result<Option<Value>, Error> {
+    let (dtype, buffer) = given(ruby, buffer)?;
+    let scan = match &*operation.name()? {
+        "sum" => Scan::Sum,
+        "product" => Scan::Product,
+        "min" => Scan::Min,
+        "max" => Scan::Max,
+        other => return Err(Error::new(ruby.exception_arg_error(), format!("no scan is called {other}"))),
+    };
+    let range = part(ruby, &buffer, from, count)?;
+    let element = dtype.element();
+    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &buffer, count)?;
+    let (rows, told) = place.over(ruby, &[&buffer], count, |who, rows| {
+        who.scan(scan, Stretch { element, rows: &rows[0], range: range.clone() })
+    })?;
+    if told.overflow || told.nan {
+        return Ok(None);
+    }
+    let total = match scan.total(element) {
+        Element::I64 => Dtype::I64,
+        Element::F64 => Dtype::F64,
+        _ => dtype,
+    };
+    Ok(Some(made(ruby, total, rows)))
+}
+
+/// `Ikra.__select(buffer, from, flags, options)`: a buffer of the elements from there on whose flags are true, in their order.
+///
+/// # Errors
+/// As [`scan`].
+pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Option<RHash>) -> Result<Value, Error> {
+    let ((dtype, buffer), (_, flags)) = (given(ruby, buffer)?, given(ruby, flags)?);
+    let (element, count) = (dtype.element(), flags.len());
+    let range = part(ruby, &buffer, from, count)?;
+    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &flags, count)?;
+    let rows = place.over(ruby, &[&flags, &buffer], count, |who, rows| {
+        let flags = Stretch { element: Element::U8, rows: &rows[0], range: 0..count };
+        who.select(flags, Some(Stretch { element, rows: &rows[1], range: range.clone() }))
+    })?;
+    Ok(made(ruby, dtype, rows))
+}
+
+/// `Ikra.__sort(buffer, from, count, row, descending, options)`: a buffer of elements, of which each `row` neighbours are sorted by
+/// themselves. NaNs are the greatest.
+///
+/// # Errors
+/// As [`scan`].
+#[allow(clippy::too_many_arguments, reason = "Ruby gives them one by one")]
+pub fn sort(
+    ruby: &Ruby,
+    buffer: Value,
+    from: usize,
+    count: usize,
+    row: usize,
+    descending: bool,
+    options: Option<RHash>,
+) -> Result<Value, Error> {
+    let (dtype, buffer) = given(ruby, buffer)?;
+    let (element, range) = (dtype.element(), part(ruby, &buffer, from, count)?);
+    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &buffer, count)?;
+    let rows = place.over(ruby, &[&buffer], count, |who, rows| {
+        who.sort(Stretch { element, rows: &rows[0], range: range.clone() }, row, descending, Give::Keys)
+    })?;
+    Ok(made(ruby, dtype, rows))
+}
