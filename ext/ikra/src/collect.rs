@@ -8,6 +8,7 @@
 
 use crate::buffer::Dtype;
 use crate::config::Settings;
+use crate::crew;
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
@@ -19,13 +20,11 @@ use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
 use ikra_core::backend::collective::rows::{Give, Stretch};
 use ikra_core::backend::collective::sort::{self, Keys};
 use ikra_core::backend::collective::{Crew, Element, Number, Values};
-use ikra_core::backend::threads::Threads;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
-use once_cell::sync::Lazy;
 use std::sync::Arc;
 
 /// The element of an array at an index that it has.
@@ -245,9 +244,6 @@ impl Numbers {
     }
 }
 
-/// Apart from those of sections, which a launch keeps for as long as it runs.
-static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
-
 /// Fewer elements are gone over at once, with the GVL.
 const MANY: usize = 1 << 14;
 
@@ -261,7 +257,7 @@ pub fn working<T: Send>(
     let mut beside = false;
     loop {
         let cancel = CancelToken::default();
-        let run = || work(Crew { threads: &THREADS, cancel: &cancel });
+        let run = || work(Crew { threads: &crew::THREADS, cancel: &cancel });
         let answer = match (count < MANY, beside) {
             (true, _) => Some(run()),
             (_, true) => Some(gvl::run_beside(ruby, &cancel, run)?),

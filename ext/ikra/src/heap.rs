@@ -17,6 +17,9 @@
 //! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which says
 //!   so.
 //!
+//! **Workers** ([`crate::crew`]) call [`see`], [`class_word`], [`is_frozen`], [`elements`], [`prefetch`] and what is said to be for them:
+//! these read memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`).
+//!
 //! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray`
 //! (through rb-sys's stable API) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else
 //! behind a pointer; from 3.2 the shape number in the upper half of the flags. Which slot holds which ivar is not
@@ -311,25 +314,32 @@ pub fn slot_value(object: Raw, slot: Slot) -> Option<Raw> {
     }
 }
 
-/// Assigns an ivar through its slot; false where only `rb_ivar_set` can. The object is not frozen.
+/// Tells the GC that an object was assigned a value, as Ruby does after each store. For the Ruby thread; nothing allocated since
+/// the store.
 #[inline]
-pub fn set_slot(object: Raw, slot: Slot, value: Raw) -> bool {
+pub fn barrier(object: Raw, value: Raw) {
+    if !is_immediate(value) {
+        // SAFETY: both are live (chapter), and the GVL is this thread's.
+        unsafe { rb_sys::rb_gc_writebarrier(object, value) }
+    }
+}
+
+/// Assigns an ivar through its slot; false where only `rb_ivar_set` can. The object is not frozen, and [`barrier`] follows.
+#[inline]
+fn put_slot(object: Raw, slot: Slot, value: Raw) -> bool {
     let Slot::At(index) = slot else { return false };
     let index = index as usize;
     let body = body(object, index + 1);
     if index >= body.len {
         return false;
     }
-    // SAFETY: within the object's slots, as in `slot_value`; the store is what Ruby itself does, write barrier included.
+    // SAFETY: within the object's slots, as in `slot_value`; the store is what Ruby itself does.
     unsafe {
         let at = body.at.add(index).cast_mut();
         if *at == UNDEF {
             return false;
         }
         *at = value;
-        if !is_immediate(value) {
-            rb_sys::rb_gc_writebarrier(object, value);
-        }
     }
     true
 }
@@ -485,9 +495,39 @@ impl FieldReader {
     /// Assigns it in memory; false where only [`set_field`] can. The object is not frozen.
     #[inline]
     pub fn set(&mut self, object: Raw, class: Raw, value: Raw) -> bool {
+        let stored = self.put(object, class, value);
+        if stored {
+            barrier(object, value);
+        }
+        stored
+    }
+    /// As [`FieldReader::get`] for a worker, which learns nothing new; None where only that can tell.
+    #[inline]
+    pub fn peek(&self, object: Raw, class: Raw) -> Option<Raw> {
         match self {
-            FieldReader::Ivar(reader) => reader.set(object, class, value),
-            FieldReader::Member(reader) => reader.set(object, value),
+            FieldReader::Ivar(reader) => slot_value(object, reader.known(form(object, class))?),
+            // SAFETY: a member of a live Struct.
+            FieldReader::Member(reader) => reader.known(object).map(|at| unsafe { *at }),
+            FieldReader::Part(part, hashes) => Some(hashes.get(&object).map_or(NIL, |parts| parts[*part])),
+            FieldReader::Own(_) => None,
+        }
+    }
+    /// As [`FieldReader::set`] for a worker, with the forms that are known. Whoever waits for the worker calls [`barrier`] before
+    /// anything allocates.
+    #[inline]
+    pub fn put(&self, object: Raw, class: Raw, value: Raw) -> bool {
+        match self {
+            FieldReader::Ivar(reader) => {
+                reader.known(form(object, class)).is_some_and(|slot| put_slot(object, slot, value))
+            }
+            FieldReader::Member(reader) => match reader.known(object) {
+                // SAFETY: a member of a live Struct that is not frozen, which nobody else reads or writes meanwhile.
+                Some(at) => unsafe {
+                    *at = value;
+                    true
+                },
+                None => false,
+            },
             FieldReader::Part(..) | FieldReader::Own(_) => false,
         }
     }
@@ -521,32 +561,20 @@ pub struct MemberReader {
 
 impl MemberReader {
     #[inline]
-    fn place(&mut self, object: Raw) -> Option<*mut Raw> {
-        let known = *self.as_known.get_or_insert_with(|| is_as_known(object));
-        let body = if known { members(object) } else { return None };
-        // SAFETY: within the members.
-        (body.len > self.index as usize).then(|| unsafe { body.at.add(self.index as usize).cast_mut() })
-    }
-    #[inline]
     fn get(&mut self, object: Raw) -> Raw {
-        match self.place(object) {
+        self.as_known.get_or_insert_with(|| is_as_known(object));
+        match self.known(object) {
             // SAFETY: a member of a live Struct.
             Some(at) => unsafe { *at },
             None => member_slowly(object, self.index),
         }
     }
+    /// Where the member is, of a class that is known to be as this file knows it.
     #[inline]
-    fn set(&mut self, object: Raw, value: Raw) -> bool {
-        let Some(at) = self.place(object) else { return false };
-        // SAFETY: a member of a live Struct that is not frozen; the store is what Ruby itself does, write barrier
-        // included.
-        unsafe {
-            *at = value;
-            if !is_immediate(value) {
-                rb_sys::rb_gc_writebarrier(object, value);
-            }
-        }
-        true
+    fn known(&self, object: Raw) -> Option<*mut Raw> {
+        let body = if self.as_known? { members(object) } else { return None };
+        // SAFETY: within the members.
+        (body.len > self.index as usize).then(|| unsafe { body.at.add(self.index as usize).cast_mut() })
     }
 }
 
@@ -573,11 +601,13 @@ impl IvarReader {
         }
         self.get_slowly(object, form)
     }
-    /// Assigns it by slot; false where only `rb_ivar_set` can.
+    /// The slot in objects of a form, as far as it was found out.
     #[inline]
-    pub fn set(&mut self, object: Raw, class: Raw, value: Raw) -> bool {
-        let form = form(object, class);
-        self.last.0 == form && set_slot(object, self.last.1, value)
+    fn known(&self, form: Form) -> Option<Slot> {
+        if self.last.0 == form {
+            return Some(self.last.1);
+        }
+        self.others.iter().find(|(known, _)| *known == form).map(|(_, slot)| *slot)
     }
     #[cold]
     fn get_slowly(&mut self, object: Raw, form: Form) -> Raw {

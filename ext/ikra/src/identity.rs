@@ -7,6 +7,7 @@
 use crate::heap::Raw;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Multiplies; VALUEs differ in their middle bits.
 #[derive(Default)]
@@ -46,11 +47,11 @@ const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 /// A word other than 0 for each of many heap objects.
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
-/// offset divided by 40 is the index, so that no two objects meet.
+/// offset divided by 40 is the index, so that no two objects meet. Where a region is known, many threads may set words of it.
 pub struct IdentityMap {
     /// Open addressing: region number + 1 (0: free), and its index in `regions`.
     buckets: Vec<(usize, u32)>,
-    regions: Vec<Box<[u64; REGION_SLOTS]>>,
+    regions: Vec<Box<[AtomicU64; REGION_SLOTS]>>,
     last: (usize, u32),
 }
 
@@ -66,7 +67,7 @@ impl IdentityMap {
     pub fn entry(&mut self, object: Raw) -> &mut u64 {
         let (region, slot) = place(object);
         let index = if self.last.0 == region { self.last.1 } else { self.find_or_add(region) };
-        &mut self.regions[index as usize][slot]
+        self.regions[index as usize][slot].get_mut()
     }
     /// The word of an object, 0 if it has none.
     #[inline]
@@ -80,7 +81,24 @@ impl IdentityMap {
                 None => return 0,
             }
         };
-        self.regions[index as usize][slot]
+        self.regions[index as usize][slot].load(Ordering::Relaxed)
+    }
+    /// The number of the region that an object is in.
+    #[inline]
+    pub fn region(object: Raw) -> usize {
+        place(object).0
+    }
+    /// Makes a region known.
+    pub fn reserve(&mut self, region: usize) {
+        self.find_or_add(region);
+    }
+    /// Gives an object its word; false where it has one already, or its region is not known.
+    #[inline]
+    pub fn claim(&self, object: Raw, word: u64) -> bool {
+        let (region, slot) = place(object);
+        let Some(index) = self.find(region) else { return false };
+        let entry = &self.regions[index as usize][slot];
+        entry.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Asks for the memory of an object's word ahead of its use.
@@ -141,7 +159,7 @@ fn place(object: Raw) -> (usize, usize) {
     ((address >> REGION_BITS) + 1, (address & ((1 << REGION_BITS) - 1)) / APART)
 }
 
-fn zeroes() -> Box<[u64; REGION_SLOTS]> {
-    let boxed: Box<[u64]> = vec![0; REGION_SLOTS].into_boxed_slice();
+fn zeroes() -> Box<[AtomicU64; REGION_SLOTS]> {
+    let boxed: Box<[AtomicU64]> = std::iter::repeat_with(AtomicU64::default).take(REGION_SLOTS).collect();
     boxed.try_into().expect("the slice has as many slots as the array")
 }

@@ -13,6 +13,8 @@
 //! | [`buffer`] | `Ikra::Buffer`: typed arrays that may live on a device |
 //! | [`memory_view`] | an MDArray's elements for C code of others |
 //! | [`collect`] | what operations make of flags, keys and places: the chosen, grouped and sorted elements |
+//! | [`decode`] | what columns hold, as values |
+//! | [`crew`] | workers that go over Ruby's heap |
 //! | [`heap`], [`identity`], [`holder`] | Ruby's heap: reading it, remembering addresses, keeping objects where they are |
 //! | [`gvl`] | leaving the GVL, interrupts, panics |
 //! | [`backends`], [`config`], [`random`], [`profile`], [`explain`], [`errors`] | what a section runs on and with; where its time goes; what became of it; its exceptions |
@@ -35,6 +37,8 @@ mod block;
 mod buffer;
 mod collect;
 mod config;
+mod crew;
+mod decode;
 mod engine;
 mod errors;
 mod explain;

@@ -5,12 +5,13 @@
 //! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
 
 use crate::buffer::Dtype;
+use crate::crew::{self, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::{Room, fresh};
 use crate::observe::Bounds;
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
-use crate::trace::{CHUNK, Misfit, NO_CLASS, Tables};
+use crate::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
@@ -20,7 +21,8 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr, Tag};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Ruby, Value};
-use std::cell::RefCell;
+use parking_lot::Mutex;
+use std::ops::Range;
 
 type Result<T> = std::result::Result<T, Misfit>;
 
@@ -81,7 +83,7 @@ pub fn params(
     roots: &[RootValue],
 ) -> Result<Vec<u64>> {
     let mut unknown = Vec::new();
-    let packer = Packer { plan, tables, unknown: RefCell::new(&mut unknown) };
+    let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
     let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
     if unknown.is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
 }
@@ -102,7 +104,7 @@ pub fn pack(
     room: &Room,
     unknown: &mut Vec<Raw>,
 ) -> Result<Packed> {
-    let packer = Packer { plan, tables, unknown: RefCell::new(&mut *unknown) };
+    let packer = Packer { plan, tables, unknown: Mutex::new(&mut *unknown) };
     let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
     // first what is by element: what the tables know of elements is then forgotten, before the rest takes its memory
     let by_element = |space| if space == Space::Element { elements.len() } else { 0 };
@@ -116,10 +118,10 @@ pub fn pack(
         }
     }
     if let (Some(slot), Elements::Values(values)) = (&plan.elements, elements) {
-        packer.fill(slot, &mut columns, 0, values.len(), |i| values[i], |i| packer.tables.element_word(plan, i))?;
+        packer.elements(slot, &mut columns, values)?;
     }
     tables.forget_elements();
-    let packer = Packer { plan, tables, unknown: RefCell::new(unknown) };
+    let packer = Packer { plan, tables, unknown: Mutex::new(unknown) };
     let mut biases = vec![0; program.columns.len()];
     let residents = packer.residents(program)?;
     for (at, column) in program.columns.iter().enumerate() {
@@ -158,7 +160,7 @@ pub fn pack(
     let flags = schema.hierarchies.iter().filter_map(|h| h.frozen).chain(schema.arrays.iter().filter_map(|a| a.frozen));
     let flags: Vec<usize> = flags.map(|c| c.index()).collect();
     let fresh = fresh(program, room, &biases, &params, &flags);
-    if !packer.unknown.borrow().is_empty() {
+    if !packer.unknown.lock().is_empty() {
         return Err(Misfit::Symbols);
     }
     Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false })
@@ -167,7 +169,7 @@ pub fn pack(
 struct Packer<'a> {
     plan: &'a Plan,
     tables: &'a Tables,
-    unknown: RefCell<&'a mut Vec<Raw>>,
+    unknown: Mutex<&'a mut Vec<Raw>>,
 }
 
 impl Packer<'_> {
@@ -222,7 +224,7 @@ impl Packer<'_> {
 
     fn symbol(&self, symbol: Raw) -> i64 {
         symbols::hash(symbol).unwrap_or_else(|| {
-            let mut unknown = self.unknown.borrow_mut();
+            let mut unknown = self.unknown.lock();
             if !unknown.contains(&symbol) {
                 unknown.push(symbol);
             }
@@ -230,47 +232,44 @@ impl Packer<'_> {
         })
     }
 
-    /// Fills `len` rows of a slot's columns from `start`.
+    /// Fills rows with what is read; false where something cannot be read.
     fn fill(
         &self,
         slot: &SlotPlan,
-        columns: &mut [HostColumn],
-        start: usize,
-        len: usize,
-        mut get: impl FnMut(usize) -> Raw,
+        rows: &mut Rows<'_>,
+        mut read: impl FnMut(usize) -> Option<Raw>,
         word: impl Fn(usize) -> Option<u64>,
-    ) -> Result<()> {
-        let rows = start..start + len;
-        match (slot.repr, slot.value) {
-            (Repr::Float, Some(column)) => {
-                for (i, out) in columns[column.index()].view_mut::<f64>()[rows].iter_mut().enumerate() {
-                    let value = get(i);
+    ) -> Result<bool> {
+        match (slot.repr, &mut rows.values) {
+            (Repr::Float, Cells::Words(out)) => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    let Some(value) = read(i) else { return Ok(false) };
                     *out = if value & 3 == 2 {
-                        heap::flonum(value)
+                        heap::flonum(value).to_bits()
                     } else {
                         match heap::see(value) {
-                            Seen::Float(f) => f,
+                            Seen::Float(f) => f.to_bits(),
                             _ => return Err(Misfit::Value),
                         }
                     };
                 }
             }
-            (Repr::Int, Some(column)) => {
-                for (i, out) in columns[column.index()].view_mut::<i64>()[rows].iter_mut().enumerate() {
-                    let value = get(i);
+            (Repr::Int, Cells::Words(out)) => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    let Some(value) = read(i) else { return Ok(false) };
                     *out = if value & 1 == 1 {
-                        (value as i64) >> 1
+                        ((value as i64) >> 1) as u64
                     } else {
                         match heap::see(value) {
-                            Seen::Int(i) => i,
+                            Seen::Int(i) => i as u64,
                             _ => return Err(Misfit::Value),
                         }
                     };
                 }
             }
-            (Repr::Ref(_), Some(column)) => {
-                for (i, out) in columns[column.index()].view_mut::<u32>()[rows].iter_mut().enumerate() {
-                    let value = get(i);
+            (Repr::Ref(_), Cells::Halves(out)) => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    let Some(value) = read(i) else { return Ok(false) };
                     if !heap::is_object(value) && !matches!(heap::see(value), Seen::Struct | Seen::Number | Seen::Hash)
                     {
                         return Err(Misfit::Value);
@@ -278,63 +277,102 @@ impl Packer<'_> {
                     *out = word(i).or_else(|| self.tables.word(value)).ok_or(Misfit::Value)? as u32;
                 }
             }
-            (Repr::Bool, Some(column)) => {
-                for (i, out) in columns[column.index()].view_mut::<u8>()[rows].iter_mut().enumerate() {
-                    *out = self.encode(slot, get(i), None)?.1 as u8;
-                }
-            }
-            (Repr::Union, Some(column)) => {
-                for i in 0..len {
-                    let (tag, payload) = self.encode(slot, get(i), word(i))?;
-                    columns[column.index()].view_mut::<u64>()[start + i] = payload;
-                    if let Some(tags) = slot.tag {
-                        columns[tags.index()].view_mut::<u8>()[start + i] = tag as u8;
+            // a unit has no cells, a union of kinds that carry no payload has tags alone
+            (_, values) => {
+                for i in 0..rows.len {
+                    let Some(value) = read(i) else { return Ok(false) };
+                    let (tag, payload) = self.encode(slot, value, word(i))?;
+                    match values {
+                        Cells::None => {}
+                        Cells::Bytes(out) => out[i] = payload as u8,
+                        Cells::Halves(out) => out[i] = payload as u32,
+                        Cells::Words(out) => out[i] = payload,
+                    }
+                    if let Some(out) = rows.tags.get_mut(i) {
+                        *out = tag as u8;
                     }
                 }
             }
-            (_, Some(column)) => {
-                for i in 0..len {
-                    let payload = self.encode(slot, get(i), word(i))?.1;
-                    columns[column.index()].view_mut::<u64>()[start + i] = payload;
+        }
+        Ok(true)
+    }
+
+    /// The columns of the elements themselves.
+    fn elements(&self, slot: &SlotPlan, columns: &mut [HostColumn], values: &[Raw]) -> Result<()> {
+        let [rows] = &mut *rows(columns, &[(slot, 0, values.len())]) else { return Ok(()) };
+        let pieces: Vec<_> = values.chunks(PIECE).zip(rows.pieces(PIECE)).enumerate().collect();
+        let filled = crew::map(values.len(), pieces, |(piece, (values, mut rows))| {
+            let word = |i: usize| self.tables.element_word(self.plan, piece * PIECE + i);
+            self.fill(slot, &mut rows, |i| Some(values[i]), word)
+        });
+        filled.into_iter().try_for_each(|filled| filled.map(drop))
+    }
+
+    fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
+        for (at, class) in self.plan.classes.iter().enumerate() {
+            let objects = &self.tables.classes[at].objects;
+            let mut readers: Vec<FieldReader> = Vec::new();
+            let mut wanted: Vec<(&SlotPlan, usize, usize)> = Vec::new();
+            for field in class.fields.iter().filter(|f| f.read) {
+                let column = field.slot.value.or(field.slot.tag);
+                let start = column.map_or(0, |column| self.row(program, column, at));
+                wanted.push((&field.slot, start, objects.len()));
+                readers.push(FieldReader::new(field.field, &self.tables.hashes));
+            }
+            if wanted.is_empty() {
+                continue;
+            }
+            let beside = crew::pays(objects.len());
+            if beside {
+                // for the forms of objects that there are
+                for reader in &mut readers {
+                    for object in objects.iter().step_by(PIECE) {
+                        reader.get(*object, class.raw);
+                    }
                 }
             }
-            // a union of kinds that carry no payload has a tag alone; a unit has neither
-            (_, None) => {
-                for i in 0..len {
-                    let (tag, _) = self.encode(slot, get(i), word(i))?;
-                    if let Some(tags) = slot.tag {
-                        columns[tags.index()].view_mut::<u8>()[start + i] = tag as u8;
-                    }
+            let mut rows = rows(columns, &wanted);
+            let mut split: Vec<_> = rows.iter_mut().map(|rows| rows.pieces(PIECE)).collect();
+            let piece = |objects| (objects, split.iter_mut().filter_map(Iterator::next).collect());
+            let pieces: Vec<(&[Raw], Vec<Rows<'_>>)> = objects.chunks(PIECE).map(piece).collect();
+            let slots: Vec<&SlotPlan> = wanted.iter().map(|(slot, ..)| *slot).collect();
+            let filled = crew::map(objects.len(), pieces, |(objects, mut rows)| {
+                // the Ruby thread does not look for what it does not know
+                let done = beside
+                    && self
+                        .piece(&slots, objects, &mut rows, |field, object| readers[field].peek(object, class.raw))?;
+                Ok((!done).then_some((objects, rows)))
+            });
+            for left in filled {
+                if let Some((objects, mut rows)) = left? {
+                    self.piece(&slots, objects, &mut rows, |field, object| {
+                        Some(readers[field].get(object, class.raw))
+                    })?;
                 }
             }
         }
         Ok(())
     }
 
-    fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
-        for (at, class) in self.plan.classes.iter().enumerate() {
-            let mut fields: Vec<(&SlotPlan, usize, FieldReader)> = Vec::new();
-            for field in class.fields.iter().filter(|f| f.read) {
-                let column = field.slot.value.or(field.slot.tag);
-                let start = column.map_or(0, |column| self.row(program, column, at));
-                fields.push((&field.slot, start, FieldReader::new(field.field, &self.tables.hashes)));
-            }
-            if fields.is_empty() {
-                continue;
-            }
-            let objects = &self.tables.classes[at].objects;
-            for (chunk, rows) in objects.chunks(CHUNK).enumerate() {
-                for object in rows {
-                    heap::prefetch(*object);
-                }
-                let first = chunk * CHUNK;
-                for (slot, start, reader) in &mut fields {
-                    let get = |i: usize| reader.get(rows[i], class.raw);
-                    self.fill(slot, columns, *start + first, rows.len(), get, |_| None)?;
+    /// Fills rows of several slots; false where something cannot be read.
+    fn piece(
+        &self,
+        slots: &[&SlotPlan],
+        objects: &[Raw],
+        rows: &mut [Rows<'_>],
+        mut read: impl FnMut(usize, Raw) -> Option<Raw>,
+    ) -> Result<bool> {
+        for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
+            objects.iter().for_each(|object| heap::prefetch(*object));
+            let first = chunk * CHUNK;
+            for (field, (slot, rows)) in slots.iter().zip(&mut *rows).enumerate() {
+                let mut part = rows.part(first..first + objects.len());
+                if !self.fill(slot, &mut part, |i| read(field, objects[i]), |_| None)? {
+                    return Ok(false);
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Where the rows of a class begin in a column.
@@ -405,14 +443,7 @@ impl Packer<'_> {
             let rows = &self.tables.kinds[at];
             let resident = |slot: &&SlotPlan| residents.iter().any(|r| Some(r.column) == slot.value);
             if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
-                for (array, offset) in rows.arrays.iter().zip(&rows.offsets) {
-                    if heap::see(*array) == Seen::Buffer {
-                        self.buffer(columns, slot, *offset as usize, *array)?;
-                        continue;
-                    }
-                    let elements = heap::elements(*array);
-                    self.fill(slot, columns, *offset as usize, elements.len(), |i| elements[i], |_| None)?;
-                }
+                self.kind(rows, slot, columns)?;
             }
             if let Some(column) = kind.frozen {
                 let flags = columns[column.index()].view_mut::<u8>();
@@ -420,6 +451,43 @@ impl Packer<'_> {
                     flags[*offset as usize] = u8::from(heap::is_frozen(*array));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// The elements of the arrays of one kind.
+    fn kind(&self, kind: &KindRows, slot: &SlotPlan, columns: &mut [HostColumn]) -> Result<()> {
+        let pieces = crew::spans(&kind.lengths);
+        let start = |span: &Span| kind.offsets[span.list] as usize + span.from;
+        let froms: Vec<usize> = pieces.iter().filter_map(|spans| spans.first().map(start)).collect();
+        let (Some(first), Some(last)) = (froms.first(), pieces.last().and_then(|spans| spans.last())) else {
+            return Ok(());
+        };
+        let len = start(last) + last.len - first;
+        let buffers = {
+            let [rows] = &mut *rows(columns, &[(slot, *first, len)]) else { return Ok(()) };
+            let cuts: Vec<usize> = froms.iter().skip(1).map(|from| from - first).collect();
+            let pieces = froms.iter().zip(pieces).zip(rows.cut(&cuts)).collect();
+            let filled = crew::map(len, pieces, |((from, spans), mut rows)| {
+                let mut buffers = Vec::new();
+                spans.iter().for_each(|span| heap::prefetch(kind.arrays[span.list]));
+                for span in &spans {
+                    let array = kind.arrays[span.list];
+                    if heap::see(array) == Seen::Buffer {
+                        buffers.extend((span.from == 0).then_some(span.list));
+                        continue;
+                    }
+                    let elements = &heap::elements(array)[span.from..span.from + span.len];
+                    let at = start(span) - from;
+                    let mut part = rows.part(at..at + span.len);
+                    self.fill(slot, &mut part, |i| Some(elements[i]), |_| None)?;
+                }
+                Ok(buffers)
+            });
+            filled.into_iter().collect::<Result<Vec<_>>>()?
+        };
+        for list in buffers.into_iter().flatten() {
+            self.buffer(columns, slot, kind.offsets[list] as usize, kind.arrays[list])?;
         }
         Ok(())
     }
@@ -588,6 +656,98 @@ impl Packer<'_> {
             params[param.index()] = i64::from(tag) as u64;
         }
         Ok(())
+    }
+}
+
+/// Rows of a slot's columns.
+struct Rows<'a> {
+    len: usize,
+    values: Cells<'a>,
+    /// Empty where there are none.
+    tags: &'a mut [u8],
+}
+
+/// The column of a slot's values, whatever they are.
+enum Cells<'a> {
+    None,
+    Bytes(&'a mut [u8]),
+    Halves(&'a mut [u32]),
+    Words(&'a mut [u64]),
+}
+
+/// So many rows of slots from some row on. No two slots have a column in common.
+fn rows<'a>(columns: &'a mut [HostColumn], wanted: &[(&SlotPlan, usize, usize)]) -> Vec<Rows<'a>> {
+    let mut columns: Vec<Option<&'a mut HostColumn>> = columns.iter_mut().map(Some).collect();
+    let mut take = |column: ColumnId| columns[column.index()].take().expect("no two slots have a column in common");
+    let mut taken = Vec::with_capacity(wanted.len());
+    for (slot, start, len) in wanted {
+        let range = *start..start + len;
+        let values = match slot.value.map(&mut take) {
+            None => Cells::None,
+            Some(column) => match column.storage().bytes() {
+                1 => Cells::Bytes(&mut column.view_mut::<u8>()[range.clone()]),
+                4 => Cells::Halves(&mut column.view_mut::<u32>()[range.clone()]),
+                _ => Cells::Words(&mut column.view_mut::<u64>()[range.clone()]),
+            },
+        };
+        let tags = slot.tag.map_or(&mut [][..], |column| &mut take(column).view_mut::<u8>()[range]);
+        taken.push(Rows { len: *len, values, tags });
+    }
+    taken
+}
+
+impl Rows<'_> {
+    fn part(&mut self, rows: Range<usize>) -> Rows<'_> {
+        let values = match &mut self.values {
+            Cells::None => Cells::None,
+            Cells::Bytes(cells) => Cells::Bytes(&mut cells[rows.clone()]),
+            Cells::Halves(cells) => Cells::Halves(&mut cells[rows.clone()]),
+            Cells::Words(cells) => Cells::Words(&mut cells[rows.clone()]),
+        };
+        let tags = if self.tags.is_empty() { &mut [] } else { &mut self.tags[rows.clone()] };
+        Rows { len: rows.len(), values, tags }
+    }
+
+    /// All rows, cut at some of them.
+    fn cut(&mut self, cuts: &[usize]) -> Vec<Rows<'_>> {
+        let mut rest = self.part(0..self.len);
+        let mut parts = Vec::with_capacity(cuts.len() + 1);
+        let mut from = 0;
+        for cut in cuts {
+            let (part, after) = rest.split_at(cut - from);
+            parts.push(part);
+            (rest, from) = (after, *cut);
+        }
+        parts.push(rest);
+        parts
+    }
+
+    /// All rows, so many at a time.
+    fn pieces(&mut self, rows: usize) -> std::vec::IntoIter<Rows<'_>> {
+        let cuts: Vec<usize> = (rows..self.len).step_by(rows).collect();
+        self.cut(&cuts).into_iter()
+    }
+}
+
+impl<'a> Rows<'a> {
+    fn split_at(self, at: usize) -> (Rows<'a>, Rows<'a>) {
+        let (values, others) = match self.values {
+            Cells::None => (Cells::None, Cells::None),
+            Cells::Bytes(cells) => {
+                let (a, b) = cells.split_at_mut(at);
+                (Cells::Bytes(a), Cells::Bytes(b))
+            }
+            Cells::Halves(cells) => {
+                let (a, b) = cells.split_at_mut(at);
+                (Cells::Halves(a), Cells::Halves(b))
+            }
+            Cells::Words(cells) => {
+                let (a, b) = cells.split_at_mut(at);
+                (Cells::Words(a), Cells::Words(b))
+            }
+        };
+        let (tags, behind) = self.tags.split_at_mut(if self.tags.is_empty() { 0 } else { at });
+        (Rows { len: at, values, tags }, Rows { len: self.len - at, values: others, tags: behind })
     }
 }
 

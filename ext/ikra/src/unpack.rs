@@ -5,38 +5,24 @@
 //! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change
 //! and the last.
 
+use crate::crew::{self, PIECE};
+use crate::decode::{Broken, Decoded, Decoder, same};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::made::{self, Made, Waiting};
 use crate::plan::{self, FieldPlan, Plan, SlotPlan};
 use crate::reflect::{self, value};
-use crate::registry::{classes, symbols};
+use crate::registry::symbols;
 use crate::trace::{CHUNK, Tables};
-use ikra_core::id::ClassId;
-use ikra_core::ir::{ColumnId, Program, Space};
+use ikra_core::ir::{Program, Space};
 use ikra_core::layout::schema::{Accumulator, Combine, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::combine::{Number, combine};
-use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
+use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
 
-/// What a column or trap holds, before it is a Ruby value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Decoded {
-    /// A VALUE that is there already, or needs no object.
-    Value(Raw),
-    /// A Float that only an object can hold.
-    Float(f64),
-    /// An Integer that only a Bignum can hold.
-    Int(i64),
-    /// A symbol that the table does not have.
-    Symbol(i64),
-    /// A String that is to be made.
-    Str(StrWord),
-}
-
-/// Reads columns of one launch.
+/// Makes Ruby's values of the columns of one launch.
 pub struct Unpacker<'a> {
     pub ruby: &'a Ruby,
     pub plan: &'a Plan,
@@ -51,10 +37,12 @@ pub struct Unpacker<'a> {
     pub trapped: bool,
 }
 
-/// A row of one field that is to change.
+/// Rows of one field that are to change.
 struct FieldChange {
     class: usize,
     field: usize,
+    /// Knows where the objects keep it.
+    reader: FieldReader,
     /// Where the class's rows begin in the columns.
     start: usize,
     rows: Rows,
@@ -63,21 +51,20 @@ struct FieldChange {
 }
 
 /// A set of rows.
-struct Rows {
-    bits: Vec<u64>,
-    any: bool,
-}
+struct Rows(Vec<u64>);
 
 impl Rows {
     fn new(len: usize) -> Self {
-        Self { bits: vec![0; len.div_ceil(64)], any: false }
+        Self(vec![0; len.div_ceil(64)])
+    }
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|bits| *bits == 0)
     }
     fn insert(&mut self, row: usize) {
-        self.bits[row / 64] |= 1 << (row % 64);
-        self.any = true;
+        self.0[row / 64] |= 1 << (row % 64);
     }
     fn contains(&self, row: usize) -> bool {
-        self.bits[row / 64] >> (row % 64) & 1 == 1
+        self.0[row / 64] >> (row % 64) & 1 == 1
     }
 }
 
@@ -94,88 +81,25 @@ impl Unpacker<'_> {
         crate::errors::internal(self.ruby, &format!("{what} came back from a kernel"))
     }
 
-    fn word(&self, column: ColumnId, row: usize) -> u64 {
-        let column = &self.columns[column.index()];
-        match column.storage() {
-            ikra_core::ir::Storage::U8 => u64::from(column.view::<u8>()[row]),
-            ikra_core::ir::Storage::U32 => u64::from(column.view::<u32>()[row]),
-            ikra_core::ir::Storage::I32 => i64::from(column.view::<i32>()[row]) as u64,
-            ikra_core::ir::Storage::F32 => f64::from(column.view::<f32>()[row]).to_bits(),
-            _ => column.view::<u64>()[row],
-        }
+    /// What reads the columns.
+    fn decoder(&self) -> Decoder<'_> {
+        Decoder { plan: self.plan, tables: self.tables, columns: self.columns }
     }
 
-    /// What a register or slot holds.
-    #[inline]
-    fn decode(&self, repr: Repr, kind: Option<usize>, tag: i32, payload: u64) -> Result<Decoded, Error> {
-        Ok(Decoded::Value(match repr {
-            Repr::Unit(Unit::Nil) => heap::NIL,
-            Repr::Unit(Unit::True) => heap::TRUE,
-            Repr::Unit(Unit::False) => heap::FALSE,
-            Repr::Unit(Unit::Module(class)) => classes::get(class).raw,
-            Repr::Unit(Unit::Never | Unit::Proc(_)) => return Err(self.broken("a value where none can be")),
-            Repr::Bool => {
-                if payload & 1 == 1 {
-                    heap::TRUE
-                } else {
-                    heap::FALSE
-                }
-            }
-            Repr::Int => match heap::fixnum_of(payload as i64) {
-                Some(raw) => raw,
-                None => return Ok(Decoded::Int(payload as i64)),
-            },
-            Repr::Float => match heap::flonum_of(f64::from_bits(payload)) {
-                Some(raw) => raw,
-                None => return Ok(Decoded::Float(f64::from_bits(payload))),
-            },
-            Repr::Sym => match symbols::symbol(payload as i64) {
-                Some(raw) => raw,
-                None => return Ok(Decoded::Symbol(payload as i64)),
-            },
-            Repr::Str => {
-                let word = StrWord(payload);
-                if word.is_made() || (word.offset() as usize) < self.plan.literals.len() {
-                    return Ok(Decoded::Str(word));
-                }
-                let string = self.tables.string(word.offset());
-                string.ok_or_else(|| self.broken("an offset where no String begins"))?
-            }
-            Repr::Ref(hierarchy) => self.object(hierarchy as usize, payload as u32)?,
-            Repr::Array(_) => {
-                let kind = kind.ok_or_else(|| self.broken("an array of no kind"))?;
-                self.array(kind, (payload >> 32) as u32, payload as u32)?
-            }
-            Repr::Union => {
-                let repr = match tag {
-                    Tag::NIL => Repr::Unit(Unit::Nil),
-                    Tag::FALSE => Repr::Unit(Unit::False),
-                    Tag::TRUE => Repr::Unit(Unit::True),
-                    Tag::INT => Repr::Int,
-                    Tag::FLOAT => Repr::Float,
-                    Tag::SYM => Repr::Sym,
-                    Tag::STR => Repr::Str,
-                    Tag::MODULE => Repr::Unit(Unit::Module(ClassId(payload as u32))),
-                    Tag::ARRAY => Repr::Array(ikra_core::id::ArrayKind(0)),
-                    object if object >= Tag::OBJECT => Repr::Ref((object - Tag::OBJECT) as u32),
-                    _ => return Err(self.broken("an unknown tag")),
-                };
-                return self.decode(repr, kind, 0, payload);
-            }
-        }))
+    /// The value of one row of a slot, which may have to be made.
+    fn value(&self, slot: &SlotPlan, row: usize) -> Result<Raw, Error> {
+        self.make(self.row(slot, row)?)
     }
 
-    /// The object of an id, made where the kernel made it.
-    #[inline]
-    fn object(&self, hierarchy: usize, id: u32) -> Result<Raw, Error> {
-        let unknown = || self.broken("an id that no object has");
-        let (class, row) = self.tables.place(self.plan, hierarchy, id).ok_or_else(unknown)?;
-        if let Some(object) = self.tables.classes[class].objects.get(row) {
-            return Ok(*object);
-        }
+    fn row(&self, slot: &SlotPlan, row: usize) -> Result<Decoded, Error> {
+        self.decoder().row(slot, row).map_err(|broken| self.broken(broken.0))
+    }
+
+    /// The object of a row that the kernel took.
+    fn object(&self, class: usize, row: usize) -> Result<Raw, Error> {
         let base = u64::from(self.tables.bases[class]);
         if !self.stays(plan::Rows::Class(class), base + row as u64) {
-            return Err(unknown());
+            return Err(self.broken("an id that no object has"));
         }
         let plan = &self.plan.classes[class];
         if reflect::own_class(plan.raw).is_none() {
@@ -184,7 +108,7 @@ impl Unpacker<'_> {
         let mut parts = [heap::NIL; 3];
         for field in &plan.fields {
             if let heap::Field::Own(part) = field.field {
-                parts[part] = self.make(self.row(&field.slot, self.start(class, &field.slot) + row)?)?;
+                parts[part] = self.value(&field.slot, self.start(class, &field.slot) + row)?;
             }
         }
         self.made.own(plan.raw, class, row, parts, |raw| self.holder.add(self.ruby, raw))
@@ -199,11 +123,8 @@ impl Unpacker<'_> {
         })
     }
 
-    /// The array at an offset, made where the kernel made it.
+    /// The array at an offset that the kernel took.
     fn array(&self, kind: usize, offset: u32, len: u32) -> Result<Raw, Error> {
-        if let Some(array) = self.tables.array(kind, offset) {
-            return Ok(array);
-        }
         if !self.stays(plan::Rows::Kind(kind), offset.into()) {
             return Err(self.broken("an offset where no array begins"));
         }
@@ -229,7 +150,7 @@ impl Unpacker<'_> {
                     ivars.clear();
                     for number in order.iter() {
                         let field = &fields[*number];
-                        let value = self.make(self.row(&field.slot, self.start(class, &field.slot) + row)?)?;
+                        let value = self.value(&field.slot, self.start(class, &field.slot) + row)?;
                         // an ivar that is nil without having been given is one that was never set
                         if field.given.is_some() || value != heap::NIL {
                             ivars.push((field.field, value));
@@ -239,7 +160,7 @@ impl Unpacker<'_> {
                 }
                 Waiting::Array(array, kind, offset, len) => {
                     let Some(slot) = &self.plan.kinds[kind].slot else { continue };
-                    let elements = (offset..offset + len).map(|row| self.make(self.row(slot, row)?));
+                    let elements = (offset..offset + len).map(|row| self.value(slot, row));
                     let elements = elements.collect::<Result<Vec<Raw>, Error>>()?;
                     made::fill_array(array, &elements)?;
                 }
@@ -248,43 +169,12 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// The value of one row of a slot.
-    #[inline]
-    fn row(&self, slot: &SlotPlan, row: usize) -> Result<Decoded, Error> {
-        let payload = slot.value.map_or(0, |column| self.word(column, row));
-        let tag = slot.tag.map_or(0, |column| self.word(column, row) as i32);
-        self.decode(slot.repr, slot.kind, tag, payload)
-    }
-
-    /// The values of rows from `first` on, [`heap::UNDEF`] for those that an object must be made for.
-    fn chunk<'b>(&self, slot: &SlotPlan, first: usize, out: &'b mut [Raw]) -> Result<&'b [Raw], Error> {
-        match (slot.repr, slot.value.map(|column| &self.columns[column.index()])) {
-            (Repr::Int, Some(column)) => {
-                for (out, i) in out.iter_mut().zip(&column.view::<i64>()[first..]) {
-                    *out = heap::fixnum_of(*i).unwrap_or(heap::UNDEF);
-                }
-            }
-            (Repr::Float, Some(column)) => {
-                for (out, f) in out.iter_mut().zip(&column.view::<f64>()[first..]) {
-                    *out = heap::flonum_of(*f).unwrap_or(heap::UNDEF);
-                }
-            }
-            _ => {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = match self.row(slot, first + i)? {
-                        Decoded::Value(raw) => raw,
-                        _ => heap::UNDEF,
-                    };
-                }
-            }
-        }
-        Ok(out)
-    }
-
     /// Makes the object that a value needs, and keeps it.
     fn make(&self, decoded: Decoded) -> Result<Raw, Error> {
         let raw = match decoded {
             Decoded::Value(raw) => return Ok(raw),
+            Decoded::Object(class, row) => return self.object(class, row),
+            Decoded::Array(kind, offset, len) => return self.array(kind, offset, len),
             // SAFETY: constructors of plain numbers; `protect` catches NoMemoryError.
             #[allow(unsafe_code)]
             Decoded::Float(f) => protect(|| unsafe { rb_sys::rb_float_new(f) })?,
@@ -354,7 +244,8 @@ impl Unpacker<'_> {
                         })
                     }),
             };
-            values.push(self.make(self.decode(*repr, kind, tag, payload)?)?);
+            let decoded = self.decoder().decode(*repr, kind, tag, payload).map_err(|broken| self.broken(broken.0))?;
+            values.push(self.make(decoded)?);
         }
         Ok(values)
     }
@@ -365,15 +256,25 @@ impl Unpacker<'_> {
     /// Rows that mean nothing, or what Ruby raises when memory ends.
     pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
         let mut values = vec![heap::NIL; len];
-        self.chunk(slot, 0, &mut values)?;
-        let rest: Vec<usize> = (0..len).filter(|i| values[*i] == heap::UNDEF).collect();
+        let decoder = self.decoder();
+        let pieces = values.chunks_mut(PIECE).enumerate().collect();
+        let read = crew::map(len, pieces, |(piece, out): (usize, &mut [Raw])| {
+            decoder.rows(slot, piece * PIECE, out).map(|values| values.contains(&heap::UNDEF))
+        });
+        let mut rest = Vec::new();
+        for (piece, incomplete) in read.into_iter().enumerate() {
+            if incomplete.map_err(|broken| self.broken(broken.0))? {
+                let rows = piece * PIECE..len.min((piece + 1) * PIECE);
+                rest.extend(rows.filter(|i| values[*i] == heap::UNDEF));
+            }
+        }
         rest.iter().for_each(|i| values[*i] = heap::NIL);
         // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them.
         #[allow(unsafe_code)]
         let array = protect(|| unsafe { rb_sys::rb_ary_new_from_values(values.len() as _, values.as_ptr()) })?;
         let array = RArray::from_value(value(array)).expect("just made");
         for index in rest {
-            let made = value(self.make(self.row(slot, index)?)?);
+            let made = value(self.value(slot, index)?);
             array.store(index as isize, made)?;
         }
         Ok(array)
@@ -387,23 +288,13 @@ impl Unpacker<'_> {
         let mut changes = Changes { classes: Vec::new(), slots: Vec::new() };
         for (at, class) in self.plan.classes.iter().enumerate() {
             let fields = class.fields.iter().enumerate().filter(|(_, f)| f.written);
-            let mut fields: Vec<(FieldChange, FieldReader)> = fields
-                .map(|(number, f)| (self.change(at, number), FieldReader::new(f.field, &self.tables.hashes)))
-                .collect();
-            if fields.is_empty() {
-                continue;
+            let mut fields: Vec<FieldChange> = fields.map(|(number, _)| self.change(at, number)).collect();
+            if !fields.is_empty() {
+                self.compare(&mut fields, class.raw, &self.tables.classes[at].objects)?;
+                fields.retain(|change| !change.rows.is_empty());
             }
-            let objects = &self.tables.classes[at].objects;
-            for (chunk, rows) in objects.chunks(CHUNK).enumerate() {
-                rows.iter().for_each(|object| heap::prefetch(*object));
-                for (change, reader) in &mut fields {
-                    self.compare(change, reader, chunk * CHUNK, rows)?;
-                }
-            }
-            let changed = fields.into_iter().map(|(change, _)| change).filter(|c| c.rows.any);
-            let changed: Vec<FieldChange> = changed.collect();
-            if !changed.is_empty() {
-                changes.classes.push(changed);
+            if !fields.is_empty() {
+                changes.classes.push(fields);
             }
         }
         for (at, kind) in self.plan.kinds.iter().enumerate() {
@@ -415,11 +306,12 @@ impl Unpacker<'_> {
     }
 
     fn change(&self, at: usize, number: usize) -> FieldChange {
-        let start = self.start(at, &self.plan.classes[at].fields[number].slot);
+        let field = &self.plan.classes[at].fields[number];
         FieldChange {
             class: at,
             field: number,
-            start,
+            reader: FieldReader::new(field.field, &self.tables.hashes),
+            start: self.start(at, &field.slot),
             rows: Rows::new(self.tables.classes[at].objects.len()),
             made: Vec::new(),
         }
@@ -436,21 +328,70 @@ impl Unpacker<'_> {
         }
     }
 
+    /// Finds the rows whose objects hold another value.
+    fn compare(&self, changes: &mut [FieldChange], class: Raw, objects: &[Raw]) -> Result<(), Error> {
+        let mut slowly: Vec<usize> = (0..objects.len()).step_by(PIECE).collect();
+        if crew::pays(objects.len()) {
+            slowly = self.compare_beside(changes, class, objects)?;
+        }
+        for first in slowly {
+            for (chunk, objects) in objects[first..objects.len().min(first + PIECE)].chunks(CHUNK).enumerate() {
+                objects.iter().for_each(|object| heap::prefetch(*object));
+                for change in &mut *changes {
+                    self.compare_chunk(change, first + chunk * CHUNK, objects)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by workers; the first rows of pieces that they could not compare.
+    fn compare_beside(&self, changes: &mut [FieldChange], class: Raw, objects: &[Raw]) -> Result<Vec<usize>, Error> {
+        let plan = self.plan;
+        let mut fields = Vec::new();
+        let mut bits = Vec::new();
+        for FieldChange { class: at, field, reader, start, rows, .. } in changes {
+            // for the forms of objects that there are
+            for object in objects.iter().step_by(PIECE) {
+                reader.get(*object, class);
+            }
+            fields.push((&plan.classes[*at].fields[*field].slot, &*reader, *start));
+            bits.push(rows.0.chunks_mut(PIECE / 64));
+        }
+        let bits = || bits.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>();
+        let pieces: Vec<_> = objects.chunks(PIECE).enumerate().zip(std::iter::repeat_with(bits)).collect();
+        let decoder = self.decoder();
+        let compared = crew::map(objects.len(), pieces, |((piece, objects), mut bits)| {
+            for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
+                objects.iter().for_each(|object| heap::prefetch(*object));
+                for ((slot, reader, start), bits) in fields.iter().zip(&mut bits) {
+                    let first = start + piece * PIECE + chunk * CHUNK;
+                    let bits = &mut bits[chunk * CHUNK / 64..];
+                    if !differing(&decoder, slot, first, objects, |object| reader.peek(object, class), bits)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            Ok(true)
+        });
+        let mut left = Vec::new();
+        for (piece, done) in compared.into_iter().enumerate() {
+            if !done.map_err(|broken: Broken| self.broken(broken.0))? {
+                left.push(piece * PIECE);
+            }
+        }
+        Ok(left)
+    }
+
     /// Finds the rows from `first` on whose objects hold another value.
-    fn compare(
-        &self,
-        change: &mut FieldChange,
-        reader: &mut FieldReader,
-        first: usize,
-        objects: &[Raw],
-    ) -> Result<(), Error> {
+    fn compare_chunk(&self, change: &mut FieldChange, first: usize, objects: &[Raw]) -> Result<(), Error> {
         let class = &self.plan.classes[change.class];
         let slot = &class.fields[change.field].slot;
         let mut values = [heap::NIL; CHUNK];
-        let values = self.chunk(slot, change.start + first, &mut values[..objects.len()])?;
-        for (i, (object, new)) in objects.iter().zip(values).enumerate() {
+        let values = self.decoder().rows(slot, change.start + first, &mut values[..objects.len()]);
+        for (i, (object, new)) in objects.iter().zip(values.map_err(|broken| self.broken(broken.0))?).enumerate() {
             let row = first + i;
-            let old = reader.get(*object, class.raw);
+            let old = change.reader.get(*object, class.raw);
             if *new == old {
                 continue;
             }
@@ -524,7 +465,7 @@ impl Unpacker<'_> {
         if accumulator.combine == Combine::Last {
             let last = (0..len).filter(|i| written[*i] >= 0).max_by_key(|i| (written[*i], *i));
             return match last {
-                Some(row) => Ok(Some(value(self.make(self.row(slot, row)?)?))),
+                Some(row) => Ok(Some(value(self.value(slot, row)?))),
                 None => Ok(None),
             };
         }
@@ -553,7 +494,7 @@ impl Unpacker<'_> {
                 },
                 Ok(Decoded::Float(f)) => Some(Number::Float(f)),
                 Ok(Decoded::Int(i)) => Some(Number::Int(i.into())),
-                Ok(Decoded::Symbol(_) | Decoded::Str(_)) => None,
+                Ok(_) => None,
                 Err(error) => {
                     failed = Some(error);
                     None
@@ -576,74 +517,89 @@ impl Unpacker<'_> {
     }
 }
 
-/// Whether an ivar holds this already. Floats are compared by their bits, so that -0.0 and NaN come through.
-#[inline]
-fn same(old: Raw, new: Decoded) -> bool {
-    match new {
-        Decoded::Value(raw) if raw == old => true,
-        Decoded::Value(raw) if raw & 3 == 2 => {
-            matches!(heap::see(old), Seen::Float(f) if f.to_bits() == heap::flonum(raw).to_bits())
+/// Notes which of at most [`CHUNK`] objects hold another value than rows from `first` on, bit by bit; false where that needs the Ruby
+/// thread: because the value is to be made, or there is an error to be raised.
+fn differing(
+    decoder: &Decoder<'_>,
+    slot: &SlotPlan,
+    first: usize,
+    objects: &[Raw],
+    read: impl Fn(Raw) -> Option<Raw>,
+    bits: &mut [u64],
+) -> Result<bool, Broken> {
+    let mut values = [heap::NIL; CHUNK];
+    let values = decoder.rows(slot, first, &mut values[..objects.len()])?;
+    for (i, (object, new)) in objects.iter().zip(values).enumerate() {
+        let Some(old) = read(*object) else { return Ok(false) };
+        if *new == old || *new == heap::UNDEF && same(old, decoder.row(slot, first + i)?) {
+            continue;
         }
-        Decoded::Value(_) | Decoded::Symbol(_) | Decoded::Str(_) => false,
-        Decoded::Float(f) => matches!(heap::see(old), Seen::Float(o) if o.to_bits() == f.to_bits()),
-        Decoded::Int(i) => heap::see(old) == Seen::Int(i),
+        if *new == heap::UNDEF || heap::is_frozen(*object) {
+            return Ok(false);
+        }
+        bits[i / 64] |= 1 << (i % 64);
     }
+    Ok(true)
 }
 
-/// Writes one field, row by row.
+/// Writes one field.
 struct Writer<'a> {
     class: Raw,
     field: &'a FieldPlan,
     objects: &'a [Raw],
-    reader: FieldReader,
-    start: usize,
-    rows: Rows,
-    made: std::iter::Peekable<std::vec::IntoIter<(u32, Raw)>>,
+    change: FieldChange,
+}
+
+/// What a worker leaves to the Ruby thread.
+#[derive(Default)]
+struct Left {
+    /// Objects that were assigned one that the GC has to know of.
+    assigned: Vec<(Raw, Raw)>,
+    /// Rows that are not written yet.
+    rows: Vec<usize>,
 }
 
 impl<'a> Writer<'a> {
     fn new(unpacker: &Unpacker<'a>, change: FieldChange) -> Self {
         let class = &unpacker.plan.classes[change.class];
-        let field = &class.fields[change.field];
-        Self {
-            class: class.raw,
-            field,
-            objects: &unpacker.tables.classes[change.class].objects,
-            reader: FieldReader::new(field.field, &unpacker.tables.hashes),
-            start: change.start,
-            rows: change.rows,
-            made: change.made.into_iter().peekable(),
-        }
+        let objects = &unpacker.tables.classes[change.class].objects;
+        Self { class: class.raw, field: &class.fields[change.field], objects, change }
     }
 
-    fn write(&mut self, unpacker: &Unpacker<'_>, rows: std::ops::Range<usize>) -> Result<(), Error> {
+    /// Writes those of at most [`CHUNK`] rows that are to change, as far as a worker can.
+    fn write(&self, decoder: &Decoder<'_>, rows: std::ops::Range<usize>, left: &mut Left) -> Result<(), Broken> {
         let mut values = [heap::NIL; CHUNK];
-        let values = &mut values[..rows.len()];
-        unpacker.chunk(&self.field.slot, self.start + rows.start, values)?;
-        if matches!(self.field.slot.repr, Repr::Ref(_) | Repr::Array(_) | Repr::Union) {
-            // the write barrier looks at what is assigned
-            values.iter().for_each(|new| heap::prefetch(*new));
-        }
-        for (row, new) in rows.zip(values) {
-            if !self.rows.contains(row) {
-                continue;
-            }
+        let values = decoder.rows(&self.field.slot, self.change.start + rows.start, &mut values[..rows.len()])?;
+        for (row, new) in rows.zip(values).filter(|(row, _)| self.change.rows.contains(*row)) {
             let object = self.objects[row];
-            let new = match self.made.next_if(|(r, _)| *r as usize == row) {
-                Some((_, raw)) => raw,
-                None => *new,
-            };
-            if !self.reader.set(object, self.class, new) {
-                // the first of its form: from here the reader knows where the ivar is
-                self.reader.get(object, self.class);
-                if !self.reader.set(object, self.class, new) {
-                    heap::set_field(object, self.field.field, new)?;
-                }
+            if *new == heap::UNDEF || !self.change.reader.put(object, self.class, *new) {
+                left.rows.push(row);
+            } else if !heap::is_immediate(*new) {
+                left.assigned.push((object, *new));
             }
         }
         Ok(())
     }
+
+    /// Writes a row that no worker could.
+    fn write_slowly(&mut self, unpacker: &Unpacker<'_>, row: usize) -> Result<(), Error> {
+        let object = self.objects[row];
+        let made = self.change.made.binary_search_by_key(&row, |(row, _)| *row as usize);
+        let new = match made {
+            Ok(at) => self.change.made[at].1,
+            Err(_) => unpacker.value(&self.field.slot, self.change.start + row)?,
+        };
+        // the first of its form: from here the reader knows where the ivar is
+        self.change.reader.get(object, self.class);
+        if !self.change.reader.set(object, self.class, new) {
+            heap::set_field(object, self.field.field, new)?;
+        }
+        Ok(())
+    }
 }
+
+/// Objects ahead of which the memory is asked for.
+const AHEAD: usize = 16;
 
 impl Changes {
     /// Changes objects and arrays. Nothing in it can be interrupted.
@@ -651,14 +607,38 @@ impl Changes {
     /// # Errors
     /// Only when memory ends while an object gets an ivar that it never had.
     pub fn apply(self, unpacker: &Unpacker<'_>) -> Result<(), Error> {
+        let decoder = unpacker.decoder();
         for fields in self.classes {
             let mut fields: Vec<Writer<'_>> = fields.into_iter().map(|change| Writer::new(unpacker, change)).collect();
-            let objects = fields.first().map_or(0, |f| f.objects.len());
-            for start in (0..objects).step_by(CHUNK) {
-                let rows = start..objects.min(start + CHUNK);
-                fields[0].objects[rows.clone()].iter().for_each(|object| heap::prefetch(*object));
-                for field in &mut fields {
-                    field.write(unpacker, rows.clone())?;
+            let objects = fields.first().map_or(&[][..], |field| field.objects);
+            let write = |first: usize| {
+                let mut left: Vec<Left> = fields.iter().map(|_| Left::default()).collect();
+                let end = objects.len().min(first + PIECE);
+                for start in (first..end).step_by(CHUNK) {
+                    let rows = start..end.min(start + CHUNK);
+                    objects[rows.clone()].iter().for_each(|object| heap::prefetch(*object));
+                    for (field, left) in fields.iter().zip(&mut left) {
+                        field.write(&decoder, rows.clone(), left)?;
+                    }
+                }
+                Ok::<_, Broken>(left)
+            };
+            let pieces: Vec<usize> = (0..objects.len()).step_by(PIECE).collect();
+            let left = crew::map(objects.len(), pieces, write).into_iter().collect::<Result<Vec<_>, _>>();
+            let left = left.map_err(|broken| unpacker.broken(broken.0))?;
+            // all of them before anything allocates
+            for Left { assigned, .. } in left.iter().flatten() {
+                for (at, (object, new)) in assigned.iter().enumerate() {
+                    if let Some((object, new)) = assigned.get(at + AHEAD) {
+                        heap::prefetch(*object);
+                        heap::prefetch(*new);
+                    }
+                    heap::barrier(*object, *new);
+                }
+            }
+            for left in left {
+                for (field, left) in fields.iter_mut().zip(left) {
+                    left.rows.into_iter().try_for_each(|row| field.write_slowly(unpacker, row))?;
                 }
             }
         }

@@ -1,0 +1,178 @@
+//! What columns hold, as values of Ruby.
+//!
+//! Here: [`Decoder`], which reads rows of columns and makes nothing: where a value needs an object that is not there yet, it says
+//! which. So workers may read ([`crate::crew`]). Not here: making those objects, and assigning ([`crate::unpack`]).
+
+use crate::heap::{self, Raw, Seen};
+use crate::plan::{Plan, SlotPlan};
+use crate::registry::{classes, symbols};
+use crate::trace::Tables;
+use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::ir::{ColumnId, Storage};
+use ikra_core::memory::column::HostColumn;
+use ikra_core::types::{Repr, StrWord, Tag, Unit};
+
+/// What a column or trap holds, before it is a Ruby value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decoded {
+    /// A VALUE that is there already, or needs no object.
+    Value(Raw),
+    /// A Float that only an object can hold.
+    Float(f64),
+    /// An Integer that only a Bignum can hold.
+    Int(i64),
+    /// A symbol that the table does not have.
+    Symbol(i64),
+    /// A String that is to be made.
+    Str(StrWord),
+    /// Class index and row of an object that the kernel made.
+    Object(usize, usize),
+    /// Kind index, offset and length of an array that the kernel made.
+    Array(usize, u32, u32),
+}
+
+/// What no kernel should give back.
+#[derive(Clone, Copy, Debug)]
+pub struct Broken(pub &'static str);
+
+/// Reads columns of one launch.
+#[derive(Clone, Copy)]
+pub struct Decoder<'a> {
+    pub plan: &'a Plan,
+    pub tables: &'a Tables,
+    pub columns: &'a [HostColumn],
+}
+
+impl Decoder<'_> {
+    fn word(&self, column: ColumnId, row: usize) -> u64 {
+        let column = &self.columns[column.index()];
+        match column.storage() {
+            Storage::U8 => u64::from(column.view::<u8>()[row]),
+            Storage::U32 => u64::from(column.view::<u32>()[row]),
+            Storage::I32 => i64::from(column.view::<i32>()[row]) as u64,
+            Storage::F32 => f64::from(column.view::<f32>()[row]).to_bits(),
+            _ => column.view::<u64>()[row],
+        }
+    }
+
+    /// What a register or slot holds.
+    ///
+    /// # Errors
+    /// Bits that mean nothing.
+    #[inline]
+    pub fn decode(&self, repr: Repr, kind: Option<usize>, tag: i32, payload: u64) -> Result<Decoded, Broken> {
+        Ok(Decoded::Value(match repr {
+            Repr::Unit(Unit::Nil) => heap::NIL,
+            Repr::Unit(Unit::True) => heap::TRUE,
+            Repr::Unit(Unit::False) => heap::FALSE,
+            Repr::Unit(Unit::Module(class)) => classes::get(class).raw,
+            Repr::Unit(Unit::Never | Unit::Proc(_)) => return Err(Broken("a value where none can be")),
+            Repr::Bool if payload & 1 == 1 => heap::TRUE,
+            Repr::Bool => heap::FALSE,
+            Repr::Int => match heap::fixnum_of(payload as i64) {
+                Some(raw) => raw,
+                None => return Ok(Decoded::Int(payload as i64)),
+            },
+            Repr::Float => match heap::flonum_of(f64::from_bits(payload)) {
+                Some(raw) => raw,
+                None => return Ok(Decoded::Float(f64::from_bits(payload))),
+            },
+            Repr::Sym => match symbols::symbol(payload as i64) {
+                Some(raw) => raw,
+                None => return Ok(Decoded::Symbol(payload as i64)),
+            },
+            Repr::Str => {
+                let word = StrWord(payload);
+                if word.is_made() || (word.offset() as usize) < self.plan.literals.len() {
+                    return Ok(Decoded::Str(word));
+                }
+                self.tables.string(word.offset()).ok_or(Broken("an offset where no String begins"))?
+            }
+            Repr::Ref(hierarchy) => {
+                let place = self.tables.place(self.plan, hierarchy as usize, payload as u32);
+                let (class, row) = place.ok_or(Broken("an id that no object has"))?;
+                match self.tables.classes[class].objects.get(row) {
+                    Some(object) => *object,
+                    None => return Ok(Decoded::Object(class, row)),
+                }
+            }
+            Repr::Array(_) => {
+                let kind = kind.ok_or(Broken("an array of no kind"))?;
+                let (offset, len) = ((payload >> 32) as u32, payload as u32);
+                match self.tables.array(kind, offset) {
+                    Some(array) => array,
+                    None => return Ok(Decoded::Array(kind, offset, len)),
+                }
+            }
+            Repr::Union => {
+                let repr = match tag {
+                    Tag::NIL => Repr::Unit(Unit::Nil),
+                    Tag::FALSE => Repr::Unit(Unit::False),
+                    Tag::TRUE => Repr::Unit(Unit::True),
+                    Tag::INT => Repr::Int,
+                    Tag::FLOAT => Repr::Float,
+                    Tag::SYM => Repr::Sym,
+                    Tag::STR => Repr::Str,
+                    Tag::MODULE => Repr::Unit(Unit::Module(ClassId(payload as u32))),
+                    Tag::ARRAY => Repr::Array(ArrayKind(0)),
+                    object if object >= Tag::OBJECT => Repr::Ref((object - Tag::OBJECT) as u32),
+                    _ => return Err(Broken("an unknown tag")),
+                };
+                return self.decode(repr, kind, 0, payload);
+            }
+        }))
+    }
+
+    /// The value of one row of a slot.
+    ///
+    /// # Errors
+    /// Bits that mean nothing.
+    #[inline]
+    pub fn row(&self, slot: &SlotPlan, row: usize) -> Result<Decoded, Broken> {
+        let payload = slot.value.map_or(0, |column| self.word(column, row));
+        let tag = slot.tag.map_or(0, |column| self.word(column, row) as i32);
+        self.decode(slot.repr, slot.kind, tag, payload)
+    }
+
+    /// The values of rows from `first` on, [`heap::UNDEF`] for those that an object must be made for.
+    ///
+    /// # Errors
+    /// Bits that mean nothing.
+    pub fn rows<'b>(&self, slot: &SlotPlan, first: usize, out: &'b mut [Raw]) -> Result<&'b [Raw], Broken> {
+        match (slot.repr, slot.value.map(|column| &self.columns[column.index()])) {
+            (Repr::Int, Some(column)) => {
+                for (out, i) in out.iter_mut().zip(&column.view::<i64>()[first..]) {
+                    *out = heap::fixnum_of(*i).unwrap_or(heap::UNDEF);
+                }
+            }
+            (Repr::Float, Some(column)) => {
+                for (out, f) in out.iter_mut().zip(&column.view::<f64>()[first..]) {
+                    *out = heap::flonum_of(*f).unwrap_or(heap::UNDEF);
+                }
+            }
+            _ => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = match self.row(slot, first + i)? {
+                        Decoded::Value(raw) => raw,
+                        _ => heap::UNDEF,
+                    };
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Whether an ivar holds this already. Floats are compared by their bits, so that -0.0 and NaN come through.
+#[inline]
+pub fn same(old: Raw, new: Decoded) -> bool {
+    match new {
+        Decoded::Value(raw) if raw == old => true,
+        Decoded::Value(raw) if raw & 3 == 2 => {
+            matches!(heap::see(old), Seen::Float(f) if f.to_bits() == heap::flonum(raw).to_bits())
+        }
+        Decoded::Float(f) => matches!(heap::see(old), Seen::Float(o) if o.to_bits() == f.to_bits()),
+        Decoded::Int(i) => heap::see(old) == Seen::Int(i),
+        _ => false,
+    }
+}

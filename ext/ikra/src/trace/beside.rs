@@ -1,0 +1,230 @@
+//! What workers do of the walk.
+//!
+//! Here: numbering the elements of a long base array, and looking at the slots of many objects and arrays: a worker says which of
+//! the values it saw are not known yet, and the Ruby thread follows these in the order in which it would have seen them itself. So
+//! rows are the same with any number of workers. Not here: what following is ([`super::walk`]).
+
+use super::walk::Tracer;
+use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result};
+use crate::crew::{self, PIECE, Span};
+use crate::heap::{self, Raw, Seen};
+use crate::identity::{IdentityMap, WordMap};
+use crate::plan::SlotPlan;
+
+/// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report.
+const WINDOW: usize = 16 * PIECE;
+
+/// What the elements of one piece are.
+struct Counted {
+    /// By class.
+    objects: Vec<usize>,
+    /// Regions of the heap that they are in.
+    regions: WordMap<usize, ()>,
+}
+
+/// What the Ruby thread is to look at.
+enum Unknown {
+    /// What a slot holds.
+    Value(Raw),
+    /// An object of which a worker cannot read the slot.
+    Object(Raw),
+}
+
+impl Tracer<'_> {
+    /// Gives elements, none of which is known yet, their rows; false where there are few, or others than objects of their own.
+    pub fn elements_beside(
+        &mut self,
+        slot: &SlotPlan,
+        values: &[Raw],
+        rows: &mut Vec<u32>,
+        classes: &mut Vec<u16>,
+    ) -> Result<bool> {
+        if self.plan.grouped || !crew::pays(values.len()) {
+            return Ok(false);
+        }
+        let before = (rows.len(), classes.len());
+        rows.resize(before.0 + values.len(), 0);
+        classes.resize(before.1 + values.len(), NO_CLASS);
+        let pieces = values.chunks(PIECE).zip(classes[before.1..].chunks_mut(PIECE)).collect();
+        let counted = crew::map(values.len(), pieces, |(values, classes)| self.count(slot, values, classes));
+        let counted: Option<Vec<Counted>> = counted.into_iter().collect::<Result<_>>()?;
+        let Some(counted) = counted else {
+            rows.truncate(before.0);
+            classes.truncate(before.1);
+            return Ok(false);
+        };
+        counted.iter().flat_map(|piece| piece.regions.keys()).for_each(|region| self.tables.map.reserve(*region));
+        // where the objects of each piece begin, by class
+        let mut next: Vec<usize> = self.tables.classes.iter().map(|rows| rows.objects.len()).collect();
+        let mut starts = Vec::with_capacity(counted.len());
+        for piece in &counted {
+            starts.push(next.clone());
+            next.iter_mut().zip(&piece.objects).for_each(|(next, count)| *next += count);
+        }
+        if next.iter().any(|rows| *rows >= MOST_ROWS) {
+            return Err(Misfit::TooMany);
+        }
+        let mut tails = Vec::with_capacity(next.len());
+        for (rows, len) in self.tables.classes.iter_mut().zip(&next) {
+            let known = rows.objects.len();
+            if self.plan.any_owned {
+                rows.claimed.resize(*len, false);
+            }
+            rows.objects.resize(*len, heap::NIL);
+            tails.push(&mut rows.objects[known..]);
+        }
+        let map = &self.tables.map;
+        let places =
+            values.chunks(PIECE).zip(classes[before.1..].chunks(PIECE)).zip(rows[before.0..].chunks_mut(PIECE));
+        let mut pieces = Vec::with_capacity(counted.len());
+        for ((place, piece), starts) in places.zip(&counted).zip(starts) {
+            let mut objects = Vec::with_capacity(tails.len());
+            for (tail, count) in tails.iter_mut().zip(&piece.objects) {
+                let (own, rest) = std::mem::take(tail).split_at_mut(*count);
+                objects.push((own, 0));
+                *tail = rest;
+            }
+            pieces.push((place, objects, starts));
+        }
+        let alone = crew::map(values.len(), pieces, |(((values, classes), rows), mut objects, starts)| {
+            let mut alone = true;
+            for ((value, class), row) in values.iter().zip(classes).zip(rows).filter(|((_, c), _)| **c != NO_CLASS) {
+                let class = usize::from(*class);
+                let (objects, next) = &mut objects[class];
+                *row = (starts[class] + *next) as u32;
+                objects[*next] = *value;
+                *next += 1;
+                alone &= map.claim(*value, (class as u64 + 1) << 32 | u64::from(*row));
+            }
+            alone
+        });
+        // an element that was known, or is there twice
+        if alone.contains(&false) { Err(Misfit::Value) } else { Ok(true) }
+    }
+
+    /// Finds the classes of elements; None where some are neither objects nor without a row.
+    fn count(&self, slot: &SlotPlan, values: &[Raw], classes: &mut [u16]) -> Result<Option<Counted>> {
+        let mut counted = Counted { objects: vec![0; self.plan.classes.len()], regions: WordMap::default() };
+        let (mut last, mut region) = ((0, 0), 0);
+        for (values, classes) in values.chunks(CHUNK).zip(classes.chunks_mut(CHUNK)) {
+            values.iter().filter(|value| !heap::is_immediate(**value)).for_each(|value| heap::prefetch(*value));
+            for (value, out) in values.iter().zip(classes) {
+                if heap::is_immediate(*value) {
+                    continue;
+                }
+                if !heap::is_object(*value) {
+                    return Ok(None);
+                }
+                let word = heap::class_word(*value);
+                if last.0 != word {
+                    last = (word, *self.plan.class_index.get(&word).ok_or(Misfit::Value)? as usize);
+                }
+                let class = last.1;
+                let frozen = self.plan.classes[class].must_not_be_frozen && heap::is_frozen(*value);
+                if !slot.takes(class) || frozen {
+                    return Err(Misfit::Value);
+                }
+                *out = class as u16;
+                counted.objects[class] += 1;
+                if region != IdentityMap::region(*value) {
+                    region = IdentityMap::region(*value);
+                    counted.regions.insert(region, ());
+                }
+            }
+        }
+        Ok(Some(counted))
+    }
+
+    /// Follows the slots of a class's objects from `row` on, as long as there are many; the row that is next.
+    pub fn objects_beside(&mut self, at: usize, mut row: usize) -> Result<usize> {
+        let plan = self.plan;
+        let class = &plan.classes[at];
+        while crew::pays(self.tables.classes[at].objects.len() - row) {
+            let objects = &self.tables.classes[at].objects[row..];
+            let objects = &objects[..objects.len().min(WINDOW)];
+            row += objects.len();
+            // for the forms of objects that there are
+            for reader in &mut self.readers[at] {
+                for object in objects.iter().step_by(PIECE) {
+                    reader.get(*object, class.raw);
+                }
+            }
+            let (this, readers) = (&*self, &self.readers[at]);
+            let slots: Vec<&SlotPlan> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
+            let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {
+                let mut unknown = Vec::new();
+                for objects in objects.chunks(CHUNK) {
+                    objects.iter().for_each(|object| heap::prefetch(*object));
+                    for object in objects {
+                        for (lead, (reader, slot)) in readers.iter().zip(&slots).enumerate() {
+                            match reader.peek(*object, class.raw) {
+                                Some(value) if this.knows(slot, value)? => {}
+                                Some(value) => unknown.push((lead, Unknown::Value(value))),
+                                None => unknown.push((lead, Unknown::Object(*object))),
+                            }
+                        }
+                    }
+                }
+                Ok(unknown)
+            });
+            for piece in seen {
+                for (lead, unknown) in piece? {
+                    let value = match unknown {
+                        Unknown::Value(value) => value,
+                        Unknown::Object(object) => self.readers[at][lead].get(object, class.raw),
+                    };
+                    self.follow(slots[lead], value, false)?;
+                }
+            }
+        }
+        Ok(row)
+    }
+
+    /// The same of the elements of a kind's arrays.
+    pub fn arrays_beside(&mut self, at: usize, mut row: usize, slot: &SlotPlan) -> Result<usize> {
+        loop {
+            let rows = &self.tables.kinds[at];
+            let first = rows.offsets.get(row).map_or(rows.rows, |offset| u64::from(*offset));
+            if !crew::pays((rows.rows - first) as usize) {
+                return Ok(row);
+            }
+            let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + WINDOW as u64).max(row + 1);
+            let (arrays, lengths) = (&rows.arrays[row..end], &rows.lengths[row..end]);
+            row = end;
+            let this = &*self;
+            let total = lengths.iter().map(|len| *len as usize).sum();
+            let seen = crew::map(total, crew::spans(lengths), |spans| {
+                let mut unknown = Vec::new();
+                spans.iter().for_each(|span| heap::prefetch(arrays[span.list]));
+                for Span { list, from, len } in spans {
+                    // a buffer holds numbers, which lead nowhere
+                    if heap::see(arrays[list]) != Seen::Array {
+                        continue;
+                    }
+                    for value in &heap::elements(arrays[list])[from..from + len] {
+                        if !this.knows(slot, *value)? {
+                            unknown.push(*value);
+                        }
+                    }
+                }
+                Ok(unknown)
+            });
+            for piece in seen {
+                piece?.into_iter().try_for_each(|value| self.follow(slot, value, false).map(drop))?;
+            }
+        }
+    }
+
+    /// Whether what a slot holds needs no following.
+    #[inline]
+    fn knows(&self, slot: &SlotPlan, value: Raw) -> Result<bool> {
+        if heap::is_immediate(value) {
+            return Ok(true);
+        }
+        match self.tables.map.get(value) {
+            0 => Ok(false),
+            // which object belongs to whom is noted when it is first seen, and looked up here
+            entry => self.again(slot, entry, false).map(|_| true),
+        }
+    }
+}

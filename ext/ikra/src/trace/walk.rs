@@ -1,0 +1,261 @@
+//! The walk over reachable objects.
+//!
+//! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed. Objects are numbered in
+//! the order of a breadth-first search, whoever reads them.
+
+use super::{AHEAD, ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
+use crate::heap::{self, FieldReader, Raw, Seen};
+use crate::plan::{Plan, SlotPlan};
+use ikra_core::types::{Prims, StrWord};
+
+pub(super) struct Tracer<'a> {
+    pub plan: &'a Plan,
+    pub tables: &'a mut Tables,
+    /// By class, for each slot that leads on.
+    pub readers: Vec<Vec<FieldReader>>,
+    /// Hashes that were not laid out yet.
+    pub unknown: &'a mut Vec<Raw>,
+    /// The class that was looked up last, and its index.
+    pub last: (Raw, u32),
+}
+
+/// What a slot was found to hold.
+pub(super) struct Reached {
+    /// As in the identity map; 0 for what is neither object nor array.
+    entry: u64,
+    known: bool,
+}
+
+impl Tracer<'_> {
+    /// Walks from the base array and the roots.
+    ///
+    /// # Errors
+    /// As [`Tables::trace`].
+    pub fn walk(&mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<()> {
+        let plan = self.plan;
+        if let (Some(slot), Some(base)) = (&plan.elements, base)
+            && slot.leads_on()
+        {
+            self.elements(slot, base)?;
+        }
+        for (slot, root) in plan.roots.iter().zip(roots) {
+            self.follow(slot, *root, false)?;
+        }
+        self.settle()?;
+        if self.unknown.is_empty() { Ok(()) } else { Err(Misfit::Hashes) }
+    }
+
+    fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
+        let mut rows = Vec::with_capacity(base.len());
+        let mut classes = Vec::with_capacity(base.len());
+        // What the first element leads to is numbered from there outwards: neighbours get near rows. From many elements at
+        // once, the wavefronts would interleave, and each step to a neighbour go to another cache line.
+        let (first, rest) = base.split_at(base.len().min(1));
+        self.chunk(slot, first, &mut rows, &mut classes)?;
+        if !self.elements_beside(slot, rest, &mut rows, &mut classes)? {
+            rest.chunks(CHUNK).try_for_each(|values| self.chunk(slot, values, &mut rows, &mut classes))?;
+        }
+        self.tables.element_rows = rows;
+        self.tables.element_classes = classes;
+        Ok(())
+    }
+
+    fn chunk(&mut self, slot: &SlotPlan, values: &[Raw], rows: &mut Vec<u32>, classes: &mut Vec<u16>) -> Result<()> {
+        for value in values {
+            if !heap::is_immediate(*value) {
+                heap::prefetch(*value);
+                self.tables.map.prefetch(*value);
+            }
+        }
+        for value in values {
+            let Reached { entry, known } = self.follow(slot, *value, true)?;
+            if known && !self.plan.grouped {
+                return Err(Misfit::Value);
+            }
+            rows.push(entry as u32);
+            classes.push(match entry {
+                0 => NO_CLASS,
+                entry if entry & ARRAY != 0 => ARRAY_CLASS,
+                entry => (entry >> 32) as u16 - 1,
+            });
+        }
+        // While they are in the cache; but an element that others lead to has to be known as one first.
+        if self.plan.linked { Ok(()) } else { self.settle() }
+    }
+
+    fn class_index(&mut self, class: Raw) -> Option<u32> {
+        if self.last.0 != class {
+            self.last = (class, *self.plan.class_index.get(&class)?);
+        }
+        Some(self.last.1)
+    }
+
+    /// Notes what a slot holds, where that is an object or array.
+    #[inline]
+    pub(super) fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<Reached> {
+        if heap::is_immediate(value) {
+            return Ok(Reached { entry: 0, known: false });
+        }
+        // what is known is not read again
+        let entry = *self.tables.map.entry(value);
+        if entry != 0 {
+            return self.again(slot, entry, element);
+        }
+        if heap::is_object(value) {
+            return self.object(slot, value, element);
+        }
+        match heap::see(value) {
+            Seen::Str => self.string(slot, value),
+            Seen::Array => self.array(slot, value, heap::elements(value).len(), element),
+            Seen::Buffer => {
+                let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
+                self.array(slot, value, buffer.len(), element)
+            }
+            Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
+                if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
+                    self.unknown.push(value);
+                }
+                self.object(slot, value, element)
+            }
+            // a Range in a launch parameter has no row
+            Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached { entry: 0, known: false }),
+            Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
+                self.object(slot, value, element)
+            }
+            // other values are checked when they are packed
+            _ => Ok(Reached { entry: 0, known: false }),
+        }
+    }
+
+    #[inline]
+    pub(super) fn again(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
+        if entry & STRING != 0 {
+            // nobody writes to Strings, so nobody owns one
+            let fits = slot.prims.intersects(Prims::STR);
+            return if fits { Ok(Reached { entry: 0, known: false }) } else { Err(Misfit::Value) };
+        }
+        let tables = &*self.tables;
+        let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
+        let (fits, claimed) = if entry & ARRAY != 0 {
+            (slot.kind == Some(upper), &tables.kinds[upper].claimed)
+        } else {
+            (slot.takes(upper - 1), &tables.classes[upper - 1].claimed)
+        };
+        let claimed = claimed.get(row).copied().unwrap_or(false);
+        if fits && !claimed && (element || !slot.owned) {
+            Ok(Reached { entry, known: true })
+        } else {
+            Err(Misfit::Value)
+        }
+    }
+
+    #[inline]
+    fn object(&mut self, slot: &SlotPlan, object: Raw, element: bool) -> Result<Reached> {
+        let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)? as usize;
+        if !slot.takes(class) {
+            return Err(Misfit::Value);
+        }
+        let rows = &mut self.tables.classes[class];
+        let row = rows.objects.len();
+        if row >= MOST_ROWS {
+            return Err(Misfit::TooMany);
+        }
+        let entry = (class as u64 + 1) << 32 | row as u64;
+        rows.objects.push(object);
+        if self.plan.any_owned {
+            rows.claimed.push(slot.owned && !element);
+        }
+        *self.tables.map.entry(object) = entry;
+        if self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
+            return Err(Misfit::Value);
+        }
+        Ok(Reached { entry, known: false })
+    }
+
+    fn string(&mut self, slot: &SlotPlan, string: Raw) -> Result<Reached> {
+        if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
+            return Err(Misfit::Value);
+        }
+        let bytes = heap::bytes(string);
+        let encoding = heap::encoding(string).filter(|_| bytes.len() <= StrWord::MOST_BYTES).ok_or(Misfit::Value)?;
+        let strings = &mut self.tables.strings;
+        let len = bytes.len().max(1) as u64;
+        if strings.strings.len() >= MOST_ROWS || strings.rows + len > u64::from(u32::MAX) {
+            return Err(Misfit::TooMany);
+        }
+        let entry = STRING | strings.strings.len() as u64;
+        strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
+        strings.strings.push(string);
+        strings.rows += len;
+        *self.tables.map.entry(string) = entry;
+        Ok(Reached { entry: 0, known: false })
+    }
+
+    fn array(&mut self, slot: &SlotPlan, array: Raw, len: usize, element: bool) -> Result<Reached> {
+        let kind = slot.kind.ok_or(Misfit::Value)?;
+        let rows = &mut self.tables.kinds[kind];
+        let len = len as u64;
+        let at = rows.arrays.len();
+        if at >= MOST_ROWS || rows.rows + len.max(1) > u64::from(u32::MAX) {
+            return Err(Misfit::TooMany);
+        }
+        let entry = ARRAY | (kind as u64) << 32 | at as u64;
+        rows.arrays.push(array);
+        rows.offsets.push(rows.rows as u32);
+        rows.lengths.push(len as u32);
+        rows.rows += len.max(1);
+        if self.plan.any_owned {
+            rows.claimed.push(slot.owned && !element);
+        }
+        *self.tables.map.entry(array) = entry;
+        if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
+            return Err(Misfit::Value);
+        }
+        Ok(Reached { entry, known: false })
+    }
+
+    /// Follows every slot that leads on, until nothing new turns up.
+    fn settle(&mut self) -> Result<()> {
+        let plan = self.plan;
+        loop {
+            let mut progress = false;
+            for (at, class) in plan.classes.iter().enumerate() {
+                let mut row = self.tables.classes[at].cursor;
+                if !class.leads.is_empty() {
+                    row = self.objects_beside(at, row)?;
+                }
+                while !class.leads.is_empty()
+                    && let Some(object) = self.tables.classes[at].objects.get(row).copied()
+                {
+                    if let Some(later) = self.tables.classes[at].objects.get(row + AHEAD) {
+                        heap::prefetch(*later);
+                    }
+                    for (i, field) in class.leads.iter().enumerate() {
+                        let value = self.readers[at][i].get(object, class.raw);
+                        self.follow(&class.fields[*field].slot, value, false)?;
+                    }
+                    row += 1;
+                    progress = true;
+                }
+                self.tables.classes[at].cursor = row;
+            }
+            for (at, kind) in plan.kinds.iter().enumerate() {
+                let Some(slot) = kind.slot.as_ref().filter(|s| s.leads_on()) else { continue };
+                let mut row = self.arrays_beside(at, self.tables.kinds[at].cursor, slot)?;
+                while let Some(array) = self.tables.kinds[at].arrays.get(row).copied() {
+                    // a buffer holds numbers, which lead nowhere
+                    let elements = if heap::see(array) == Seen::Array { heap::elements(array) } else { &[] };
+                    for value in elements {
+                        self.follow(slot, *value, false)?;
+                    }
+                    row += 1;
+                    progress = true;
+                }
+                self.tables.kinds[at].cursor = row;
+            }
+            if !progress {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+# So many objects that several threads trace, pack and write them.
+module Many
+  COUNT = 40_000
+
+  class Town
+    attr_accessor :ways, :size
+
+    def initialize(size)
+      @size = size
+      @ways = []
+    end
+  end
+
+  class Walker
+    attr_accessor :town, :steps, :mood
+
+    def initialize(town)
+      @town = town
+      @steps = 0
+      @mood = 0.5
+    end
+
+    # Errors show the object, and from it one comes to all towns.
+    def inspect = "#<Walker>"
+
+    def walk
+      @steps += @town.size
+      @mood = @mood * 1.5 - @steps
+      @town = @town.ways[@steps % @town.ways.size]
+    end
+  end
+
+  # Its ivars are in another order, and the last is not always there.
+  class Runner < Walker
+    attr_accessor :shoes
+
+    def initialize(town, shoes)
+      @mood = 1.0
+      @shoes = shoes if shoes
+      @steps = 1
+      @town = town
+    end
+
+    def walk
+      super
+      @shoes = (@shoes || 0) + 1
+    end
+  end
+
+  Pair = Struct.new(:left, :right)
+
+  class << self
+    def towns(count)
+      towns = Array.new(count) { |i| Town.new(i % 7 + 1) }
+      towns.each_with_index { |town, i| town.ways.push(towns[(i * 31 + 1) % count], towns[i - 1], town) }
+    end
+
+    def walkers(count = COUNT, towns: self.towns(count / 4))
+      Array.new(count) do |i|
+        town = towns[i * 17 % towns.size]
+        (i % 3).zero? ? Runner.new(town, i % 9 == 3 ? nil : i) : Walker.new(town)
+      end
+    end
+  end
+end
+
+RSpec.describe "Many objects" do
+  # Which backend computes makes no difference to who reads and writes.
+  (Backends.present & %i[cpu cuda]).each do |backend|
+    context "on #{backend}" do
+      let(:backend) { backend }
+
+      it "does with them what Ruby does" do
+        expect do |run|
+          walkers = Many.walkers.shuffle(random: Random.new(1))
+          run.peach(walkers, 2) { |walker| walker.walk }
+          run.pmap(walkers) { |walker| walker.town.size + walker.mood }
+        end.to be_same_as_ruby
+      end
+
+      it "writes numbers back that only objects can hold" do
+        expect do |run|
+          pairs = Array.new(Many::COUNT) { |i| Many::Pair.new(i, i * 1e-100) }
+          run.peach(pairs) do |pair|
+            pair.left = pair.left % 5 == 4 ? 1 << 62 : -pair.left
+            pair.right = pair.right * 1e-200
+          end
+          run.pmap(pairs) { |pair| pair.right * 1e250 }
+          run.pmap(pairs) { |pair| pair.left + 1 }
+        end.to be_same_as_ruby
+      end
+
+      it "joins lists of lists" do
+        expect do |run|
+          towns = Many.towns(Many::COUNT)
+          lists = Array.new(2_000) { |i| i % 10 == 9 ? [] : towns[i * 7, 30] }
+          run.pmap(lists) { |list| list.sum { |town| town.size } }
+          long = towns.rotate(3)
+          run.pmap([0, 5, 39_999]) { |i| long[i].size }
+        end.to be_same_as_ruby
+      end
+
+      it "takes values of several kinds" do
+        expect do |run|
+          values = Array.new(Many::COUNT) { |i| [i, i * 0.5, nil, true, i.odd?, -(1 << 61) * (i % 3)][i % 6] }
+          run.pmap(values) { |value| value.is_a?(Numeric) ? value * 2 : value }
+          walkers = Many.walkers
+          run.pmap(Array.new(Many::COUNT) { |i| i % 100 == 7 ? nil : walkers[i] }) { |walker| walker ? walker.steps : -1 }
+        end.to be_same_as_ruby
+      end
+
+      it "takes one object twice" do
+        expect do |run|
+          walkers = Many.walkers
+          walkers[30_000] = walkers[3]
+          run.peach(walkers) { |walker| walker.walk }
+          walkers[29_999] = walkers[1]
+          run.pmap(walkers) { |walker| walker.steps }
+        end.to be_same_as_ruby
+      end
+
+      it "takes elements that others refer to" do
+        expect do |run|
+          towns = Many.towns(Many::COUNT)
+          run.peach(towns) { |town| town.size += 1 }
+          run.pmap(towns) { |town| town.ways.sum { |way| way.size } }
+        end.to be_same_as_ruby
+      end
+
+      it "changes none where one of them is frozen" do
+          walkers = Many.walkers
+          walkers[35_000].freeze
+          expect { walkers.peach(backend: backend) { |walker| walker.walk } }.to raise_error(FrozenError)
+          expect(walkers.map(&:steps).max).to eq(1)
+      end
+
+      it "keeps new values alive" do
+        walkers = Many.walkers
+        4.times { GC.start }
+        fresh = Array.new(100) { Many::Town.new(3) }
+        towns = Many.towns(1_000)
+        fresh.each { |town| town.ways.push(*towns.sample(3, random: Random.new(2))) }
+        walkers.each_with_index { |walker, i| walker.town.ways[1] = fresh[i % 100] }
+        fresh = nil
+        walkers.peach(3, backend: backend) { |walker| walker.walk }
+        walkers.map { |walker| walker.town.ways.clear if walker.town.size.even? }
+        3.times { GC.start(full_mark: false) }
+        GC.start
+        expect(walkers.count { |walker| walker.town.size.between?(1, 7) }).to eq(Many::COUNT)
+      end
+    end
+  end
+end
