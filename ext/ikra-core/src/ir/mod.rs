@@ -722,6 +722,25 @@ impl Program {
         found
     }
 
+    /// Whether all jobs end soon, as they should: nothing repeats, raises, or takes rows. Launches of such a program need
+    /// no look at what became of them, and no job looks whether it is still wanted.
+    pub fn surely_ends(&self) -> bool {
+        let mut ends = !self.funcs.iter().any(|func| func.recursive);
+        for func in &self.funcs {
+            walk(&func.body, &mut |stmt| {
+                ends &= match stmt {
+                    Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Alloc { .. } | Stmt::Loop { .. } => {
+                        false
+                    }
+                    Stmt::Atomic { site, .. } => site.is_none(),
+                    Stmt::Call { depth, .. } => depth.is_none(),
+                    _ => true,
+                };
+            });
+        }
+        ends
+    }
+
     /// For each function, whether a call of it can end the job early; such calls return a status.
     pub fn may_stop(&self) -> Vec<bool> {
         let mut stops = vec![false; self.funcs.len()];

@@ -1,8 +1,8 @@
 //! Keeps what a loop loads and stores in registers while it runs.
 //!
 //! A column that a loop touches at one row only, the same all the time, is loaded once before the loop, if it may be
-//! read there, and stored once behind it, if the loop stores it. An element's own fields thus live in registers for all
-//! ticks of a launch.
+//! read there, and stored once behind it, if the loop stores it. Of a column that the loop does not store, each such row
+//! is loaded once before. An element's own fields thus live in registers for all ticks of a launch.
 //!
 //! # Why a load may stand before the loop
 //!
@@ -161,11 +161,23 @@ impl Promoter<'_> {
         }
         let mut uses = BTreeMap::new();
         self.uses(body, &mut uses);
-        let mut registers: Vec<(ColumnId, VarId)> = Vec::new();
+        let mut registers = Vec::new();
         for (id, used) in uses {
             let column = &self.columns[id.index()];
-            let [row] = used.rows[..] else { continue };
             let [ty] = used.types[..] else { continue };
+            if !used.stored && !self.atomic[id.index()] && column.read {
+                // Nothing changes it meanwhile, whatever other rows are loaded.
+                let same = |row: &Operand| !matches!(row, Operand::Var(v) if varies.contains(v));
+                for row in used.rows.into_iter().filter(same) {
+                    if self.is_there(column.space, row) {
+                        let register = self.register(column, ty, 1);
+                        registers.push((id, row, register));
+                        before.push(Stmt::Load { dst: register, column: id, row });
+                    }
+                }
+                continue;
+            }
+            let [row] = used.rows[..] else { continue };
             // A register would not be rounded.
             let rounds = used.stored && !column.storage.is_exact();
             if rounds || self.atomic[id.index()] || matches!(row, Operand::Var(v) if varies.contains(&v)) {
@@ -181,7 +193,7 @@ impl Promoter<'_> {
                 continue;
             }
             let register = self.register(column, ty, if used.stored { 2 } else { 1 });
-            registers.push((id, register));
+            registers.push((id, row, register));
             if loads {
                 before.push(Stmt::Load { dst: register, column: id, row });
             }
@@ -232,16 +244,16 @@ impl Promoter<'_> {
     }
 }
 
-/// Puts registers in the place of columns.
-fn replace(body: &mut [Stmt], registers: &[(ColumnId, VarId)]) {
-    let of = |column: ColumnId| registers.iter().find(|(c, _)| *c == column).map(|(_, register)| *register);
+/// Puts registers in the place of rows of columns.
+fn replace(body: &mut [Stmt], registers: &[(ColumnId, Operand, VarId)]) {
+    let of = |column: ColumnId, row: Operand| registers.iter().find(|r| (r.0, r.1) == (column, row)).map(|r| r.2);
     walk_mut(body, &mut |s| {
         *s = match s {
-            Stmt::Load { dst, column, .. } => match of(*column) {
+            Stmt::Load { dst, column, row } => match of(*column, *row) {
                 Some(register) => Stmt::Let { dst: *dst, op: Op::Copy, args: vec![register.into()] },
                 None => return,
             },
-            Stmt::Store { column, value, .. } => match of(*column) {
+            Stmt::Store { column, row, value } => match of(*column, *row) {
                 Some(register) => Stmt::Let { dst: register, op: Op::Copy, args: vec![*value] },
                 None => return,
             },
@@ -302,6 +314,50 @@ mod tests {
               }
             }
             store ints[job.0] = v7
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn rows_of_what_the_loop_does_not_store_are_loaded_before() {
+        insta::assert_snapshot!(check(program(|b, index| {
+            // It is there, as the other column's is.
+            b.store(OUT, Operand::I64(3), Operand::float(0.0));
+            counted(b, |b, i| {
+                let mine = b.load(Scalar::I64, INTS, index);
+                let third = b.load(Scalar::I64, INTS, Operand::I64(3));
+                let other = b.load(Scalar::I64, INTS, i);
+                let (sum, more) = (b.i64(Op::Add, &[mine, other]), b.i64(Op::Mul, &[third, other]));
+                add(b, INPUT, index, sum);
+                add(b, INPUT, Operand::I64(0), more);
+            });
+        })), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          store out[3] = 0.0
+          v3: i64 = param p0 "n"
+          i.4: i64 = copy 0
+          v5: bool = icmp.gt v3, 0
+          if v5 {
+            v6: i64 = load ints[job.0]
+            v7: i64 = load ints[3]
+            loop L0 {
+              v8: i64 = load ints[i.4]
+              v9: i64 = add v6, v8
+              v10: i64 = mul v7, v8
+              v11: i64 = load in[job.0]
+              v12: i64 = add v11, v9
+              store in[job.0] = v12
+              v13: i64 = load in[0]
+              v14: i64 = add v13, v10
+              store in[0] = v14
+              i.4 = add i.4, 1
+              v15: bool = icmp.ge i.4, v3
+              if v15 {
+                break L0
+              }
+            }
           }
         }
         "#);

@@ -6,9 +6,11 @@
 
 mod algebra;
 mod carry;
+mod checks;
 mod dead;
 mod expand;
 mod facts;
+mod floats;
 mod hoist;
 mod inline;
 mod loads;
@@ -18,6 +20,8 @@ mod ranges;
 mod results;
 mod rotate;
 mod scalars;
+mod single;
+mod strips;
 mod thread;
 mod ticks;
 mod unwind;
@@ -40,6 +44,7 @@ pub const PASSES: &[Pass] = &[
     wrap::PASS,
     // The others know no exceptions.
     unwind::PASS,
+    single::PASS,
     // Small before inlined, so that more is small enough.
     values::PASS,
     dead::PASS,
@@ -74,6 +79,9 @@ pub const PASSES: &[Pass] = &[
     results::PASS,
     values::PASS,
     dead::PASS,
+    // What can go is gone, and nothing moves any more.
+    checks::PASS,
+    strips::PASS,
     // Backends know no new rows.
     expand::PASS,
 ];

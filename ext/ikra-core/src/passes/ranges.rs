@@ -1,7 +1,7 @@
 //! Bounds every integer, and drops the checks that can then not fail.
 //!
-//! Each I64, I32 and Bool register has an interval at every point, from constants, masks, remainders, lengths and the
-//! conditions of the branches around it. Checked arithmetic that stays inside 64 bits becomes plain; a comparison whose
+//! Each register has an interval at every point, from constants, masks, remainders, lengths and the conditions of the
+//! branches around it; of Floats ([`super::floats`]) from arithmetic alone, which tells that no sum of squares is negative. Checked arithmetic that stays inside 64 bits becomes plain; a comparison whose
 //! answer is known becomes a constant (so the tests for a zero divisor or a negative index go, with [`super::values`]);
 //! division of what is not negative becomes unsigned, and one of 32 bits where both sides fit; a loop that ends soon
 //! loses its poll ([`super::polls`]).
@@ -11,6 +11,7 @@
 
 use super::Pass;
 use super::facts::{Fact, Facts};
+use super::floats;
 use super::polls;
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
@@ -117,7 +118,7 @@ impl<'a> Walker<'a> {
             Operand::Bool(b) => (b.into(), b.into()),
             Operand::I32(i) => (i.into(), i.into()),
             Operand::I64(i) => (i, i),
-            Operand::F64(_) => (i64::MIN, i64::MAX),
+            Operand::F64(bits) => floats::constant(bits),
         }
     }
 
@@ -320,7 +321,17 @@ impl<'a> Walker<'a> {
     fn let_(&mut self, dst: VarId, op: &mut Op, args: &mut Vec<Operand>) -> Option<Vec<Stmt>> {
         let ty = self.func.vars[dst.index()].ty;
         if ty == Scalar::F64 {
-            self.assign(dst, bounds(ty), 0);
+            let range = self.float(*op, args);
+            // Only -0.0 is changed by it.
+            let is_zero = |o: &Operand| *o == Operand::float(0.0);
+            if *op == Op::FAdd
+                && is_zero(&args[1])
+                && !floats::may_be_minus_zero(self.range(args[0]))
+                && self.rewrites()
+            {
+                (*op, *args) = (Op::Copy, vec![args[0]]);
+            }
+            self.assign(dst, range, 0);
             return None;
         }
         if let Some(unshifted) = self.unshifted(*op, args) {
@@ -494,6 +505,19 @@ impl<'a> Walker<'a> {
         (amount == *by && whole).then_some(value)
     }
 
+    /// The interval of an operation's result, which is a Float.
+    fn float(&mut self, op: Op, args: &[Operand]) -> Interval {
+        let at = |i: usize| self.range(args[i]);
+        match (op, args) {
+            (Op::Copy, _) => at(0),
+            (Op::Select, _) => self.select(args),
+            (Op::IntToFloat, _) => floats::of_integers(at(0)),
+            (_, [a, b]) => floats::result(op, at(0), at(1), a == b),
+            (_, [_]) => floats::result(op, at(0), floats::FULL, false),
+            _ => floats::FULL,
+        }
+    }
+
     /// The interval of an operation's result.
     fn result(&mut self, op: Op, ty: Scalar, args: &[Operand]) -> Interval {
         let full = bounds(ty);
@@ -577,6 +601,7 @@ impl<'a> Walker<'a> {
             Op::ICmp(Cmp::Lt) | Op::UCmp(Cmp::Lt) if self.is_remainder(args[0], args[1]) => (1, 1),
             Op::ICmp(Cmp::Ge) | Op::UCmp(Cmp::Ge) if self.is_remainder(args[0], args[1]) => (0, 0),
             Op::ICmp(cmp) => self.compare(cmp, args[0], args[1]),
+            Op::FCmp(cmp) => floats::compare(cmp, at(0), at(1)).map_or(full, |holds| (holds.into(), holds.into())),
             Op::UCmp(cmp) => match (at(0), at(1)) {
                 ((0.., _), (0.., _)) => self.compare(cmp, args[0], args[1]),
                 // Seen as unsigned, what is negative is greater than what is not.
@@ -758,7 +783,7 @@ fn assigned(body: &[Stmt]) -> Vec<VarId> {
 mod tests {
     use super::PASS;
     use crate::ir::build::Builder;
-    use crate::ir::testing::{INPUT, INTS, OVERFLOW, TAGS, ZERO, program};
+    use crate::ir::testing::{DOMAIN, INPUT, INTS, OUT, OVERFLOW, TAGS, ZERO, program};
     use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt, VarId};
     use crate::passes::testing::after;
     use crate::passes::{dead, values};
@@ -782,6 +807,43 @@ mod tests {
             body(b, i.into());
             b.push(Stmt::Checked { dst: i, op: CheckedOp::Add, args: [i.into(), Operand::I64(1)], site: OVERFLOW });
         });
+    }
+
+    #[test]
+    fn a_sum_of_squares_is_not_negative() {
+        let program = program(|b, index| {
+            let (x, y) = (b.f64(Op::Param(ParamId(1)), &[]), b.load(Scalar::F64, OUT, index));
+            let (xx, yy) = (b.f64(Op::FMul, &[x, x]), b.f64(Op::FMul, &[y, y]));
+            let square = b.f64(Op::FAdd, &[xx, yy]);
+            let negative = b.fcmp(Cmp::Lt, square, Operand::float(0.0));
+            b.trap_if(negative, DOMAIN, vec![index]);
+            let same = b.f64(Op::FAdd, &[square, Operand::float(0.0)]);
+            b.store(OUT, index, same);
+            // that may be
+            let product = b.f64(Op::FMul, &[x, y]);
+            let below = b.fcmp(Cmp::Lt, product, Operand::float(0.0));
+            b.trap_if(below, DOMAIN, vec![index]);
+            let kept = b.f64(Op::FAdd, &[product, Operand::float(0.0)]);
+            b.store(OUT, index, kept);
+        });
+        insta::assert_snapshot!(after(&[PASS, values::PASS, dead::PASS], program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: f64 = param p1 "x"
+          v4: f64 = load out[job.0]
+          v5: f64 = fmul v3, v3
+          v6: f64 = fmul v4, v4
+          v7: f64 = fadd v5, v6
+          store out[job.0] = v7
+          v8: f64 = fmul v3, v4
+          v9: bool = fcmp.lt v8, 0.0
+          if v9 {
+            trap s1 job.0
+          }
+          v10: f64 = fadd v8, 0.0
+          store out[job.0] = v10
+        }
+        "#);
     }
 
     #[test]

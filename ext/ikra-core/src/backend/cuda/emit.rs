@@ -29,6 +29,9 @@ const MOST_THREADS: u32 = 512;
 /// Statements of a loop up to which the compiler may unroll it. Longer ones gain nothing, and take several times as long to
 /// compile and a third more registers.
 const UNROLL_SIZE: usize = 10;
+/// The same where the loop has no loop or call in it, and does not poll: four repetitions at a time, so that loads of the next
+/// ones are under way while this one computes.
+const UNROLL_PLAIN: usize = 40;
 /// Longest expression that is folded into another.
 const FOLD_WIDTH: usize = 72;
 
@@ -157,14 +160,18 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
     let entry = shared.func_name(program.entry);
     let indirect = shared.indirect();
     let (given, args) = if indirect { ("Given", "*args.args") } else { ("Args", "args") };
+    // Whoever waits for that word before it begins takes twice as long where there is little to do.
+    let over = if program.surely_ends() { "" } else { "  if (launch_is_over(args.launch)) return;\n" };
+    let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)");
+    let call =
+        if shared.may_stop[program.entry.index()] { format!("if ({call}) ended(ctx);") } else { format!("{call};") };
     let _ = write!(
         body,
         "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{
-  if (launch_is_over(args.launch)) return;
-  const u64 step = u64(gridDim.x) * blockDim.x;
+{over}  const u64 step = u64(gridDim.x) * blockDim.x;
   for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
-    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0}};
-    {entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
+    {call}
   }}
 }}
 "
@@ -995,8 +1002,14 @@ impl<'a> Function<'a> {
     fn labelled(&mut self, head: &str, label: LabelId, is_loop: bool, body: &[Stmt], at: (ListId, usize)) {
         let last = self.open.last().is_some_and(|o| (o.list, o.length) == (at.0, at.1 + 1));
         self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
-        if is_loop && self.size(body) > UNROLL_SIZE {
-            self.line("#pragma unroll 1");
+        if is_loop {
+            let (mut plain, size) = (true, self.size(body));
+            walk(body, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Poll | Stmt::Call { .. }));
+            match size {
+                ..=UNROLL_PLAIN if plain => self.line("#pragma unroll 4"),
+                ..=UNROLL_SIZE => {}
+                _ => self.line("#pragma unroll 1"),
+            }
         }
         self.line(head);
         self.nest(body);

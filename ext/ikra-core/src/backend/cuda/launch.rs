@@ -24,7 +24,7 @@ use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Column, Jobs, Program, SiteId, Stmt, TRAP_WORDS, filled, walk};
+use crate::ir::{Column, Jobs, Program, SiteId, TRAP_WORDS, filled};
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
@@ -464,7 +464,7 @@ impl Backend for CudaBackend {
             from_cache,
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
-            harmless: is_harmless(program),
+            harmless: program.jobs == Jobs::Identity && program.surely_ends(),
             columns,
             layout: layout.clone(),
             device: self.device.clone(),
@@ -542,23 +542,6 @@ impl Backend for CudaBackend {
     fn store(&self) -> Option<&dyn DeviceStore> {
         Some(self)
     }
-}
-
-/// Whether launches of a program need no look at what became of them: none of it repeats, raises, or takes rows, so all of it ends
-/// soon, as it should.
-fn is_harmless(program: &Program) -> bool {
-    let mut harmless = program.jobs == Jobs::Identity && !program.funcs.iter().any(|func| func.recursive);
-    for func in &program.funcs {
-        walk(&func.body, &mut |stmt| {
-            harmless &= match stmt {
-                Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Alloc { .. } | Stmt::Loop { .. } => false,
-                Stmt::Atomic { site, .. } => site.is_none(),
-                Stmt::Call { depth, .. } => depth.is_none(),
-                _ => true,
-            };
-        });
-    }
-    harmless
 }
 
 /// Where rows are that a device has already; those of another one cannot be used.

@@ -116,7 +116,7 @@ struct Launch {
   TrapRecord *trap;
 };
 
-// One job's own state; lives in registers once everything is inlined.
+// One job's own state; lives in registers once everything is inlined. `site` and `words` are what it raised, if it did.
 struct Ctx {
   const Launch &launch;
   u32 tick;
@@ -124,7 +124,10 @@ struct Ctx {
   u32 draws;
   u32 polls;
   u32 depth;
+  u32 site;
+  u64 words[4];
 };
+#define NO_SITE 0xffffffffu
 
 // The thread's number in the grid.
 INLINE i64 slot() { return i64(u64(blockIdx.x) * blockDim.x + threadIdx.x); }
@@ -172,8 +175,20 @@ static __device__ __noinline__ void record_trap(u64 *stop_key, TrapRecord *recor
     }
   }
 }
-INLINE void trap(const Ctx &ctx, u32 site, u64 a = 0, u64 b = 0, u64 c = 0, u64 d = 0) {
-  record_trap(ctx.launch.stop_key, ctx.launch.trap, key_of(ctx), site, a, b, c, d);
+// The job raises this, and ends. It is recorded behind it, in one place of the kernel: a call at each site would make the
+// compiler keep everything that lives there out of registers.
+INLINE void trap(Ctx &ctx, u32 site) { ctx.site = site; }
+INLINE void trap(Ctx &ctx, u32 site, u64 a, u64 b = 0, u64 c = 0, u64 d = 0) {
+  ctx.site = site;
+  ctx.words[0] = a;
+  ctx.words[1] = b;
+  ctx.words[2] = c;
+  ctx.words[3] = d;
+}
+// Behind a job that ended early: because it raised, or because the launch was stopped.
+INLINE void ended(const Ctx &ctx) {
+  if (ctx.site == NO_SITE) return;
+  record_trap(ctx.launch.stop_key, ctx.launch.trap, key_of(ctx), ctx.site, ctx.words[0], ctx.words[1], ctx.words[2], ctx.words[3]);
 }
 
 // Around a call that may recurse: enter answers whether the job ends there.

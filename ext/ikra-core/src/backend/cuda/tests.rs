@@ -280,8 +280,8 @@ fn text_reads_like_a_program() {
       if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
-        Ctx ctx = {args.launch, 0, 0, 0, 0, 0};
-        f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
       }
     }
     "#);
@@ -317,8 +317,8 @@ fn text_of_checked_arithmetic() {
       if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
-        Ctx ctx = {args.launch, 0, 0, 0, 0, 0};
-        f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
       }
     }
     "#);
@@ -464,8 +464,8 @@ fn recursion_has_results_and_a_depth() {
       if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
-        Ctx ctx = {args.launch, 0, 0, 0, 0, 0};
-        f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end);
+        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
       }
     }
     "#);
@@ -749,8 +749,8 @@ fn run_generated(
 }
 
 #[test]
-fn long_loops_are_not_unrolled() {
-    let long = |turns: usize| {
+fn long_loops_and_those_that_poll_are_not_unrolled() {
+    let long = |turns: usize, polls: bool| {
         program(vec![entry(|b, index| {
             let sum = named(b, Scalar::I64, "sum", Operand::I64(0));
             b.repeat(|b, done| {
@@ -758,12 +758,17 @@ fn long_loops_are_not_unrolled() {
                     let more = b.checked(CheckedOp::Add, sum.into(), Operand::I64(turn as i64), OVERFLOW);
                     b.set(sum, more);
                 }
+                if polls {
+                    b.push(Stmt::Poll);
+                }
                 let enough = b.icmp(Cmp::Gt, sum.into(), index);
                 b.when(enough, |b| b.push(Stmt::Break(done)));
             });
             b.store(OUTPUT, index, sum.into());
         })])
     };
-    assert!(!text(&long(2)).contains("#pragma unroll 1"));
-    assert!(text(&long(9)).contains("  #pragma unroll 1\n  while (true) {"));
+    assert!(text(&long(9, false)).contains("  #pragma unroll 4\n  while (true) {"));
+    assert!(text(&long(30, false)).contains("  #pragma unroll 1\n  while (true) {"));
+    assert!(!text(&long(2, true)).contains("#pragma unroll"));
+    assert!(text(&long(9, true)).contains("  #pragma unroll 1\n  while (true) {"));
 }

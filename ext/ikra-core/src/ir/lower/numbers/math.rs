@@ -142,10 +142,9 @@ impl Function {
             }
             Function::Sqrt => {
                 at_least(cx, x, 0.0, self.name());
-                let root = cx.b.f64(Op::FSqrt, &[x]);
-                // The root of -0.0 is 0.0.
-                let zero = cx.b.fcmp(Cmp::Eq, x, Operand::float(0.0));
-                cx.b.select(Scalar::F64, zero, Operand::float(0.0), root)
+                // The root of -0.0 is 0.0, as that of the sum is.
+                let sum = cx.b.f64(Op::FAdd, &[x, Operand::float(0.0)]);
+                cx.b.f64(Op::FSqrt, &[sum])
             }
             Function::Cbrt => {
                 let root = libm(cx, MathFn::Cbrt);

@@ -1,0 +1,178 @@
+//! Lets a loop that counts run in strips, and asks between them whether the launch was stopped.
+//!
+//! A poll each time round costs as much as a short body, and a loop with a second way out is one that compilers do not
+//! unroll. So `loop { body; i += 1; poll; break if i >= n }` becomes a loop over strips, each of at most [`STRIP`]
+//! repetitions that ask nothing:
+//!
+//! ```text
+//! loop { stop = min(i + STRIP, n); loop { body; i += 1; break if i >= stop }; poll; break if i >= n }
+//! ```
+//!
+//! That is the same repetitions whatever `i` and `n` are, for `stop` is never beyond `n`; where `i + STRIP` wraps, strips
+//! are shorter. Fires for innermost loops with the test at the end ([`super::rotate`]), where a strip is soon over.
+//! Not here: loops that end soon ([`super::ranges`]), which do not poll at all.
+
+use super::Pass;
+use super::loops::assigned_in;
+use crate::ir::visit::size;
+use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+
+pub const PASS: Pass = Pass { name: "strips", description: "loops that count ask from time to time", run };
+
+/// Repetitions of a strip. A poll looks about every 1024th time, so the launch is asked about every 2¹⁷ repetitions.
+const STRIP: i64 = 128;
+/// The most statements of a body.
+const BODY: usize = 100;
+
+fn run(mut program: Program) -> Program {
+    for func in &mut program.funcs {
+        let mut body = std::mem::take(&mut func.body);
+        list(func, &mut body);
+        func.body = body;
+    }
+    program
+}
+
+fn list(func: &mut Func, body: &mut [Stmt]) {
+    for stmt in body {
+        match count(stmt) {
+            Some(count) => strip(func, stmt, count),
+            None => stmt.bodies_mut().into_iter().flatten().for_each(|body| list(func, body)),
+        }
+    }
+}
+
+/// How a loop counts.
+struct Count {
+    i: VarId,
+    step: i64,
+    end: Operand,
+}
+
+fn count(stmt: &Stmt) -> Option<Count> {
+    let Stmt::Loop { label, body } = stmt else { return None };
+    let [
+        inner @ ..,
+        Stmt::Let { dst: i, op: Op::Add, args },
+        Stmt::Poll,
+        Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: compared },
+        Stmt::If { cond, then, otherwise },
+    ] = &body[..]
+    else {
+        return None;
+    };
+    let [Operand::Var(from), Operand::I64(step @ 1..=1024)] = args[..] else { return None };
+    let [Operand::Var(tested), end] = compared[..] else { return None };
+    let counts = from == *i
+        && tested == *i
+        && *cond == (*over).into()
+        && then[..] == [Stmt::Break(*label)]
+        && otherwise.is_empty();
+    let assigned = assigned_in(inner);
+    let changes = assigned.contains(i)
+        || assigned.contains(over)
+        || matches!(end, Operand::Var(v) if assigned.contains(&v) || v == *i || v == *over);
+    let mut plain = true;
+    walk(inner, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Call { .. } | Stmt::Poll));
+    (counts && !changes && plain && size(inner) <= BODY).then_some(Count { i: *i, step, end })
+}
+
+fn strip(func: &mut Func, stmt: &mut Stmt, Count { i, step, end }: Count) {
+    let Stmt::Loop { body, .. } = stmt else { return };
+    let mut new = |ty| {
+        func.vars.push(Var { ty, name: None });
+        VarId::new(func.vars.len() - 1)
+    };
+    let (ahead, beyond, stop, over) = (new(Scalar::I64), new(Scalar::Bool), new(Scalar::I64), new(Scalar::Bool));
+    let inner = LabelId::new(func.labels);
+    func.labels += 1;
+    // The last four: counting, polling, the test and the way out.
+    let mut tail = body.split_off(body.len() - 4);
+    let counting = tail.remove(0);
+    let mut repeated = std::mem::take(body);
+    repeated.extend([
+        counting,
+        Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: vec![i.into(), stop.into()] },
+        Stmt::If { cond: over.into(), then: vec![Stmt::Break(inner)], otherwise: Vec::new() },
+    ]);
+    *body = vec![
+        Stmt::Let { dst: ahead, op: Op::Add, args: vec![i.into(), Operand::I64(STRIP * step)] },
+        Stmt::Let { dst: beyond, op: Op::ICmp(Cmp::Gt), args: vec![end, ahead.into()] },
+        Stmt::Let { dst: stop, op: Op::Select, args: vec![beyond.into(), ahead.into(), end] },
+        Stmt::Loop { label: inner, body: repeated },
+    ];
+    body.append(&mut tail);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PASS;
+    use crate::ir::testing::{INTS, program};
+    use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt};
+    use crate::passes::testing::after;
+
+    /// `begin; ints[index] = i; break if i == 7; i += step; end while i < n`
+    fn counting(step: i64, changes_end: bool) -> Program {
+        program(|b, index| {
+            let end = b.i64(Op::Param(ParamId(0)), &[]);
+            let n = b.var(Scalar::I64, Some("n".into()));
+            b.set(n, end);
+            let i = b.var(Scalar::I64, Some("i".into()));
+            b.set(i, index);
+            b.repeat(|b, done| {
+                b.store(INTS, index, i.into());
+                let found = b.icmp(Cmp::Eq, i.into(), Operand::I64(7));
+                b.when(found, |b| b.push(Stmt::Break(done)));
+                if changes_end {
+                    b.set(n, i.into());
+                }
+                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(step)] });
+                b.push(Stmt::Poll);
+                let over = b.icmp(Cmp::Ge, i.into(), n.into());
+                b.when(over, |b| b.push(Stmt::Break(done)));
+            });
+        })
+    }
+
+    #[test]
+    fn a_loop_that_counts_polls_between_strips() {
+        insta::assert_snapshot!(after(&[PASS], counting(1, false)), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          v4: i64 = param p0 "n"
+          n.5: i64 = copy v4
+          i.6: i64 = copy v3
+          loop L0 {
+            v9: i64 = add i.6, 128
+            v10: bool = icmp.gt n.5, v9
+            v11: i64 = select v10, v9, n.5
+            loop L1 {
+              store ints[v3] = i.6
+              v7: bool = icmp.eq i.6, 7
+              if v7 {
+                break L0
+              }
+              i.6 = add i.6, 1
+              v12: bool = icmp.ge i.6, v11
+              if v12 {
+                break L1
+              }
+            }
+            poll
+            v8: bool = icmp.ge i.6, n.5
+            if v8 {
+              break L0
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn an_end_that_moves_is_looked_at_each_time() {
+        for program in [counting(1, true), counting(-1, false)] {
+            assert_eq!(after(&[PASS], program.clone()), after(&[], program));
+        }
+    }
+}
