@@ -74,4 +74,13 @@ RSpec.describe Ikra::MDArray do
     array = self.array
     expect { (0...2).pmap { |i| array.sum + i } }.to raise_error(Ikra::CompileError, /kernels do not know Ikra::MDArray#sum/)
   end
+
+  it "says what to do with one that an object or an Array holds" do
+    holder, list = Struct.new(:grid).new(array), [array]
+    advice = /Instead: assign the array to a local variable before the block \(grid = object\.grid\)/
+    expect { (0...2).pmap { |i| holder.grid[i, 0] } }.to raise_error(Ikra::CompileError, /cannot hold an Ikra::MDArray, which grid of .* is.*#{advice}/m)
+    expect { (0...2).pmap { |i| list[0][i, 0] } }.to raise_error(Ikra::CompileError, /which an element of an array is.*#{advice}/m)
+    expect { [holder].pmap { |each| each.grid[0, 0] } }.to raise_error(Ikra::CompileError, advice)
+    expect { list.pmap { |each| each[0, 0] } }.to raise_error(Ikra::CompileError, /which element 0 is.*#{advice}/m)
+  end
 end

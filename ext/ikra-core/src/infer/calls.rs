@@ -193,6 +193,10 @@ impl From<Opaque> for Refusal {
             "a Proc" | "a Method" => {
                 "call a lambda, a proc or a Method object written in Ruby, which a local variable or a constant holds"
             }
+            "an Ikra::MDArray" => {
+                "assign the array to a local variable before the block (grid = object.grid), and use that in it; \
+                 ivars of the block's own self work, too"
+            }
             what if what.starts_with("an Integer") => {
                 "keep to 64 bits; a mask of 64 bits may be a literal in the block (& 0xffff_ffff_ffff_ffff)"
             }
