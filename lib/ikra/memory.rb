@@ -19,6 +19,11 @@ module Ikra
   #   Of what only the device has, that element alone is fetched.
   # @!method []=(index, value)
   # @!method store_bytes(from, string)
+  # @!method store_part(source, offset, shape, strides)
+  #   Writes another buffer's elements to a part of this one, in place where nobody else sees the contents.
+  #   @return [Boolean] false: nothing is written; a kernel does it better
+  # @!method take_over(other)
+  #   Has the contents of another, of the same kind and size, from now on.
   # @!method copy
   #   The same contents as a buffer of its own; they are copied when one of the two is written.
   #   @return [Buffer]

@@ -65,6 +65,29 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is written in part, where it is, while nobody else sees it" do
+    expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, [7, 70, 700, 1], 7]\n[[7, 0, 70], [8, 0, 70]]\n[:host, 2130]\n")
+      Ikra.config.backend = :cuda
+      array = Ikra::MDArray.new(100, 200) { |i, j| (i + j) * 0 }
+      array[3, 4] = 7
+      before = array.where
+      array[5, 0..9] = 70
+      array[7..8, true] = Ikra::MDArray.full(200, 0).map! { |x| 700 }
+      array[9, 9] = 1
+      p [before, array.where, [array[3, 4], array[5, 9], array[8, 199], array[9, 9]], array.row(3).max]
+      copy, pending = array.dup, array[3..3, 4..6] + 0
+      array[3, 4] = 8
+      array[3, 6] = 70
+      copy[3, 6] = 70
+      p [[copy[3, 4], pending[0, 2], copy[3, 6]], [array[3, 4], array[3, 5], array[3, 6]]]
+      array[true, true] = 0
+      array.sync
+      100.times { |i| array[i, 1] = i }
+      array[0, 0..2] = [10, 20, 30]
+      p [array.where, array.sum - 2880]
+    RUBY
+  end
+
   it "is told with who holds it" do
     told = Regexp.new(<<~'TEXT'.chomp.gsub(/[()]/) { |sign| "\\#{sign}" } + "\n\\z")
       \Aallocating memory on Stand-in within memory_limit: 1000000: 800256 bytes wanted, \d+ bytes free

@@ -167,6 +167,66 @@ RSpec.describe Ikra::MDArray do
     expect(described_class.from_memory_view(md([true, false]), dtype: :bool)).to same_as([true, false])
   end
 
+  describe "MemoryView that may be written" do
+    # As C code gets one: Fiddle asks only for those to read.
+    def written(array)
+      ruby = Fiddle.dlopen(nil)
+      get = Fiddle::Function.new(ruby["rb_memory_view_get"], [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_VOIDP, Fiddle::TYPE_INT], Fiddle::TYPE_INT, need_gvl: true)
+      release = Fiddle::Function.new(ruby["rb_memory_view_release"], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT, need_gvl: true)
+      view = Fiddle::Pointer.malloc(256, Fiddle::RUBY_FREE)
+      view[0, 256] = "\0" * 256
+      # a C bool: its lowest byte
+      return if (get.call(Fiddle.dlwrap(array), view, 1) & 255).zero?
+
+      _object, data, size, read_only = view[0, 32].unpack("Q4")
+      expect(read_only & 255).to eq(0)
+      yield Fiddle::Pointer.new(data, size)
+      release.call(view)
+      array
+    end
+
+    it "becomes the array's when it is released" do
+      array = md([[1, 2, 3], [4, 5, 6]])
+      pending, copy = array * 10, array.dup
+      during = nil
+      written(array) do |memory|
+        expect(memory[0, memory.size].unpack("q*")).to eq([1, 2, 3, 4, 5, 6])
+        during = array + 0
+        memory[8, 8] = [99].pack("q")
+        expect(array.to_a).to eq([[1, 2, 3], [4, 5, 6]])
+      end
+      expect([array, pending, copy, during].map(&:to_a)).to eq([[[1, 99, 3], [4, 5, 6]], [[10, 20, 30], [40, 50, 60]], [[1, 2, 3], [4, 5, 6]], [[1, 2, 3], [4, 5, 6]]])
+      expect((array * 2).sum).to eq(236)
+    end
+
+    it "is of a view's elements alone, and is not lost to what is written meanwhile" do
+      array = md([[1, 2, 3], [4, 5, 6]], dtype: :f32)
+      written(array.t[1..2, true]) do |memory|
+        expect(memory[0, memory.size].unpack("e*")).to eq([2.0, 5.0, 3.0, 6.0])
+        array.map! { |x| x * 100 }
+        memory[0, 16] = [-2.0, -5.0, -3.0, -6.0].pack("e*")
+      end
+      expect(array.to_a).to eq([[100.0, -2.0, -3.0], [400.0, -5.0, -6.0]])
+    end
+
+    it "is not there for frozen arrays" do
+      expect(written(md([1, 2]).freeze) { raise "there is one" }).to be_nil
+      expect(written(md([1, 2])[0..0].freeze) { raise "there is one" }).to be_nil
+    end
+
+    it "is written" do
+      target = md([[0.0] * 2] * 3)
+      expect(md([[1.5, 2.5], [3.5, 4.5], [5.5, 6.5]]).write_to_memory_view(target)).to be_a(described_class)
+      expect(target.to_a).to eq([[1.5, 2.5], [3.5, 4.5], [5.5, 6.5]])
+      md([7.0, 8.0]).write_to_memory_view(target[true, 1][0..1])
+      expect(target.to_a).to eq([[1.5, 7.0], [3.5, 8.0], [5.5, 6.5]])
+      expect { md([1.0]).write_to_memory_view(Object.new) }.to raise_error(ArgumentError, "an object of Object shows no memory that may be written")
+      expect { md([1.0]).write_to_memory_view(target) }.to raise_error(ArgumentError, "the memory is of shape [3, 2] with 8 bytes for each element, not [1] with 8")
+      expect { md([1], dtype: :i32).write_to_memory_view(md([1])) }.to raise_error(ArgumentError, /with 8 bytes for each element, not \[1\] with 4/)
+      expect { md([1.0]).write_to_memory_view(md([1.0]).freeze) }.to raise_error(ArgumentError, /no memory that may be written/)
+    end
+  end
+
   it "says what is not loaded" do
     hide_const("NArray") if defined?(::NArray)
     expect { array.to_narray }.to raise_error(NameError, /narray is not loaded/)

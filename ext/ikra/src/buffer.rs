@@ -311,6 +311,78 @@ pub fn list(ruby: &Ruby, dtype: Dtype, buffer: &Buffer) -> Result<RArray, Error>
     Ok(list)
 }
 
+/// Where the elements of a part of a buffer are: sizes of its dimensions, how far apart neighbours in each are, and the first place.
+#[derive(Clone, Debug)]
+pub struct Part {
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+    offset: usize,
+}
+
+impl Part {
+    /// None: not all of its places are among `len`.
+    pub fn new(offset: usize, shape: Vec<usize>, strides: Vec<isize>, len: usize) -> Option<Self> {
+        let (mut low, mut high) = (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
+        for (size, stride) in shape.iter().zip(&strides) {
+            let far = isize::try_from(size.checked_sub(1).unwrap_or(0)).ok()?.checked_mul(*stride)?;
+            if far < 0 { low = low.checked_add(far)? } else { high = high.checked_add(far)? }
+        }
+        let empty = shape.contains(&0);
+        let fits = shape.len() == strides.len() && low >= 0 && (high as usize) < len;
+        (empty || fits).then_some(Self { shape, strides, offset })
+    }
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+    /// Visits stretches of places that are side by side, in the order of the part: the first place, and how many.
+    pub fn stretches(&self, mut visit: impl FnMut(usize, usize)) {
+        if self.shape.contains(&0) {
+            return;
+        }
+        // dimensions that are gone over one by one, and how many places there are side by side within
+        let (mut outer, mut run) = (self.shape.len(), 1);
+        while outer > 0 && (self.shape[outer - 1] == 1 || self.strides[outer - 1] == run as isize) {
+            run *= self.shape[outer - 1];
+            outer -= 1;
+        }
+        let mut at = vec![0; outer];
+        let mut place = self.offset as isize;
+        loop {
+            visit(place as usize, run);
+            let mut dimension = outer;
+            loop {
+                let Some(next) = dimension.checked_sub(1) else { return };
+                dimension = next;
+                at[dimension] += 1;
+                place += self.strides[dimension];
+                if at[dimension] < self.shape[dimension] {
+                    break;
+                }
+                place -= self.strides[dimension] * self.shape[dimension] as isize;
+                at[dimension] = 0;
+            }
+        }
+    }
+    /// Copies elements of `width` bytes, one after the other, to where the part has them.
+    pub fn scatter(&self, width: usize, from: &[u8], to: &mut [u8]) {
+        let mut done = 0;
+        self.stretches(|place, count| {
+            let bytes = count * width;
+            to[place * width..][..bytes].copy_from_slice(&from[done..][..bytes]);
+            done += bytes;
+        });
+    }
+    /// The elements, one after the other.
+    pub fn gather(&self, width: usize, from: &[u8], to: &mut [u8]) {
+        let mut done = 0;
+        self.stretches(|place, count| {
+            let bytes = count * width;
+            to[done..][..bytes].copy_from_slice(&from[place * width..][..bytes]);
+            done += bytes;
+        });
+    }
+}
+
 impl RubyBuffer {
     fn shared(&self, ruby: &Ruby) -> Result<Arc<Buffer>, Error> {
         let freed = || Error::new(ruby.exception_runtime_error(), "this array was freed");
@@ -442,6 +514,61 @@ impl RubyBuffer {
         written.map_err(|error| errors::core(ruby, error))
     }
 
+    /// `store_part(source, offset, shape, strides)`: writes the elements of `source`, one after the other, to where a part of the buffer
+    /// has its own. Nothing else is copied, unless others see the contents. False: a kernel is to do it.
+    fn store_part(
+        ruby: &Ruby,
+        this: Obj<Self>,
+        source: Obj<Self>,
+        offset: usize,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+    ) -> Result<bool, Error> {
+        let (buffer, source) = (this.shared(ruby)?, source.shared(ruby)?);
+        let width = buffer.storage().bytes();
+        let part = Part::new(offset, shape, strides, buffer.len())
+            .filter(|part| part.count() == source.len() && source.storage() == buffer.storage())
+            .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
+        let stored = gvl::released(|| match buffer.residence() {
+            Residence::Nowhere | Residence::Host => {
+                let elements = source.on_host()?;
+                buffer.change(|all| part.scatter(width, elements.bytes(), all))?;
+                Ok(true)
+            }
+            Residence::Device => {
+                let mut places = Vec::new();
+                part.stretches(|place, count| {
+                    if places.len() <= MOST_STRETCHES {
+                        places.push((place, count));
+                    }
+                });
+                if places.len() > MOST_STRETCHES {
+                    return Ok(false);
+                }
+                let elements = source.on_host()?;
+                let mut rest = elements.bytes();
+                let parts = places.into_iter().map(|(place, count)| {
+                    let (own, others) = rest.split_at(count * width);
+                    rest = others;
+                    (place * width, own)
+                });
+                buffer.write_parts(&parts.collect::<Vec<_>>())
+            }
+            Residence::Both => Ok(false),
+        });
+        stored.map_err(|error| errors::core(ruby, error))
+    }
+
+    /// `take_over(other)`: has the other's contents from now on.
+    fn take_over(ruby: &Ruby, this: Obj<Self>, other: Obj<Self>) -> Result<(), Error> {
+        let (buffer, other) = (this.shared(ruby)?, other.shared(ruby)?);
+        if (buffer.storage(), buffer.len()) != (other.storage(), other.len()) {
+            return Err(Error::new(ruby.exception_arg_error(), "contents of another form"));
+        }
+        buffer.share(&other);
+        Ok(())
+    }
+
     /// A buffer of its own with the same contents, which are copied when one of the two is written.
     fn copy(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         Ok(wrap(ruby, this.dtype, Arc::new(this.shared(ruby)?.snapshot())))
@@ -476,6 +603,9 @@ impl RubyBuffer {
         this.buffer.lock().is_none()
     }
 }
+
+/// Stretches of a device's memory that are written one by one, at most.
+const MOST_STRETCHES: usize = 16;
 
 /// `Ikra.__single(value)`: the nearest Float of 32 bits, as kernels have it.
 pub fn single(value: f64) -> f64 {
@@ -514,6 +644,17 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
         "store_bytes",
         method!(|ruby: &Ruby, this, from, bytes| RubyBuffer::store_bytes(ruby, this, from, bytes), 2),
     )?;
+    class.define_method(
+        "store_part",
+        method!(
+            |ruby: &Ruby, this, source, offset, shape, strides| {
+                RubyBuffer::store_part(ruby, this, source, offset, shape, strides)
+            },
+            4
+        ),
+    )?;
+    class
+        .define_method("take_over", method!(|ruby: &Ruby, this, other| RubyBuffer::take_over(ruby, this, other), 1))?;
     class.define_method("copy", method!(|ruby: &Ruby, this| RubyBuffer::copy(ruby, this), 0))?;
     class.define_method("where", method!(|ruby: &Ruby, this| RubyBuffer::residence(ruby, this), 0))?;
     class.define_method("sync", method!(|ruby: &Ruby, this| RubyBuffer::sync(ruby, this), 0))?;

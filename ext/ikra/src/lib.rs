@@ -99,6 +99,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
+    ikra.define_singleton_method("__write_view", function!(memory_view::write, 4))?;
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;
     ikra.define_singleton_method("__before_fork", function!(buffer::before_fork, 0))?;
     ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;

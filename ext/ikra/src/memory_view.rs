@@ -2,27 +2,42 @@
 //!
 //! Here: the functions that Ruby calls (ruby/memory_view.h). Not here: where elements are (`MDArray#__memory_view`).
 //!
-//! A view is read-only and shows the elements as they were when it was taken: it holds that version of their buffer, which
-//! nobody writes ([`ikra_core::memory::buffer`]).
+//! A view shows the elements as they were when it was taken: it holds that version of their buffer, which nobody writes
+//! ([`ikra_core::memory::buffer`]). One that is asked for to be written has a copy of its own, row after row, which becomes
+//! the array's, all at once, when it is released.
 #![allow(unsafe_code, reason = "Ruby's C API calls these functions; see SAFETY at each")]
 
-use crate::buffer::{self, Dtype};
+use crate::buffer::{self, Dtype, Part};
 use crate::gvl;
+use crate::heap;
+use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use magnus::prelude::*;
-use magnus::rb_sys::{AsRawValue, FromRawValue};
-use magnus::{RArray, Ruby, Value};
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RArray, RString, Ruby, Value};
 use rb_sys::ruby_memory_view_flags::{RUBY_MEMORY_VIEW_STRIDES, RUBY_MEMORY_VIEW_WRITABLE};
 use rb_sys::{VALUE, rb_memory_view_entry_t, rb_memory_view_t};
 use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// What a view points to, until it is released.
 struct Shown {
-    /// The version.
-    _column: HostColumn,
+    /// The version, or a copy.
+    column: HostColumn,
     shape: Vec<rb_sys::ssize_t>,
     strides: Vec<rb_sys::ssize_t>,
+    /// Where the elements go at the end, if they may be written.
+    back: Option<(Arc<Buffer>, Part)>,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let Some((buffer, part)) = self.back.take() else { return };
+        let width = buffer.storage().bytes();
+        // whoever releases it cannot be told: the next look at the array fails in the same way
+        let _ = buffer.change(|all| part.scatter(width, self.column.bytes(), all));
+    }
 }
 
 static ENTRY: rb_memory_view_entry_t =
@@ -45,25 +60,43 @@ fn format(dtype: Dtype) -> &'static CStr {
     }
 }
 
+/// How far apart neighbours in each dimension are, of elements that stand row after row.
+fn packed(shape: &[rb_sys::ssize_t], width: rb_sys::ssize_t) -> Vec<rb_sys::ssize_t> {
+    let mut strides = vec![width; shape.len()];
+    for dimension in (1..shape.len()).rev() {
+        strides[dimension - 1] = strides[dimension] * shape[dimension];
+    }
+    strides
+}
+
 /// The elements of an array: whether they must stand row after row decides whether it may be a view of others'.
-fn shown(array: Value, strides: bool) -> Option<(Dtype, *const u8, Shown)> {
-    let told: RArray = array.funcall("__memory_view", (!strides,)).ok()?;
+fn shown(array: Value, strides: bool, written: bool) -> Option<(Dtype, *const u8, Shown)> {
+    let told: RArray = array.funcall("__memory_view", (!strides && !written, written)).ok()?;
     let (dtype, held) = buffer::of(told.entry::<Value>(0).ok()?.as_raw())?;
     let offset: usize = told.entry(1).ok()?;
-    let (shape, strides) = (told.entry(2).ok()?, told.entry(3).ok()?);
+    let (shape, strides): (Vec<rb_sys::ssize_t>, Vec<rb_sys::ssize_t>) = (told.entry(2).ok()?, told.entry(3).ok()?);
     let column = gvl::released(|| held.on_host()).ok()?;
-    let data = column.bytes().get(offset * dtype.storage().bytes()..)?.as_ptr();
-    Some((dtype, data, Shown { _column: column, shape, strides }))
+    let width = dtype.storage().bytes();
+    if !written {
+        let data = column.bytes().get(offset * width..)?.as_ptr();
+        return Some((dtype, data, Shown { column, shape, strides, back: None }));
+    }
+    let sizes = shape.iter().map(|size| *size as usize).collect();
+    let part = Part::new(offset, sizes, strides.iter().map(|stride| *stride as isize).collect(), held.len())?;
+    let mut copy = HostColumn::zeroed(dtype.storage(), part.count());
+    part.gather(width, column.bytes(), copy.bytes_mut());
+    let strides = packed(&shape, 1);
+    // the words stay where they are when the column is moved
+    let data = copy.as_kernel_ptr(true).cast_const();
+    Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, part)) }))
 }
 
 unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int) -> bool {
-    if flags & RUBY_MEMORY_VIEW_WRITABLE as c_int != 0 {
-        return false;
-    }
-    let strides = flags & RUBY_MEMORY_VIEW_STRIDES as c_int == RUBY_MEMORY_VIEW_STRIDES as c_int;
+    let asks = |flag: c_int| flags & flag == flag;
+    let (strides, written) = (asks(RUBY_MEMORY_VIEW_STRIDES as c_int), asks(RUBY_MEMORY_VIEW_WRITABLE as c_int));
     // SAFETY: Ruby gives an object of the class, which its caller holds.
     let array = unsafe { Value::from_raw(array) };
-    let Ok(Some((dtype, data, mut shown))) = catch_unwind(AssertUnwindSafe(|| shown(array, strides))) else {
+    let Ok(Some((dtype, data, mut shown))) = catch_unwind(AssertUnwindSafe(|| shown(array, strides, written))) else {
         return false;
     };
     let width = dtype.storage().bytes() as rb_sys::ssize_t;
@@ -78,7 +111,7 @@ unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int
         (*view).obj = array.as_raw();
         (*view).data = data.cast_mut().cast();
         (*view).byte_size = size;
-        (*view).readonly = true;
+        (*view).readonly = !written;
         (*view).format = format(dtype).as_ptr();
         (*view).item_size = width;
         (*view).item_desc.components = std::ptr::null();
@@ -94,8 +127,65 @@ unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int
 
 unsafe extern "C" fn release(_array: VALUE, view: *mut rb_memory_view_t) -> bool {
     // SAFETY: Ruby gives a view that `get` filled, once; its data is not looked at any more.
-    drop(unsafe { Box::from_raw((*view).private_data.cast::<Shown>()) });
-    true
+    let shown = unsafe { Box::from_raw((*view).private_data.cast::<Shown>()) };
+    catch_unwind(AssertUnwindSafe(|| drop(shown))).is_ok()
+}
+
+/// `Ikra.__write_view(object, bytes, width, shape)`: copies elements, row after row, to where an object shows that it may be written.
+/// What is wrong with its view, if anything is: `:none`, or its item size and shape.
+///
+/// # Errors
+/// What the object raises.
+pub fn write(
+    ruby: &Ruby,
+    object: Value,
+    bytes: RString,
+    width: usize,
+    shape: Vec<rb_sys::ssize_t>,
+) -> Result<Option<Value>, Error> {
+    // SAFETY: a struct of plain words, which Ruby fills.
+    let mut view: rb_memory_view_t = unsafe { std::mem::zeroed() };
+    let flags = RUBY_MEMORY_VIEW_STRIDES as c_int | RUBY_MEMORY_VIEW_WRITABLE as c_int;
+    // SAFETY: the object is alive, and the view's room is; `protect` catches what its class raises.
+    let got = protect(|| unsafe {
+        if rb_sys::rb_memory_view_get(object.as_raw(), &raw mut view, flags) { heap::TRUE } else { heap::NIL }
+    })?;
+    if got == heap::NIL {
+        return Ok(Some(ruby.to_symbol("none").as_value()));
+    }
+    let rank = usize::try_from(view.ndim).unwrap_or(0);
+    // SAFETY: Ruby's contract: of a view of several dimensions, shape and strides have as many entries, if they are there.
+    let list = |pointer: *const rb_sys::ssize_t| unsafe {
+        (!pointer.is_null()).then(|| std::slice::from_raw_parts(pointer, rank).to_vec())
+    };
+    let item = usize::try_from(view.item_size).unwrap_or(0);
+    let flat = || if item == 0 { Vec::new() } else { vec![view.byte_size / item as rb_sys::ssize_t] };
+    let theirs = list(view.shape).unwrap_or_else(flat);
+    let fits = !view.readonly && item == width && theirs == shape && view.sub_offsets.is_null();
+    if fits {
+        let given = heap::bytes(bytes.as_raw());
+        let strides = list(view.strides).unwrap_or_else(|| packed(&shape, width as rb_sys::ssize_t));
+        let mut at = vec![0; shape.len()];
+        for element in given.chunks_exact(width) {
+            let place: isize = at.iter().zip(&strides).map(|(index, stride)| (index * stride) as isize).sum();
+            // SAFETY: the place of an element of the view, which is of this width and may be written.
+            unsafe { std::ptr::copy_nonoverlapping(element.as_ptr(), view.data.cast::<u8>().offset(place), width) };
+            for dimension in (0..at.len()).rev() {
+                at[dimension] += 1;
+                if at[dimension] < shape[dimension] {
+                    break;
+                }
+                at[dimension] = 0;
+            }
+        }
+    }
+    // SAFETY: the view that Ruby filled, released once.
+    protect(|| unsafe {
+        rb_sys::rb_memory_view_release(&raw mut view);
+        heap::NIL
+    })?;
+    let wrong = || ruby.ary_new_from_values(&[ruby.into_value(item), ruby.ary_from_vec(theirs.clone()).as_value()]);
+    Ok((!fits).then(|| wrong().as_value()))
 }
 
 unsafe extern "C" fn available(array: VALUE) -> bool {

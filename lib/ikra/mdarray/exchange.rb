@@ -116,14 +116,30 @@ module Ikra
     # What a MemoryView of it shows: the buffer, the first place, the shape, and how far apart neighbours are.
     #
     # @param packed [Boolean] they must stand row after row
+    # @param written [Boolean] what is shown will be written, and is to become the array's
     # @return [Array, nil] nil: nothing
-    def __memory_view(packed)
+    def __memory_view(packed, written)
       return if dtype == :object
 
       layout = __layout
+      return [writable.lend, layout.offset, layout.shape, layout.strides] if written
       return [@storage.buffer, layout.offset, layout.shape, Layout.strides(layout.shape)] if layout.in_order?
 
       packed ? [__packed, 0, layout.shape, Layout.strides(layout.shape)] : [@storage.buffer, layout.offset, layout.shape, layout.strides]
+    end
+
+    # Writes the elements to where an object shows by Ruby's MemoryView that it may be written, such as another MDArray.
+    #
+    # @return [self]
+    # @raise [ArgumentError] for an object that shows nothing that may be written; for one of another shape, or another size of elements
+    # @raise [TypeError] for objects
+    def write_to_memory_view(object)
+      bytes = to_bytes
+      wrong = Ikra.__write_view(object, bytes, DType::SIZES[dtype], shape)
+      raise ArgumentError, "an object of #{object.class} shows no memory that may be written" if wrong == :none
+      raise ArgumentError, "the memory is of shape #{wrong[1].inspect} with #{wrong[0]} bytes for each element, not #{shape.inspect} with #{DType::SIZES[dtype]}" if wrong
+
+      self
     end
 
     # @return [String] the elements packed, row after row

@@ -28,8 +28,18 @@ module Ikra
 
       # The buffer, for as long as somebody may look at it.
       def retain
+        # whoever has it to write does so at a time of his own
+        return dtype == :object ? buffer.dup : buffer.copy if @lent
+
         @retained += 1
         buffer
+      end
+
+      # The buffer, for somebody who will write to it later, without asking.
+      def lend
+        lent = writable
+        @lent = true
+        lent
       end
 
       def release(buffer)
@@ -46,11 +56,16 @@ module Ikra
       # Puts new elements in place of all.
       def replace(buffer)
         @retained = 0
-        @buffer = buffer
+        return @buffer = buffer unless @lent
+
+        @buffer.take_over(buffer)
+        @buffer
       end
 
       # Another storage with the same elements; both copy them before they write.
       def share
+        return Storage.new(retain, dtype) if @lent
+
         @retained += 1
         Storage.new(buffer, dtype, 1)
       end

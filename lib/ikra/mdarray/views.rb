@@ -315,8 +315,12 @@ module Ikra
       layout = __layout
       return storage.replace(buffer) if layout.packed? && layout.size == buffer_size
 
+      # of a small part, nothing else is copied
+      target = storage.writable
+      return if layout.size * 2 <= buffer_size && target.store_part(buffer, layout.offset, layout.shape, layout.strides)
+
       places = Text.places(layout)
-      target, source = storage.writable, buffer
+      source = buffer
       Run.new(:write, {}, proc { |i| target[places.call(i)] = source[i] }).each(layout.size)
     end
   end

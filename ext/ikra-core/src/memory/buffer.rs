@@ -17,6 +17,8 @@
 //! | ✓ | ✓ | both are the same |
 //!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
+//! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
+//! they are many, and writes of a few bytes do not come one after the other.
 
 use super::column::HostColumn;
 use crate::error::Result;
@@ -35,6 +37,16 @@ pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     /// # Errors
     /// `Device`.
     fn read(&self, from: usize, to: &mut [u8]) -> Result<()>;
+    /// Copies bytes of the host's to `from` on; blocks until they are there.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()>;
+    /// Waits until nothing under way uses the memory, and has that let it go.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn settle(&self) -> Result<()>;
 }
 
 /// A backend's memory, where that is not the host's.
@@ -73,7 +85,14 @@ pub struct Buffer {
 struct Version {
     host: Option<Arc<Vec<u64>>>,
     device: Option<Arc<dyn DeviceMemory>>,
+    /// Parts that were written on the device, one after the other.
+    parts: u32,
 }
+
+/// Contents of so many bytes are fetched rather than written in parts.
+const FEW_BYTES: usize = 64 << 10;
+/// After as many parts, the contents are fetched: the host writes faster.
+const MOST_PARTS: u32 = 64;
 
 /// Where the contents of a buffer are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +162,7 @@ impl Buffer {
         let device = column.device().cloned();
         let host = if device.is_some() { None } else { column.into_words() };
         // what is dropped is dropped behind the lock
-        let _old = std::mem::replace(&mut *self.version.lock(), Version { host, device });
+        let _old = std::mem::replace(&mut *self.version.lock(), Version { host, device, parts: 0 });
     }
     /// Takes another's contents for its own; nothing is copied before one of the two is written.
     ///
@@ -242,7 +261,7 @@ impl Buffer {
             }
         }
     }
-    /// Writes bytes from `from` on, on the host.
+    /// Writes bytes from `from` on.
     ///
     /// # Errors
     /// `Device`, when the others cannot be fetched.
@@ -250,13 +269,58 @@ impl Buffer {
     /// # Panics
     /// If there are not so many.
     pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
-        self.on_host()?;
+        if self.write_parts(&[(from, bytes)])? {
+            return Ok(());
+        }
+        self.change(|all| all[from..from + bytes.len()].copy_from_slice(bytes))
+    }
+    /// Writes parts where only a device has the contents, and nobody else sees them. False: nothing is written, that is not so, or it
+    /// would not be worth it.
+    ///
+    /// # Errors
+    /// `Device`.
+    ///
+    /// # Panics
+    /// If there are not so many bytes.
+    pub fn write_parts(&self, parts: &[(usize, &[u8])]) -> Result<bool> {
+        if self.byte_len() <= FEW_BYTES || parts.len() > MOST_PARTS as usize {
+            return Ok(false);
+        }
+        let memory = self.version.lock().device.clone();
+        if let Some(memory) = memory {
+            memory.settle()?;
+        }
         let mut now = self.version.lock();
+        let count = now.parts + parts.len() as u32;
+        if now.host.is_some() || count > MOST_PARTS {
+            return Ok(false);
+        }
+        let Some(memory) = now.device.as_mut().and_then(Arc::get_mut) else { return Ok(false) };
+        for (from, bytes) in parts {
+            assert!(from + bytes.len() <= memory.bytes(), "bytes of the buffer");
+            memory.write(*from, bytes)?;
+        }
+        now.parts = count;
+        Ok(true)
+    }
+    /// Lets the host change the bytes, which are copied before if others see them.
+    ///
+    /// # Errors
+    /// `Device`, when they cannot be fetched.
+    pub fn change(&self, change: impl FnOnce(&mut [u8])) -> Result<()> {
+        let mut now = loop {
+            self.on_host()?;
+            let now = self.version.lock();
+            // unless another thread's kernel has written meanwhile
+            if now.host.is_some() {
+                break now;
+            }
+        };
         // the version's own hold would make it a copy
-        let words = now.host.take().unwrap_or_else(|| Arc::new(vec![0; self.words()]));
+        let words = now.host.take().unwrap_or_default();
         let mut column = HostColumn::shared(self.storage, self.len, words);
-        column.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
-        let old = std::mem::replace(&mut *now, Version { host: column.into_words(), device: None });
+        change(column.bytes_mut());
+        let old = std::mem::replace(&mut *now, Version { host: column.into_words(), device: None, parts: 0 });
         drop(now);
         drop(old);
         Ok(())
@@ -292,6 +356,13 @@ mod tests {
         }
         fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
             to.copy_from_slice(&self.0.lock()[from..from + to.len()]);
+            Ok(())
+        }
+        fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()> {
+            self.0.lock()[from..from + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+        fn settle(&self) -> Result<()> {
             Ok(())
         }
     }
@@ -359,6 +430,28 @@ mod tests {
         assert_eq!(buffer.on_host().unwrap().view::<i64>(), [9, 2, 3]);
         assert_eq!(copy.on_host().unwrap().view::<i64>(), [1, 2, 3]);
         assert_eq!(read.view::<i64>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn parts_are_written_where_they_are_unless_others_see_them_or_they_are_many() {
+        let store = Store::default();
+        let large = Buffer::zeroed(Storage::I64, 10_000);
+        large.replace(large.on_device(&store).unwrap());
+        let element = |buffer: &Buffer, at: usize| {
+            let mut bytes = [0; 8];
+            buffer.read(at * 8, &mut bytes).unwrap();
+            i64::from_ne_bytes(bytes)
+        };
+        large.write(80, &7i64.to_ne_bytes()).unwrap();
+        assert_eq!((element(&large, 10), large.residence()), (7, Residence::Device));
+        let copy = large.snapshot();
+        large.write(80, &8i64.to_ne_bytes()).unwrap();
+        assert_eq!((element(&large, 10), element(&copy, 10)), (8, 7));
+        assert_eq!((large.residence(), copy.residence()), (Residence::Host, Residence::Device));
+        for at in 0..=i64::from(MOST_PARTS) {
+            copy.write(at as usize * 8, &at.to_ne_bytes()).unwrap();
+        }
+        assert_eq!((element(&copy, 64), element(&copy, 10), copy.residence()), (64, 10, Residence::Host));
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct CudaBackend {
     cache: Arc<DiskCache>,
     lanes: Arc<Lanes>,
     collectives: Collectives,
-    queue: Queue,
+    queue: Arc<Queue>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
 }
@@ -237,7 +237,7 @@ impl CudaBackend {
         let copiers = Lazy::new(copying_threads as fn() -> _);
         let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers });
         let collectives = Collectives::new(device.clone(), cache.clone());
-        let queue = Queue::new(device.clone());
+        let queue = Arc::new(Queue::new(device.clone()));
         Ok(Self { device, target, cache, lanes, collectives, queue, unstopped: OnceCell::new() })
     }
 
@@ -342,7 +342,8 @@ impl CudaBackend {
             lane.stream.finish()?;
             filled?;
             let pending = Pending::default();
-            Ok(Arc::new(CudaMemory { block, lanes: lanes.clone(), pending }) as Arc<dyn DeviceMemory>)
+            let queue = self.queue.clone();
+            Ok(Arc::new(CudaMemory { block, lanes: lanes.clone(), queue, pending }) as Arc<dyn DeviceMemory>)
         })
     }
 }
@@ -557,6 +558,7 @@ fn address_of(device: &Device, column: &HostColumn) -> Result<Option<u64>> {
 struct CudaMemory {
     block: Block,
     lanes: Arc<Lanes>,
+    queue: Arc<Queue>,
     pending: Pending,
 }
 
@@ -584,6 +586,21 @@ impl DeviceMemory for CudaMemory {
             lane.staging.finish_download(&region, download, &mut [(from, to)])
         })
     }
+    fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.pending.wait()?;
+        self.lanes.on_one(|lane| {
+            let queued = lane.staging.upload(&self.block.on(&lane.stream), &[(from, bytes)]);
+            lane.stream.finish()?;
+            queued
+        })
+    }
+    fn settle(&self) -> Result<()> {
+        self.pending.wait()?;
+        self.queue.sweep()
+    }
 }
 
 impl DeviceStore for CudaBackend {
@@ -594,7 +611,7 @@ impl DeviceStore for CudaBackend {
         if let Some(event) = event {
             pending.set(event);
         }
-        Ok(Arc::new(CudaMemory { block, lanes: self.lanes.clone(), pending }))
+        Ok(Arc::new(CudaMemory { block, lanes: self.lanes.clone(), queue: self.queue.clone(), pending }))
     }
     fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
         self.block(bytes, |lane, block| match from {

@@ -61,6 +61,23 @@ struct State {
 /// Events that are kept.
 const IDLE: usize = 256;
 
+impl State {
+    /// Lets go what is done.
+    fn sweep(&mut self) -> Result<()> {
+        while let Some(Work(event, _)) = self.under_way.front()
+            && event.is_past()?
+        {
+            // dropping memory only notes that it is free
+            if let Some(Work(event, _)) = self.under_way.pop_front()
+                && self.idle.len() < IDLE
+            {
+                self.idle.push(event);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Queue {
     pub fn new(device: Arc<Device>) -> Self {
         Self { device, line: OnceCell::new() }
@@ -81,18 +98,7 @@ impl Queue {
     ) -> Result<Arc<Event>> {
         let line = self.line()?;
         let mut state = line.state.lock();
-        let mut done = Vec::new();
-        while let Some(Work(event, _)) = state.under_way.front()
-            && event.is_past()?
-        {
-            done.extend(state.under_way.pop_front());
-        }
-        // dropping memory only notes that it is free
-        for Work(event, _) in done {
-            if state.idle.len() < IDLE {
-                state.idle.push(event);
-            }
-        }
+        state.sweep()?;
         work(&line.stream)?;
         let free = state.idle.iter().position(|event| Arc::strong_count(event) == 1);
         let event = match free {
@@ -102,6 +108,14 @@ impl Queue {
         event.record(&line.stream)?;
         state.under_way.push_back(Work(event.clone(), holds));
         Ok(event)
+    }
+
+    /// Lets go the memory of what is done.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn sweep(&self) -> Result<()> {
+        self.line.get().map_or(Ok(()), |line| line.state.lock().sweep())
     }
 
     /// Memory for what the queue is to make; the event behind its allocation, where others have to wait for that.
