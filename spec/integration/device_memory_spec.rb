@@ -88,6 +88,30 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is enough for operators on arrays that are larger" do
+    expect(on_stand_in(<<~RUBY)).to eq("true\ntrue\n[ZeroDivisionError, 190000, true]\nshared\n")
+      Ikra.config.backend = :cuda
+      Ikra.config.memory_limit = 1_000_000
+      list = Array.new(200_000) { |i| i + 1 }
+      a, b = Ikra::MDArray.new(list), Ikra::MDArray.new(list.map { |x| x * 0.5 })
+      p (a * 3 - b).to_a == list.map { |x| x * 3 - x * 0.5 }
+      square = a.reshape(400, 500)
+      p ((square + 1) * (square + 1)).to_flat_a == list.map { |x| (x + 1)**2 }
+      zeros = Ikra::MDArray.new(list.dup.tap { |with_zero| with_zero[190_000] = 0 })
+      quotient = 5 * a / zeros; line = __LINE__
+      begin
+        quotient.sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index, e.backtrace.first.include?("program.rb:\#{line}:")]
+      end
+      begin
+        a.map { |x| x + b[0] }.sync
+      rescue Ikra::DeviceMemoryError
+        puts "shared"
+      end
+    RUBY
+  end
+
   it "is told with who holds it" do
     told = Regexp.new(<<~'TEXT'.chomp.gsub(/[()]/) { |sign| "\\#{sign}" } + "\n\\z")
       \Aallocating memory on Stand-in within memory_limit: 1000000: 800256 bytes wanted, \d+ bytes free

@@ -84,8 +84,13 @@ module Ikra
           count = node.shape.reduce(1, :*)
           return Buffer.new(node.dtype, 0) if count.zero?
 
-          block = Text.block(node, node.shape, :section)
-          located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { into: node.dtype }, block, nil) }
+          located(node) do
+            section_of(node)
+          rescue DeviceMemoryError
+            raise if count <= Tiles::LEAST || !Tiles.possible?(node)
+
+            Tiles.run(node) { |stretch| section_of(stretch) }
+          end
         end
 
         # Tells where a program wrote down what raises in an expression, and which element it was.
@@ -102,6 +107,11 @@ module Ikra
 
         # On which line of a text an error was.
         def line_in_text(error) = error.backtrace&.first.to_s[/\A#{Regexp.escape(Text::FILE)}:(\d+)/, 1]&.to_i
+
+        # The values in one section.
+        def section_of(node)
+          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { into: node.dtype }, Text.block(node, node.shape, :section), nil)
+        end
 
         # What does not fit, with the index of the element.
         def told(error, shape)
