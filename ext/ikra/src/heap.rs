@@ -48,6 +48,7 @@ pub const UNDEF: Raw = rb_sys::Qundef as Raw;
 const FROZEN: usize = 1 << 11;
 const TYPE_MASK: usize = 0x1f;
 const ROBJECT_EMBED: usize = 1 << 13;
+const RARRAY_EMBED: usize = 1 << 13;
 
 const VERSION: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR);
 /// Objects have shapes instead of an index table per class.
@@ -125,6 +126,24 @@ pub fn prefetch(v: Raw) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = v;
+}
+
+/// Asks for what an object or Array keeps elsewhere; its own memory should be there already.
+#[inline]
+pub fn prefetch_body(v: Raw) {
+    let flags = flags(v);
+    // Where Ruby is not one that this file knows, it is a hint about nothing.
+    let embedded = match flags & TYPE_MASK {
+        kind if kind == T::RUBY_T_OBJECT as usize => flags & ROBJECT_EMBED != 0,
+        kind if kind == T::RUBY_T_ARRAY as usize => flags & RARRAY_EMBED != 0,
+        _ => true,
+    };
+    if !embedded {
+        let word = if SHAPES && flags & TYPE_MASK == T::RUBY_T_OBJECT as usize { 2 } else { 3 };
+        let word = if flags & TYPE_MASK == T::RUBY_T_ARRAY as usize { 4 } else { word };
+        // SAFETY: `v` is a live heap object (chapter), whose five words may be read.
+        prefetch(unsafe { *(v as *const Raw).add(word) });
+    }
 }
 
 /// Whether `v` is an ordinary object.

@@ -528,26 +528,8 @@ impl Packer<'_> {
             class => class as usize,
         };
         if jobs == Jobs::Reordered {
-            let mut counts = vec![0usize; groups];
-            (0..elements).for_each(|i| counts[group(i)] += 1);
-            let mut next = Vec::with_capacity(groups);
-            let mut total = 0;
-            for count in counts {
-                next.push(total);
-                total += count.next_multiple_of(warp);
-            }
-            let mut order = vec![u32::MAX; total];
-            for i in 0..elements {
-                let at = &mut next[group(i)];
-                order[*at] = i as u32;
-                *at += 1;
-            }
-            // the last group's padding does nothing for anyone
-            while order.last() == Some(&u32::MAX) {
-                order.pop();
-            }
-            let jobs = order.len() as u64;
-            order.push(u32::MAX);
+            let order = reordered(elements, groups, warp, group);
+            let jobs = order.len() as u64 - 1;
             return (order, Vec::new(), jobs);
         }
         // one job per object, its occurrences in their order
@@ -749,6 +731,45 @@ impl<'a> Rows<'a> {
         let (tags, behind) = self.tags.split_at_mut(if self.tags.is_empty() { 0 } else { at });
         (Rows { len: at, values, tags }, Rows { len: self.len - at, values: others, tags: behind })
     }
+}
+
+/// The elements by group, in their order within each, and `u32::MAX` at the end. A group begins at a multiple of the warp; `u32::MAX`
+/// fills up.
+fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) -> usize + Sync) -> Vec<u32> {
+    let pieces: Vec<Range<usize>> = (0..elements).step_by(PIECE).map(|from| from..elements.min(from + PIECE)).collect();
+    let counts = crew::map(elements, pieces.clone(), |piece| {
+        let mut counts = vec![0usize; groups];
+        piece.for_each(|i| counts[group(i)] += 1);
+        counts
+    });
+    let of_group = |group: usize| counts.iter().map(|counts| counts[group]).sum::<usize>();
+    let padded: Vec<usize> = (0..groups).map(|group| of_group(group).next_multiple_of(warp)).collect();
+    let mut order = vec![u32::MAX; padded.iter().sum::<usize>() + 1];
+    // what each piece has of each group
+    let mut own: Vec<Vec<&mut [u32]>> = pieces.iter().map(|_| Vec::with_capacity(groups)).collect();
+    let mut rest = &mut order[..];
+    for (group, room) in padded.into_iter().enumerate() {
+        let (mut slots, after) = std::mem::take(&mut rest).split_at_mut(room);
+        rest = after;
+        for (own, counts) in own.iter_mut().zip(&counts) {
+            let (taken, others) = slots.split_at_mut(counts[group]);
+            own.push(taken);
+            slots = others;
+        }
+    }
+    crew::map(elements, pieces.into_iter().zip(own).collect(), |(piece, mut own)| {
+        let mut next = vec![0; groups];
+        for i in piece {
+            let group = group(i);
+            own[group][next[group]] = i as u32;
+            next[group] += 1;
+        }
+    });
+    // the last group's padding does nothing for anyone
+    while order.len() > 1 && order[order.len() - 2] == u32::MAX {
+        order.pop();
+    }
+    order
 }
 
 /// How a class or module is held.

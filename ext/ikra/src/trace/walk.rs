@@ -227,9 +227,7 @@ impl Tracer<'_> {
                 while !class.leads.is_empty()
                     && let Some(object) = self.tables.classes[at].objects.get(row).copied()
                 {
-                    if let Some(later) = self.tables.classes[at].objects.get(row + AHEAD) {
-                        heap::prefetch(*later);
-                    }
+                    ask(&self.tables.classes[at].objects, row);
                     for (i, field) in class.leads.iter().enumerate() {
                         let value = self.readers[at][i].get(object, class.raw);
                         self.follow(&class.fields[*field].slot, value, false)?;
@@ -243,6 +241,10 @@ impl Tracer<'_> {
                 let Some(slot) = kind.slot.as_ref().filter(|s| s.leads_on()) else { continue };
                 let mut row = self.arrays_beside(at, self.tables.kinds[at].cursor, slot)?;
                 while let Some(array) = self.tables.kinds[at].arrays.get(row).copied() {
+                    ask(&self.tables.kinds[at].arrays, row);
+                    if let Some(later) = self.tables.kinds[at].arrays.get(row + AHEAD / 4) {
+                        self.ask_for_elements(*later);
+                    }
                     // a buffer holds numbers, which lead nowhere
                     let elements = if heap::see(array) == Seen::Array { heap::elements(array) } else { &[] };
                     for value in elements {
@@ -257,5 +259,24 @@ impl Tracer<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Asks for what is known of an array's first elements.
+    fn ask_for_elements(&self, array: Raw) {
+        if heap::see(array) == Seen::Array {
+            let elements = heap::elements(array).iter().take(AHEAD / 2);
+            elements.filter(|value| !heap::is_immediate(**value)).for_each(|value| self.tables.map.prefetch(*value));
+        }
+    }
+}
+
+/// Asks for the memory of what comes after a row.
+#[inline]
+fn ask(rows: &[Raw], row: usize) {
+    if let Some(later) = rows.get(row + AHEAD) {
+        heap::prefetch(*later);
+    }
+    if let Some(soon) = rows.get(row + AHEAD / 2) {
+        heap::prefetch_body(*soon);
     }
 }
