@@ -472,7 +472,7 @@ fn arguments_in_memory() {
                 b.store(OUTPUT, index, more);
             })],
         );
-        program.params = (0..params.len()).map(|i| Param { name: format!("n{i}"), ty: Scalar::I64 }).collect();
+        program.params = (0..params.len()).map(|i| Param::new(format!("n{i}"), Scalar::I64)).collect();
         let mut run = Run { params: params.clone(), ..Run::new(0..rows) }.ticks(ticks);
         assert_eq!(run.on(&cuda, &program), Outcome::Done);
         assert!(run.out().iter().copied().eq((0..rows).map(|x| (x + 350 * 701) * ticks as i64)), "{rows} rows");

@@ -51,7 +51,7 @@ use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
 use parking_lot::Mutex;
 use resident::{Scope, State};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,8 @@ struct SiteState {
     /// The last used first.
     variants: Vec<Arc<Variant>>,
     refuted: Vec<Assumption>,
+    /// Roots that were once no small Integers.
+    wide: BTreeSet<Root>,
     last_used: u64,
 }
 
@@ -463,8 +465,13 @@ impl Section<'_> {
             ruby, captures, clock, site, base, range, ticks, settings, backend, explained, operation, ..
         } = self;
         let mut facts = Facts::default();
-        for assumption in &site.state.lock().refuted {
-            facts.refute(assumption);
+        {
+            let state = site.state.lock();
+            state.refuted.iter().for_each(|assumption| facts.refute(assumption));
+            facts.widen(&state.wide);
+        }
+        if let Some((first, _)) = range {
+            facts.saw_integer(&Root::Element, *first);
         }
         let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base));
         let compiled = clock.measure(Phase::Infer, || {
@@ -488,6 +495,7 @@ impl Section<'_> {
             return Err(error);
         }
         let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
+        site.state.lock().wide.extend(facts.wide().iter().cloned());
         let program = &compiled.lowered.program;
         let began = Instant::now();
         let executable = clock
@@ -548,7 +556,7 @@ impl Section<'_> {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
             let elements = match (self.range, base) {
-                (Some((first, len)), _) => Elements::Range(first, 1, len),
+                (Some((first, len)), _) => Elements::Range(first, len),
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
             // from here to the holder nothing allocates in Ruby's heap

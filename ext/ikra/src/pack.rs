@@ -30,15 +30,15 @@ type Result<T> = std::result::Result<T, Misfit>;
 #[derive(Clone, Copy)]
 pub enum Elements<'a> {
     Values(&'a [Raw]),
-    /// First, step, how many.
-    Range(i64, i64, usize),
+    /// First, how many.
+    Range(i64, usize),
 }
 
 impl Elements<'_> {
     pub fn len(&self) -> usize {
         match self {
             Elements::Values(values) => values.len(),
-            Elements::Range(_, _, len) => *len,
+            Elements::Range(_, len) => *len,
         }
     }
 }
@@ -586,14 +586,14 @@ impl Packer<'_> {
                 params[param.index()] = i64::from(base as i32) as u64;
             }
         }
-        if let (Some((first, step)), Elements::Range(from, by, _)) = (schema.range, elements) {
+        if let (Some(first), Elements::Range(from, _)) = (schema.range, elements) {
             params[first.index()] = from as u64;
-            params[step.index()] = by as u64;
         }
         for ((root, slot), value) in schema.roots.iter().zip(&self.plan.roots).zip(roots) {
             self.root(program, root, slot, *value, &mut params)?;
         }
-        Ok(params)
+        let fits = program.params.iter().zip(&params).all(|(param, word)| param.takes(*word));
+        if fits { Ok(params) } else { Err(Misfit::Value) }
     }
 
     fn root(

@@ -847,7 +847,12 @@ impl World for LiveWorld<'_> {
             Root::Ivar(_, name) | Root::Member(_, name) => name.to_string(),
         };
         let result = match fetched {
-            Ok(value) => self.observer.root(ruby, root, value.as_raw(), &name, facts),
+            Ok(value) => {
+                if let Seen::Int(i) = heap::see(value.as_raw()) {
+                    facts.saw_integer(root, i);
+                }
+                self.observer.root(ruby, root, value.as_raw(), &name, facts)
+            }
             Err(error) => Err(Refusal::Ruby(error)),
         };
         self.scanned(result)

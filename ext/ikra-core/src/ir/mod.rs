@@ -479,6 +479,19 @@ pub struct Column {
 pub struct Param {
     pub name: String,
     pub ty: Scalar,
+    /// Of an I64: the host launches the program only where it lies between these.
+    pub range: Option<(i64, i64)>,
+}
+
+impl Param {
+    pub fn new(name: impl Into<String>, ty: Scalar) -> Self {
+        Self { name: name.into(), ty, range: None }
+    }
+
+    /// Whether the host may launch the program with this word.
+    pub fn takes(&self, word: u64) -> bool {
+        self.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&(word as i64)))
+    }
 }
 
 /// What a trap raises, where, and what its words mean.

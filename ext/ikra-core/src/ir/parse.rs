@@ -188,7 +188,15 @@ impl Parser {
         }
         while self.takes_word("param") {
             self.id('p')?;
-            params.push(Param { name: self.text()?, ty: self.one_of(Scalar::WORDS)? });
+            let (name, ty) = (self.text()?, self.one_of(Scalar::WORDS)?);
+            let range = if self.takes_word("from") {
+                let from = self.number()?;
+                self.keyword("to")?;
+                Some((from, self.number()?))
+            } else {
+                None
+            };
+            params.push(Param { name, ty, range });
         }
         while self.takes_word("heap") {
             self.id('h')?;

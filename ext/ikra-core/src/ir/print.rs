@@ -41,7 +41,11 @@ impl Display for Program {
             writeln!(f, "column c{i} {column}")?;
         }
         for (i, param) in self.params.iter().enumerate() {
-            writeln!(f, "param p{i} {:?} {}", param.name, param.ty)?;
+            write!(f, "param p{i} {:?} {}", param.name, param.ty)?;
+            match param.range {
+                Some((from, to)) => writeln!(f, " from {from} to {to}")?,
+                None => writeln!(f)?,
+            }
         }
         for (i, heap) in self.heaps.iter().enumerate() {
             writeln!(f, "heap h{i} {heap}")?;

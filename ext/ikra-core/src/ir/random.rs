@@ -119,7 +119,7 @@ pub fn generate(seed: u64) -> Generated {
         entry: FuncId(0),
         columns: spaces.enumerate().map(column).collect(),
         params: [Scalar::I64, Scalar::F64, Scalar::Bool, Scalar::I32]
-            .map(|ty| Param { name: format!("{ty:?}"), ty })
+            .map(|ty| Param::new(format!("{ty:?}"), ty))
             .into(),
         heaps: Vec::new(),
         sites: vec![

@@ -56,7 +56,7 @@ pub fn heaps(program: &mut Program) {
     let cars = Space::Class { hierarchy: 0, first: 1, last: 1 };
     for (i, space) in [cars, Space::Array(ArrayKind(0))].into_iter().enumerate() {
         let (scratch, id) = (i == 1, HeapId::new(i));
-        let param = |name: &str| Param { name: format!("{name}{i}"), ty: Scalar::I64 };
+        let param = |name: &str| Param::new(format!("{name}{i}"), Scalar::I64);
         program.heaps.push(Heap {
             space,
             scratch,
@@ -88,7 +88,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
         read: true,
         written: true,
     };
-    let param = |name: &str, ty| Param { name: name.into(), ty };
+    let param = |name: &str, ty| Param::new(name, ty);
     let site = |trap, operands| Site { trap, path: "test.rb".into(), line: 1, operands };
     Program {
         name: "test".into(),

@@ -114,8 +114,8 @@ pub struct Schema {
     pub roots: Vec<RootParam>,
     /// The base array's elements (None where the block does not look at them, or the base is a Range).
     pub elements: Option<Slot>,
-    /// For a Range as base array: I64 parameters with its first element and its step.
-    pub range: Option<(ParamId, ParamId)>,
+    /// For a Range as base array: I64 parameter with its first element.
+    pub range: Option<ParamId>,
     /// U32 column, space Job: element index of each job (`Jobs::Reordered`) or occurrence (`Jobs::Grouped`, as many
     /// rows as elements).
     pub order: Option<ColumnId>,

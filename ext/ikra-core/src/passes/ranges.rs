@@ -15,17 +15,22 @@ use super::floats;
 use super::polls;
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
-use crate::ir::{Cmp, Ctx, Func, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
+use crate::ir::{Cmp, Ctx, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
 
 fn run(mut program: Program) -> Program {
     let effects = program.effects();
     let storages: Vec<Storage> = program.columns.iter().map(|c| c.storage).collect();
+    let params: Vec<Option<Interval>> = program.params.iter().map(|p| p.range).collect();
     for (i, func) in program.funcs.iter_mut().enumerate() {
         let mut body = std::mem::take(&mut func.body);
         let is_entry = program.entry.index() == i;
-        let mut walker = Walker::new(func, is_entry, &effects, &storages);
+        let mut walker = Walker::new(func, &effects, &storages, &params);
+        if is_entry {
+            let jobs = if program.jobs == Jobs::Identity { MAX_ELEMENTS } else { MAX_JOBS };
+            walker.entry(jobs);
+        }
         walker.list(&mut body);
         func.body = body;
     }
@@ -69,6 +74,8 @@ struct Walker<'a> {
     func: &'a mut Func,
     effects: &'a [Effects],
     storages: &'a [Storage],
+    /// Of the program's parameters, where the host says something of them.
+    params: &'a [Option<Interval>],
     facts: Facts<Range>,
     definitions: Vec<Definition>,
     /// How many loops are only tried, around what is looked at; statements are changed where there is none.
@@ -83,7 +90,12 @@ const ROUNDS: usize = 4;
 const MAX_TRIALS: usize = 2;
 
 impl<'a> Walker<'a> {
-    fn new(func: &'a mut Func, is_entry: bool, effects: &'a [Effects], storages: &'a [Storage]) -> Self {
+    fn new(
+        func: &'a mut Func,
+        effects: &'a [Effects],
+        storages: &'a [Storage],
+        params: &'a [Option<Interval>],
+    ) -> Self {
         let initial = func
             .vars
             .iter()
@@ -96,13 +108,14 @@ impl<'a> Walker<'a> {
         let mut facts = Facts::new(initial);
         facts.fresh = func.vars.len() as u32 + 1;
         let none = Definition { op: Op::Copy, args: Vec::new() };
-        let mut walker = Self { func, effects, storages, facts, definitions: vec![none], trials: 0, nested: Some(1) };
-        if is_entry {
-            for (param, hi) in walker.func.params.clone().into_iter().zip([MAX_JOBS, MAX_TICKS, MAX_TICKS]) {
-                walker.narrow(Operand::Var(param), (0, hi));
-            }
+        Self { func, effects, storages, params, facts, definitions: vec![none], trials: 0, nested: Some(1) }
+    }
+
+    /// The entry function is given the job, the first tick and the end.
+    fn entry(&mut self, jobs: i64) {
+        for (param, hi) in self.func.params.clone().into_iter().zip([jobs, MAX_TICKS, MAX_TICKS]) {
+            self.narrow(Operand::Var(param), (0, hi));
         }
-        walker
     }
 
     fn rewrites(&self) -> bool {
@@ -625,6 +638,7 @@ impl<'a> Walker<'a> {
             Op::Select => self.select(args),
             Op::Ctx(Ctx::Tick) => (0, MAX_TICKS),
             Op::Ctx(Ctx::Index | Ctx::Slot) => (0, u32::MAX.into()),
+            Op::Param(param) => self.params[param.index()].unwrap_or(full),
             _ => full,
         }
     }
@@ -711,6 +725,8 @@ impl<'a> Walker<'a> {
     }
 }
 
+/// Jobs that are elements: no more than a launch may have ([`crate::backend::Key`]).
+const MAX_ELEMENTS: i64 = u32::MAX as i64;
 /// Greater than the number of any job or tick.
 const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
@@ -807,6 +823,27 @@ mod tests {
             body(b, i.into());
             b.push(Stmt::Checked { dst: i, op: CheckedOp::Add, args: [i.into(), Operand::I64(1)], site: OVERFLOW });
         });
+    }
+
+    #[test]
+    fn what_the_host_says_of_a_parameter_is_known() {
+        let mut program = program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let product = b.checked(CheckedOp::Mul, index, n, OVERFLOW);
+            let negative = b.icmp(Cmp::Lt, product, Operand::I64(0));
+            b.trap_if(negative, ZERO, Vec::new());
+            b.store(INTS, index, product);
+        });
+        assert!(after(&[PASS, values::PASS, dead::PASS], program.clone()).contains("checked mul"));
+        program.params[0].range = Some((0, i32::MAX.into()));
+        insta::assert_snapshot!(after(&[PASS, values::PASS, dead::PASS], program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = param p0 "n"
+          v4: i64 = mul job.0, v3
+          store ints[job.0] = v4
+        }
+        "#);
     }
 
     #[test]

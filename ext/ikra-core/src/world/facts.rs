@@ -29,6 +29,11 @@ pub struct Assumption {
     pub column: usize,
 }
 
+type Interval = (i64, i64);
+
+/// Sizes, counts and positions. Sums and products of two of them fit into 64 bits, so nothing need be checked.
+const SMALL: Interval = (0, i32::MAX as i64);
+
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     types: BTreeMap<Place, Ty>,
@@ -38,6 +43,10 @@ pub struct Facts {
     /// Kinds that lost their identity in a merge, with the survivor; for whoever keeps lists by kind.
     merges: Vec<(ArrayKind, ArrayKind)>,
     refuted: BTreeSet<Assumption>,
+    /// Where the Integers lie that roots were seen to be.
+    integers: BTreeMap<Root, Interval>,
+    /// Roots that were once beyond [`SMALL`]: nothing is taken for granted of them.
+    wide: BTreeSet<Root>,
     /// Classes of which a frozen object was seen.
     frozen: BTreeSet<ClassId>,
     /// Whether a frozen array was seen.
@@ -158,6 +167,25 @@ impl Facts {
         let kind = self.fresh_kind();
         self.saw(place, &Ty::array(kind));
         kind
+    }
+    /// A root is this Integer. Where sizes start at 0, as Ranges do, it is taken for granted that they do.
+    pub fn saw_integer(&mut self, root: &Root, value: i64) {
+        if !(SMALL.0..=SMALL.1).contains(&value) {
+            self.wide.insert(root.clone());
+        }
+        let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL };
+        self.integers.insert(root.clone(), seen);
+    }
+    /// Where the root is taken to lie if it is an Integer: a launch with another value needs another program.
+    pub fn integers(&self, root: &Root) -> Option<Interval> {
+        self.integers.get(root).filter(|_| !self.wide.contains(root)).copied()
+    }
+    /// Of these roots nothing is taken for granted.
+    pub fn widen(&mut self, roots: &BTreeSet<Root>) {
+        self.wide.extend(roots.iter().cloned());
+    }
+    pub fn wide(&self) -> &BTreeSet<Root> {
+        &self.wide
     }
     /// From now on the assumption is not made.
     pub fn refute(&mut self, assumption: &Assumption) {

@@ -388,9 +388,8 @@ impl<'a> Machine<'a> {
                 self.put(slot, i as u64, value);
             }
         }
-        if let (Some((first, step)), Some((from, _))) = (schema.range, self.section.range) {
+        if let (Some(first), Some((from, _))) = (schema.range, self.section.range) {
             self.params[first.index()] = from as u64;
-            self.params[step.index()] = 1;
         }
         for accumulator in &schema.accumulators {
             self.columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);

@@ -94,12 +94,12 @@ fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
         entry: FuncId(0),
         columns: columns(),
         params: vec![
-            Param { name: "n".into(), ty: Scalar::I64 },
-            Param { name: "x".into(), ty: Scalar::F64 },
-            Param { name: "flag".into(), ty: Scalar::Bool },
-            Param { name: "small".into(), ty: Scalar::I32 },
-            Param { name: "first".into(), ty: Scalar::I64 },
-            Param { name: "capacity".into(), ty: Scalar::I64 },
+            Param::new("n", Scalar::I64),
+            Param::new("x", Scalar::F64),
+            Param::new("flag", Scalar::Bool),
+            Param::new("small", Scalar::I32),
+            Param::new("first", Scalar::I64),
+            Param::new("capacity", Scalar::I64),
         ],
         heaps: [(SCRATCHES, true), (KEEPS, false), (Space::Array(ArrayKind(0)), false)]
             .into_iter()

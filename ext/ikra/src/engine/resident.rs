@@ -450,7 +450,7 @@ impl Section<'_> {
                 scope.inner.lock().touched = false;
             }
             let elements = match self.range {
-                Some((first, len)) => Elements::Range(first, 1, len),
+                Some((first, len)) => Elements::Range(first, len),
                 None => Elements::Values(heap::elements(self.base.as_raw())),
             };
             let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);

@@ -594,7 +594,7 @@ fn parameters_of_every_type() {
         }
     };
     let mut program = program(vec![entry(false, body)], &types.map(storage), false);
-    program.params = types.map(|ty| Param { name: "p".to_owned(), ty }).to_vec();
+    program.params = types.map(|ty| Param::new("p", ty)).to_vec();
     let mut run = Run::new(&program, types.map(|ty| HostColumn::zeroed(storage(ty), 2)).to_vec(), 2);
     run.params = vec![1, -7i64 as u64, i64::MIN as u64, 0.1f64.to_bits()];
     let (_, columns) = run.run();

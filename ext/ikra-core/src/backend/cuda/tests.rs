@@ -44,7 +44,7 @@ fn program(funcs: Vec<Func>) -> Program {
             column("out", Space::Element, Storage::I64, true),
             column("Car@speed", Space::Class { hierarchy: 0, first: 0, last: 0 }, Storage::F64, true),
         ],
-        params: vec![Param { name: "n".into(), ty: Scalar::I64 }],
+        params: vec![Param::new("n", Scalar::I64)],
         heaps: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+"), 12), site(Trap::ZeroDivision, 13), site(Trap::StackOverflow, 14)],
         jobs: Jobs::Identity,
@@ -220,7 +220,7 @@ fn many_params() -> Program {
         let folded = b.call(FuncId(1), vec![x], &[Scalar::I64], None);
         b.store(OUTPUT, index, folded[0]);
     });
-    let params = (0..MANY).map(|i| Param { name: format!("n{i}"), ty: Scalar::I64 }).collect();
+    let params = (0..MANY).map(|i| Param::new(format!("n{i}"), Scalar::I64)).collect();
     Program { params, ..program(vec![main, f.finish()]) }
 }
 

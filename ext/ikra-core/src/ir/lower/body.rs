@@ -368,7 +368,8 @@ impl<'p, 'w> Body<'p, 'w> {
         if let [one] = ty.procs.as_slice() {
             return Ok(Val::Unit(Unit::Proc(*one)));
         }
-        let RootParam { repr, value, tag, to, exclusive, .. } = self.t.root(root, ty, name)?;
+        let RootParam { repr, value, tag, to, exclusive, .. } =
+            self.t.root(root, ty, name, self.an.facts.integers(root))?;
         let mut load =
             |param: Option<crate::ir::ParamId>, ty: Scalar| param.map(|p| self.cx.b.op(ty, Op::Param(p), &[]));
         if let (Some(from), Some(to), Some(exclusive)) = (value, to, exclusive) {

@@ -219,8 +219,9 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
     match shape.base {
         Base::Range if wants_element => {
-            let (first, step) = (body.t.param("first", Scalar::I64), body.t.param("step", Scalar::I64));
-            body.t.schema.range = Some((first, step));
+            let first = body.t.param("first", Scalar::I64);
+            body.t.params[first.index()].range = body.an.facts.integers(&Root::Element);
+            body.t.schema.range = Some(first);
         }
         Base::Array if wants_element => {
             let ty = body.an.root(Analysis::BLOCK, &Root::Element).unwrap_or_default();
@@ -297,11 +298,9 @@ fn load_element(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) -> Resul
         let val = body.load_slot(slot, index);
         return Ok(vec![(val, ty.clone())]);
     }
-    if let Some((first, step)) = body.t.schema.range {
+    if let Some(first) = body.t.schema.range {
         let first = body.cx.b.i64(Op::Param(first), &[]);
-        let step = body.cx.b.i64(Op::Param(step), &[]);
-        let offset = body.cx.b.i64(Op::Mul, &[index, step]);
-        let val = Val::Int(body.cx.b.i64(Op::Add, &[first, offset]));
+        let val = Val::Int(body.cx.b.i64(Op::Add, &[first, index]));
         return Ok(vec![(val, Ty::int())]);
     }
     Ok(vec![])

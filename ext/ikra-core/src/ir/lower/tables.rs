@@ -161,7 +161,7 @@ impl Tables {
     }
 
     pub fn param(&mut self, name: &str, ty: Scalar) -> ParamId {
-        self.params.push(Param { name: name.into(), ty });
+        self.params.push(Param::new(name, ty));
         ParamId::new(self.params.len() - 1)
     }
 
@@ -317,7 +317,8 @@ impl Tables {
     ///
     /// # Errors
     /// Where its kinds cannot be held together.
-    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str) -> Result<RootParam> {
+    /// `integers`: where it is taken to lie if it is an Integer.
+    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str, integers: Option<(i64, i64)>) -> Result<RootParam> {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
         }
@@ -341,6 +342,9 @@ impl Tables {
             Form::One(repr) => {
                 out.repr = repr;
                 out.value = scalars.first().map(|s| self.param(name, *s));
+                if let (Repr::Int, Some(param)) = (repr, out.value) {
+                    self.params[param.index()].range = integers;
+                }
             }
             Form::Exception => return Err(self.not_held(name, ty, self.source.params_span())),
             Form::IntRange | Form::FloatRange => {

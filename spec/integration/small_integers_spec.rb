@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+# What is taken for granted of captured Integers and of where Ranges begin: that they are small and not negative, as long as they are.
+module SmallIntegers
+  class << self
+    def divided(by, factor) = (0...4).pmap { |i| (i * factor).divmod(by) }
+    def moved(by) = (0...3).pmap { |i| i + by }
+    def squares(from) = (from...from + 3).pmap { |i| i * i }
+  end
+end
+
+RSpec.describe "Small Integers" do
+  it "gives Ruby's results when captured ones grow, shrink and come back" do
+    values = [[3, 2], [3, 2**40], [-3, -2], [1 << 35, 1 << 60], [-1, 1 << 61], [5, 7], [0x7fff_ffff, 0x7fff_ffff], [0x8000_0000, 1]]
+    values.each do |by, factor|
+      expect(SmallIntegers.divided(by, factor)).to eq((0...4).map { |i| (i * factor).divmod(by) })
+    end
+    expect { SmallIntegers.divided(0, 1) }.to raise_error(ZeroDivisionError)
+  end
+
+  it "still notices what is beyond 64 bits" do
+    expect(SmallIntegers.moved(5)).to eq([5, 6, 7])
+    expect { SmallIntegers.moved(2**63 - 1) }.to raise_error(Ikra::IntegerOverflow)
+    expect(SmallIntegers.moved(-7)).to eq([-7, -6, -5])
+    expect(SmallIntegers.squares(0)).to eq([0, 1, 4])
+    expect { SmallIntegers.squares(2**40) }.to raise_error(Ikra::IntegerOverflow)
+  end
+
+  it "gives Ruby's results for Ranges that begin anywhere" do
+    [0, 5, -2, 2**31 - 1, 2**31, 0].each do |from|
+      expect(SmallIntegers.squares(from)).to eq((from...from + 3).map { |i| i * i })
+    end
+  end
+
+  it "compiles once for values of one size, and again for a greater one" do
+    counts = [5, 6, 0x7fff_ffff, -1, 2**40, -9].map { |by| Ikra.profile { SmallIntegers.moved(by) }.phases[:compile].positive? }
+    expect(counts.last(2)).to eq([false, false])
+  end
+end
