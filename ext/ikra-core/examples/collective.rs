@@ -5,6 +5,8 @@
 //! Each line is one operation: the time of one call on the device (of many queued one behind the other, between two events;
 //! best of five rounds), and the rate: bytes that must be read and written, or keys. Results are checked against the
 //! host's, with which they agree to the bit. `benchmark/baseline/collective.cu` measures the same through CUB.
+//!
+//! With the name `Tune` it measures scans and sorts with other numbers of threads, blocks and elements than they have.
 
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups as host_groups;
@@ -14,7 +16,7 @@ use ikra_core::backend::collective::select as host_select;
 use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
 use ikra_core::backend::collective::{Crew, Element, Values};
 use ikra_core::backend::cuda::CudaBackend;
-use ikra_core::backend::cuda::collective::{self, Flagged, Grouped, OnStream, Payload};
+use ikra_core::backend::cuda::collective::{self, Flagged, Grouped, OnStream, Payload, ScanTuning, SortTuning, Way};
 use ikra_core::backend::cuda::driver::{Device, Event, Stream};
 use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::threads::Threads;
@@ -53,6 +55,9 @@ fn run() -> Result<()> {
     lab.selections()?;
     lab.sorts()?;
     lab.groups()?;
+    if lab.only.iter().any(|name| name == "Tune") {
+        lab.tune()?;
+    }
     println!("\nAll results were right.");
     Ok(())
 }
@@ -189,7 +194,8 @@ impl Lab<'_> {
                 let input = if is_float { self.upload(&floats)? } else { self.upload(&ints)? };
                 let (out, told) = (self.memory(8 * n)?, self.memory(8)?);
                 let (from, to, told) = (input.address, out.address, told.address);
-                let time = self.time(|| collective::scan(&self.machine, how, element, from, n as u64, to, told))?;
+                let way = Way { input: from, count: n as u64, output: to, told };
+                let time = self.time(|| collective::scan(&self.machine, how, element, way))?;
                 let (expected, _) = host_scan::scan(self.crew, how, values)?.expect("nobody cancels");
                 let got = self.download::<u64>(&out, n)?;
                 let same = match &expected {
@@ -251,7 +257,8 @@ impl Lab<'_> {
             let payload = if pairs { Payload::Indices(places.address) } else { Payload::None };
             let (from, to) = (input.address, out.address);
             let time = self.time(|| collective::sort(&self.machine, key, false, from, n as u64, to, payload))?;
-            let order = host_sort::order(self.crew, keys, false)?.expect("nobody cancels");
+            let order = host_sort::order(self.crew, keys, host_sort::By { exact: !pairs, ..Default::default() })?
+                .expect("nobody cancels");
             let same = match keys {
                 Keys::U32(x) => {
                     self.download::<u32>(&out, n)?.iter().zip(&order).all(|(got, i)| *got == x[*i as usize])
@@ -267,6 +274,51 @@ impl Lab<'_> {
 }
 
 impl Lab<'_> {
+    fn tune(&self) -> Result<()> {
+        let n = 64 * MI;
+        let words: Vec<u64> = random(1).take(n).map(|x| unit(x).to_bits()).collect();
+        let small: Vec<u32> = random(1).take(n).map(|x| (x >> 32) as u32).collect();
+        let (input, input_32) = (self.upload(&words)?, self.upload(&small)?);
+        let [out, out_32, places, told] =
+            [self.memory(8 * n)?, self.memory(4 * n)?, self.memory(4 * n)?, self.memory(8)?];
+        let count = n as u64;
+        for element in [Element::I64, Element::F64] {
+            for by_index in [false, true] {
+                for blocks in [3, 4, 5, 6, 7] {
+                    let way = Way { input: input.address, count, output: out.address, told: told.address };
+                    let tuning = ScanTuning { blocks, by_index };
+                    let queue = || collective::scan_tuned(&self.machine, Scan::Sum, element, way, tuning);
+                    let time = self.time(queue)?;
+                    self.say(&format!("Tune Scan {element:?} {blocks} {by_index}"), time, 16 * n, n);
+                }
+            }
+        }
+        // Threads of a block, blocks of a multiprocessor, keys of a thread.
+        let few = [(384, 2, 22), (384, 2, 18), (384, 3, 14), (384, 3, 18), (512, 2, 16), (256, 4, 16), (256, 3, 22)];
+        let many = [(384, 2, 14), (384, 2, 12), (384, 3, 12), (384, 3, 10), (512, 2, 11), (256, 4, 14), (256, 4, 16)];
+        for (key, pairs, tunings) in [
+            (Key::U32, false, few),
+            (Key::U64, false, many),
+            (Key::F64, false, many),
+            (Key::U32, true, few),
+            (Key::F64, true, many),
+        ] {
+            for (threads, blocks, items) in tunings {
+                let (from, to) = match key {
+                    Key::U32 => (input_32.address, out_32.address),
+                    _ => (input.address, out.address),
+                };
+                let payload = if pairs { Payload::Indices(places.address) } else { Payload::None };
+                let tuning = SortTuning { threads, blocks, items };
+                let queue = || collective::sort_tuned(&self.machine, key, from, count, to, payload, tuning);
+                let time = self.time(queue)?;
+                let name = format!("Tune Sort {key:?}{} {threads} {blocks} {items}", if pairs { " u32" } else { "" });
+                self.say(&name, time, n * key.bytes(), n);
+            }
+        }
+        Ok(())
+    }
+
     fn groups(&self) -> Result<()> {
         let n = 16 * MI;
         for kinds in [10, 1000, MI as u64, u64::MAX] {

@@ -333,7 +333,7 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
     match Given::of(keys)? {
         Given::List(keys) => {
             let Some(numbers) = Numbers::of(keys).filter(|_| countable(keys.len())) else { return Ok(None) };
-            let order = working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), false))?;
+            let order = working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), sort::By::default()))?;
             give(&order[part(order.len())]).map(Some)
         }
         // Ruby does not compare true with false

@@ -6,7 +6,7 @@
 
 use super::groups::{float_word, of_words};
 use super::scan::{Scan, Scanned, Told};
-use super::sort::{self, Key, Keys};
+use super::sort::{self, By, Key, Keys};
 use super::{Crew, Element, Values, scan, select};
 use crate::error::Result;
 use crate::ir::Storage;
@@ -52,7 +52,7 @@ pub trait Collective {
     /// As [`Collective::scan`].
     fn select(&self, flags: Stretch<'_>, from: Option<Stretch<'_>>) -> Result<Option<HostColumn>>;
 
-    /// Sorts each `row` neighbours by themselves, equal keys as they stand.
+    /// Sorts each `row` neighbours by themselves. Places are those of equal keys as they stand; keys are in their exact order.
     ///
     /// # Errors
     /// As [`Collective::scan`].
@@ -147,7 +147,7 @@ fn of_scanned(scanned: &Scanned) -> HostColumn {
 const ROW: usize = 1 << 14;
 
 /// The order of each row, one behind the other, counted from the beginning of the first.
-fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, descending: bool) -> Result<Option<Vec<u32>>> {
+fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, by: By) -> Result<Option<Vec<u32>>> {
     let rows = keys.len().div_ceil(row.max(1));
     let own = |at: usize| {
         let start = keys.range.start + at * row;
@@ -156,7 +156,7 @@ fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, descending: boo
     if row > ROW || rows < 2 {
         let mut all: Vec<u32> = Vec::with_capacity(keys.len());
         for at in 0..rows {
-            let Some(order) = sort::order(crew, own(at).keys(), descending)? else { return Ok(None) };
+            let Some(order) = sort::order(crew, own(at).keys(), by)? else { return Ok(None) };
             all.extend(order.iter().map(|place| place + (at * row) as u32));
         }
         return Ok(Some(all));
@@ -165,7 +165,7 @@ fn order_of_rows(crew: Crew<'_>, keys: &Stretch<'_>, row: usize, descending: boo
     let sorted = crew.each(rows.div_ceil(piece), |p| {
         let mut all: Vec<u32> = Vec::with_capacity(piece * row);
         for at in p * piece..rows.min((p + 1) * piece) {
-            let order = sort::order_alone(own(at).keys(), descending);
+            let order = sort::order_alone(own(at).keys(), by);
             all.extend(order.iter().map(|place| place + (at * row) as u32));
         }
         all
@@ -224,7 +224,8 @@ impl Collective for Crew<'_> {
     }
 
     fn sort(&self, keys: Stretch<'_>, row: usize, descending: bool, give: Give) -> Result<Option<HostColumn>> {
-        let Some(order) = order_of_rows(*self, &keys, row, descending)? else { return Ok(None) };
+        let by = By { descending, exact: give == Give::Keys };
+        let Some(order) = order_of_rows(*self, &keys, row, by)? else { return Ok(None) };
         match give {
             Give::Places => Ok(Some(column(Storage::U32, &order))),
             Give::Keys => picked(*self, &keys, &order),

@@ -7,11 +7,12 @@
 //! A scan has a value for each element, so neighbours are combined first, and not, as in a reduction, what is far apart.
 //! Elements are cut into tiles of [`SCAN_TILE`], each 15 neighbours for 256 threads. A thread combines its own from the first
 //! to the last; within each warp of 32 threads, thread `l` is then combined with what thread `l - d` has, on its left, for `d` =
-//! 1, 2, 4, 8, 16; the 8 warps of a tile follow one after the other. What is before a tile is combined of three parts, in
+//! 1, 2, 4, 8, 16; then the 8 warps of a tile likewise, for `d` = 1, 2, 4. What is before a tile is combined of three parts, in
 //! this order: what came before its larger group of 1024 tiles; a tree over the groups of 32 tiles before its own in that
 //! (`d` = 16, 8, 4, 2, 1 over 32 places, as in a reduction); a tree over the tiles before it in its group. What came before a
-//! larger group is what came before the last one, then a tree over the groups of that. Then come the warps before an
-//! element's in its tile, then the threads before its own in its warp, then the elements up to its own, one by one.
+//! larger group is what came before the last one, then a tree over the groups of that. What is before a thread's elements in their
+//! tile is combined by itself: what the warps before its own come to, then the threads before it in its warp; that comes after what is
+//! before the tile. Then come the elements up to each, one by one.
 //!
 //! So the last value of a sum of Floats may differ from [`super::reduce`]'s in the last digit.
 
@@ -21,6 +22,8 @@ use crate::error::Result;
 
 /// Threads of a tile.
 pub const THREADS: usize = 256;
+/// Warps of a tile.
+const WARPS: usize = THREADS / WARP;
 /// Elements of a thread.
 const ITEMS: usize = 15;
 /// Elements of a tile.
@@ -200,33 +203,32 @@ impl<T: Copy + PartialOrd + Send + Sync + Default, const GREATEST: bool> Fold<T>
     }
 }
 
-/// What threads of a tile come to, each with those before it in its warp, and the warps themselves.
-fn threads<T: Copy, F: Fold<T>>(tile: &[T]) -> ([F::State; THREADS], [F::State; THREADS / WARP]) {
+/// Each with all before it.
+fn row<T: Copy, F: Fold<T>>(states: &mut [F::State]) {
+    let mut delta = 1;
+    while delta < states.len() {
+        for lane in (delta..states.len()).rev() {
+            let mut left = states[lane - delta];
+            F::merge(&mut left, states[lane]);
+            states[lane] = left;
+        }
+        delta *= 2;
+    }
+}
+
+/// What threads of a tile come to, each with those before it in its warp, and warps, each with those before it.
+fn threads<T: Copy, F: Fold<T>>(tile: &[T]) -> ([F::State; THREADS], [F::State; WARPS]) {
     let mut states = [F::none(); THREADS];
     for (state, own) in states.iter_mut().zip(tile.chunks(ITEMS)) {
         own.iter().for_each(|x| F::take(state, *x));
     }
-    let mut warps = [F::none(); THREADS / WARP];
+    let mut warps = [F::none(); WARPS];
     for (warp, out) in states.as_chunks_mut::<WARP>().0.iter_mut().zip(&mut warps) {
-        let mut delta = 1;
-        while delta < WARP {
-            for lane in (delta..WARP).rev() {
-                let mut left = warp[lane - delta];
-                F::merge(&mut left, warp[lane]);
-                warp[lane] = left;
-            }
-            delta *= 2;
-        }
+        row::<T, F>(warp);
         *out = warp[WARP - 1];
     }
+    row::<T, F>(&mut warps);
     (states, warps)
-}
-
-/// One after the other.
-fn row<T: Copy, F: Fold<T>>(states: &[F::State]) -> F::State {
-    let mut all = states[0];
-    states[1..].iter().for_each(|s| F::merge(&mut all, *s));
-    all
 }
 
 fn tree<T: Copy, F: Fold<T>>(states: &[F::State]) -> F::State {
@@ -271,7 +273,7 @@ fn before<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> Vec<F::State> {
 fn run<T: Copy + Sync, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Option<(Vec<F::Out>, Told)>> {
     let tile = |t: usize| &values[t * SCAN_TILE..values.len().min((t + 1) * SCAN_TILE)];
     let count = values.len().div_ceil(SCAN_TILE);
-    let Some(states) = crew.each(count, |t| row::<T, F>(&threads::<T, F>(tile(t)).1))? else { return Ok(None) };
+    let Some(states) = crew.each(count, |t| threads::<T, F>(tile(t)).1[WARPS - 1])? else { return Ok(None) };
     let prefixes = before::<T, F>(&states);
     let mut out = vec![F::Out::default(); values.len()];
     let pieces: Vec<_> = out.chunks_mut(SCAN_TILE).enumerate().collect();
@@ -279,9 +281,10 @@ fn run<T: Copy + Sync, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Optio
         let (states, warps) = threads::<T, F>(tile(t));
         let mut told = FINE;
         for (thread, (out, own)) in out.chunks_mut(ITEMS).zip(tile(t).chunks(ITEMS)).enumerate() {
+            let mut own_start = (thread / WARP).checked_sub(1).map_or(F::none(), |w| warps[w]);
+            F::merge(&mut own_start, if thread % WARP == 0 { F::none() } else { states[thread - 1] });
             let mut running = prefixes[t];
-            warps[..thread / WARP].iter().for_each(|w| F::merge(&mut running, *w));
-            F::merge(&mut running, if thread % WARP == 0 { F::none() } else { states[thread - 1] });
+            F::merge(&mut running, own_start);
             for (out, x) in out.iter_mut().zip(own) {
                 let met;
                 (*out, met) = F::step(&mut running, *x);

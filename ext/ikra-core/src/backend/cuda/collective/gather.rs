@@ -1,7 +1,7 @@
 //! Elements at listed places, and sorting of rows: see `gather.cuh`.
 
-use super::sort::{Payload, sort_by_digits};
-use super::{Blocks, Machine, Parts, Text, sort};
+use super::sort::{By, Payload, Tuning, sort_by_digits};
+use super::{Blocks, Machine, Parts, Text};
 use crate::backend::collective::sort::Key;
 use crate::error::Result;
 
@@ -50,6 +50,8 @@ pub struct Rows {
     pub count: u64,
     /// Keys of a row; the last one may be shorter.
     pub row: u64,
+    /// Floats that are equal are sorted by their signs, and NaNs by their bits.
+    pub exact: bool,
 }
 
 /// Queues that the indices of keys are written to `places`, as u32, in the order of the keys of each row, one row behind the other.
@@ -59,7 +61,7 @@ pub struct Rows {
 /// # Errors
 /// `Memory`, `Device`.
 pub fn order_of_rows(machine: &impl Machine, key: Key, descending: bool, from: Rows, places: u64) -> Result<()> {
-    let Rows { keys, count, row } = from;
+    let Rows { keys, count, row, exact } = from;
     if count == 0 {
         return Ok(());
     }
@@ -69,12 +71,15 @@ pub fn order_of_rows(machine: &impl Machine, key: Key, descending: bool, from: R
     let [all, row_of, sorted_rows] = [(); 3].map(|()| parts.add(if rows > 1 { count * 4 } else { 0 }));
     let scratch = machine.allocate(parts.bytes)?;
     let at = scratch.address();
+    let sort = |by: By, digits, from, to, moved| {
+        sort_by_digits(machine, (by, digits), from, count, at + to, moved, Tuning::of(by.key))
+    };
+    let (by, digits) = (By { key, descending, exact }, key.bytes() as u64);
     if rows == 1 {
-        return sort(machine, key, descending, keys, count, at + sorted, Payload::Indices(places));
+        return sort(by, digits, keys, sorted, Payload::Indices(places));
     }
-    sort(machine, key, descending, keys, count, at + sorted, Payload::Indices(at + all))?;
+    sort(by, digits, keys, sorted, Payload::Indices(at + all))?;
     machine.run(&numbering(), blocks(count), &mut [at + all, count, 0, at + row_of, row])?;
-    let digits = u64::from((rows - 1).ilog2()) / 8 + 1;
-    let moved = Payload::Values(at + all, places);
-    sort_by_digits(machine, (Key::U32, digits), false, at + row_of, count, at + sorted_rows, moved)
+    let by = By { key: Key::U32, descending: false, exact };
+    sort(by, u64::from((rows - 1).ilog2()) / 8 + 1, at + row_of, sorted_rows, Payload::Values(at + all, places))
 }

@@ -43,19 +43,25 @@ template <class S> INLINE void show(Shown<S> *to, const S &state) {
 #pragma unroll
   for (u32 i = 0; i < sizeof(S) / 8; i++) show_cell(to->cells + i, words.words[i]);
 }
-template <class S> INLINE S see(const Shown<S> *from) {
+// What was seen of a state's cells so far.
+template <class S> struct Seen {
   Words<S> words;
   bool all;
-  do {
-    all = true;
+};
+template <class S> INLINE Seen<S> glance(const Shown<S> *from) {
+  Seen<S> seen;
+  seen.all = true;
 #pragma unroll
-    for (u32 i = 0; i < sizeof(S) / 8; i++) {
-      const Cell cell = see_cell(from->cells + i);
-      words.words[i] = cell.word;
-      all = all && cell.flag == SHOWN;
-    }
-  } while (!all);
-  return words.state;
+  for (u32 i = 0; i < sizeof(S) / 8; i++) {
+    const Cell cell = see_cell(from->cells + i);
+    seen.words.words[i] = cell.word;
+    seen.all = seen.all && cell.flag == SHOWN;
+  }
+  return seen;
+}
+template <class S> INLINE S see(const Shown<S> *from, Seen<S> seen) {
+  while (!seen.all) seen = glance(from);
+  return seen.words.state;
 }
 
 // Where tiles, groups, and larger groups with all before them are shown; nothing is, before the launch.
@@ -65,8 +71,10 @@ struct Board {
   u32 *next;
 };
 
-// The number of the tile that this block takes: those before it were taken before.
-INLINE u32 take_tile(const Board &board) {
+// The number of the tile that this block takes: those before it were taken before. BY_INDEX: it is the block's, of which hardware starts
+// the lesser ones first, though nobody promises it; CUB's scans rely on it.
+template <bool BY_INDEX> INLINE u32 take_tile(const Board &board) {
+  if (BY_INDEX) return blockIdx.x;
   __shared__ u32 tile;
   __syncthreads();
   if (threadIdx.x == 0) tile = atomicAdd(board.next, 1u);
@@ -82,18 +90,23 @@ template <class Op> INLINE typename Op::State look_back(const Board &board, u32 
   const u32 lane = lane_id(), group = tile / GROUP, large = group / GROUP;
   const u32 in_group = tile % GROUP, in_large = group % GROUP;
   if (lane == 0) show(tiles + tile, state);
+  // All that is waited for is asked for at once: what is far away mostly is there, and costs no way to memory of its own.
+  Seen<State> near_seen, far_seen, all_seen;
+  if (lane < in_group) near_seen = glance(tiles + group * GROUP + lane);
+  if (lane < in_large) far_seen = glance(groups + large * GROUP + lane);
+  if (large > 0) all_seen = glance(larger + large - 1);
   // The tiles of the group before this one, and this one where it completes the group.
   State near = Op::none();
-  if (lane < in_group) near = see(tiles + group * GROUP + lane);
+  if (lane < in_group) near = see(tiles + group * GROUP + lane, near_seen);
   const State before = from_lane(warp_tree<Op>(near), 0);
   State whole = before;
   Op::merge(whole, state);
   if (lane == 0 && in_group == GROUP - 1) show(groups + group, whole);
   State far = Op::none();
-  if (lane < in_large) far = see(groups + large * GROUP + lane);
+  if (lane < in_large) far = see(groups + large * GROUP + lane, far_seen);
   far = from_lane(warp_tree<Op>(far), 0);
   State prefix = Op::none();
-  if (large > 0) prefix = see(larger + large - 1);
+  if (large > 0) prefix = see(larger + large - 1, all_seen);
   Op::merge(prefix, far);
   if (lane == 0 && in_group == GROUP - 1 && in_large == GROUP - 1) {
     State all = prefix;

@@ -36,9 +36,9 @@ use std::sync::atomic::AtomicU64;
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
 pub use reduce::reduce;
-pub use scan::scan;
+pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
-pub use sort::{Payload, sort};
+pub use sort::{Payload, Tuning as SortTuning, sort, sort_tuned};
 
 const COMMON: &str = include_str!("common.cuh");
 const REDUCE: &str = include_str!("reduce.cuh");

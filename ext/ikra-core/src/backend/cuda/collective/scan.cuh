@@ -104,17 +104,33 @@ struct ScanArgs {
   u32 *told;
 };
 
-template <class T, class Op> INLINE void scan(const ScanArgs &args) {
+// Of each lane, what it and all lanes of lower numbers come to, of the first `width`.
+template <class Op> INLINE typename Op::State warp_scan(typename Op::State state, u32 width = WARP) {
+#pragma unroll
+  for (u32 delta = 1; delta < width; delta *= 2) {
+    typename Op::State left = from_below(state, delta);
+    if (lane_id() >= delta) {
+      Op::merge(left, state);
+      state = left;
+    }
+  }
+  return state;
+}
+
+template <class T, class Op, bool BY_INDEX> INLINE void scan(const ScanArgs &args) {
   typedef typename Op::State State;
   typedef typename Op::Out Out;
   union Exchange {
     T in[SCAN_TILE];
     Out out[SCAN_TILE];
   };
+  // Values take their elements' places, so elements need not be kept while the block waits for the tiles before.
+  const bool SAME = sizeof(T) == sizeof(Out);
+  const u32 WARPS = SCAN_THREADS / WARP;
   __shared__ Exchange exchange;
-  __shared__ State warps[SCAN_THREADS / WARP];
+  __shared__ State warps[WARPS];
   __shared__ State prefix;
-  const u32 tile = take_tile(args.board);
+  const u32 tile = take_tile<BY_INDEX>(args.board);
   const u64 first = u64(tile) * SCAN_TILE;
   const u32 count = args.count - first < SCAN_TILE ? u32(args.count - first) : SCAN_TILE;
   const T *in = (const T *)args.in + first;
@@ -139,38 +155,32 @@ template <class T, class Op> INLINE void scan(const ScanArgs &args) {
     }
   }
 
-  // Lane l: lanes 0 to l of its warp.
-#pragma unroll
-  for (u32 delta = 1; delta < WARP; delta *= 2) {
-    State left = from_below(state, delta);
-    if (lane_id() >= delta) {
-      Op::merge(left, state);
-      state = left;
-    }
-  }
+  state = warp_scan<Op>(state);
   if (lane_id() == WARP - 1) warps[warp_id()] = state;
   State start = from_below(state, 1);
   if (lane_id() == 0) start = Op::none();
   __syncthreads();
+  // Each warp finds by itself what those before it come to; the first one goes on with what all come to. So when that is back one
+  // step is left.
+  const State upto = warp_scan<Op>(warps[lane_id() % WARPS], WARPS);
+  State mine = from_lane(upto, warp_id() == 0 ? 0 : warp_id() - 1);
+  if (warp_id() == 0) mine = Op::none();
+  Op::merge(mine, start);
   if (warp_id() == 0) {
-    State all = warps[0];
-#pragma unroll
-    for (u32 w = 1; w < SCAN_THREADS / WARP; w++) Op::merge(all, warps[w]);
-    const State before = look_back<Op>(args.board, tile, all);
+    const State before = look_back<Op>(args.board, tile, from_lane(upto, WARPS - 1));
     if (lane_id() == 0) prefix = before;
   }
   __syncthreads();
   State running = prefix;
-  for (u32 w = 0; w < warp_id(); w++) Op::merge(running, warps[w]);
-  Op::merge(running, start);
+  Op::merge(running, mine);
 
-  // All have read their elements.
+  // Where they are of several widths, all have read their elements.
   u32 told = 0;
 #pragma unroll
   for (u32 i = 0; i < SCAN_ITEMS; i++) {
     if (own + i < count) {
       Out out;
-      told |= Op::step(running, x[i], out);
+      told |= Op::step(running, SAME ? exchange.in[own + i] : x[i], out);
       exchange.out[own + i] = out;
     }
   }

@@ -20,28 +20,61 @@ fn operation(scan: Scan, element: Element) -> (String, u64) {
     }
 }
 
-pub(super) fn text(scan: Scan, element: Element) -> Text {
-    let (operation, _) = operation(scan, element);
-    let ty = name(element);
-    let kernel = format!("ikra_scan_{scan:?}_{ty}").to_lowercase();
-    let bounds = (THREADS as u32, 4);
-    Text::new(kernel, &[REDUCE, LOOK_BACK, SCAN], bounds, "ScanArgs", &format!("scan<{ty}, {operation}>(args)"))
+/// What changes how long a scan takes, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Blocks that are to run on a multiprocessor at once, at least: registers are shared out for so many.
+    pub blocks: u32,
+    /// Blocks take the tiles of their numbers, not the next one.
+    pub by_index: bool,
 }
 
-/// Queues the scan of `count` elements at `input` to as many of [`Scan::total`]'s type at `output`, which may be `input` where
-/// the types are of one width. The 8 bytes at `told` then hold what [`crate::backend::collective::scan::Told`] reads.
+impl Tuning {
+    /// While a block waits for the tiles before its own, others work: more of them are better, as long as they find registers. Where
+    /// elements are narrower than values, they are kept in registers, too.
+    pub fn of(scan: Scan, element: Element) -> Self {
+        let blocks = if scan.total(element).bytes() == element.bytes() { 5 } else { 4 };
+        Self { blocks, by_index: false }
+    }
+}
+
+pub(super) fn text(scan: Scan, element: Element, tuning: Tuning) -> Text {
+    let (operation, _) = operation(scan, element);
+    let ty = name(element);
+    let Tuning { blocks, by_index } = tuning;
+    let mut kernel = format!("ikra_scan_{scan:?}_{ty}").to_lowercase();
+    if tuning != Tuning::of(scan, element) {
+        kernel += &format!("_{blocks}{}", if by_index { "_by_index" } else { "" });
+    }
+    let body = format!("scan<{ty}, {operation}, {by_index}>(args)");
+    Text::new(kernel, &[REDUCE, LOOK_BACK, SCAN], (THREADS as u32, blocks), "ScanArgs", &body)
+}
+
+/// Where a scan reads and writes. `output` may be `input` where the types are of one width.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub input: u64,
+    pub count: u64,
+    pub output: u64,
+    /// 8 bytes.
+    pub told: u64,
+}
+
+/// Queues the scan of elements to as many of [`Scan::total`]'s type. The word at `told` then is what
+/// [`crate::backend::collective::scan::Told`] reads.
 ///
 /// # Errors
 /// `Memory`, `Device`.
-pub fn scan(
-    machine: &impl Machine,
-    scan: Scan,
-    element: Element,
-    input: u64,
-    count: u64,
-    output: u64,
-    told: u64,
-) -> Result<()> {
+pub fn scan(machine: &impl Machine, scan: Scan, element: Element, way: Way) -> Result<()> {
+    scan_tuned(machine, scan, element, way, Tuning::of(scan, element))
+}
+
+/// As [`scan`], for measuring.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_tuned(machine: &impl Machine, scan: Scan, element: Element, way: Way, tuning: Tuning) -> Result<()> {
+    let Way { input, count, output, told } = way;
     machine.fill(told, 8, 0)?;
     if count == 0 {
         return Ok(());
@@ -49,5 +82,5 @@ pub fn scan(
     let tiles = count.div_ceil(SCAN_TILE as u64);
     let board = Board::new(machine, tiles, operation(scan, element).1)?;
     let [a, b, c, d] = board.words;
-    machine.run(&text(scan, element), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, told])
+    machine.run(&text(scan, element, tuning), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, told])
 }

@@ -41,7 +41,7 @@ template <class T, class R, bool OTHERS> INLINE void select(const SelectArgs &ar
   __shared__ u16 places[SELECT_TILE];
   __shared__ u32 warps[SELECT_THREADS / WARP];
   __shared__ u64 prefix;
-  const u32 tile = take_tile(args.board);
+  const u32 tile = take_tile<false>(args.board);
   const u64 first = u64(tile) * SELECT_TILE;
   const u32 count = args.count - first < SELECT_TILE ? u32(args.count - first) : SELECT_TILE;
   const u32 own = threadIdx.x * SELECT_ITEMS;

@@ -1,13 +1,13 @@
 // Radix sort, from the least digit of 8 bits to the greatest, stable: one kernel counts all digits of all keys, then each
 // digit is one pass that reads and writes every key once (Onesweep, Adinets and Merrill).
 //
-// Keys are unsigned words that compare as the numbers do (`coded`) from the first pass to the last. Both zeroes are one key, as
-// they are equal, but keep their signs; NaNs of either sign stand after all numbers.
+// Keys are unsigned words that compare as the numbers do (`coded`) from the first pass to the last, so that a pass knows bits
+// alone. For Floats there are two such codes. The exact one is undone at the end: -0.0 comes before 0.0, NaNs after all numbers, in
+// the order of their bits. In the other one both zeroes are one key, and all NaNs are: they stay as they stand, but of the keys
+// themselves signs and bits are lost.
 
 const u32 BINS = 256;
 const u32 DIGIT = 8;
-const u32 SORT_THREADS = 384;
-const u32 SORT_WARPS = SORT_THREADS / WARP;
 
 // ---- Keys ----
 
@@ -19,36 +19,40 @@ template <> struct Unsigned<u32> { typedef u32 Type; };
 template <> struct Unsigned<i32> { typedef u32 Type; };
 template <> struct Unsigned<f32> { typedef u32 Type; };
 
-template <class T> struct Coding {
+template <class T, bool EXACT> struct Coding {
   typedef typename Unsigned<T>::Type Key;
   MEMBER Key coded(Key bits) { return bits; }
   MEMBER Key decoded(Key key) { return key; }
-  MEMBER Key digits(Key key) { return key; }
 };
-template <class Key> struct SignedCoding {
+template <class Key_> struct SignedCoding {
+  typedef Key_ Key;
   MEMBER Key coded(Key bits) { return bits ^ top_bit<Key>(); }
   MEMBER Key decoded(Key key) { return key ^ top_bit<Key>(); }
-  MEMBER Key digits(Key key) { return key; }
 };
-template <> struct Coding<i32> : SignedCoding<u32> { typedef u32 Key; };
-template <> struct Coding<i64> : SignedCoding<u64> { typedef u64 Key; };
-template <class Key_, u64 INFINITE> struct FloatCoding {
+template <bool EXACT> struct Coding<i32, EXACT> : SignedCoding<u32> {};
+template <bool EXACT> struct Coding<i64, EXACT> : SignedCoding<u64> {};
+template <class Key_, u64 INFINITE, bool EXACT> struct FloatCoding {
   typedef Key_ Key;
-  MEMBER Key coded(Key bits) { return bits & top_bit<Key>() ? Key(~bits) : Key(bits ^ top_bit<Key>()); }
-  MEMBER Key decoded(Key key) { return key & top_bit<Key>() ? Key(key ^ top_bit<Key>()) : Key(~key); }
-  // What of a key is sorted by: -0.0 as 0.0, all NaNs as one.
-  MEMBER Key digits(Key key) {
-    if (key == Key(top_bit<Key>() - 1)) return top_bit<Key>();
-    const bool nan = key < Key(~(Key(INFINITE) | top_bit<Key>())) || key > Key(Key(INFINITE) | top_bit<Key>());
-    return nan ? Key(~Key(0)) : key;
+  // Negative infinity is 0; what would be less, NaNs with a sign, goes round to the end.
+  MEMBER Key least() { return Key(~(Key(INFINITE) | top_bit<Key>())); }
+  MEMBER Key coded(Key bits) {
+    if (!EXACT) {
+      const Key size = bits & Key(~top_bit<Key>());
+      if (size == 0) bits = 0;
+      if (size > Key(INFINITE)) bits = Key(~top_bit<Key>());
+    }
+    return (bits & top_bit<Key>() ? Key(~bits) : Key(bits ^ top_bit<Key>())) - least();
+  }
+  MEMBER Key decoded(Key key) {
+    key += least();
+    return key & top_bit<Key>() ? Key(key ^ top_bit<Key>()) : Key(~key);
   }
 };
-template <> struct Coding<f32> : FloatCoding<u32, 0x7f800000ull> {};
-template <> struct Coding<f64> : FloatCoding<u64, 0x7ff0000000000000ull> {};
+template <bool EXACT> struct Coding<f32, EXACT> : FloatCoding<u32, 0x7f800000ull, EXACT> {};
+template <bool EXACT> struct Coding<f64, EXACT> : FloatCoding<u64, 0x7ff0000000000000ull, EXACT> {};
 
-template <class T, bool DESCENDING> INLINE u32 digit_of(typename Coding<T>::Key key, u32 shift) {
-  const typename Coding<T>::Key digits = Coding<T>::digits(key);
-  return u32((DESCENDING ? typename Coding<T>::Key(~digits) : digits) >> shift) % BINS;
+template <bool DESCENDING, class Key> INLINE u32 digit_of(Key key, u32 shift) {
+  return u32((DESCENDING ? Key(~key) : key) >> shift) % BINS;
 }
 
 // ---- All digits of all keys, counted ----
@@ -60,8 +64,9 @@ struct CountArgs {
   u64 *bins;
 };
 
-template <class T, bool DESCENDING> INLINE void count_digits(const CountArgs &args) {
-  typedef typename Coding<T>::Key Key;
+template <class T, bool DESCENDING, bool EXACT> INLINE void count_digits(const CountArgs &args) {
+  typedef Coding<T, EXACT> Code;
+  typedef typename Code::Key Key;
   const u32 DIGITS = sizeof(Key);
   __shared__ u32 bins[DIGITS * BINS];
   for (u32 i = threadIdx.x; i < DIGITS * BINS; i += blockDim.x) bins[i] = 0;
@@ -73,12 +78,12 @@ template <class T, bool DESCENDING> INLINE void count_digits(const CountArgs &ar
     Key key[AHEAD_KEYS];
 #pragma unroll
     for (u32 k = 0; k < AHEAD_KEYS; k++)
-      if (i + k * step < args.count) key[k] = Coding<T>::coded(__ldg(keys + i + k * step));
+      if (i + k * step < args.count) key[k] = Code::coded(__ldg(keys + i + k * step));
 #pragma unroll
     for (u32 k = 0; k < AHEAD_KEYS; k++) {
       if (i + k * step >= args.count) break;
 #pragma unroll
-      for (u32 d = 0; d < DIGITS; d++) atomicAdd(&bins[d * BINS + digit_of<T, DESCENDING>(key[k], d * DIGIT)], 1u);
+      for (u32 d = 0; d < DIGITS; d++) atomicAdd(&bins[d * BINS + digit_of<DESCENDING>(key[k], d * DIGIT)], 1u);
     }
   }
   __syncthreads();
@@ -153,135 +158,151 @@ template <class W> INLINE W own_count(u64 count) { return W(count) | top_bit<W>(
 template <class W> INLINE W whole_count(u64 count) { return W(count) | top_bit<W>(); }
 template <class W> INLINE u64 counted(W shown) { return shown & ((top_bit<W>() >> 1) - 1); }
 
-template <class T, bool DESCENDING, u32 ITEMS, int VALUED, class W> INLINE void sort_pass(const PassArgs &args) {
-  typedef typename Coding<T>::Key Key;
-  const u32 TILE_KEYS = SORT_THREADS * ITEMS;
+template <class Code, bool DESCENDING, u32 THREADS, u32 ITEMS, int VALUED, class W> struct SortPass {
+  typedef typename Code::Key Key;
+  static const u32 TILE_KEYS = THREADS * ITEMS;
+  static const u32 WARPS = THREADS / WARP;
   union Exchange {
-    u32 ranks[SORT_WARPS * BINS];
+    u32 ranks[WARPS * BINS];
     Key keys[TILE_KEYS];
     u32 values[TILE_KEYS];
   };
-  __shared__ Exchange exchange;
-  __shared__ u64 targets[BINS];
-  __shared__ u32 warps[BINS / WARP];
-  __shared__ u32 shared_tile;
-  if (threadIdx.x == 0) shared_tile = atomicAdd(args.next, 1u);
-  for (u32 i = threadIdx.x; i < SORT_WARPS * BINS; i += SORT_THREADS) exchange.ranks[i] = 0;
-  __syncthreads();
-  const u32 tile = shared_tile;
-  const u64 first = u64(tile) * TILE_KEYS;
-  const u32 count = args.count - first < TILE_KEYS ? u32(args.count - first) : TILE_KEYS;
-  const u32 own = warp_id() * WARP * ITEMS + lane_id();
-  u32 *ranks = exchange.ranks + warp_id() * BINS;
+  struct Shared {
+    Exchange exchange;
+    // Of each digit, where the tile's keys go, less their ranks: modulo what the word holds.
+    W targets[BINS];
+    u32 warps[BINS / WARP];
+    u32 tile;
+  };
 
-  // What is beyond the end comes behind all keys of the last bin, and is not written.
-  Key key[ITEMS];
-  const Key *keys = (const Key *)args.keys + first;
-#pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) key[i] = own + i * WARP < count ? keys[own + i * WARP] : Key(0);
-  if (args.first_pass) {
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) key[i] = Coding<T>::coded(key[i]);
-  }
-#pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) {
-    const u32 digit = own + i * WARP < count ? digit_of<T, DESCENDING>(key[i], args.shift) : BINS - 1;
-    atomicAdd(&ranks[digit], 1u);
-  }
-  __syncthreads();
+  // FULL: all keys of the tile are there.
+  template <bool FULL> MEMBER void run(const PassArgs &args, Shared &shared, u32 tile, u32 count) {
+    Exchange &exchange = shared.exchange;
+    const u64 first = u64(tile) * TILE_KEYS;
+    const u32 own = warp_id() * WARP * ITEMS + lane_id();
+    u32 *ranks = exchange.ranks + warp_id() * BINS;
 
-  // A thread for each bin: what earlier warps have of it, and the tile's count, which later tiles wait for.
-  const u32 bin = threadIdx.x;
-  u32 in_tile = 0;
-  W *seen = (W *)args.seen + u64(tile) * BINS + bin;
-  if (bin < BINS) {
+    // What is beyond the end comes behind all keys of the last bin, and is not written.
+    Key key[ITEMS];
+    const Key *keys = (const Key *)args.keys + first;
 #pragma unroll
-    for (u32 w = 0; w < SORT_WARPS; w++) {
-      const u32 here = exchange.ranks[w * BINS + bin];
-      exchange.ranks[w * BINS + bin] = in_tile;
-      in_tile += here;
+    for (u32 i = 0; i < ITEMS; i++) key[i] = FULL || own + i * WARP < count ? keys[own + i * WARP] : Key(0);
+    if (args.first_pass) {
+#pragma unroll
+      for (u32 i = 0; i < ITEMS; i++) key[i] = Code::coded(key[i]);
     }
-    *(volatile W *)seen = tile == 0 ? whole_count<W>(in_tile) : own_count<W>(in_tile);
-  }
-  u32 before = 0;
-  if (bin < BINS) {
-    u32 sum = in_tile;
 #pragma unroll
-    for (u32 delta = 1; delta < WARP; delta *= 2) {
-      const u32 left = __shfl_up_sync(ALL, sum, delta);
-      if (lane_id() >= delta) sum += left;
+    for (u32 i = 0; i < ITEMS; i++) {
+      const u32 digit = FULL || own + i * WARP < count ? digit_of<DESCENDING>(key[i], args.shift) : BINS - 1;
+      atomicAdd(&ranks[digit], 1u);
     }
-    if (lane_id() == WARP - 1) warps[warp_id()] = sum;
-    before = sum - in_tile;
-  }
-  __syncthreads();
-  if (bin < BINS) {
-    for (u32 w = 0; w < warp_id(); w++) before += warps[w];
-#pragma unroll
-    for (u32 w = 0; w < SORT_WARPS; w++) exchange.ranks[w * BINS + bin] += before;
-  }
-  __syncthreads();
+    __syncthreads();
 
-  // Where each key goes within the tile: behind those of lesser digits, and of its digit before it.
-  u32 rank[ITEMS];
+    // A thread for each bin: what earlier warps have of it, and the tile's count, which later tiles wait for.
+    const u32 bin = threadIdx.x;
+    u32 in_tile = 0;
+    W *seen = (W *)args.seen + u64(tile) * BINS + bin;
+    if (bin < BINS) {
 #pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) {
-    const u32 digit = own + i * WARP < count ? digit_of<T, DESCENDING>(key[i], args.shift) : BINS - 1;
-    const u32 same = lanes_with(digit);
-    const u32 below = same & ((1u << lane_id()) - 1);
-    const u32 leader = 31 - u32(__clz(i32(same)));
-    u32 base = 0;
-    if (lane_id() == leader) {
-      base = ranks[digit];
-      ranks[digit] = base + u32(__popc(same));
+      for (u32 w = 0; w < WARPS; w++) {
+        const u32 here = exchange.ranks[w * BINS + bin];
+        exchange.ranks[w * BINS + bin] = in_tile;
+        in_tile += here;
+      }
+      *(volatile W *)seen = tile == 0 ? whole_count<W>(in_tile) : own_count<W>(in_tile);
     }
-    __syncwarp();
-    base = __shfl_sync(ALL, base, leader);
-    rank[i] = base + u32(__popc(below));
-  }
+    u32 before = 0;
+    if (bin < BINS) {
+      u32 sum = in_tile;
+#pragma unroll
+      for (u32 delta = 1; delta < WARP; delta *= 2) {
+        const u32 left = __shfl_up_sync(ALL, sum, delta);
+        if (lane_id() >= delta) sum += left;
+      }
+      if (lane_id() == WARP - 1) shared.warps[warp_id()] = sum;
+      before = sum - in_tile;
+    }
+    __syncthreads();
+    if (bin < BINS) {
+      for (u32 w = 0; w < warp_id(); w++) before += shared.warps[w];
+#pragma unroll
+      for (u32 w = 0; w < WARPS; w++) exchange.ranks[w * BINS + bin] += before;
+    }
+    __syncthreads();
 
-  // Meanwhile other tiles may have shown what they have.
-  if (bin < BINS) {
-    u64 earlier = 0;
-    for (u32 t = tile; t > 0;) {
-      const W shown = *(volatile const W *)((const W *)args.seen + u64(t - 1) * BINS + bin);
-      if (shown == 0) continue;
-      earlier += counted(shown);
-      if (shown & top_bit<W>()) break;
-      t--;
+    // Where each key goes within the tile: behind those of lesser digits, and of its digit before it.
+    u32 rank[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+      const u32 digit = FULL || own + i * WARP < count ? digit_of<DESCENDING>(key[i], args.shift) : BINS - 1;
+      const u32 same = lanes_with(digit);
+      const u32 below = same & ((1u << lane_id()) - 1);
+      const u32 leader = 31 - u32(__clz(i32(same)));
+      u32 base = 0;
+      if (lane_id() == leader) {
+        base = ranks[digit];
+        ranks[digit] = base + u32(__popc(same));
+      }
+      __syncwarp();
+      base = __shfl_sync(ALL, base, leader);
+      rank[i] = base + u32(__popc(below));
     }
-    if (tile > 0) *(volatile W *)seen = whole_count<W>(earlier + in_tile);
-    targets[bin] = args.starts[bin] + earlier - before;
-  }
-  __syncthreads();
+
+    // Meanwhile other tiles may have shown what they have.
+    if (bin < BINS) {
+      u64 earlier = 0;
+      for (u32 t = tile; t > 0;) {
+        const W shown = *(volatile const W *)((const W *)args.seen + u64(t - 1) * BINS + bin);
+        if (shown == 0) continue;
+        earlier += counted(shown);
+        if (shown & top_bit<W>()) break;
+        t--;
+      }
+      if (tile > 0) *(volatile W *)seen = whole_count<W>(earlier + in_tile);
+      shared.targets[bin] = W(args.starts[bin] + earlier - before);
+    }
+    __syncthreads();
 #pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) exchange.keys[rank[i]] = key[i];
-  __syncthreads();
-  Key *sorted = (Key *)args.sorted;
-  u32 digit[ITEMS];
+    for (u32 i = 0; i < ITEMS; i++) exchange.keys[rank[i]] = key[i];
+    __syncthreads();
+    Key *sorted = (Key *)args.sorted;
+    u32 digit[ITEMS];
 #pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) {
-    const u32 at = threadIdx.x + i * SORT_THREADS;
-    if (at < count) {
-      const Key moved = exchange.keys[at];
-      digit[i] = digit_of<T, DESCENDING>(moved, args.shift);
-      sorted[targets[digit[i]] + at] = args.last_pass ? Coding<T>::decoded(moved) : moved;
+    for (u32 i = 0; i < ITEMS; i++) {
+      const u32 at = threadIdx.x + i * THREADS;
+      if (FULL || at < count) {
+        const Key moved = exchange.keys[at];
+        digit[i] = digit_of<DESCENDING>(moved, args.shift);
+        sorted[W(shared.targets[digit[i]] + at)] = args.last_pass ? Code::decoded(moved) : moved;
+      }
+    }
+    if (VALUED == NO_VALUES) return;
+    u32 value[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+      const u32 at = own + i * WARP;
+      value[i] = VALUED == INDICES && args.first_pass ? u32(first) + at : FULL || at < count ? args.values[first + at] : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) exchange.values[rank[i]] = value[i];
+    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+      const u32 at = threadIdx.x + i * THREADS;
+      if (FULL || at < count) args.sorted_values[W(shared.targets[digit[i]] + at)] = exchange.values[at];
     }
   }
-  if (VALUED == NO_VALUES) return;
-  u32 value[ITEMS];
-#pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) {
-    const u32 at = own + i * WARP;
-    value[i] = VALUED == INDICES && args.first_pass ? u32(first) + at : at < count ? args.values[first + at] : 0;
-  }
+};
+
+template <class T, bool DESCENDING, bool EXACT, u32 THREADS, u32 ITEMS, int VALUED, class W> INLINE void sort_pass(const PassArgs &args) {
+  typedef SortPass<Coding<T, EXACT>, DESCENDING, THREADS, ITEMS, VALUED, W> Pass;
+  __shared__ typename Pass::Shared shared;
+  if (threadIdx.x == 0) shared.tile = atomicAdd(args.next, 1u);
+  for (u32 i = threadIdx.x; i < Pass::WARPS * BINS; i += THREADS) shared.exchange.ranks[i] = 0;
   __syncthreads();
-#pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) exchange.values[rank[i]] = value[i];
-  __syncthreads();
-#pragma unroll
-  for (u32 i = 0; i < ITEMS; i++) {
-    const u32 at = threadIdx.x + i * SORT_THREADS;
-    if (at < count) args.sorted_values[targets[digit[i]] + at] = exchange.values[at];
-  }
+  const u32 tile = shared.tile;
+  const u64 left = args.count - u64(tile) * Pass::TILE_KEYS;
+  if (left >= Pass::TILE_KEYS) Pass::template run<true>(args, shared, tile, Pass::TILE_KEYS);
+  else Pass::template run<false>(args, shared, tile, u32(left));
 }

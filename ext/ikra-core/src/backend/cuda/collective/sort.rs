@@ -7,8 +7,7 @@ use crate::error::Result;
 const SORT: &str = include_str!("sort.cuh");
 const BINS: u64 = 256;
 const DIGIT: u64 = 8;
-/// Threads of a pass, and of counting.
-const PASS: u32 = 384;
+/// Threads that count.
 const COUNTING: u32 = 256;
 /// Blocks that count at once have at least so many keys each.
 const COUNTED: u64 = 16_384;
@@ -37,23 +36,51 @@ fn ty(key: Key) -> &'static str {
     }
 }
 
-/// Keys of each thread.
-fn items(key: Key) -> u64 {
-    if key.bytes() == 8 { 14 } else { 22 }
+/// What changes how long a pass takes, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Threads of a block: a multiple of 32, at least one for each value of a digit.
+    pub threads: u32,
+    /// Blocks that are to run on a multiprocessor at once, at least: registers are shared out for so many.
+    pub blocks: u32,
+    /// Keys of each thread.
+    pub items: u32,
 }
 
-/// Keys of a tile.
-pub(super) fn tile(key: Key) -> u64 {
-    u64::from(PASS) * items(key)
+impl Tuning {
+    pub fn of(key: Key) -> Self {
+        Self { threads: 384, blocks: 2, items: if key.bytes() == 8 { 14 } else { 22 } }
+    }
+    /// Keys of a tile.
+    pub(super) fn tile(self) -> u64 {
+        u64::from(self.threads) * u64::from(self.items)
+    }
 }
 
-fn suffix(key: Key, descending: bool) -> String {
-    format!("{}{}", ty(key), if descending { "_descending" } else { "" })
+/// How keys compare.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By {
+    pub key: Key,
+    pub descending: bool,
+    /// Of Floats: by their bits where they are equal, and NaNs.
+    pub exact: bool,
 }
 
-pub(super) fn counting(key: Key, descending: bool) -> Text {
-    let kernel = format!("ikra_sort_count_{}", suffix(key, descending));
-    let body = format!("count_digits<{}, {descending}>(args)", ty(key));
+impl By {
+    fn suffix(self) -> String {
+        let float = matches!(self.key, Key::F32 | Key::F64);
+        let exact = if float && self.exact { "_exact" } else { "" };
+        format!("{}{exact}{}", ty(self.key), if self.descending { "_descending" } else { "" })
+    }
+    /// As arguments of a template.
+    fn arguments(self) -> String {
+        format!("{}, {}, {}", ty(self.key), self.descending, self.exact)
+    }
+}
+
+pub(super) fn counting(by: By) -> Text {
+    let kernel = format!("ikra_sort_count_{}", by.suffix());
+    let body = format!("count_digits<{}>(args)", by.arguments());
     Text::new(kernel, &[SORT], (COUNTING, 1), "CountArgs", &body)
 }
 
@@ -61,20 +88,27 @@ pub(super) fn starting() -> Text {
     Text::new("ikra_sort_start".to_owned(), &[SORT], (BINS as u32, 1), "StartArgs", "start_digits(args)")
 }
 
-pub(super) fn pass(key: Key, descending: bool, payload: Payload, many: bool) -> Text {
+pub(super) fn pass(by: By, payload: Payload, many: bool, tuning: Tuning) -> Text {
     let (valued, moved) = match payload {
         Payload::None => ("NO_VALUES", ""),
         Payload::Values(..) => ("VALUES", "_values"),
         Payload::Indices(_) => ("INDICES", "_indices"),
     };
     let word = if many { "u64" } else { "u32" };
-    let kernel = format!("ikra_sort_{}{moved}{}", suffix(key, descending), if many { "_many" } else { "" });
-    let body = format!("sort_pass<{}, {descending}, {}, {valued}, {word}>(args)", ty(key), items(key));
-    Text::new(kernel, &[SORT], (PASS, 2), "PassArgs", &body)
+    let Tuning { threads, blocks, items } = tuning;
+    let mut kernel = format!("ikra_sort_{}{moved}{}", by.suffix(), if many { "_many" } else { "" });
+    if tuning != Tuning::of(by.key) {
+        kernel += &format!("_{threads}_{blocks}_{items}");
+    }
+    let body = format!("sort_pass<{}, {threads}, {items}, {valued}, {word}>(args)", by.arguments());
+    Text::new(kernel, &[SORT], (threads, blocks), "PassArgs", &body)
 }
 
 /// Queues that `count` keys at `keys` are written to `sorted` in their order, equal ones as they stand. `sorted` may be `keys`,
 /// but for keys of one byte; what moves along may stay where it is likewise.
+///
+/// Where nothing moves along, Floats that are equal are sorted by their signs (-0.0 comes before 0.0), and NaNs by their bits; else
+/// they stay as they stand, and of the keys signs of zeroes and bits of NaNs are lost.
 ///
 /// # Errors
 /// `Memory`, `Device`.
@@ -87,7 +121,25 @@ pub fn sort(
     sorted: u64,
     payload: Payload,
 ) -> Result<()> {
-    sort_by_digits(machine, (key, key.bytes() as u64), descending, keys, count, sorted, payload)
+    let by = By { key, descending, exact: payload == Payload::None };
+    sort_by_digits(machine, (by, key.bytes() as u64), keys, count, sorted, payload, Tuning::of(key))
+}
+
+/// As [`sort`], for measuring.
+///
+/// # Errors
+/// As [`sort`].
+pub fn sort_tuned(
+    machine: &impl Machine,
+    key: Key,
+    keys: u64,
+    count: u64,
+    sorted: u64,
+    payload: Payload,
+    tuning: Tuning,
+) -> Result<()> {
+    let by = By { key, descending: false, exact: payload == Payload::None };
+    sort_by_digits(machine, (by, key.bytes() as u64), keys, count, sorted, payload, tuning)
 }
 
 /// As [`sort`], by so many of the keys' lowest digits of 8 bits, which are all that differ. Of an odd number of them, nothing
@@ -97,17 +149,17 @@ pub fn sort(
 /// `Memory`, `Device`.
 pub(super) fn sort_by_digits(
     machine: &impl Machine,
-    (key, digits): (Key, u64),
-    descending: bool,
+    (by, digits): (By, u64),
     keys: u64,
     count: u64,
     sorted: u64,
     payload: Payload,
+    tuning: Tuning,
 ) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
-    let (bytes, tiles, many) = (key.bytes() as u64, count.div_ceil(tile(key)), count >= MANY);
+    let (bytes, tiles, many) = (by.key.bytes() as u64, count.div_ceil(tuning.tile()), count >= MANY);
     let (values, sorted_values) = match payload {
         Payload::None => (0, 0),
         Payload::Values(from, to) => (from, to),
@@ -127,14 +179,10 @@ pub(super) fn sort_by_digits(
     let scratch = machine.allocate(parts.bytes)?;
     let at = scratch.address();
     machine.fill(at, cleared, 0)?;
-    machine.run(
-        &counting(key, descending),
-        Blocks::Resident(count.div_ceil(COUNTED)),
-        &mut [keys, count, at + bins],
-    )?;
+    machine.run(&counting(by), Blocks::Resident(count.div_ceil(COUNTED)), &mut [keys, count, at + bins])?;
     machine.run(&starting(), Blocks::All(bytes), &mut [at + bins])?;
 
-    let text = pass(key, descending, payload, many);
+    let text = pass(by, payload, many, tuning);
     let (mut from, mut from_values) = (keys, values);
     for digit in 0..digits {
         // The last pass ends where it should.

@@ -25,7 +25,7 @@ fn every_kernel_is_compiled_by_nvrtc() {
     let mut texts = Vec::new();
     for element in Element::ALL {
         texts.extend(Reduction::ALL.map(|r| reduce::text(r, element)));
-        texts.extend(Scan::ALL.map(|s| super::scan::text(s, element)));
+        texts.extend(Scan::ALL.map(|s| super::scan::text(s, element, ScanTuning::of(s, element))));
     }
     for (width, others) in [(0, false), (1, false), (4, true), (8, false), (8, true)] {
         texts.push(select::text(width, others));
@@ -37,10 +37,14 @@ fn every_kernel_is_compiled_by_nvrtc() {
     texts.push(gather::numbering());
     for key in Key::ALL {
         for descending in [false, true] {
-            texts.push(sort::counting(key, descending));
-            texts.push(sort::pass(key, descending, Payload::None, false));
-            texts.push(sort::pass(key, descending, Payload::Values(0, 0), descending));
-            texts.push(sort::pass(key, descending, Payload::Indices(0), false));
+            for exact in [false, true] {
+                let by = sort::By { key, descending, exact };
+                let tuning = SortTuning::of(key);
+                texts.push(sort::counting(by));
+                texts.push(sort::pass(by, Payload::None, false, tuning));
+                texts.push(sort::pass(by, Payload::Values(0, 0), descending, tuning));
+                texts.push(sort::pass(by, Payload::Indices(0), false, tuning));
+            }
         }
     }
     for text in texts {
@@ -105,8 +109,8 @@ fn scanned_by_kernel(how: Scan, values: &Owned) -> (Vec<u8>, Told) {
     let (element, len) = (values.view().element(), values.view().len());
     let bytes = len * how.total(element).bytes();
     let (out, told) = (Out::new(bytes), Out::new(8));
-    super::scan::scan(&OnShim::new(&SHIM), how, element, values.address(), len as u64, out.address(), told.address())
-        .unwrap_or_else(|e| panic!("{e}"));
+    let way = Way { input: values.address(), count: len as u64, output: out.address(), told: told.address() };
+    super::scan::scan(&OnShim::new(&SHIM), how, element, way).unwrap_or_else(|e| panic!("{e}"));
     let mut out = out.bytes();
     assert_eq!(out[bytes..], [0x55; 16][..out.len() - bytes], "nothing beyond the end is written");
     out.truncate(bytes);
@@ -125,6 +129,28 @@ fn scans_of_kernels_and_of_the_host_agree_to_the_bit() {
             assert_eq!(kernel.1, told, "{how:?} of {values:?}");
         }
     }
+}
+
+#[test]
+fn what_tunes_changes_no_result() {
+    let mut r = Random(9);
+    let values: Vec<f64> = (0..2 * SCAN_TILE + 77).map(|_| r.unit() - 0.5).collect();
+    let n = values.len();
+    let machine = OnShim::new(&SHIM);
+    let scanned = |tuning| {
+        let (out, told) = (Out::new(8 * n), Out::new(8));
+        let way = Way { input: address(&values), count: n as u64, output: out.address(), told: told.address() };
+        super::scan::scan_tuned(&machine, Scan::Sum, Element::F64, way, tuning).unwrap_or_else(|e| panic!("{e}"));
+        out.bytes()
+    };
+    assert!(scanned(ScanTuning::of(Scan::Sum, Element::F64)) == scanned(ScanTuning { blocks: 3, by_index: true }));
+    let sorted = |tuning| {
+        let out = Out::new(8 * n);
+        sort::sort_tuned(&machine, Key::F64, address(&values), n as u64, out.address(), Payload::None, tuning)
+            .unwrap_or_else(|e| panic!("{e}"));
+        out.bytes()
+    };
+    assert!(sorted(SortTuning::of(Key::F64)) == sorted(SortTuning { threads: 512, blocks: 2, items: 9 }));
 }
 
 /// Groups, and a larger one, are complete.
@@ -183,8 +209,18 @@ fn selections_of_kernels_are_those_of_the_host() {
 fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
     let (n, width) = (wrapped.len(), key.bytes());
     let machine = OnShim::new(&SHIM);
-    let order = on_host(|crew| host_sort::order(crew, wrapped, descending));
-    let expected: Vec<u8> = order.iter().flat_map(|i| &keys[*i as usize * width..][..width]).copied().collect();
+    // What of a key is left where something moves along: no sign of a zero, and of all NaNs one.
+    let left = |key: &[u8]| match wrapped {
+        Keys::F64(_) => {
+            let x = f64::from_ne_bytes(key.try_into().expect("8 bytes")) + 0.0;
+            if x.is_nan() { (u64::MAX >> 1).to_ne_bytes().to_vec() } else { x.to_ne_bytes().to_vec() }
+        }
+        Keys::F32(_) => {
+            let x = f32::from_ne_bytes(key.try_into().expect("4 bytes")) + 0.0;
+            if x.is_nan() { (u32::MAX >> 1).to_ne_bytes().to_vec() } else { x.to_ne_bytes().to_vec() }
+        }
+        _ => key.to_vec(),
+    };
     let input: Vec<u64> =
         keys.chunks(8).map(|c| u64::from_ne_bytes(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();
     let payload: Vec<u32> = (0..n as u32).map(|i| i * 3).collect();
@@ -194,6 +230,10 @@ fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
     {
         sort::sort(&machine, key, descending, address(&input), n as u64, sorted.address(), moved)
             .unwrap_or_else(|e| panic!("{e}"));
+        let exact = moved == Payload::None;
+        let order = on_host(|crew| host_sort::order(crew, wrapped, host_sort::By { descending, exact }));
+        let all = order.iter().map(|i| &keys[*i as usize * width..][..width]);
+        let expected: Vec<u8> = if exact { all.flatten().copied().collect() } else { all.flat_map(left).collect() };
         let got: Vec<u8> =
             sorted.0.iter().flat_map(|w| w.load(std::sync::atomic::Ordering::Relaxed).to_ne_bytes()).collect();
         assert!(got[..n * width] == expected[..], "{key:?} {descending} {n} {moved:?}");
@@ -211,7 +251,7 @@ fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
 
 #[test]
 fn kernels_sort_as_the_host_does() {
-    let tile = sort::tile(Key::F64) as usize;
+    let tile = SortTuning::of(Key::F64).tile() as usize;
     for n in [0, 1, 2, 33, 1000, tile, tile + 1, 2 * tile + 100] {
         // Of many keys, some: each takes a while here.
         let samples: Vec<Owned> = testing::samples(&[n]);
@@ -251,7 +291,8 @@ fn kernels_sort_rows_as_the_host_does() {
                 own.sort_by_key(|at| keys[*at as usize] * if descending { -1 } else { 1 });
             }
             let (places, sorted) = (Out::new(keys.len() * 4), Out::new(keys.len() * 4));
-            let from = Rows { keys: address(&keys), count: keys.len() as u64, row: row as u64 };
+            let (keys_at, count) = (address(&keys), keys.len() as u64);
+            let from = Rows { keys: keys_at, count, row: row as u64, exact: descending };
             order_of_rows(&machine, Key::I32, descending, from, places.address()).unwrap_or_else(|e| panic!("{e}"));
             gather(&machine, 4, address(&keys), places.address(), keys.len() as u64, sorted.address())
                 .unwrap_or_else(|e| panic!("{e}"));

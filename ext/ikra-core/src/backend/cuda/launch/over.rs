@@ -10,7 +10,7 @@ use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::{Collective, Give, GroupedRows, Stretch};
 use crate::backend::collective::scan::{Scan, Told};
-use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows};
+use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Way};
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
@@ -74,7 +74,8 @@ impl Collective for CudaBackend {
         let input = self.begin(&from, &mut holds)?;
         let (out, output) = self.room(n * to.bytes(), &mut holds)?;
         let (told, tell) = self.room(WORD, &mut holds)?;
-        self.over(holds, &[&out, &told], |on| collective::scan(on, scan, from.element, input, n as u64, output, tell))?;
+        let way = Way { input, count: n as u64, output, told: tell };
+        self.over(holds, &[&out, &told], |on| collective::scan(on, scan, from.element, way))?;
         // only the first bits are written
         let told = Told::read(word(&told)?);
         Ok(Some((HostColumn::on_device(to.storage(), n, out), told)))
@@ -109,7 +110,7 @@ impl Collective for CudaBackend {
         let storage = if give == Give::Keys { element.storage() } else { Storage::U32 };
         let (out, to) = self.room(n * storage.bytes(), &mut holds)?;
         let (count, row) = (n as u64, row.max(1) as u64);
-        let rows = Rows { keys: input, count, row };
+        let rows = Rows { keys: input, count, row, exact: give == Give::Keys };
         self.over(holds, &[&out], |on| match give {
             Give::Places => collective::order_of_rows(on, element.key(), descending, rows, to),
             Give::Keys if row >= count => {
