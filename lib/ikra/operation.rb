@@ -97,8 +97,7 @@ module Ikra
 
     def ppartition
       list = snapshot
-      flags = numbers([:truth])
-      [true, false].map { |wanted| Ikra.__chosen(list.to_a, flags, wanted) }
+      numbers([:truth]) { |flags| [true, false].map { |wanted| Ikra.__chosen(list.to_a, flags, wanted) } }
     end
 
     def pfilter_map
@@ -109,8 +108,7 @@ module Ikra
     def pflat_map = section(:map).flatten(1)
 
     def pcount
-      flags = numbers([:truth])
-      flags.is_a?(Buffer) ? Ikra.__reduce(flags, :count, 0, flags.size, nil) : flags.count(true)
+      numbers([:truth]) { |flags| flags.is_a?(Buffer) ? Ikra.__reduce(flags, :count, 0, flags.size, nil) : flags.count(true) }
     end
 
     def pall? = section(:find, [:falsity]).nil?
@@ -139,12 +137,12 @@ module Ikra
 
     def pgroup_by
       list = snapshot
-      Ikra.__grouped(list.to_a, numbers)
+      numbers { |keys| Ikra.__grouped(list.to_a, keys) }
     end
 
     def puniq
       list = snapshot
-      Ikra.__distinct(list.to_a, numbers)
+      numbers { |keys| Ikra.__distinct(list.to_a, keys) }
     end
 
     def psort_by = sorted_by
@@ -227,32 +225,36 @@ module Ikra
       value if how == :found
     end
 
-    # The block's values: numbers, or true and false, in a {Buffer}, where the section left them; others in an Array.
-    def numbers(*within) = section(:map, *within, into: :numbers)
+    # The block's values: numbers, or true and false, in a {Buffer}, where the section left them; others in an Array. The memory is
+    # given back at once: the GC would not hurry.
+    def numbers(*within)
+      yield(values = section(:map, *within, into: :numbers))
+    ensure
+      values.free if values.is_a?(Buffer)
+    end
 
     # The elements as they are before the section: the block may change the array.
     def snapshot = @base.is_a?(Range) ? @base : [].replace(@base)
 
     def chosen(wanted)
       list = snapshot
-      flags = numbers([wanted])
-      Ikra.__chosen(list.to_a, flags, true)
+      numbers([wanted]) { |flags| Ikra.__chosen(list.to_a, flags, true) }
     end
 
     # The elements in the order of the block's values, as many as are wanted.
     def sorted_by(*count, last: false)
       list = snapshot
-      keys = numbers
-      Operation.sorted(list.to_a, keys, *count, last: last)
+      numbers { |keys| Operation.sorted(list.to_a, keys, *count, last: last) }
     end
 
     # The elements with the least and the greatest of the block's values.
     def extremes(*greatest)
       list = snapshot
-      keys = numbers
-      greatest.map do |which|
-        index = Ikra.__extreme(keys, which) || extreme(keys, which)
-        list.is_a?(Range) ? list.begin + index : list[index] if index
+      numbers do |keys|
+        greatest.map do |which|
+          index = Ikra.__extreme(keys, which) || extreme(keys, which)
+          list.is_a?(Range) ? list.begin + index : list[index] if index
+        end
       end
     end
 

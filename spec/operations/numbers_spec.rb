@@ -66,6 +66,20 @@ RSpec.describe "Operations by numbers" do
     expect(run_ruby(program)).to eq "[1, 4, 8]\n"
   end
 
+  it "gives memory back at once" do
+    list = (0...1000).to_a
+    GC.disable
+    before = Ikra.__memory[2]
+    list.pselect(&:odd?)
+    list.psort_by { |x| -x }
+    list.pgroup_by { |x| x % 3 }
+    list.pcount { |x| break x if x == 5 }
+    Ikra::MDArray.new(list).then { |array| before += 2 if array.select { |x| x > 5 }.size == 994 }
+    expect(Ikra.__memory[2]).to eq before
+  ensure
+    GC.enable
+  end
+
   on_every_backend do |name|
     it "takes keys of all kinds" do
       list = (0...40).to_a

@@ -179,7 +179,7 @@ module Ikra
       MDArray.__parameters(block, 1, "it is given one element")
       over(wanted ? :select : :reject, options, block) do |run, within|
         flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base)
-        compacted(flags, options)
+        compacted(flags, options).tap { flags.free }
       end
     end
 
