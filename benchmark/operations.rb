@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
 # What a chain of +plazy+ costs beside the one block that does all its arithmetic: chains of 1, 10 and 100 maps that are one kernel, the
-# same maps one after the other, and a reduction that is a part of the kernel before it.
+# same maps one after the other, and a reduction that is a part of the kernel before it; sums of expressions over arrays that are on the device, with and
+# without an array in between, and how long it takes until the sum of a few numbers there is in Ruby's hands.
 #
 # Kernel times are those of Ikra's profile; the others are from Ruby to Ruby, in which packing Floats and making new ones is most.
 #
-#   ruby -Ilib benchmark/operations.rb     # ELEMENTS=, RUNS= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
+#   ruby -Ilib benchmark/operations.rb     # ELEMENTS=, WIDE=, RUNS= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
 
 require "ikra"
 require_relative "harness"
@@ -16,14 +17,20 @@ class OperationsBenchmark
   def initialize
     @bench = Harness.new("operations")
     @elements = @bench.size(:elements, 4_000_000, tiny: 1_000)
+    @wide = @bench.size(:wide, 16 << 20, tiny: 20_000)
     @runs = @bench.size(:runs, 7, tiny: 1)
     @floats = Array.new(@elements) { |index| index / 7.0 }
   end
 
   def run
     @bench.backends.each do |backend|
+      # operators take no options
+      Ikra.configure { |config| config.backend = backend }
       LENGTHS.each { |length| maps(backend, length) }
       reduction(backend)
+      sums(backend)
+      latency(backend)
+      blocks(backend)
     end
     @bench.finish
   end
@@ -65,6 +72,56 @@ class OperationsBenchmark
     @bench.time(fused, runs: @runs) { chain.reduce { |a, b| a > b ? a : b } }
     @bench.time(separate, runs: @runs) { maximum.call }
   end
+
+  # (a * 2 + b).sum in one kernel, with an array in between, and what reading one of the arrays takes at least.
+  def sums(backend)
+    a, b = Array.new(2) { |k| on(backend, @wide) { |i| i * 0.25 + k } }
+    fused = "#{backend}: (a * 2 + b).sum"
+    apart = "#{backend}: (a * 2 + b).sync.sum"
+    alone = "#{backend}: a.sum"
+    sum = ->(array) { array.sum(backend: backend) }
+    by_itself = -> { (a * 2 + b).sync }
+    @bench.same(fused, sum.call(by_itself.call), sum.call(a * 2 + b))
+    @bench.same(apart, sum.call(by_itself.call), sum.call(a * 2 + b))
+    @bench.same(alone, true, (sum.call(a) - (0.25 * @wide * (@wide - 1) / 2)).abs < 1)
+    one = @bench.time(fused, runs: @runs, warmup: 3) { sum.call(a * 2 + b) }
+    other = @bench.time(apart, runs: @runs, warmup: 3) { sum.call(by_itself.call) }
+    least = @bench.time(alone, runs: @runs, warmup: 3) { sum.call(a) }
+    @bench.value("#{fused}, against an array in between", other.median / one.median, "times as fast")
+    @bench.value("#{fused}, against reading two arrays", 2 * least.median / one.median, "")
+  end
+
+  CALLS = 1_000
+
+  # Until the result of a reduction of 1000 numbers is in Ruby's hands, on average of many calls.
+  def latency(backend)
+    a, b = Array.new(2) { on(backend, 1_000) { |i| i * 0.5 } }
+    reductions = { "a.sum" => -> { a.sum(backend: backend) }, "a.max" => -> { a.max(backend: backend) }, "(a * 2 + b).sum" => -> { (a * 2 + b).sum(backend: backend) } }
+    reductions.each do |name, work|
+      label = "#{backend}: #{name} of 1000, #{CALLS} calls"
+      @bench.same(label, { "a.sum" => 249_750.0, "a.max" => 499.5, "(a * 2 + b).sum" => 749_250.0 }.fetch(name), work.call)
+      each = @bench.time(label, runs: @runs, warmup: 2) { CALLS.times { work.call } }.median / CALLS * 1e6
+      @bench.value("#{label}: each", each, "µs")
+      @bench.target("#{backend}: warm #{name} on the device", each, unit: "µs", at_most: 15) if name == "a.sum" && backend == :cuda
+    end
+  end
+
+  # What a block gives, added, counted and compared by the kernel, and after an Array of it was made.
+  def blocks(backend)
+    fused = "#{backend}: psum { }"
+    apart = "#{backend}: pmap { }.sum"
+    @bench.same(fused, true, (@floats.psum(backend: backend) { |x| x * 0.5 } - @floats.sum * 0.5).abs <= 1e-12 * @floats.sum)
+    @bench.incomparable(apart, "the order of the additions is another")
+    @bench.same("#{backend}: pcount { }", @floats.count { |x| x > 77.5 }, @floats.pcount(backend: backend) { |x| x > 77.5 })
+    @bench.same("#{backend}: pmin_by { }", @floats.min_by { |x| (x - 77.5).abs }, @floats.pmin_by(backend: backend) { |x| (x - 77.5).abs })
+    @bench.time(fused, runs: @runs) { @floats.psum(backend: backend) { |x| x * 0.5 } }
+    @bench.time(apart, runs: @runs) { @floats.pmap(backend: backend) { |x| x * 0.5 }.sum }
+    @bench.time("#{backend}: pcount { }", runs: @runs) { @floats.pcount(backend: backend) { |x| x > 77.5 } }
+    @bench.time("#{backend}: pmin_by { }", runs: @runs) { @floats.pmin_by(backend: backend) { |x| (x - 77.5).abs } }
+  end
+
+  # An array whose elements a backend has computed.
+  def on(backend, size, &block) = Ikra::MDArray.new(size, backend: backend, &block).sync
 
   # Median seconds of the kernels alone.
   def kernel(name, &work)

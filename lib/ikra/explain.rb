@@ -123,12 +123,16 @@ module Ikra
       # @return [Hash{Symbol => Float}] seconds of each stage of compiling: +:source+ (finding the block's text), +:syntax+, +:world+ (questions
       #   about live objects, classes and methods), +:infer+, +:lower+, +:passes+, +:layout+, +:prepare+ (in the backend)
       attr_reader :stages
+      # @return [Symbol, nil] what results are reduced to without being kept: +:sum+, +:min+, +:max+, +:count+
+      attr_reader :reduction
+      # @return [Integer] 2 where results are a column before they are reduced; else 1, or 1 for each tick
+      attr_reader :kernels
       # @return [Array<String>] fields that keep ticks apart: others may read them while they are written
       attr_reader :apart
 
       # @api private
       def initialize(told)
-        %i[operation path line source elements ticks jobs backend why stages apart fused code].each do |name|
+        %i[operation path line source elements ticks jobs backend why stages apart fused reduction kernels code].each do |name|
           instance_variable_set(:"@#{name}", told.fetch(name))
         end
         @columns = told.fetch(:columns).map { |column| Column.new(**column) }
@@ -207,10 +211,16 @@ module Ikra
         ["Checks: #{checks.count { |check| check.lowered.positive? }}, of which #{checks.count { |check| !check.left? }} were removed", *left.map { |check| "  #{check}" }]
       end
 
+      def reduction_part
+        return [] unless reduction
+
+        ["Reduction: #{reduction}, #{kernels == 1 ? "by the kernel that computes the elements" : "of a column that a kernel fills before"}", "# kernels: #{kernels}"]
+      end
+
       def launch_part
         ticks = fused? ? "all ticks in one launch" : "a launch for each tick#{": elements may share #{apart.join(", ")}" unless apart.empty?}"
         time = stages.map { |stage, seconds| format("%s %.2f ms", stage, seconds * 1e3) }.join(", ")
-        ["Jobs: #{jobs}", *("Ticks: #{ticks}" if operation == :peach), "Backend: #{backend} (#{why})", "Compiled in: #{time}"]
+        ["Jobs: #{jobs}", *("Ticks: #{ticks}" if operation == :peach), *reduction_part, "Backend: #{backend} (#{why})", "Compiled in: #{time}"]
       end
     end
   end

@@ -107,9 +107,7 @@ module Ikra
 
     def pflat_map = section(:map).flatten(1)
 
-    def pcount
-      numbers([:truth]) { |flags| flags.is_a?(Buffer) ? Ikra.__reduce(flags, :count, 0, flags.size, nil) : flags.count(true) }
-    end
+    def pcount = reduced(:count, [:truth]) { |flags| total(flags, :count) || flags.count(true) }
 
     def pall? = section(:find, [:falsity]).nil?
 
@@ -133,7 +131,15 @@ module Ikra
 
     def pfind_index = section(:find, [:truth])
 
-    def psum(start = 0) = section(:map).sum(start)
+    # What begins with a Float adds from there on.
+    def psum(start = 0)
+      return section(:map).sum(start) unless start.is_a?(Integer) || start.eql?(0.0)
+
+      added = reduced(:sum) do |values|
+        total(values, :sum) || (return (values.is_a?(Buffer) ? values.to_list : values).sum(start))
+      end
+      start + added
+    end
 
     def pgroup_by
       list = snapshot
@@ -233,6 +239,24 @@ module Ikra
       values.free if values.is_a?(Buffer)
     end
 
+    # What the block's values are reduced to by the kernel that computes them (`Ikra.__reduce`); where they are no numbers of one kind, or there are
+    # none, or the kernel cannot, what the block makes of them here, which are as {#numbers} gives them.
+    def reduced(reduction, *within)
+      within << [:with_index, @offset] if @offset
+      how, value, = Ikra.__section(@name, :map, @base, 1, { **@options, into: :numbers, reduce: reduction }, @block, within)
+      throw(self, value) if how == :left
+      how == :reduced ? value : yield(value)
+    ensure
+      value.free if value.is_a?(Buffer)
+    end
+
+    # What numbers of one kind are reduced to, where they are.
+    def total(values, reduction)
+      return unless values.is_a?(Buffer) && (reduction == :count) == (values.dtype == :bool)
+
+      Ikra.__reduce(values, reduction, 0, values.size, nil)
+    end
+
     # The elements as they are before the section: the block may change the array.
     def snapshot = @base.is_a?(Range) ? @base : [].replace(@base)
 
@@ -250,16 +274,26 @@ module Ikra
     # The elements with the least and the greatest of the block's values.
     def extremes(*greatest)
       list = snapshot
-      numbers do |keys|
-        greatest.map do |which|
-          index = Ikra.__extreme(keys, which) || extreme(keys, which)
-          list.is_a?(Range) ? list.begin + index : list[index] if index
-        end
-      end
+      return [at(list, extreme(greatest.first))] if greatest.size == 1
+
+      numbers { |keys| greatest.map { |which| at(list, index_of(keys, which)) } }
+    end
+
+    # The index of the element with the least, or the greatest, of the block's values.
+    def extreme(greatest)
+      *, index, incomparable = reduced(greatest ? :max : :min) { |keys| return index_of(keys, greatest) }
+      # Ruby says what is compared with NaN: such sections change nothing
+      incomparable ? numbers { |keys| index_of(keys, greatest) } : index
+    end
+
+    def index_of(keys, greatest) = Ikra.__extreme(keys, greatest) || compared(keys, greatest)
+
+    def at(list, index)
+      list.is_a?(Range) ? list.begin + index : list[index] if index
     end
 
     # As Ruby finds it.
-    def extreme(keys, greatest)
+    def compared(keys, greatest)
       keys = keys.to_list if keys.is_a?(Buffer)
       (0...keys.size).public_send(greatest ? :max_by : :min_by) { |i| keys[i] }
     end

@@ -202,7 +202,7 @@ module Ikra
     # What +sum+ gives: exact over Integers, compensated over Floats.
     #
     # @example
-    #   actors.psum(&:progress) # => 12.5, 1 kernel
+    #   actors.psum(&:progress) # => 12.5, 1 kernel, which keeps no values
     # @param start what is added to
     # @yieldparam element
     # @return [Numeric]

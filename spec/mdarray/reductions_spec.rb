@@ -65,6 +65,69 @@ RSpec.describe Ikra::MDArray do
       expect(md([[0.1, 0.2]], dtype: :f32).sum(axis: 1)).to have_attributes(dtype: :f32)
     end
 
+    it "reduces what is pending, what a block gives and what a view shows by the kernel that computes it" do
+      [1, 31, 32, 33, 8191, 8192, 8193, 70_001].each do |size|
+        numbers = Ikra::MDArray.new(size) { |i| (i * 7919 % 10_007) * 0.1 - 300 }
+        kept = (numbers * 3 - 1).sync
+        pending = -> { numbers * 3 - 1 }
+        list = kept.to_a
+        expect([pending.().sum, pending.().min, pending.().max, pending.().argmin, pending.().argmax])
+          .to eq([kept.sum, list.min, list.max, list.index(list.min), list.index(list.max)])
+        expect([numbers.sum { |x| x * 3 - 1 }, kept.reverse[0..-1].sum, kept.count { |x| x > 0 }, pending.().count(&:positive?)])
+          .to eq([kept.sum, kept.reverse.dup.sum, list.count(&:positive?), list.count(&:positive?)])
+      end
+      whole = Ikra::MDArray.new(500, 40) { |i, j| i * 1000 + j }
+      [whole.t, whole[100..399, 3..7], whole[true, 5]].each do |view|
+        all = view.to_flat_a
+        expect([view.sum, view.min, view.argmax, (view + 1).sum]).to eq([all.sum, all.min, all.index(all.max), all.sum + all.size])
+      end
+    end
+
+    it "says that it is one kernel" do
+      array = md([1.0, 2.0])
+      kernels = ->(&work) { Ikra.explain(&work).sections.map { |section| [section.reduction, section.kernels] } }
+      # the interpreter goes over a column
+      count = Ikra.config.backend == :reference ? 2 : 1
+      expect(kernels.call { (array * 2 + array).sum }).to eq([[:sum, count]])
+      expect(kernels.call { (array * 2 + array).argmin }).to eq([[:min, count]])
+      expect(kernels.call { array.count { |x| x > 1 } }).to eq([[:count, count]])
+      expect(Ikra.explain { (array * 2 + array).max }.to_s).to include("Reduction: max, ", "# kernels: #{count}\n")
+      expect(kernels.call { array.sum }).to eq([])
+    end
+
+    it "computes what is pending once more only for the second who looks, and keeps it then" do
+      pending = md([1, 2, 3]) * 2
+      sections = Ikra.explain { [pending.sum, pending.max, pending.min, pending.to_a] }.sections
+      expect(sections.map(&:reduction)).to eq([:sum, nil])
+    end
+
+    it "adds beyond 64 bits, compensates Floats, and keeps what is not finite" do
+      large = Ikra::MDArray.new(9000) { |i| i + 2**62 }
+      expect([(large + 1).sum, large.sum { |x| x - 1 }]).to eq([(0...9000).sum { |i| i + 2**62 + 1 }, (0...9000).sum { |i| i + 2**62 - 1 }])
+      tenths = md(Array.new(10_000, 0.1))
+      expect((tenths + 0.0).sum).to eq(Array.new(10_000, 0.1).sum)
+      expect((md([1e100, 1.0, -1e100]) * 1).sum).to eq(1.0)
+      expect((md([1.0, Float::INFINITY]) * 1).sum).to eq(Float::INFINITY)
+      expect((md([1.0, Float::INFINITY]) * md([1, 0])).sum).to be_nan
+      expect([(md([-0.0, -0.0]) * 1.0).sum, (md([0.0, -0.0]) * 1).min].map { |x| 1 / x }).to all(eq(Float::INFINITY))
+      expect((md([200, 100], dtype: :u8) - 1).sum).to eq(298)
+      expect((md([0.1, 0.2], dtype: :f32) * 3).sum).to eq((md([0.1, 0.2], dtype: :f32) * 3).to_a.sum)
+    end
+
+    it "raises what the elements raise, and has nothing of them then" do
+      zeroes = Ikra::MDArray.new(20_000) { |i| i % 9973 == 9972 ? 0 : 1 }
+      expect { (7 / zeroes).sum }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(9972) }
+      expect { zeroes.sum { |x| 7 / x } }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq(9972) }
+      expect((7 / (zeroes + 1)).sum).to eq(zeroes.to_a.sum { |x| 7 / (x + 1) })
+      expect { (md([1.0, Float::NAN]) * 2).max }.to raise_error(ArgumentError, /\Acomparison of Float with Float failed/)
+      expect((md([Float::NAN]) * 2).max).to be_nan
+      expect { md([1, 2]).sum { |x| x > 1 } }.to raise_error(TypeError, /sum is for numbers, not for elements of kind bool/)
+      expect { md([1, 2]).sum { |x| x > 1 ? 1 : 0.5 } }.to raise_error(Ikra::CompileError, /of several kinds/)
+      expect(md([1, 2, 3]).sum { |x| x > 1 ? (break x) : x }).to eq(2)
+      total = 0
+      expect([md([1, 2]).sum { |x| total += x; x * 10 }, total]).to eq([30, 3])
+    end
+
     it "has answers for nothing" do
       empty = md([])
       expect([empty.sum, empty.min, empty.argmax, empty.count, empty.any? { true }, empty.all? { false }]).to eq([0.0, nil, nil, 0, false, true])

@@ -128,4 +128,71 @@ RSpec.describe "preduce, pscan, psum" do
     list = Array.new(1000) { |i| (i * 7919) % 101 }
     expect(list.preduce(:+)).to eq list.psum
   end
+
+  it "adds what a block gives in the kernel that computes it" do
+    [0, 1, 31, 32, 33, 8191, 8192, 8193, 40_000].each do |size|
+      list = Array.new(size) { |i| (i * 7919) % 10_007 - 5000 }
+      expect(list).to(do_as_ruby(:sum) { |x| x * 3 - 1 })
+      expect(list).to(do_as_ruby(:sum, 2**70) { |x| x * 3 - 1 })
+      expect(list).to(do_as_ruby(:sum, 0.0) { |x| x * 3 - 1 })
+      expect(list).to(do_as_ruby(:sum) { |x| x * 0.25 })
+      expect(list).to(do_as_ruby(:sum, 1.5) { |x| x * 0.25 })
+      expect(list).to(do_as_ruby(:count) { |x| x > 17 })
+    end
+    tenths = (1..100_000)
+    sums = backends.map { |backend| tenths.psum(backend: backend) { |x| x * 0.1 } }
+    expect(sums.uniq.size).to eq 1
+    expect(sums.first).to be_within(1e-15 * sums.first).of(tenths.sum { |x| x * 0.1 })
+  end
+
+  it "adds beyond 64 bits, and what is not finite, and knows what it cannot add" do
+    expect(1..10_000).to(do_as_ruby(:sum) { |x| x + 2**62 })
+    expect(1..10_000).to(do_as_ruby(:sum) { |x| -x - 2**62 })
+    expect([1.0, 2.0]).to(do_as_ruby(:sum) { |x| x / 0.0 })
+    expect([1.0, -1.0].psum { |x| x / 0.0 }).to be_nan
+    expect(1 / [-0.0, -0.0].psum { |x| x }).to eq(Float::INFINITY)
+    expect([1, 2.5, 3]).to(do_as_ruby(:sum) { |x| x })
+    expect([[1], [2]]).to(do_as_ruby(:sum, []) { |x| x })
+    expect([1, nil, 2]).to(do_as_ruby(:sum) { |x| x })
+    expect([1, 2]).to(do_as_ruby(:sum) { |x| x > 1 })
+    expect([1, 2]).to(do_as_ruby(:min_by) { |x| x > 1 })
+    expect([1, 0, 2]).to(do_as_ruby(:sum) { |x| 6 / x })
+    expect([1, 2, 3].psum { |x| break x if x > 1; x }).to eq 2
+    writes = Array.new(9000) { |i| Amount.new(i) }
+    expect(writes.psum { |amount| amount.instance_variable_get(:@cents) }).to eq 40_495_500
+    count = 0
+    expect([[1, 2, 3].psum { |x| count += 1; x }, count]).to eq [6, 3]
+  end
+
+  it "finds the elements with the least and the greatest of a block's values in the kernel that computes them" do
+    [0, 1, 2, 33, 8193, 20_000].each do |size|
+      list = Array.new(size) { |i| [(i * 7919) % 1009, i] }
+      %i[min_by max_by].each do |name|
+        expect(list).to(do_as_ruby(name) { |x, _| x })
+        expect(list).to(do_as_ruby(name) { |x, _| x * -0.5 })
+        expect(list).to(do_as_ruby(name) { |x, _| x > 500 ? x : x * 0.5 })
+        expect(0...size).to(do_as_ruby(name) { |x| (x - 500).abs })
+      end
+    end
+    [[Float::NAN], [1.0, Float::NAN], [Float::NAN, 1.0], [3.0, 2.0, Float::NAN, 1.0]].each do |list|
+      expect(list.each_index.to_a).to(do_as_ruby(:min_by) { |i| list[i] })
+      expect(list.each_index.to_a).to(do_as_ruby(:max_by) { |i| list[i] })
+    end
+    expect([0.0, -0.0]).to(do_as_ruby(:min_by) { |x| x })
+    expect([1, nil]).to(do_as_ruby(:max_by) { |x| x })
+    seen = 0
+    expect { [1.0, Float::NAN].pmin_by { |x| seen += 1; x } }.to raise_error(ArgumentError, "comparison of Float with 1.0 failed")
+    expect(seen).to eq 2
+  end
+
+  it "is one kernel, which keeps no values" do
+    sections = Ikra.explain do
+      [1, 2].psum { |x| x * 2 }
+      [1, 2].pcount { |x| x > 1 }
+      [1, 2].pmin_by { |x| -x }
+      [1, 2.5].psum { |x| x }
+    end.sections
+    count = Ikra.config.backend == :reference ? 2 : 1
+    expect(sections.map { |section| [section.reduction, section.kernels] }).to eq [[:sum, count], [:count, count], [:min, count], [nil, 1]]
+  end
 end

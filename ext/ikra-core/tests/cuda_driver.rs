@@ -4,14 +4,15 @@
 //! The libraries are found through `LD_LIBRARY_PATH`, which is read when a process starts, and each process sees one kind
 //! of machine: so this is a program that runs itself once for each scene.
 
-use ikra_core::backend::collective::reduce::{Reduced, Reduction};
+use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction};
 use ikra_core::backend::collective::rows::{Collective, Give, Stretch, column};
 use ikra_core::backend::collective::scan::Scan;
-use ikra_core::backend::collective::{Crew, Element};
+use ikra_core::backend::collective::{Crew, Element, Number};
 use ikra_core::backend::cuda::CudaBackend;
 use ikra_core::backend::cuda::collective;
 use ikra_core::backend::cuda::driver::Stream;
 use ikra_core::backend::cuda::storage::{Arena, Staging};
+use ikra_core::backend::fold::Fold;
 use ikra_core::backend::threads::Threads;
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::cache::disk::DiskCache;
@@ -53,6 +54,7 @@ const SCENES: &[Scene] = &[
     ("reductions", &[], reductions),
     ("rows_where_they_are", &[], rows_where_they_are),
     ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
+    ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
     ("no_gpu", &[("STAND_IN", "absent")], || refuses("sees no GPU")),
@@ -616,6 +618,87 @@ fn rows_without_memory() {
     }
     let few = Buffer::from_column(done(sorted(20_000))).on_host().unwrap_or_else(|e| panic!("{e}"));
     assert!(few.view::<i64>().iter().copied().eq(130_000..150_000));
+}
+
+/// `out = in + in`, checked or not, of which the sum is wanted; beside it a tag.
+fn twice(checked: bool) -> Program {
+    let mut b = Builder::new("entry".into(), Vec::new());
+    let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
+    b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
+    let x = b.load(Scalar::I64, INPUT, job.into());
+    let twice = match checked {
+        true => b.checked(CheckedOp::Add, x, x, OVERFLOW),
+        false => b.i64(Op::Add, &[x, x]),
+    };
+    b.store(OUTPUT, job.into(), twice);
+    b.store(TAGS, job.into(), Operand::I32(1));
+    let mut program = program(false, vec![b.finish()]);
+    program.columns[OUTPUT.index()].read = false;
+    program
+}
+
+fn what_is_reduced_while_it_is_computed() {
+    let cuda = open();
+    let program = |checked| {
+        let program = twice(checked);
+        let layout = Layout::structure_of_arrays(&program);
+        let fold = Fold::of(&program, &layout, OUTPUT, Reduction::Sum).expect("each element stores its own");
+        let kernel = cuda.prepare_fold(&program, &layout, fold, &CodeOptions::default());
+        (fold, kernel.unwrap_or_else(|e| panic!("{e}")))
+    };
+    let run = |fold, kernel: &dyn Executable, columns: &mut [HostColumn]| {
+        assert!(cuda.folds_at_once(kernel));
+        let launch = Launch {
+            jobs: columns[0].len() as u64,
+            columns,
+            biases: &[0; 4],
+            params: &[],
+            slots: 1,
+            fresh: &[],
+            ticks: 1,
+            seed: 0,
+            section: 0,
+            limit: Key::NONE,
+            cancel: &CancelToken::default(),
+            block_size: None,
+            timings: &mut Timings::default(),
+        };
+        cuda.launch_fold(kernel, fold, launch).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let store = cuda.store().expect("it has memory");
+    for (fold, kernel) in [program(true), program(false)] {
+        for rows in [1, 33, 8192, 100_000, 1_000_003] {
+            let sum = Some(Reduced::Integer(i128::from(rows * (rows - 1))));
+            for _ in 0..3 {
+                // from the host, and with what is on the device already, which nobody waits for
+                let mut columns = Run::new(0..rows).columns;
+                assert_eq!(run(fold, &*kernel, &mut columns), (Outcome::Done, sum), "{rows} rows");
+                assert!(columns[2].view::<u8>().iter().all(|tag| *tag == 1), "the other column comes back");
+                let resident = |column: &HostColumn| {
+                    let memory = store.upload(column.byte_len(), Some(column.bytes()));
+                    HostColumn::on_device(column.storage(), column.len(), memory.unwrap_or_else(|e| panic!("{e}")))
+                };
+                let mut columns = Run::new(0..rows).columns;
+                (columns[0], columns[2]) = (resident(&columns[0]), resident(&columns[2]));
+                assert_eq!(run(fold, &*kernel, &mut columns), (Outcome::Done, sum), "{rows} rows on the device");
+                let mut tags = vec![0; rows as usize];
+                columns[2].device().expect("there it is").read(0, &mut tags).unwrap_or_else(|e| panic!("{e}"));
+                assert!(tags.iter().all(|tag| *tag == 1), "{rows} rows on the device");
+                let reduced = cuda.reduce(Reduction::Max, Element::I64, &columns[0], 0..rows as usize);
+                let greatest = Some(Place { index: rows as u64 - 1, value: Number::Int(rows - 1) });
+                let expected = Reduced::Extremes { least: None, greatest, nan: false };
+                assert_eq!(reduced.unwrap_or_else(|e| panic!("{e}")), expected);
+            }
+        }
+    }
+    let (fold, kernel) = program(true);
+    let run_of = |values: Vec<i64>| run(fold, &*kernel, &mut Run::new(values.into_iter()).columns);
+    let mut values = vec![1; 50_000];
+    (values[20_000], values[40_000]) = (i64::MAX, i64::MAX);
+    let (outcome, reduced) = run_of(values);
+    assert!(matches!(outcome, Outcome::Trapped(trap) if trap.key == Key::new(0, 20_000)), "{outcome:?}");
+    assert_eq!(reduced, None);
+    assert_eq!(run_of(vec![1; 9000]), (Outcome::Done, Some(Reduced::Integer(18_000))), "nothing is left of it");
 }
 
 fn memory_that_runs_out() {

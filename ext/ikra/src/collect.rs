@@ -3,11 +3,11 @@
 //! Here: natives that go over a list and what a section gave for each of its elements, where a loop in Ruby would take
 //! longer than the section. Numbers are read off the heap once; the core's collective operations then go over them without the
 //! GVL, by threads, and can be interrupted. Elements that come out are the very objects that went in. Not here: what decides.
-//! Sums are Ruby's own (`lib/ikra/operation.rb`): adding numbers takes less time than reading them out first.
+//! Sums of lists are Ruby's own (`lib/ikra/operation.rb`): adding numbers takes less time than reading them out first.
 //! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks Ruby.
 
 use crate::buffer::Dtype;
-use crate::config::Settings;
+use crate::config::{REDUCTIONS, Settings};
 use crate::crew;
 use crate::errors;
 use crate::gvl;
@@ -287,16 +287,21 @@ pub fn reduce_buffer(
     let Some((dtype, buffer)) = crate::buffer::of(buffer.as_raw()) else {
         return Err(Error::new(ruby.exception_arg_error(), "the array's elements are freed"));
     };
-    let reduction = match &*operation.name()? {
-        "sum" => Reduction::Sum,
-        "count" => Reduction::Count,
-        "min" => Reduction::Min,
-        "max" => Reduction::Max,
-        other => return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {other}"))),
+    let name = operation.name()?;
+    let Some((_, reduction)) = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name) else {
+        return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {name}")));
     };
     let range = crate::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let reduced = Where::of(ruby, asked, &buffer, count)?.reduce(ruby, reduction, (dtype, &buffer), range)?;
+    reduced_value(ruby, reduced)
+}
+
+/// What a reduction gives, for Ruby; as [`reduce_buffer`] says.
+///
+/// # Errors
+/// When memory ends.
+pub fn reduced_value(ruby: &Ruby, reduced: Reduced) -> Result<Value, Error> {
     let place = |place: Option<Place>, nan: bool| {
         let (value, index) = match place {
             Some(Place { index, value: Number::Int(i) }) => (ruby.into_value(i), ruby.into_value(index)),

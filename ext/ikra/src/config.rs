@@ -5,6 +5,7 @@
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
 use crate::buffer::Dtype;
+use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub block_size: Option<u32>,
     /// Results become a buffer.
     pub into: Option<Results>,
+    /// Results are wanted only as what they are reduced to, where that is possible.
+    pub reduce: Option<Reduction>,
 }
 
 /// The buffer that results become.
@@ -50,6 +53,10 @@ pub enum Results {
     /// As `Natural` where they are all Integers, all Floats, or true and false; else an Array.
     Numbers,
 }
+
+/// Ikra's own names of reductions.
+pub const REDUCTIONS: [(&str, Reduction); 4] =
+    [("sum", Reduction::Sum), ("min", Reduction::Min), ("max", Reduction::Max), ("count", Reduction::Count)];
 
 const KEYS: [&str; 9] =
     ["backend", "block_size", "blocks", "check", "fast_math", "memory_limit", "overflow", "precision", "unsupported"];
@@ -70,6 +77,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     },
     block_size: None,
     into: None,
+    reduce: None,
 });
 
 impl Settings {
@@ -123,13 +131,17 @@ impl Settings {
                     },
                 };
             }
-            // Ikra's own Ruby code asks for it
+            // Ikra's own Ruby code asks for these
             "into" => {
                 self.into = Some(match &*given {
                     "true" => Results::Natural,
                     "numbers" => Results::Numbers,
                     _ => Results::As(Dtype::of(ruby, value)?),
                 });
+            }
+            "reduce" => {
+                let at = one_of(ruby, key, &given, &REDUCTIONS.map(|(name, _)| name))?;
+                self.reduce = Some(REDUCTIONS[at].1);
             }
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";

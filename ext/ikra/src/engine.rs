@@ -15,6 +15,7 @@ pub mod resident;
 use crate::backends;
 use crate::block::{self, Captures, Key as BlockKey};
 use crate::buffer::{self, Dtype};
+use crate::collect;
 use crate::config::{Choice, Results, Settings};
 use crate::errors;
 use crate::explain::{self, Account};
@@ -32,6 +33,8 @@ use crate::registry::{Kept, symbols};
 use crate::trace::{Misfit, Tables};
 use crate::unpack::Unpacker;
 use crate::world::{self, Guards, LiveWorld};
+use ikra_core::backend::collective::reduce::{Reduced, Reduction};
+use ikra_core::backend::fold::Fold;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
@@ -65,6 +68,8 @@ struct Form {
     process: u32,
     /// How results are stored, if that is not as Ruby's.
     results: Option<Storage>,
+    /// What they are reduced to, where that is all that is wanted.
+    reduce: Option<Reduction>,
 }
 
 /// A block compiled for some types.
@@ -75,6 +80,8 @@ struct Variant {
     plan: Plan,
     rooms: Rooms,
     executable: Arc<dyn Executable>,
+    /// Results are reduced, not stored.
+    fold: Option<Fold>,
 }
 
 /// What is known of one block.
@@ -194,7 +201,9 @@ struct Explained {
 /// each `[name, given…]`.
 ///
 /// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
-/// index), or `:left` (by `break`, with its value), then also the results of the elements before.
+/// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `reduce:` the value
+/// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
+/// reduced so, they are the value as ever.
 ///
 /// # Errors
 /// CompileError and its kin, whatever the block itself raises, and interrupts.
@@ -317,6 +326,28 @@ fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -
     ruby.ary_new_from_values(&[how, value, before]).as_value()
 }
 
+/// What results are as elements of an array on the device; None: no such array holds them.
+fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
+    let natural = match slot.repr {
+        Repr::Int => Dtype::I64,
+        Repr::Float => Dtype::F64,
+        Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Dtype::Bool,
+        _ => return None,
+    };
+    match into {
+        Results::As(dtype) => Some(dtype).filter(|dtype| natural.prims() == dtype.prims()),
+        Results::Natural | Results::Numbers => Some(natural),
+    }
+}
+
+/// Where results are after a launch.
+enum Gave {
+    Column,
+    Buffer(Dtype, Arc<Buffer>),
+    /// Nowhere; this is left of them.
+    Reduced(Reduced),
+}
+
 /// How a section ended early.
 #[derive(Clone, Copy)]
 enum Left {
@@ -352,6 +383,7 @@ impl Section<'_> {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
                 _ => None,
             },
+            reduce: self.settings.reduce,
         }
     }
 
@@ -496,11 +528,23 @@ impl Section<'_> {
         }
         let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
         site.state.lock().wide.extend(facts.wide().iter().cloned());
-        let program = &compiled.lowered.program;
+        let (program, layout) = (&compiled.lowered.program, &compiled.layout);
+        let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
+        let fold = form.reduce.and_then(|reduction| {
+            let slot = plan.result.as_ref()?;
+            // true and false are counted, and nothing else
+            let dtype = is_dtype(settings.into.unwrap_or(Results::Numbers), slot)?;
+            if dtype == Dtype::Bool && reduction != Reduction::Count {
+                return None;
+            }
+            Fold::of(program, layout, slot.value?, reduction)
+        });
         let began = Instant::now();
-        let executable = clock
-            .measure(Phase::Compile, || gvl::released(|| backend.prepare(program, &compiled.layout, &form.code)))
-            .map_err(|e| errors::core(ruby, e))?;
+        let prepare = || match fold {
+            Some(fold) => backend.prepare_fold(program, layout, fold, &form.code),
+            None => backend.prepare(program, layout, &form.code),
+        };
+        let executable = clock.measure(Phase::Compile, || gvl::released(prepare)).map_err(|e| errors::core(ruby, e))?;
         let preparing = began.elapsed();
         if let (Some(explained), Some(explanation)) = (explained, explanation) {
             let unit = &site.source.unit;
@@ -518,14 +562,14 @@ impl Section<'_> {
                 layout: compiled.layout.clone(),
                 options: form.code,
                 executable: executable.clone(),
+                fold: fold.map(|fold| (fold, backend.folds_at_once(&*executable))),
             });
         }
         if let Some(note) = backends::cache_note() {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
-        let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
         let rooms = Rooms::new(program, elements);
-        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, rooms, executable })
+        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, rooms, executable, fold })
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -638,16 +682,17 @@ impl Section<'_> {
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
         let result = match (self.settings.into, &variant.plan.result) {
-            (Some(into), Some(slot)) => self.result_buffer(into, slot, limit, &mut packed)?,
+            (Some(into), Some(slot)) if variant.fold.is_none() => self.result_buffer(into, slot, limit, &mut packed)?,
             _ => None,
         };
         let residents = std::mem::take(&mut packed.residents);
         let began = Instant::now();
+        let mut reduced = None;
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
             let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
-            let (section, cancel, timings) = (self.number, &cancel, &mut timings);
+            let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
             let work = || {
                 let began = Instant::now();
                 residents.iter().try_for_each(|resident| resident.enter(&**backend, columns))?;
@@ -667,7 +712,14 @@ impl Section<'_> {
                     block_size,
                     timings,
                 };
-                let outcome = backend.launch(&*variant.executable, launch)?;
+                let outcome = match variant.fold {
+                    Some(fold) => {
+                        let (outcome, value) = backend.launch_fold(&*variant.executable, fold, launch)?;
+                        *reduced = value;
+                        outcome
+                    }
+                    None => backend.launch(&*variant.executable, launch)?,
+                };
                 let ended = match outcome {
                     Outcome::Done => true,
                     Outcome::Trapped(record) => record.key == limit,
@@ -750,6 +802,10 @@ impl Section<'_> {
         let stays = packed.stays;
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
+        let result = match reduced {
+            Some(reduced) => Gave::Reduced(reduced),
+            None => result.map_or(Gave::Column, |(dtype, buffer)| Gave::Buffer(dtype, buffer)),
+        };
         clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays)).map(Ok)
     }
 
@@ -759,19 +815,23 @@ impl Section<'_> {
         unpacker: &Unpacker<'_>,
         left_with: Option<Left>,
         len: usize,
-        result: Option<(Dtype, Arc<Buffer>)>,
+        result: Gave,
         stays: bool,
     ) -> Result<Value, Error> {
         let mut before = None;
         let (how, value) = match (left_with, &unpacker.plan.result) {
             (Some(Left::Break(raw, index)), slot) => {
-                if let (true, Some(slot), None) = (self.wrapped, slot, &result) {
+                // a column that is reduced, or a buffer's, has no rows
+                if let (true, Some(slot), Gave::Column, None) = (self.wrapped, slot, &result, self.settings.reduce) {
                     before = Some(unpacker.results(slot, index as usize)?);
                 }
                 (Some("left"), crate::reflect::value(raw))
             }
             (Some(Left::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
-            (None, Some(_)) if let Some((dtype, buffer)) = result => {
+            (None, Some(_)) if let Gave::Reduced(reduced) = result => {
+                (Some("reduced"), collect::reduced_value(self.ruby, reduced)?)
+            }
+            (None, Some(_)) if let Gave::Buffer(dtype, buffer) = result => {
                 (None, buffer::wrap(self.ruby, dtype, buffer).as_value())
             }
             (None, Some(slot)) => (None, unpacker.results(slot, len)?.as_value()),
@@ -803,17 +863,7 @@ impl Section<'_> {
         limit: Key,
         packed: &mut Packed,
     ) -> Result<Option<(Dtype, Arc<Buffer>)>, Error> {
-        let natural = match slot.repr {
-            Repr::Int => Some(Dtype::I64),
-            Repr::Float => Some(Dtype::F64),
-            Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Some(Dtype::Bool),
-            _ => None,
-        };
-        let dtype = match into {
-            Results::As(dtype) => Some(dtype).filter(|dtype| natural.is_some_and(|n| n.prims() == dtype.prims())),
-            Results::Natural | Results::Numbers => natural,
-        };
-        let Some(dtype) = dtype else {
+        let Some(dtype) = is_dtype(into, slot) else {
             if into == Results::Numbers {
                 return Ok(None);
             }

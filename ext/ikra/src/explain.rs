@@ -5,13 +5,15 @@
 //! how it is shown (lib/ikra/explain.rb).
 
 use crate::backends;
-use crate::config::Choice;
+use crate::config::{Choice, REDUCTIONS};
 use crate::errors;
 use crate::gvl;
 use crate::heap::Raw;
 use crate::identity::RawMap;
 use ikra_core::backend::Executable;
-use ikra_core::backend::cuda::emit;
+use ikra_core::backend::collective::reduce::Reduction;
+use ikra_core::backend::cuda::{collective, emit};
+use ikra_core::backend::fold::Fold;
 use ikra_core::config::CodeOptions;
 use ikra_core::engine::explain::Explanation;
 use ikra_core::ir::Program;
@@ -44,6 +46,8 @@ pub struct Account {
     pub layout: Layout,
     pub options: CodeOptions,
     pub executable: Arc<dyn Executable>,
+    /// What results are reduced to, and whether in the pass that computes them.
+    pub fold: Option<(Fold, bool)>,
 }
 
 /// Of one `Ikra.explain`.
@@ -180,12 +184,19 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
         .with("checks", checks)?
         .with("jobs", told.jobs)?
         .with("fused", told.fused)?
+        .with("reduction", account.fold.and_then(|(fold, _)| name(fold.reduction)).map(|name| ruby.to_symbol(name)))?
+        .with("kernels", if matches!(account.fold, Some((_, false))) { 2 } else { 1 })?
         .with("apart", ruby.ary_from_iter(told.apart.iter().map(String::as_str)))?
         .with("backend", ruby.to_symbol(account.backend))?
         .with("why", account.why.as_str())?
         .with("stages", stages)?
         .with("code", ruby.obj_wrap(Code(account.clone())))?;
     Ok(hash.1)
+}
+
+/// What Ruby calls a reduction.
+fn name(wanted: Reduction) -> Option<&'static str> {
+    REDUCTIONS.iter().find(|(_, reduction)| *reduction == wanted).map(|(name, _)| *name)
 }
 
 /// What generated code is made from, when it is asked for.
@@ -216,7 +227,11 @@ impl Code {
             "lowered" => Ok(account.explanation.lowered.clone()),
             "ir" => Ok(account.program.to_string()),
             "cpu" | "cuda" if form == account.backend => Ok(account.executable.listing()),
-            "cuda" => Ok(emit::emit(&account.program, &account.layout, &emit::kernel_name(&account.program)).body),
+            "cuda" => {
+                let fold = account.fold.map(|(fold, _)| fold).filter(|_| collective::at_once(&account.program));
+                let name = emit::kernel_name(&account.program);
+                Ok(emit::emit_folding(&account.program, &account.layout, &name, fold).body)
+            }
             "cpu" => {
                 let cpu = backends::open(Choice::Cpu).map_err(|e| errors::core(ruby, e))?;
                 let made = gvl::released(|| cpu.prepare(&account.program, &account.layout, &account.options));

@@ -4,7 +4,8 @@ module Ikra
   # What becomes of all elements, or of those along a dimension (+axis:+, negative from the last): a number for the whole array, else an array with one
   # dimension less.
   #
-  # All elements of an array are reduced in one pass, in the order of docs/algorithms.md. Those along a dimension, and those that a block combines,
+  # All elements of an array are reduced in one pass, in the order of docs/algorithms.md, which is that of the kernel that computes them where
+  # they are pending or a block gives them. Those along a dimension, and those that a block combines,
   # are combined in chunks of 256, from the first to the last, then what the chunks gave in the same way, so that the
   # result is the same on every backend.
   class MDArray
@@ -37,7 +38,7 @@ module Ikra
     # @raise [TypeError] for elements that are no numbers
     # @raise [IntegerOverflow] for a sum along a dimension beyond 64 bits
     def sum(start = 0, axis: nil, **options, &block)
-      return map(**options, &block).sum(start, axis: axis, **options) if block
+      return summed(start, axis, options, block) if block
       return start + sum(axis: axis, **options) unless start.is_a?(Integer) && start.zero?
 
       numbers_for(:sum)
@@ -161,8 +162,11 @@ module Ikra
       raise ArgumentError, "wrong number of arguments (given #{item.size}, expected 0..1)" if item.size > 1
       return eq(item.first).count(axis: axis, **options, &:itself) unless item.empty?
       return axis.nil? ? size : MDArray.full(*shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }, shape[axis_of(axis)]) unless block
+      return truths(options, block).to(:i64).sum(axis: axis, **options) unless axis.nil? && dtype != :object
+      return 0 if empty?
 
-      truths(options, block).to(:i64).sum(axis: axis, **options)
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(:count, options, block) { |run, within| run.reduction(size, :count, [:as_bool], *within) }
     end
 
     # Operators of which the core knows scans.
@@ -313,15 +317,28 @@ module Ikra
       comparable(rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest), length, keeps)
     end
 
-    # What all elements are reduced to where they are, in the order of docs/algorithms.md; what the block gives where there are none.
+    # What all elements are reduced to, in the order of docs/algorithms.md; what the block gives where there are none. Elements that are there
+    # are reduced where they are, others by the kernel that computes them, and those of a view by the one that looks for them.
     def reduced(operation, options)
       Ikra.__check(options) unless options.empty?
       return yield if empty?
 
-      elements = storage
-      return dup.__send__(:reduced, operation, options) unless @layout.in_order?
+      node = unseen
+      return Run.reduction(node, operation, options) if node
 
-      Ikra.__reduce(elements.buffer, operation, @layout.offset, size, options)
+      elements = storage
+      return Ikra.__reduce(elements.buffer, operation, @layout.offset, size, options) if @layout.in_order?
+
+      Run.reduction(Expression::Operation.new(:to, [__operand], dtype, shape), operation, options).tap { elements.release(elements.buffer) }
+    end
+
+    # What is pending, for the first who looks at it, who keeps nothing of it.
+    def unseen
+      pending = @pending
+      return unless pending && @storage.nil? && !pending.seen && pending.storage.nil?
+
+      pending.seen = true
+      pending
     end
 
     def elements_at_first = storage.buffer[@layout.offset]
@@ -398,6 +415,15 @@ module Ikra
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
       element = Text.element(places, :i64)
       MDArray.__of(Run.new(:argmin, {}, proc { |i| element.call(i) / inner % length }).values(outer * inner, :i64, rest).first, :i64, rest)
+    end
+
+    # The sum of what a block gives.
+    def summed(start, axis, options, block)
+      return map(**options, &block).sum(start, axis: axis, **options) unless axis.nil? && dtype != :object && !empty?
+
+      MDArray.__parameters(block, 1, "it is given one element")
+      total = over(:sum, options, block) { |run, within| run.reduction(size, :sum, *within) }
+      start.is_a?(Integer) && start.zero? ? total : start + total
     end
 
     # What a block, or Ruby, takes for true.

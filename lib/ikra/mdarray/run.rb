@@ -37,6 +37,14 @@ module Ikra
         [buffer, buffer.dtype]
       end
 
+      # What the block's values are reduced to (`Ikra.__reduce`), without keeping them.
+      def reduction(count, operation, *within, base: 0...count)
+        value = section(:map, base, within, nil, into: true, reduce: operation)
+        return value unless value.is_a?(Buffer)
+
+        operation == :sum ? MDArray.__of(value, value.dtype, [count]).sum(**@options) : Ikra.__reduce(value, operation, 0, count, @options)
+      end
+
       # The block's values as they are.
       def objects(count, *within, base: 0...count) = count.zero? ? [] : section(:map, base, within)
 
@@ -91,6 +99,15 @@ module Ikra
 
             Tiles.run(node) { |stretch| section_of(stretch) }
           end
+        end
+
+        # What the values of an expression are reduced to (`Ikra.__reduce`), without keeping them.
+        def reduction(node, operation, options)
+          count = node.shape.reduce(1, :*)
+          block = Text.block(node, node.shape, :section)
+          value = located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { **options, into: node.dtype, reduce: operation }, block, nil) }
+          # such as are computed in an order of their own
+          value.is_a?(Buffer) ? Ikra.__reduce(value, operation, 0, count, options) : value
         end
 
         # Tells where a program wrote down what raises in an expression, and which element it was.

@@ -16,6 +16,7 @@ pub mod collective;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod fold;
 pub mod libm;
 pub mod philox;
 pub mod races;
@@ -34,6 +35,7 @@ use crate::target::Target;
 use collective::Element;
 use collective::reduce::{Reduced, Reduction};
 use collective::rows::Collective;
+use fold::Fold;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -209,6 +211,34 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `Device` or `Memory`; what the program itself raises is an [`Outcome`].
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome>;
+    /// As [`Backend::prepare`], for launches of which one column is reduced.
+    ///
+    /// # Errors
+    /// As [`Backend::prepare`].
+    fn prepare_fold(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        _: Fold,
+        options: &CodeOptions,
+    ) -> Result<Arc<dyn Executable>> {
+        self.prepare(program, layout, options)
+    }
+    /// Whether what [`Backend::prepare_fold`] gave reduces in the pass that computes; where not, the column is there in between.
+    fn folds_at_once(&self, _: &dyn Executable) -> bool {
+        false
+    }
+    /// Runs one tick of what [`Backend::prepare_fold`] gave. The column of the fold means nothing, before and after; what it
+    /// is reduced to is there when the outcome is [`Outcome::Done`].
+    ///
+    /// # Errors
+    /// As [`Backend::launch`].
+    fn launch_fold(
+        &self,
+        executable: &dyn Executable,
+        fold: Fold,
+        launch: Launch<'_>,
+    ) -> Result<(Outcome, Option<Reduced>)>;
     /// Reduces a stretch of rows that are in its memory.
     ///
     /// # Errors

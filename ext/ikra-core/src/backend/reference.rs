@@ -4,8 +4,11 @@
 //! column, a division by zero) is found and reported as an internal error, so that a faulty lowering or pass shows here
 //! first.
 
+use super::collective::reduce::Reduced;
+use super::fold::{self, Fold};
 use super::libm::{self, Function};
 use super::races::{Races, Seen, Touch};
+use super::threads::Threads;
 use super::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, philox};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
@@ -95,6 +98,15 @@ impl Backend for ReferenceBackend {
             run.join().map_err(|_| broken("the interpreter panicked"))
         })?;
         answer.map_err(|detail| broken(&format!("{detail}\n\n{program}")))
+    }
+
+    fn launch_fold(
+        &self,
+        executable: &dyn Executable,
+        fold: Fold,
+        launch: Launch<'_>,
+    ) -> Result<(Outcome, Option<Reduced>)> {
+        fold::apart(self, &Threads::new(1), executable, fold, launch)
     }
 }
 

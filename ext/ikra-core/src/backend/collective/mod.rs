@@ -36,6 +36,7 @@ pub mod testing;
 use crate::backend::CancelToken;
 use crate::backend::threads::Threads;
 use crate::error::Result;
+use crate::ir::Storage;
 use rayon::prelude::*;
 
 /// Elements of a tile of a reduction.
@@ -67,6 +68,10 @@ impl Element {
     }
     pub fn is_float(self) -> bool {
         matches!(self, Element::F64 | Element::F32)
+    }
+    /// What a column holds; None for references.
+    pub fn stored(storage: Storage) -> Option<Self> {
+        Self::ALL.into_iter().find(|element| element.storage() == storage)
     }
 }
 

@@ -5,6 +5,10 @@
 
 use super::{Crew, Element, LANES, Number, TILE, Values, WARP};
 use crate::error::Result;
+use crate::ir::Storage;
+use crate::memory::column::{self, HostColumn};
+use parking_lot::Mutex;
+use std::ops::Range;
 
 /// What elements are reduced to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -383,13 +387,86 @@ fn over_tiles<T: Copy, F: Fold<T>>(tiles: &[F::State]) -> F::State {
     tree::<T, F>(lanes)
 }
 
-fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Option<Reduced>> {
+/// Where the elements of tiles come from.
+trait Source<T>: Sync {
+    fn len(&self) -> usize;
+    /// What `take` makes of these elements.
+    fn tile<R>(&self, elements: Range<usize>, take: impl FnOnce(&[T]) -> R) -> R;
+}
+
+impl<T: Sync> Source<T> for &[T] {
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+    fn tile<R>(&self, elements: Range<usize>, take: impl FnOnce(&[T]) -> R) -> R {
+        take(&self[elements])
+    }
+}
+
+/// Elements that are made when they are taken, a tile at a time, into memory that stays in a core's cache.
+struct Made<M> {
+    count: usize,
+    storage: Storage,
+    make: M,
+    /// Rows of tiles, at rest.
+    rest: Mutex<Vec<HostColumn>>,
+}
+
+impl<T: column::Element, M: Fn(Range<u64>, &mut HostColumn) + Sync> Source<T> for &Made<M> {
+    fn len(&self) -> usize {
+        self.count
+    }
+    fn tile<R>(&self, elements: Range<usize>, take: impl FnOnce(&[T]) -> R) -> R {
+        let rows = self.rest.lock().pop();
+        let mut rows = rows.unwrap_or_else(|| HostColumn::zeroed(self.storage, TILE));
+        (self.make)(elements.start as u64..elements.end as u64, &mut rows);
+        let taken = take(&rows.view()[..elements.len()]);
+        self.rest.lock().push(rows);
+        taken
+    }
+}
+
+fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: impl Source<T>) -> Result<Option<Reduced>> {
     let tile = |t: usize| {
         let first = t * TILE;
-        tree::<T, F>(lanes::<T, F>(&values[first..values.len().min(first + TILE)], first as u64))
+        let elements = first..values.len().min(first + TILE);
+        values.tile(elements, |tile| tree::<T, F>(lanes::<T, F>(tile, first as u64)))
     };
     let tiles = crew.each(values.len().div_ceil(TILE), tile)?;
     Ok(tiles.map(|tiles| F::reduced(over_tiles::<T, F>(&tiles))))
+}
+
+fn integers<T: Numeric + Send>(
+    crew: Crew<'_>,
+    reduction: Reduction,
+    values: impl Source<T>,
+) -> Result<Option<Reduced>> {
+    match reduction {
+        Reduction::Sum => run::<T, IntSum>(crew, values),
+        Reduction::Product => run::<T, IntProduct>(crew, values),
+        _ => compared(crew, reduction, values),
+    }
+}
+
+fn floats<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: impl Source<T>) -> Result<Option<Reduced>> {
+    match reduction {
+        Reduction::Sum => run::<T, FloatSum>(crew, values),
+        Reduction::Product => run::<T, FloatProduct>(crew, values),
+        _ => compared(crew, reduction, values),
+    }
+}
+
+fn compared<T: Numeric + Send>(
+    crew: Crew<'_>,
+    reduction: Reduction,
+    values: impl Source<T>,
+) -> Result<Option<Reduced>> {
+    match reduction {
+        Reduction::Min => run::<T, Extreme<false>>(crew, values),
+        Reduction::Max => run::<T, Extreme<true>>(crew, values),
+        Reduction::MinMax => run::<T, BothExtremes>(crew, values),
+        _ => run::<T, Counting>(crew, values),
+    }
 }
 
 /// Reduces elements on the host. None: cancelled.
@@ -397,34 +474,33 @@ fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Option<Re
 /// # Errors
 /// `Device` when the system gives no threads.
 pub fn reduce(crew: Crew<'_>, reduction: Reduction, values: Values<'_>) -> Result<Option<Reduced>> {
-    fn integers<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: &[T]) -> Result<Option<Reduced>> {
-        match reduction {
-            Reduction::Sum => run::<T, IntSum>(crew, values),
-            Reduction::Product => run::<T, IntProduct>(crew, values),
-            _ => compared(crew, reduction, values),
-        }
-    }
-    fn floats<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: &[T]) -> Result<Option<Reduced>> {
-        match reduction {
-            Reduction::Sum => run::<T, FloatSum>(crew, values),
-            Reduction::Product => run::<T, FloatProduct>(crew, values),
-            _ => compared(crew, reduction, values),
-        }
-    }
-    fn compared<T: Numeric + Send>(crew: Crew<'_>, reduction: Reduction, values: &[T]) -> Result<Option<Reduced>> {
-        match reduction {
-            Reduction::Min => run::<T, Extreme<false>>(crew, values),
-            Reduction::Max => run::<T, Extreme<true>>(crew, values),
-            Reduction::MinMax => run::<T, BothExtremes>(crew, values),
-            _ => run::<T, Counting>(crew, values),
-        }
-    }
     match values {
         Values::I64(x) => integers(crew, reduction, x),
         Values::I32(x) => integers(crew, reduction, x),
         Values::U8(x) => integers(crew, reduction, x),
         Values::F64(x) => floats(crew, reduction, x),
         Values::F32(x) => floats(crew, reduction, x),
+    }
+}
+
+/// Reduces `count` elements that nobody stores: `make` leaves a tile's in the first rows of what it is given. None: cancelled.
+///
+/// # Errors
+/// `Device` when the system gives no threads.
+pub fn reduce_made(
+    crew: Crew<'_>,
+    reduction: Reduction,
+    element: Element,
+    count: usize,
+    make: impl Fn(Range<u64>, &mut HostColumn) + Sync,
+) -> Result<Option<Reduced>> {
+    let made = &Made { count, storage: element.storage(), make, rest: Mutex::default() };
+    match element {
+        Element::I64 => integers::<i64>(crew, reduction, made),
+        Element::I32 => integers::<i32>(crew, reduction, made),
+        Element::U8 => integers::<u8>(crew, reduction, made),
+        Element::F64 => floats::<f64>(crew, reduction, made),
+        Element::F32 => floats::<f32>(crew, reduction, made),
     }
 }
 

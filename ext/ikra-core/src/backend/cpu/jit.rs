@@ -9,13 +9,14 @@
 //! * code is called only while the [`Code`] that owns its pages is borrowed, and the pages go when it is dropped;
 //! * a [`State`] names memory that a launch borrows; [`super::split`] returns from the launch only after every thread
 //!   that it gave a `State` to is done with it;
+//! * rows that a [`State`] is aimed at ([`State::aim`]) are borrowed by the one who runs it, for as long as that takes;
 //! * no call unwinds: generated code has no frames to unwind, and its helpers do not panic.
 #![allow(unsafe_code, reason = "executable memory, and calls into it")]
 
 use super::helpers::{Helper, Word};
 use super::state;
 use crate::error::{Error, Result};
-use crate::ir::Program;
+use crate::ir::{ColumnId, Program};
 use crate::layout::{Address, Layout};
 use crate::memory::column::HostColumn;
 use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, types};
@@ -173,6 +174,14 @@ impl State {
     pub fn set_word(&mut self, word: usize, value: u64) {
         assert!((state::TICK..state::COLUMNS).contains(&word), "addresses are set once");
         self.words[word] = value;
+    }
+
+    /// Makes `rows` the place where jobs from `first` on find their rows of a column of elements that has a buffer of its own.
+    /// They must stay there for as long as this state runs them.
+    pub fn aim(&mut self, column: ColumnId, rows: &mut HostColumn, first: u64) {
+        let before = first.wrapping_mul(rows.storage().bytes() as u64);
+        let address = rows.as_kernel_ptr(true).expose_provenance() as u64;
+        self.words[state::COLUMNS + column.index()] = address.wrapping_sub(before);
     }
 
     /// The launch's stop key.

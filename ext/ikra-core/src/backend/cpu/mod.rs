@@ -13,8 +13,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::backend::collective;
+use crate::backend::collective::reduce::{Reduced, reduce_made};
+use crate::backend::fold::{self, Fold};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, Executable, Key, Launch, Outcome};
+use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::{FuncId, Program};
@@ -67,6 +70,8 @@ struct CpuExecutable {
     layout: Layout,
     params: usize,
     fused_ticks: bool,
+    /// Asks for the number of its thread.
+    slots: bool,
     /// Runs on threads with a known stack only.
     needs_stack: bool,
     /// Calls that may nest.
@@ -142,6 +147,7 @@ impl CpuBackend {
             layout: layout.clone(),
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
+            slots: program.uses_slots(),
             needs_stack: program.funcs.iter().any(|func| func.recursive) || code.stack() > SMALL_STACK,
             depth: u64::from(CALL_DEPTH).min(pool::USABLE_STACK / code.stack().max(1)),
             code: Arc::new(code),
@@ -201,48 +207,112 @@ impl Backend for CpuBackend {
     }
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
-        let Some(executable) = executable.as_any().downcast_ref::<CpuExecutable>() else {
-            return Err(internal("launched with the executable of another backend"));
-        };
-        let counts = [launch.columns.len(), launch.biases.len(), launch.params.len()];
-        if counts != [executable.columns.len(), executable.columns.len(), executable.params] {
-            return Err(internal("launched with other columns or parameters than it was compiled for"));
-        }
-        if !arm(launch.cancel.stop_key(), launch.limit) {
+        let executable = own(executable)?;
+        let (layout, crew) = (&executable.layout, &self.crew);
+        let run = |work: split::Work| if executable.needs_stack { crew.run_away(work) } else { Ok(crew.run(work)) };
+        if !begins(executable, &launch)? {
             return Ok(Outcome::Cancelled);
         }
-        launch.with_buffers(&executable.layout, |launch| self.run(executable, launch))
+        launch.with_buffers(layout, |launch| timed(executable, launch, run))
+    }
+
+    fn folds_at_once(&self, executable: &dyn Executable) -> bool {
+        own(executable).is_ok_and(|executable| !executable.slots && !executable.needs_stack)
+    }
+
+    fn launch_fold(
+        &self,
+        executable: &dyn Executable,
+        fold: Fold,
+        launch: Launch<'_>,
+    ) -> Result<(Outcome, Option<Reduced>)> {
+        // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
+        let few = launch.jobs < (collective::TILE * PIECES * self.crew.threads()) as u64;
+        if few || launch.ticks != 1 || !self.folds_at_once(executable) {
+            return fold::apart(self, self.crew.pool(), executable, fold, launch);
+        }
+        let executable = own(executable)?;
+        if !begins(executable, &launch)? {
+            return Ok((Outcome::Cancelled, None));
+        }
+        self.run_tiles(executable, fold, launch)
     }
 }
 
+/// Tiles for each thread from which on jobs run tile by tile.
+const PIECES: usize = 4;
+
 impl CpuBackend {
-    fn run(&self, executable: &CpuExecutable, launch: Launch<'_>) -> Result<Outcome> {
-        let start = Instant::now();
-        let inputs = Inputs {
-            columns: launch.columns,
-            biases: launch.biases,
-            params: launch.params,
-            seed: launch.seed,
-            section: launch.section,
-            stop_key: launch.cancel.stop_key(),
-            depth: executable.depth,
-        };
-        let work = split::Work {
-            code: executable.code.clone(),
-            state: State::new(&executable.columns, inputs),
-            jobs: launch.jobs,
-            ticks: launch.ticks,
-            fused_ticks: executable.fused_ticks,
-            chunk: launch.block_size.map(u64::from),
-        };
-        let trap = if executable.needs_stack { self.crew.run_away(work)? } else { self.crew.run(work) };
-        launch.timings.kernel += start.elapsed();
-        Ok(match trap {
-            _ if launch.cancel.is_cancelled() => Outcome::Cancelled,
-            Some(record) => Outcome::Trapped(record),
-            None => Outcome::Done,
-        })
+    /// Runs jobs tile by tile, and reduces each tile's elements while they are in the cache.
+    fn run_tiles(
+        &self,
+        executable: &CpuExecutable,
+        fold: Fold,
+        launch: Launch<'_>,
+    ) -> Result<(Outcome, Option<Reduced>)> {
+        let (cancel, jobs) = (launch.cancel, launch.jobs as usize);
+        let crew = collective::Crew { threads: self.crew.pool(), cancel };
+        let mut reduced = None;
+        let outcome = timed(executable, launch, |work| {
+            let record = split::Record::default();
+            reduced = reduce_made(crew, fold.reduction, fold.element, jobs, |range, rows| {
+                // nothing of it is wanted behind a trap
+                if work.state.stop_key().load(Ordering::Relaxed) >= Key::new(0, range.start).0 {
+                    let mut state = work.state.clone();
+                    state.aim(fold.column, rows, range.start);
+                    work.run(&mut state, 0, range, &record);
+                }
+            })?;
+            Ok(record.get())
+        })?;
+        Ok((outcome, reduced.filter(|_| outcome == Outcome::Done)))
     }
+}
+
+fn own(executable: &dyn Executable) -> Result<&CpuExecutable> {
+    let own = executable.as_any().downcast_ref::<CpuExecutable>();
+    own.ok_or_else(|| internal("launched with the executable of another backend"))
+}
+
+/// Whether a launch was not cancelled before it began. It must fit the program.
+fn begins(executable: &CpuExecutable, launch: &Launch<'_>) -> Result<bool> {
+    let counts = [launch.columns.len(), launch.biases.len(), launch.params.len()];
+    if counts != [executable.columns.len(), executable.columns.len(), executable.params] {
+        return Err(internal("launched with other columns or parameters than it was compiled for"));
+    }
+    Ok(arm(launch.cancel.stop_key(), launch.limit))
+}
+
+/// Runs a launch whose columns are the layout's buffers.
+fn timed(
+    executable: &CpuExecutable,
+    launch: Launch<'_>,
+    run: impl FnOnce(split::Work) -> Result<Option<TrapRecord>>,
+) -> Result<Outcome> {
+    let start = Instant::now();
+    let inputs = Inputs {
+        columns: launch.columns,
+        biases: launch.biases,
+        params: launch.params,
+        seed: launch.seed,
+        section: launch.section,
+        stop_key: launch.cancel.stop_key(),
+        depth: executable.depth,
+    };
+    let trap = run(split::Work {
+        code: executable.code.clone(),
+        state: State::new(&executable.columns, inputs),
+        jobs: launch.jobs,
+        ticks: launch.ticks,
+        fused_ticks: executable.fused_ticks,
+        chunk: launch.block_size.map(u64::from),
+    })?;
+    launch.timings.kernel += start.elapsed();
+    Ok(match trap {
+        _ if launch.cancel.is_cancelled() => Outcome::Cancelled,
+        Some(record) => Outcome::Trapped(record),
+        None => Outcome::Done,
+    })
 }
 
 /// Sets the stop key to the launch's limit; false if the launch was cancelled before it began.

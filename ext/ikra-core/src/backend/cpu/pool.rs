@@ -32,6 +32,10 @@ impl Crew {
         self.threads.count()
     }
 
+    pub fn pool(&self) -> &Threads {
+        &self.threads
+    }
+
     /// Runs a launch on this thread, and on others where it is long enough. Answers the trap with the least key.
     pub fn run(&self, work: Work) -> Option<TrapRecord> {
         let record = Record::default();

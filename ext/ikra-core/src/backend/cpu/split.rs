@@ -66,7 +66,7 @@ impl Work {
     }
 
     /// Runs jobs of a step.
-    fn run(&self, state: &mut State, step: u64, jobs: Range<u64>, record: &Record) {
+    pub fn run(&self, state: &mut State, step: u64, jobs: Range<u64>, record: &Record) {
         let ticks = self.ticks(step);
         let mut next = jobs.start;
         while next < jobs.end && !self.is_over(state, step) {

@@ -478,6 +478,18 @@ impl Event {
         Ok(Self { raw, device: device.clone() })
     }
 
+    /// A point that is only waited for, which costs less.
+    ///
+    /// # Errors
+    /// `Device`. The context must be current.
+    pub fn without_time(device: &Arc<Device>) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        let flags = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: as in `new`.
+        device.check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut raw, flags) })?;
+        Ok(Self { raw, device: device.clone() })
+    }
+
     /// # Errors
     /// `Device`.
     pub fn record(&self, stream: &Stream) -> Result<()> {

@@ -8,6 +8,9 @@
 //! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] and [`Emitted::memory`] write words in the
 //! order of the `Args` that the text declares.
 
+use super::collective;
+use crate::backend::collective::LANES;
+use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
@@ -24,6 +27,10 @@ pub const PRELUDE: &str = include_str!("prelude.cuh");
 const ARGUMENT_BYTES: usize = 4_096;
 /// Expanded size, in statements, up to which a function that is called several times is inlined everywhere.
 const INLINE_SIZE: usize = 2_000;
+/// Words of `struct ReduceArgs`.
+const REDUCE_WORDS: usize = 5;
+/// Threads of a block of a kernel that reduces.
+pub const FOLD_THREADS: u32 = LANES as u32;
 /// Threads that a block may have. Each may then use 128 registers.
 const MOST_THREADS: u32 = 512;
 /// Statements of a loop up to which the compiler may unroll it. Longer ones gain nothing, and take several times as long to
@@ -46,6 +53,8 @@ pub struct Emitted {
     pub recursive: bool,
     /// Buffers and parameters are more than a launch takes: they lie in device memory, and the launch says where.
     pub indirect: bool,
+    /// Stands on the templates of reductions.
+    pub folds: bool,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -83,9 +92,13 @@ impl Header {
 impl Emitted {
     /// All that a compiler needs.
     pub fn source(&self) -> String {
-        format!("{PRELUDE}\n{}", self.body)
+        format!("{PRELUDE}\n{}{}", self.templates(), self.body)
     }
-    /// The words of the kernel's argument. It is the header, then the addresses of buffers (biased, as numbers) and the
+    /// What stands between the prelude and the program.
+    pub fn templates(&self) -> String {
+        if self.folds { format!("{}\n{}\n", collective::COMMON, collective::REDUCE) } else { String::new() }
+    }
+    /// The words of the kernel's argument, but for those of a reduction, which follow. It is the header, then the addresses of buffers (biased, as numbers) and the
     /// parameters, or else where `memory` lies.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[u64], memory: u64) -> Vec<u64> {
         if self.indirect {
@@ -142,9 +155,15 @@ pub fn check(program: &Program) -> Result<()> {
 
 /// Text of a program whose kernel is called `kernel`.
 pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
+    emit_folding(program, layout, kernel, None)
+}
+
+/// The same; with a fold, elements of its column go to a reduction instead of to memory, in the same kernel.
+pub fn emit_folding(program: &Program, layout: &Layout, kernel: &str, fold: Option<Fold>) -> Emitted {
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
-    let shared = Shared::new(program, layout, sizes);
+    let mut shared = Shared::new(program, layout, sizes);
+    shared.fold = fold;
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
     for &func in order.iter().filter(|f| program.funcs[f.index()].recursive) {
@@ -157,27 +176,9 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
         let text = Function::new(&shared, func).emit();
         let _ = writeln!(body, "{} {{\n{text}}}\n", shared.signature(func, inline[func.index()]));
     }
-    let entry = shared.func_name(program.entry);
-    let indirect = shared.indirect();
-    let (given, args) = if indirect { ("Given", "*args.args") } else { ("Args", "args") };
-    // Whoever waits for that word before it begins takes twice as long where there is little to do.
-    let over = if program.surely_ends() { "" } else { "  if (launch_is_over(args.launch)) return;\n" };
-    let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)");
-    let call =
-        if shared.may_stop[program.entry.index()] { format!("if ({call}) ended(ctx);") } else { format!("{call};") };
-    let _ = write!(
-        body,
-        "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{
-{over}  const u64 step = u64(gridDim.x) * blockDim.x;
-  for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
-    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
-    {call}
-  }}
-}}
-"
-    );
+    body += &fold.map_or_else(|| shared.kernel(kernel), |fold| shared.folding_kernel(kernel, fold));
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect }
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect: shared.indirect(), folds: fold.is_some() }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -263,6 +264,8 @@ struct Shared<'a> {
     written: Vec<bool>,
     /// Statements of each function, with those of its callees.
     sizes: Vec<usize>,
+    /// The column whose elements are reduced, not stored.
+    fold: Option<Fold>,
 }
 
 impl<'a> Shared<'a> {
@@ -275,7 +278,7 @@ impl<'a> Shared<'a> {
                 }
             });
         }
-        Self { program, layout, may_stop: program.may_stop(), written, sizes }
+        Self { program, layout, may_stop: program.may_stop(), written, sizes, fold: None }
     }
 
     fn column_name(&self, column: ColumnId) -> String {
@@ -288,9 +291,78 @@ impl<'a> Shared<'a> {
         format!("{func}_{}", identifier(&self.program.funcs[func.index()].name))
     }
 
+    /// The type of the kernel's argument without a reduction, and how functions are given theirs.
+    fn given(&self) -> (&'static str, &'static str) {
+        if self.indirect() { ("Given", "*args.args") } else { ("Args", "args") }
+    }
+
+    /// The kernel, whose threads run jobs.
+    fn kernel(&self, kernel: &str) -> String {
+        let (given, args) = self.given();
+        let entry = self.func_name(self.program.entry);
+        // Whoever waits for that word before it begins takes twice as long where there is little to do.
+        let over = if self.program.surely_ends() { "" } else { "  if (launch_is_over(args.launch)) return;\n" };
+        let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)");
+        let stops = self.may_stop[self.program.entry.index()];
+        let call = if stops { format!("if ({call}) ended(ctx);") } else { format!("{call};") };
+        format!(
+            "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{
+{over}  const u64 step = u64(gridDim.x) * blockDim.x;
+  for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
+    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
+    {call}
+  }}
+}}
+"
+        )
+    }
+
+    /// The kernel, whose threads run the jobs of tiles, and reduce what they give.
+    fn folding_kernel(&self, kernel: &str, fold: Fold) -> String {
+        let (given, args) = self.given();
+        let entry = self.func_name(self.program.entry);
+        let (operation, _) = collective::operation(fold.reduction, fold.element);
+        let element = collective::name(fold.element);
+        let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element)");
+        let run = if self.may_stop[self.program.entry.index()] {
+            format!("if (!{call}) return true;\n    ended(ctx);\n    return false;")
+        } else {
+            format!("{call};\n    return true;")
+        };
+        // Jobs whose loads are under way at once: more take registers, and with them threads.
+        let over = if self.program.surely_ends() { "false" } else { "launch_is_over(args.launch)" };
+        let ahead = match self.sizes[self.program.entry.index()] {
+            0..=40 => 4,
+            41..=100 => 2,
+            _ => 1,
+        };
+        format!(
+            "struct Folding {{
+  {given} args;
+  ReduceArgs reduce;
+}};
+
+struct Job {{
+  const {given} &args;
+  INLINE_MEMBER bool is_over() const {{ return {over}; }}
+  INLINE_MEMBER bool operator()(u64 job, {element} &element) const {{
+    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
+    element = 0;
+    {run}
+  }}
+}};
+
+extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_constant__ const Folding given) {{
+  reduce_each<{element}, {operation}, {ahead}>(given.reduce, Job{{given.args}});
+}}
+"
+        )
+    }
+
     /// Whether buffers and parameters are more than a launch takes.
     fn indirect(&self) -> bool {
-        (Header::WORDS + self.layout.buffers() + self.program.params.len()) * 8 > ARGUMENT_BYTES
+        let reduction = if self.fold.is_some() { REDUCE_WORDS } else { 0 };
+        (Header::WORDS + self.layout.buffers() + self.program.params.len() + reduction) * 8 > ARGUMENT_BYTES
     }
 
     /// `struct Args`: [`Header`], one address per buffer, one word per parameter. Where those lie in memory, the header
@@ -335,6 +407,9 @@ impl<'a> Shared<'a> {
 
     /// A slot as an lvalue; `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
     fn slot(&self, column: ColumnId, row: &str) -> String {
+        if self.fold.is_some_and(|fold| fold.column == column) {
+            return "element".to_owned();
+        }
         let Address::Strided { buffer, stride, offset } = self.layout.address(column);
         if self.own_buffer(column) {
             format!("args.{}[{row}]", self.column_name(column))
@@ -364,6 +439,11 @@ impl<'a> Shared<'a> {
             for (i, ty) in f.results.iter().enumerate() {
                 let _ = write!(text, ", {} &result{i}", scalar(*ty));
             }
+        }
+        if let Some(fold) = self.fold
+            && func == self.program.entry
+        {
+            let _ = write!(text, ", {} &element", collective::name(fold.element));
         }
         text.push(')');
         text

@@ -10,7 +10,7 @@
 
 mod over;
 
-use super::collective::{self, Collectives};
+use super::collective::{self, Collectives, Desk};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
@@ -19,6 +19,8 @@ use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
+use crate::backend::fold::{self, Fold};
+use crate::backend::threads::Threads;
 use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
@@ -51,8 +53,10 @@ const MOST_STACK: u64 = 500 << 10;
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 /// Fused ticks run for about this long before the host looks at them.
 const SLICE: Duration = Duration::from_millis(100);
-/// Idle lanes that are kept.
+/// Idle lanes, and desks, that are kept.
 const LANES: usize = 4;
+/// Bytes of tiles' states that a desk has at least: enough for a hundred million elements.
+const LEAST_DESK: usize = 256 << 10;
 /// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
 const MOST_LAUNCHES: u64 = 384;
 
@@ -67,6 +71,8 @@ pub struct CudaBackend {
     lanes: Arc<Lanes>,
     collectives: Collectives,
     queue: Arc<Queue>,
+    /// Desks at rest.
+    desks: Mutex<Vec<Desk>>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
 }
@@ -238,7 +244,16 @@ impl CudaBackend {
         let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers });
         let collectives = Collectives::new(device.clone(), cache.clone());
         let queue = Arc::new(Queue::new(device.clone()));
-        Ok(Self { device, target, cache, lanes, collectives, queue, unstopped: OnceCell::new() })
+        Ok(Self {
+            device,
+            target,
+            cache,
+            lanes,
+            collectives,
+            queue,
+            desks: Mutex::default(),
+            unstopped: OnceCell::new(),
+        })
     }
 
     pub fn device(&self) -> &Arc<Device> {
@@ -274,8 +289,57 @@ impl CudaBackend {
         Ok((artifact, false))
     }
 
-    /// Queues a launch that need not be waited for; false where it must be.
-    fn queue_launch(&self, kernel: &CudaKernel, module: &Module, launch: &Launch<'_>) -> Result<bool> {
+    fn prepare_with(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        options: &CodeOptions,
+        fold: Option<Fold>,
+    ) -> Result<Arc<dyn Executable>> {
+        let start = Instant::now();
+        emit::check(program)?;
+        let emitted = emit::emit_folding(program, layout, &emit::kernel_name(program), fold);
+        if !self.device.is_entered() {
+            // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
+            // hears of an error then.
+            let early = self.device.clone();
+            let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
+        }
+        let (artifact, from_cache) = self.artifact(&emitted, options)?;
+        let mut columns = Use::of_buffers(program, layout);
+        if let Some(fold) = fold {
+            columns[fold.column.index()] = Use::None;
+        }
+        let kernel = Arc::new(CudaKernel {
+            emitted,
+            artifact,
+            compiled_in: start.elapsed(),
+            from_cache,
+            fused_ticks: program.fused_ticks,
+            slots: program.uses_slots(),
+            harmless: program.jobs == Jobs::Identity && program.surely_ends(),
+            columns,
+            layout: layout.clone(),
+            device: self.device.clone(),
+            module: OnceCell::new(),
+            call_depth: OnceCell::new(),
+            pace: AtomicU64::new(0),
+        });
+        // The first launch finds the code on the device, and the caller may trace meanwhile.
+        let early = kernel.clone();
+        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
+        Ok(kernel)
+    }
+
+    /// Queues a launch that surely ends well, and gives what is behind it; None for others.
+    /// `reduction`: the words of a kernel that reduces.
+    fn queue_launch(
+        &self,
+        kernel: &CudaKernel,
+        module: &Module,
+        launch: &Launch<'_>,
+        reduction: &[u64],
+    ) -> Result<Option<Arc<Event>>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
         if !kernel.harmless
             || kernel.emitted.indirect
@@ -284,7 +348,7 @@ impl CudaBackend {
             || launch.limit != Key::NONE
             || launch.columns.iter().zip(&kernel.columns).any(moves)
         {
-            return Ok(false);
+            return Ok(None);
         }
         let status = self.unstopped.get_or_try_init(|| {
             self.lanes.on_one(|lane| {
@@ -312,6 +376,7 @@ impl CudaBackend {
             ..Header::default()
         };
         let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, 0);
+        args.extend_from_slice(reduction);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let event = self.queue.add(holds, |stream| module.launch(stream, grid, block, &mut args))?;
         for (column, used) in launch.columns.iter().zip(&kernel.columns) {
@@ -321,7 +386,36 @@ impl CudaBackend {
                 memory.pending.set(event.clone());
             }
         }
-        Ok(true)
+        Ok(Some(event))
+    }
+
+    /// After a launch for which memory ran out, what is under way holds no memory any more, which whoever tries again then has.
+    fn making_room(&self, outcome: Result<Outcome>) -> Result<Outcome> {
+        if let Err(Error::Memory { .. }) = outcome {
+            self.queue.finish()?;
+        }
+        outcome
+    }
+
+    /// Works with memory for so many bytes of tiles' states. What failed keeps its memory from others: a kernel may still use it.
+    fn on_desk<T>(&self, bytes: usize, work: impl FnOnce(&Desk) -> Result<T>) -> Result<T> {
+        let idle = self.desks.lock().pop().filter(|desk| desk.has_room(bytes));
+        let desk = match idle {
+            Some(desk) => desk,
+            None => self.lanes.on_one(|lane| {
+                let desk = Desk::new(&self.device, &lane.stream, bytes.next_power_of_two().max(LEAST_DESK))?;
+                lane.stream.finish()?;
+                Ok(desk)
+            })?,
+        };
+        let outcome = work(&desk);
+        if outcome.is_ok() {
+            let mut desks = self.desks.lock();
+            if desks.len() < LANES {
+                desks.push(desk);
+            }
+        }
+        outcome
     }
 
     /// Allocates, once more when what is under way has ended: it holds memory.
@@ -385,6 +479,11 @@ impl CudaKernel {
                 block.min(most)
             }
         };
+        if self.emitted.folds {
+            let resident = u64::from(module.blocks_per_multiprocessor(emit::FOLD_THREADS).max(1));
+            let most = resident * u64::from(facts.multiprocessors.max(1));
+            return Ok((collective::tiles(jobs).min(most).max(1) as u32, emit::FOLD_THREADS));
+        }
         let grid = jobs.div_ceil(u64::from(block)).min(i32::MAX as u64) as u32;
         if !self.slots {
             return Ok((grid, block));
@@ -447,36 +546,7 @@ impl Backend for CudaBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>> {
-        let start = Instant::now();
-        emit::check(program)?;
-        let emitted = emit::emit(program, layout, &emit::kernel_name(program));
-        if !self.device.is_entered() {
-            // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
-            // hears of an error then.
-            let early = self.device.clone();
-            let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
-        }
-        let (artifact, from_cache) = self.artifact(&emitted, options)?;
-        let columns = Use::of_buffers(program, layout);
-        let kernel = Arc::new(CudaKernel {
-            emitted,
-            artifact,
-            compiled_in: start.elapsed(),
-            from_cache,
-            fused_ticks: program.fused_ticks,
-            slots: program.uses_slots(),
-            harmless: program.jobs == Jobs::Identity && program.surely_ends(),
-            columns,
-            layout: layout.clone(),
-            device: self.device.clone(),
-            module: OnceCell::new(),
-            call_depth: OnceCell::new(),
-            pace: AtomicU64::new(0),
-        });
-        // The first launch finds the code on the device, and the caller may trace meanwhile.
-        let early = kernel.clone();
-        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
-        Ok(kernel)
+        self.prepare_with(program, layout, options, None)
     }
 
     fn slots(&self, jobs: u64) -> u64 {
@@ -496,22 +566,55 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let module = kernel.module()?;
-        if self.queue_launch(kernel, module, &launch)? {
+        if self.queue_launch(kernel, module, &launch, &[])?.is_some() {
             return Ok(Outcome::Done);
         }
-        for memory in launch.columns.iter().filter_map(HostColumn::device) {
-            if let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>() {
-                memory.pending.wait()?;
-            }
+        wait_for_columns(&launch)?;
+        self.making_room(launch.with_buffers(&kernel.layout, |launch| {
+            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &[]))
+        }))
+    }
+
+    fn prepare_fold(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        fold: Fold,
+        options: &CodeOptions,
+    ) -> Result<Arc<dyn Executable>> {
+        self.prepare_with(program, layout, options, collective::at_once(program).then_some(fold))
+    }
+    fn folds_at_once(&self, executable: &dyn Executable) -> bool {
+        executable.as_any().downcast_ref::<CudaKernel>().is_some_and(|kernel| kernel.emitted.folds)
+    }
+    fn launch_fold(
+        &self,
+        executable: &dyn Executable,
+        fold: Fold,
+        launch: Launch<'_>,
+    ) -> Result<(Outcome, Option<Reduced>)> {
+        let kernel = executable.as_any().downcast_ref::<CudaKernel>();
+        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched"))?;
+        if !kernel.emitted.folds || launch.ticks != 1 || launch.jobs == 0 {
+            return fold::apart(self, &Threads::new(1), executable, fold, launch);
         }
-        let outcome = launch.with_buffers(&kernel.layout, |launch| {
-            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch))
-        });
-        if let Err(Error::Memory { .. }) = outcome {
-            // what is under way holds memory, which whoever tries again then has
-            self.queue.finish()?;
+        if launch.cancel.is_cancelled() {
+            return Ok((Outcome::Cancelled, None));
         }
-        outcome
+        self.device.enter()?;
+        let module = kernel.module()?;
+        let (_, state) = collective::operation(fold.reduction, fold.element);
+        self.on_desk((collective::tiles(launch.jobs) * state) as usize, |desk| {
+            let words = desk.words(0, launch.jobs);
+            let outcome = match self.queue_launch(kernel, module, &launch, &words)? {
+                Some(event) => event.wait().map(|()| Outcome::Done)?,
+                None => {
+                    wait_for_columns(&launch)?;
+                    self.making_room(self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &words)))?
+                }
+            };
+            Ok((outcome, (outcome == Outcome::Done).then(|| desk.result(fold.reduction, fold.element))))
+        })
     }
     fn reduce(
         &self,
@@ -520,21 +623,17 @@ impl Backend for CudaBackend {
         rows: &HostColumn,
         range: Range<usize>,
     ) -> Result<Reduced> {
-        let memory = rows.device().and_then(|memory| memory.as_any().downcast_ref::<CudaMemory>());
-        let memory = memory.ok_or_else(|| internal("rows of the host"))?;
+        let held = rows.device().ok_or_else(|| internal("rows of the host"))?;
+        let memory = held.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("rows of another device"))?;
         self.device.enter()?;
-        memory.pending.wait()?;
-        self.lanes.on_one(|lane| {
-            let out = Arena::new(&self.device, &lane.stream, Mailbox::LETTER)?;
-            let on = self.collectives.on(&lane.stream);
-            let (from, count) = (range.start * element.bytes(), (range.end - range.start) as u64);
-            collective::reduce(&on, reduction, element, memory.block.address() + from as u64, count, out.address)?;
-            lane.mailbox.fetch(0, &out, 0)?;
-            lane.marks[0].record(&lane.stream)?;
-            lane.marks[0].wait()?;
-            let letter = lane.mailbox.read(0);
-            let (words, _) = letter.as_chunks::<8>();
-            Ok(reduction.read(element, &std::array::from_fn(|at| u64::from_ne_bytes(words[at]))))
+        let (from, count) = (range.start * element.bytes(), (range.end - range.start) as u64);
+        let (_, state) = collective::operation(reduction, element);
+        let launch = self.collectives.reducing(reduction, element, count)?;
+        self.on_desk((collective::tiles(count) * state) as usize, |desk| {
+            let mut words = desk.words(memory.block.address() + from as u64, count);
+            // behind what the queue still does to the memory
+            self.queue.add(vec![held.clone()], |stream| launch(stream, &mut words))?.wait()?;
+            Ok(desk.result(reduction, element))
         })
     }
     fn collective(&self) -> Option<&dyn Collective> {
@@ -543,6 +642,16 @@ impl Backend for CudaBackend {
     fn store(&self) -> Option<&dyn DeviceStore> {
         Some(self)
     }
+}
+
+/// Until what the queue does to a launch's columns is done.
+fn wait_for_columns(launch: &Launch<'_>) -> Result<()> {
+    for memory in launch.columns.iter().filter_map(HostColumn::device) {
+        if let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>() {
+            memory.pending.wait()?;
+        }
+    }
+    Ok(())
 }
 
 /// Where rows are that a device has already; those of another one cannot be used.
@@ -807,7 +916,15 @@ impl Status {
 }
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
-fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, launch: Launch<'_>) -> Result<Outcome> {
+/// `reduction`: the words of a kernel that reduces.
+fn run(
+    device: &Device,
+    kernel: &CudaKernel,
+    module: &Module,
+    lane: &mut Lane,
+    launch: Launch<'_>,
+    reduction: &[u64],
+) -> Result<Outcome> {
     // Columns that are on the device already take no part in what moves.
     let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
     let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
@@ -853,18 +970,10 @@ fn run(device: &Device, kernel: &CudaKernel, module: &Module, lane: &mut Lane, l
         trap: arena.address + plan.status as u64 + 8,
         ..Header::default()
     };
-    let mut ticks = Ticks {
-        kernel,
-        module,
-        stream,
-        grid,
-        block,
-        args: kernel.emitted.arguments(&header, &buffers, launch.params, arena.address + plan.arguments as u64),
-        total: launch.ticks,
-        next: 0,
-        batch: 0,
-        jobs: launch.jobs,
-    };
+    let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, arena.address + plan.arguments as u64);
+    args.extend_from_slice(reduction);
+    let mut ticks =
+        Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
     let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };
 
     // Batches of ticks under way, and behind the last of them, if everything is small, the way back.

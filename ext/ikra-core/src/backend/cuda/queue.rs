@@ -103,7 +103,7 @@ impl Queue {
         let free = state.idle.iter().position(|event| Arc::strong_count(event) == 1);
         let event = match free {
             Some(at) => state.idle.swap_remove(at),
-            None => Arc::new(Event::new(&self.device)?),
+            None => Arc::new(Event::without_time(&self.device)?),
         };
         event.record(&line.stream)?;
         state.under_way.push_back(Work(event.clone(), holds));

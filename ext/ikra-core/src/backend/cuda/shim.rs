@@ -9,8 +9,12 @@
 //! With `IKRA_NVRTC_CHECK` set, whatever is prepared must also pass NVRTC, for an old and a new architecture.
 #![allow(unsafe_code, reason = "loads compiled libraries and calls into them")]
 
+use super::collective;
 use super::emit::{self, Emitted, Header};
 use super::nvrtc;
+use crate::backend::collective::reduce::{Reduced, Reduction};
+use crate::backend::fold::{self, Fold};
+use crate::backend::threads::Threads;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
@@ -27,7 +31,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -142,6 +146,11 @@ impl CudaShim {
     /// # Errors
     /// As [`Backend::prepare`]; the first one.
     pub fn prepare_many(&self, programs: &[(&Program, &Layout)]) -> Result<Vec<Arc<dyn Executable>>> {
+        self.prepare_all(programs, None)
+    }
+
+    /// `fold`: of each of them.
+    fn prepare_all(&self, programs: &[(&Program, &Layout)], fold: Option<Fold>) -> Result<Vec<Arc<dyn Executable>>> {
         let start = Instant::now();
         programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
@@ -149,10 +158,11 @@ impl CudaShim {
             .enumerate()
             .map(|(i, (program, layout))| {
                 let name = emit::kernel_name(program);
-                emit::emit(program, layout, &if programs.len() == 1 { name } else { format!("{name}_{i}") })
+                let name = if programs.len() == 1 { name } else { format!("{name}_{i}") };
+                emit::emit_folding(program, layout, &name, fold)
             })
             .collect();
-        let mut device = format!("{}\n", emit::PRELUDE);
+        let mut device = format!("{}\n{}", emit::PRELUDE, emitted.first().map_or_else(String::new, Emitted::templates));
         let mut source = String::new();
         for (i, e) in emitted.iter().enumerate() {
             device += &format!("namespace program_{i} {{\n{}}}\n", emit::without_comments(&e.body));
@@ -162,7 +172,7 @@ impl CudaShim {
             self.check(&device)?;
         }
         let source = format!("{SHIM}\n{device}{source}");
-        let (library, from_cache) = self.library(&source)?;
+        let (library, from_cache) = self.library(&source, self.barriers || fold.is_some())?;
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
         let kernel = |(i, emitted): (usize, Emitted)| {
@@ -200,7 +210,7 @@ impl CudaShim {
                     self.check(&device)?;
                 }
                 let source = format!("{SHIM}\n{device}\nIKRA_LAUNCHER(launch_0, {kernel})\n");
-                let library = Arc::new(self.library(&source)?.0);
+                let library = Arc::new(self.library(&source, self.barriers)?.0);
                 // SAFETY: as in `prepare_many`; the pointer is used only beside the library.
                 let entry = unsafe { library.get::<Entry>(b"launch_0\0") };
                 let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
@@ -241,13 +251,13 @@ impl CudaShim {
     }
 
     /// Compiles, unless that was done before, and loads.
-    fn library(&self, source: &str) -> Result<(Library, bool)> {
+    fn library(&self, source: &str, barriers: bool) -> Result<(Library, bool)> {
         let mut flags: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
         flags.extend(LIBM.split_whitespace().map(|f| format!("-fno-builtin-{f}")));
         if self.sanitize {
             flags.extend(SANITIZE.iter().map(ToString::to_string));
         }
-        if self.barriers {
+        if barriers {
             flags.push("-DIKRA_FIBERS".to_string());
         }
         let mut hasher = blake3::Hasher::new();
@@ -316,10 +326,55 @@ impl Backend for CudaShim {
         }
         Ok(launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start)))
     }
+    fn prepare_fold(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        fold: Fold,
+        _options: &CodeOptions,
+    ) -> Result<Arc<dyn Executable>> {
+        let fold = collective::at_once(program).then_some(fold);
+        let mut kernels = self.prepare_all(&[(program, layout)], fold)?;
+        Ok(kernels.remove(0))
+    }
+    fn folds_at_once(&self, executable: &dyn Executable) -> bool {
+        executable.as_any().downcast_ref::<Kernel>().is_some_and(|kernel| kernel.emitted.folds)
+    }
+    fn launch_fold(
+        &self,
+        executable: &dyn Executable,
+        fold: Fold,
+        launch: Launch<'_>,
+    ) -> Result<(Outcome, Option<Reduced>)> {
+        let kernel = executable.as_any().downcast_ref::<Kernel>();
+        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched".to_string()))?;
+        if !kernel.emitted.folds || launch.ticks != 1 {
+            return fold::apart(self, &Threads::new(1), executable, fold, launch);
+        }
+        let start = Instant::now();
+        if !arm(launch.cancel, launch.limit) {
+            return Ok((Outcome::Cancelled, None));
+        }
+        let tiles = collective::tiles(launch.jobs);
+        let (_, state) = collective::operation(fold.reduction, fold.element);
+        // Full of what nobody may rely on.
+        let states: Vec<AtomicU64> = (0..tiles * state / 8).map(|_| AtomicU64::new(0xabab_abab_abab_abab)).collect();
+        let ended = AtomicU64::new(0);
+        let out = [0u64; Reduction::WORDS].map(AtomicU64::new);
+        let words = [0, launch.jobs, states.as_ptr() as u64, ended.as_ptr() as u64, out.as_ptr() as u64];
+        let outcome = run_with(kernel, self.target.call_depth, launch, start, &words);
+        let reduced = fold.reduction.read(fold.element, &out.map(AtomicU64::into_inner));
+        Ok((outcome, (outcome == Outcome::Done).then_some(reduced)))
+    }
 }
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
 fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> Outcome {
+    run_with(kernel, call_depth, launch, start, &[])
+}
+
+/// `reduction`: the words of a kernel that reduces; what they point to is the caller's to keep meanwhile.
+fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, reduction: &[u64]) -> Outcome {
     let mut record = Record::new();
     let buffers: Vec<u64> = launch
         .columns
@@ -346,13 +401,15 @@ fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> 
     // No more threads than there are slots.
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
+    let block = if reduction.is_empty() { block } else { emit::FOLD_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {
         // Later ticks do not start once something stopped the launch.
         if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
             break;
         }
         (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
-        let args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
+        let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
+        args.extend_from_slice(reduction);
         let _alone = RUNNING.lock();
         // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words
         // in memory that it points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an
@@ -451,9 +508,9 @@ IKRA_LAUNCHER(launch_0, sums)
 
     #[test]
     fn threads_of_a_block_meet_at_barriers_and_exchange_within_warps() {
-        let shim = CudaShim::new().expect("a C++ compiler is installed").with_barriers();
+        let shim = CudaShim::new().expect("a C++ compiler is installed");
         let (library, _) =
-            shim.library(&format!("{SHIM}\n{}\n{SUMS}", emit::PRELUDE)).unwrap_or_else(|e| panic!("{e}"));
+            shim.library(&format!("{SHIM}\n{}\n{SUMS}", emit::PRELUDE), true).unwrap_or_else(|e| panic!("{e}"));
         // SAFETY: the text above defines it so.
         let launch = unsafe { library.get::<Entry>(b"launch_0\0") }.expect("it is defined");
         let (input, mut sums): (Vec<i64>, _) = ((1..=1000).collect(), [0i64; 4]);
@@ -467,7 +524,7 @@ IKRA_LAUNCHER(launch_0, sums)
     #[test]
     fn what_the_compiler_refuses_is_shown_with_its_line() {
         let shim = CudaShim::new().expect("a C++ compiler is installed");
-        let message = shim.library("int x;\noops;").expect_err("that is no program").to_string();
+        let message = shim.library("int x;\noops;", false).expect_err("that is no program").to_string();
         assert!(message.contains("'oops' does not name a type") && message.contains("   2 oops;"), "{message}");
     }
 }

@@ -290,6 +290,12 @@ impl Mailbox {
         Ok(Self { memory: Pinned::new(device, letters * Self::LETTER)? })
     }
 
+    /// Where kernels find a letter: page-locked memory has one address for the host and for all devices.
+    pub fn address(&self, letter: usize) -> u64 {
+        assert!((letter + 1) * Self::LETTER <= self.memory.bytes, "there is such a letter");
+        self.memory.pointer as u64 + (letter * Self::LETTER) as u64
+    }
+
     /// Queues a copy of a letter's worth of device memory.
     ///
     /// # Errors

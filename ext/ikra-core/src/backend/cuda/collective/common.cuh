@@ -7,6 +7,7 @@ typedef float f32;
 
 #define GLOBAL extern "C" __global__ void
 #define MEMBER static __device__ __forceinline__
+#define INLINE_MEMBER __device__ __forceinline__
 
 const u32 WARP = 32;
 const u32 ALL = 0xffffffffu;

@@ -22,7 +22,8 @@ use super::emit::PRELUDE;
 use super::nvrtc::{self, Code};
 use super::shim::CudaShim;
 use super::storage::{self, ALIGNMENT, Arena, Block};
-use crate::backend::collective::Element;
+use crate::backend::collective::reduce::Reduction;
+use crate::backend::collective::{Element, TILE};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
@@ -35,13 +36,13 @@ use std::sync::atomic::AtomicU64;
 
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
-pub use reduce::reduce;
+pub use reduce::{Desk, at_once, operation, reduce};
 pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
 pub use sort::{Payload, Tuning as SortTuning, sort, sort_tuned};
 
-const COMMON: &str = include_str!("common.cuh");
-const REDUCE: &str = include_str!("reduce.cuh");
+pub(super) const COMMON: &str = include_str!("common.cuh");
+pub(super) const REDUCE: &str = include_str!("reduce.cuh");
 const LOOK_BACK: &str = include_str!("lookback.cuh");
 
 /// A kernel: templates, and the one that is wanted of them.
@@ -89,7 +90,7 @@ enum Blocks {
 }
 
 /// C++'s name of a type of elements.
-fn name(element: Element) -> &'static str {
+pub(super) fn name(element: Element) -> &'static str {
     match element {
         Element::I64 => "i64",
         Element::I32 => "i32",
@@ -150,6 +151,23 @@ impl Collectives {
     /// What queues operations on a stream of this device. Its context must be current.
     pub fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
         OnStream { collectives: self, stream }
+    }
+
+    /// What runs a reduction of `count` elements, with the words of a [`Desk`].
+    ///
+    /// # Errors
+    /// `Device`, `Internal`. The context must be current.
+    pub fn reducing(
+        &self,
+        reduction: Reduction,
+        element: Element,
+        count: u64,
+    ) -> Result<impl FnOnce(&Stream, &mut [u64]) -> Result<()>> {
+        let text = reduce::text(reduction, element);
+        let kernel = self.kernel(&text)?;
+        Ok(move |stream: &Stream, args: &mut [u64]| {
+            launch(&kernel, &text, stream, Blocks::Resident(tiles(count)), args)
+        })
     }
 
     fn kernel(&self, text: &Text) -> Result<Arc<OnceCell<Loaded>>> {
@@ -219,14 +237,22 @@ impl Machine for OnStream<'_> {
     }
     #[allow(private_interfaces, reason = "as in the trait")]
     fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
-        let kernel = self.collectives.kernel(text)?;
-        let Some(Loaded { module, resident }) = kernel.get() else { unreachable!("it was just made") };
-        let grid = match blocks {
-            Blocks::All(all) => all,
-            Blocks::Resident(most) => most.min(*resident),
-        };
-        module.launch(self.stream, grid.clamp(1, i32::MAX as u64) as u32, text.threads, args)
+        launch(&*self.collectives.kernel(text)?, text, self.stream, blocks, args)
     }
+}
+
+fn launch(kernel: &OnceCell<Loaded>, text: &Text, stream: &Stream, blocks: Blocks, args: &mut [u64]) -> Result<()> {
+    let Some(Loaded { module, resident }) = kernel.get() else { unreachable!("it was just made") };
+    let grid = match blocks {
+        Blocks::All(all) => all,
+        Blocks::Resident(most) => most.min(*resident),
+    };
+    module.launch(stream, grid.clamp(1, i32::MAX as u64) as u32, text.threads, args)
+}
+
+/// Tiles of a reduction.
+pub fn tiles(count: u64) -> u64 {
+    count.div_ceil(TILE as u64)
 }
 
 /// The shim, whose device memory is the host's; blocks of its launches run one after the other, at once.

@@ -1,4 +1,5 @@
-// Reductions in one pass: each block reduces tiles, the last one to end reduces the tiles' states.
+// Reductions in one pass: each block reduces tiles, the last one to end reduces the tiles' states. Elements are loaded, or what a
+// program's jobs compute (emit.rs).
 //
 // The order is that of backend/collective/mod.rs, whichever block comes last.
 
@@ -183,27 +184,58 @@ template <class Op> INLINE void reduce_tiles(const ReduceArgs &args, u64 tiles) 
   }
 }
 
-template <class T, class Op> INLINE void reduce(const ReduceArgs &args) {
+// Elements that are in memory.
+template <class T> struct Loaded {
+  const T *in;
+  MEMBER bool is_over() { return false; }
+  INLINE_MEMBER bool operator()(u64 i, T &element) const {
+    element = __ldg(in + i);
+    return true;
+  }
+};
+
+// Reduces what `job` gives for each index, if it gives anything. So many rows are under way before the first of them is used.
+template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const ReduceArgs &args, const Job &job) {
   typedef typename Op::State State;
-  const T *in = (const T *)args.in;
   const u64 tiles = (args.count + TILE - 1) / TILE;
+  // in the last tile
+  const u32 FEW = AHEAD < 4 ? AHEAD : 4;
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     State state = Op::none();
     const u64 first = tile * TILE + threadIdx.x;
-    if ((tile + 1) * TILE <= args.count) {
+    if (job.is_over()) {
+      // the launch was stopped, and has no result
+    } else if ((tile + 1) * TILE <= args.count) {
 #pragma unroll 1
       for (u32 row = 0; row < ROWS; row += AHEAD) {
         T x[AHEAD];
+        bool given[AHEAD];
 #pragma unroll
-        for (u32 i = 0; i < AHEAD; i++) x[i] = __ldg(in + first + (row + i) * LANES);
+        for (u32 i = 0; i < AHEAD; i++) given[i] = job(first + (row + i) * LANES, x[i]);
 #pragma unroll
-        for (u32 i = 0; i < AHEAD; i++) Op::take(state, x[i], first + (row + i) * LANES);
+        for (u32 i = 0; i < AHEAD; i++) {
+          if (given[i]) Op::take(state, x[i], first + (row + i) * LANES);
+        }
       }
     } else {
-      for (u64 i = first; i < args.count; i += LANES) Op::take(state, in[i], i);
+#pragma unroll 1
+      for (u64 row = first; row < args.count; row += FEW * LANES) {
+        T x[FEW];
+        bool given[FEW];
+#pragma unroll
+        for (u32 i = 0; i < FEW; i++) given[i] = row + i * LANES < args.count && job(row + i * LANES, x[i]);
+#pragma unroll
+        for (u32 i = 0; i < FEW; i++) {
+          if (given[i]) Op::take(state, x[i], row + i * LANES);
+        }
+      }
     }
     state = block_tree<Op, LANES>(state);
     if (threadIdx.x == 0) store_shared_state((State *)args.tiles + tile, state);
   }
   reduce_tiles<Op>(args, tiles);
+}
+
+template <class T, class Op> INLINE void reduce(const ReduceArgs &args) {
+  reduce_each<T, Op, AHEAD>(args, Loaded<T>{(const T *)args.in});
 }

@@ -1,12 +1,16 @@
 //! Reductions: see `reduce.cuh`.
 
-use super::{Blocks, Machine, REDUCE, Text, name};
-use crate::backend::collective::reduce::Reduction;
-use crate::backend::collective::{Element, LANES, TILE};
+use super::{Block, Blocks, Machine, REDUCE, Text, name, tiles};
+use crate::backend::collective::reduce::{Reduced, Reduction};
+use crate::backend::collective::{Element, LANES};
+use crate::backend::cuda::driver::{Device, Stream};
+use crate::backend::cuda::storage::{ALIGNMENT, Mailbox};
 use crate::error::Result;
+use crate::ir::{Program, Stmt, walk};
+use std::sync::Arc;
 
 /// The operation as a template of `reduce.cuh`, and the bytes of its state.
-pub(super) fn operation(reduction: Reduction, element: Element) -> (String, u64) {
+pub fn operation(reduction: Reduction, element: Element) -> (String, u64) {
     let ty = name(element);
     let (template, words) = match (reduction, element.is_float()) {
         (Reduction::Sum, false) => (format!("IntSum<{ty}>"), 2),
@@ -21,7 +25,7 @@ pub(super) fn operation(reduction: Reduction, element: Element) -> (String, u64)
     (template, words * 8)
 }
 
-pub(super) fn text(reduction: Reduction, element: Element) -> Text {
+pub fn text(reduction: Reduction, element: Element) -> Text {
     let (operation, _) = operation(reduction, element);
     let ty = name(element);
     let kernel = format!("ikra_reduce_{reduction:?}_{ty}").to_lowercase();
@@ -41,9 +45,60 @@ pub fn reduce(
     count: u64,
     out: u64,
 ) -> Result<()> {
-    let tiles = count.div_ceil(TILE as u64);
+    let tiles = tiles(count);
     let (_, state) = operation(reduction, element);
     let states = machine.allocate((tiles * state) as usize)?;
     let mut args = [input, count, states.address(), machine.counter()?, out];
     machine.run(&text(reduction, element), Blocks::Resident(tiles), &mut args)
+}
+
+/// Statements of a program up to which its jobs are run by the threads that reduce.
+const LIGHT: usize = 200;
+
+/// Whether a program's elements are reduced by the kernel that computes them. A tile is gone over by few threads, which is right where
+/// memory is what takes time; jobs that compute for long have a thread each, and what they store is little beside that.
+pub fn at_once(program: &Program) -> bool {
+    let (mut size, mut light) = (0, !program.uses_slots());
+    for func in &program.funcs {
+        light &= !func.recursive;
+        walk(&func.body, &mut |stmt| {
+            size += 1;
+            light &= !matches!(stmt, Stmt::Loop { .. });
+        });
+    }
+    light && size <= LIGHT
+}
+
+/// Where one reduction at a time leaves its tiles' states and its result: kept, so that a reduction allocates nothing and copies nothing.
+pub struct Desk {
+    /// The count of blocks that have ended, which is 0 whenever no kernel runs, then the states.
+    states: Block,
+    /// In the host's memory, to which the kernel writes.
+    out: Mailbox,
+}
+
+impl Desk {
+    /// With room for so many tiles' states. The stream must be waited for.
+    ///
+    /// # Errors
+    /// `Memory`, `Device`. The context must be current.
+    pub fn new(device: &Arc<Device>, stream: &Stream, bytes: usize) -> Result<Self> {
+        let states = Block::new(device, stream, ALIGNMENT + bytes)?;
+        states.on(stream).fill(0, ALIGNMENT, 0)?;
+        Ok(Self { states, out: Mailbox::new(device, 1)? })
+    }
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.states.bytes() >= ALIGNMENT + bytes
+    }
+    /// `struct ReduceArgs`.
+    pub fn words(&self, input: u64, count: u64) -> [u64; 5] {
+        let counter = self.states.address();
+        [input, count, counter + ALIGNMENT as u64, counter, self.out.address(0)]
+    }
+    /// What the last kernel left, which the host has waited for.
+    pub fn result(&self, reduction: Reduction, element: Element) -> Reduced {
+        let letter = self.out.read(0);
+        let (words, _) = letter.as_chunks::<8>();
+        reduction.read(element, &std::array::from_fn(|at| u64::from_ne_bytes(words[at])))
+    }
 }

@@ -1,0 +1,369 @@
+//! Programs of which one column is not wanted itself, but what its rows are reduced to: `(a * 2 + b).sum`.
+//!
+//! Here: [`Fold`], of which programs a column can be reduced while they compute it, and [`apart`], the launch and then the reduction,
+//! for backends and programs where they are no single pass. Not here: reductions ([`super::collective`]).
+//!
+//! What a job stores in such a column is its element, whichever thread runs the job, and the order of elements is that of
+//! [`super::collective`]. So the result has the same bits whether the column was ever there or not. A launch that ends otherwise than well
+//! has no result: traps, refuted assumptions and cancelling are what they are without a fold.
+
+use super::collective::reduce::{self, Reduced, Reduction};
+use super::collective::rows::Stretch;
+use super::collective::{Crew, Element};
+use super::threads::Threads;
+use super::{Backend, Executable, Launch, Outcome};
+use crate::error::Result;
+use crate::ir::{ColumnId, FuncId, Jobs, Program, Space, Stmt, filled, walk};
+use crate::layout::Layout;
+use crate::memory::column::HostColumn;
+
+/// A column, and what its rows are reduced to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fold {
+    pub column: ColumnId,
+    pub element: Element,
+    pub reduction: Reduction,
+}
+
+impl Fold {
+    /// None where rows are not computed each by its own job and once: elements that run in an order of their own, several to a
+    /// job; rows that the program also reads; and what are no numbers. Nor for extremes of Floats where the program does anything else: whoever
+    /// meets a NaN has to compute all elements again, to say what Ruby compares it with.
+    pub fn of(program: &Program, layout: &Layout, column: ColumnId, reduction: Reduction) -> Option<Self> {
+        let rows = program.columns.get(column.index())?;
+        let element = Element::stored(rows.storage)?;
+        let alone = program.jobs == Jobs::Identity && rows.space == Space::Element && !layout.is_shared();
+        let whole = *filled::filled(program).get(column.index())?;
+        let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
+        let again = !(extreme && element.is_float()) || does_nothing_else(program, column);
+        let only = is_stored_by_entry_only(program, column);
+        (alone && whole && only && again).then_some(Self { column, element, reduction })
+    }
+}
+
+fn does_nothing_else(program: &Program, wanted: ColumnId) -> bool {
+    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
+    !program.uses_random && written.all(|(index, _)| index == wanted.index())
+}
+
+fn is_stored_by_entry_only(program: &Program, wanted: ColumnId) -> bool {
+    let mut only = true;
+    for (index, func) in program.funcs.iter().enumerate() {
+        walk(&func.body, &mut |stmt| match stmt {
+            Stmt::Store { column, .. } if *column == wanted => only &= FuncId::new(index) == program.entry,
+            Stmt::Load { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => {
+                only &= *column != wanted;
+            }
+            _ => {}
+        });
+    }
+    only
+}
+
+/// Runs a launch, and reduces the column where it then is.
+///
+/// # Errors
+/// As [`Backend::launch`].
+pub fn apart(
+    backend: &dyn Backend,
+    threads: &Threads,
+    executable: &dyn Executable,
+    fold: Fold,
+    launch: Launch<'_>,
+) -> Result<(Outcome, Option<Reduced>)> {
+    let Launch { columns, jobs, cancel, .. } = launch;
+    let (storage, at) = (fold.element.storage(), fold.column.index());
+    let len = usize::try_from(jobs).unwrap_or(usize::MAX);
+    columns[at] = match backend.store() {
+        Some(store) if len > 0 => HostColumn::on_device(storage, len, store.allocate(len * storage.bytes())?),
+        _ => HostColumn::zeroed(storage, len),
+    };
+    let outcome = backend.launch(executable, Launch { columns: &mut *columns, ..launch })?;
+    let rows = std::mem::replace(&mut columns[at], HostColumn::zeroed(storage, 0));
+    if outcome != Outcome::Done {
+        return Ok((outcome, None));
+    }
+    if rows.device().is_some() {
+        return Ok((outcome, Some(backend.reduce(fold.reduction, fold.element, &rows, 0..len)?)));
+    }
+    let elements = Stretch { element: fold.element, rows: &rows, range: 0..len };
+    let reduced = reduce::reduce(Crew { threads, cancel }, fold.reduction, elements.values())?;
+    Ok((if reduced.is_some() { outcome } else { Outcome::Cancelled }, reduced))
+}
+
+#[cfg(all(test, feature = "cpu", feature = "cuda"))]
+mod tests {
+    use super::*;
+    use crate::backend::collective::TILE;
+    use crate::backend::collective::testing::{self, Owned, on_host};
+    use crate::backend::cpu::CpuBackend;
+    use crate::backend::cuda::CudaShim;
+    use crate::backend::reference::ReferenceBackend;
+    use crate::backend::{CancelToken, Key, Timings};
+    use crate::config::CodeOptions;
+    use crate::ir::build::Builder;
+    use crate::ir::{CheckedOp, Column, Func, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Storage, Trap};
+    use std::sync::Arc;
+
+    const INPUT: ColumnId = ColumnId(0);
+    const OUTPUT: ColumnId = ColumnId(1);
+    const OTHER: ColumnId = ColumnId(2);
+
+    /// Columns `in` and `out` of elements, another one of Integers, a parameter.
+    fn program(storage: Storage, entry: Func) -> Program {
+        let column = |name: &str, storage, read, written| Column {
+            name: name.into(),
+            space: Space::Element,
+            storage,
+            refers: None,
+            read,
+            written,
+        };
+        let site = Site { trap: Trap::IntegerOverflow("+"), path: "test.rb".into(), line: 1, operands: Vec::new() };
+        Program {
+            name: "block at test.rb:1".into(),
+            funcs: vec![entry],
+            entry: FuncId(0),
+            columns: vec![
+                column("in", storage, true, false),
+                column("out", storage, false, true),
+                column("other", Storage::I64, false, storage == Storage::I64),
+            ],
+            params: vec![Param { name: "n".into(), ty: Scalar::I64 }],
+            heaps: Vec::new(),
+            sites: vec![site],
+            jobs: Jobs::Identity,
+            fused_ticks: false,
+            uses_random: false,
+            rescued: Default::default(),
+        }
+    }
+
+    fn entry(body: impl FnOnce(&mut Builder, Operand)) -> Func {
+        let mut b = Builder::new("entry".into(), Vec::new());
+        let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
+        b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
+        body(&mut b, job.into());
+        b.finish()
+    }
+
+    /// `out = in`; of Integers of 64 bits `in + n`, checked, and `other = in`, so that there is a column that is not reduced.
+    fn copies(storage: Storage) -> Program {
+        let ty = match storage {
+            Storage::F64 | Storage::F32 => Scalar::F64,
+            _ => Scalar::I64,
+        };
+        program(
+            storage,
+            entry(|b, index| {
+                let x = b.load(ty, INPUT, index);
+                if storage == Storage::I64 {
+                    let n = b.i64(Op::Param(ParamId(0)), &[]);
+                    let sum = b.checked(CheckedOp::Add, x, n, SiteId(0));
+                    b.store(OTHER, index, x);
+                    b.store(OUTPUT, index, sum);
+                } else {
+                    b.store(OUTPUT, index, x);
+                }
+            }),
+        )
+    }
+
+    /// The same behind a loop, for which kernels do not reduce at once.
+    fn slowly() -> Program {
+        program(
+            Storage::I64,
+            entry(|b, index| {
+                b.repeat(|b, done| {
+                    b.push(Stmt::Poll);
+                    let positive = b.icmp(crate::ir::Cmp::Ge, index, Operand::I64(0));
+                    b.when(positive, |b| b.push(Stmt::Break(done)));
+                });
+                let x = b.load(Scalar::I64, INPUT, index);
+                b.store(OUTPUT, index, x);
+            }),
+        )
+    }
+
+    fn machines() -> Vec<Box<dyn Backend>> {
+        let cpu = |threads| Box::new(CpuBackend::with_threads(threads).expect("this processor is known"));
+        let shim = Box::new(CudaShim::new().expect("a C++ compiler is installed"));
+        vec![Box::new(ReferenceBackend::default()), cpu(1), cpu(2), shim]
+    }
+
+    fn column(values: &Owned) -> HostColumn {
+        let mut column = HostColumn::zeroed(values.view().element().storage(), values.view().len());
+        match values {
+            Owned::I64(x) => column.view_mut().copy_from_slice(x),
+            Owned::I32(x) => column.view_mut().copy_from_slice(x),
+            Owned::U8(x) => column.view_mut().copy_from_slice(x),
+            Owned::F64(x) => column.view_mut().copy_from_slice(x),
+            Owned::F32(x) => column.view_mut().copy_from_slice(x),
+        }
+        column
+    }
+
+    struct Compiled {
+        fold: Fold,
+        executable: Arc<dyn Executable>,
+    }
+
+    fn prepare(machine: &dyn Backend, program: &Program, reduction: Reduction) -> Compiled {
+        let layout = Layout::structure_of_arrays(program);
+        let fold = Fold::of(program, &layout, OUTPUT, reduction).expect("every element stores its own number");
+        let executable = machine.prepare_fold(program, &layout, fold, &CodeOptions::default());
+        Compiled { fold, executable: executable.unwrap_or_else(|e| panic!("{}: {e}", machine.name())) }
+    }
+
+    fn launch(
+        machine: &dyn Backend,
+        compiled: &Compiled,
+        columns: &mut [HostColumn],
+        n: i64,
+        limit: Key,
+        cancel: &CancelToken,
+    ) -> (Outcome, Option<Reduced>) {
+        let jobs = columns[0].len() as u64;
+        let launch = Launch {
+            columns,
+            biases: &[0; 3],
+            params: &[n as u64],
+            jobs,
+            slots: machine.slots(jobs),
+            fresh: &[],
+            ticks: 1,
+            seed: 0,
+            section: 0,
+            limit,
+            cancel,
+            block_size: None,
+            timings: &mut Timings::default(),
+        };
+        machine
+            .launch_fold(&*compiled.executable, compiled.fold, launch)
+            .unwrap_or_else(|e| panic!("{}: {e}", machine.name()))
+    }
+
+    fn columns(values: &Owned) -> Vec<HostColumn> {
+        let len = values.view().len();
+        let of = |storage| HostColumn::zeroed(storage, len);
+        vec![column(values), of(values.view().element().storage()), of(Storage::I64)]
+    }
+
+    #[test]
+    fn what_is_reduced_while_it_is_computed_is_what_the_host_reduces_to_the_bit() {
+        let samples = testing::samples(&[0, 1, 31, 32, 33, TILE - 1, TILE, TILE + 1, 9 * TILE + 7]);
+        for machine in machines() {
+            for element in Element::ALL {
+                let program = copies(element.storage());
+                for reduction in Reduction::ALL {
+                    let compiled = prepare(&*machine, &program, reduction);
+                    for values in samples.iter().filter(|values| values.view().element() == element) {
+                        // the interpreter takes its time
+                        if machine.name() == "reference" && values.view().len() > TILE + 1 {
+                            continue;
+                        }
+                        let mut columns = columns(values);
+                        let cancel = CancelToken::default();
+                        let (outcome, reduced) = launch(&*machine, &compiled, &mut columns, 0, Key::NONE, &cancel);
+                        assert_eq!(outcome, Outcome::Done);
+                        let host = on_host(|crew| reduce::reduce(crew, reduction, values.view()));
+                        let reduced = reduced.expect("all ended well");
+                        let name = machine.name();
+                        assert_eq!(testing::bits(reduced), testing::bits(host), "{name}: {reduction:?} of {values:?}");
+                        if element == Element::I64 {
+                            assert_eq!(columns[2].view::<i64>(), columns[0].view::<i64>(), "{name}: the other column");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_trap_with_the_least_key_is_told_and_there_is_no_result() {
+        let mut values = vec![5; 9 * TILE + 7];
+        (values[3 * TILE + 5], values[8 * TILE], values[9 * TILE + 6]) = (i64::MAX, i64::MAX, i64::MAX);
+        for machine in machines() {
+            let compiled = prepare(&*machine, &copies(Storage::I64), Reduction::Sum);
+            let run = |values: &[i64], limit| {
+                let mut columns = columns(&Owned::I64(values.to_vec()));
+                launch(&*machine, &compiled, &mut columns, 1, limit, &CancelToken::default())
+            };
+            let (outcome, reduced) = run(&values, Key::NONE);
+            let Outcome::Trapped(record) = outcome else { panic!("{}: {outcome:?}", machine.name()) };
+            assert_eq!((record.key, record.site, reduced), (Key::new(0, 3 * TILE as u64 + 5), SiteId(0), None));
+            // nothing is left behind for the next launch
+            let sum = Reduced::Integer(6 * 3 * TILE as i128);
+            assert_eq!(run(&values[..3 * TILE], Key::NONE), (Outcome::Done, Some(sum)), "{}", machine.name());
+        }
+    }
+
+    #[test]
+    fn a_cancelled_launch_has_no_result() {
+        let values = Owned::I64(vec![1; 9 * TILE]);
+        for machine in machines() {
+            let compiled = prepare(&*machine, &copies(Storage::I64), Reduction::Sum);
+            let cancel = CancelToken::default();
+            cancel.cancel();
+            let answer = launch(&*machine, &compiled, &mut columns(&values), 1, Key::NONE, &cancel);
+            assert_eq!(answer, (Outcome::Cancelled, None), "{}", machine.name());
+        }
+    }
+
+    #[test]
+    fn jobs_that_may_take_long_have_a_thread_each_and_the_column_is_reduced_behind_them() {
+        let values: Vec<i64> = (0..5 * TILE as i64).collect();
+        let sum = values.iter().map(|x| i128::from(*x)).sum();
+        for machine in machines() {
+            let compiled = prepare(&*machine, &slowly(), Reduction::Sum);
+            let cancel = CancelToken::default();
+            let mut columns = columns(&Owned::I64(values.clone()));
+            let answer = launch(&*machine, &compiled, &mut columns, 0, Key::NONE, &cancel);
+            assert_eq!(answer, (Outcome::Done, Some(Reduced::Integer(sum))), "{}", machine.name());
+            let at_once = machine.folds_at_once(&*compiled.executable);
+            assert_eq!(at_once, machine.name() == "cpu", "{}", machine.name());
+        }
+    }
+
+    #[test]
+    fn columns_that_are_read_or_stored_in_part_or_out_of_order_are_not_reduced() {
+        let of = |program: &Program| {
+            let layout = Layout::structure_of_arrays(program);
+            Fold::of(program, &layout, OUTPUT, Reduction::Sum).is_some()
+        };
+        let program = copies(Storage::I64);
+        assert!(of(&program));
+        let extreme = |storage| {
+            let mut program = copies(storage);
+            let layout = Layout::structure_of_arrays(&program);
+            let of = |program: &Program| Fold::of(program, &layout, OUTPUT, Reduction::Min).is_some();
+            program.columns[OTHER.index()].written = true;
+            let with_other = of(&program);
+            program.columns[OTHER.index()].written = false;
+            (with_other, of(&program), of(&Program { uses_random: true, ..program.clone() }))
+        };
+        assert_eq!(extreme(Storage::F64), (false, true, false), "a NaN makes all be computed again");
+        assert_eq!(extreme(Storage::I64), (true, true, true));
+        assert!(!of(&Program { jobs: Jobs::Reordered, ..program.clone() }));
+        assert!(!of(&Program { jobs: Jobs::Grouped, ..program.clone() }));
+        assert!(!of(&copies(Storage::U32)), "references are no numbers");
+        let read = entry(|b, index| {
+            b.store(OUTPUT, index, Operand::I64(1));
+            let x = b.load(Scalar::I64, OUTPUT, index);
+            b.store(OTHER, index, x);
+        });
+        assert!(!of(&Program { funcs: vec![read], ..program.clone() }));
+        let partly = entry(|b, index| {
+            let x = b.load(Scalar::I64, INPUT, index);
+            let positive = b.icmp(crate::ir::Cmp::Gt, x, Operand::I64(0));
+            b.when(positive, |b| b.store(OUTPUT, index, x));
+        });
+        assert!(!of(&Program { funcs: vec![partly], ..program.clone() }));
+        let elsewhere = entry(|b, index| {
+            let next = b.i64(Op::Add, &[index, Operand::I64(1)]);
+            b.store(OUTPUT, next, index);
+        });
+        assert!(!of(&Program { funcs: vec![elsewhere], ..program }));
+    }
+}
