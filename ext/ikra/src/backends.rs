@@ -4,18 +4,22 @@
 //! Invariant: a child of `fork` opens its own device; the parent's handles are forgotten, never freed.
 
 use crate::config::Choice;
+use crate::crew;
 use crate::gvl;
 use ikra_core::backend::Backend;
 use ikra_core::backend::cpu::CpuBackend;
 use ikra_core::backend::cuda::{CudaBackend, CudaShim};
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::cache::disk::{DiskCache, default_directory};
+use ikra_core::cache::key::KeyBuilder;
 use ikra_core::error::{Error, Result};
 use ikra_core::memory::buffer::DeviceStore;
+use ikra_core::sched::cost::{self, Estimate, History, Side, Ways};
 use magnus::{Ruby, Symbol};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Instant;
 
 struct Opened {
     choice: Choice,
@@ -28,6 +32,8 @@ const CACHE_BYTES: u64 = 256 << 20;
 
 static CACHE: OnceCell<Arc<DiskCache>> = OnceCell::new();
 static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
+/// None as long as no GPU was used.
+static WAYS: Mutex<Option<Ways>> = Mutex::new(None);
 /// Held, without the GVL, while one is opened.
 static OPENING: Mutex<()> = Mutex::new(());
 
@@ -94,40 +100,86 @@ pub fn describe_cache() -> (Option<String>, Option<String>) {
     (cache.directory().map(|path| path.display().to_string()), cache.trouble())
 }
 
-/// Element runs from which a GPU may be worth its transfers and its launch, which take about as long as a CPU core needs
-/// for some ten thousand of them; and elements below which it cannot be kept busy.
-const WORTH_A_GPU: u64 = 2_000_000;
-const BUSY_GPU: usize = 4_096;
-
-/// What `auto` means for a section.
-pub fn choose(choice: Choice, elements: usize, ticks: u64) -> Choice {
-    match choice {
-        Choice::Auto
-            if elements >= BUSY_GPU && elements as u64 * ticks >= WORTH_A_GPU && open(Choice::Cuda).is_ok() =>
-        {
-            Choice::Cuda
-        }
-        Choice::Auto => Choice::Cpu,
-        chosen => chosen,
+/// What `auto` means for a section over so many elements, of a block that has taken this before.
+pub fn choose(choice: Choice, elements: usize, ticks: u64, history: &History) -> Choice {
+    if choice != Choice::Auto {
+        return choice;
+    }
+    match history.choose(elements as u64, ticks, crew::THREADS.count(), &ways()) {
+        Side::Gpu if open(Choice::Cuda).is_ok() => Choice::Cuda,
+        _ => Choice::Cpu,
     }
 }
 
 /// Why a section runs where it does.
-pub fn reason(asked: Choice, elements: usize, ticks: u64) -> String {
+pub fn reason(asked: Choice, elements: usize, ticks: u64, history: &History) -> String {
     if asked != Choice::Auto {
         return "it was asked for".into();
     }
-    let runs = elements as u64 * ticks;
-    if elements < BUSY_GPU {
-        return format!("too few elements to keep a GPU busy: {elements}, not {BUSY_GPU} or more");
+    let (elements, runs) = (elements as u64, elements as u64 * ticks);
+    if let Estimate { cpu: Some(cpu), gpu: Some(gpu) } =
+        history.estimate(elements, ticks, crew::THREADS.count(), &ways())
+        && open(Choice::Cuda).is_ok()
+    {
+        let time = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
+        return format!("going by calls before, about {} on the CPU and {} on the GPU", time(cpu), time(gpu));
     }
-    if runs < WORTH_A_GPU {
-        return format!("too little to be worth the way to a GPU: {runs} runs of the block, not {WORTH_A_GPU} or more");
+    if elements < cost::FEW {
+        return format!("too few elements to keep a GPU busy: {elements}, not {} or more", cost::FEW);
+    }
+    if runs < cost::MANY_RUNS {
+        let many = cost::MANY_RUNS;
+        return format!("too little to be worth the way to a GPU: {runs} runs of the block, not {many} or more");
     }
     match open(Choice::Cuda) {
         Ok(_) => format!("{runs} runs of the block are worth the way to the GPU"),
         Err(error) => format!("no GPU: {error}"),
     }
+}
+
+/// What this machine's ways to its GPU take.
+fn ways() -> Ways {
+    WAYS.lock().unwrap_or_default()
+}
+
+/// Measures the ways to a GPU that is in use, unless that was done before, on this machine, by whatever process.
+pub fn measure_ways(backend: &Arc<dyn Backend>) {
+    if WAYS.lock().is_some() {
+        return;
+    }
+    let target = backend.target();
+    let key = KeyBuilder::new("ways to the GPU")
+        .text(&target.architecture)
+        .value(&target.memory)
+        .value(&crew::THREADS.count())
+        .finish();
+    let known = cache().load(&key).and_then(|bytes| Ways::from_bytes(&bytes));
+    let ways = known.or_else(|| {
+        let measured = gvl::released(|| measured(backend.store()?).ok());
+        measured.inspect(|ways| cache().save(&key, &ways.to_bytes()))
+    });
+    // a device that cannot be measured is asked once
+    *WAYS.lock() = Some(ways.unwrap_or_default());
+}
+
+fn measured(store: &dyn DeviceStore) -> Result<Ways> {
+    const LARGE: usize = 16 << 20;
+    let mut bytes = vec![1u8; LARGE];
+    let mut best = [f64::INFINITY; 3];
+    let mut time = |at: usize, began: Instant| best[at] = best[at].min(began.elapsed().as_secs_f64());
+    for _ in 0..4 {
+        let began = Instant::now();
+        store.upload(64, Some(&bytes[..64]))?.read(0, &mut [0; 64])?;
+        time(0, began);
+        let began = Instant::now();
+        let there = store.upload(LARGE, Some(&bytes))?;
+        time(1, began);
+        let began = Instant::now();
+        there.read(0, &mut bytes)?;
+        time(2, began);
+    }
+    let rate = |seconds: f64| LARGE as f64 / seconds.max(1e-9);
+    Ok(Ways { launch: best[0], up: rate(best[1]), down: rate(best[2]) })
 }
 
 /// `Ikra.__memory`: bytes of arrays on the host and on the device, how many arrays there are, bytes of resident objects' columns,

@@ -42,9 +42,10 @@ use ikra_core::diagnostic::Diagnostic;
 use ikra_core::engine::{self, Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
-use ikra_core::ir::{Lowered, Storage, Trap};
+use ikra_core::ir::{Column, Lowered, Program, Storage, Trap};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
+use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::{self, Wrapping};
 use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Assumption, Facts, Place, Root, World};
@@ -92,6 +93,8 @@ struct Site {
     /// Keeps the block's instruction sequence, so that no other comes to its address.
     _holds: Option<Kept>,
     state: Mutex<SiteState>,
+    /// What it has taken.
+    history: Mutex<History>,
 }
 
 #[derive(Default)]
@@ -256,10 +259,13 @@ pub fn section(
     let site = clock
         .measure(Phase::Source, || find_site(ruby, block, &captures, wrapping))
         .map_err(|f| errors::source(ruby, f))?;
+    let scope = resident::scope(ruby);
+    // columns that stay are where they are
+    let history = if scope.is_some() { History::default() } else { *site.history.lock() };
     let choice = match settings.code.races {
         // only the interpreter looks for them
         true => Choice::Reference,
-        false => backends::choose(settings.backend, elements, ticks),
+        false => backends::choose(settings.backend, elements, ticks, &history),
     };
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
     clock.tell(|| {
@@ -286,7 +292,7 @@ pub fn section(
         number,
         clock,
         explained,
-        scope: resident::scope(ruby),
+        scope,
         state: None,
     };
     section.run()
@@ -300,8 +306,13 @@ fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, wrapping: Option<Wra
     }
     let began = Instant::now();
     let source = block::read(ruby, &key.0, captures, key.1.as_ref())?;
-    let site =
-        Site { source, read_in: began.elapsed(), _holds: identified.holds.map(Kept::new), state: Mutex::default() };
+    let site = Site {
+        source,
+        read_in: began.elapsed(),
+        _holds: identified.holds.map(Kept::new),
+        state: Mutex::default(),
+        history: Mutex::default(),
+    };
     Ok(remember(key, site))
 }
 
@@ -355,6 +366,15 @@ enum Left {
     Break(Raw, u64),
     /// At the element that was looked for.
     Found(u64),
+}
+
+/// Bytes of columns that a program reads, and that it writes.
+fn bytes_to_move(program: &Program, columns: &[HostColumn]) -> (f64, f64) {
+    let bytes = |wanted: fn(&Column) -> bool| {
+        let moved = program.columns.iter().zip(columns).filter(|(column, _)| wanted(column));
+        moved.map(|(_, rows)| rows.byte_len()).sum::<usize>() as f64
+    };
+    (bytes(|column| column.read), bytes(|column| column.written))
 }
 
 /// First element and number of elements of a Range of Integers.
@@ -548,13 +568,14 @@ impl Section<'_> {
         let preparing = began.elapsed();
         if let (Some(explained), Some(explanation)) = (explained, explanation) {
             let unit = &site.source.unit;
+            let history = *site.history.lock();
             explained.account = Some(Account {
                 operation: operation.name()?.into_owned(),
                 elements,
                 ticks: *ticks,
                 source: unit.source.clone(),
                 backend: backend.name(),
-                why: backends::reason(settings.backend, elements, *ticks),
+                why: backends::reason(settings.backend, elements, *ticks, &history),
                 reading: site.read_in.saturating_sub(unit.parsed_in),
                 preparing,
                 explanation,
@@ -649,6 +670,25 @@ impl Section<'_> {
         }
     }
 
+    /// Remembers what a launch took, for those that `auto` comes after it.
+    fn note(&self, timings: &Timings, (up, down): (f64, f64)) {
+        let side = match self.choice {
+            Choice::Cpu => Side::Cpu,
+            Choice::Cuda => Side::Gpu,
+            _ => return,
+        };
+        // a launch that is not waited for tells nothing
+        if timings.kernel.is_zero() {
+            return;
+        }
+        if side == Side::Gpu {
+            backends::measure_ways(&self.backend);
+        }
+        let moved = (timings.upload + timings.download).as_secs_f64();
+        let (elements, ticks, kernel) = (self.len() as u64, self.ticks, timings.kernel.as_secs_f64());
+        self.site.history.lock().note(side, Taken { elements, ticks, kernel, moved, up, down });
+    }
+
     /// The block writes the array that it runs over, through a variable: in later ticks Ruby's elements would be the
     /// new ones, but an element is handed to the block once.
     fn writes_its_base(&self) -> Error {
@@ -686,6 +726,7 @@ impl Section<'_> {
             _ => None,
         };
         let residents = std::mem::take(&mut packed.residents);
+        let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
         let began = Instant::now();
         let mut reduced = None;
         let outcome = {
@@ -750,6 +791,9 @@ impl Section<'_> {
             Some(Err(error)) => return Err(self.failed(error)),
             Some(Ok(outcome)) => outcome,
         };
+        if outcome == Outcome::Done {
+            self.note(&timings, moved);
+        }
         let lowered = &variant.lowered;
         let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);
         let made = Made::default();

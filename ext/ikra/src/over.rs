@@ -18,6 +18,7 @@ use ikra_core::backend::collective::scan::Scan;
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::memory::buffer::{Buffer, Residence};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::sched::cost::History;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RHash, Ruby, Symbol, Value};
@@ -52,7 +53,7 @@ impl Where {
         let choice = match asked {
             // a forked process has no device
             Choice::Auto if there && backends::open(Choice::Cuda).is_ok() => Choice::Cuda,
-            asked => backends::choose(asked, count, 1),
+            asked => backends::choose(asked, count, 1, &History::default()),
         };
         let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
         Ok(if backend.collective().is_some() { Where::Device(backend) } else { Where::Host })

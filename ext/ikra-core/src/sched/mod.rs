@@ -1,3 +1,4 @@
-//! What happens around launches: combining what elements contributed.
+//! What happens around launches: combining what elements contributed, and where they run.
 
 pub mod combine;
+pub mod cost;

@@ -1,0 +1,229 @@
+//! Where a section is likely to be faster: what `auto` means.
+//!
+//! Here: [`History`], what a block has taken on the CPU and on the GPU, and [`Ways`], what a machine's ways to the GPU take; from
+//! both an [`Estimate`] for the next call. Not here: measuring them, and who asks.
+//!
+//! A block's time cannot be read off its text: loops end when data say so. So the first call goes by its size alone, and later ones by
+//! what earlier ones took, scaled to their size. The side that was not tried yet is tried once the other has cost as much as trying does,
+//! and only where even that may pay: what is wasted is bounded, as in the ski-rental problem (Karlin et al., *Competitive snoopy
+//! caching*, Algorithmica 1988). Tracing, packing and writing back are the same for both sides and do not count.
+
+/// What the machine's ways between host and GPU take, measured once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ways {
+    /// Seconds of a launch that moves next to nothing and is waited for.
+    pub launch: f64,
+    /// Bytes a second to the device, and to the host.
+    pub up: f64,
+    pub down: f64,
+}
+
+impl Default for Ways {
+    /// Of a machine that was not measured: PCIe as it commonly is.
+    fn default() -> Self {
+        Self { launch: 60e-6, up: 12e9, down: 6e9 }
+    }
+}
+
+impl Ways {
+    /// For the disk.
+    pub fn to_bytes(self) -> Vec<u8> {
+        [self.launch, self.up, self.down].iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+    /// None for bytes that no machine has written.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, []) = bytes.as_chunks::<8>() else { return None };
+        let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        let sane = numbers.iter().all(|number| number.is_finite() && *number > 0.0);
+        match numbers[..] {
+            [launch, up, down] if sane => Some(Self { launch, up, down }),
+            _ => None,
+        }
+    }
+}
+
+/// A call that was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Taken {
+    pub elements: u64,
+    pub ticks: u64,
+    /// Seconds of its kernel, and of what moved to the device and back.
+    pub kernel: f64,
+    pub moved: f64,
+    /// Bytes that the program reads, and that it writes.
+    pub up: f64,
+    pub down: f64,
+}
+
+/// A side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Cpu,
+    Gpu,
+}
+
+/// Seconds that a call is expected to take on each side, as far as something is known of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    pub cpu: Option<f64>,
+    pub gpu: Option<f64>,
+}
+
+/// What one block has taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct History {
+    cpu: Option<Taken>,
+    gpu: Option<Taken>,
+    /// Seconds on each side in all.
+    spent: [f64; 2],
+}
+
+/// Threads from which on a GPU is busy: with more, time grows with their number.
+const BUSY: f64 = 100_000.0;
+/// Elements below which it is not tried without being asked for, and runs of a block from which it is, before anything was measured.
+pub const FEW: u64 = 4_096;
+pub const MANY_RUNS: u64 = 2_000_000;
+/// Cores that a busy GPU is worth at least and at most, before it was tried, and cores that one of its threads is worth.
+const WORTH: [f64; 2] = [50.0, 1_000.0];
+const THREAD: f64 = 1.0 / 15.0;
+/// Seconds of compiling and of making a context, which trying a GPU costs; on a CPU they are next to nothing.
+const TRYING: f64 = 0.25;
+/// What is to be gained before a change of sides.
+const GAIN: f64 = 0.8;
+
+impl History {
+    /// Notes a call that ended.
+    pub fn note(&mut self, side: Side, taken: Taken) {
+        self.spent[side as usize] += taken.kernel + taken.moved;
+        let known = match side {
+            Side::Cpu => &mut self.cpu,
+            Side::Gpu => &mut self.gpu,
+        };
+        // of calls of one size the fastest counts: what disturbs a call only makes it slower
+        match known {
+            Some(known) if (known.elements, known.ticks) == (taken.elements, taken.ticks) => {
+                known.kernel = known.kernel.min(taken.kernel);
+                known.moved = known.moved.min(taken.moved);
+            }
+            _ => *known = Some(taken),
+        }
+    }
+
+    /// What a call of this size is expected to take. `cores`: of the CPU.
+    pub fn estimate(&self, elements: u64, ticks: u64, cores: usize, ways: &Ways) -> Estimate {
+        let runs = (elements * ticks) as f64;
+        let of = |taken: &Taken| (taken.elements * taken.ticks).max(1) as f64;
+        let share = |taken: &Taken| elements as f64 / taken.elements.max(1) as f64;
+        let cores = cores as f64;
+        let cpu = self.cpu.map(|taken| taken.kernel * runs / of(&taken));
+        let gpu = self.gpu.map(|taken| {
+            let busy = |elements: u64| (elements as f64 / BUSY).max(1.0);
+            let grown = ticks as f64 / taken.ticks.max(1) as f64 * busy(elements) / busy(taken.elements);
+            // a launch is in both; what is beyond it grows
+            ways.launch + (taken.kernel * grown) + (taken.moved - ways.launch).max(0.0) * share(&taken)
+        });
+        // at its best, as long as it was not tried
+        let gpu_at_best = |taken: Taken| {
+            let run = taken.kernel * cores / of(&taken);
+            let kernel = (runs * run / WORTH[1]).max(ticks as f64 * run / THREAD);
+            ways.launch + kernel + (taken.up / ways.up + taken.down / ways.down) * share(&taken)
+        };
+        let cpu_at_best = |taken: Taken| taken.kernel * runs / of(&taken) * WORTH[0] / cores;
+        Estimate { cpu: cpu.or(self.gpu.map(cpu_at_best)), gpu: gpu.or(self.cpu.map(gpu_at_best)) }
+    }
+
+    /// Where a call of this size is to run, where there are both.
+    pub fn choose(&self, elements: u64, ticks: u64, cores: usize, ways: &Ways) -> Side {
+        let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = self.estimate(elements, ticks, cores, ways) else {
+            return if elements >= FEW && elements * ticks >= MANY_RUNS { Side::Gpu } else { Side::Cpu };
+        };
+        match (self.cpu, self.gpu) {
+            (_, None) if self.spent[Side::Cpu as usize] < TRYING || gpu > cpu * GAIN => Side::Cpu,
+            (_, None) => Side::Gpu,
+            (None, _) if cpu > gpu * GAIN => Side::Gpu,
+            (None, _) => Side::Cpu,
+            _ if gpu < cpu => Side::Gpu,
+            _ => Side::Cpu,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAYS: Ways = Ways { launch: 50e-6, up: 20e9, down: 8e9 };
+
+    fn taken(elements: u64, ticks: u64, kernel: f64, moved: f64) -> Taken {
+        Taken { elements, ticks, kernel, moved, up: elements as f64 * 8.0, down: elements as f64 * 8.0 }
+    }
+
+    fn choose(history: &History, elements: u64, ticks: u64) -> Side {
+        history.choose(elements, ticks, 16, &WAYS)
+    }
+
+    #[test]
+    fn the_first_call_goes_by_its_size() {
+        let history = History::default();
+        assert_eq!(choose(&history, 1_000, 1), Side::Cpu);
+        assert_eq!(choose(&history, 1_000_000, 1_000), Side::Gpu);
+        assert_eq!(choose(&history, 100, 1_000_000), Side::Cpu);
+    }
+
+    #[test]
+    fn a_long_loop_over_few_elements_moves_to_the_gpu_once_it_has_cost_enough() {
+        let mut history = History::default();
+        // 4000 stars, each against all others: 280 ms on 16 cores would be 19 ms of a GPU's threads
+        history.note(Side::Cpu, taken(4_000, 1, 0.2, 0.0));
+        assert_eq!(choose(&history, 4_000, 1), Side::Cpu);
+        history.note(Side::Cpu, taken(4_000, 1, 0.2, 0.0));
+        history.note(Side::Gpu, taken(4_000, 1, 0.014, 0.0002));
+        assert_eq!(choose(&history, 4_000, 1), Side::Gpu);
+        assert_eq!(choose(&history, 20, 1), Side::Cpu);
+    }
+
+    #[test]
+    fn what_only_moves_data_stays_on_the_cpu() {
+        let mut history = History::default();
+        history.note(Side::Gpu, taken(8_000_000, 1, 45e-6, 14e-3));
+        // trying the CPU costs next to nothing, and may pay
+        assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
+        history.note(Side::Cpu, taken(8_000_000, 1, 5e-3, 0.0));
+        assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
+        assert_eq!(choose(&history, 80_000_000, 1), Side::Cpu);
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_win_is_not_tried() {
+        let mut history = History::default();
+        history.note(Side::Gpu, taken(1_000_000, 1_000, 2e-3, 3e-3));
+        assert_eq!(choose(&history, 1_000_000, 1_000), Side::Gpu);
+    }
+
+    #[test]
+    fn estimates_grow_with_the_size() {
+        let mut history = History::default();
+        history.note(Side::Cpu, taken(1_000, 1, 1e-3, 0.0));
+        history.note(Side::Gpu, taken(1_000, 1, 20e-6, 60e-6));
+        let small = history.estimate(1_000, 1, 16, &WAYS);
+        let large = history.estimate(1_000_000, 1, 16, &WAYS);
+        assert_eq!(small.cpu, Some(1e-3));
+        assert!(large.cpu > Some(0.99) && large.gpu > small.gpu && large.gpu < large.cpu, "{small:?} {large:?}");
+    }
+
+    #[test]
+    fn of_calls_of_one_size_the_fastest_counts() {
+        let mut history = History::default();
+        for kernel in [3e-3, 1e-3, 2e-3] {
+            history.note(Side::Cpu, taken(1_000, 1, kernel, 0.0));
+        }
+        assert_eq!(history.estimate(1_000, 1, 16, &WAYS).cpu, Some(1e-3));
+    }
+
+    #[test]
+    fn ways_survive_the_disk() {
+        assert_eq!(Ways::from_bytes(&WAYS.to_bytes()), Some(WAYS));
+        assert_eq!(Ways::from_bytes(&[0; 24]), None);
+        assert_eq!(Ways::from_bytes(&[1; 23]), None);
+    }
+}
