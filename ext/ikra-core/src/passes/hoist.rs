@@ -2,7 +2,8 @@
 //!
 //! Fires for operations without effect and precondition on what the loop does not assign, in branches too: then they
 //! may be computed for nothing, so there only the cheap ones are moved. Loads are not ([`super::loads`] knows when they
-//! may be).
+//! may be). Checks are, where a repetition begins with them and they look at what does not change: the first repetition
+//! raises what it would have raised, and the others cannot.
 
 use super::Pass;
 use super::loops::{Counts, assigned_in, is_movable};
@@ -27,7 +28,7 @@ fn list(body: &mut Vec<Stmt>, counts: &Counts) {
     for mut stmt in std::mem::take(body) {
         if let Stmt::Loop { body, .. } = &mut stmt {
             let mut varies = assigned_in(body);
-            while take(body, true, counts, &mut varies, &mut out) {}
+            while take(body, true, counts, &mut varies, &mut out) | checks(body, counts, &mut varies, &mut out) {}
         }
         for nested in stmt.bodies_mut().into_iter().flatten() {
             list(nested, counts);
@@ -63,6 +64,29 @@ fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSe
     out.len() > before
 }
 
+/// Moves the checks with which a body begins to `out`, as long as nothing in them changes; whether there was one.
+fn checks(body: &mut Vec<Stmt>, counts: &Counts, varies: &mut HashSet<VarId>, out: &mut Vec<Stmt>) -> bool {
+    let before = out.len();
+    let mut at = 0;
+    while let Some(stmt) = body.get(at) {
+        let same = |operand: &Operand| !matches!(operand, Operand::Var(v) if varies.contains(v));
+        match stmt {
+            Stmt::Let { op, .. } if *op != Op::Random => at += 1,
+            Stmt::Load { .. } => at += 1,
+            Stmt::Checked { dst, args, .. } if args.iter().all(same) && counts.assigned(*dst) == 1 => {
+                varies.remove(dst);
+                out.push(body.remove(at));
+            }
+            Stmt::If { cond, then, otherwise } if same(cond) && otherwise.is_empty() => match &then[..] {
+                [Stmt::Trap { operands, .. }] if operands.iter().all(same) => out.push(body.remove(at)),
+                _ => break,
+            },
+            _ => break,
+        }
+    }
+    out.len() > before
+}
+
 fn is_cheap(op: Op) -> bool {
     !matches!(op, Op::FDiv | Op::FSqrt | Op::FRem | Op::FNextAfter | Op::Math(_))
 }
@@ -70,9 +94,53 @@ fn is_cheap(op: Op) -> bool {
 #[cfg(test)]
 mod tests {
     use super::PASS;
-    use crate::ir::testing::{INTS, OUT, program};
-    use crate::ir::{Cmp, Op, Operand, ParamId, Scalar, Stmt};
+    use crate::ir::testing::{DOMAIN, INTS, OUT, OVERFLOW, program};
+    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Stmt};
     use crate::passes::testing::after;
+
+    #[test]
+    fn a_loop_that_begins_with_checks_begins_behind_them() {
+        let checked = |acts_before: bool| {
+            program(move |b, index| {
+                let n = b.i64(Op::Param(ParamId(0)), &[]);
+                b.repeat(|b, done| {
+                    let i = b.load(Scalar::I64, INTS, index);
+                    if acts_before {
+                        b.store(INTS, index, n);
+                    }
+                    let twice = b.checked(CheckedOp::Add, n, n, OVERFLOW);
+                    let zero = b.icmp(Cmp::Eq, twice, Operand::I64(0));
+                    b.trap_if(zero, DOMAIN, vec![twice]);
+                    let over = b.icmp(Cmp::Gt, i, twice);
+                    b.trap_if(over, DOMAIN, vec![i]);
+                    b.store(INTS, index, twice);
+                    b.push(Stmt::Break(done));
+                });
+            })
+        };
+        insta::assert_snapshot!(after(&[PASS], checked(false)), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          v4: i64 = param p0 "n"
+          v6: i64 = checked add v4, v4 else s0
+          v7: bool = icmp.eq v6, 0
+          if v7 {
+            trap s1 v6
+          }
+          loop L0 {
+            v5: i64 = load ints[v3]
+            v8: bool = icmp.gt v5, v6
+            if v8 {
+              trap s1 v5
+            }
+            store ints[v3] = v6
+            break L0
+          }
+        }
+        "#);
+        assert_eq!(after(&[PASS], checked(true)), after(&[], checked(true)));
+    }
 
     #[test]
     fn what_stays_the_same_moves_out_of_all_loops() {

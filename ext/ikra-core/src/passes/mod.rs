@@ -67,6 +67,8 @@ pub const PASSES: &[Pass] = &[
     // The branches are settled, so what is left in the loop of ticks is worth a loop of its own.
     ticks::PASS,
     rotate::PASS,
+    // Loops begin with what they do, no more with their condition.
+    hoist::PASS,
     values::PASS,
     loads::PASS,
     // So that a register that holds a field is the row of what it refers to.
