@@ -129,7 +129,7 @@ mod tests {
                 column("out", storage, false, true),
                 column("other", Storage::I64, false, storage == Storage::I64),
             ],
-            params: vec![Param { name: "n".into(), ty: Scalar::I64 }],
+            params: vec![Param::new("n", Scalar::I64)],
             heaps: Vec::new(),
             sites: vec![site],
             jobs: Jobs::Identity,
