@@ -72,7 +72,7 @@ pub fn order_of_rows(machine: &impl Machine, key: Key, descending: bool, from: R
     let scratch = machine.allocate(parts.bytes)?;
     let at = scratch.address();
     let sort = |by: By, digits, from, to, moved| {
-        sort_by_digits(machine, (by, digits), from, count, at + to, moved, Tuning::of(by.key))
+        sort_by_digits(machine, (by, digits), from, count, at + to, moved, Tuning::of(by.key, moved != Payload::None))
     };
     let (by, digits) = (By { key, descending, exact }, key.bytes() as u64);
     if rows == 1 {

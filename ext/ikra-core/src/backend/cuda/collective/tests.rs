@@ -39,11 +39,11 @@ fn every_kernel_is_compiled_by_nvrtc() {
         for descending in [false, true] {
             for exact in [false, true] {
                 let by = sort::By { key, descending, exact };
-                let tuning = SortTuning::of(key);
+                let (alone, moving) = (SortTuning::of(key, false), SortTuning::of(key, true));
                 texts.push(sort::counting(by));
-                texts.push(sort::pass(by, Payload::None, false, tuning));
-                texts.push(sort::pass(by, Payload::Values(0, 0), descending, tuning));
-                texts.push(sort::pass(by, Payload::Indices(0), false, tuning));
+                texts.push(sort::pass(by, Payload::None, false, alone));
+                texts.push(sort::pass(by, Payload::Values(0, 0), descending, moving));
+                texts.push(sort::pass(by, Payload::Indices(0), false, moving));
             }
         }
     }
@@ -150,7 +150,7 @@ fn what_tunes_changes_no_result() {
             .unwrap_or_else(|e| panic!("{e}"));
         out.bytes()
     };
-    assert!(sorted(SortTuning::of(Key::F64)) == sorted(SortTuning { threads: 512, blocks: 2, items: 9 }));
+    assert!(sorted(SortTuning::of(Key::F64, false)) == sorted(SortTuning { threads: 512, blocks: 2, items: 9 }));
 }
 
 /// Groups, and a larger one, are complete.
@@ -251,7 +251,7 @@ fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
 
 #[test]
 fn kernels_sort_as_the_host_does() {
-    let tile = SortTuning::of(Key::F64).tile() as usize;
+    let tile = SortTuning::of(Key::F64, false).tile() as usize;
     for n in [0, 1, 2, 33, 1000, tile, tile + 1, 2 * tile + 100] {
         // Of many keys, some: each takes a while here.
         let samples: Vec<Owned> = testing::samples(&[n]);
