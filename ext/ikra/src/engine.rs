@@ -681,7 +681,8 @@ impl Section<'_> {
         if timings.kernel.is_zero() {
             return;
         }
-        if side == Side::Gpu {
+        // who says where it is to run does not wait for that
+        if side == Side::Gpu && self.settings.backend == Choice::Auto {
             backends::measure_ways(&self.backend);
         }
         let moved = (timings.upload + timings.download).as_secs_f64();

@@ -6,7 +6,7 @@
 //! raises what it would have raised, and the others cannot.
 
 use super::Pass;
-use super::loops::{Counts, assigned_in, is_movable};
+use super::loops::{Counts, assigned_in, is_movable, never_passed};
 use crate::ir::{Op, Operand, Program, Stmt, VarId};
 use std::collections::HashSet;
 
@@ -41,7 +41,9 @@ fn list(body: &mut Vec<Stmt>, counts: &Counts) {
 /// Moves what can be moved from a list to `out`; whether anything was.
 fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSet<VarId>, out: &mut Vec<Stmt>) -> bool {
     let before = out.len();
-    for mut stmt in std::mem::take(body) {
+    let mut statements = std::mem::take(body).into_iter();
+    while let Some(mut stmt) = statements.next() {
+        let last = never_passed(&stmt);
         match &stmt {
             Stmt::Let { dst, op, args }
                 if is_movable(*op)
@@ -59,6 +61,11 @@ fn take(body: &mut Vec<Stmt>, always: bool, counts: &Counts, varies: &mut HashSe
                 }
                 body.push(stmt);
             }
+        }
+        if last {
+            // what follows is never reached, and may look at what was never assigned
+            body.extend(statements);
+            break;
         }
     }
     out.len() > before

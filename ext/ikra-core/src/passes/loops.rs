@@ -86,6 +86,24 @@ pub fn leaves_otherwise(body: &[Stmt], own: LabelId) -> bool {
     leaves
 }
 
+/// Whether control surely does not reach what follows the statement in its list.
+pub fn never_passed(stmt: &Stmt) -> bool {
+    let list = |body: &[Stmt]| body.iter().any(never_passed);
+    let left_by = |body: &[Stmt], label: LabelId| {
+        let mut left = false;
+        walk(body, &mut |s| left |= matches!(s, Stmt::Break(to) if *to == label));
+        left
+    };
+    match stmt {
+        Stmt::If { then, otherwise, .. } => list(then) && list(otherwise),
+        Stmt::Block { label, body } => list(body) && !left_by(body, *label),
+        Stmt::Loop { label, body } => !left_by(body, *label),
+        // its handlers follow it
+        Stmt::Try { .. } => false,
+        _ => stmt.ends_list(),
+    }
+}
+
 /// Whether the statement surely comes to its end, unless the launch is stopped from outside: nothing that the element
 /// computes can make it leave its list or run for ever.
 pub fn completes(stmt: &Stmt, effects: &[Effects]) -> bool {
