@@ -255,24 +255,26 @@ impl Unpacker<'_> {
     /// # Errors
     /// Rows that mean nothing, or what Ruby raises when memory ends.
     pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
-        let mut values = vec![heap::NIL; len];
         let decoder = self.decoder();
-        let pieces = values.chunks_mut(PIECE).enumerate().collect();
-        let read = crew::map(len, pieces, |(piece, out): (usize, &mut [Raw])| {
-            decoder.rows(slot, piece * PIECE, out).map(|values| values.contains(&heap::UNDEF))
+        let pieces = (0..len).step_by(PIECE).collect();
+        // each in memory of its own, so that workers are the first to touch it
+        let read = crew::map(len, pieces, |first: usize| {
+            let mut values = vec![heap::NIL; PIECE.min(len - first)];
+            decoder.rows(slot, first, &mut values).map(drop)?;
+            Ok((first, values))
         });
+        let array = self.ruby.ary_new_capa(len);
         let mut rest = Vec::new();
-        for (piece, incomplete) in read.into_iter().enumerate() {
-            if incomplete.map_err(|broken| self.broken(broken.0))? {
-                let rows = piece * PIECE..len.min((piece + 1) * PIECE);
-                rest.extend(rows.filter(|i| values[*i] == heap::UNDEF));
+        for piece in read {
+            let (first, mut values) = piece.map_err(|broken: Broken| self.broken(broken.0))?;
+            for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {
+                rest.push(first + i);
+                *value = heap::NIL;
             }
+            // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them. The array is on the machine stack.
+            #[allow(unsafe_code)]
+            protect(|| unsafe { rb_sys::rb_ary_cat(array.as_raw(), values.as_ptr(), values.len() as _) })?;
         }
-        rest.iter().for_each(|i| values[*i] = heap::NIL);
-        // SAFETY: the values are immediate or held by the tables' holder; Ruby copies them.
-        #[allow(unsafe_code)]
-        let array = protect(|| unsafe { rb_sys::rb_ary_new_from_values(values.len() as _, values.as_ptr()) })?;
-        let array = RArray::from_value(value(array)).expect("just made");
         for index in rest {
             let made = value(self.value(slot, index)?);
             array.store(index as isize, made)?;
@@ -422,21 +424,29 @@ impl Unpacker<'_> {
             let packed = rows.lengths[i] as usize;
             debug_assert!(offset + packed <= end);
             let mut touched = false;
-            for index in 0..packed {
-                let new = self.row(slot, offset + index)?;
-                let old = heap::elements(*array).get(index).copied();
-                if old.is_some_and(|old| same(old, new)) {
-                    continue;
+            for start in (0..packed).step_by(CHUNK) {
+                let mut values = [heap::NIL; CHUNK];
+                let values = &mut values[..CHUNK.min(packed - start)];
+                let values = self.decoder().rows(slot, offset + start, values).map_err(|e| self.broken(e.0))?;
+                for (index, new) in (start..).zip(values) {
+                    let old = heap::elements(*array).get(index).copied();
+                    if old == Some(*new) {
+                        continue;
+                    }
+                    let new = if *new == heap::UNDEF { self.row(slot, offset + index)? } else { Decoded::Value(*new) };
+                    if old.is_some_and(|old| same(old, new)) {
+                        continue;
+                    }
+                    if heap::is_frozen(*array) {
+                        return Err(crate::errors::frozen(self.ruby, value(*array)));
+                    }
+                    if old.is_none() {
+                        let message = "an Array that a section writes was made shorter while the section ran";
+                        return Err(Error::new(self.ruby.exception_runtime_error(), message));
+                    }
+                    slots.push((*array, index, self.make(new)?));
+                    touched = true;
                 }
-                if heap::is_frozen(*array) {
-                    return Err(crate::errors::frozen(self.ruby, value(*array)));
-                }
-                if old.is_none() {
-                    let message = "an Array that a section writes was made shorter while the section ran";
-                    return Err(Error::new(self.ruby.exception_runtime_error(), message));
-                }
-                slots.push((*array, index, self.make(new)?));
-                touched = true;
             }
             if touched {
                 // SAFETY: a live Array; after this its body is its own, so that storing cannot fail.
@@ -642,14 +652,14 @@ impl Changes {
                 }
             }
         }
-        for (array, index, new) in self.slots {
-            // SAFETY: a live Array that is not frozen and whose body is its own, at an index that it has.
-            #[allow(unsafe_code)]
-            protect(|| unsafe {
-                rb_sys::rb_ary_store(array, index as _, new);
-                heap::NIL
-            })?;
-        }
+        // SAFETY: live Arrays that are not frozen and whose bodies are their own, at indices that they have.
+        #[allow(unsafe_code)]
+        protect(|| unsafe {
+            for (array, index, new) in &self.slots {
+                rb_sys::rb_ary_store(*array, *index as _, *new);
+            }
+            heap::NIL
+        })?;
         Ok(())
     }
 }
