@@ -82,8 +82,9 @@ struct Module {
 };
 
 // Memory that the pool holds, and what of it is in use.
-static std::mutex memory_mutex;
-static std::map<void *, size_t> in_use;
+// Never destroyed: threads that are under way when the process exits still look at them, as they may at a real driver.
+static std::mutex &memory_mutex = *new std::mutex;
+static std::map<void *, size_t> &in_use = *new std::map<void *, size_t>;
 static size_t used = 0, reserved = 0;
 static size_t total() {
   const char *given = getenv("STAND_IN_MEMORY");
@@ -119,7 +120,7 @@ Result cuInit(unsigned) {
   return OK;
 }
 Result cuGetErrorName(Result status, const char **name) {
-  static std::map<int, std::string> names = {{NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {FAULT, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {UNKNOWN, "CUDA_ERROR_UNKNOWN"}};
+  static auto &names = *new std::map<int, std::string>{{NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {FAULT, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {UNKNOWN, "CUDA_ERROR_UNKNOWN"}};
   return *name = names.count(status) ? names[status].c_str() : "CUDA_ERROR_SOMETHING", OK;
 }
 Result cuGetErrorString(Result, const char **text) { return *text = "the stand-in says no", OK; }
