@@ -12,7 +12,12 @@ module RubyProcess
 
     path = File.join(folder, "program.rb")
     text = "require \"ikra\"\n#{program}"
-    File.write(path, text) unless File.exist?(path) && File.read(path) == text
+    unless File.exist?(path) && File.read(path) == text
+      # whole or not at all: another thread's process may be about to read it
+      own = "#{path}.#{Thread.current.object_id}"
+      File.write(own, text)
+      File.rename(own, path)
+    end
     command = [RbConfig.ruby, "--disable=gems", "-W0", "-I#{File.expand_path("../../lib", __dir__)}", path, *arguments]
     output, status = Open3.capture2e(environment, "timeout", "-s", "KILL", seconds.to_s, *command)
     expect(status).to be_success, "the program ended with #{status}:\n#{output}"
