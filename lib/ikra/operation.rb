@@ -234,7 +234,7 @@ module Ikra
     # The block's values: numbers, or true and false, in a {Buffer}, where the section left them; others in an Array. The memory is
     # given back at once: the GC would not hurry.
     def numbers(*within)
-      yield(values = section(:map, *within, into: :numbers))
+      yield(values = section(:map, *within, __into: :numbers))
     ensure
       values.free if values.is_a?(Buffer)
     end
@@ -243,7 +243,7 @@ module Ikra
     # none, or the kernel cannot, what the block makes of them here, which are as {#numbers} gives them.
     def reduced(reduction, *within)
       within << [:with_index, @offset] if @offset
-      how, value, = Ikra.__section(@name, :map, @base, 1, { **@options, into: :numbers, reduce: reduction }, @block, within)
+      how, value, = Ikra.__section(@name, :map, @base, 1, { **@options, __into: :numbers, __reduce: reduction }, @block, within)
       throw(self, value) if how == :left
       how == :reduced ? value : yield(value)
     ensure

@@ -12,6 +12,12 @@ RSpec.describe "options of operations" do
     expect { [1].preduce(:+, block_size: 0) }.to raise_error(ArgumentError, /block_size/)
   end
 
+  it "are not those that Ikra's own code gives to sections" do
+    expect { [1].pmap(into: :numbers) { |x| x } }.to raise_error(ArgumentError, /\Aunknown option into: Ikra's options are backend, /)
+    expect { [1, 2].pmap(reduce: :sum, into: :numbers) { |x| x } }.to raise_error(ArgumentError, /\Aunknown option reduce: Ikra's options are backend, /)
+    expect { Ikra::MDArray[1].map(into: :f64) { |x| x } }.to raise_error(ArgumentError, /\Aunknown option into: /)
+  end
+
   it "reach the Enumerator's operation" do
     expect { [1].pmap(backend: :abacus).with_index { |x, _| x } }.to raise_error(ArgumentError, /abacus/)
     expect([2**62].pmap(overflow: :wrap).with_index { |x, _| x + x }).to eq [-(2**63)]

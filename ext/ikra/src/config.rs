@@ -132,14 +132,14 @@ impl Settings {
                 };
             }
             // Ikra's own Ruby code asks for these
-            "into" => {
+            "__into" => {
                 self.into = Some(match &*given {
                     "true" => Results::Natural,
                     "numbers" => Results::Numbers,
                     _ => Results::As(Dtype::of(ruby, value)?),
                 });
             }
-            "reduce" => {
+            "__reduce" => {
                 let at = one_of(ruby, key, &given, &REDUCTIONS.map(|(name, _)| name))?;
                 self.reduce = Some(REDUCTIONS[at].1);
             }

@@ -204,7 +204,7 @@ struct Explained {
 /// each `[name, given…]`.
 ///
 /// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
-/// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `reduce:` the value
+/// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `__reduce:` the value
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
 /// reduced so, they are the value as ever.
 ///

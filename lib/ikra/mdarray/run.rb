@@ -33,13 +33,13 @@ module Ikra
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [[:"as_#{dtype}"], *within] if dtype
-        buffer = section(:map, base, within, shape, into: dtype || true)
+        buffer = section(:map, base, within, shape, __into: dtype || true)
         [buffer, buffer.dtype]
       end
 
       # What the block's values are reduced to (`Ikra.__reduce`), without keeping them.
       def reduction(count, operation, *within, base: 0...count)
-        value = section(:map, base, within, nil, into: true, reduce: operation)
+        value = section(:map, base, within, nil, __into: true, __reduce: operation)
         return value unless value.is_a?(Buffer)
 
         operation == :sum ? MDArray.__of(value, value.dtype, [count]).sum(**@options) : Ikra.__reduce(value, operation, 0, count, @options)
@@ -105,7 +105,7 @@ module Ikra
         def reduction(node, operation, options)
           count = node.shape.reduce(1, :*)
           block = Text.block(node, node.shape, :section)
-          value = located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { **options, into: node.dtype, reduce: operation }, block, nil) }
+          value = located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { **options, __into: node.dtype, __reduce: operation }, block, nil) }
           # such as are computed in an order of their own
           value.is_a?(Buffer) ? Ikra.__reduce(value, operation, 0, count, options) : value
         end
@@ -127,7 +127,7 @@ module Ikra
 
         # The values in one section.
         def section_of(node)
-          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { into: node.dtype }, Text.block(node, node.shape, :section), nil)
+          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { __into: node.dtype }, Text.block(node, node.shape, :section), nil)
         end
 
         # What does not fit, with the index of the element.
@@ -156,7 +156,7 @@ module Ikra
         raise Run.told(error, shape)
       rescue CompileError => error
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
-        into.empty? ? value : stored(value, into[:into])
+        into.empty? ? value : stored(value, into[:__into])
       end
 
       # What lambdas compute that a section is given.
