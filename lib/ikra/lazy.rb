@@ -199,8 +199,11 @@ module Ikra
     %i[minmax sort].each { |name| define_method(name) { |&block| ::Ikra.__rank(to_a, :"p#{name}", nil, options, block) } }
 
     # Ways to go over all values: in parallel, as the methods of {Parallel} do.
-    %i[min_by max_by minmax_by sort_by group_by partition].each do |name|
-      define_method(name) { |*args, &block| ::Ikra.__operate(to_a, :"p#{name}", options, block, *args) }
+    %i[min_by max_by].each do |name|
+      define_method(name) { |count = nil, &block| ::Ikra.__operate(to_a, :"p#{name}", options, block, *::Ikra.__count(count)) }
+    end
+    %i[minmax_by sort_by group_by partition].each do |name|
+      define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
     end
 
     # @return [Integer, nil] how many values there are, where that is known before any is computed

@@ -153,15 +153,15 @@ module Ikra
 
     def psort_by = sorted_by
 
-    def pmin_by(count = nil) = count ? sorted_by(count) : extremes(false).first
+    def pmin_by(count = nil) = count ? some(count) { sorted_by(count) } : extremes(false).first
 
-    def pmax_by(count = nil) = count ? sorted_by(count, last: true) : extremes(true).first
+    def pmax_by(count = nil) = count ? some(count) { sorted_by(count, last: true) } : extremes(true).first
 
     def pminmax_by = extremes(false, true)
 
-    def pmin(count = nil) = count ? psort.first(count) : fold(snapshot, :least)
+    def pmin(count = nil) = count ? some(count) { psort.first(count) } : fold(snapshot, :least)
 
-    def pmax(count = nil) = count ? psort.reverse.first(count) : fold(snapshot, :greatest)
+    def pmax(count = nil) = count ? some(count) { psort.reverse.first(count) } : fold(snapshot, :greatest)
 
     def pminmax
       list = snapshot
@@ -215,20 +215,24 @@ module Ikra
 
     private
 
-    # Runs the block within methods, each with what it is given. Gives results, or the index of what was found; +break+ ends
-    # the operation, after the block was given the results before.
-    def section(kind, *within, base: @base, ticks: 1, **into)
-      within << [:with_index, @offset] if @offset
-      options = into.empty? ? @options : @options.merge(into)
-      how, value, before = Ikra.__section(@name, kind, base, ticks, options, @block, within)
-      if how == :left
-        yield(before) if before && block_given?
-        throw(self, value)
-      end
+    # Runs the block within methods, each with what it is given. Gives results, or the index of what was found.
+    def section(kind, *within, **more, &before)
+      how, value = ended(kind, within, **more, &before)
       return value unless %i[find another].include?(kind)
 
       yield(nil, value.negative? ? nil : value) if how.nil? && kind == :another
       value if how == :found
+    end
+
+    # Runs a section. Gives how it ended, and its value; +break+ ends the operation, after the block was given the results before.
+    def ended(kind, within, base: @base, ticks: 1, **more)
+      within << [:with_index, @offset] if @offset
+      options = more.empty? ? @options : @options.merge(more)
+      how, value, before = Ikra.__section(@name, kind, base, ticks, options, @block, within)
+      return [how, value] unless how == :left
+
+      yield(before) if before && block_given?
+      throw(self, value)
     end
 
     # The block's values: numbers, or true and false, in a {Buffer}, where the section left them; others in an Array. The memory is
@@ -242,9 +246,7 @@ module Ikra
     # What the block's values are reduced to by the kernel that computes them (`Ikra.__reduce`); where they are no numbers of one kind, or there are
     # none, or the kernel cannot, what the block makes of them here, which are as {#numbers} gives them.
     def reduced(reduction, *within)
-      within << [:with_index, @offset] if @offset
-      how, value, = Ikra.__section(@name, :map, @base, 1, { **@options, __into: :numbers, __reduce: reduction }, @block, within)
-      throw(self, value) if how == :left
+      how, value = ended(:map, within, __into: :numbers, __reduce: reduction)
       how == :reduced ? value : yield(value)
     ensure
       value.free if value.is_a?(Buffer)
@@ -264,6 +266,9 @@ module Ikra
       list = snapshot
       numbers([wanted]) { |flags| Ikra.__chosen(list.to_a, flags, true) }
     end
+
+    # So many of the least or the greatest. For none Ruby asks no block.
+    def some(count) = count.zero? ? [] : yield
 
     # The elements in the order of the block's values, as many as are wanted.
     def sorted_by(*count, last: false)

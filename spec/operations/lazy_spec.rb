@@ -289,6 +289,8 @@ RSpec.describe Ikra::Lazy do
     chain = [1].plazy
     expect { chain.map }.to raise_error(ArgumentError, "tried to call lazy map without a block")
     expect { chain.take(-1) }.to raise_error(ArgumentError, "attempt to take negative size")
+    expect { chain.min_by(-1) { |x| x } }.to raise_error(ArgumentError, "negative size (-1)")
+    expect { chain.max_by("1") { |x| x } }.to raise_error(TypeError, "no implicit conversion of String into Integer")
     expect { chain.each_slice(0) }.to raise_error(ArgumentError, "invalid slice size")
     expect { chain.zip(5) }.to raise_error(TypeError, "wrong argument type Integer (must respond to :each)")
     expect { chain.stencil([-1, [1, 2]], 0) { |a, b| a + b } }.to raise_error(ArgumentError, "offsets: [1, 2] is not an Integer")

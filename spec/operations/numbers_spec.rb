@@ -102,6 +102,10 @@ RSpec.describe "Operations by numbers" do
       list = [1.0, 2.0, 3.0]
       expect { list.psort_by(backend: name) { |x| x == 2.0 ? Float::NAN : x } }.to raise_error(ArgumentError, /comparison of Float with/)
       expect { list.pmin_by(backend: name) { |x| x == 2.0 ? Float::NAN : x } }.to raise_error(ArgumentError, /comparison of Float with/)
+      %i[min_by max_by].each { |method| expect(list).to(do_as_ruby(method, 0, on: name) { |x| x == 2.0 ? Float::NAN : x }) }
+      %i[min max].each { |method| expect(list).to(do_as_ruby(method, 0, on: name) { |x, y| x * Float::NAN <=> y }) }
+      runs = 0
+      expect([list.pmin_by(0, backend: name) { |x| runs += 1; x }, list.pmax(0, backend: name) { |x, y| runs += 1; x <=> y }, runs]).to eq [[], [], 0]
       expect(list.pgroup_by(backend: name) { |x| x > 1.0 ? 0.0 / 0.0 : x }.values).to eq [[1.0], [2.0], [3.0]]
       expect(list.puniq(backend: name) { |_| 0.0 / 0.0 }).to eq list
       expect([1.0].psort_by(backend: name) { |_| 0.0 / 0.0 }).to eq [1.0]
