@@ -9,7 +9,7 @@ module Ikra
   # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+
   # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic
   # [+precision+] +:f64+, or +:f32+: what a block's methods of numbers, and functions of Math, take and give is rounded to 32 bits, so
-  #   that GPUs compute in 32 bits where that is the same
+  #   that GPUs compute in 32 bits where that is the same; what MDArrays compute without a block stays as it is
   # [+check+] +nil+, or +:races+ to run sections in the interpreter and raise a RaceError where two elements of one tick
   #   touch a slot that they share, and one of them writes it; +:associative+ to try blocks of +preduce+ and +pscan+ on some
   #   elements in both orders first, and raise an ArgumentError where that makes a difference

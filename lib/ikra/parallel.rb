@@ -368,6 +368,10 @@ module Ikra
     end
   end
 
+  # Operators of which the core knows scans.
+  SCANS = { :+ => :sum, :* => :product }.freeze
+  private_constant :SCANS
+
   class << self
     # @api private
     def __plainly(error, base, name, options, block, *args)
@@ -441,13 +445,14 @@ module Ikra
       return base.inject(*start, operator) if name == :preduce
 
       values = [*start, *base]
-      values.empty? ? values : __running(values, operator, %i[+ *].include?(operator) && __basic?(operator)).drop(start.size)
+      values.empty? ? values : __running(values, operator, !__scan_of(operator).nil?).drop(start.size)
     end
 
     # @api private
-    # Whether an operator of numbers is Ruby's own.
-    def __basic?(operator)
-      [Integer, Float].all? do |number|
+    # The scan of the core's that an operator of numbers is; nil where there is none, or the operator is not Ruby's own.
+    def __scan_of(operator)
+      scan = SCANS[operator] or return
+      scan if [Integer, Float].all? do |number|
         method = number.instance_method(operator)
         method.owner == number && method.source_location.nil?
       end

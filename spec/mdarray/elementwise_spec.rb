@@ -120,6 +120,34 @@ RSpec.describe Ikra::MDArray do
       expect(doubles.map(precision: :f32) { |x| x + 0 }).to same_as(values.map { |x| single.call(x * 1.1) })
     end
 
+    it "computes in 64 bits without a block, whatever blocks are told for all" do
+      list = Array.new(300) { |i| Math.sin(i) * 10.0**(i % 9 - 4) }
+      matrix = list.each_slice(20).to_a
+      methods = {
+        operators: -> { ((md(list) * 3 + 0.1) / 7).to_a + (md([1.0]) > 1.0 - 1e-12).to_a + md(list).sin.floor.to_a },
+        reduced: -> { [(md([0.1]) * 3).sum, *%i[sum mean variance stddev minmax argmin inject].map { |name| (md(list) * 0.3).public_send(name, *(:+ if name == :inject)) }] },
+        along: -> { %i[sum mean variance min max argmin argmax].map { |name| md(matrix).public_send(name, axis: 0).to_a } },
+        under_way: -> { [*%i[cumsum cumprod cummin cummax].flat_map { |name| [md(list), md(matrix)].map { |one| one.public_send(name).to_a } }, md(matrix).scan(:+, axis: 0).to_a] },
+        products: -> { [md(matrix).matmul(md(matrix).t).to_a, md(list).dot(list), md(matrix).dot([0.1] * 20).to_a] },
+        made: -> { [Ikra::MDArray.linspace(0, 1, 7), Ikra::MDArray.arange(0, 1, 0.1), Ikra::MDArray.full(2, 0.1), Ikra::MDArray.where(md(list) > 0.1, 0.1, md(list))].map(&:to_a) },
+        drawn: -> { Ikra.srand(5) && [Ikra::MDArray.rand(5), Ikra::MDArray.rand(5, within: 0.5..0.7), Ikra::MDArray.randn(5)].map(&:to_a) },
+        parts: -> { [md(list)[md(list) > 0.1], md(matrix)[[3, 1]], md(matrix).t, md(list).sort].map(&:to_a) + [md(list).count(list[3]), md(list).include?(list[7])] },
+        pictures: -> { [md([[0.1, 1e300], [0.7, 1e299]]).to_png, md(matrix).heatmap] }
+      }
+      wanted = methods.transform_values { |method| method.call.inspect }
+      begin
+        Ikra.config.precision = :f32
+        methods.each { |name, method| expect([name, method.call.inspect]).to eq [name, wanted[name]] }
+        expect(md(list).map { |x| x * 0.1 }).to same_as(md(list).map(precision: :f32) { |x| x * 0.1 }.to_a)
+        expect(md(list).map { |x| x * 0.1 }.to_a).not_to eq(list.map { |x| x * 0.1 })
+        expect(md(list).sum { |x| x * 0.1 }).to eq(md(list).map { |x| x * 0.1 }.sum)
+        expect(list.psum { |x| x * 0.1 }).to eq(list.pmap { |x| x * 0.1 }.psum)
+        expect([list.psum, list.preduce(:+), list.pscan(:+).last, list.plazy.reduce(:+)]).to eq [list.sum, *[list.inject(:+)] * 3]
+      ensure
+        Ikra.config.precision = :f64
+      end
+    end
+
     it "traps where a result does not fit" do
       expect { (md([1, 200], dtype: :u8) + 100).to_a }.to raise_error(RangeError, "element [1]: 300 does not fit u8 (0 to 255)")
       expect { (-md([[0], [1]], dtype: :u8)).to_a }.to raise_error(RangeError, "element [1, 0]: -1 does not fit u8 (0 to 255)")

@@ -180,11 +180,21 @@ RSpec.describe Ikra::MDArray do
       expect(md(0).cummax).to same_as([])
     end
 
+    it "begins sums of one dimension with 0.0, and others with the first element" do
+      expect(md([-0.0, -0.0]).cumsum).to same_as([0.0, 0.0])
+      expect(md([-0.0]).scan(:+)[0]).to eql([-0.0].sum)
+      expect(md([[-0.0, -0.0]]).cumsum).to same_as([[0.0, 0.0]])
+      expect(md([[-0.0, -0.0], [-0.0, 1.0]]).cumsum).to same_as([[-0.0, -0.0], [-0.0, 1.0]])
+      expect(md([-0.0, -0.0]).inject(:+)).to eql(-0.0)
+      expect(md([0.0, -0.0]).sort).to same_as([-0.0, 0.0])
+      expect(md([-0.0, 0.0]).sort(descending: true)).to same_as([0.0, -0.0])
+    end
+
     it "tells of sums and products beyond 64 bits" do
       expect { md([2**62, 2**62]).cumsum }.to raise_error(Ikra::IntegerOverflow)
       expect { md([2**40, 2**40, 0]).cumprod }.to raise_error(Ikra::IntegerOverflow)
       expect(md([2**62, 2**62]).cumsum(overflow: :wrap)).to same_as([2**62, -(2**63)])
-      expect { md([true, false]).cumsum }.to raise_error(NoMethodError)
+      expect { md([true, false]).cumsum }.to raise_error(TypeError, "cumsum is for numbers, not for elements of kind bool: to(:i64) makes 1 of true")
     end
 
     it "sorts" do
@@ -226,9 +236,23 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
+  it "checks options also where there are no elements" do
+    calls = { sort: [], cumsum: [], cumprod: [], cummin: [], cummax: [], scan: [:+], count: [], sum: [], min: [2], minmax: [], matmul: [[]] }
+    calls.each do |name, args|
+      expect { md(0).public_send(name, *args, speed: 1) }.to raise_error(ArgumentError, /\Aunknown option speed: /)
+    end
+    expect { md(0).count(speed: 1) { true } }.to raise_error(ArgumentError, /\Aunknown option speed: /)
+    expect { md(1).all?(Float, speed: 1) }.to raise_error(ArgumentError, /\Aunknown option speed: /)
+  end
+
   it "says what it is not for" do
     expect { md([true]).sum }.to raise_error(TypeError, "sum is for numbers, not for elements of kind bool: to(:i64) makes 1 of true")
     expect { md(["a"]).max }.to raise_error(TypeError, "max is for numbers, not for elements of kind object")
+    %i[cumsum cumprod cummin cummax argmin argmax].each do |name|
+      expect { md(["a"]).public_send(name) }.to raise_error(TypeError, "#{name} is for numbers, not for elements of kind object")
+      expect { md([[true]]).public_send(name) }.to raise_error(TypeError, /\A#{name} is for numbers, not for elements of kind bool/)
+      expect { md([[true]]).public_send(name, axis: 0) }.to raise_error(TypeError, /\A#{name} is for numbers, not for elements of kind bool/)
+    end
     expect { array.inject }.to raise_error(LocalJumpError)
     expect { array.inject(1, 2, :+) }.to raise_error(ArgumentError, "wrong number of arguments (given 2, expected 0..1)")
     expect { md([2**62, 2**62]).sum(axis: 0) }.to raise_error(Ikra::IntegerOverflow)

@@ -26,7 +26,7 @@ module Ikra
         count = shape.reduce(1, :*)
         return __of(Array.new(count, value), :object, shape) if dtype == :object
 
-        __of(Run.new(:full, {}, proc { value }).values(count, dtype, shape).first, dtype, shape)
+        __of(Run.own(:full) { value }.values(count, dtype, shape).first, dtype, shape)
       end
 
       # @overload arange(last)
@@ -43,7 +43,7 @@ module Ikra
         count = [count, 0].max
         first = first.to_f if last.is_a?(Float) || step.is_a?(Float)
         dtype &&= DType.check(dtype)
-        buffer, kind = Run.new(:arange, {}, proc { |i| first + i * step }).values(count, dtype, [count])
+        buffer, kind = Run.own(:arange) { |i| first + i * step }.values(count, dtype, [count])
         __of(buffer, count.zero? ? dtype || DType.of(first) : kind, [count])
       end
 
@@ -54,7 +54,7 @@ module Ikra
         first, last = Float(first), Float(last)
         step = count > 1 ? (last - first) / (count - 1) : 0.0
         end_at = count - 1
-        __of(Run.new(:linspace, {}, proc { |i| i == end_at && i > 0 ? last : first + i * step }).values(shape.first, DType.check(dtype), shape).first, dtype, shape)
+        __of(Run.own(:linspace) { |i| i == end_at && i > 0 ? last : first + i * step }.values(shape.first, DType.check(dtype), shape).first, dtype, shape)
       end
 
       # Numbers that Ikra's generator draws ({Ikra.srand}).
@@ -69,7 +69,7 @@ module Ikra
         ::Kernel.rand(within) if within.is_a?(Range)
 
         block = within.nil? ? proc { ::Kernel.rand } : proc { ::Kernel.rand(within) }
-        __of(Run.new(:rand, {}, block).values(shape.reduce(1, :*), dtype, shape).first, dtype, shape)
+        __of(Run.own(:rand, &block).values(shape.reduce(1, :*), dtype, shape).first, dtype, shape)
       end
 
       # Normally distributed numbers, by Box and Muller's method.
@@ -82,7 +82,7 @@ module Ikra
           radius = ::Math.sqrt(-2.0 * ::Math.log(1.0 - ::Kernel.rand))
           mean + deviation * radius * ::Math.cos(6.283185307179586 * ::Kernel.rand)
         end
-        __of(Run.new(:randn, {}, block).values(shape.reduce(1, :*), DType.check(dtype), shape).first, dtype, shape)
+        __of(Run.own(:randn, &block).values(shape.reduce(1, :*), DType.check(dtype), shape).first, dtype, shape)
       end
 
       # One array for elements of one, others for those of another.

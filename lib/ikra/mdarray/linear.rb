@@ -46,6 +46,7 @@ module Ikra
       rows, inner, columns = shape[-2], shape[-1], other.shape[-1]
       around = Layout.broadcast(shape[0...-2], other.shape[0...-2]) if ndim > 2 || other.ndim > 2
       sizes = [*around, rows, columns]
+      Ikra.__check(options) unless options.empty?
       return MDArray.zeros(*sizes, dtype: kind) if sizes.include?(0) || inner.zero?
 
       one = spread(around, rows, inner).__send__(:at)
@@ -67,7 +68,7 @@ module Ikra
         end
         sum
       end
-      MDArray.__of(Run.new(:matmul, options, block).values(sizes.reduce(1, :*), kind, sizes).first, kind, sizes)
+      MDArray.__of(Run.own(:matmul, options, &block).values(sizes.reduce(1, :*), kind, sizes).first, kind, sizes)
     end
 
     def spread(around, *matrix) = around.nil? || shape == [*around, *matrix] ? self : broadcast_to(*around, *matrix)

@@ -37,7 +37,7 @@ module Ikra
       scaled = shades(parts.to_f, range)
       channels = Array.new(3) do |channel|
         steps = Buffer.from_list(:f64, colours.map { |colour| colour[channel].to_f })
-        scaled.map(dtype: :u8) do |x|
+        scaled.map(dtype: :u8, **Run::EXACT) do |x|
           if x.nan?
             128
           else
@@ -55,10 +55,10 @@ module Ikra
     # The elements from 0.0 to a greatest one; NaN for what is not finite.
     def shades(most, range = nil)
       values = (dtype == :bool || dtype == :object ? to(dtype == :bool ? :u8 : :f64) : self).to(:f64)
-      low, high = range ? [range.begin.to_f, range.end.to_f] : values.select(&:finite?).minmax
+      low, high = range ? [range.begin.to_f, range.end.to_f] : values.select(**Run::EXACT, &:finite?).minmax
       low ||= 0.0
       width = high.nil? || high <= low ? 1.0 : high - low
-      values.map do |x|
+      values.map(**Run::EXACT) do |x|
         if x.finite?
           y = (x - low) / width * most
           y < 0.0 ? 0.0 : y > most ? most * 1.0 : y

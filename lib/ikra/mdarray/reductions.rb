@@ -19,10 +19,10 @@ module Ikra
     # @yieldparam other
     # @return [Object, MDArray, nil] of an array of one dimension a value; nil where there are no elements and no start
     def inject(*start, axis: nil, **options, &block)
-      start, block = folder(start, block)
+      start, block, operator = folder(start, block)
       MDArray.__parameters(block, 2, "it is given two values")
       axis = axis.nil? ? ndim - 1 : axis_of(axis)
-      run = Run.new(:inject, options, block)
+      run = operator ? Run.own(:inject, options, &block) : Run.new(:inject, options, block)
       run.ending do
         next injected(flat_list.inject(*start, &block)) if dtype == :object && ndim == 1
 
@@ -51,6 +51,7 @@ module Ikra
     # @return [Integer, Float, nil, MDArray, Array] nil where there are no elements
     # @raise [ArgumentError] for NaN
     def min(*count, axis: nil, **options, &block)
+      Ikra.__check(options) unless options.empty?
       return flat_list.min(*count, &block) if block || !count.empty?
 
       numbers_for(:min)
@@ -62,6 +63,7 @@ module Ikra
     # @param count (see #min)
     # @return (see #min)
     def max(*count, axis: nil, **options, &block)
+      Ikra.__check(options) unless options.empty?
       return flat_list.max(*count, &block) if block || !count.empty?
 
       numbers_for(:max)
@@ -71,7 +73,10 @@ module Ikra
     end
 
     # @return [Array] the least and the greatest
-    def minmax(axis: nil, **options, &block) = block ? flat_list.minmax(&block) : [min(axis: axis, **options), max(axis: axis, **options)]
+    def minmax(axis: nil, **options, &block)
+      Ikra.__check(options) unless options.empty?
+      block ? flat_list.minmax(&block) : [min(axis: axis, **options), max(axis: axis, **options)]
+    end
 
     # @return [Float, MDArray] NaN where there are no elements
     def mean(axis: nil, **options)
@@ -101,24 +106,27 @@ module Ikra
     #
     # @return [Integer, nil, MDArray] without +axis:+ the number of the element, row after row
     def argmin(axis: nil, **options)
+      numbers_for(:argmin)
       return extreme(:min, options)&.at(1) if axis.nil?
 
-      extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) < at.call(i) || at.call(j) != at.call(j) ? j : i } }
+      extreme_at(:argmin, axis, options) { |run, at| run.with { |i, j| at.call(j) < at.call(i) || at.call(j) != at.call(j) ? j : i } }
     end
 
     # The index of the first of the greatest elements.
     #
     # @return (see #argmin)
     def argmax(axis: nil, **options)
+      numbers_for(:argmax)
       return extreme(:max, options)&.at(1) if axis.nil?
 
-      extreme_at(axis, options) { |run, at| run.with { |i, j| at.call(j) > at.call(i) || at.call(j) != at.call(j) ? j : i } }
+      extreme_at(:argmax, axis, options) { |run, at| run.with { |i, j| at.call(j) > at.call(i) || at.call(j) != at.call(j) ? j : i } }
     end
 
     # Whether a block is true for an element; without one, whether an element is true. Numbers are, as in Ruby.
     #
     # @return [Boolean, MDArray]
     def any?(*pattern, axis: nil, **options, &block)
+      Ikra.__check(options) unless options.empty?
       return flat_list.any?(*pattern) unless pattern.empty?
       return truths(options, block).__send__(:fold_truths, axis) { |x, y| x || y } unless axis.nil?
 
@@ -129,6 +137,7 @@ module Ikra
     #
     # @return [Boolean, MDArray]
     def all?(*pattern, axis: nil, **options, &block)
+      Ikra.__check(options) unless options.empty?
       return flat_list.all?(*pattern) unless pattern.empty?
       return truths(options, block).__send__(:fold_truths, axis) { |x, y| x && y } unless axis.nil?
 
@@ -139,6 +148,7 @@ module Ikra
     #
     # @return [Boolean, MDArray]
     def none?(*pattern, axis: nil, **options, &block)
+      Ikra.__check(options) unless options.empty?
       return flat_list.none?(*pattern) unless pattern.empty?
 
       found = any?(axis: axis, **options, &block)
@@ -160,6 +170,8 @@ module Ikra
     # @return [Integer, MDArray]
     def count(*item, axis: nil, **options, &block)
       raise ArgumentError, "wrong number of arguments (given #{item.size}, expected 0..1)" if item.size > 1
+
+      Ikra.__check(options) unless options.empty?
       return eq(item.first).count(axis: axis, **options, &:itself) unless item.empty?
       return axis.nil? ? size : MDArray.full(*shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }, shape[axis_of(axis)]) unless block
       return truths(options, block).to(:i64).sum(axis: axis, **options) unless axis.nil? && dtype != :object
@@ -169,55 +181,38 @@ module Ikra
       over(:count, options, block) { |run, within| run.reduction(size, :count, [:as_bool], *within) }
     end
 
-    # Operators of which the core knows scans.
-    SCANS = { :+ => :sum, :* => :product }.freeze
-    private_constant :SCANS
-
-    # All values on the way of {#inject}. Sums and products of all elements by +:++ and +:*+ are those of {#cumsum} and {#cumprod}.
+    # All values on the way of {#inject}. Sums and products by +:++ and +:*+ are those of {#cumsum} and {#cumprod}.
     #
     # @param axis [Integer, nil] nil: the last dimension
     # @yieldparam one
     # @yieldparam other
     # @return [MDArray] of the same shape
     def scan(*operator, axis: nil, **options, &block)
-      named = SCANS[operator.first.to_sym] if operator.size == 1 && block.nil? && (operator.first.is_a?(Symbol) || operator.first.is_a?(String))
-      start, block = folder(operator, block)
+      start, block, operator = folder(operator, block)
       raise ArgumentError, "scan takes an operator or a block" unless start.empty?
 
-      numbers_for(:scan)
       MDArray.__parameters(block, 2, "it is given two values")
-      outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
-      return dup if empty?
-
-      named = nil if options.fetch(:precision, Ikra.config.precision).to_s == "f32" || !DType.number?(dtype)
-      found = scanned(named, options) if named && outer * inner == 1 && Ikra.__basic?(operator.first)
-      return found if found
-
-      run = Run.new(:scan, options, block)
-      run.ending do
-        buffer, kind = run.scan(at, outer, length, inner)
-        MDArray.__of(buffer, kind, shape)
-      end
+      operator ? running_operator(:scan, operator, axis, options) : running(Run.new(:scan, options, block), axis)
     end
 
-    # Of an array of one dimension, Floats are compensated as in {#sum}, in an order of their own; along a dimension of several
-    # they are added in chunks.
+    # Of an array of one dimension, Floats are compensated as in {#sum}, in an order of their own, and begin with 0.0, as it does (so that -0.0 alone comes
+    # to 0.0); along a dimension of several they are added in chunks, and begin with the first.
     #
     # @return [MDArray] sums of all elements up to each
     # @raise [IntegerOverflow] for a sum beyond 64 bits
-    def cumsum(axis: nil, **options) = scan(:+, axis: axis, **options)
+    def cumsum(axis: nil, **options) = running_operator(:cumsum, :+, axis, options)
 
     # @return [MDArray] products of all elements up to each
     # @raise [IntegerOverflow] for a product beyond 64 bits
-    def cumprod(axis: nil, **options) = scan(:*, axis: axis, **options)
+    def cumprod(axis: nil, **options) = running_operator(:cumprod, :*, axis, options)
 
     # @return [MDArray] the least of all elements up to each
     # @raise [ArgumentError] for NaN
-    def cummin(axis: nil, **options) = running_extreme(:min, axis, options) { |x, y| y < x || y != y ? y : x }
+    def cummin(axis: nil, **options) = running_extreme(:min, Run.own(:cummin, options) { |x, y| y < x || y != y ? y : x }, axis)
 
     # @return [MDArray] the greatest of all elements up to each
     # @raise [ArgumentError] for NaN
-    def cummax(axis: nil, **options) = running_extreme(:max, axis, options) { |x, y| y > x || y != y ? y : x }
+    def cummax(axis: nil, **options) = running_extreme(:max, Run.own(:cummax, options) { |x, y| y > x || y != y ? y : x }, axis)
 
     # The elements in ascending order, or in that of a block, which compares two as +<=>+ does.
     #
@@ -228,12 +223,15 @@ module Ikra
     def sort(axis: nil, descending: false, **options, &block)
       raise ArgumentError, "descending: is for sorts without a block" if descending && block
 
+      Ikra.__check(options) unless options.empty?
       axis = axis.nil? ? ndim - 1 : axis_of(axis)
       return dup if empty?
 
       order = [*(0...ndim).to_a - [axis], axis]
       rows = axis == ndim - 1 ? self : transpose(*order)
-      sorted = MDArray.__of(rows.__send__(block || !DType.number?(dtype) ? :sorted_on_host : :sorted, descending, options, block), dtype, rows.shape)
+      on_host = block || !DType.number?(dtype)
+      elements = on_host ? rows.__send__(:sorted_on_host, descending, options, block) : rows.__send__(:sorted, descending, options)
+      sorted = MDArray.__of(elements, dtype, rows.shape)
       axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
     end
 
@@ -256,7 +254,7 @@ module Ikra
       raise TypeError, "#{name} is for numbers, not for elements of kind bool: to(:i64) makes 1 of true" if dtype == :bool && name != :inject && name != :scan
     end
 
-    # The start and the block of {#inject}, which may be an operator's name.
+    # The start and the block of {#inject}, and its operator, where that is named instead of a block.
     def folder(start, block)
       unless block
         raise LocalJumpError, "no block given" if start.empty?
@@ -264,11 +262,12 @@ module Ikra
         *start, operator = start
         raise TypeError, "#{operator.inspect} is not a symbol nor a string" unless operator.is_a?(Symbol) || operator.is_a?(String)
 
-        block = operator.to_sym.to_proc
+        operator = operator.to_sym
+        block = operator.to_proc
       end
       raise ArgumentError, "wrong number of arguments (given #{start.size}, expected 0..1)" if start.size > 1
 
-      [start, block]
+      [start, block, operator]
     end
 
     def injected(value) = value
@@ -345,7 +344,6 @@ module Ikra
 
     # The scan of all elements where they are, in the order of docs/algorithms.md; nil where it meets what it cannot hold or compare.
     def scanned(operation, options)
-      Ikra.__check(options) unless options.empty?
       elements = storage
       return dup.__send__(:scanned, operation, options) unless @layout.in_order?
 
@@ -353,22 +351,38 @@ module Ikra
       MDArray.__of(buffer, buffer.dtype, shape) if buffer
     end
 
-    def running_extreme(operation, axis, options, &block)
-      numbers_for(operation)
-      outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
-      return dup if empty?
+    # All values on the way, by an operator that has a name.
+    def running_operator(name, operator, axis, options)
+      running(Run.own(name, options, &operator), axis, (Ikra.__scan_of(operator) if DType.number?(dtype)))
+    end
 
-      found = scanned(operation, options) if outer * inner == 1
-      found ||= comparable(scan(axis: axis, **options, &block), length)
+    def running_extreme(operation, run, axis)
+      found = running(run, axis, operation, compared: true)
       found.dtype == dtype ? found : found.to(dtype)
     end
 
+    # All values on the way: by a scan of the core's, which goes over all elements, where there is one; else by the run's block.
+    #
+    # @param compared [Boolean] by the block, which lets NaN through
+    def running(run, axis, operation = nil, compared: false)
+      numbers_for(run.name)
+      outer, length, inner = around_axis(axis.nil? ? ndim - 1 : axis_of(axis))
+      return dup if empty?
+
+      found = scanned(operation, run.options) if operation && outer * inner == 1
+      return found if found
+
+      run.ending do
+        buffer, kind = run.scan(at, outer, length, inner)
+        comparable(MDArray.__of(buffer, kind, shape), length, compared)
+      end
+    end
+
     # The elements of each row, the last dimension, in their order, sorted where they are.
-    def sorted(descending, options, _)
-      Ikra.__check(options) unless options.empty?
+    def sorted(descending, options)
       extreme(:max, options) if DType.float?(dtype) && shape.last > 1
       elements = storage
-      return dup.__send__(:sorted, descending, options, nil) unless @layout.in_order?
+      return dup.__send__(:sorted, descending, options) unless @layout.in_order?
 
       Ikra.__sort(elements.buffer, @layout.offset, size, shape.last, descending, options)
     end
@@ -381,7 +395,6 @@ module Ikra
 
     # The least or the greatest element, and which one it is.
     def extreme(operation, options)
-      numbers_for(operation)
       found = reduced(operation, options) { return }
       return found unless found.last
       # nothing is compared
@@ -398,23 +411,22 @@ module Ikra
       raise ArgumentError, "comparison of Float with Float failed: there is NaN among the elements"
     end
 
-    def extreme_at(axis, options)
-      numbers_for(:argmin)
+    def extreme_at(name, axis, options)
       outer, length, inner = around_axis(axis_of(axis))
       raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
 
       at = self.at
-      run = yield(Run.new(:argmin, options, nil), at)
+      run = yield(Run.new(name, options, nil), at)
       places, = run.fold(Text.itself, outer, length, inner)
+      element = Text.element(places, :i64)
       if DType.float?(dtype)
-        found = MDArray.__of(places, :i64, [outer * inner])
-        comparable(found.map { |i| at.call(i) }, length)
+        found, kind = Run.own(name) { |i| at.call(element.call(i)) }.values(outer * inner, nil, [outer * inner])
+        comparable(MDArray.__of(found, kind, [outer * inner]), length)
       end
       return places[0] if ndim == 1
 
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
-      element = Text.element(places, :i64)
-      MDArray.__of(Run.new(:argmin, {}, proc { |i| element.call(i) / inner % length }).values(outer * inner, :i64, rest).first, :i64, rest)
+      MDArray.__of(Run.own(name) { |i| element.call(i) / inner % length }.values(outer * inner, :i64, rest).first, :i64, rest)
     end
 
     # The sum of what a block gives.
@@ -435,7 +447,7 @@ module Ikra
       raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
       return MDArray.zeros(*rest, dtype: :bool) if rest.include?(0)
 
-      buffer, kind = Run.new(:any?, {}, block).fold(at, outer, length, inner)
+      buffer, kind = Run.own(:any?, &block).fold(at, outer, length, inner)
       rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
     end
 

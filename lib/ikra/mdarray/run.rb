@@ -11,19 +11,26 @@ module Ikra
     class Run
       # Elements that are combined one after the other; the order of what is combined depends on this number alone.
       CHUNK = 256
+      # `precision:`, of a call or for all, is for users' blocks: Ikra's own blocks and texts compute in 64 bits, or say themselves what they round.
+      EXACT = { precision: :f64 }.freeze
 
-      def initialize(name, options, block)
+      attr_reader :name, :options
+
+      # With a block of Ikra's own.
+      def self.own(name, options = {}, &block) = new(name, options, block, EXACT)
+
+      def initialize(name, options, block, more = nil)
         Ikra.__check(options) unless options.empty?
         @name = name
-        @options = options
+        @options = more ? { **options, **more } : options
         @block = block
       end
 
       # Runs the sections that it yields for; +break+ in the block ends them all.
       def ending(&sections) = catch(self, &sections)
 
-      # The same with another block.
-      def with(&block) = Run.new(@name, @options, block)
+      # The same with a block of Ikra's own.
+      def with(&block) = Run.own(@name, @options, &block)
 
       # The block's values in a new buffer.
       #
@@ -105,7 +112,7 @@ module Ikra
         def reduction(node, operation, options)
           count = node.shape.reduce(1, :*)
           block = Text.block(node, node.shape, :section)
-          value = located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { **options, __into: node.dtype, __reduce: operation }, block, nil) }
+          value = located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { **options, **EXACT, __into: node.dtype, __reduce: operation }, block, nil) }
           # such as are computed in an order of their own
           value.is_a?(Buffer) ? Ikra.__reduce(value, operation, 0, count, options) : value
         end
@@ -127,7 +134,7 @@ module Ikra
 
         # The values in one section.
         def section_of(node)
-          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { __into: node.dtype }, Text.block(node, node.shape, :section), nil)
+          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
         end
 
         # What does not fit, with the index of the element.

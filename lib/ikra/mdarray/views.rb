@@ -279,7 +279,7 @@ module Ikra
         rest = i / inner
         at.call((rest / taken * size + list[rest % taken]) * inner + i % inner)
       end
-      MDArray.__of(Run.new(:gather, {}, block).values(layout.size, dtype, sizes).first, dtype, sizes)
+      MDArray.__of(Run.own(:gather, &block).values(layout.size, dtype, sizes).first, dtype, sizes)
     end
 
     # The elements for which another array is true.
@@ -321,7 +321,7 @@ module Ikra
 
       places = Text.places(layout)
       source = buffer
-      Run.new(:write, {}, proc { |i| target[places.call(i)] = source[i] }).each(layout.size)
+      Run.own(:write) { |i| target[places.call(i)] = source[i] }.each(layout.size)
     end
   end
 end
