@@ -35,7 +35,8 @@ module Ikra
         buffer
       end
 
-      # The buffer, for somebody who will write to it later, without asking.
+      # The buffer, for somebody who will write to it later, without asking. It stays lent: a MemoryView may be released by the GC, which cannot tell
+      # anybody, so elements are copied at once from then on where they would be shared.
       def lend
         lent = writable
         @lent = true
