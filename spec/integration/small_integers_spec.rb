@@ -2,6 +2,9 @@
 
 # What is taken for granted of captured Integers and of where Ranges begin: that they are small and not negative, as long as they are.
 module SmallIntegers
+  # What a scope keeps.
+  Point = Struct.new(:x, :y)
+
   class << self
     def divided(by, factor) = (0...4).pmap { |i| (i * factor).divmod(by) }
     def moved(by) = (0...3).pmap { |i| i + by }
@@ -30,6 +33,15 @@ RSpec.describe "Small Integers" do
     [0, 5, -2, 2**31 - 1, 2**31, 0].each do |from|
       expect(SmallIntegers.squares(from)).to eq((from...from + 3).map { |i| i * i })
     end
+  end
+
+  it "gives Ruby's results where objects stay on the device" do
+    points = -> { Array.new(100) { |i| SmallIntegers::Point.new(i, 50 - i) } }
+    factors = [5, 2**40, -7]
+    wanted, list = points.call, points.call
+    factors.each { |by| wanted.each { |o| o.x += by * o.y } }
+    Ikra.resident(list) { factors.each { |by| list.peach { |o| o.x += by * o.y } } }
+    expect(list).to eq(wanted)
   end
 
   it "compiles once for values of one size, and again for a greater one" do
