@@ -16,7 +16,9 @@ use ikra_core::backend::collective::select as host_select;
 use ikra_core::backend::collective::sort::{self as host_sort, Key, Keys};
 use ikra_core::backend::collective::{Crew, Element, Values};
 use ikra_core::backend::cuda::CudaBackend;
-use ikra_core::backend::cuda::collective::{self, Flagged, Grouped, OnStream, Payload, ScanTuning, SortTuning, Way};
+use ikra_core::backend::cuda::collective::{
+    self, Flagged, Grouped, OnStream, Payload, ScanTuning, SortTuning, Sorting, Way,
+};
 use ikra_core::backend::cuda::driver::{Device, Event, Stream};
 use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::threads::Threads;
@@ -256,7 +258,8 @@ impl Lab<'_> {
             let (out, places) = (self.memory(n * key.bytes())?, self.memory(n * 4)?);
             let payload = if pairs { Payload::Indices(places.address) } else { Payload::None };
             let (from, to) = (input.address, out.address);
-            let time = self.time(|| collective::sort(&self.machine, key, false, from, n as u64, to, payload))?;
+            let sorting = Sorting { key, descending: false, keys: from, count: n as u64, sorted: to, payload };
+            let time = self.time(|| collective::sort(&self.machine, sorting))?;
             let order = host_sort::order(self.crew, keys, host_sort::By { exact: !pairs, ..Default::default() })?
                 .expect("nobody cancels");
             let same = match keys {
@@ -310,7 +313,8 @@ impl Lab<'_> {
                 };
                 let payload = if pairs { Payload::Indices(places.address) } else { Payload::None };
                 let tuning = SortTuning { threads, blocks, items };
-                let queue = || collective::sort_tuned(&self.machine, key, from, count, to, payload, tuning);
+                let sorting = Sorting { key, descending: false, keys: from, count, sorted: to, payload };
+                let queue = || collective::sort_tuned(&self.machine, sorting, tuning);
                 let time = self.time(queue)?;
                 let name = format!("Tune Sort {key:?}{} {threads} {blocks} {items}", if pairs { " u32" } else { "" });
                 self.say(&name, time, n * key.bytes(), n);

@@ -647,7 +647,7 @@ fn what_is_reduced_while_it_is_computed() {
         (fold, kernel.unwrap_or_else(|e| panic!("{e}")))
     };
     let run = |fold, kernel: &dyn Executable, columns: &mut [HostColumn]| {
-        assert!(cuda.folds_at_once(kernel));
+        assert!(kernel.folds_at_once());
         let launch = Launch {
             jobs: columns[0].len() as u64,
             columns,

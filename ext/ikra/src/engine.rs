@@ -583,7 +583,7 @@ impl Section<'_> {
                 layout: compiled.layout.clone(),
                 options: form.code,
                 executable: executable.clone(),
-                fold: fold.map(|fold| (fold, backend.folds_at_once(&*executable))),
+                fold: fold.map(|fold| (fold, executable.folds_at_once())),
             });
         }
         if let Some(note) = backends::cache_note() {

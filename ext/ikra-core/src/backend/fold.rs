@@ -25,6 +25,9 @@ pub struct Fold {
     pub reduction: Reduction,
 }
 
+/// How a launch ended, and where that is well, what the column is reduced to.
+pub type Folded = (Outcome, Option<Reduced>);
+
 impl Fold {
     /// None where rows are not computed each by its own job and once: elements that run in an order of their own, several to a
     /// job; rows that the program also reads; and what are no numbers. Nor for extremes of Floats where the program does anything else: whoever
@@ -64,13 +67,13 @@ fn is_stored_by_entry_only(program: &Program, wanted: ColumnId) -> bool {
 ///
 /// # Errors
 /// As [`Backend::launch`].
-pub fn apart(
-    backend: &dyn Backend,
+pub fn apart<B: Backend + ?Sized>(
+    backend: &B,
     threads: &Threads,
     executable: &dyn Executable,
     fold: Fold,
     launch: Launch<'_>,
-) -> Result<(Outcome, Option<Reduced>)> {
+) -> Result<Folded> {
     let Launch { columns, jobs, cancel, .. } = launch;
     let (storage, at) = (fold.element.storage(), fold.column.index());
     let len = usize::try_from(jobs).unwrap_or(usize::MAX);
@@ -222,14 +225,28 @@ mod tests {
         n: i64,
         limit: Key,
         cancel: &CancelToken,
-    ) -> (Outcome, Option<Reduced>) {
+    ) -> Folded {
+        let launched = with_launch(columns, n, limit, cancel, |launch| {
+            let slots = machine.slots(launch.jobs);
+            machine.launch_fold(&*compiled.executable, compiled.fold, Launch { slots, ..launch })
+        });
+        launched.unwrap_or_else(|e| panic!("{}: {e}", machine.name()))
+    }
+
+    fn with_launch<T>(
+        columns: &mut [HostColumn],
+        n: i64,
+        limit: Key,
+        cancel: &CancelToken,
+        run: impl FnOnce(Launch<'_>) -> T,
+    ) -> T {
         let jobs = columns[0].len() as u64;
-        let launch = Launch {
+        run(Launch {
             columns,
             biases: &[0; 3],
             params: &[n as u64],
             jobs,
-            slots: machine.slots(jobs),
+            slots: 1,
             fresh: &[],
             ticks: 1,
             seed: 0,
@@ -238,10 +255,7 @@ mod tests {
             cancel,
             block_size: None,
             timings: &mut Timings::default(),
-        };
-        machine
-            .launch_fold(&*compiled.executable, compiled.fold, launch)
-            .unwrap_or_else(|e| panic!("{}: {e}", machine.name()))
+        })
     }
 
     fn columns(values: &Owned) -> Vec<HostColumn> {
@@ -321,9 +335,26 @@ mod tests {
             let mut columns = columns(&Owned::I64(values.clone()));
             let answer = launch(&*machine, &compiled, &mut columns, 0, Key::NONE, &cancel);
             assert_eq!(answer, (Outcome::Done, Some(Reduced::Integer(sum))), "{}", machine.name());
-            let at_once = machine.folds_at_once(&*compiled.executable);
-            assert_eq!(at_once, machine.name() == "cpu", "{}", machine.name());
+            assert_eq!(compiled.executable.folds_at_once(), machine.name() == "cpu", "{}", machine.name());
         }
+    }
+
+    #[test]
+    fn a_kernel_that_reduces_runs_one_tick_and_not_without_its_fold() {
+        let shim = CudaShim::new().expect("a C++ compiler is installed");
+        let compiled = prepare(&shim, &copies(Storage::I64), Reduction::Sum);
+        assert!(compiled.executable.folds_at_once());
+        let mut columns = columns(&Owned::I64(vec![1; 100]));
+        let cancel = CancelToken::default();
+        let mut refused = |run: &dyn Fn(Launch<'_>) -> Result<Outcome>| {
+            let outcome = with_launch(&mut columns, 0, Key::NONE, &cancel, run);
+            assert!(matches!(outcome, Err(crate::error::Error::Internal { .. })), "{outcome:?}");
+        };
+        refused(&|launch| shim.launch(&*compiled.executable, launch));
+        refused(&|launch| {
+            let launch = Launch { ticks: 2, ..launch };
+            Ok(shim.launch_fold(&*compiled.executable, compiled.fold, launch)?.0)
+        });
     }
 
     #[test]

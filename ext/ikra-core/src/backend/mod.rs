@@ -35,12 +35,13 @@ use crate::target::Target;
 use collective::Element;
 use collective::reduce::{Reduced, Reduction};
 use collective::rows::Collective;
-use fold::Fold;
+use fold::{Fold, Folded};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use threads::Threads;
 
 /// Position of an element's run in sequential Ruby's order: tick first, then index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -194,6 +195,19 @@ pub trait Executable: Any + Send + Sync {
     fn from_cache(&self) -> bool {
         false
     }
+    /// Of what [`Backend::prepare_fold`] gave: whether it reduces in the pass that computes. Where not, the column is there in between.
+    fn folds_at_once(&self) -> bool {
+        false
+    }
+}
+
+/// A backend's own executable.
+///
+/// # Errors
+/// `Internal` for that of another one.
+fn own<'a, T: Executable>(executable: &'a dyn Executable, stage: &'static str) -> Result<&'a T> {
+    let own = executable.as_any().downcast_ref::<T>();
+    own.ok_or_else(|| Error::Internal { stage, detail: "another backend's kernel was launched".into() })
 }
 
 /// A machine: compiles programs and runs them. One object per process and device, shared by all threads.
@@ -224,21 +238,14 @@ pub trait Backend: Send + Sync {
     ) -> Result<Arc<dyn Executable>> {
         self.prepare(program, layout, options)
     }
-    /// Whether what [`Backend::prepare_fold`] gave reduces in the pass that computes; where not, the column is there in between.
-    fn folds_at_once(&self, _: &dyn Executable) -> bool {
-        false
-    }
     /// Runs one tick of what [`Backend::prepare_fold`] gave. The column of the fold means nothing, before and after; what it
     /// is reduced to is there when the outcome is [`Outcome::Done`].
     ///
     /// # Errors
     /// As [`Backend::launch`].
-    fn launch_fold(
-        &self,
-        executable: &dyn Executable,
-        fold: Fold,
-        launch: Launch<'_>,
-    ) -> Result<(Outcome, Option<Reduced>)>;
+    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
+        fold::apart(self, &Threads::new(1), executable, fold, launch)
+    }
     /// Reduces a stretch of rows that are in its memory.
     ///
     /// # Errors

@@ -4,12 +4,9 @@
 //! column, a division by zero) is found and reported as an internal error, so that a faulty lowering or pass shows here
 //! first.
 
-use super::collective::reduce::Reduced;
-use super::fold::{self, Fold};
 use super::libm::{self, Function};
 use super::races::{Races, Seen, Touch};
-use super::threads::Threads;
-use super::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, philox};
+use super::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, own, philox};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::eval::{Value, eval};
@@ -86,8 +83,7 @@ impl Backend for ReferenceBackend {
     }
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
-        let program =
-            &executable.as_any().downcast_ref::<Interpreted>().ok_or_else(|| broken("not prepared here"))?.program;
+        let program = &own::<Interpreted>(executable, "reference")?.program;
         let depth = self.target.call_depth;
         let answer = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("ikra reference".into()).stack_size(STACK_BYTES);
@@ -98,15 +94,6 @@ impl Backend for ReferenceBackend {
             run.join().map_err(|_| broken("the interpreter panicked"))
         })?;
         answer.map_err(|detail| broken(&format!("{detail}\n\n{program}")))
-    }
-
-    fn launch_fold(
-        &self,
-        executable: &dyn Executable,
-        fold: Fold,
-        launch: Launch<'_>,
-    ) -> Result<(Outcome, Option<Reduced>)> {
-        fold::apart(self, &Threads::new(1), executable, fold, launch)
     }
 }
 

@@ -14,10 +14,10 @@ mod state;
 mod tests;
 
 use crate::backend::collective;
-use crate::backend::collective::reduce::{Reduced, reduce_made};
-use crate::backend::fold::{self, Fold};
+use crate::backend::collective::reduce::reduce_made;
+use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord};
+use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::{FuncId, Program};
@@ -181,6 +181,10 @@ impl Executable for CpuExecutable {
     fn compiled_in(&self) -> Duration {
         self.compiled_in
     }
+
+    fn folds_at_once(&self) -> bool {
+        !self.slots && !self.needs_stack
+    }
 }
 
 impl Backend for CpuBackend {
@@ -207,7 +211,7 @@ impl Backend for CpuBackend {
     }
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
-        let executable = own(executable)?;
+        let executable = own::<CpuExecutable>(executable, "cpu")?;
         let (layout, crew) = (&executable.layout, &self.crew);
         let run = |work: split::Work| if executable.needs_stack { crew.run_away(work) } else { Ok(crew.run(work)) };
         if !begins(executable, &launch)? {
@@ -216,22 +220,13 @@ impl Backend for CpuBackend {
         launch.with_buffers(layout, |launch| timed(executable, launch, run))
     }
 
-    fn folds_at_once(&self, executable: &dyn Executable) -> bool {
-        own(executable).is_ok_and(|executable| !executable.slots && !executable.needs_stack)
-    }
-
-    fn launch_fold(
-        &self,
-        executable: &dyn Executable,
-        fold: Fold,
-        launch: Launch<'_>,
-    ) -> Result<(Outcome, Option<Reduced>)> {
+    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
         let few = launch.jobs < (collective::TILE * PIECES * self.crew.threads()) as u64;
-        if few || launch.ticks != 1 || !self.folds_at_once(executable) {
+        if few || launch.ticks != 1 || !executable.folds_at_once() {
             return fold::apart(self, self.crew.pool(), executable, fold, launch);
         }
-        let executable = own(executable)?;
+        let executable = own::<CpuExecutable>(executable, "cpu")?;
         if !begins(executable, &launch)? {
             return Ok((Outcome::Cancelled, None));
         }
@@ -244,12 +239,7 @@ const PIECES: usize = 4;
 
 impl CpuBackend {
     /// Runs jobs tile by tile, and reduces each tile's elements while they are in the cache.
-    fn run_tiles(
-        &self,
-        executable: &CpuExecutable,
-        fold: Fold,
-        launch: Launch<'_>,
-    ) -> Result<(Outcome, Option<Reduced>)> {
+    fn run_tiles(&self, executable: &CpuExecutable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let (cancel, jobs) = (launch.cancel, launch.jobs as usize);
         let crew = collective::Crew { threads: self.crew.pool(), cancel };
         let mut reduced = None;
@@ -267,11 +257,6 @@ impl CpuBackend {
         })?;
         Ok((outcome, reduced.filter(|_| outcome == Outcome::Done)))
     }
-}
-
-fn own(executable: &dyn Executable) -> Result<&CpuExecutable> {
-    let own = executable.as_any().downcast_ref::<CpuExecutable>();
-    own.ok_or_else(|| internal("launched with the executable of another backend"))
 }
 
 /// Whether a launch was not cancelled before it began. It must fit the program.

@@ -19,9 +19,9 @@ use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
-use crate::backend::fold::{self, Fold};
+use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord};
+use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord, own};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
@@ -535,6 +535,9 @@ impl Executable for CudaKernel {
     fn from_cache(&self) -> bool {
         self.from_cache
     }
+    fn folds_at_once(&self) -> bool {
+        self.emitted.folds
+    }
 }
 
 impl Backend for CudaBackend {
@@ -556,13 +559,15 @@ impl Backend for CudaBackend {
     }
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
-        let kernel = executable.as_any().downcast_ref::<CudaKernel>();
-        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched"))?;
+        let kernel = own::<CudaKernel>(executable, "cuda")?;
         if launch.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
         }
         if launch.jobs == 0 || launch.ticks == 0 {
             return Ok(Outcome::Done);
+        }
+        if kernel.emitted.folds {
+            return Err(internal("a kernel that reduces was launched without its fold"));
         }
         self.device.enter()?;
         let module = kernel.module()?;
@@ -584,19 +589,13 @@ impl Backend for CudaBackend {
     ) -> Result<Arc<dyn Executable>> {
         self.prepare_with(program, layout, options, collective::at_once(program).then_some(fold))
     }
-    fn folds_at_once(&self, executable: &dyn Executable) -> bool {
-        executable.as_any().downcast_ref::<CudaKernel>().is_some_and(|kernel| kernel.emitted.folds)
-    }
-    fn launch_fold(
-        &self,
-        executable: &dyn Executable,
-        fold: Fold,
-        launch: Launch<'_>,
-    ) -> Result<(Outcome, Option<Reduced>)> {
-        let kernel = executable.as_any().downcast_ref::<CudaKernel>();
-        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched"))?;
-        if !kernel.emitted.folds || launch.ticks != 1 || launch.jobs == 0 {
+    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
+        let kernel = own::<CudaKernel>(executable, "cuda")?;
+        if !kernel.emitted.folds || launch.jobs == 0 {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
+        }
+        if launch.ticks != 1 {
+            return Err(internal("a kernel that reduces was launched for several ticks"));
         }
         if launch.cancel.is_cancelled() {
             return Ok((Outcome::Cancelled, None));

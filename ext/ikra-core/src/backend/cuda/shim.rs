@@ -12,10 +12,10 @@
 use super::collective;
 use super::emit::{self, Emitted, Header};
 use super::nvrtc;
-use crate::backend::collective::reduce::{Reduced, Reduction};
-use crate::backend::fold::{self, Fold};
+use crate::backend::collective::reduce::Reduction;
+use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord};
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, own};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::{Program, SiteId, TRAP_WORDS};
@@ -108,6 +108,9 @@ impl Executable for Kernel {
     }
     fn from_cache(&self) -> bool {
         self.from_cache
+    }
+    fn folds_at_once(&self) -> bool {
+        self.emitted.folds
     }
 }
 
@@ -318,8 +321,10 @@ impl Backend for CudaShim {
         u64::from(GRID * BLOCK)
     }
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
-        let kernel = executable.as_any().downcast_ref::<Kernel>();
-        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched".to_string()))?;
+        let kernel = own::<Kernel>(executable, "cuda-shim")?;
+        if kernel.emitted.folds {
+            return Err(internal("a kernel that reduces was launched without its fold".to_string()));
+        }
         let start = Instant::now();
         if !arm(launch.cancel, launch.limit) {
             return Ok(Outcome::Cancelled);
@@ -337,19 +342,13 @@ impl Backend for CudaShim {
         let mut kernels = self.prepare_all(&[(program, layout)], fold)?;
         Ok(kernels.remove(0))
     }
-    fn folds_at_once(&self, executable: &dyn Executable) -> bool {
-        executable.as_any().downcast_ref::<Kernel>().is_some_and(|kernel| kernel.emitted.folds)
-    }
-    fn launch_fold(
-        &self,
-        executable: &dyn Executable,
-        fold: Fold,
-        launch: Launch<'_>,
-    ) -> Result<(Outcome, Option<Reduced>)> {
-        let kernel = executable.as_any().downcast_ref::<Kernel>();
-        let kernel = kernel.ok_or_else(|| internal("another backend's kernel was launched".to_string()))?;
-        if !kernel.emitted.folds || launch.ticks != 1 {
+    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
+        let kernel = own::<Kernel>(executable, "cuda-shim")?;
+        if !kernel.emitted.folds {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
+        }
+        if launch.ticks != 1 {
+            return Err(internal("a kernel that reduces was launched for several ticks".to_string()));
         }
         let start = Instant::now();
         if !arm(launch.cancel, launch.limit) {

@@ -39,7 +39,7 @@ pub use groups::{Grouped, groups};
 pub use reduce::{Desk, at_once, operation, reduce};
 pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
-pub use sort::{Payload, Tuning as SortTuning, sort, sort_tuned};
+pub use sort::{Payload, Sorting, Tuning as SortTuning, sort, sort_tuned};
 
 pub(super) const COMMON: &str = include_str!("common.cuh");
 pub(super) const REDUCE: &str = include_str!("reduce.cuh");

@@ -111,49 +111,37 @@ pub(super) fn pass(by: By, payload: Payload, many: bool, tuning: Tuning) -> Text
     Text::new(kernel, &[SORT], (threads, blocks), "PassArgs", &body)
 }
 
-/// Queues that `count` keys at `keys` are written to `sorted` in their order, equal ones as they stand. `sorted` may be `keys`,
-/// but for keys of one byte; what moves along may stay where it is likewise.
+/// Keys, and where they go.
+#[derive(Clone, Copy, Debug)]
+pub struct Sorting {
+    pub key: Key,
+    pub descending: bool,
+    pub keys: u64,
+    pub count: u64,
+    /// May be `keys`, but for keys of one byte.
+    pub sorted: u64,
+    /// What of it moves along may stay where it is likewise.
+    pub payload: Payload,
+}
+
+/// Queues that keys are written in their order, equal ones as they stand.
 ///
 /// Where nothing moves along, Floats that are equal are sorted by their signs (-0.0 comes before 0.0), and NaNs by their bits; else
 /// they stay as they stand, and of the keys signs of zeroes and bits of NaNs are lost.
 ///
 /// # Errors
 /// `Memory`, `Device`.
-pub fn sort(
-    machine: &impl Machine,
-    key: Key,
-    descending: bool,
-    keys: u64,
-    count: u64,
-    sorted: u64,
-    payload: Payload,
-) -> Result<()> {
-    let by = By { key, descending, exact: payload == Payload::None };
-    sort_by_digits(
-        machine,
-        (by, key.bytes() as u64),
-        keys,
-        count,
-        sorted,
-        payload,
-        Tuning::of(key, payload != Payload::None),
-    )
+pub fn sort(machine: &impl Machine, sorting: Sorting) -> Result<()> {
+    sort_tuned(machine, sorting, Tuning::of(sorting.key, sorting.payload != Payload::None))
 }
 
 /// As [`sort`], for measuring.
 ///
 /// # Errors
 /// As [`sort`].
-pub fn sort_tuned(
-    machine: &impl Machine,
-    key: Key,
-    keys: u64,
-    count: u64,
-    sorted: u64,
-    payload: Payload,
-    tuning: Tuning,
-) -> Result<()> {
-    let by = By { key, descending: false, exact: payload == Payload::None };
+pub fn sort_tuned(machine: &impl Machine, sorting: Sorting, tuning: Tuning) -> Result<()> {
+    let Sorting { key, descending, keys, count, sorted, payload } = sorting;
+    let by = By { key, descending, exact: payload == Payload::None };
     sort_by_digits(machine, (by, key.bytes() as u64), keys, count, sorted, payload, tuning)
 }
 

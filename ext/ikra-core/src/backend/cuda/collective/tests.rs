@@ -146,8 +146,10 @@ fn what_tunes_changes_no_result() {
     assert!(scanned(ScanTuning::of(Scan::Sum, Element::F64)) == scanned(ScanTuning { blocks: 3, by_index: true }));
     let sorted = |tuning| {
         let out = Out::new(8 * n);
-        sort::sort_tuned(&machine, Key::F64, address(&values), n as u64, out.address(), Payload::None, tuning)
-            .unwrap_or_else(|e| panic!("{e}"));
+        let (keys, sorted) = (address(&values), out.address());
+        let payload = Payload::None;
+        let sorting = Sorting { key: Key::F64, descending: false, keys, count: n as u64, sorted, payload };
+        sort::sort_tuned(&machine, sorting, tuning).unwrap_or_else(|e| panic!("{e}"));
         out.bytes()
     };
     assert!(sorted(SortTuning::of(Key::F64, false)) == sorted(SortTuning { threads: 512, blocks: 2, items: 9 }));
@@ -225,11 +227,12 @@ fn check_sort(key: Key, keys: &[u8], wrapped: Keys<'_>, descending: bool) {
         keys.chunks(8).map(|c| u64::from_ne_bytes(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();
     let payload: Vec<u32> = (0..n as u32).map(|i| i * 3).collect();
     let (sorted, places) = (Out::new(n * width), Out::new(n * 4));
+    let (keys_at, count) = (address(&input), n as u64);
     for moved in
         [Payload::None, Payload::Values(address(&payload), places.address()), Payload::Indices(places.address())]
     {
-        sort::sort(&machine, key, descending, address(&input), n as u64, sorted.address(), moved)
-            .unwrap_or_else(|e| panic!("{e}"));
+        let sorting = Sorting { key, descending, keys: keys_at, count, sorted: sorted.address(), payload: moved };
+        sort::sort(&machine, sorting).unwrap_or_else(|e| panic!("{e}"));
         let exact = moved == Payload::None;
         let order = on_host(|crew| host_sort::order(crew, wrapped, host_sort::By { descending, exact }));
         let all = order.iter().map(|i| &keys[*i as usize * width..][..width]);

@@ -10,7 +10,7 @@ use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::{Collective, Give, GroupedRows, Stretch};
 use crate::backend::collective::scan::{Scan, Told};
-use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Way};
+use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Sorting, Way};
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
@@ -114,7 +114,11 @@ impl Collective for CudaBackend {
         self.over(holds, &[&out], |on| match give {
             Give::Places => collective::order_of_rows(on, element.key(), descending, rows, to),
             Give::Keys if row >= count => {
-                collective::sort(on, element.key(), descending, input, count, to, Payload::None)
+                let payload = Payload::None;
+                collective::sort(
+                    on,
+                    Sorting { key: element.key(), descending, keys: input, count, sorted: to, payload },
+                )
             }
             Give::Keys => {
                 let places = on.allocate(n * 4)?;
