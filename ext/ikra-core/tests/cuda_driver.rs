@@ -741,15 +741,28 @@ fn a_forked_child() {
     let kernel = prepare(&cuda, &sums(false));
     let launch = |cuda: &CudaBackend| Run::new(0..10).try_on(cuda, &*kernel, &CancelToken::default());
     assert_eq!(launch(&cuda).unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
+    // what nobody has waited for when the host fetches it, and what it does not fetch
+    let made = || {
+        let ones = Buffer::from_column(column(Storage::I64, &[1i64; 20_000]));
+        let rows = ones.on_device(cuda.store().expect("it has memory")).unwrap_or_else(|e| panic!("{e}"));
+        let ones = Stretch { element: Element::I64, rows: &rows, range: 0..20_000 };
+        Buffer::from_column(done(cuda.collective().expect("as above").scan(Scan::Sum, ones)).0)
+    };
+    let (fetched, there) = (made(), made());
+    fetched.on_host().unwrap_or_else(|e| panic!("{e}"));
     // SAFETY: the child only touches what is asserted here and then leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let inherited = launch(&cuda).is_err_and(|e| e.to_string().contains("fork before the first use"));
         let new = CudaBackend::open(Arc::new(DiskCache::open(None, 0)));
         let refused = new.is_err_and(|e| e.to_string().contains("fork before the first use"));
-        drop((cuda, kernel));
+        let mut last = [0; 8];
+        let written = fetched.write(0, &[7; 8]).and_then(|()| fetched.read(19_999 * 8, &mut last));
+        let kept = written.is_ok() && i64::from_ne_bytes(last) == 20_000;
+        let lost = there.write(0, &[7; 8]).is_err_and(|e| e.to_string().contains("fork before the first use"));
+        drop((cuda, kernel, fetched, there));
         // SAFETY: ends this process, and runs nothing else.
-        unsafe { libc::_exit(i32::from(!(inherited && refused))) };
+        unsafe { libc::_exit(i32::from(!(inherited && refused && kept && lost))) };
     }
     let mut status = 0;
     // SAFETY: the out-pointer is to a live local.

@@ -18,7 +18,7 @@
 //!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
 //! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
-//! they are many, and writes of a few bytes do not come one after the other.
+//! they are many bytes, no queued kernel still reads them, and no more than 64 parts were written since the version was made.
 
 use super::column::HostColumn;
 use crate::error::Result;
@@ -42,7 +42,8 @@ pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     /// # Errors
     /// `Device`.
     fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()>;
-    /// Waits until nothing under way uses the memory, and has that let it go.
+    /// Waits until what writes to the memory is done, and has what is done let it go. Nothing is waited for that only reads it: that
+    /// holds the memory still, so that nobody has it alone. Does nothing in a process that did not make the memory.
     ///
     /// # Errors
     /// `Device`.
@@ -85,13 +86,13 @@ pub struct Buffer {
 struct Version {
     host: Option<Arc<Vec<u64>>>,
     device: Option<Arc<dyn DeviceMemory>>,
-    /// Parts that were written on the device, one after the other.
+    /// Parts that were written on the device since the version was made.
     parts: u32,
 }
 
 /// Contents of so many bytes are fetched rather than written in parts.
 const FEW_BYTES: usize = 64 << 10;
-/// After as many parts, the contents are fetched: the host writes faster.
+/// After as many parts of a version, the contents are fetched: the host writes faster.
 const MOST_PARTS: u32 = 64;
 
 /// Where the contents of a buffer are.
@@ -274,8 +275,8 @@ impl Buffer {
         }
         self.change(|all| all[from..from + bytes.len()].copy_from_slice(bytes))
     }
-    /// Writes parts where only a device has the contents, and nobody else sees them. False: nothing is written, that is not so, or it
-    /// would not be worth it.
+    /// Writes parts where only a device has the contents, and nobody else sees them, queued readers among them. False: nothing is
+    /// written, that is not so, or it would not be worth it.
     ///
     /// # Errors
     /// `Device`.
@@ -286,15 +287,18 @@ impl Buffer {
         if self.byte_len() <= FEW_BYTES || parts.len() > MOST_PARTS as usize {
             return Ok(false);
         }
-        let memory = self.version.lock().device.clone();
-        if let Some(memory) = memory {
-            memory.settle()?;
-        }
+        let count = |now: &Version| now.parts + parts.len() as u32;
+        let worth_it = |now: &Version| now.host.is_none() && count(now) <= MOST_PARTS;
+        let alone = Some(self.version.lock()).filter(|now| worth_it(now)).and_then(|now| now.device.clone());
+        let Some(memory) = alone else { return Ok(false) };
+        memory.settle()?;
+        drop(memory);
         let mut now = self.version.lock();
-        let count = now.parts + parts.len() as u32;
-        if now.host.is_some() || count > MOST_PARTS {
+        // unless another thread has written or read meanwhile
+        if !worth_it(&now) {
             return Ok(false);
         }
+        let count = count(&now);
         let Some(memory) = now.device.as_mut().and_then(Arc::get_mut) else { return Ok(false) };
         for (from, bytes) in parts {
             assert!(from + bytes.len() <= memory.bytes(), "bytes of the buffer");
@@ -330,10 +334,16 @@ impl Buffer {
     /// # Errors
     /// `Device`, when they cannot be fetched.
     pub fn leave_device(&self) -> Result<()> {
-        if self.residence() == Residence::Device {
+        // what is dropped is dropped behind the lock
+        let _gone = loop {
+            let mut now = self.version.lock();
+            if now.device.is_none() || now.host.is_some() {
+                break now.device.take();
+            }
+            drop(now);
+            // another thread may put another version in its place meanwhile
             self.on_host()?;
-        }
-        let _gone = self.version.lock().device.take();
+        };
         Ok(())
     }
 }
@@ -364,6 +374,35 @@ mod tests {
         }
         fn settle(&self) -> Result<()> {
             Ok(())
+        }
+    }
+
+    /// Memory of a device in whose first fetch a thread makes the next version, and on which nobody may wait.
+    #[derive(Debug)]
+    struct Overtaken {
+        buffer: std::sync::Weak<Buffer>,
+        next: Mutex<Option<HostColumn>>,
+    }
+
+    impl DeviceMemory for Overtaken {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+        fn bytes(&self) -> usize {
+            FEW_BYTES + 8
+        }
+        fn read(&self, _: usize, to: &mut [u8]) -> Result<()> {
+            to.fill(0xaa);
+            if let (Some(buffer), Some(next)) = (self.buffer.upgrade(), self.next.lock().take()) {
+                buffer.replace(next);
+            }
+            Ok(())
+        }
+        fn write(&mut self, _: usize, _: &[u8]) -> Result<()> {
+            unreachable!("nobody writes here")
+        }
+        fn settle(&self) -> Result<()> {
+            Err(crate::error::Error::Device { what: "settling".into(), cause: "the process was forked".into() })
         }
     }
 
@@ -418,6 +457,38 @@ mod tests {
         assert_eq!(buffer.on_host().unwrap().view::<i64>(), [1, 7, 3]);
         assert_eq!(buffer.residence(), Residence::Both);
         buffer.leave_device().unwrap();
+        assert_eq!(buffer.residence(), Residence::Host);
+    }
+
+    /// A large buffer of which a device has the contents, which another thread replaces by `next` while they are fetched.
+    fn overtaken(next: impl FnOnce(&Buffer) -> Option<HostColumn>) -> Arc<Buffer> {
+        let buffer = Arc::new(Buffer::zeroed(Storage::I64, FEW_BYTES / 8 + 1));
+        let memory = Overtaken { buffer: Arc::downgrade(&buffer), next: Mutex::new(next(&buffer)) };
+        buffer.replace(HostColumn::on_device(Storage::I64, buffer.len(), Arc::new(memory)));
+        buffer
+    }
+
+    #[test]
+    fn a_version_that_is_made_while_the_one_before_leaves_the_device_leaves_it_too() {
+        let store = Store::default();
+        let buffer = overtaken(|buffer| {
+            let mut column = HostColumn::zeroed(Storage::I64, buffer.len());
+            column.view_mut::<i64>().fill(7);
+            Some(Buffer::from_column(column).on_device(&store).unwrap())
+        });
+        buffer.leave_device().unwrap();
+        assert_eq!(buffer.residence(), Residence::Host);
+        assert!(buffer.on_host().unwrap().view::<i64>().iter().all(|element| *element == 7));
+    }
+
+    #[test]
+    fn what_the_host_has_is_written_without_a_look_at_the_device() {
+        let buffer = overtaken(|_| None);
+        buffer.write(0, &[1]).expect_err("only the device has it");
+        buffer.on_host().unwrap();
+        assert_eq!(buffer.residence(), Residence::Both);
+        assert!(!buffer.write_parts(&[(0, &[1])]).unwrap());
+        buffer.write(0, &[1]).unwrap();
         assert_eq!(buffer.residence(), Residence::Host);
     }
 

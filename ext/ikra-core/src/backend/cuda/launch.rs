@@ -706,6 +706,9 @@ impl DeviceMemory for CudaMemory {
         })
     }
     fn settle(&self) -> Result<()> {
+        if !self.block.device().is_ours() {
+            return Ok(());
+        }
         self.pending.wait()?;
         self.queue.sweep()
     }
