@@ -55,7 +55,8 @@ const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 const SLICE: Duration = Duration::from_millis(100);
 /// Idle lanes, and desks, that are kept.
 const LANES: usize = 4;
-/// Bytes of tiles' states that a desk has at least: enough for a hundred million elements.
+/// Bytes of tiles' states that a desk has at least: enough for a sum of a hundred million elements (16 bytes a tile), or the least and
+/// the greatest of forty million (48).
 const LEAST_DESK: usize = 256 << 10;
 /// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
 const MOST_LAUNCHES: u64 = 384;
@@ -105,6 +106,10 @@ impl Lanes {
             if idle.len() < LANES {
                 idle.push(lane);
             }
+        } else {
+            // what it was to do uses memory that others hold only until they hear of the error
+            let _ = lane.stream.finish();
+            let _ = lane.beside.finish();
         }
         outcome
     }
@@ -351,11 +356,8 @@ impl CudaBackend {
             return Ok(None);
         }
         let status = self.unstopped.get_or_try_init(|| {
-            self.lanes.on_one(|lane| {
-                let block = Block::new(&self.device, &lane.stream, STATUS_WORDS * 8)?;
-                lane.staging.upload(&block.on(&lane.stream), &[(0, &Status::initial(Key::NONE))])?;
-                lane.stream.finish()?;
-                Ok(block)
+            self.block(STATUS_WORDS * 8, |lane, block| {
+                lane.staging.upload(&block.on(&lane.stream), &[(0, &Status::initial(Key::NONE))])
             })
         })?;
         let mut buffers = Vec::with_capacity(launch.columns.len());
@@ -390,23 +392,23 @@ impl CudaBackend {
     }
 
     /// After a launch for which memory ran out, what is under way holds no memory any more, which whoever tries again then has.
-    fn making_room(&self, outcome: Result<Outcome>) -> Result<Outcome> {
+    fn making_room<T>(&self, outcome: Result<T>) -> Result<T> {
         if let Err(Error::Memory { .. }) = outcome {
             self.queue.finish()?;
         }
         outcome
     }
 
-    /// Works with memory for so many bytes of tiles' states. What failed keeps its memory from others: a kernel may still use it.
+    /// Works with memory for so many bytes of tiles' states. Whoever fails has waited for its kernels; that they count from 0 again is not
+    /// sure then, and the memory is dropped.
     fn on_desk<T>(&self, bytes: usize, work: impl FnOnce(&Desk) -> Result<T>) -> Result<T> {
         let idle = self.desks.lock().pop().filter(|desk| desk.has_room(bytes));
         let desk = match idle {
             Some(desk) => desk,
-            None => self.lanes.on_one(|lane| {
-                let desk = Desk::new(&self.device, &lane.stream, bytes.next_power_of_two().max(LEAST_DESK))?;
-                lane.stream.finish()?;
-                Ok(desk)
-            })?,
+            None => {
+                let room = bytes.next_power_of_two().max(LEAST_DESK);
+                self.lanes.on_one(|lane| self.with_room(|| Desk::new(&self.device, &lane.stream, room)))?
+            }
         };
         let outcome = work(&desk);
         if outcome.is_ok() {
@@ -427,18 +429,20 @@ impl CudaBackend {
     }
 
     /// Memory that outlives launches, filled on a stream that is waited for: launches use others.
-    fn block(&self, bytes: usize, fill: impl FnOnce(&mut Lane, &Block) -> Result<()>) -> Result<Arc<dyn DeviceMemory>> {
-        let lanes = &self.lanes;
-        lanes.on_one(|lane| {
+    fn block(&self, bytes: usize, fill: impl FnOnce(&mut Lane, &Block) -> Result<()>) -> Result<Block> {
+        self.lanes.on_one(|lane| {
             let block = self.with_room(|| Block::new(&self.device, &lane.stream, bytes))?;
             let filled = fill(lane, &block);
             // whatever came of it: a block that is dropped may be used again at once
             lane.stream.finish()?;
             filled?;
-            let pending = Pending::default();
-            let queue = self.queue.clone();
-            Ok(Arc::new(CudaMemory { block, lanes: lanes.clone(), queue, pending }) as Arc<dyn DeviceMemory>)
+            Ok(block)
         })
+    }
+
+    fn memory(&self, block: Block) -> Arc<CudaMemory> {
+        let pending = Pending::default();
+        Arc::new(CudaMemory { block, lanes: self.lanes.clone(), queue: self.queue.clone(), pending })
     }
 }
 
@@ -603,17 +607,17 @@ impl Backend for CudaBackend {
         self.device.enter()?;
         let module = kernel.module()?;
         let (_, state) = collective::operation(fold.reduction, fold.element);
-        self.on_desk((collective::tiles(launch.jobs) * state) as usize, |desk| {
+        self.making_room(self.on_desk((collective::tiles(launch.jobs) * state) as usize, |desk| {
             let words = desk.words(0, launch.jobs);
             let outcome = match self.queue_launch(kernel, module, &launch, &words)? {
                 Some(event) => event.wait().map(|()| Outcome::Done)?,
                 None => {
                     wait_for_columns(&launch)?;
-                    self.making_room(self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &words)))?
+                    self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &words))?
                 }
             };
             Ok((outcome, (outcome == Outcome::Done).then(|| desk.result(fold.reduction, fold.element))))
-        })
+        }))
     }
     fn reduce(
         &self,
@@ -628,12 +632,12 @@ impl Backend for CudaBackend {
         let (from, count) = (range.start * element.bytes(), (range.end - range.start) as u64);
         let (_, state) = collective::operation(reduction, element);
         let launch = self.collectives.reducing(reduction, element, count)?;
-        self.on_desk((collective::tiles(count) * state) as usize, |desk| {
+        self.making_room(self.on_desk((collective::tiles(count) * state) as usize, |desk| {
             let mut words = desk.words(memory.block.address() + from as u64, count);
             // behind what the queue still does to the memory
             self.queue.add(vec![held.clone()], |stream| launch(stream, &mut words))?.wait()?;
             Ok(desk.result(reduction, element))
-        })
+        }))
     }
     fn collective(&self) -> Option<&dyn Collective> {
         Some(self)
@@ -717,23 +721,24 @@ impl DeviceMemory for CudaMemory {
 impl DeviceStore for CudaBackend {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.device.enter()?;
-        let (block, event) = self.with_room(|| self.queue.allocate(bytes))?;
-        let pending = Pending::default();
+        let (memory, event) = self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
         if let Some(event) = event {
-            pending.set(event);
+            memory.pending.set(event);
         }
-        Ok(Arc::new(CudaMemory { block, lanes: self.lanes.clone(), queue: self.queue.clone(), pending }))
+        Ok(memory)
     }
     fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
-        self.block(bytes, |lane, block| match from {
+        let block = self.block(bytes, |lane, block| match from {
             Some(from) if bytes > 0 => lane.staging.upload(&block.on(&lane.stream), &[(0, from)]),
             _ => block.on(&lane.stream).fill(0, bytes, 0),
-        })
+        });
+        Ok(self.memory(block?))
     }
     fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
         let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;
         from.pending.wait()?;
-        self.block(from.bytes(), |lane, block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream)))
+        let copied = |lane: &mut Lane, block: &Block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream));
+        Ok(self.memory(self.block(from.bytes(), copied)?))
     }
     fn held(&self) -> u64 {
         self.device.ledger.held() + self.device.ledger.kept()
@@ -1018,9 +1023,10 @@ fn run(
         }
         Ok::<_, Error>(())
     })();
-    if let Err(e) = ended {
+    if let Err(e) = ended.and_then(|()| watch.end()) {
         // Nothing may use the lane's memory after it is gone.
         let _ = watch.stop();
+        let _ = watch.end();
         let _ = stream.finish();
         return Err(e);
     }
@@ -1162,6 +1168,11 @@ impl Watch<'_> {
     fn stop(&mut self) -> Result<()> {
         self.told = Some(Instant::now());
         self.mailbox.send_zero(ZERO_LETTER, self.arena, self.status, self.beside)
+    }
+
+    /// Waits until nothing of that is on its way: the arena is freed in the order of the other stream.
+    fn end(&self) -> Result<()> {
+        self.told.map_or(Ok(()), |_| self.beside.finish())
     }
 }
 

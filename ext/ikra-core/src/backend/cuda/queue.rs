@@ -87,7 +87,8 @@ impl Queue {
         self.line.get_or_try_init(|| Ok(Line { stream: Stream::new(&self.device)?, state: Mutex::default() }))
     }
 
-    /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. The event behind it.
+    /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. The event behind it. Where that fails, nothing
+    /// of it is under way any more.
     ///
     /// # Errors
     /// What `work` says, and `Device`. The context must be current.
@@ -96,17 +97,40 @@ impl Queue {
         holds: Vec<Arc<dyn DeviceMemory>>,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<Arc<Event>> {
+        self.add_making(holds, |stream, _| work(stream))
+    }
+
+    /// As [`Queue::add`], of work that also uses memory that it makes, and adds to what is held.
+    fn add_making(
+        &self,
+        mut holds: Vec<Arc<dyn DeviceMemory>>,
+        work: impl FnOnce(&Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
+    ) -> Result<Arc<Event>> {
         let line = self.line()?;
         let mut state = line.state.lock();
         state.sweep()?;
-        work(&line.stream)?;
+        let queued = work(&line.stream, &mut holds).and_then(|()| self.mark(line, &mut state));
+        match &queued {
+            Ok(event) => state.under_way.push_back(Work(event.clone(), holds)),
+            Err(_) => {
+                // what was queued before it failed uses the memory still
+                if line.stream.finish().is_ok() {
+                    let _ = state.sweep();
+                }
+                drop(holds);
+            }
+        }
+        queued
+    }
+
+    /// An event behind all that is queued.
+    fn mark(&self, line: &Line, state: &mut State) -> Result<Arc<Event>> {
         let free = state.idle.iter().position(|event| Arc::strong_count(event) == 1);
         let event = match free {
             Some(at) => state.idle.swap_remove(at),
             None => Arc::new(Event::without_time(&self.device)?),
         };
         event.record(&line.stream)?;
-        state.under_way.push_back(Work(event.clone(), holds));
         Ok(event)
     }
 
@@ -118,20 +142,26 @@ impl Queue {
         self.line.get().map_or(Ok(()), |line| line.state.lock().sweep())
     }
 
-    /// Memory for what the queue is to make; the event behind its allocation, where others have to wait for that.
+    /// Memory for what the queue is to make; the event behind its allocation, where others have to wait for that. Until then the queue
+    /// holds it, too: it may be used again as soon as it is dropped.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
-    pub fn allocate(&self, bytes: usize) -> Result<(Block, Option<Arc<Event>>)> {
+    pub fn allocate<T: DeviceMemory>(
+        &self,
+        bytes: usize,
+        own: impl FnOnce(Block) -> Arc<T>,
+    ) -> Result<(Arc<T>, Option<Arc<Event>>)> {
         if let Some(block) = Block::again(&self.device, bytes) {
-            return Ok((block, None));
+            return Ok((own(block), None));
         }
-        let mut block = None;
-        let event = self.add(Vec::new(), |stream| {
-            block = Some(Block::new(&self.device, stream, bytes)?);
+        let mut made = None;
+        let event = self.add_making(Vec::new(), |stream, holds| {
+            let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
+            holds.push(memory.clone());
             Ok(())
         })?;
-        Ok((block.expect("the work was done"), Some(event)))
+        Ok((made.expect("the work was done"), Some(event)))
     }
 
     /// Waits for all that is under way, and lets its memory go.
@@ -140,9 +170,14 @@ impl Queue {
     /// `Device`.
     pub fn finish(&self) -> Result<()> {
         let Some(line) = self.line.get() else { return Ok(()) };
-        line.stream.finish()?;
-        let done = std::mem::take(&mut line.state.lock().under_way);
-        drop(done);
-        Ok(())
+        // what is queued from now on keeps what it holds
+        let mut done = std::mem::take(&mut line.state.lock().under_way);
+        let finished = line.stream.finish();
+        if finished.is_err() {
+            let mut state = line.state.lock();
+            done.append(&mut state.under_way);
+            std::mem::swap(&mut state.under_way, &mut done);
+        }
+        finished
     }
 }

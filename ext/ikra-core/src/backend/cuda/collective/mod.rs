@@ -228,7 +228,8 @@ impl Machine for OnStream<'_> {
         }
         let counter = Block::new(&self.collectives.device, self.stream, 8)?;
         let address = counter.address();
-        self.fill(address, 8, 0)?;
+        // a block that is dropped may be used again at once
+        counter.on(self.stream).fill(0, 8, 0).inspect_err(|_| drop(self.stream.finish()))?;
         counters.insert(stream, counter);
         Ok(address)
     }

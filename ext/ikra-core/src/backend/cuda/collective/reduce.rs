@@ -69,7 +69,8 @@ pub fn at_once(program: &Program) -> bool {
     light && size <= LIGHT
 }
 
-/// Where one reduction at a time leaves its tiles' states and its result: kept, so that a reduction allocates nothing and copies nothing.
+/// Where one reduction at a time leaves its tiles' states and its result: kept, so that a reduction copies nothing, and allocates nothing
+/// unless it is the largest so far.
 pub struct Desk {
     /// The count of blocks that have ended, which is 0 whenever no kernel runs, then the states.
     states: Block,
@@ -78,14 +79,18 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// With room for so many tiles' states. The stream must be waited for.
+    /// With room for so many tiles' states. Waits for the stream.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
     pub fn new(device: &Arc<Device>, stream: &Stream, bytes: usize) -> Result<Self> {
+        let out = Mailbox::new(device, 1)?;
         let states = Block::new(device, stream, ALIGNMENT + bytes)?;
-        states.on(stream).fill(0, ALIGNMENT, 0)?;
-        Ok(Self { states, out: Mailbox::new(device, 1)? })
+        let filled = states.on(stream).fill(0, ALIGNMENT, 0);
+        // whatever came of it: a block that is dropped may be used again at once
+        stream.finish()?;
+        filled?;
+        Ok(Self { states, out })
     }
     pub fn has_room(&self, bytes: usize) -> bool {
         self.states.bytes() >= ALIGNMENT + bytes

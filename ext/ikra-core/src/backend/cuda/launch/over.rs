@@ -56,11 +56,7 @@ impl CudaBackend {
         work: impl FnOnce(&OnStream<'_>) -> Result<()>,
     ) -> Result<()> {
         self.device.enter()?;
-        // what was queued before it failed uses the memory still
-        let kept = holds.clone();
-        let queued = self.queue.add(holds, |stream| work(&self.collectives.on(stream)));
-        let event = queued.inspect_err(|_| drop(self.queue.finish()))?;
-        drop(kept);
+        let event = self.queue.add(holds, |stream| work(&self.collectives.on(stream)))?;
         made.iter().try_for_each(|memory| {
             cuda(memory)?.pending.set(event.clone());
             Ok(())
