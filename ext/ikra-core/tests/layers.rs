@@ -32,8 +32,10 @@ const UNSAFE: &[&str] = &[
     "backend/cuda/nvrtc.rs",
     "backend/cuda/driver.rs",
     "backend/cuda/storage.rs",
+    "backend/cuda/collective/mod.rs",
     // For tests: the generated text as a shared object.
     "backend/cuda/shim.rs",
+    "backend/cuda/collective/on_shim.rs",
     "cache/disk.rs",
 ];
 

@@ -199,11 +199,15 @@ impl CudaShim {
     }
 
     /// Runs a kernel of one parameter, whose words are `args`. `body` is its text behind the prelude; the same name is the same
-    /// text. What the words point to is the caller's to keep meanwhile.
+    /// text.
     ///
     /// # Errors
     /// As [`Backend::prepare`].
-    pub fn run_text(&self, kernel: &str, body: &str, grid: u32, block: u32, args: &[u64]) -> Result<()> {
+    ///
+    /// # Safety
+    /// `args` has all words of the parameter, and what they point to is as large as the kernel takes it to be, alive, and nobody else's
+    /// to write meanwhile.
+    pub unsafe fn run_text(&self, kernel: &str, body: &str, grid: u32, block: u32, args: &[u64]) -> Result<()> {
         let known = self.texts.lock().get(kernel).cloned();
         let (_library, entry) = match known {
             Some(known) => known,
@@ -222,16 +226,18 @@ impl CudaShim {
             }
         };
         let _alone = RUNNING.lock();
-        // SAFETY: `args` has the words of the kernel's parameter, and what they point to outlives the call by this function's
-        // contract, which is that of a launch on a device.
+        // SAFETY: `args` has the words of the kernel's parameter, and what they point to outlives the call, by this function's contract.
         unsafe { entry(grid, block, args.as_ptr().cast()) };
         Ok(())
     }
 
-    /// Makes `length` bytes of memory `byte`. They are the caller's, as what [`CudaShim::run_text`] is told of.
-    pub fn fill(address: u64, length: usize, byte: u8) {
+    /// Makes `length` bytes of memory `byte`.
+    ///
+    /// # Safety
+    /// They are one allocation's, which is alive and nobody else's to read or write meanwhile.
+    pub unsafe fn fill(address: u64, length: usize, byte: u8) {
         let _alone = RUNNING.lock();
-        // SAFETY: the caller answers for the range, as for what the words of a launch point to.
+        // SAFETY: by this function's contract.
         unsafe { (address as *mut u8).write_bytes(byte, length) };
     }
 

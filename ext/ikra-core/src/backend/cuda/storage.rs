@@ -110,7 +110,9 @@ impl Region<'_> {
     /// `Device`.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<()> {
         assert!(offset + length <= self.bytes, "what is filled is within the memory");
-        fill(self.device, self.stream, self.address + offset as u64, length, byte)
+        // SAFETY: the range is within a live allocation (just asserted), which an arena frees in the stream's order, and of which whoever
+        // drops a block has waited for what uses it.
+        unsafe { fill(self.device, self.stream, self.address + offset as u64, length, byte) }
     }
 
     /// Queues a copy of `length` bytes of page-locked memory to `offset`.
@@ -147,12 +149,15 @@ impl Region<'_> {
     }
 }
 
-/// Queues that `length` bytes of device memory become `byte`. They are the caller's to keep until the stream has passed this.
+/// Queues that `length` bytes of device memory become `byte`.
 ///
 /// # Errors
 /// `Device`. The context must be current.
-pub fn fill(device: &Device, stream: &Stream, address: u64, length: usize, byte: u8) -> Result<()> {
-    // SAFETY: the stream is alive; the range is the caller's to answer for, as what the words of a launch point to is.
+///
+/// # Safety
+/// They are one allocation's of this device, which nobody frees before the stream has passed this.
+pub unsafe fn fill(device: &Device, stream: &Stream, address: u64, length: usize, byte: u8) -> Result<()> {
+    // SAFETY: the stream is alive; the range is, by this function's contract.
     let status = unsafe { sys::cuMemsetD8Async(address, byte, length, stream.raw) };
     device.check("cuMemsetD8Async", status)
 }

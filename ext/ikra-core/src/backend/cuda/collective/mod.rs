@@ -6,10 +6,12 @@
 //! caller's, as the stream is.
 //!
 //! Every function queues work and returns; its results are there once the stream has passed it. Addresses are of the device,
-//! aligned as their elements are.
+//! aligned as their elements are, and of memory that nobody drops before that.
 
 mod gather;
 mod groups;
+#[cfg(test)]
+mod on_shim;
 mod reduce;
 mod scan;
 mod select;
@@ -20,7 +22,6 @@ mod tests;
 use super::driver::{Device, Module, Stream};
 use super::emit::PRELUDE;
 use super::nvrtc::{self, Code};
-use super::shim::CudaShim;
 use super::storage::{self, ALIGNMENT, Arena, Block};
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::collective::{Element, TILE};
@@ -32,7 +33,6 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
@@ -233,8 +233,11 @@ impl Machine for OnStream<'_> {
         counters.insert(stream, counter);
         Ok(address)
     }
+    #[allow(unsafe_code, reason = "addresses are what this module is about")]
     fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
-        storage::fill(&self.collectives.device, self.stream, address, length, byte)
+        // SAFETY: `address` is in scratch memory, which is freed in the order of the stream, or in memory that the caller keeps until
+        // the stream has passed this, as the module asks.
+        unsafe { storage::fill(&self.collectives.device, self.stream, address, length, byte) }
     }
     #[allow(private_interfaces, reason = "as in the trait")]
     fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
@@ -254,53 +257,6 @@ fn launch(kernel: &OnceCell<Loaded>, text: &Text, stream: &Stream, blocks: Block
 /// Tiles of a reduction.
 pub fn tiles(count: u64) -> u64 {
     count.div_ceil(TILE as u64)
-}
-
-/// The shim, whose device memory is the host's; blocks of its launches run one after the other, at once.
-pub struct OnShim<'a> {
-    shim: &'a CudaShim,
-    counter: AtomicU64,
-}
-
-impl<'a> OnShim<'a> {
-    /// `shim` must have barriers.
-    pub fn new(shim: &'a CudaShim) -> Self {
-        Self { shim, counter: AtomicU64::new(0) }
-    }
-}
-
-/// As many blocks as run at once, so that some have several tiles.
-const SHIM_BLOCKS: u64 = 3;
-
-struct HostScratch(Vec<AtomicU64>);
-
-impl Scratch for HostScratch {
-    fn address(&self) -> u64 {
-        self.0.as_ptr() as u64
-    }
-}
-
-impl Machine for OnShim<'_> {
-    fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>> {
-        // Full of what nobody may rely on.
-        let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0xabab_abab_abab_abab));
-        Ok(Box::new(HostScratch(words.collect())))
-    }
-    fn counter(&self) -> Result<u64> {
-        Ok(self.counter.as_ptr() as u64)
-    }
-    fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
-        CudaShim::fill(address, length, byte);
-        Ok(())
-    }
-    #[allow(private_interfaces, reason = "as in the trait")]
-    fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
-        let grid = match blocks {
-            Blocks::All(all) => all,
-            Blocks::Resident(most) => most.min(SHIM_BLOCKS),
-        };
-        self.shim.run_text(&text.kernel, &text.body(), grid.max(1) as u32, text.threads, args)
-    }
 }
 
 /// Offsets of parts of scratch memory, each aligned for any state.

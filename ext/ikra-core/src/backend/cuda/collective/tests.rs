@@ -1,5 +1,6 @@
 //! Kernels against the host's own code, on the shim, and on a GPU where there is one.
 
+use super::on_shim::OnShim;
 use super::*;
 use crate::backend::collective::groups::{self as host_groups, float_word};
 use crate::backend::collective::reduce::{Reduced, Reduction};
@@ -8,7 +9,9 @@ use crate::backend::collective::select as host_select;
 use crate::backend::collective::sort::{self as host_sort, Key, Keys};
 use crate::backend::collective::testing::{self, Owned, Random, on_host};
 use crate::backend::collective::{TILE, Values};
+use crate::backend::cuda::CudaShim;
 use once_cell::sync::Lazy;
+use std::sync::atomic::AtomicU64;
 
 static SHIM: Lazy<CudaShim> = Lazy::new(|| CudaShim::new().expect("a C++ compiler is installed").with_barriers());
 

@@ -1,0 +1,56 @@
+//! [`CudaShim`] as what collective kernels are queued on, for tests: its device memory is the host's, and blocks of its launches run
+//! one after the other, at once. Not here: what the kernels are told, which is the tests' affair.
+#![allow(unsafe_code, reason = "addresses of the host's own memory")]
+
+use super::{Blocks, Machine, Scratch, Text};
+use crate::backend::cuda::CudaShim;
+use crate::error::Result;
+use std::sync::atomic::AtomicU64;
+
+pub struct OnShim<'a> {
+    shim: &'a CudaShim,
+    counter: AtomicU64,
+}
+
+impl<'a> OnShim<'a> {
+    /// `shim` must have barriers.
+    pub fn new(shim: &'a CudaShim) -> Self {
+        Self { shim, counter: AtomicU64::new(0) }
+    }
+}
+
+/// As many blocks as run at once, so that some have several tiles.
+const BLOCKS: u64 = 3;
+
+struct HostScratch(Vec<AtomicU64>);
+
+impl Scratch for HostScratch {
+    fn address(&self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+}
+
+impl Machine for OnShim<'_> {
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn Scratch + '_>> {
+        // Full of what nobody may rely on.
+        let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0xabab_abab_abab_abab));
+        Ok(Box::new(HostScratch(words.collect())))
+    }
+    fn counter(&self) -> Result<u64> {
+        Ok(self.counter.as_ptr() as u64)
+    }
+    fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
+        // SAFETY: `address` is in scratch memory of this file's, or in what a test keeps until it has looked at it.
+        unsafe { CudaShim::fill(address, length, byte) };
+        Ok(())
+    }
+    fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
+        let grid = match blocks {
+            Blocks::All(all) => all,
+            Blocks::Resident(most) => most.min(BLOCKS),
+        };
+        // SAFETY: the functions of the module above give each kernel the words of its parameter; what they point to is alive as in
+        // `fill`.
+        unsafe { self.shim.run_text(&text.kernel, &text.body(), grid.max(1) as u32, text.threads, args) }
+    }
+}
