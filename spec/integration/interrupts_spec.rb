@@ -46,6 +46,14 @@ RSpec.describe "A section that does not end" do
       expect { Timeout.timeout(0.3) { [1].peach(backend:) { |_x| loop {} } } }.to raise_error(Timeout::Error)
     end
 
+    # On a GPU both run in one warp.
+    it "is stopped by an element before it that raises" do
+      Timeout.timeout(20) do
+        expect { [0, 1].peach(backend:) { |x| x.zero? ? raise("no") : loop {} } }.to raise_error(RuntimeError, "no")
+        expect { [4, 5].peach(backend:) { |x| x == 4 ? x / 0 : (loop { x += 1 if x < 0 }) } }.to raise_error(ZeroDivisionError)
+      end
+    end
+
     it "is stopped between its ticks" do
       counts = [0, 0]
       expect { Timeout.timeout(0.3) { (0..1).peach(1 << 31, backend:) { |i| counts[i] += 1 } } }.to raise_error(Timeout::Error)

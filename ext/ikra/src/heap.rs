@@ -113,6 +113,9 @@ pub fn is_frozen(v: Raw) -> bool {
     is_immediate(v) || flags(v) & FROZEN != 0
 }
 
+/// How many objects ahead the memory is asked for.
+pub const AHEAD: usize = 16;
+
 /// Asks for an object's memory ahead of its use.
 #[inline]
 pub fn prefetch(v: Raw) {
@@ -519,6 +522,12 @@ impl FieldReader {
             barrier(object, value);
         }
         stored
+    }
+    /// Learns the forms of objects that there are, by a sample of them, for workers.
+    pub fn learn(&mut self, objects: &[Raw], class: Raw) {
+        for object in objects.iter().step_by(crate::crew::PIECE) {
+            self.get(*object, class);
+        }
     }
     /// As [`FieldReader::get`] for a worker, which learns nothing new; None where only that can tell.
     #[inline]

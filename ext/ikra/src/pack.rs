@@ -324,12 +324,7 @@ impl Packer<'_> {
             }
             let beside = crew::pays(objects.len());
             if beside {
-                // for the forms of objects that there are
-                for reader in &mut readers {
-                    for object in objects.iter().step_by(PIECE) {
-                        reader.get(*object, class.raw);
-                    }
-                }
+                readers.iter_mut().for_each(|reader| reader.learn(objects, class.raw));
             }
             let mut rows = rows(columns, &wanted);
             let mut split: Vec<_> = rows.iter_mut().map(|rows| rows.pieces(PIECE)).collect();

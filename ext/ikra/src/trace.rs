@@ -42,8 +42,6 @@ const STRING: u64 = 1 << 62;
 const MOST_ROWS: usize = u32::MAX as usize;
 /// Rows that are worked on together, so that an object is still in the cache when its ivars are read.
 pub const CHUNK: usize = 256;
-/// How many objects ahead the memory is asked for.
-const AHEAD: usize = 16;
 
 /// Rows of one class.
 #[derive(Default)]

@@ -353,10 +353,7 @@ impl Unpacker<'_> {
         let mut fields = Vec::new();
         let mut bits = Vec::new();
         for FieldChange { class: at, field, reader, start, rows, .. } in changes {
-            // for the forms of objects that there are
-            for object in objects.iter().step_by(PIECE) {
-                reader.get(*object, class);
-            }
+            reader.learn(objects, class);
             fields.push((&plan.classes[*at].fields[*field].slot, &*reader, *start));
             bits.push(rows.0.chunks_mut(PIECE / 64));
         }
@@ -608,9 +605,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Objects ahead of which the memory is asked for.
-const AHEAD: usize = 16;
-
 impl Changes {
     /// Changes objects and arrays. Nothing in it can be interrupted.
     ///
@@ -639,7 +633,7 @@ impl Changes {
             // all of them before anything allocates
             for Left { assigned, .. } in left.iter().flatten() {
                 for (at, (object, new)) in assigned.iter().enumerate() {
-                    if let Some((object, new)) = assigned.get(at + AHEAD) {
+                    if let Some((object, new)) = assigned.get(at + heap::AHEAD) {
                         heap::prefetch(*object);
                         heap::prefetch(*new);
                     }

@@ -2,7 +2,7 @@
 //!
 //! Here: one statement at a time; [`super::walk`] goes through a whole body. Not here: what follows from it.
 
-use super::{Func, LabelId, Operand, Stmt, VarId};
+use super::{Func, LabelId, Operand, Stmt, VarId, walk};
 
 impl Stmt {
     /// Its own operands; not those of the statements it contains.
@@ -117,6 +117,13 @@ impl Stmt {
             _ => None,
         }
     }
+}
+
+/// Whether a body has no loop in it, calls nothing, and does not ask whether the launch was stopped.
+pub fn is_plain(body: &[Stmt]) -> bool {
+    let mut plain = true;
+    walk(body, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Poll | Stmt::Call { .. }));
+    plain
 }
 
 /// Calls `visit` on every statement, outer ones first, to change it.

@@ -86,6 +86,13 @@ pub fn leaves_otherwise(body: &[Stmt], own: LabelId) -> bool {
     leaves
 }
 
+/// Whether something in a body looks at a register.
+pub fn is_read(body: &[Stmt], var: VarId) -> bool {
+    let mut read = false;
+    walk(body, &mut |s| s.reads(|operand| read |= operand == var.into()));
+    read
+}
+
 /// Whether control surely does not reach what follows the statement in its list.
 pub fn never_passed(stmt: &Stmt) -> bool {
     let list = |body: &[Stmt]| body.iter().any(never_passed);

@@ -4,6 +4,7 @@
 //! change from tick to tick would be computed before it, and kept in registers until the only tick needs it.
 
 use super::Pass;
+use super::loops::{assigned_in, is_read};
 use crate::ir::{Cmp, Op, Operand, Program, Stmt, VarId};
 
 pub const PASS: Pass = Pass { name: "single", description: "no loop over one tick", run };
@@ -20,16 +21,17 @@ fn run(mut program: Program) -> Program {
 }
 
 fn list(body: &mut [Stmt], first: VarId, last: VarId) {
-    let mut before: Option<Stmt> = None;
-    for stmt in body.iter_mut() {
-        if let (Some(Stmt::Let { dst, op: Op::Copy, args }), Stmt::Loop { label, body }) = (&before, &mut *stmt)
+    for at in 1..body.len() {
+        let (before, from) = body.split_at_mut(at);
+        let [stmt, after @ ..] = from else { return };
+        if let (Some(Stmt::Let { dst: tick, op: Op::Copy, args }), Stmt::Loop { label, body }) = (before.last(), &*stmt)
             && args[..] == [first.into()]
-            && let Some(once) = once(body, *dst, last, *label)
+            && !is_read(after, *tick)
+            && let Some(once) = once(body, *tick, last, *label)
         {
             *stmt = Stmt::Block { label: *label, body: once };
             return;
         }
-        before = Some(stmt.clone());
     }
 }
 
@@ -50,7 +52,7 @@ fn once(body: &[Stmt], tick: VarId, last: VarId, label: crate::ir::LabelId) -> O
         && otherwise.is_empty()
         && *next == tick
         && args[..] == [tick.into(), Operand::I64(1)];
-    goes.then(|| inner.to_vec())
+    (goes && !assigned_in(inner).contains(&tick)).then(|| inner.to_vec())
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@
 //! Not here: loops that end soon ([`super::ranges`]), which do not poll at all.
 
 use super::Pass;
-use super::loops::assigned_in;
-use crate::ir::visit::size;
-use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use super::loops::{assigned_in, is_read};
+use crate::ir::visit::{is_plain, size};
+use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
 pub const PASS: Pass = Pass { name: "strips", description: "loops that count ask from time to time", run };
 
@@ -72,9 +72,9 @@ fn count(stmt: &Stmt) -> Option<Count> {
     let changes = assigned.contains(i)
         || assigned.contains(over)
         || matches!(end, Operand::Var(v) if assigned.contains(&v) || v == *i || v == *over);
-    let mut plain = true;
-    walk(inner, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Call { .. } | Stmt::Poll));
-    (counts && !changes && plain && size(inner) <= BODY).then_some(Count { i: *i, step, end })
+    // in a strip it would not be what the last repetition found
+    let looks_back = is_read(inner, *over);
+    (counts && !changes && !looks_back && is_plain(inner) && size(inner) <= BODY).then_some(Count { i: *i, step, end })
 }
 
 fn strip(func: &mut Func, stmt: &mut Stmt, Count { i, step, end }: Count) {

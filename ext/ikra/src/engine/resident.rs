@@ -110,8 +110,6 @@ pub(super) struct Scope {
 /// Scopes that are open.
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// Arrays ahead of which the memory is asked for.
-const AHEAD: usize = 16;
 /// States that a scope keeps.
 const MOST_STATES: usize = 32;
 
@@ -375,7 +373,7 @@ impl State {
     /// Whether no array that it knows was changed.
     fn arrays_hold(&self) -> bool {
         self.arrays.iter().enumerate().all(|(at, known)| {
-            if let Some(later) = self.arrays.get(at + AHEAD) {
+            if let Some(later) = self.arrays.get(at + heap::AHEAD) {
                 heap::prefetch(later.array);
             }
             let now = heap::elements(known.array);

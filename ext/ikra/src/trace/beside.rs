@@ -143,12 +143,7 @@ impl Tracer<'_> {
             let objects = &self.tables.classes[at].objects[row..];
             let objects = &objects[..objects.len().min(WINDOW)];
             row += objects.len();
-            // for the forms of objects that there are
-            for reader in &mut self.readers[at] {
-                for object in objects.iter().step_by(PIECE) {
-                    reader.get(*object, class.raw);
-                }
-            }
+            self.readers[at].iter_mut().for_each(|reader| reader.learn(objects, class.raw));
             let (this, readers) = (&*self, &self.readers[at]);
             let slots: Vec<&SlotPlan> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
             let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {

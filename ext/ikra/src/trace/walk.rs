@@ -3,8 +3,8 @@
 //! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed. Objects are numbered in
 //! the order of a breadth-first search, whoever reads them.
 
-use super::{AHEAD, ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
-use crate::heap::{self, FieldReader, Raw, Seen};
+use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
+use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
 

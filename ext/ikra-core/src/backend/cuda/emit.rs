@@ -12,6 +12,7 @@ use super::collective;
 use crate::backend::collective::LANES;
 use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
+use crate::ir::visit::is_plain;
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
     Storage, Trap, VarId, walk,
@@ -1083,10 +1084,8 @@ impl<'a> Function<'a> {
         let last = self.open.last().is_some_and(|o| (o.list, o.length) == (at.0, at.1 + 1));
         self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
         if is_loop {
-            let (mut plain, size) = (true, self.size(body));
-            walk(body, &mut |s| plain &= !matches!(s, Stmt::Loop { .. } | Stmt::Poll | Stmt::Call { .. }));
-            match size {
-                ..=UNROLL_PLAIN if plain => self.line("#pragma unroll 4"),
+            match self.size(body) {
+                ..=UNROLL_PLAIN if is_plain(body) => self.line("#pragma unroll 4"),
                 ..=UNROLL_SIZE => {}
                 _ => self.line("#pragma unroll 1"),
             }

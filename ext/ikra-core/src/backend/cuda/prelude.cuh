@@ -80,7 +80,7 @@ INLINE i64 mul_mod(i64 a, i64 b, i64 m) {
 
 // ---- Floats ----
 
-// The compiler makes arithmetic of 32 bits of what surrounds it.
+// The compiler makes arithmetic of 32 bits of what surrounds it, where all operands are such, too.
 INLINE f64 single(f64 x) { return f64(float(x)); }
 INLINE i64 float_bits(f64 x) { return __double_as_longlong(x); }
 INLINE f64 float_of(u64 bits) { return __longlong_as_double(i64(bits)); }
@@ -153,10 +153,10 @@ INLINE bool begin_checked(Ctx &ctx, i64 index, i64 tick) {
   return key_of(ctx) > ctx.launch.limit || ((ctx.tick & 1023) == 1023 && stopped(ctx));
 }
 
-// Lowers the shared word to `key` and leaves the record if no lesser key did. A thread takes and leaves the lock within
-// one branch, so threads of one warp do not wait for each other for ever.
+// Leaves the record if no lesser key did. A thread takes and leaves the lock within one branch, so threads of one warp do not
+// wait for each other for ever.
 static __device__ __noinline__ void record_trap(u64 *stop_key, TrapRecord *record, u64 key, u64 site, u64 a, u64 b, u64 c, u64 d) {
-  if (atomicMin(stop_key, key) < key) return;
+  if (*(const volatile u64 *)stop_key < key) return;
   for (bool waits = true; waits;) {
     if (atomicCAS(&record->lock, 0ull, 1ull) == 0ull) {
       __threadfence();
@@ -175,11 +175,15 @@ static __device__ __noinline__ void record_trap(u64 *stop_key, TrapRecord *recor
     }
   }
 }
-// The job raises this, and ends. It is recorded behind it, in one place of the kernel: a call at each site would make the
-// compiler keep everything that lives there out of registers.
-INLINE void trap(Ctx &ctx, u32 site) { ctx.site = site; }
-INLINE void trap(Ctx &ctx, u32 site, u64 a, u64 b = 0, u64 c = 0, u64 d = 0) {
+// The job raises this, and ends. The shared word is lowered at once: threads of the same warp may have to hear of it before they come to
+// where this one waits for them. The record is left behind the job, in one place of the kernel: a call at each site would make the compiler
+// keep everything that lives there out of registers.
+INLINE void trap(Ctx &ctx, u32 site) {
+  atomicMin(ctx.launch.stop_key, key_of(ctx));
   ctx.site = site;
+}
+INLINE void trap(Ctx &ctx, u32 site, u64 a, u64 b = 0, u64 c = 0, u64 d = 0) {
+  trap(ctx, site);
   ctx.words[0] = a;
   ctx.words[1] = b;
   ctx.words[2] = c;

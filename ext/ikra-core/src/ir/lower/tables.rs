@@ -313,11 +313,10 @@ impl Tables {
         Ok(&mut self.schema.arrays[index])
     }
 
-    /// The parameters of a root.
+    /// The parameters of a root. `integers`: where it is taken to lie if it is an Integer.
     ///
     /// # Errors
     /// Where its kinds cannot be held together.
-    /// `integers`: where it is taken to lie if it is an Integer.
     pub fn root(&mut self, root: &Root, ty: &Ty, name: &str, integers: Option<(i64, i64)>) -> Result<RootParam> {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
