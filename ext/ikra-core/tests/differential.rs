@@ -13,6 +13,7 @@ use ikra_core::ir::lower::section::SectionShape;
 use ikra_core::layout::Layout;
 use ikra_core::world::Facts;
 use ikra_core::world::fixture::{Case, Raised, Run, Section};
+use rayon::prelude::*;
 use std::process::Command;
 use std::sync::Arc;
 use support::compile::{compile, improved, needed, shape};
@@ -231,9 +232,15 @@ fn on_shim(all: &[Ready<'_>], failures: &mut Failures) {
     let structures = all.iter().filter_map(|ready| Some((ready, ready.structures()?)));
     // Of arrays of structures one in eight: the host's compiler takes long.
     let all: Vec<(&Ready<'_>, Layout)> = columns.chain(structures.step_by(8)).collect();
-    for batch in all.chunks(BATCH) {
-        let programs: Vec<_> = batch.iter().map(|(ready, layout)| (&ready.improved.program, layout)).collect();
-        let executables: Vec<Arc<dyn Executable>> = match shim.prepare_many(&programs) {
+    let prepared: Vec<_> = all
+        .iter()
+        .map(|(ready, layout)| (&ready.improved.program, layout))
+        .collect::<Vec<_>>()
+        .par_chunks(BATCH)
+        .map(|programs| shim.prepare_many(programs))
+        .collect();
+    for (batch, executables) in all.chunks(BATCH).zip(prepared) {
+        let executables: Vec<Arc<dyn Executable>> = match executables {
             Ok(executables) => executables,
             Err(error) => return failures.add("cuda-shim", error),
         };
