@@ -272,7 +272,7 @@ module Ikra
       count = shape.reduce(1, :*)
       within = rank == 1 ? [] : [[:"cells_#{rank}", *shape.drop(1)]]
       left = run.ending do
-        buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, *within)
+        buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, *within, later: true)
         __set(Storage.new(buffer, dtype), Layout.packed(shape))
         return
       end

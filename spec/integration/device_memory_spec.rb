@@ -65,6 +65,34 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "has launches queued that may raise, and tells of each to whoever looks at what it made" do
+    expect(on_stand_in(<<~RUBY)).to eq(":device\n[125, 375]\n[:poisoned, [2, 1, 2]]\n[\"divided by 0\", \"divided by 0\"]\n[0, 1, 4]\nright\n")
+      require "fiddle"
+      Ikra.config.backend = :cuda
+      base = Ikra::MDArray.new(100) { |i| i % 10 }
+      # more than have a place at a time; of four, one divides by 0
+      made = Array.new(500) { |k| base.map { |x| 10 / (x - (k % 4 == 1 ? 3 : 20)) } }
+      p made.last.where
+      ends = made.reverse.map { |array| (array[0] && :well) rescue $!.message }
+      p [ends.count("divided by 0"), ends.count(:well)]
+      p [made[1].where, [1, 3, 5].map { |k| made[k].map { |x| x * 1.5 }.then { |array| (array.sync && 1) rescue 2 } }]
+      # what came of a chain, in a child too
+      chain = 200.times.reduce(base) { |array, k| array.map { |x| k == 100 ? 10 / (x - 5) : x - k / 200 } }
+      told = -> { chain.sync && "well" rescue $!.message }
+      child = IO.popen("-") { |io| io ? io.read : print(told.call) }
+      p [told.call, child]
+      # memory of what nobody looks at is used again
+      driver = Fiddle.dlopen("libcuda.so.1")
+      used = Fiddle::Function.new(driver["stand_in_used"], [], Fiddle::TYPE_LONG)
+      p Ikra::MDArray.new(3) { |i| i * i }.to_a
+      made = chain = nil
+      before = nil
+      3000.times { |k| base.map { |x| 10 / (x - 3) }; before ||= used.call if k == 1000 }
+      GC.start
+      puts used.call <= before * 2 ? "right" : [before, used.call].inspect
+    RUBY
+  end
+
   it "is written in part, where it is, while nobody else sees it" do
     expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, [7, 70, 700, 1], 7]\n[[7, 0, 70], [8, 0, 70]]\n[:host, 2130]\n")
       Ikra.config.backend = :cuda

@@ -244,6 +244,7 @@ impl Run {
             cancel,
             block_size: None,
             timings: &mut self.timings,
+            later: None,
         };
         cuda.launch(kernel, launch).unwrap_or_else(|e| panic!("{e}"))
     }

@@ -4,6 +4,9 @@
 //! data ([`crate::backend::Outcome::Trapped`]), not errors.
 
 use crate::diagnostic::Diagnostic;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 
 /// `Unsupported` and `Conflict` are the user's program, `Device` is the machine, `Internal` is our bug.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +23,22 @@ pub enum Error {
     /// Device or host memory did not suffice: what for, and what to do about it.
     #[error("{what}: {wanted} bytes wanted, {free} bytes free\nInstead: {advice}")]
     Memory { what: String, wanted: u64, free: u64, advice: &'static str },
+    /// An element raised in the launch that made what is looked at, or what that was computed from.
+    #[error("an element raised in the launch that made this")]
+    Poisoned(Poison),
     /// A broken invariant of Ikra itself.
     #[error("internal error in Ikra ({stage}): {detail}\nPlease report this, with the block that caused it.")]
     Internal { stage: &'static str, detail: String },
+}
+
+/// What there is to tell of a launch that ended badly: the affair of who made the launch.
+#[derive(Clone)]
+pub struct Poison(pub Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Poison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("poison")
+    }
 }
 
 impl From<Diagnostic> for Error {

@@ -14,7 +14,7 @@ use ikra_core::backend::cuda::driver::Stream;
 use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::fold::Fold;
 use ikra_core::backend::threads::Threads;
-use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
+use ikra_core::backend::{Backend, CancelToken, Ending, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::cache::disk::DiskCache;
 use ikra_core::config::CodeOptions;
 use ikra_core::error::{Error, Result};
@@ -55,6 +55,7 @@ const SCENES: &[Scene] = &[
     ("rows_where_they_are", &[], rows_where_they_are),
     ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
     ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
+    ("launches_that_raise_later", &[], launches_that_raise_later),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
     ("no_gpu", &[("STAND_IN", "absent")], || refuses("sees no GPU")),
@@ -231,6 +232,7 @@ impl Run {
             cancel,
             block_size: self.block_size,
             timings: &mut self.timings,
+            later: None,
         };
         cuda.launch(kernel, launch)
     }
@@ -662,6 +664,7 @@ fn what_is_reduced_while_it_is_computed() {
             cancel: &CancelToken::default(),
             block_size: None,
             timings: &mut Timings::default(),
+            later: None,
         };
         cuda.launch_fold(kernel, fold, launch).unwrap_or_else(|e| panic!("{e}"))
     };
@@ -699,6 +702,78 @@ fn what_is_reduced_while_it_is_computed() {
     assert!(matches!(outcome, Outcome::Trapped(trap) if trap.key == Key::new(0, 20_000)), "{outcome:?}");
     assert_eq!(reduced, None);
     assert_eq!(run_of(vec![1; 9000]), (Outcome::Done, Some(Reduced::Integer(18_000))), "nothing is left of it");
+}
+
+/// Nobody waits for them; each says how it ended when asked, in any order, and those that nobody asks leave room for others.
+fn launches_that_raise_later() {
+    let cuda = open();
+    let store = cuda.store().expect("it has memory");
+    let kernel = prepare(&cuda, &twice(true));
+    let rows = 100;
+    let launch = |first: i64| {
+        let mut columns = Run::new(first..first + rows).columns;
+        for column in &mut columns {
+            let memory = store.upload(column.byte_len(), Some(column.bytes())).unwrap_or_else(|e| panic!("{e}"));
+            *column = HostColumn::on_device(column.storage(), column.len(), memory);
+        }
+        let mut later = None;
+        let launch = Launch {
+            jobs: rows as u64,
+            columns: &mut columns,
+            biases: &[0; 4],
+            params: &[],
+            slots: 1,
+            fresh: &[],
+            ticks: 1,
+            seed: 0,
+            section: 0,
+            limit: Key::NONE,
+            cancel: &CancelToken::default(),
+            block_size: None,
+            timings: &mut Timings::default(),
+            later: Some(&mut later),
+        };
+        let outcome = cuda.launch(&*kernel, launch).unwrap_or_else(|e| panic!("{e}"));
+        (outcome, later, columns)
+    };
+    // of 5, one overflows at its 50th element
+    let first = |number: i64| if number % 5 == 3 { (1 << 62) - 50 } else { number };
+    let asked = |(number, ending): (i64, &dyn Ending)| {
+        let outcome = ending.outcome(true).unwrap_or_else(|e| panic!("{e}")).expect("it was waited for");
+        assert_eq!(ending.outcome(false).unwrap_or_else(|e| panic!("{e}")), Some(outcome), "it is known now");
+        match outcome {
+            Outcome::Trapped(trap) => assert!(number % 5 == 3 && trap.key == Key::new(0, 50), "{number}: {trap:?}"),
+            other => assert!(number % 5 != 3 && other == Outcome::Done, "{number}: {other:?}"),
+        }
+    };
+    let mut endings = Vec::new();
+    for number in 0..500 {
+        let (outcome, ending, columns) = launch(first(number));
+        match (outcome, ending) {
+            // all places were taken: it was waited for
+            (Outcome::Trapped(trap), None) => assert!(number % 5 == 3 && trap.key == Key::new(0, 50)),
+            (Outcome::Done, None) => assert!(number % 5 != 3),
+            (outcome, Some(ending)) => {
+                assert_eq!(outcome, Outcome::Done, "for the time being");
+                // others are dropped
+                if number % 3 == 0 {
+                    endings.push((number, ending, columns));
+                }
+            }
+            (outcome, None) => panic!("{outcome:?}"),
+        }
+    }
+    assert!(endings.len() > 60, "{} launches were not waited for", endings.len());
+    for (number, ending, columns) in endings.iter().rev() {
+        asked((*number, &**ending));
+        if number % 5 != 3 {
+            let mut bytes = vec![0; rows as usize * 8];
+            columns[1].device().expect("there it is").read(0, &mut bytes).unwrap_or_else(|e| panic!("{e}"));
+            let made: Vec<i64> =
+                bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect();
+            assert!(made.iter().enumerate().all(|(i, x)| *x == 2 * (number + i as i64)), "{number}");
+        }
+    }
 }
 
 fn memory_that_runs_out() {

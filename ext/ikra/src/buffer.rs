@@ -199,7 +199,13 @@ pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
 pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
     let mut away = live.iter().filter(|buffer| buffer.residence() == Residence::Device);
-    let fetched = gvl::released(|| away.try_for_each(|buffer| buffer.on_host().map(drop)));
+    let fetched = gvl::released(|| {
+        away.try_for_each(|buffer| match buffer.on_host() {
+            // it is told to whoever looks, in the child too
+            Err(CoreError::Poisoned(_)) => Ok(()),
+            fetched => fetched.map(drop),
+        })
+    });
     fetched.map_err(|error| errors::core(ruby, error))
 }
 
@@ -530,7 +536,7 @@ impl RubyBuffer {
             .filter(|part| part.count() == source.len() && source.storage() == buffer.storage())
             .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
         let stored = gvl::released(|| match buffer.residence() {
-            Residence::Nowhere | Residence::Host => {
+            Residence::Nowhere | Residence::Host | Residence::Poisoned => {
                 let elements = source.on_host()?;
                 buffer.change(|all| part.scatter(width, elements.bytes(), all))?;
                 Ok(true)
@@ -581,6 +587,7 @@ impl RubyBuffer {
             Residence::Host => Some(ruby.to_symbol("host")),
             Residence::Device => Some(ruby.to_symbol("device")),
             Residence::Both => Some(ruby.to_symbol("both")),
+            Residence::Poisoned => Some(ruby.to_symbol("poisoned")),
         })
     }
 
@@ -588,6 +595,13 @@ impl RubyBuffer {
     fn sync(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         let buffer = this.shared(ruby)?;
         gvl::released(|| buffer.on_host()).map_err(|error| errors::core(ruby, error))?;
+        Ok(this)
+    }
+
+    /// Waits for what the contents depend on, which stay where they are.
+    fn settle(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
+        let buffer = this.shared(ruby)?;
+        gvl::released(|| buffer.settle()).map_err(|error| errors::core(ruby, error))?;
         Ok(this)
     }
 
@@ -658,6 +672,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.define_method("copy", method!(|ruby: &Ruby, this| RubyBuffer::copy(ruby, this), 0))?;
     class.define_method("where", method!(|ruby: &Ruby, this| RubyBuffer::residence(ruby, this), 0))?;
     class.define_method("sync", method!(|ruby: &Ruby, this| RubyBuffer::sync(ruby, this), 0))?;
+    class.define_method("settle", method!(|ruby: &Ruby, this| RubyBuffer::settle(ruby, this), 0))?;
     class.define_method("free", method!(RubyBuffer::free, 0))?;
     class.define_method("freed?", method!(RubyBuffer::is_freed, 0))?;
     Ok(())

@@ -143,6 +143,8 @@ impl Settings {
                 let at = one_of(ruby, key, &given, &REDUCTIONS.map(|(name, _)| name))?;
                 self.reduce = Some(REDUCTIONS[at].1);
             }
+            // the section looks at it itself
+            "__later" => {}
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));

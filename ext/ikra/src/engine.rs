@@ -23,6 +23,7 @@ use crate::gvl;
 use crate::heap::{self, Hashes, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::iseq::Failure;
+use crate::later::Later;
 use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
 use crate::pack::{Elements, Packed, RootValue, pack};
@@ -42,7 +43,7 @@ use ikra_core::diagnostic::Diagnostic;
 use ikra_core::engine::{self, Base, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
-use ikra_core::ir::{Column, Lowered, Program, Storage, Trap};
+use ikra_core::ir::{Column, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::cost::{History, Side, Taken};
@@ -83,6 +84,8 @@ struct Variant {
     executable: Arc<dyn Executable>,
     /// Results are reduced, not stored.
     fold: Option<Fold>,
+    /// All that it does is store its results, and what it raises can be told later: what it raises where.
+    sites: Option<Arc<[Raise]>>,
 }
 
 /// What is known of one block.
@@ -180,6 +183,8 @@ struct Section<'r> {
     wrapped: bool,
     /// It looks for the second element for which these are true.
     another: bool,
+    /// Who tells later what it raised, where it need not be waited for.
+    teller: Option<Value>,
     site: Arc<Site>,
     number: u32,
     clock: Clock,
@@ -225,6 +230,7 @@ pub fn section(
     let finds = another || op.name()? == "find";
     let op = if op.name()? == "map" { SectionOp::Map } else { SectionOp::Each };
     let settings = Settings::for_call(ruby, options)?;
+    let teller = options.and_then(|options| options.get(ruby.to_symbol("__later")));
     let range = match RArray::from_value(base) {
         Some(_) => None,
         None => Some(int_range(ruby, base)?),
@@ -288,6 +294,7 @@ pub fn section(
         captures,
         wrapped,
         another,
+        teller,
         site,
         number,
         clock,
@@ -349,6 +356,15 @@ fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
         Results::As(dtype) => Some(dtype).filter(|dtype| natural.prims() == dtype.prims()),
         Results::Natural | Results::Numbers => Some(natural),
     }
+}
+
+/// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
+fn later_sites(program: &Program, plan: &Plan, folds: bool) -> Option<Arc<[Raise]>> {
+    let results = plan.result.as_ref()?.value?;
+    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
+    let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty();
+    let later = alone && !folds && program.jobs == Jobs::Identity && program.can_tell_later();
+    later.then(|| program.sites.as_slice().into())
 }
 
 /// Where results are after a launch.
@@ -590,7 +606,8 @@ impl Section<'_> {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
         let rooms = Rooms::new(program, elements);
-        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, rooms, executable, fold })
+        let sites = later_sites(program, &plan, fold.is_some());
+        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, rooms, executable, fold, sites })
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -707,6 +724,7 @@ impl Section<'_> {
                 let message = "more objects or array elements than a kernel can number (2^31)";
                 Err(Error::new(self.ruby.exception_range_error(), message))
             }
+            Misfit::Lost(error) => Err(self.failed(error)),
             Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),
         }
     }
@@ -727,6 +745,16 @@ impl Section<'_> {
             _ => None,
         };
         let residents = std::mem::take(&mut packed.residents);
+        // who tells later of what becomes of the results, if nobody need wait for it
+        let later = match (&variant.sites, self.teller, &result) {
+            (Some(sites), Some(teller), Some((_, buffer)))
+                if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
+            {
+                Some((sites, teller, buffer.clone()))
+            }
+            _ => None,
+        };
+        let (mut fates, mut ending, may_wait) = (Vec::new(), None, later.is_some());
         let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
         let began = Instant::now();
         let mut reduced = None;
@@ -735,9 +763,12 @@ impl Section<'_> {
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
             let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
             let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
+            let (fates, ending) = (&mut fates, &mut ending);
             let work = || {
                 let began = Instant::now();
-                residents.iter().try_for_each(|resident| resident.enter(&**backend, columns))?;
+                residents
+                    .iter()
+                    .try_for_each(|resident| resident.enter(&**backend, columns, may_wait.then_some(&mut *fates)))?;
                 timings.upload += began.elapsed();
                 let launch = Launch {
                     columns,
@@ -753,6 +784,7 @@ impl Section<'_> {
                     cancel,
                     block_size,
                     timings,
+                    later: may_wait.then_some(ending),
                 };
                 let outcome = match variant.fold {
                     Some(fold) => {
@@ -768,7 +800,7 @@ impl Section<'_> {
                     Outcome::Cancelled => false,
                 };
                 if ended {
-                    residents.iter().for_each(|resident| resident.keep(columns));
+                    residents.iter().for_each(|resident| resident.keep(columns, fates));
                 }
                 Ok(outcome)
             };
@@ -789,11 +821,24 @@ impl Section<'_> {
                 ruby.gc_start();
                 return Ok(Err(Again::Memory));
             }
+            Some(Err(CoreError::Poisoned(poison))) if let Some((.., results)) = &later => {
+                results.poison(poison);
+                Outcome::Done
+            }
             Some(Err(error)) => return Err(self.failed(error)),
-            Some(Ok(outcome)) => outcome,
+            Some(Ok(Outcome::Trapped(record))) if let Some((sites, teller, results)) = &later => {
+                results.poison(Later::new(sites, *teller).poison(record));
+                Outcome::Done
+            }
+            Some(Ok(outcome)) => {
+                if outcome == Outcome::Done {
+                    self.note(&timings, moved);
+                }
+                outcome
+            }
         };
-        if outcome == Outcome::Done {
-            self.note(&timings, moved);
+        if let (Some((sites, teller, results)), Some(ending)) = (&later, ending) {
+            results.depend(Later::new(sites, *teller).fate(ending));
         }
         let lowered = &variant.lowered;
         let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);

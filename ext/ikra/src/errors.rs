@@ -56,6 +56,7 @@ pub fn warn(ruby: &Ruby, message: &str) -> Result<(), Error> {
 /// The core's error as an exception.
 pub fn core(ruby: &Ruby, error: CoreError) -> Error {
     let name = match &error {
+        CoreError::Poisoned(poison) => return crate::later::raised(ruby, poison),
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
         CoreError::Device { .. } => "Ikra::DeviceError",
         CoreError::Memory { .. } => "Ikra::DeviceMemoryError",

@@ -48,6 +48,7 @@ mod heap;
 mod holder;
 mod identity;
 mod iseq;
+mod later;
 mod made;
 mod memory_view;
 mod observe;

@@ -404,7 +404,7 @@ impl Packer<'_> {
         if !slot.prims.contains(dtype.prims()) {
             return Err(Misfit::Value);
         }
-        let rows = buffer.on_host().map_err(|_| Misfit::Value)?;
+        let rows = buffer.on_host().map_err(Misfit::Lost)?;
         for at in 0..rows.len() {
             let (tag, payload) = match dtype {
                 Dtype::I64 => (Tag::INT, rows.view::<i64>()[at] as u64),

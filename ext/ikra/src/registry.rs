@@ -209,6 +209,30 @@ impl Drop for Kept {
     }
 }
 
+/// As [`Kept`], and may be dropped anywhere: it is let go when the next is made.
+#[derive(Debug)]
+pub struct Lasting(Option<Kept>);
+
+static LET_GO: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+impl Lasting {
+    /// Under the GVL.
+    pub fn new(value: Value) -> Self {
+        let gone = std::mem::take(&mut *LET_GO.lock());
+        drop(gone);
+        Self(Some(Kept::new(value)))
+    }
+    pub fn value(&self) -> Value {
+        self.0.as_ref().map(Kept::value).expect("kept until it is dropped")
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        LET_GO.lock().extend(self.0.take());
+    }
+}
+
 pub mod symbols {
     use super::*;
 

@@ -21,7 +21,7 @@ mod beside;
 mod walk;
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Misfit {
     /// A value of a kind that its place is not compiled for.
     Value,
@@ -31,6 +31,8 @@ pub enum Misfit {
     Hashes,
     /// More objects or array elements than ids or offsets can tell apart.
     TooMany,
+    /// Elements that cannot be had.
+    Lost(ikra_core::error::Error),
 }
 
 /// What the identity map has of an object: class index + 1 in the upper half, row in the lower; of an array: this bit,

@@ -166,7 +166,7 @@ module Ikra
         kind = :object unless list.all? { |value| DType.of(value) == kind }
         return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
       end
-      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base)
+      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base, later: true)
       MDArray.__of(buffer, kind, @layout && shape.equal?(@shape) ? @layout : shape)
     end
 

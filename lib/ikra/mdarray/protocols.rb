@@ -94,14 +94,28 @@ module Ikra
     def standing
       return "freed" if freed?
 
+      at = place
+      return at.to_s if %i[pending poisoned].include?(at)
+
+      "on the #{at == :both ? "host and the device" : at}"
+    end
+
+    # Where the elements are; of few it is found out whether they ever came to be.
+    def place
       at = where
-      at == :pending ? "pending" : "on the #{at == :both ? "host and the device" : at}"
+      return at unless at == :device && size <= FEW
+
+      @storage.buffer.settle
+      at
+    rescue Located
+      :poisoned
     end
 
     def shown?
       return false if pending?
 
-      where != :device || size <= FEW
+      at = place
+      at != :poisoned && (at != :device || size <= FEW)
     end
 
     # The first elements of each dimension, in arrays within arrays; the mark where there are more.

@@ -36,11 +36,14 @@ module Ikra
       #
       # @param dtype [Symbol, nil] of the buffer; nil: what the values are
       # @param shape what an error's index is told in
-      def values(count, dtype, shape, *within, base: 0...count)
+      # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
+      def values(count, dtype, shape, *within, base: 0...count, later: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [[:"as_#{dtype}"], *within] if dtype
-        buffer = section(:map, base, within, shape, __into: dtype || true)
+        into = { __into: dtype || true }
+        into[:__later] = Told.new(expressions(within), shape) if later
+        buffer = section(:map, base, within, shape, **into)
         [buffer, buffer.dtype]
       end
 
@@ -156,11 +159,7 @@ module Ikra
         throw(self, value) if how == :left
         kind == :find && how != :found ? nil : value
       rescue Located => error
-        # what raises in an expression is told as if it had been computed before
-        expressions(within).each { |node| Run.expression(node) }
-        raise unless error.is_a?(Unfit) && shape
-
-        raise Run.told(error, shape)
+        raise Told.new(expressions(within), shape).told(error)
       rescue CompileError => error
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
         into.empty? ? value : stored(value, into[:__into])
@@ -181,5 +180,26 @@ module Ikra
       end
     end
     private_constant :Run
+
+    # How what a section raised is told, then or when somebody looks at what it was to make.
+    # @api private
+    class Told
+      # @param expressions what elements are computed from
+      # @param shape what an error's index is told in
+      def initialize(expressions, shape)
+        @expressions = expressions
+        @shape = shape
+      end
+
+      # @return [Exception]
+      def told(error)
+        # what raises in an expression is told as if it had been computed before
+        @expressions.each { |node| Run.expression(node) }
+        error.is_a?(Unfit) && @shape ? Run.told(error, @shape) : error
+      rescue Located => first
+        first
+      end
+    end
+    private_constant :Told
   end
 end

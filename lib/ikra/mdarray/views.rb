@@ -311,6 +311,8 @@ module Ikra
 
     # Puts a buffer's elements in place of all, through the layout.
     def put(buffer)
+      # what never came to be takes nothing's place
+      buffer.settle
       storage = writable
       layout = __layout
       return storage.replace(buffer) if layout.packed? && layout.size == buffer_size

@@ -255,6 +255,7 @@ mod tests {
             cancel,
             block_size: None,
             timings: &mut Timings::default(),
+            later: None,
         })
     }
 

@@ -10,6 +10,10 @@
 //! least so far. A job ends early only when its own key is greater than `stop_key`, so all smaller keys run to their
 //! end and the trap that is reported is the one that sequential Ruby would have met first. Cancelling lowers the word
 //! to 0, which is less than every key.
+//!
+//! A launch need not be waited for where that shows nobody anything but time: it surely ends, and what it raises can be told later
+//! ([`crate::ir::Program::can_tell_later`]). Who launches says whether it will ask ([`Launch::later`]); a backend that leaves an [`Ending`]
+//! there says [`Outcome::Done`] for the time being.
 
 pub mod collective;
 #[cfg(feature = "cpu")]
@@ -122,6 +126,17 @@ pub struct Launch<'a> {
     /// Threads per block or jobs per chunk, as a hint.
     pub block_size: Option<u32>,
     pub timings: &'a mut Timings,
+    /// Of a program that can tell it later: where a backend that does not wait leaves whom to ask how the launch ended.
+    pub later: Option<&'a mut Option<Box<dyn Ending>>>,
+}
+
+/// Knows how a launch ended that nobody has waited for.
+pub trait Ending: Send {
+    /// None: it has not, and was not to be waited for.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn outcome(&self, wait: bool) -> Result<Option<Outcome>>;
 }
 
 impl Launch<'_> {

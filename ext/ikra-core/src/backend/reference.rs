@@ -534,6 +534,7 @@ mod tests {
                 cancel: &self.cancel,
                 block_size: None,
                 timings: &mut Timings::default(),
+                later: None,
             };
             backend.launch(&*executable, launch)
         }

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::ir::ColumnId;
 use crate::memory::buffer::Buffer;
 use crate::memory::column::HostColumn;
+use crate::memory::fate::Fate;
 use std::sync::Arc;
 
 /// One column of a launch that is a buffer.
@@ -31,14 +32,23 @@ pub enum Write {
 
 impl Resident {
     /// Puts the rows into the launch, wherever the backend wants them. What is written is a version of its own, which nobody
-    /// else sees before [`Resident::keep`].
+    /// else sees before [`Resident::keep`]. `fates`: of a launch that nobody need wait for, what it depends on; else all that is read is
+    /// waited for.
     ///
     /// # Errors
-    /// `Memory` and `Device`.
-    pub fn enter(&self, backend: &dyn Backend, columns: &mut [HostColumn]) -> Result<()> {
+    /// `Poisoned`, `Memory` and `Device`.
+    pub fn enter(
+        &self,
+        backend: &dyn Backend,
+        columns: &mut [HostColumn],
+        fates: Option<&mut Vec<Arc<Fate>>>,
+    ) -> Result<()> {
         let (storage, len) = (self.buffer.storage(), self.buffer.len());
         columns[self.column.index()] = match (backend.store(), self.write) {
-            (Some(store), Write::None) => self.buffer.on_device(store)?,
+            (Some(store), Write::None) => match fates {
+                Some(fates) => self.buffer.on_device_later(store, fates)?,
+                None => self.buffer.on_device(store)?,
+            },
             (Some(store), Write::All) => HostColumn::on_device(storage, len, store.allocate(self.buffer.byte_len())?),
             (Some(store), Write::Some) => {
                 let now = self.buffer.on_device(store)?;
@@ -52,11 +62,11 @@ impl Resident {
         Ok(())
     }
 
-    /// After a launch that ended well: what was written is the buffer's from now on.
-    pub fn keep(&self, columns: &mut [HostColumn]) {
+    /// After a launch that ended well, if these launches did: what was written is the buffer's from now on.
+    pub fn keep(&self, columns: &mut [HostColumn], fates: &[Arc<Fate>]) {
         if self.write != Write::None {
             let none = HostColumn::zeroed(self.buffer.storage(), 0);
-            self.buffer.replace(std::mem::replace(&mut columns[self.column.index()], none));
+            self.buffer.replace_with(std::mem::replace(&mut columns[self.column.index()], none), fates.to_vec());
         }
     }
 }

@@ -504,6 +504,20 @@ pub struct Site {
     pub operands: Vec<crate::types::Repr>,
 }
 
+impl Site {
+    /// Whether it raises, and what it raises needs no tables: no object, Array, String or Symbol.
+    fn can_tell_later(&self) -> bool {
+        use crate::types::{Repr, Unit};
+        let raises = !matches!(self.trap, Trap::Race | Trap::Break | Trap::Grow(_) | Trap::Refuted(_));
+        raises
+            && self.operands.iter().all(|repr| match repr {
+                Repr::Int | Repr::Float | Repr::Bool => true,
+                Repr::Unit(unit) => matches!(unit, Unit::Nil | Unit::True | Unit::False),
+                _ => false,
+            })
+    }
+}
+
 /// What the host does when a job ends at a site.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trap {
@@ -752,6 +766,26 @@ impl Program {
             });
         }
         ends
+    }
+
+    /// Whether a launch surely ends, needs nothing of the host on the way (rows, other code), and raises only what is told by its words alone. So
+    /// nobody has to wait for it to hear how it ended.
+    pub fn can_tell_later(&self) -> bool {
+        let tells = |site: SiteId| self.sites[site.index()].can_tell_later();
+        let mut all = self.heaps.is_empty() && !self.funcs.iter().any(|func| func.recursive);
+        for func in &self.funcs {
+            walk(&func.body, &mut |stmt| {
+                all &= match stmt {
+                    Stmt::Poll | Stmt::Alloc { .. } => false,
+                    Stmt::Checked { site, .. } | Stmt::Trap { site, .. } | Stmt::Atomic { site: Some(site), .. } => {
+                        tells(*site)
+                    }
+                    Stmt::Call { depth, .. } => depth.is_none(),
+                    _ => true,
+                };
+            });
+        }
+        all
     }
 
     /// For each function, whether a call of it can end the job early; such calls return a status.

@@ -16,12 +16,16 @@
 //! | – | ✓ | the device's is newer |
 //! | ✓ | ✓ | both are the same |
 //!
+//! A version that a launch makes for which nobody waits *depends* on how that ends ([`super::fate`]), and on what those depend on that the launch reads.
+//! Once it is known that one of these launches ended badly, the version is *poisoned*: it is on neither side, and whoever looks hears of it.
+//!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
 //! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
 //! they are many bytes, no queued kernel still reads them, and no more than 64 parts were written since the version was made.
 
 use super::column::HostColumn;
-use crate::error::Result;
+use super::fate::Fate;
+use crate::error::{Error, Poison, Result};
 use crate::ir::Storage;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -88,6 +92,8 @@ struct Version {
     device: Option<Arc<dyn DeviceMemory>>,
     /// Parts that were written on the device since the version was made.
     parts: u32,
+    /// What the contents depend on, the first launch first.
+    fates: Vec<Arc<Fate>>,
 }
 
 /// Contents of so many bytes are fetched rather than written in parts.
@@ -103,6 +109,8 @@ pub enum Residence {
     Host,
     Device,
     Both,
+    /// They never came to be.
+    Poisoned,
 }
 
 impl Buffer {
@@ -132,7 +140,10 @@ impl Buffer {
         self.byte_len().div_ceil(8)
     }
     pub fn residence(&self) -> Residence {
-        let version = self.version.lock();
+        let version = self.version.lock().clone();
+        if version.fates.iter().any(|fate| matches!(fate.is_well(), Err(Error::Poisoned(_)))) {
+            return Residence::Poisoned;
+        }
         match (&version.host, &version.device) {
             (None, None) => Residence::Nowhere,
             (Some(_), None) => Residence::Host,
@@ -159,11 +170,27 @@ impl Buffer {
     /// # Panics
     /// If it is of another size or storage.
     pub fn replace(&self, column: HostColumn) {
+        self.replace_with(column, Vec::new());
+    }
+    /// A new version, by launches that nobody has waited for.
+    ///
+    /// # Panics
+    /// As [`Buffer::replace`].
+    pub fn replace_with(&self, column: HostColumn, fates: Vec<Arc<Fate>>) {
         assert_eq!((column.storage(), column.len()), (self.storage, self.len), "a version of another form");
         let device = column.device().cloned();
         let host = if device.is_some() { None } else { column.into_words() };
         // what is dropped is dropped behind the lock
-        let _old = std::mem::replace(&mut *self.version.lock(), Version { host, device, parts: 0 });
+        let _old = std::mem::replace(&mut *self.version.lock(), Version { host, device, parts: 0, fates });
+    }
+    /// The version depends on one launch more.
+    pub fn depend(&self, fate: Arc<Fate>) {
+        self.version.lock().fates.push(fate);
+    }
+    /// A new version that never came to be.
+    pub fn poison(&self, poison: Poison) {
+        let version = Version { fates: vec![Arc::new(Fate::ill(poison))], ..Version::default() };
+        let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
     /// Takes another's contents for its own; nothing is copied before one of the two is written.
     ///
@@ -174,12 +201,33 @@ impl Buffer {
         let version = other.version.lock().clone();
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
+    /// Waits for the launches that the contents depend on.
+    ///
+    /// # Errors
+    /// `Poisoned`, `Device`.
+    pub fn settle(&self) -> Result<()> {
+        self.settled().map(drop)
+    }
+    /// The version, which depends on nothing any more.
+    fn settled(&self) -> Result<Version> {
+        let mut version = self.version.lock().clone();
+        if version.fates.is_empty() {
+            return Ok(version);
+        }
+        version.fates.iter().try_for_each(|fate| fate.wait())?;
+        let known = std::mem::take(&mut version.fates);
+        let mut now = self.version.lock();
+        if now.fates.len() == known.len() && now.fates.iter().zip(&known).all(|(a, b)| Arc::ptr_eq(a, b)) {
+            now.fates.clear();
+        }
+        Ok(version)
+    }
     /// The contents for the host to read.
     ///
     /// # Errors
-    /// `Device` when they cannot be fetched.
+    /// `Poisoned`; `Device` when they cannot be fetched.
     pub fn on_host(&self) -> Result<HostColumn> {
-        let version = self.version.lock().clone();
+        let version = self.settled()?;
         let words = match (version.host, version.device) {
             (Some(words), _) => words,
             (None, None) => {
@@ -197,12 +245,26 @@ impl Buffer {
         };
         Ok(HostColumn::shared(self.storage, self.len, words))
     }
+    /// The contents for a launch to read for which nobody waits either; what they depend on is added to `fates`.
+    ///
+    /// # Errors
+    /// As [`Buffer::on_device`].
+    pub fn on_device_later(&self, store: &dyn DeviceStore, fates: &mut Vec<Arc<Fate>>) -> Result<HostColumn> {
+        let version = self.version.lock().clone();
+        match version.device {
+            Some(memory) if store.owns(&*memory) => {
+                Fate::gather(fates, &version.fates)?;
+                Ok(HostColumn::on_device(self.storage, self.len, memory))
+            }
+            _ => self.on_device(store),
+        }
+    }
     /// The contents for a device to read.
     ///
     /// # Errors
-    /// `Memory` and `Device`.
+    /// `Poisoned`, `Memory` and `Device`.
     pub fn on_device(&self, store: &dyn DeviceStore) -> Result<HostColumn> {
-        let version = self.version.lock().clone();
+        let version = self.settled()?;
         let memory = match (version.device, version.host) {
             (Some(memory), _) if store.owns(&*memory) => memory,
             (other, host) => {
@@ -248,7 +310,7 @@ impl Buffer {
     /// If there are not so many.
     pub fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
         assert!(from + to.len() <= self.byte_len(), "bytes of the buffer");
-        let version = self.version.lock().clone();
+        let version = self.settled()?;
         match (version.host, version.device) {
             (Some(words), _) => {
                 let column = HostColumn::shared(self.storage, self.len, words);
@@ -291,11 +353,12 @@ impl Buffer {
         let worth_it = |now: &Version| now.host.is_none() && count(now) <= MOST_PARTS;
         let alone = Some(self.version.lock()).filter(|now| worth_it(now)).and_then(|now| now.device.clone());
         let Some(memory) = alone else { return Ok(false) };
+        self.settle()?;
         memory.settle()?;
         drop(memory);
         let mut now = self.version.lock();
         // unless another thread has written or read meanwhile
-        if !worth_it(&now) {
+        if !worth_it(&now) || !now.fates.is_empty() {
             return Ok(false);
         }
         let count = count(&now);
@@ -324,7 +387,7 @@ impl Buffer {
         let words = now.host.take().unwrap_or_default();
         let mut column = HostColumn::shared(self.storage, self.len, words);
         change(column.bytes_mut());
-        let old = std::mem::replace(&mut *now, Version { host: column.into_words(), device: None, parts: 0 });
+        let old = std::mem::replace(&mut *now, Version { host: column.into_words(), ..Version::default() });
         drop(now);
         drop(old);
         Ok(())
@@ -342,7 +405,16 @@ impl Buffer {
             }
             drop(now);
             // another thread may put another version in its place meanwhile
-            self.on_host()?;
+            match self.on_host() {
+                Err(Error::Poisoned(poison)) => {
+                    let mut now = self.version.lock();
+                    if !now.fates.is_empty() {
+                        now.fates = vec![Arc::new(Fate::ill(poison))];
+                        break now.device.take();
+                    }
+                }
+                fetched => drop(fetched?),
+            }
         };
         Ok(())
     }
@@ -523,6 +595,54 @@ mod tests {
             copy.write(at as usize * 8, &at.to_ne_bytes()).unwrap();
         }
         assert_eq!((element(&copy, 64), element(&copy, 10), copy.residence()), (64, 10, Residence::Host));
+    }
+
+    #[test]
+    fn contents_that_never_came_to_be_are_told_of_wherever_somebody_looks() {
+        let store = Store::default();
+        let poisoned = |answer: Result<()>| matches!(answer, Err(Error::Poisoned(_)));
+        let known = Arc::new(Mutex::new(None));
+        let look = known.clone();
+        let fate = Arc::new(Fate::open(move |wait| {
+            let known: &Mutex<Option<std::result::Result<(), Poison>>> = &look;
+            Ok(known.lock().clone().or(wait.then_some(Ok(()))))
+        }));
+        let made = three().on_device(&store).unwrap();
+        let buffer = three();
+        buffer.replace_with(made, vec![fate.clone()]);
+        let copy = buffer.snapshot();
+        let mut fates = Vec::new();
+        assert!(buffer.on_device_later(&store, &mut fates).unwrap().device().is_some());
+        assert!(copy.on_device_later(&store, &mut fates).is_ok());
+        assert_eq!((fates.len(), buffer.residence()), (1, Residence::Device), "one launch is not known yet");
+        *known.lock() = Some(Err(Poison(Arc::new(()))));
+        for buffer in [&buffer, &copy] {
+            assert_eq!(buffer.residence(), Residence::Poisoned);
+            assert!(poisoned(buffer.settle()) && poisoned(buffer.on_host().map(drop)));
+            assert!(poisoned(buffer.on_device(&store).map(drop)) && poisoned(buffer.read(0, &mut [0])));
+            assert!(poisoned(buffer.write(0, &[1])) && poisoned(buffer.change(|_| ())));
+            assert!(poisoned(buffer.on_device_later(&store, &mut Vec::new()).map(drop)));
+            buffer.leave_device().unwrap();
+            assert!(buffer.device().is_none() && buffer.residence() == Residence::Poisoned);
+        }
+        buffer.replace(HostColumn::zeroed(Storage::I64, 3));
+        assert_eq!(buffer.on_host().unwrap().view::<i64>(), [0, 0, 0], "a new version is well");
+    }
+
+    #[test]
+    fn contents_depend_on_launches_until_these_are_known_to_have_ended_well() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let fate = Fate::open(move |wait| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(wait.then_some(Ok(())))
+        });
+        let (buffer, store) = (three(), Store::default());
+        buffer.replace_with(three().on_device(&store).unwrap(), vec![Arc::new(fate)]);
+        for _ in 0..2 {
+            assert_eq!(buffer.on_host().unwrap().view::<i64>(), [1, 2, 3]);
+        }
+        assert_eq!((asked.load(Ordering::Relaxed), buffer.residence()), (1, Residence::Both));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Bytes of columns.
 //!
 //! Here: [`column::HostColumn`], the rows of a column of one launch; [`buffer::Buffer`], arrays that outlive launches and know
-//! where their contents are; [`interleave`], for layouts in which columns share memory. Not here: how a device's memory is
+//! where their contents are; [`fate::Fate`], what those depend on; [`interleave`], for layouts in which columns share memory. Not here: how a device's memory is
 //! had (each backend owns its own) and what the bytes mean.
 
 pub mod buffer;
 pub mod column;
+pub mod fate;
 pub mod interleave;

@@ -90,6 +90,7 @@ pub fn run(
             cancel: &CancelToken::default(),
             block_size: None,
             timings: &mut Timings::default(),
+            later: None,
         };
         match backend.launch(executable, launch).map_err(|e| e.to_string())? {
             Outcome::Cancelled => return Err("it was cancelled".to_owned()),

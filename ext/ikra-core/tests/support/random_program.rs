@@ -212,6 +212,7 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
             cancel: &CancelToken::default(),
             block_size: None,
             timings: &mut Timings::default(),
+            later: None,
         },
     )?;
     let contents = match outcome {

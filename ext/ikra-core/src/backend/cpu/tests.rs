@@ -122,6 +122,7 @@ impl<'a> Run<'a> {
             cancel: &self.cancel,
             block_size: self.block_size,
             timings: &mut Timings::default(),
+            later: None,
         };
         let outcome = backend.launch(&*executable, launch).expect("the machine works");
         (outcome, self.columns)
@@ -495,6 +496,7 @@ fn answer(program: &Program, over: &random::Generated, backend: &dyn Backend) ->
         cancel: &CancelToken::default(),
         block_size: None,
         timings: &mut Timings::default(),
+        later: None,
     };
     let outcome = backend.launch(&*executable, launch).unwrap_or_else(|e| panic!("{e}\n{program}"));
     (outcome, columns)
@@ -1047,6 +1049,7 @@ fn a_launch_that_does_not_fit_is_refused() {
         cancel: &CancelToken::default(),
         block_size: None,
         timings: &mut Timings::default(),
+        later: None,
     };
     assert!(BACKEND.launch(&*executable, launch).is_err());
     let listing = executable.listing();

@@ -15,18 +15,19 @@ use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
 use super::queue::{Pending, Queue};
+use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
 use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
 use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, TrapRecord, own};
+use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Column, Jobs, Program, SiteId, TRAP_WORDS, filled};
+use crate::ir::{Column, Jobs, Program, filled};
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
@@ -61,9 +62,6 @@ const LEAST_DESK: usize = 256 << 10;
 /// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
 const MOST_LAUNCHES: u64 = 384;
 
-/// Words of the status block: the stop key, then `struct TrapRecord`.
-const STATUS_WORDS: usize = 4 + TRAP_WORDS;
-
 /// See the module.
 pub struct CudaBackend {
     device: Arc<Device>,
@@ -76,6 +74,8 @@ pub struct CudaBackend {
     desks: Mutex<Vec<Desk>>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
+    /// Those of launches that raise later.
+    board: OnceCell<Arc<Board>>,
 }
 
 /// Lanes at rest.
@@ -155,6 +155,8 @@ pub struct CudaKernel {
     slots: bool,
     /// It surely ends soon, and raises nothing.
     harmless: bool,
+    /// It surely ends, and what it raises can be told later.
+    tells_later: bool,
     /// By buffer.
     columns: Vec<Use>,
     layout: Layout,
@@ -258,6 +260,7 @@ impl CudaBackend {
             queue,
             desks: Mutex::default(),
             unstopped: OnceCell::new(),
+            board: OnceCell::new(),
         })
     }
 
@@ -323,6 +326,7 @@ impl CudaBackend {
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
             harmless: program.jobs == Jobs::Identity && program.surely_ends(),
+            tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
             columns,
             layout: layout.clone(),
             device: self.device.clone(),
@@ -336,17 +340,18 @@ impl CudaBackend {
         Ok(kernel)
     }
 
-    /// Queues a launch that surely ends well, and gives what is behind it; None for others.
+    /// Queues a launch that surely ends well, or that tells later how it ended, and gives what is behind it; None for others.
     /// `reduction`: the words of a kernel that reduces.
     fn queue_launch(
         &self,
         kernel: &CudaKernel,
         module: &Module,
-        launch: &Launch<'_>,
+        launch: &mut Launch<'_>,
         reduction: &[u64],
     ) -> Result<Option<Arc<Event>>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
-        if !kernel.harmless
+        let tells = !kernel.harmless && kernel.tells_later && launch.later.is_some();
+        if !(kernel.harmless || tells)
             || kernel.emitted.indirect
             || launch.columns.len() != kernel.columns.len()
             || launch.ticks != 1
@@ -355,11 +360,13 @@ impl CudaBackend {
         {
             return Ok(None);
         }
-        let status = self.unstopped.get_or_try_init(|| {
-            self.block(STATUS_WORDS * 8, |lane, block| {
-                lane.staging.upload(&block.on(&lane.stream), &[(0, &Status::initial(Key::NONE))])
-            })
-        })?;
+        let letter = if tells { self.letter()? } else { None };
+        let status = match &letter {
+            Some(letter) => letter.address(),
+            // all places are taken
+            None if tells => return Ok(None),
+            None => self.unstopped()?.address(),
+        };
         let mut buffers = Vec::with_capacity(launch.columns.len());
         for (column, bias) in launch.columns.iter().zip(launch.biases) {
             let address = address_of(&self.device, column)?.unwrap_or(0);
@@ -373,14 +380,21 @@ impl CudaBackend {
             seed: launch.seed,
             section: launch.section,
             call_depth: CALL_DEPTH,
-            stop_key: status.address(),
-            trap: status.address() + 8,
+            stop_key: status,
+            trap: status + 8,
             ..Header::default()
         };
         let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, 0);
         args.extend_from_slice(reduction);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
-        let event = self.queue.add(holds, |stream| module.launch(stream, grid, block, &mut args))?;
+        let work = |stream: &Stream| module.launch(stream, grid, block, &mut args);
+        let event = match &letter {
+            Some(letter) => self.queue.add_telling(holds, letter, work)?,
+            None => self.queue.add(holds, work)?,
+        };
+        if let (Some(letter), Some(later)) = (letter, launch.later.as_deref_mut()) {
+            *later = Some(Box::new(Told(letter)));
+        }
         for (column, used) in launch.columns.iter().zip(&kernel.columns) {
             if let (Some(memory), Use::Written | Use::Filled) = (column.device(), used)
                 && let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>()
@@ -389,6 +403,28 @@ impl CudaBackend {
             }
         }
         Ok(Some(event))
+    }
+
+    /// The status block of launches that nothing stops.
+    fn unstopped(&self) -> Result<&Block> {
+        self.unstopped.get_or_try_init(|| {
+            self.block(STATUS_WORDS * 8, |lane, block| {
+                lane.staging.upload(&block.on(&lane.stream), &[(0, &Status::initial(Key::NONE))])
+            })
+        })
+    }
+
+    /// Where a launch says how it ended; None: too many others do.
+    fn letter(&self) -> Result<Option<Arc<Letter>>> {
+        let board = self.board.get_or_try_init(|| {
+            let statuses = self.block(Board::BYTES, |_, _| Ok(()))?;
+            Board::new(&self.device, statuses).map(Arc::new)
+        })?;
+        if let Some(letter) = board.letter() {
+            return Ok(Some(letter));
+        }
+        self.queue.sweep()?;
+        Ok(board.letter())
     }
 
     /// After a launch for which memory ran out, what is under way holds no memory any more, which whoever tries again then has.
@@ -562,7 +598,7 @@ impl Backend for CudaBackend {
         resident.min(jobs.next_multiple_of(u64::from(facts.warp.max(1))))
     }
 
-    fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
+    fn launch(&self, executable: &dyn Executable, mut launch: Launch<'_>) -> Result<Outcome> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
         if launch.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
@@ -575,7 +611,7 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let module = kernel.module()?;
-        if self.queue_launch(kernel, module, &launch, &[])?.is_some() {
+        if self.queue_launch(kernel, module, &mut launch, &[])?.is_some() {
             return Ok(Outcome::Done);
         }
         wait_for_columns(&launch)?;
@@ -593,7 +629,7 @@ impl Backend for CudaBackend {
     ) -> Result<Arc<dyn Executable>> {
         self.prepare_with(program, layout, options, collective::at_once(program).then_some(fold))
     }
-    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
+    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, mut launch: Launch<'_>) -> Result<Folded> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
         if !kernel.emitted.folds || launch.jobs == 0 {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
@@ -601,6 +637,8 @@ impl Backend for CudaBackend {
         if launch.ticks != 1 {
             return Err(internal("a kernel that reduces was launched for several ticks"));
         }
+        // what it is reduced to is wanted at once
+        launch.later = None;
         if launch.cancel.is_cancelled() {
             return Ok((Outcome::Cancelled, None));
         }
@@ -609,7 +647,7 @@ impl Backend for CudaBackend {
         let (_, state) = collective::operation(fold.reduction, fold.element);
         self.making_room(self.on_desk((collective::tiles(launch.jobs) * state) as usize, |desk| {
             let words = desk.words(0, launch.jobs);
-            let outcome = match self.queue_launch(kernel, module, &launch, &words)? {
+            let outcome = match self.queue_launch(kernel, module, &mut launch, &words)? {
                 Some(event) => event.wait().map(|()| Outcome::Done)?,
                 None => {
                     wait_for_columns(&launch)?;
@@ -889,39 +927,6 @@ fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)>> {
     runs
 }
 
-/// The status block, as the device leaves it.
-struct Status {
-    stop_key: u64,
-    key: u64,
-    site: u64,
-    words: [u64; TRAP_WORDS],
-}
-
-impl Status {
-    /// Before the first tick: nothing trapped, and what is after `limit` does not run.
-    fn initial(limit: Key) -> [u8; STATUS_WORDS * 8] {
-        let mut bytes = [0; STATUS_WORDS * 8];
-        bytes[..8].copy_from_slice(&limit.0.to_ne_bytes());
-        bytes[16..24].copy_from_slice(&Key::NONE.0.to_ne_bytes());
-        bytes
-    }
-    fn read(bytes: &[u8; STATUS_WORDS * 8]) -> Self {
-        let (words, _) = bytes.as_chunks::<8>();
-        let word = |i: usize| u64::from_ne_bytes(words[i]);
-        Self { stop_key: word(0), key: word(2), site: word(3), words: std::array::from_fn(|i| word(4 + i)) }
-    }
-    fn outcome(&self, cancel: &CancelToken) -> Outcome {
-        if cancel.is_cancelled() || self.stop_key == Key::CANCEL.0 {
-            Outcome::Cancelled
-        } else if self.key == Key::NONE.0 {
-            Outcome::Done
-        } else {
-            let site = SiteId::new(usize::try_from(self.site).unwrap_or(usize::MAX));
-            Outcome::Trapped(TrapRecord { key: Key(self.key), site, words: self.words })
-        }
-    }
-}
-
 /// Runs all ticks; the launch's columns are the layout's buffers.
 /// `reduction`: the words of a kernel that reduces.
 fn run(
@@ -1199,19 +1204,6 @@ mod tests {
         assert_eq!((plan.arguments, plan.written, plan.end), (512, 5632, 7424));
         assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false)), [0, 512, 5632, 5888, 6144]);
         assert_eq!(plan.parts_back(&mut columns, &[], &mut status)[0].0, 5632);
-    }
-
-    #[test]
-    fn the_status_block_is_read_as_the_device_writes_it() {
-        let mut bytes = Status::initial(Key::NONE);
-        assert_eq!(Status::read(&bytes).outcome(&CancelToken::default()), Outcome::Done);
-        bytes[16..24].copy_from_slice(&Key::new(2, 3).0.to_ne_bytes());
-        bytes[24] = 5;
-        bytes[32] = 7;
-        let trapped = TrapRecord { key: Key::new(2, 3), site: SiteId(5), words: [7, 0, 0, 0] };
-        assert_eq!(Status::read(&bytes).outcome(&CancelToken::default()), Outcome::Trapped(trapped));
-        bytes[..8].fill(0);
-        assert_eq!(Status::read(&bytes).outcome(&CancelToken::default()), Outcome::Cancelled);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | [`emit`], `prelude.cuh` | the IR as CUDA C++ | nothing |
 //! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
+//! | [`queue`], [`status`] | launches that nobody waits for, and how launches ended | libcuda |
 //! | [`collective`], `collective/*.cuh` | what goes over all elements at once | a GPU; texts build anywhere |
 //! | [`launch`] | [`CudaBackend`], which puts them together | a GPU |
 //! | [`shim`], `shim.hpp` | the same text run on the host, for tests | a C++ compiler |
@@ -19,6 +20,7 @@ pub mod launch;
 pub mod nvrtc;
 pub mod queue;
 pub mod shim;
+pub mod status;
 pub mod storage;
 
 pub use launch::CudaBackend;

@@ -1,9 +1,10 @@
-//! Launches that nobody waits for: kernels that surely end, and raise nothing, over memory that is on the device already.
+//! Launches that nobody waits for: kernels that surely end, and raise nothing or later, over memory that is on the device already.
 //!
 //! Here: [`Queue`], one stream for all of them, so that each finds what those before it made; who holds the memory of what is under
 //! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]).
 
 use super::driver::{Device, Event, Stream};
+use super::status::Letter;
 use super::storage::Block;
 use crate::error::Result;
 use crate::memory::buffer::DeviceMemory;
@@ -47,8 +48,25 @@ struct Line {
     state: Mutex<State>,
 }
 
-/// The event behind a launch, and the memory that it uses.
-struct Work(Arc<Event>, #[expect(dead_code, reason = "held until the launch is done")] Vec<Arc<dyn DeviceMemory>>);
+/// A launch that is under way.
+struct Work {
+    behind: Arc<Event>,
+    #[expect(dead_code, reason = "held until the launch is done")]
+    holds: Vec<Arc<dyn DeviceMemory>>,
+    /// Says how it ended, if it may raise.
+    letter: Option<Arc<Letter>>,
+}
+
+impl Drop for Work {
+    /// When it is done, or the device is lost.
+    fn drop(&mut self) {
+        if let Some(letter) = &self.letter
+            && self.behind.is_past().unwrap_or(false)
+        {
+            letter.note();
+        }
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -64,14 +82,14 @@ const IDLE: usize = 256;
 impl State {
     /// Lets go what is done.
     fn sweep(&mut self) -> Result<()> {
-        while let Some(Work(event, _)) = self.under_way.front()
-            && event.is_past()?
+        while let Some(work) = self.under_way.front()
+            && work.behind.is_past()?
         {
             // dropping memory only notes that it is free
-            if let Some(Work(event, _)) = self.under_way.pop_front()
+            if let Some(work) = self.under_way.pop_front()
                 && self.idle.len() < IDLE
             {
-                self.idle.push(event);
+                self.idle.push(work.behind.clone());
             }
         }
         Ok(())
@@ -97,13 +115,33 @@ impl Queue {
         holds: Vec<Arc<dyn DeviceMemory>>,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<Arc<Event>> {
-        self.add_making(holds, |stream, _| work(stream))
+        self.add_making(holds, None, |stream, _| work(stream))
+    }
+
+    /// As [`Queue::add`], of a launch that may raise: says so by the letter.
+    ///
+    /// # Errors
+    /// As [`Queue::add`].
+    pub fn add_telling(
+        &self,
+        holds: Vec<Arc<dyn DeviceMemory>>,
+        letter: &Arc<Letter>,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<Arc<Event>> {
+        let event = self.add_making(holds, Some(letter.clone()), |stream, _| {
+            letter.begin(stream)?;
+            work(stream)?;
+            letter.send(stream)
+        })?;
+        letter.sent(event.clone());
+        Ok(event)
     }
 
     /// As [`Queue::add`], of work that also uses memory that it makes, and adds to what is held.
     fn add_making(
         &self,
         mut holds: Vec<Arc<dyn DeviceMemory>>,
+        letter: Option<Arc<Letter>>,
         work: impl FnOnce(&Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
     ) -> Result<Arc<Event>> {
         let line = self.line()?;
@@ -111,7 +149,7 @@ impl Queue {
         state.sweep()?;
         let queued = work(&line.stream, &mut holds).and_then(|()| self.mark(line, &mut state));
         match &queued {
-            Ok(event) => state.under_way.push_back(Work(event.clone(), holds)),
+            Ok(event) => state.under_way.push_back(Work { behind: event.clone(), holds, letter }),
             Err(_) => {
                 // what was queued before it failed uses the memory still
                 if line.stream.finish().is_ok() {
@@ -156,7 +194,7 @@ impl Queue {
             return Ok((own(block), None));
         }
         let mut made = None;
-        let event = self.add_making(Vec::new(), |stream, holds| {
+        let event = self.add_making(Vec::new(), None, |stream, holds| {
             let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
             holds.push(memory.clone());
             Ok(())

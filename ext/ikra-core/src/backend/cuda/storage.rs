@@ -264,6 +264,13 @@ impl Pinned {
         unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
     }
 
+    /// A range of the bytes; nothing queued may touch that.
+    fn part(&self, range: Range<usize>) -> &[u8] {
+        assert!(range.start <= range.end && range.end <= self.bytes, "the range is within the memory");
+        // SAFETY: as in `bytes`, of a range of them (just asserted).
+        unsafe { std::slice::from_raw_parts(self.pointer.add(range.start), range.len()) }
+    }
+
     /// As [`Pinned::bytes`], to write.
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed mutably.
@@ -313,7 +320,7 @@ impl Mailbox {
     pub fn read(&self, letter: usize) -> [u8; Self::LETTER] {
         let at = letter * Self::LETTER;
         let mut copy = [0; Self::LETTER];
-        copy.copy_from_slice(&self.memory.bytes()[at..at + Self::LETTER]);
+        copy.copy_from_slice(self.memory.part(at..at + Self::LETTER));
         copy
     }
 

@@ -157,6 +157,7 @@ fn launch_on(
         cancel,
         block_size: None,
         timings: &mut Timings::default(),
+        later: None,
     };
     machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}", machine.name()))
 }
@@ -742,6 +743,7 @@ fn run_generated(
         cancel: &CancelToken::default(),
         block_size: None,
         timings: &mut Timings::default(),
+        later: None,
     };
     let outcome =
         machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}\n{}", machine.name(), kernel.listing()));

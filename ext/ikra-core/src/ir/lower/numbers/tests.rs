@@ -140,6 +140,7 @@ impl Asking {
                 cancel: &CancelToken::default(),
                 block_size: None,
                 timings: &mut Timings::default(),
+                later: None,
             };
             let outcome = backend.launch(executable, launch).expect("a launch");
             let (done, trapped) = match outcome {

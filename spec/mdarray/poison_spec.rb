@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+RSpec.describe Ikra::MDArray do
+  # The class and the message of what a block raises.
+  def raised
+    yield
+    nil
+  rescue StandardError => error
+    [error.class, error.message]
+  end
+
+  on_quick_backends do
+    division = [ZeroDivisionError, "divided by 0"]
+
+    it "raises when somebody looks at what a block was to make, each time, and names the block's line" do
+      line = __LINE__ + 1
+      made = md([1, 0, 2]).map { |x| 10 / x }
+      2.times do
+        expect { made.to_a }.to raise_error(ZeroDivisionError, "divided by 0") { |error|
+          expect(error.backtrace.first).to eq("#{__FILE__}:#{line}")
+          expect(error.ikra.to_a).to eq([1, 0])
+        }
+      end
+      looks = [-> { made[0] }, -> { made.sync }, -> { made.to_bytes }, -> { made.sum }, -> { made.max }, -> { made == made.dup }, -> { Marshal.dump(made) },
+               -> { made.sort }, -> { made.select { |x| x > 1 } }, -> { made.cumsum }, -> { made.first }, -> { made.each_slice(2).to_a },
+               -> { made[0] = 1 }, -> { made.map! { 1 } }, -> { (0...3).pmap { |i| made[i] } }, -> { made.each { |x| x } }, -> { made.inject(:+) }]
+      expect(looks.map { |look| raised(&look) }).to eq([division] * looks.size)
+    end
+
+    it "poisons what is computed from it, whether that can raise or not" do
+      made = md(3) { |i| 6 / (1 - i) }
+      whole = made.map { |x| x * 2.5 }
+      twice = whole.combine(md([1, 2, 3])) { |x, i| i / i * x }
+      [whole, twice, whole + 1, made.dup, made[1..], made.reshape(3, 1), twice.to(:f32), made.t].each do |array|
+        expect(raised { array.to_a }).to eq(division)
+      end
+    end
+
+    it "leaves arrays that exist as they were: what writes to them is waited for" do
+      array, made = md([1, 0, 2]), md([1, 0, 2]).map { |x| 10 / x }
+      expect(raised { array.map! { |x| 10 / x } }).to eq(division)
+      expect(raised { array.each_with_index { |x, i| array[i] = 5 / x } }).to eq(division)
+      expect(raised { array[true] = made }).to eq(division)
+      expect(raised { array[0..1] = made[0..1] }).to eq(division)
+      expect(array).to same_as([1, 0, 2])
+    end
+
+    it "is told as it would have been told at once" do
+      expect { md(2, 2, dtype: :u8) { |i, j| (i * 200) + (j * 100) }.sync }.to raise_error(RangeError, "element [1, 1]: 300 does not fit u8 (0 to 255)")
+      line = __LINE__ + 1
+      pending = md([4, 0]).then { |array| 8 / array }
+      made = pending.map { |x| 1 / (x - 2) }
+      expect { made.sync }.to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to start_with("#{__FILE__}:#{line}:") }
+      made = md([1.0, -1.0]).map { |x| Math.sqrt(x) }
+      expect { made.sync }.to raise_error(Math::DomainError, /out of domain/)
+      made = md([1, 2]).map { |x| raise ArgumentError, "#{x} is even" if x.even?; x }
+      expect { made.sync }.to raise_error(ArgumentError, "2 is even")
+    end
+
+    it "shows that it is poisoned, and shows no element" do
+      made = md([1, 0]).map { |x| 1 / x }
+      expect(made.inspect).to eq("#<Ikra::MDArray 2 i64, poisoned>")
+      expect([made.where, made.shape, made.dtype, made.size]).to eq([:poisoned, [2], :i64, 2])
+      expect(made.to_html).to eq("<p>MDArray 2 i64, poisoned</p>")
+      made.free
+      expect(made.inspect).to include("freed")
+    end
+
+    it "raises at once where the section may have to run again, or has more to do than store what the block gives" do
+      array, count = md([1, 0]), 0
+      expect { array.map { |x| count += 1; 1 / x } }.to raise_error(ZeroDivisionError)
+      expect { array.map { |x| break 7 if x > 1; 1 / x } }.to raise_error(ZeroDivisionError)
+      expect { array.sum { |x| 1 / x } }.to raise_error(ZeroDivisionError)
+      expect { array.map { |i| [1, 2][i] / (i - 1) } }.to raise_error(ZeroDivisionError)
+      expect(count).to eq(0)
+    end
+  end
+end
