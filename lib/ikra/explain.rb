@@ -40,6 +40,13 @@ module Ikra
         end
         [["plazy", *stages].join("."), *lines, "  # kernels: #{kernels.size}"].join("\n")
       end
+
+      # The reduction turned out not to be a part of the last kernel.
+      # @api private
+      def apart(why)
+        name = kernels.last.stages.pop
+        kernels.last.why = "#{name} is not in it: #{why}"
+      end
     end
 
     # [+stages+] that are fused into it
@@ -254,7 +261,8 @@ module Ikra
     # @api private
     # Tells of a chain, where somebody asks.
     def __chain(plan, reduced)
-      Thread.current[:__ikra_chains]&.push(plan.explanation(reduced))
+      Thread.current[:__ikra_chains]&.push(told = plan.explanation(reduced))
+      told
     end
   end
 end

@@ -152,22 +152,36 @@ module Ikra
 
     # What {Parallel#preduce} gives for the values. A block combines them in the kernel that computes them.
     #
-    # Chunks are of 256 elements before any of them are left out.
+    # Chunks are of 256 elements before any of them are left out. Integers are added (+:++) by the kernel that computes them.
     #
     # @return [Object, nil]
     def reduce(*args, &block)
-      return ::Ikra.__combine(to_a, :preduce, args, options, nil) unless block
+      return operated(args) unless block
       raise ArgumentError, "wrong number of arguments (given #{args.size}, expected 0..1)" if args.size > 1
 
       forced(:reduce, *args, block) { combined(args, block) }
     end
     alias inject reduce
 
+    # How many values there are. They are counted by the kernel that computes them.
+    #
     # @return [Integer]
-    def count(*item, &block) = item.empty? ? (block ? select(&block) : self).to_a.size : to_a.count(*item)
+    def count(*item, &block)
+      return to_a.count(*item) unless item.empty?
 
-    # @return [Numeric] as Array#sum adds: exactly, or compensated
-    def sum(start = 0, &block) = (block ? map_packed(block) : self).to_a.sum(start)
+      (block ? select(&block) : self).__send__(:total, :count, &:count)
+    end
+
+    # The sum of all values, by the kernel that computes them, where they are all Integers or all Floats.
+    #
+    # @return [Numeric] as Array#sum adds: exactly, or compensated, in the order of {Parallel#psum}
+    def sum(start = 0, &block)
+      chain = block ? map_packed(block) : self
+      # what begins with a Float adds from there on
+      return chain.to_a.sum(start) unless start.is_a?(Integer) || start.eql?(0.0)
+
+      chain.__send__(:total, :sum) { |total| total.sum(start) }
+    end
 
     # The first value for which the block is true. Others may be computed, but raise nothing.
     #
@@ -192,16 +206,30 @@ module Ikra
     # @return [Boolean]
     def one?(*pattern, &block) = block && pattern.empty? ? select(&block).first(2).size == 1 : super
 
-    # A block compares two values, in parallel; it must order them as +<=>+ does.
+    # Without a block the kernel that computes the values finds it, where they are all Integers or all Floats. A block compares two values, in parallel;
+    # it must order them as +<=>+ does.
     %i[min max].each do |name|
-      define_method(name) { |count = nil, &block| ::Ikra.__rank(to_a, :"p#{name}", count, options, block) }
+      define_method(name) do |count = nil, &block|
+        count || block ? ::Ikra.__rank(to_a, :"p#{name}", count, options, block) : total(name, &name)
+      end
     end
-    %i[minmax sort].each { |name| define_method(name) { |&block| ::Ikra.__rank(to_a, :"p#{name}", nil, options, block) } }
+
+    # (see #min)
+    def minmax(&block) = block ? ::Ikra.__rank(to_a, :pminmax, nil, options, block) : total(:minmax, &:minmax)
+
+    # @return [Array]
+    def sort(&block) = ::Ikra.__rank(to_a, :psort, nil, options, block)
+
+    # The kernel that computes the values finds it by what the block gives, where that is all Integers or all Floats.
+    { min_by: :min, max_by: :max }.each do |name, reduction|
+      define_method(name) do |count = nil, &block|
+        wanted = ::Ikra.__count(count)
+        on_list = ->(list) { ::Ikra.__operate(list, :"p#{name}", options, block, *wanted) }
+        count || block.nil? ? on_list.call(to_a) : by(name, reduction, block, &on_list)
+      end
+    end
 
     # Ways to go over all values: in parallel, as the methods of {Parallel} do.
-    %i[min_by max_by].each do |name|
-      define_method(name) { |count = nil, &block| ::Ikra.__operate(to_a, :"p#{name}", options, block, *::Ikra.__count(count)) }
-    end
     %i[minmax_by sort_by group_by partition].each do |name|
       define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
     end
@@ -265,7 +293,7 @@ module Ikra
 
     # The values, and the error that ended them.
     def result(most, strict: false)
-      ::Ikra.__chain(plan, false)
+      ::Ikra.__chain(plan, nil)
       *before, last = plan.steps
       list, error = through(before)
       through([last], list, error, most, strict && error.nil?)
@@ -299,8 +327,49 @@ module Ikra
       end
     end
 
+    # What the block makes of the chain's {Total}.
+    def total(name)
+      list = forced(:to_a) { return yield(to_total(name, plan)) }
+      yield(Total.new(list))
+    end
+
+    def to_total(name, plan)
+      told = ::Ikra.__chain(plan, name)
+      *before, last = plan.steps
+      list, error = through(before)
+      return Total.new(list, last, error, @options, told) unless last.keeps_apart
+
+      list, error = through([last], list, error, nil, error.nil?)
+      raise error if error
+
+      Total.new(list)
+    end
+
+    # The value of which a block gives the least, or the greatest. The block may be one that only a section of its own can run.
+    def by(name, reduction, block, &on_list)
+      with_key = map_packed(block).__send__(:plan)
+      last = with_key.steps.last
+      return on_list.call(to_a) if last.keeps_apart
+
+      step = last.dup.tap { |without| without.stages = last.stages[0...-1] }
+      begin
+        return to_total(name, with_key).by(reduction, step, &on_list)
+      rescue CompileError
+        nil
+      end
+      on_list.call(to_a)
+    end
+
+    # By an operator.
+    def operated(args)
+      *start, operator = args
+      adds = args.size.between?(1, 2) && [:+, "+"].include?(operator) && start.all?(Integer) && ::Ikra.__scan_of(:+)
+      on_list = ->(list) { ::Ikra.__combine(list, :preduce, args, options, nil) }
+      adds ? total(:"reduce(:+)") { |total| total.added(start, &on_list) } : on_list.call(to_a)
+    end
+
     def combined(start, block)
-      ::Ikra.__chain(plan, true)
+      ::Ikra.__chain(plan, :reduce)
       *before, last = plan.steps
       list, error = through(before)
       # which tries the block on some values first

@@ -101,8 +101,7 @@ module Ikra
     end
 
     def pfilter_map
-      values = section(:map)
-      Ikra.__chosen(values, values, true)
+      numbers([:kept]) { |values| values.is_a?(Buffer) ? values.to_list : Ikra.__sieved(values, Hole, nil).first }
     end
 
     def pflat_map = section(:map).flatten(1)

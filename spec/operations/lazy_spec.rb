@@ -403,9 +403,10 @@ RSpec.describe Ikra::Lazy do
       [1, 2].plazy.map { |x| big ? x : 0 }.to_a
       nil
     end
-    3.times { run.call }
+    30.times { run.call }
     GC.start
-    expect(ObjectSpace.each_object(held).count).to be <= 1
+    # the machine stack may still show the last ones
+    expect(ObjectSpace.each_object(held).count).to be <= 3
   end
 
   it "tries whether a reduction is associative" do

@@ -54,6 +54,18 @@ RSpec.describe "pselect, preject, ppartition, pfilter_map, pflat_map, pcount" do
     end
   end
 
+  it "keeps numbers where the section ran, and whatever else is true" do
+    backends.each do |backend|
+      blocks = [
+        ->(x) { x * 2 if x > 3 }, ->(x) { x > 3 && x * 0.5 }, ->(x) { x > 3 ? x : (x > 1 ? 1.5 : nil) }, ->(x) { x > 3 ? :many : nil }, ->(x) { x > 3 }, ->(x) { x > 99 && x }, ->(x) { x },
+        ->(x) { [x] if x > 3 }, ->(x) { x > 3 ? Integer : false }, ->(x) { x > 3 ? x : (x > 2 ? Float : nil) }
+      ]
+      [[], [3], [5, 1, 2, 8, 3], (1..2000)].product(blocks).each { |list, block| expect(list).to do_as_ruby(:filter_map, on: backend, &block) }
+      section = Ikra.explain { [5, 1].pfilter_map(backend: backend, &blocks.first) }.sections.first
+      expect(section.columns.map { |column| [column.name, column.storage] }).to include(%w[result i64], %w[result.there u8])
+    end
+  end
+
   it "gives what a block without parameters selects by index" do
     expect([10, 20, 30].pselect { Ikra.index == 1 }).to eq [20]
   end

@@ -40,8 +40,11 @@ class Chains
   ENDS = [
     "to_a", "first", "first(3)", "first(7)", "reduce { |a, b| a + b }", "reduce(100) { |a, b| a > b ? a : b }", "reduce(:+)", "sum", "sum { |x| x * 2 }", "count", "count(&:odd?)",
     "minmax", "include?(7)", "find { |x| 30 / (x - 3) > 2 }", "any? { |x| 30 / (x - 3) > 2 }", "all? { |x| x < 30 }", "one? { |x| x > 9 }", "none?(5)",
-    "each_with_object([]) { |x, all| all << x }", "sort_by { |x| -x }", "group_by(&:odd?)"
+    "each_with_object([]) { |x, all| all << x }", "sort_by { |x| -x }", "group_by(&:odd?)", "min", "max", "inject(5, :+)", "min_by { |x| x % 7 }", "max_by { |x| 60 / (x - 3) }",
+    "sum { |x| x / 2.0 }", "count { |x| 60 / (x - 5) > 2 }", "minmax_by { |x| x % 5 }"
   ].freeze
+  # Halves and quarters, whose sums are exact in any order.
+  FLOAT_ENDS = ["to_a", "first(3)", "sum", "sum(0.0)", "min", "max", "minmax", "count", "max_by { |x| -x }", "reduce(:+)", "reduce { |a, b| a > b ? a : b }"].freeze
   BASES = [
     "(1..12)", "(0...300)", "(-5..5)", "(3..2)", "[]", "[7]", "[9, 8, 5, 4, 40, 2]", "[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]", "Array.new(700) { |i| (i * 7919) % 101 - 20 }"
   ].freeze
@@ -57,6 +60,6 @@ class Chains
       stage, kind = STAGES.fetch(kind).to_a.sample(random: @random)
       text << ".#{stage}"
     end
-    [BASES.sample(random: @random), "#{text}.#{(kind == :number ? ENDS : ENDS.first(4)).sample(random: @random)}"]
+    [BASES.sample(random: @random), "#{text}.#{({ number: ENDS, float: FLOAT_ENDS }[kind] || ENDS.first(4)).sample(random: @random)}"]
   end
 end

@@ -589,7 +589,7 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
 ///
 /// # Errors
 /// When memory ends.
-pub fn sieved(ruby: &Ruby, list: RArray, skip: Symbol, stop: Symbol) -> Result<(RArray, bool), Error> {
+pub fn sieved(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
     let (skip, stop) = (skip.as_raw(), stop.as_raw());
     let elements = heap::elements(list.as_raw());
     let len = elements.len();

@@ -42,6 +42,12 @@ pub struct Settings {
     pub into: Option<Results>,
     /// Results are wanted only as what they are reduced to, where that is possible.
     pub reduce: Option<Reduction>,
+    /// Where they are Integers.
+    pub exact: bool,
+    /// What they are reduced to may not be all that is asked: the section may have to run again.
+    pub again: bool,
+    /// Where they are not reduced, nothing is run.
+    pub only: bool,
 }
 
 /// The buffer that results become.
@@ -78,6 +84,9 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     block_size: None,
     into: None,
     reduce: None,
+    exact: false,
+    again: false,
+    only: false,
 });
 
 impl Settings {
@@ -140,9 +149,13 @@ impl Settings {
                 });
             }
             "__reduce" => {
-                let at = one_of(ruby, key, &given, &REDUCTIONS.map(|(name, _)| name))?;
+                let name = given.strip_prefix("exact_").unwrap_or(&given);
+                let at = one_of(ruby, key, name, &REDUCTIONS.map(|(name, _)| name))?;
                 self.reduce = Some(REDUCTIONS[at].1);
+                self.exact = name != given;
             }
+            "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
             // the section looks at it itself
             "__later" => {}
             "memory_limit" => {

@@ -26,6 +26,7 @@ use crate::iseq::Failure;
 use crate::later::Later;
 use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
+use crate::over::Where;
 use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::{About, Clock, Phase};
@@ -35,15 +36,15 @@ use crate::trace::{Misfit, Tables};
 use crate::unpack::Unpacker;
 use crate::world::{self, Guards, LiveWorld};
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
-use ikra_core::backend::fold::Fold;
+use ikra_core::backend::fold::{self, Fold};
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::engine::{self, Base, SectionOp, SectionShape, compile};
+use ikra_core::engine::{self, Base, Holes, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
-use ikra_core::ir::{Column, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
+use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::cost::{History, Side, Taken};
@@ -72,6 +73,12 @@ struct Form {
     results: Option<Storage>,
     /// What they are reduced to, where that is all that is wanted.
     reduce: Option<Reduction>,
+    /// Only of Integers.
+    exact: bool,
+    /// Only where they may be computed again.
+    again: bool,
+    /// Elements that have no result are left out.
+    sieved: bool,
 }
 
 /// A block compiled for some types.
@@ -211,7 +218,8 @@ struct Explained {
 /// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
 /// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `__reduce:` the value
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
-/// reduced so, they are the value as ever.
+/// reduced so, they are the value as ever. With `__reduce:`, or `__into: :numbers`, elements whose result is `Ikra::Hole` are left out where the others'
+/// are numbers of one kind. With `__only: true` what cannot be reduced so is not run: it ended as `:refused`.
 ///
 /// # Errors
 /// CompileError and its kin, whatever the block itself raises, and interrupts.
@@ -371,6 +379,8 @@ fn later_sites(program: &Program, plan: &Plan, folds: bool) -> Option<Arc<[Raise
 enum Gave {
     Column,
     Buffer(Dtype, Arc<Buffer>),
+    /// In the first, where the second does not say that there is none.
+    Sieved(Dtype, Arc<Buffer>, Arc<Buffer>),
     /// Nowhere; this is left of them.
     Reduced(Reduced),
 }
@@ -420,6 +430,9 @@ impl Section<'_> {
                 _ => None,
             },
             reduce: self.settings.reduce,
+            exact: self.settings.exact,
+            again: self.settings.again,
+            sieved: self.settings.into == Some(Results::Numbers),
         }
     }
 
@@ -447,6 +460,9 @@ impl Section<'_> {
             attempts += 1;
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;
+            if self.settings.only && variant.fold.is_none() {
+                return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
+            }
             match self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted))? {
                 Ok(value) => return Ok(value),
                 // each time some heap at least doubles, so that memory ends first
@@ -512,7 +528,7 @@ impl Section<'_> {
                     return Ok((variant, packed, tables));
                 }
             }
-            let variant = Arc::new(self.compile(form.clone())?);
+            let variant = Arc::new(self.compile(&form)?);
             if let Some(explained) = &mut self.explained {
                 explained.variant = Some(variant);
                 continue;
@@ -527,7 +543,20 @@ impl Section<'_> {
         ))
     }
 
-    fn compile(&mut self, form: Form) -> Result<Variant, Error> {
+    fn compile(&mut self, form: &Form) -> Result<Variant, Error> {
+        if form.sieved
+            && let Some(filled) = form.reduce.and_then(fold::neutral)
+            && let Some(variant) = self.compile_with(form, Some(filled))?
+        {
+            return Ok(variant);
+        }
+        let marked = form.sieved.then_some(Holes::Marked);
+        let variant = self.compile_with(form, marked)?;
+        variant.ok_or_else(|| errors::internal(self.ruby, "elements without a value in a column that is kept"))
+    }
+
+    /// None: elements without a value are filled with what suits a reduction, and there is none.
+    fn compile_with(&mut self, form: &Form, holes: Option<Holes>) -> Result<Option<Variant>, Error> {
         let elements = self.len();
         let Section {
             ruby, captures, clock, site, base, range, ticks, settings, backend, explained, operation, ..
@@ -552,6 +581,7 @@ impl Section<'_> {
                 grouped: world.observer.grouped,
                 reordered: form.code.reorder && Observer::mixed(&elements),
                 results: form.results,
+                holes,
             };
             if explained.is_some() {
                 let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code);
@@ -568,13 +598,16 @@ impl Section<'_> {
         let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
         let fold = form.reduce.and_then(|reduction| {
             let slot = plan.result.as_ref()?;
-            // true and false are counted, and nothing else
+            // true and false are counted, and nothing else; as results are, there are no other Integers
             let dtype = is_dtype(settings.into.unwrap_or(Results::Numbers), slot)?;
-            if dtype == Dtype::Bool && reduction != Reduction::Count {
+            if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
                 return None;
             }
-            Fold::of(program, layout, slot.value?, reduction)
+            Fold::of(program, layout, slot.value?, reduction, form.again)
         });
+        if fold.is_none() && compiled.lowered.schema.has_holes && holes != Some(Holes::Marked) {
+            return Ok(None);
+        }
         let began = Instant::now();
         let prepare = || match fold {
             Some(fold) => backend.prepare_fold(program, layout, fold, &form.code),
@@ -607,7 +640,8 @@ impl Section<'_> {
         }
         let rooms = Rooms::new(program, elements);
         let sites = later_sites(program, &plan, fold.is_some());
-        Ok(Variant { form, guards: world.guards, lowered: compiled.lowered, plan, rooms, executable, fold, sites })
+        let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
+        Ok(Some(Variant { form, guards, lowered, plan, rooms, executable, fold, sites }))
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -741,13 +775,15 @@ impl Section<'_> {
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
         let result = match (self.settings.into, &variant.plan.result) {
-            (Some(into), Some(slot)) if variant.fold.is_none() => self.result_buffer(into, slot, limit, &mut packed)?,
-            _ => None,
+            (Some(into), Some(slot)) if variant.fold.is_none() => {
+                self.result_buffer(into, slot, variant.lowered.schema.marks, limit, &mut packed)?
+            }
+            _ => Gave::Column,
         };
         let residents = std::mem::take(&mut packed.residents);
         // who tells later of what becomes of the results, if nobody need wait for it
         let later = match (&variant.sites, self.teller, &result) {
-            (Some(sites), Some(teller), Some((_, buffer)))
+            (Some(sites), Some(teller), Gave::Buffer(_, buffer))
                 if limit == Key::NONE && self.scope.is_none() && !self.another && self.ticks == 1 =>
             {
                 Some((sites, teller, buffer.clone()))
@@ -894,7 +930,7 @@ impl Section<'_> {
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
         let result = match reduced {
             Some(reduced) => Gave::Reduced(reduced),
-            None => result.map_or(Gave::Column, |(dtype, buffer)| Gave::Buffer(dtype, buffer)),
+            None => result,
         };
         clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays)).map(Ok)
     }
@@ -924,6 +960,10 @@ impl Section<'_> {
             (None, Some(_)) if let Gave::Buffer(dtype, buffer) = result => {
                 (None, buffer::wrap(self.ruby, dtype, buffer).as_value())
             }
+            (None, Some(_)) if let Gave::Sieved(dtype, buffer, marks) = result => {
+                let place = Where::as_left(self.ruby, &marks)?;
+                (None, place.chosen(self.ruby, (dtype, &buffer), 0..len, &marks)?)
+            }
             (None, Some(slot)) => (None, unpacker.results(slot, len)?.as_value()),
             (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
             (None, None) => (None, self.base),
@@ -945,17 +985,18 @@ impl Section<'_> {
         Ok(if self.wrapped { ended(self.ruby, how, value, before) } else { value })
     }
 
-    /// The buffer that results go to; None where they are to be an Array.
+    /// Where results go: to a buffer, but where they are to be an Array.
     fn result_buffer(
         &self,
         into: Results,
         slot: &SlotPlan,
+        marks: Option<ColumnId>,
         limit: Key,
         packed: &mut Packed,
-    ) -> Result<Option<(Dtype, Arc<Buffer>)>, Error> {
+    ) -> Result<Gave, Error> {
         let Some(dtype) = is_dtype(into, slot) else {
             if into == Results::Numbers {
-                return Ok(None);
+                return Ok(Gave::Column);
             }
             let source = &self.site.source.unit.source;
             let message = "the elements of this array would be of several kinds, or of one that it cannot hold";
@@ -965,13 +1006,11 @@ impl Section<'_> {
             return Err(errors::core(self.ruby, diagnostic.into()));
         };
         let len = self.len();
+        // elements behind a break are not run
+        let write = if limit == Key::NONE { Write::All } else { Write::Some };
         let buffer = Arc::new(Buffer::zeroed(dtype.storage(), len));
         match (slot.value, slot.repr) {
-            (Some(column), _) => {
-                // elements behind a break are not run
-                let write = if limit == Key::NONE { Write::All } else { Write::Some };
-                packed.residents.push(Resident { column, buffer: buffer.clone(), write });
-            }
+            (Some(column), _) => packed.residents.push(Resident { column, buffer: buffer.clone(), write }),
             // all of them are one and the same
             (None, Repr::Unit(Unit::True)) => {
                 let mut column = HostColumn::zeroed(dtype.storage(), len);
@@ -980,7 +1019,10 @@ impl Section<'_> {
             }
             (None, _) => {}
         }
-        Ok(Some((dtype, buffer)))
+        let Some(column) = marks else { return Ok(Gave::Buffer(dtype, buffer)) };
+        let marks = Arc::new(Buffer::zeroed(Dtype::Bool.storage(), len));
+        packed.residents.push(Resident { column, buffer: marks.clone(), write });
+        Ok(Gave::Sieved(dtype, buffer, marks))
     }
 
     fn failed(&self, error: CoreError) -> Error {

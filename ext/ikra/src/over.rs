@@ -99,6 +99,25 @@ impl Where {
         done.ok_or_else(|| errors::internal(ruby, "what no one can interrupt was interrupted"))
     }
 
+    /// A buffer of the elements of a stretch whose flags are true, in their order.
+    ///
+    /// # Errors
+    /// As [`Where::over`].
+    pub fn chosen(
+        &self,
+        ruby: &Ruby,
+        (dtype, buffer): (Dtype, &Arc<Buffer>),
+        range: Range<usize>,
+        flags: &Arc<Buffer>,
+    ) -> Result<Value, Error> {
+        let (element, count) = (dtype.element(), flags.len());
+        let rows = self.over(ruby, &[flags, buffer], count, |who, rows| {
+            let flags = Stretch { element: Element::U8, rows: &rows[0], range: 0..count };
+            who.select(flags, Some(Stretch { element, rows: &rows[1], range: range.clone() }))
+        })?;
+        Ok(made(ruby, dtype, rows))
+    }
+
     /// What elements are reduced to.
     ///
     /// # Errors
@@ -204,14 +223,9 @@ pub fn scan(
 /// As [`scan`].
 pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Option<RHash>) -> Result<Value, Error> {
     let ((dtype, buffer), (_, flags)) = (given(ruby, buffer)?, given(ruby, flags)?);
-    let (element, count) = (dtype.element(), flags.len());
-    let range = part(ruby, &buffer, from, count)?;
-    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &flags, count)?;
-    let rows = place.over(ruby, &[&flags, &buffer], count, |who, rows| {
-        let flags = Stretch { element: Element::U8, rows: &rows[0], range: 0..count };
-        who.select(flags, Some(Stretch { element, rows: &rows[1], range: range.clone() }))
-    })?;
-    Ok(made(ruby, dtype, rows))
+    let range = part(ruby, &buffer, from, flags.len())?;
+    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &flags, flags.len())?;
+    place.chosen(ruby, (dtype, &buffer), range, &flags)
 }
 
 /// `Ikra.__sort(buffer, from, count, row, descending, options)`: a buffer of elements, of which each `row` neighbours are sorted by

@@ -9,9 +9,9 @@ module Ikra
     # was compiled for it is found again.
     # @api private
     class Text
-      # What an element without a value has in its place, and the one that ends the chain.
-      SKIP = :"Ikra::Lazy skip"
+      # What the element has in its place that ends the chain. One without a value has {Hole}.
       STOP = :"Ikra::Lazy stop"
+      FOLDS = %i[fold fold_from].freeze
       # As many texts are remembered.
       MOST = 1_000
 
@@ -22,8 +22,8 @@ module Ikra
         # @param stages [Array<Stage>]
         # @param abreast [Integer] how many values stand side by side in an element
         # @param base [:array, :range]
-        # @param ending [nil, :fold, :fold_from] what is made of the values: all of them; those of each chunk together, beginning with the first or with
-        #   a start
+        # @param ending [nil, :there, :fold, :fold_from] what is made of the values: all of them; whether there is one; those of each chunk together,
+        #   beginning with the first or with a start
         # @param folder [Stage, nil] what combines two of them
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
@@ -35,7 +35,7 @@ module Ikra
         end
 
         # Whether kernels over these go by positions, not from element to element.
-        def by_position?(stages, ending) = !ending.nil? || stages.any? { |stage| %i[stencil each_slice].include?(stage.name) }
+        def by_position?(stages, ending) = FOLDS.include?(ending) || stages.any? { |stage| %i[stencil each_slice].include?(stage.name) }
       end
 
       # Names of captured variables with what they hold: +[:list]+, +[:block, stage]+, +[:arg, stage, number]+, …
@@ -49,8 +49,9 @@ module Ikra
         @given = {}
         @names = 0
         @by_position = Text.by_position?(stages, ending)
-        body = ending ? fold(ending) : element
-        parameter = ending ? "_chunk" : @by_position ? "i" : "x"
+        folds = FOLDS.include?(ending)
+        body = folds ? fold(ending) : element(ending)
+        parameter = folds ? "_chunk" : @by_position ? "i" : "x"
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
         @make = Ikra.__evaluate("->(#{@given.keys.join(", ")}) { #{@source} }", name)
         # a text outlives the blocks, and what they hold
@@ -75,10 +76,10 @@ module Ikra
 
       def fresh(name) = "#{name}#{@names += 1}"
 
-      def element
+      def element(ending)
         lines = []
-        values = value(@stages.size - 1, "i", lines, next: "next ")
-        lines << packed(values)
+        values = value(@stages.size - 1, "i", lines, hole: ending == :there ? "next false" : "next ::Ikra::Hole")
+        lines << (ending == :there ? "true" : packed(values))
       end
 
       # `preduce` over the values of a chunk (+__fold+ in the prelude).
@@ -100,11 +101,11 @@ module Ikra
         lines << "memo = nil" << "none = true"
         lines << "if i < 0" << "  memo = #{give("start", :start)}" << "  none = false" << "  i = 0" << "end" if ending == :fold_from
         inner = []
-        values = value(@stages.size - 1, "at", inner, next: "next")
+        values = value(@stages.size - 1, "at", inner, hole: "next")
         inner << "memo = none ? #{packed(values)} : #{call(@folder, ["memo", packed(values)], :fold)}" << "none = false"
         lines << "while i < last" << "  at = i" << "  i += 1"
         lines.concat(inner.map { |line| "  #{line}" })
-        lines << "end" << "none ? #{SKIP.inspect} : memo"
+        lines << "end" << "none ? ::Ikra::Hole : memo"
       end
 
       # The values at a position after a stage: one, or several that Ruby's lazy chains pass on side by side.
@@ -197,7 +198,7 @@ module Ikra
 
       def on_select(stage, at, index, lines, ways, test = "unless")
         values = value(at - 1, index, lines, **ways)
-        lines << "#{ways.fetch(:next)}#{SKIP.inspect if ways[:next] != "next"} #{test} #{call(stage, values, at, lines, together: true)}"
+        lines << "#{ways.fetch(:hole)} #{test} #{call(stage, values, at, lines, together: true)}"
         values
       end
 
@@ -205,13 +206,13 @@ module Ikra
 
       def on_compact(_stage, at, index, lines, ways)
         values = value(at - 1, index, lines, **ways)
-        lines << "#{ways.fetch(:next)}#{SKIP.inspect if ways[:next] != "next"} if #{values.first}.nil?" if values.size == 1
+        lines << "#{ways.fetch(:hole)} if #{values.first}.nil?" if values.size == 1
         values
       end
 
       def on_filter_map(stage, at, index, lines, ways)
         values = on_map(stage, at, index, lines, ways)
-        lines << "#{ways.fetch(:next)}#{SKIP.inspect if ways[:next] != "next"} unless #{values.first}"
+        lines << "#{ways.fetch(:hole)} unless #{values.first}"
         values
       end
 
@@ -326,7 +327,7 @@ module Ikra
         while from < total && !(most && out.size >= most)
           to = [from + width, total].min
           list, error = chunk(from, to, strict && most.nil? && !@step.ended?)
-          list, stopped = Ikra.__sieved(list, Text::SKIP, Text::STOP)
+          list, stopped = Ikra.__sieved(list, Hole, Text::STOP)
           list = list.flatten(1) if @step.ending == [:flatten]
           out = out.empty? ? list : out.concat(list)
           return [most ? out.first(most) : out, nil, true] if stopped
@@ -347,28 +348,50 @@ module Ikra
         count = @sizes[@stages.size - 1] + start.size
         chunks = (count + Operation::CHUNK - 1) / Operation::CHUNK
         text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
-        list, = Ikra.__sieved(section(text, 0...chunks, { start: start.first, folder: folder }), Text::SKIP, Text::STOP)
+        list, = Ikra.__sieved(section(text, 0...chunks, { start: start.first, folder: folder }), Hole, Text::STOP)
         list
       end
+
+      # What the values are reduced to by the kernel that computes them: +[:reduced, value]+ (`Ikra.__reduce`). Where it cannot, +[nil, values]+, or
+      # with +only+ nothing has run: +[:refused, nil]+.
+      #
+      # @param ending (see Text.of)
+      # @param again [Boolean] the chain may have to be computed once more for it
+      def reduced(reduction, ending: nil, again: false, only: false)
+        options = { __into: :numbers, __reduce: reduction, __again: again, __only: only }
+        how, value = run(0, @sizes[@stages.size - 1], ending, options, [])
+        return [how, value] unless how.nil?
+        return [nil, Ikra.__sieved(value, Hole, Text::STOP).first] unless value.is_a?(Buffer)
+
+        [nil, value.to_list].tap { value.free }
+      end
+
+      # The value at a position, which has one.
+      def at(index) = @stages.empty? ? part(@list, index, index + 1).first : run(index, index + 1).first
 
       private
 
       # The values from one position to another, or those before an error.
       def chunk(from, to, strict)
-        [run(from, to), nil]
+        [list(from, to), nil]
       rescue Located => error
         at = error.ikra.index
         error.instance_variable_set(:@ikra, Position.new(at + from, error.ikra.tick).freeze) unless from.zero?
         raise if strict
 
-        [at.zero? ? [] : run(from, from + at), error]
+        [at.zero? ? [] : list(from, from + at), error]
       end
 
-      def run(from, to)
-        text = Text.of(@stages, @step.abreast, @base, nil, nil)
-        return section(text, from...to, { from: from }) if Text.by_position?(@stages, nil)
+      # Where some are left out, and the others are numbers, that is done where the kernel runs.
+      def list(from, to)
+        values = run(from, to, nil, @step.holes? ? { __into: :numbers } : nil)
+        values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
+      end
 
-        section(text, part(@list, from, to), { from: from })
+      def run(from, to, ending = nil, options = nil, within = nil)
+        text = Text.of(@stages, @step.abreast, @base, ending, nil)
+        base = Text.by_position?(@stages, ending) ? from...to : part(@list, from, to)
+        section(text, base, { from: from }, options, within)
       end
 
       # The elements from one position to another, as far as there are.
@@ -379,9 +402,9 @@ module Ikra
         (list.begin + [from, list.size].min)...(list.begin + [to, list.size].min)
       end
 
-      def section(text, base, more)
+      def section(text, base, more, options = nil, within = nil)
         block = text.block(text.given.each_value.map { |what, at, number| given(what, at, number, more) })
-        Ikra.__section(:plazy, :map, base, 1, @options, block, nil)
+        Ikra.__section(:plazy, :map, base, 1, options ? @options.merge(options) : @options, block, within)
       end
 
       def given(what, at, number, more)

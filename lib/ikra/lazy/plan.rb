@@ -62,23 +62,24 @@ module Ikra
 
       # What {Ikra.explain} tells.
       #
-      # @param reduced [Boolean] a reduction by a block follows
+      # @param reduced [Symbol, nil] the reduction that follows
       # @return [Explanation::Chain]
       def explanation(reduced)
         kernels = []
         @steps.each do |step|
-          names = step.stages.map(&:name)
+          # which is the reduction's own block
+          names = reduced ? step.stages.map(&:name) - [:map_packed] : step.stages.map(&:name)
           then_, argument = step.ending
           why = step.why
           last = step.equal?(@steps.last)
           if reduced && last
-            step.keeps_apart ? why = "reduce is not in it: #{step.keeps_apart}" : names << :reduce
+            step.keeps_apart ? why = "#{reduced} is not in it: #{step.keeps_apart}" : names << reduced
           end
-          kernels << Explanation::Chain::Kernel.new(names, WORDS[then_]&.call(argument), step.note, why) unless step.bare? && !names.include?(:reduce)
+          kernels << Explanation::Chain::Kernel.new(names, WORDS[then_]&.call(argument), step.note, why) unless step.bare? && !names.include?(reduced)
           kernels << Explanation::Chain::Kernel.new([:stencil], nil, nil, nil) if then_ == :stencil
-          kernels << Explanation::Chain::Kernel.new([:reduce], nil, "by itself", nil) if reduced && last && step.keeps_apart
+          kernels << Explanation::Chain::Kernel.new([:reduce], nil, "by itself", nil) if reduced == :reduce && last && step.keeps_apart
         end
-        Explanation::Chain.new(@stages.map(&:to_s) + (reduced ? ["reduce"] : []), kernels)
+        Explanation::Chain.new((@stages.map(&:to_s) - ["map_packed"]) + [*reduced].map(&:to_s), kernels)
       end
 
       WORDS = {

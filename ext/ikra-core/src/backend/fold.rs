@@ -13,6 +13,7 @@ use super::collective::{Crew, Element};
 use super::threads::Threads;
 use super::{Backend, Executable, Launch, Outcome};
 use crate::error::Result;
+use crate::ir::lower::section::Holes;
 use crate::ir::{ColumnId, FuncId, Jobs, Program, Space, Stmt, filled, walk};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
@@ -30,18 +31,30 @@ pub type Folded = (Outcome, Option<Reduced>);
 
 impl Fold {
     /// None where rows are not computed each by its own job and once: elements that run in an order of their own, several to a
-    /// job; rows that the program also reads; and what are no numbers. Nor for extremes of Floats where the program does anything else: whoever
-    /// meets a NaN has to compute all elements again, to say what Ruby compares it with.
-    pub fn of(program: &Program, layout: &Layout, column: ColumnId, reduction: Reduction) -> Option<Self> {
+    /// job; rows that the program also reads; and what are no numbers. Nor, where the program does anything else, for extremes of Floats and what
+    /// may have to be computed `again`: whoever meets a NaN has to compute all elements again, to say what Ruby compares it with.
+    pub fn of(program: &Program, layout: &Layout, column: ColumnId, reduction: Reduction, again: bool) -> Option<Self> {
         let rows = program.columns.get(column.index())?;
         let element = Element::stored(rows.storage)?;
         let alone = program.jobs == Jobs::Identity && rows.space == Space::Element && !layout.is_shared();
         let whole = *filled::filled(program).get(column.index())?;
         let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
-        let again = !(extreme && element.is_float()) || does_nothing_else(program, column);
+        let again = !(again || extreme && element.is_float()) || does_nothing_else(program, column);
         let only = is_stored_by_entry_only(program, column);
         (alone && whole && only && again).then_some(Self { column, element, reduction })
     }
+}
+
+/// What stands for elements without a value while all are reduced; None: nothing does.
+pub fn neutral(reduction: Reduction) -> Option<Holes> {
+    let (int, float) = match reduction {
+        Reduction::Sum | Reduction::Count => (0, 0.0),
+        Reduction::Product => (1, 1.0),
+        Reduction::Min => (i64::MAX, f64::INFINITY),
+        Reduction::Max => (i64::MIN, f64::NEG_INFINITY),
+        Reduction::MinMax => return None,
+    };
+    Some(Holes::Filled { int, float: f64::to_bits(float) })
 }
 
 fn does_nothing_else(program: &Program, wanted: ColumnId) -> bool {
@@ -213,7 +226,7 @@ mod tests {
 
     fn prepare(machine: &dyn Backend, program: &Program, reduction: Reduction) -> Compiled {
         let layout = Layout::structure_of_arrays(program);
-        let fold = Fold::of(program, &layout, OUTPUT, reduction).expect("every element stores its own number");
+        let fold = Fold::of(program, &layout, OUTPUT, reduction, false).expect("every element stores its own number");
         let executable = machine.prepare_fold(program, &layout, fold, &CodeOptions::default());
         Compiled { fold, executable: executable.unwrap_or_else(|e| panic!("{}: {e}", machine.name())) }
     }
@@ -315,6 +328,34 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_for_elements_without_a_value_changes_no_reduction() {
+        let values = [(3, 2.5), (-7, -0.0), (i64::MAX, f64::INFINITY), (i64::MIN, f64::NEG_INFINITY), (0, f64::NAN)];
+        for reduction in [Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max, Reduction::Count] {
+            let Some(Holes::Filled { int, float }) = neutral(reduction) else { panic!("{reduction:?}") };
+            let value = |values: Owned| {
+                // of extremes the value: the place may be that of what stands there
+                match on_host(|crew| reduce::reduce(crew, reduction, values.view())) {
+                    Reduced::Extremes { least, greatest, nan } => {
+                        format!("{:?} {nan}", least.or(greatest).map(|place| place.value))
+                    }
+                    reduced => format!("{:?}", testing::bits(reduced)),
+                }
+            };
+            for (i, f) in values {
+                assert_eq!(value(Owned::I64(vec![int, i, int])), value(Owned::I64(vec![i])), "{reduction:?} of {i}");
+                let float = f64::from_bits(float);
+                // a NaN among extremes is told, and no value is left
+                if f.is_nan() && matches!(reduction, Reduction::Min | Reduction::Max) {
+                    continue;
+                }
+                let (with, without) = (vec![float, f, float], vec![f]);
+                assert_eq!(value(Owned::F64(with)), value(Owned::F64(without)), "{reduction:?} of {f}");
+            }
+        }
+        assert_eq!(neutral(Reduction::MinMax), None);
+    }
+
+    #[test]
     fn a_cancelled_launch_has_no_result() {
         let values = Owned::I64(vec![1; 9 * TILE]);
         for machine in machines() {
@@ -362,21 +403,22 @@ mod tests {
     fn columns_that_are_read_or_stored_in_part_or_out_of_order_are_not_reduced() {
         let of = |program: &Program| {
             let layout = Layout::structure_of_arrays(program);
-            Fold::of(program, &layout, OUTPUT, Reduction::Sum).is_some()
+            Fold::of(program, &layout, OUTPUT, Reduction::Sum, false).is_some()
         };
         let program = copies(Storage::I64);
         assert!(of(&program));
         let extreme = |storage| {
             let mut program = copies(storage);
             let layout = Layout::structure_of_arrays(&program);
-            let of = |program: &Program| Fold::of(program, &layout, OUTPUT, Reduction::Min).is_some();
+            let of = |program: &Program, again| Fold::of(program, &layout, OUTPUT, Reduction::Min, again).is_some();
             program.columns[OTHER.index()].written = true;
-            let with_other = of(&program);
+            let with_other = [false, true].map(|again| of(&program, again));
             program.columns[OTHER.index()].written = false;
-            (with_other, of(&program), of(&Program { uses_random: true, ..program.clone() }))
+            let random = Program { uses_random: true, ..program.clone() };
+            (with_other, of(&program, true), of(&random, false))
         };
-        assert_eq!(extreme(Storage::F64), (false, true, false), "a NaN makes all be computed again");
-        assert_eq!(extreme(Storage::I64), (true, true, true));
+        assert_eq!(extreme(Storage::F64), ([false, false], true, false), "a NaN makes all be computed again");
+        assert_eq!(extreme(Storage::I64), ([true, false], true, true));
         assert!(!of(&Program { jobs: Jobs::Reordered, ..program.clone() }));
         assert!(!of(&Program { jobs: Jobs::Grouped, ..program.clone() }));
         assert!(!of(&copies(Storage::U32)), "references are no numbers");

@@ -15,7 +15,7 @@ use crate::world::{Facts, World};
 use explain::{Asked, Explanation, Stopwatch};
 
 pub use crate::infer::{Base, SectionOp};
-pub use crate::ir::lower::section::SectionShape;
+pub use crate::ir::lower::section::{Holes, SectionShape};
 
 /// A section that a backend can prepare, and that the host can pack for.
 #[derive(Clone, Debug)]

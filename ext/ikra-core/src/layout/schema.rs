@@ -123,6 +123,10 @@ pub struct Schema {
     pub starts: Option<ColumnId>,
     /// `pmap`: the block's values, in `Space::Element` columns.
     pub result: Option<Slot>,
+    /// Some elements may have no value, where the others' are numbers of one kind.
+    pub has_holes: bool,
+    /// U8 column, space Element: which elements have a value.
+    pub marks: Option<ColumnId>,
     pub accumulators: Vec<Accumulator>,
     /// U8 column, space Bytes: first the literals' bytes, each with at least one row, then those of the host's Strings,
     /// likewise. None: the program looks at no byte.

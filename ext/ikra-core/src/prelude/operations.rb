@@ -18,6 +18,12 @@ module Kernel
     yield(x) ? false : true
   end
 
+  # What the block gives, where that is true.
+  def __kept(x)
+    value = yield(x)
+    value ? value : ::Ikra::Hole
+  end
+
   # Of any element but one.
   def __another(x, one)
     yield(x) && __position != one ? true : false

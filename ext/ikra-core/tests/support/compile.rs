@@ -23,7 +23,14 @@ pub fn shape(section: &Section) -> SectionShape {
         .collect();
     classes.sort();
     classes.dedup();
-    SectionShape { op: op(section), base: base(section), grouped, reordered: classes.len() > 1, results: None }
+    SectionShape {
+        op: op(section),
+        base: base(section),
+        grouped,
+        reordered: classes.len() > 1,
+        results: None,
+        holes: None,
+    }
 }
 
 fn op(section: &Section) -> SectionOp {

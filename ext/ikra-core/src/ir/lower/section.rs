@@ -12,7 +12,7 @@ use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
 use crate::ir::{Cmp, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
 use crate::layout::schema::{Accumulator, Combine, Slot};
 use crate::syntax::ast::{LocalId, Pattern};
-use crate::types::Ty;
+use crate::types::{Atom, Prims, Repr, Tag, Ty};
 use crate::world::Root;
 
 /// How a section maps jobs to elements, as the host found them.
@@ -26,6 +26,20 @@ pub struct SectionShape {
     pub reordered: bool,
     /// How results are stored that are numbers, if that is not as Ruby's.
     pub results: Option<Storage>,
+    /// What becomes of elements whose result is [`HOLE`], where the others' are numbers of one kind; None: it is a result like any.
+    pub holes: Option<Holes>,
+}
+
+/// The module that is the result of an element which has none. Programs do not know of it: what operations are made of gives it.
+pub const HOLE: &str = "Ikra::Hole";
+
+/// What is stored for an element that has no result, so that the column of results is one of plain numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holes {
+    /// A number that changes nothing where all are reduced: an Integer, or the bits of a Float.
+    Filled { int: i64, float: u64 },
+    /// Anything. A column beside them ([`crate::layout::schema::Schema::marks`]) says which elements have a result.
+    Marked,
 }
 
 /// Lowers a finished analysis.
@@ -127,6 +141,8 @@ fn pattern_local(pattern: &Pattern) -> Option<LocalId> {
 struct Entry {
     element: Option<(Slot, Ty)>,
     result: Option<Slot>,
+    /// Some elements have no result.
+    holes: Option<Holes>,
 }
 
 fn entry_function(
@@ -215,7 +231,7 @@ fn entry_function(
 
 fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     let unit = body.here.unit.clone();
-    let mut entry = Entry { element: None, result: None };
+    let mut entry = Entry { element: None, result: None, holes: None };
     let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
     match shape.base {
         Base::Range if wants_element => {
@@ -233,8 +249,14 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     }
     if shape.op == SectionOp::Map {
         let ty = body.an.spec(Analysis::BLOCK).ret.clone();
-        let slot = body.t.slot("result", Space::Element, &ty, unit.body.span)?;
+        let numbers = shape.holes.and_then(|_| beside_holes(body, &ty));
+        let slot = body.t.slot("result", Space::Element, numbers.as_ref().unwrap_or(&ty), unit.body.span)?;
         body.t.narrow(&slot, shape.results);
+        entry.holes = shape.holes.filter(|_| numbers.is_some());
+        body.t.schema.has_holes = entry.holes.is_some();
+        if entry.holes == Some(Holes::Marked) {
+            body.t.schema.marks = Some(body.t.column("result.there", Space::Element, Storage::U8));
+        }
         body.t.schema.result = Some(slot.clone());
         entry.result = Some(slot);
     }
@@ -328,7 +350,8 @@ fn ticks(
 fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], index: Operand) -> Result<()> {
     let unit = body.here.unit.clone();
     body.declare_block_locals()?;
-    let place = entry.result.as_ref().map(|slot| body.place(Form::One(slot.repr), None));
+    let held = |slot: &Slot| if entry.holes.is_some() { Repr::Union } else { slot.repr };
+    let place = entry.result.as_ref().map(|slot| body.place(Form::One(held(slot)), None));
     let next = body.cx.b.label();
     body.cx.b.open();
     if unit.lambda {
@@ -358,10 +381,43 @@ fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], inde
     result?;
     body.cx.b.push(Stmt::Block { label: next, body: stmts });
     if let (Some(slot), Some(place)) = (&entry.result, &place) {
-        let val = body.load(place);
+        let mut val = body.load(place);
+        if let Some(holes) = entry.holes {
+            val = without_hole(body, holes, slot, index, val);
+        }
         body.store_slot(slot, index, val);
     }
     Ok(())
+}
+
+/// The kind of numbers that results are which are no [`HOLE`]; None: they are of others, or of several, or there is no hole.
+fn beside_holes(body: &mut Body<'_, '_>, ty: &Ty) -> Option<Ty> {
+    let [hole] = ty.modules[..] else { return None };
+    let numbers = ty.filter(|atom| atom != Atom::Module(hole));
+    let one_kind = numbers.only(Prims::INT) || numbers.only(Prims::FLOAT);
+    (one_kind && body.an.world.class_named(HOLE) == Some(hole)).then_some(numbers)
+}
+
+/// What is stored of a result that may be a hole.
+fn without_hole(body: &mut Body<'_, '_>, holes: Holes, slot: &Slot, index: Operand, val: Val) -> Val {
+    let Val::Union { tag, .. } = val else { return val };
+    let there = body.cx.b.icmp(Cmp::Ne, tag, Operand::I32(Tag::MODULE));
+    match (holes, body.cast(val, Form::One(slot.repr))) {
+        (Holes::Filled { int, .. }, Val::Int(x)) => {
+            Val::Int(body.cx.b.select(Scalar::I64, there, x, Operand::I64(int)))
+        }
+        (Holes::Filled { float, .. }, Val::Float(x)) => {
+            let filled = Operand::float(f64::from_bits(float));
+            Val::Float(body.cx.b.select(Scalar::F64, there, x, filled))
+        }
+        (_, number) => {
+            if let Some(marks) = body.t.schema.marks {
+                body.t.columns[marks.index()].written = true;
+                body.cx.b.store(marks, index, there);
+            }
+            number
+        }
+    }
 }
 
 impl Shared {
