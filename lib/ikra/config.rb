@@ -8,6 +8,7 @@ module Ikra
   #   +:reference+ (a slow interpreter, to compare with), +:cuda_shim+ (the GPU's code on the CPU, for tests)
   # [+overflow+] +:raise+ an IntegerOverflow when an Integer leaves 64 bits, or +:wrap+
   # [+fast_math+] +true+ lets CUDA contract and approximate Float arithmetic
+  # [+blas+] +true+: on a GPU, cuBLAS multiplies large matrices of Floats where it is installed; +false+: Ikra's own kernel does, as on the CPU, bit for bit
   # [+precision+] +:f64+, or +:f32+: what a block's methods of numbers, and functions of Math, take and give is rounded to 32 bits, so
   #   that GPUs compute in 32 bits where that is the same; what MDArrays compute without a block stays as it is
   # [+check+] +nil+, or +:races+ to run sections in the interpreter and raise a RaceError where two elements of one tick
@@ -18,7 +19,7 @@ module Ikra
   # [+blocks+] blocks per launch: a hint that no backend takes yet
   # [+memory_limit+] bytes of device memory that the process may hold, launches included; not per call
   class Config
-    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil, memory_limit: nil }.freeze
+    DEFAULTS = { backend: :auto, overflow: :raise, fast_math: false, blas: true, precision: :f64, check: nil, unsupported: :raise, block_size: nil, blocks: nil, memory_limit: nil }.freeze
 
     DEFAULTS.each_key do |key|
       define_method(key) { @values.fetch(key) }

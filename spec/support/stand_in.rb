@@ -3,7 +3,7 @@
 require "fileutils"
 require "tmpdir"
 
-# A machine with a GPU that is none: the stand-ins for CUDA's driver and NVRTC that the core's tests use, for programs in
+# A machine with a GPU that is none: the stand-ins for CUDA's driver, NVRTC and cuBLAS that the core's tests use, for programs in
 # processes of their own. Compiled once, when first asked for.
 module StandIn
   CORE = File.expand_path("../../ext/ikra-core", __dir__)
@@ -13,7 +13,7 @@ module StandIn
     def libraries
       @libraries ||= Dir.mktmpdir("ikra-stand-in").tap do |folder|
         at_exit { FileUtils.rm_rf(folder) }
-        { "cuda.cpp" => %w[libcuda.so.1 libcuda.so], "nvrtc.cpp" => %w[libnvrtc.so.13 libnvrtc.so] }.each do |source, names|
+        { "cuda.cpp" => %w[libcuda.so.1 libcuda.so], "nvrtc.cpp" => %w[libnvrtc.so.13 libnvrtc.so], "cublas.cpp" => %w[libcublas.so.13 libcublas.so] }.each do |source, names|
           command = %w[g++ -std=gnu++17 -O1 -w -fPIC -shared -pthread] + [File.join(CORE, "tests/stand_in", source), "-o", File.join(folder, names[0])]
           system(*command) or abort "#{source} does not compile"
           File.symlink(names[0], File.join(folder, names[1]))

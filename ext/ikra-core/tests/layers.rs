@@ -29,10 +29,12 @@ const UNSAFE: &[&str] = &[
     "memory/column.rs",
     "backend/libm.rs",
     "backend/cpu/jit.rs",
+    "backend/cuda/blas.rs",
     "backend/cuda/nvrtc.rs",
     "backend/cuda/driver.rs",
     "backend/cuda/storage.rs",
     "backend/cuda/collective/mod.rs",
+    "backend/cuda/launch/over.rs",
     // For tests: the generated text as a shared object.
     "backend/cuda/shim.rs",
     "backend/cuda/collective/on_shim.rs",

@@ -37,6 +37,8 @@ impl Choice {
 pub struct Settings {
     pub backend: Choice,
     pub code: CodeOptions,
+    /// Whether a library may multiply matrices.
+    pub blas: bool,
     pub block_size: Option<u32>,
     /// Results become a buffer.
     pub into: Option<Results>,
@@ -64,8 +66,18 @@ pub enum Results {
 pub const REDUCTIONS: [(&str, Reduction); 4] =
     [("sum", Reduction::Sum), ("min", Reduction::Min), ("max", Reduction::Max), ("count", Reduction::Count)];
 
-const KEYS: [&str; 9] =
-    ["backend", "block_size", "blocks", "check", "fast_math", "memory_limit", "overflow", "precision", "unsupported"];
+const KEYS: [&str; 10] = [
+    "backend",
+    "blas",
+    "block_size",
+    "blocks",
+    "check",
+    "fast_math",
+    "memory_limit",
+    "overflow",
+    "precision",
+    "unsupported",
+];
 
 /// The Ruby that this extension was built for, and so the one that runs it.
 const RUBY: (u8, u8) = (rb_sys::RUBY_API_VERSION_MAJOR as u8, rb_sys::RUBY_API_VERSION_MINOR as u8);
@@ -81,6 +93,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
         arrangement: Arrangement::Columns,
         reorder: true,
     },
+    blas: true,
     block_size: None,
     into: None,
     reduce: None,
@@ -118,6 +131,7 @@ impl Settings {
                 let at = one_of(ruby, key, &given, &["raise", "wrap"])?;
                 self.code.overflow = [Overflow::Raise, Overflow::Wrap][at];
             }
+            "blas" => self.blas = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "fast_math" => self.code.fast_math = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "precision" => {
                 let at = one_of(ruby, key, &given, &["f64", "f32"])?;

@@ -82,6 +82,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__scan", function!(over::scan, 5))?;
     ikra.define_singleton_method("__select", function!(over::select, 4))?;
     ikra.define_singleton_method("__sort", function!(over::sort, 6))?;
+    ikra.define_singleton_method("__blas?", function!(over::has_blas, 3))?;
+    ikra.define_singleton_method("__product", function!(over::product, 3))?;
     ikra.define_singleton_method("__running", function!(collect::running, 3))?;
     ikra.define_singleton_method("__sieved", function!(collect::sieved, 3))?;
     ikra.define_singleton_method("__configure", function!(config::configure, 2))?;

@@ -2,7 +2,7 @@
 //!
 //! Here: [`Where`], which chooses between the device and the host's threads, and Ruby's entries for MDArray. Not here: what operations
 //! make of Arrays ([`crate::collect`]), and the operations ([`ikra_core::backend::collective`]).
-//! Invariant: device and host give the same bits, so where one runs is a question of time alone.
+//! Invariant: device and host give the same bits, so where one runs is a question of time alone; but for [`product`], which is documented.
 
 use crate::backends;
 use crate::buffer::{self, Dtype};
@@ -13,7 +13,7 @@ use crate::gvl;
 use ikra_core::backend::Backend;
 use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction, reduce};
-use ikra_core::backend::collective::rows::{Collective, Give, Stretch};
+use ikra_core::backend::collective::rows::{Collective, Give, Matrix, Product, Stretch};
 use ikra_core::backend::collective::scan::Scan;
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::memory::buffer::{Buffer, Residence};
@@ -250,4 +250,56 @@ pub fn sort(
         who.sort(Stretch { element, rows: &rows[0], range: range.clone() }, row, descending, Give::Keys)
     })?;
     Ok(made(ruby, dtype, rows))
+}
+
+/// Products of fewer multiplications are left to Ikra's own kernel: opening the library takes longer.
+const LEAST_PRODUCT: usize = 1 << 20;
+
+/// `Ikra.__blas?(buffer, multiplications, options)`: whether a library is to multiply so much, if it takes the matrices.
+///
+/// # Errors
+/// As [`scan`].
+pub fn has_blas(ruby: &Ruby, buffer: Value, size: usize, options: Option<RHash>) -> Result<bool, Error> {
+    let (_, buffer) = given(ruby, buffer)?;
+    let settings = Settings::for_call(ruby, options)?;
+    if !settings.blas || settings.code.races || size < LEAST_PRODUCT {
+        return Ok(false);
+    }
+    Ok(Where::of(ruby, settings.backend, &buffer, size)?.is_device())
+}
+
+/// `Ikra.__product(left, right, sizes)`: a buffer of the products of matrices; nil: Ikra's own kernel is to compute them. Of each side: the
+/// buffer, the first element, whether columns lie side by side, from one row or column to the next, and from one matrix to the next.
+/// `sizes`: rows, inner, columns, and how many products.
+///
+/// # Errors
+/// As [`scan`].
+pub fn product(
+    ruby: &Ruby,
+    left: (Value, usize, bool, usize, usize),
+    right: (Value, usize, bool, usize, usize),
+    (rows, inner, columns, count): (usize, usize, usize, usize),
+) -> Result<Option<Value>, Error> {
+    let ((dtype, one), (other, two)) = (given(ruby, left.0)?, given(ruby, right.0)?);
+    let Where::Device(backend) = Where::of(ruby, Choice::Cuda, &one, rows)? else { return Ok(None) };
+    if dtype != other {
+        return Ok(None);
+    }
+    let made = with_room(ruby, &[&one, &two], || {
+        let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
+        let mut fates = Vec::new();
+        let mut rows_of = |buffer: &Arc<Buffer>| buffer.on_device_later(store, &mut fates);
+        let (a, b) = (rows_of(&one)?, rows_of(&two)?);
+        let (_, from, turned, lead, apart) = left;
+        let left = Matrix { rows: &a, from, turned, lead, apart };
+        let (_, from, turned, lead, apart) = right;
+        let right = Matrix { rows: &b, from, turned, lead, apart };
+        let product = Product { element: dtype.element(), left, right, rows, inner, columns, count };
+        Ok(there.product(&product)?.map(|column| {
+            let buffer = Buffer::zeroed(column.storage(), column.len());
+            buffer.replace_with(column, fates);
+            Arc::new(buffer)
+        }))
+    })?;
+    Ok(made.map(|buffer| buffer::wrap(ruby, dtype, buffer).as_value()))
 }

@@ -19,7 +19,8 @@ module Ikra
     # The product of two matrices, or of a matrix and a vector. Of arrays of more dimensions, the last two are matrices;
     # the others are repeated where they are of size 1.
     #
-    # Each element is summed from the first product to the last; Floats of 32 bits in 64 bits, and rounded once.
+    # Each element is summed from the first product to the last; Floats of 32 bits in 64 bits, and rounded once. On a GPU, large matrices of Floats are
+    # multiplied by cuBLAS where that is installed, in an order of its own; Floats of 32 bits in 32 bits. `blas: false` forbids it.
     #
     # @param other [MDArray, Array]
     # @return [MDArray]
@@ -41,13 +42,14 @@ module Ikra
     # Without a dimension of size 1.
     def without(axis) = self[*Array.new(ndim) { |dimension| dimension == ndim + axis ? 0 : true }]
 
-    # (A library's product of matrices belongs here.)
     def product(other, kind, options)
       rows, inner, columns = shape[-2], shape[-1], other.shape[-1]
       around = Layout.broadcast(shape[0...-2], other.shape[0...-2]) if ndim > 2 || other.ndim > 2
       sizes = [*around, rows, columns]
       Ikra.__check(options) unless options.empty?
       return MDArray.zeros(*sizes, dtype: kind) if sizes.include?(0) || inner.zero?
+
+      made = by_library(other, kind, around, sizes, options) and return made
 
       one = spread(around, rows, inner).__send__(:at)
       two = other.__send__(:spread, around, inner, columns).__send__(:at)
@@ -69,6 +71,31 @@ module Ikra
         sum
       end
       MDArray.__of(Run.own(:matmul, options, &block).values(sizes.reduce(1, :*), kind, sizes).first, kind, sizes)
+    end
+
+    # By a library that the machine has for it; nil: there is none, or it does not take these.
+    def by_library(other, kind, around, sizes, options)
+      inner = shape[-1]
+      return unless DType.float?(kind) && Ikra.__blas?(storage.buffer, sizes.reduce(1, :*) * inner, options)
+
+      sides = [[self, sizes[-2], inner], [other, inner, sizes[-1]]].map { |array, *matrix| array.to(kind).__send__(:as_matrices, around, *matrix) }
+      buffer = Ikra.__product(*sides, [sizes[-2], inner, sizes[-1], around.nil? ? 1 : around.reduce(1, :*)])
+      buffer && MDArray.__of(buffer, kind, sizes)
+    end
+
+    # The buffer, the first element, whether columns lie side by side, from one row or column to the next, and from one matrix to the next: 0 where it is
+    # the same for all.
+    def as_matrices(around, rows, columns)
+      alone = ndim == 2 || shape[0...-2].all?(1)
+      buffer, layout = alone ? [storage.buffer, __layout] : [spread(around, rows, columns).__packed, Layout.packed([*around, rows, columns])]
+      apart = alone ? 0 : rows * columns
+      down, right = layout.strides.last(2)
+      # what lies behind a dimension of size 1 does not matter
+      down, right = [rows == 1 ? [columns, down].max : down, columns == 1 ? 1 : right]
+      return [buffer, layout.offset, false, down, apart] if right == 1 && down >= columns
+      return [buffer, layout.offset, true, right, apart] if down == 1 && right >= rows
+
+      [__packed, 0, false, columns, apart]
     end
 
     def spread(around, *matrix) = around.nil? || shape == [*around, *matrix] ? self : broadcast_to(*around, *matrix)

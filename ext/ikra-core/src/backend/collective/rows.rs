@@ -69,6 +69,64 @@ pub trait Collective {
     /// # Errors
     /// As [`Collective::scan`].
     fn pick(&self, from: Stretch<'_>, places: &HostColumn) -> Result<Option<HostColumn>>;
+
+    /// Products of matrices of Floats, row after row, by a library of the machine's own, in an order of its own. None: there is no such library, or it
+    /// does not take these.
+    ///
+    /// # Errors
+    /// As [`Collective::scan`].
+    fn product(&self, _: &Product<'_>) -> Result<Option<HostColumn>> {
+        Ok(None)
+    }
+}
+
+/// A matrix, or several, within rows.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a> {
+    pub rows: &'a HostColumn,
+    /// The first element.
+    pub from: usize,
+    /// Its columns, not its rows, are what lies side by side.
+    pub turned: bool,
+    /// From one row (turned: column) to the next.
+    pub lead: usize,
+    /// From one matrix to the next; 0: it is always the same.
+    pub apart: usize,
+}
+
+/// `rows` × `inner` by `inner` × `columns`, `count` times.
+#[derive(Clone, Copy)]
+pub struct Product<'a> {
+    pub element: Element,
+    pub left: Matrix<'a>,
+    pub right: Matrix<'a>,
+    pub rows: usize,
+    pub inner: usize,
+    pub columns: usize,
+    pub count: usize,
+}
+
+impl Product<'_> {
+    /// Whether both sides' elements are all there.
+    pub fn fits(&self) -> bool {
+        let side = |matrix: &Matrix<'_>, rows: usize, columns: usize| {
+            let (lines, length) = if matrix.turned { (columns, rows) } else { (rows, columns) };
+            let last = |n: usize, apart: usize| n.checked_sub(1)?.checked_mul(apart);
+            let end = || {
+                let end = last(self.count, matrix.apart)?.checked_add(last(lines, matrix.lead)?)?;
+                end.checked_add(length)?.checked_add(matrix.from)
+            };
+            matrix.lead >= length && end().is_some_and(|end| end <= matrix.rows.len())
+        };
+        side(&self.left, self.rows, self.inner) && side(&self.right, self.inner, self.columns)
+    }
+    /// Elements of the products.
+    pub fn len(&self) -> usize {
+        self.count * self.rows * self.columns
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl Element {

@@ -10,6 +10,7 @@
 
 mod over;
 
+use super::blas::Blas;
 use super::collective::{self, Collectives, Desk};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
@@ -76,6 +77,8 @@ pub struct CudaBackend {
     unstopped: OnceCell<Block>,
     /// Those of launches that raise later.
     board: OnceCell<Arc<Board>>,
+    /// None: there is no cuBLAS.
+    blas: OnceCell<Option<Blas>>,
 }
 
 /// Lanes at rest.
@@ -261,6 +264,7 @@ impl CudaBackend {
             desks: Mutex::default(),
             unstopped: OnceCell::new(),
             board: OnceCell::new(),
+            blas: OnceCell::new(),
         })
     }
 

@@ -7,12 +7,14 @@
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
 //! | [`queue`], [`status`] | launches that nobody waits for, and how launches ended | libcuda |
 //! | [`collective`], `collective/*.cuh` | what goes over all elements at once | a GPU; texts build anywhere |
+//! | [`blas`] | products of matrices by cuBLAS | libcublas, where it is |
 //! | [`launch`] | [`CudaBackend`], which puts them together | a GPU |
 //! | [`shim`], `shim.hpp` | the same text run on the host, for tests | a C++ compiler |
 //!
 //! Not here: any rule of Ruby. Both libraries are opened when they are first needed, and that one is missing is an
 //! answer, never a panic.
 
+pub mod blas;
 pub mod collective;
 pub mod driver;
 pub mod emit;

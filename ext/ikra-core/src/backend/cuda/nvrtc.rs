@@ -85,26 +85,29 @@ fn toolkit_directories() -> Vec<PathBuf> {
     roots.iter().flat_map(|r| ["lib64", "lib"].map(|lib| r.join(lib))).filter(|d| d.is_dir()).collect()
 }
 
-fn open() -> Result<Nvrtc> {
-    let names = cudarc::get_lib_name_candidates("nvrtc");
-    // SAFETY: libnvrtc's initialisers have no preconditions. The handle is never closed: cudarc finds the library among
-    // the loaded ones for the rest of the process.
+/// Opens one of NVIDIA's libraries for the rest of the process, which cudarc then finds among the loaded ones; `parts`: how the names of those begin that it
+/// asks for by name. Gives what it was found as.
+pub(super) fn find(library: &str, parts: &str) -> Option<String> {
+    let names = cudarc::get_lib_name_candidates(library);
+    // SAFETY: initialisers of these libraries have no preconditions. The handle is never closed.
     let open = |path: &Path| unsafe { Library::new(path) }.map(std::mem::forget);
-    let mut found = names.iter().find(|n| open(Path::new(n)).is_ok()).cloned();
-    for directory in toolkit_directories() {
-        if found.is_some() {
-            break;
-        }
-        // By its path, together with the part that it will ask for by name.
-        let path = names.iter().map(|n| directory.join(n)).find(|p| p.exists() && open(p).is_ok());
-        if let Some(path) = path {
-            let parts = std::fs::read_dir(&directory).into_iter().flatten().flatten();
-            for part in parts.filter(|p| p.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so.")) {
+    if let Some(name) = names.iter().find(|n| open(Path::new(n)).is_ok()) {
+        return Some(name.clone());
+    }
+    toolkit_directories().into_iter().find_map(|directory| {
+        let there: Vec<PathBuf> = names.iter().map(|n| directory.join(n)).filter(|p| p.exists()).collect();
+        if !there.is_empty() {
+            let others = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+            for part in others.filter(|p| p.file_name().to_string_lossy().starts_with(parts)) {
                 let _ = open(&part.path());
             }
-            found = Some(path.display().to_string());
         }
-    }
+        there.iter().find(|path| open(path).is_ok()).map(|path| path.display().to_string())
+    })
+}
+
+fn open() -> Result<Nvrtc> {
+    let found = find("nvrtc", "libnvrtc-builtins.so.");
     // SAFETY: it only tries to open the library by the names that were tried above.
     let usable = found.is_some() && unsafe { sys::is_culib_present() };
     let (Some(found), true) = (found, usable) else {

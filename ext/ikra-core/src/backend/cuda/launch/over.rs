@@ -4,12 +4,15 @@
 //! launches that nobody waits for ([`super::super::queue`]), so that they find what those make, and nobody waits for them either, but
 //! for those words. Not here: kernels ([`super::super::collective`]).
 
+#![allow(unsafe_code, reason = "a call of cuBLAS, over memory that is held here")]
+
 use super::{CudaBackend, CudaMemory, internal};
 use crate::backend::Backend;
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
-use crate::backend::collective::rows::{Collective, Give, GroupedRows, Stretch};
+use crate::backend::collective::rows::{Collective, Give, GroupedRows, Matrix, Product, Stretch};
 use crate::backend::collective::scan::{Scan, Told};
+use crate::backend::cuda::blas::{Addresses, Blas};
 use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Sorting, Way};
 use crate::error::Result;
 use crate::ir::Storage;
@@ -153,5 +156,31 @@ impl Collective for CudaBackend {
         let (out, to) = self.room(n * width, &mut holds)?;
         self.over(holds, &[&out], |on| collective::gather(on, width, input, at, n as u64, to))?;
         Ok(Some(HostColumn::on_device(storage, n, out)))
+    }
+
+    fn product(&self, product: &Product<'_>) -> Result<Option<HostColumn>> {
+        let Product { element, left, right, .. } = *product;
+        self.device.enter()?;
+        let blas = self.blas.get_or_try_init(|| Blas::open(&self.device))?;
+        let Some(blas) = blas.as_ref().filter(|_| matches!(element, Element::F64 | Element::F32)) else {
+            return Ok(None);
+        };
+        if product.is_empty() || product.inner == 0 || !product.fits() {
+            return Err(internal("matrices without elements, or beyond their rows"));
+        }
+        let mut holds = Vec::new();
+        let mut side =
+            |of: Matrix<'_>| self.begin(&Stretch { element, rows: of.rows, range: of.from..of.rows.len() }, &mut holds);
+        let (left, right) = (side(left)?, side(right)?);
+        let (made, out) = self.room(product.len() * element.bytes(), &mut holds)?;
+        let mut taken = false;
+        let event = self.queue.add(holds, |stream| {
+            // SAFETY: the addresses are of memory that the queue holds until the stream has passed this; both sides' elements are all
+            // there (just asked), and what is made has room for all.
+            taken = unsafe { blas.multiply(stream, product, Addresses { left, right, out })? };
+            Ok(())
+        })?;
+        cuda(&made)?.pending.set(event);
+        Ok(taken.then(|| HostColumn::on_device(element.storage(), product.len(), made)))
     }
 }

@@ -1,0 +1,145 @@
+//! Products of matrices by cuBLAS, where that is on the machine.
+//!
+//! Here: [`Blas`], the library's handle, and the one kind of call that is made of it. Not here: whether a product is to be computed so, which
+//! gives other bits than Ikra's own kernel ([`crate::backend::collective::rows::Collective::product`]).
+//!
+//! The library is opened when it is first needed. It knows matrices column after column: there, ours are turned, and so is their product.
+#![allow(unsafe_code, reason = "calls of cuBLAS")]
+
+use super::driver::{Device, Stream};
+use super::nvrtc;
+use crate::backend::collective::Element;
+use crate::backend::collective::rows::{Matrix, Product};
+use crate::error::{Error, Result};
+use cudarc::cublas::sys::{self, cublasHandle_t, cublasOperation_t, cublasStatus_t};
+use once_cell::sync::Lazy;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Whether the library can be opened.
+static PRESENT: Lazy<bool> = Lazy::new(|| {
+    // SAFETY: it only tries to open the library by its usual names.
+    nvrtc::find("cublas", "libcublasLt.so.").is_some() && unsafe { sys::is_culib_present() }
+});
+
+/// See the module. One product at a time is handed to it, which is quick: the device computes on its own.
+pub struct Blas {
+    handle: Mutex<Handle>,
+    device: Arc<Device>,
+}
+
+struct Handle(cublasHandle_t);
+
+// SAFETY: a handle may be used by any thread, by one at a time.
+unsafe impl Send for Handle {}
+
+/// Where the elements of the two matrices and of their product are in the device's memory.
+#[derive(Clone, Copy)]
+pub struct Addresses {
+    pub left: u64,
+    pub right: u64,
+    pub out: u64,
+}
+
+impl Blas {
+    /// None where there is no such library.
+    ///
+    /// # Errors
+    /// `Device` where there is one that does not work. The context must be current.
+    pub fn open(device: &Arc<Device>) -> Result<Option<Self>> {
+        if !*PRESENT {
+            return Ok(None);
+        }
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the library is there, and the out-pointer is to a live local.
+        check("cublasCreate", unsafe { sys::cublasCreate_v2(&raw mut handle) })?;
+        Ok(Some(Self { handle: Mutex::new(Handle(handle)), device: device.clone() }))
+    }
+
+    /// Queues products on a stream; false: they are of no form that the library takes.
+    ///
+    /// # Errors
+    /// `Device`.
+    ///
+    /// # Safety
+    /// The memory of each matrix begins at its address, has all that [`Product::fits`] says, and stays until the stream has passed this;
+    /// there is room for the products, which nobody else uses until then.
+    pub unsafe fn multiply(&self, stream: &Stream, product: &Product<'_>, at: Addresses) -> Result<bool> {
+        let int = |n: usize| i32::try_from(n).ok();
+        let (Some(rows), Some(inner), Some(columns), Some(count), Some(left), Some(right)) = (
+            int(product.rows),
+            int(product.inner),
+            int(product.columns),
+            int(product.count),
+            int(product.left.lead),
+            int(product.right.lead),
+        ) else {
+            return Ok(false);
+        };
+        let turned = |matrix: &Matrix<'_>| match matrix.turned {
+            true => cublasOperation_t::CUBLAS_OP_T,
+            false => cublasOperation_t::CUBLAS_OP_N,
+        };
+        let (of_left, of_right) = (turned(&product.left), turned(&product.right));
+        let apart = |n: usize| n as i64;
+        let handle = self.handle.lock();
+        // SAFETY: both are alive. The library's own type for a stream is the driver's.
+        check("cublasSetStream", unsafe { sys::cublasSetStream_v2(handle.0, stream.raw.cast()) })?;
+        macro_rules! call {
+            ($function:path, $number:ty) => {{
+                let (one, zero): ($number, $number) = (1.0, 0.0);
+                // SAFETY: the handle is alive; factors are read at once, from live locals; the memory is the caller's affair.
+                unsafe {
+                    $function(
+                        handle.0,
+                        of_right,
+                        of_left,
+                        columns,
+                        rows,
+                        inner,
+                        &raw const one,
+                        at.right as *const $number,
+                        right,
+                        apart(product.right.apart),
+                        at.left as *const $number,
+                        left,
+                        apart(product.left.apart),
+                        &raw const zero,
+                        at.out as *mut $number,
+                        columns,
+                        apart(product.rows * product.columns),
+                        count,
+                    )
+                }
+            }};
+        }
+        let status = match product.element {
+            Element::F64 => call!(sys::cublasDgemmStridedBatched, f64),
+            Element::F32 => call!(sys::cublasSgemmStridedBatched, f32),
+            _ => return Ok(false),
+        };
+        check("cublasGemmStridedBatched", status).map(|()| true)
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        if self.device.is_ours() {
+            // SAFETY: the handle is alive, and nobody has it any more.
+            let _ = unsafe { sys::cublasDestroy_v2(self.handle.get_mut().0) };
+        }
+    }
+}
+
+fn check(what: &str, status: cublasStatus_t) -> Result<()> {
+    match status {
+        cublasStatus_t::CUBLAS_STATUS_SUCCESS => Ok(()),
+        cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Err(Error::Memory {
+            what: format!("{what}, cuBLAS's own memory"),
+            wanted: 0,
+            free: 0,
+            advice: "free arrays, or do without it: blas: false",
+        }),
+        status => Err(Error::Device { what: what.into(), cause: format!("cuBLAS: {status:?}") }),
+    }
+}
