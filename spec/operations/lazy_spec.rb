@@ -339,6 +339,25 @@ RSpec.describe Ikra::Lazy do
     expect(Ikra.explain { [1].plazy.first }.to_s).to eq "plazy\n  # kernels: 0"
   end
 
+  it "computes a stencil over a stencil anew, or behind a kernel of its own, whichever is less, and says so" do
+    near = ->(chain) { chain.stencil([-1, 0, 1], 1.0) { |a, b, c| a + b - c } }
+    far = ->(chain) { chain.stencil([-5, 5], 2.0) { |v| v[-5] * v[5] } }
+    list = Array.new(300) { |i| (i * 7919 % 101) / 8.0 }
+    nearby = list.pstencil([-1, 0, 1], 1.0) { |a, b, c| a + b - c }
+    expected = { near => nearby.pstencil([-1, 0, 1], 1.0) { |a, b, c| a + b - c }, far => nearby.pstencil([-5, 5], 2.0) { |v| v[-5] * v[5] } }
+    backends.each do |backend|
+      expected.each do |last, values|
+        chain = last.call(near.call(list.plazy(backend: backend)))
+        expect([chain.to_a, chain.max, chain.count { |x| x > 3.0 }]).to eq([values, values.max, values.count { |x| x > 3.0 }])
+      end
+    end
+    told = ->(last) { Ikra.explain { last.call(near.call(list.plazy)).sum }.chains.first.to_s.lines.drop(1).map(&:strip) }
+    expect(told.call(near)).to eq ["kernel 1: stencil, stencil, sum", "stencil runs the blocks before it 3 times for each element; one kernel more is as dear as 8 more runs", "# kernels: 1"]
+    expect(told.call(far)).to eq [
+      "kernel 1: stencil", "stencil would run the blocks before it 11 times for each element; one kernel more is as dear as 8 more runs", "kernel 2: stencil, sum", "# kernels: 2"
+    ]
+  end
+
   it "compiles a chain once, whatever its variables hold" do
     run = ->(k, list) { list.plazy.map { |x| x * k }.select { |x| x > k }.zip(list).to_a }
     run.call(2, [1, 2, 3])

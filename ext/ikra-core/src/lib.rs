@@ -10,7 +10,7 @@
 //!
 //! | modules | what they hold |
 //! | --- | --- |
-//! | [`id`], [`diagnostic`], [`error`], [`config`], [`target`] | indices, messages, options, device facts |
+//! | [`id`], [`diagnostic`], [`error`], [`config`], [`target`], [`process`] | indices, messages, options, device facts, which process it is |
 //! | [`source`], [`syntax`], [`world`] | Ruby text, its tree, facts about live values |
 //! | [`prelude`] | methods of Ruby's core classes, written in Ruby |
 //! | [`types`], [`infer`] | the lattice, and the fixpoint that types a block |
@@ -21,7 +21,7 @@
 //! | [`backend`] | reference interpreter, CPU, CUDA |
 //! | [`engine`] | the only module that sees all others |
 //!
-//! `unsafe` is open in [`memory::column`], [`cache::disk`], [`backend::libm`], the CPU backend's `jit` and the CUDA
+//! `unsafe` is open in [`process`], [`memory::column`], [`cache::disk`], [`backend::libm`], the CPU backend's `jit` and the CUDA
 //! backend's driver-facing files; nowhere else.
 #![deny(unsafe_code)]
 
@@ -38,6 +38,7 @@ pub mod layout;
 pub mod memory;
 pub mod passes;
 pub mod prelude;
+pub mod process;
 pub mod sched;
 pub mod source;
 pub mod syntax;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Layers from the bottom. A module uses its own layer and those before it.
 const LAYERS: &[&[&str]] = &[
     // A message shows its source line, and a source counts in spans.
-    &["id", "source", "diagnostic", "error", "config", "target"],
+    &["id", "source", "diagnostic", "error", "config", "target", "process"],
     &["syntax"],
     // Types name classes by id; facts about live values are types.
     &["types"],
@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
 
 /// Files that may contain unsafe code.
 const UNSAFE: &[&str] = &[
+    "process.rs",
     "memory/column.rs",
     "backend/libm.rs",
     "backend/cpu/jit.rs",

@@ -14,6 +14,7 @@ use ikra_core::cache::disk::{DiskCache, default_directory};
 use ikra_core::cache::key::KeyBuilder;
 use ikra_core::error::{Error, Result};
 use ikra_core::memory::buffer::DeviceStore;
+use ikra_core::process;
 use ikra_core::sched::cost::{self, Estimate, History, Side, Ways};
 use magnus::{Ruby, Symbol};
 use once_cell::sync::OnceCell;
@@ -52,7 +53,7 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
         }
         let made = make(choice);
         let mut opened = OPENED.lock();
-        let process = std::process::id();
+        let now = process::id();
         for old in opened.extract_if(.., |o| o.choice == choice) {
             // of another process: its device handles are not ours to free
             std::mem::forget(old);
@@ -61,15 +62,14 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
             Ok(backend) => Ok(backend.clone()),
             Err(error) => Err(("backend".to_owned(), error.to_string())),
         };
-        opened.push(Opened { choice, process, backend });
+        opened.push(Opened { choice, process: now, backend });
         made
     })
 }
 
 fn known(choice: Choice) -> Option<Result<Arc<dyn Backend>>> {
     let opened = OPENED.lock();
-    let found =
-        opened.iter().find(|o| o.choice == choice && (o.process == std::process::id() || choice != Choice::Cuda))?;
+    let found = opened.iter().find(|o| o.choice == choice && (o.process == process::id() || choice != Choice::Cuda))?;
     Some(match &found.backend {
         Ok(backend) => Ok(backend.clone()),
         Err((what, cause)) => Err(Error::Device { what: what.clone(), cause: cause.clone() }),

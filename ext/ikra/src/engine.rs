@@ -47,6 +47,7 @@ use ikra_core::infer::BlockSource;
 use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
+use ikra_core::process;
 use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::syntax::{self, Wrapping};
 use ikra_core::types::{Repr, Unit};
@@ -424,7 +425,7 @@ impl Section<'_> {
             base,
             code: self.settings.code,
             backend: self.choice,
-            process: std::process::id(),
+            process: process::id(),
             results: match self.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
                 _ => None,

@@ -14,6 +14,7 @@
 #![allow(unsafe_code, reason = "rb_nogvl takes C functions; see SAFETY at each")]
 
 use ikra_core::backend::CancelToken;
+use ikra_core::process;
 use magnus::{Error, Ruby};
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
@@ -136,15 +137,15 @@ static WATCH: AtomicPtr<Watch> = AtomicPtr::new(std::ptr::null_mut());
 impl Watch {
     /// This process's, with its thread. Called with the GVL held, so by one thread at a time.
     fn of_this_process() -> &'static Self {
-        let process = std::process::id();
+        let now = process::id();
         // SAFETY: null, or leaked by this function.
         let known = unsafe { WATCH.load(Ordering::Acquire).as_ref() };
         if let Some(known) = known
-            && known.process == process
+            && known.process == now
         {
             return known;
         }
-        let new = Box::leak(Box::new(Self { process, tokens: Default::default(), changed: Default::default() }));
+        let new = Box::leak(Box::new(Self { process: now, tokens: Default::default(), changed: Default::default() }));
         WATCH.store(new, Ordering::Release);
         let new: &'static Self = new;
         // without the thread signals wait for the launch's end, as they would without all this

@@ -50,12 +50,14 @@ impl Where {
     /// DeviceError, where a backend that was asked for is not there.
     pub fn of(ruby: &Ruby, asked: Choice, buffer: &Buffer, count: usize) -> Result<Self, Error> {
         let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
-        let choice = match asked {
+        let backend = match asked {
             // a forked process has no device
-            Choice::Auto if there && backends::open(Choice::Cuda).is_ok() => Choice::Cuda,
-            asked => backends::choose(asked, count, 1, &History::default()),
+            Choice::Auto if there && let Ok(device) = backends::open(Choice::Cuda) => device,
+            asked => {
+                let choice = backends::choose(asked, count, 1, &History::default());
+                backends::open(choice).map_err(|e| errors::core(ruby, e))?
+            }
         };
-        let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
         Ok(if backend.collective().is_some() { Where::Device(backend) } else { Where::Host })
     }
 

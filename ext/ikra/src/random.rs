@@ -3,6 +3,7 @@
 //! Here: `Ikra.srand`. Not here: the generator (the backends share it). A process that was never given a seed has one of
 //! its own; a child of `fork` too.
 
+use ikra_core::process;
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,16 +17,16 @@ struct Seed {
 static SEED: Mutex<Seed> = Mutex::new(Seed { value: 0, drawn_for: Some(0), sections: 0 });
 
 fn current(seed: &mut Seed) -> &mut Seed {
-    let process = std::process::id();
-    if seed.drawn_for.is_some_and(|p| p != process) {
-        *seed = Seed { value: fresh(), drawn_for: Some(process), sections: 0 };
+    let now = process::id();
+    if seed.drawn_for.is_some_and(|p| p != now) {
+        *seed = Seed { value: fresh(), drawn_for: Some(now), sections: 0 };
     }
     seed
 }
 
 /// Random bits from the operating system, by way of the standard library's hash keys.
 fn fresh() -> u64 {
-    RandomState::new().hash_one(std::process::id())
+    RandomState::new().hash_one(process::id())
 }
 
 /// The seed.
@@ -48,7 +49,7 @@ pub fn set(value: Option<u64>) -> u64 {
     let before = current(&mut seed).value;
     *seed = match value {
         Some(value) => Seed { value, drawn_for: None, sections: 0 },
-        None => Seed { value: fresh(), drawn_for: Some(std::process::id()), sections: 0 },
+        None => Seed { value: fresh(), drawn_for: Some(process::id()), sections: 0 },
     };
     before
 }

@@ -55,18 +55,7 @@ module Ikra
       def packed? = (@packed ||= @offset.zero? && in_order? ? 1 : 0) == 1
 
       # Whether the elements stand beside each other, row after row.
-      def in_order?
-        return true if @size.zero?
-
-        apart = 1
-        (rank - 1).downto(0) do |dimension|
-          next if @shape[dimension] == 1
-          return false if @strides[dimension] != apart
-
-          apart *= @shape[dimension]
-        end
-        true
-      end
+      def in_order? = (@in_order ||= beside_each_other? ? 1 : 0) == 1
 
       # Where the element with these indices is; nil: there is none.
       def place(indices)
@@ -155,6 +144,19 @@ module Ikra
       def ==(other) = other.is_a?(Layout) && @shape == other.shape && @strides == other.strides && @offset == other.offset
 
       private
+
+      def beside_each_other?
+        return true if @size.zero?
+
+        apart = 1
+        (rank - 1).downto(0) do |dimension|
+          next if @shape[dimension] == 1
+          return false if @strides[dimension] != apart
+
+          apart *= @shape[dimension]
+        end
+        true
+      end
 
       # The stride of a new dimension that is a part of the outermost old one, all of it, or several together.
       def take(pairs, size)

@@ -26,7 +26,7 @@ struct Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if self.process != crate::process::id() {
             // Inherited: there are no threads to tell.
             std::mem::forget(self.threads.take());
         }
@@ -56,7 +56,7 @@ impl Threads {
     /// # Errors
     /// `Device` when the system gives no threads.
     pub fn pool(&self) -> Result<&ThreadPool> {
-        let process = std::process::id();
+        let process = crate::process::id();
         let mut slot = &self.pools;
         loop {
             let pool = slot.get_or_try_init(|| self.start(process).map(Box::new))?;

@@ -271,7 +271,7 @@ impl Device {
             memory: memory as u64,
             driver,
         };
-        let process = std::process::id();
+        let process = crate::process::id();
         Ok(Self {
             facts,
             handle,
@@ -285,7 +285,7 @@ impl Device {
 
     /// Whether this process made the device's handles.
     pub fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        self.process == crate::process::id()
     }
 
     /// Whether the context is there.

@@ -322,7 +322,7 @@ impl<'a> Shared<'a> {
     fn folding_kernel(&self, kernel: &str, fold: Fold) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
-        let (operation, _) = collective::operation(fold.reduction, fold.element);
+        let operation = collective::operation(fold.reduction, fold.element);
         let element = collective::name(fold.element);
         let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element)");
         let run = if self.may_stop[self.program.entry.index()] {

@@ -648,7 +648,7 @@ impl Backend for CudaBackend {
         }
         self.device.enter()?;
         let module = kernel.module()?;
-        let (_, state) = collective::operation(fold.reduction, fold.element);
+        let state = collective::state_bytes(fold.reduction, fold.element);
         self.making_room(self.on_desk((collective::tiles(launch.jobs) * state) as usize, |desk| {
             let words = desk.words(0, launch.jobs);
             let outcome = match self.queue_launch(kernel, module, &mut launch, &words)? {
@@ -672,12 +672,12 @@ impl Backend for CudaBackend {
         let memory = held.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("rows of another device"))?;
         self.device.enter()?;
         let (from, count) = (range.start * element.bytes(), (range.end - range.start) as u64);
-        let (_, state) = collective::operation(reduction, element);
+        let state = collective::state_bytes(reduction, element);
         let launch = self.collectives.reducing(reduction, element, count)?;
         self.making_room(self.on_desk((collective::tiles(count) * state) as usize, |desk| {
             let mut words = desk.words(memory.block.address() + from as u64, count);
-            // behind what the queue still does to the memory
-            self.queue.add(vec![held.clone()], |stream| launch(stream, &mut words))?.wait()?;
+            // behind what the queue still does to the memory, which is held here
+            self.queue.run(|stream| launch(stream, &mut words))?;
             Ok(desk.result(reduction, element))
         }))
     }

@@ -118,6 +118,23 @@ impl Queue {
         self.add_making(holds, None, |stream, _| work(stream))
     }
 
+    /// Works on the stream, and waits until that is done: whoever is waited for holds its own memory, and needs no event.
+    ///
+    /// # Errors
+    /// As [`Queue::add`].
+    pub fn run(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
+        let line = self.line()?;
+        let queued = {
+            // one launch at a time is added
+            let _state = line.state.lock();
+            work(&line.stream)
+        };
+        // also where that failed: part of it may be under way
+        let done = line.stream.finish();
+        queued.and(done)?;
+        line.state.lock().sweep()
+    }
+
     /// As [`Queue::add`], of a launch that may raise: says so by the letter.
     ///
     /// # Errors

@@ -361,7 +361,7 @@ impl Backend for CudaShim {
             return Ok((Outcome::Cancelled, None));
         }
         let tiles = collective::tiles(launch.jobs);
-        let (_, state) = collective::operation(fold.reduction, fold.element);
+        let state = collective::state_bytes(fold.reduction, fold.element);
         // Full of what nobody may rely on.
         let states: Vec<AtomicU64> = (0..tiles * state / 8).map(|_| AtomicU64::new(0xabab_abab_abab_abab)).collect();
         let ended = AtomicU64::new(0);

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
-pub use reduce::{Desk, at_once, operation, reduce};
+pub use reduce::{Desk, at_once, operation, reduce, state_bytes};
 pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
 pub use sort::{Payload, Sorting, Tuning as SortTuning, sort, sort_tuned};
@@ -132,10 +132,15 @@ pub trait Machine {
 pub struct Collectives {
     device: Arc<Device>,
     cache: Arc<DiskCache>,
-    kernels: Mutex<HashMap<String, Arc<OnceCell<Loaded>>>>,
+    kernels: Mutex<HashMap<String, Kernel>>,
+    /// Those of reductions, found without their text: few elements are reduced in no more time than making it takes.
+    reductions: Mutex<HashMap<(Reduction, Element), Kernel>>,
     /// For each stream, by its handle: a word that is 0 whenever no kernel runs on it.
     counters: Mutex<HashMap<usize, Block>>,
 }
+
+/// Compiled when it is first wanted.
+type Kernel = Arc<OnceCell<Loaded>>;
 
 struct Loaded {
     module: Module,
@@ -145,7 +150,7 @@ struct Loaded {
 
 impl Collectives {
     pub fn new(device: Arc<Device>, cache: Arc<DiskCache>) -> Self {
-        Self { device, cache, kernels: Mutex::default(), counters: Mutex::default() }
+        Self { device, cache, kernels: Mutex::default(), reductions: Mutex::default(), counters: Mutex::default() }
     }
 
     /// What queues operations on a stream of this device. Its context must be current.
@@ -163,14 +168,21 @@ impl Collectives {
         element: Element,
         count: u64,
     ) -> Result<impl FnOnce(&Stream, &mut [u64]) -> Result<()>> {
-        let text = reduce::text(reduction, element);
-        let kernel = self.kernel(&text)?;
+        let known = self.reductions.lock().get(&(reduction, element)).cloned();
+        let kernel = match known {
+            Some(kernel) => kernel,
+            None => {
+                let kernel = self.kernel(&reduce::text(reduction, element))?;
+                self.reductions.lock().insert((reduction, element), kernel.clone());
+                kernel
+            }
+        };
         Ok(move |stream: &Stream, args: &mut [u64]| {
-            launch(&kernel, &text, stream, Blocks::Resident(tiles(count)), args)
+            launch(&kernel, reduce::THREADS, stream, Blocks::Resident(tiles(count)), args)
         })
     }
 
-    fn kernel(&self, text: &Text) -> Result<Arc<OnceCell<Loaded>>> {
+    fn kernel(&self, text: &Text) -> Result<Kernel> {
         let slot = self.kernels.lock().entry(text.kernel.clone()).or_default().clone();
         slot.get_or_try_init(|| {
             let module = Module::load(&self.device, self.code(text)?.bytes(), &text.kernel)?;
@@ -241,17 +253,17 @@ impl Machine for OnStream<'_> {
     }
     #[allow(private_interfaces, reason = "as in the trait")]
     fn run(&self, text: &Text, blocks: Blocks, args: &mut [u64]) -> Result<()> {
-        launch(&*self.collectives.kernel(text)?, text, self.stream, blocks, args)
+        launch(&*self.collectives.kernel(text)?, text.threads, self.stream, blocks, args)
     }
 }
 
-fn launch(kernel: &OnceCell<Loaded>, text: &Text, stream: &Stream, blocks: Blocks, args: &mut [u64]) -> Result<()> {
+fn launch(kernel: &OnceCell<Loaded>, threads: u32, stream: &Stream, blocks: Blocks, args: &mut [u64]) -> Result<()> {
     let Some(Loaded { module, resident }) = kernel.get() else { unreachable!("it was just made") };
     let grid = match blocks {
         Blocks::All(all) => all,
         Blocks::Resident(most) => most.min(*resident),
     };
-    module.launch(stream, grid.clamp(1, i32::MAX as u64) as u32, text.threads, args)
+    module.launch(stream, grid.clamp(1, i32::MAX as u64) as u32, threads, args)
 }
 
 /// Tiles of a reduction.

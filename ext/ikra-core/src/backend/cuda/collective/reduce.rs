@@ -9,27 +9,41 @@ use crate::error::Result;
 use crate::ir::{Program, Stmt, walk};
 use std::sync::Arc;
 
-/// The operation as a template of `reduce.cuh`, and the bytes of its state.
-pub fn operation(reduction: Reduction, element: Element) -> (String, u64) {
+/// The operation as a template of `reduce.cuh`.
+pub fn operation(reduction: Reduction, element: Element) -> String {
     let ty = name(element);
-    let (template, words) = match (reduction, element.is_float()) {
-        (Reduction::Sum, false) => (format!("IntSum<{ty}>"), 2),
-        (Reduction::Sum, true) => (format!("FloatSum<{ty}>"), 2),
-        (Reduction::Product, false) => (format!("IntProduct<{ty}>"), 2),
-        (Reduction::Product, true) => (format!("FloatProduct<{ty}>"), 1),
-        (Reduction::Min, _) => (format!("Extreme<{ty}, false>"), 3),
-        (Reduction::Max, _) => (format!("Extreme<{ty}, true>"), 3),
-        (Reduction::MinMax, _) => (format!("BothExtremes<{ty}>"), 6),
-        (Reduction::Count, _) => (format!("Counting<{ty}>"), 1),
-    };
-    (template, words * 8)
+    match (reduction, element.is_float()) {
+        (Reduction::Sum, false) => format!("IntSum<{ty}>"),
+        (Reduction::Sum, true) => format!("FloatSum<{ty}>"),
+        (Reduction::Product, false) => format!("IntProduct<{ty}>"),
+        (Reduction::Product, true) => format!("FloatProduct<{ty}>"),
+        (Reduction::Min, _) => format!("Extreme<{ty}, false>"),
+        (Reduction::Max, _) => format!("Extreme<{ty}, true>"),
+        (Reduction::MinMax, _) => format!("BothExtremes<{ty}>"),
+        (Reduction::Count, _) => format!("Counting<{ty}>"),
+    }
 }
 
+/// The bytes of the operation's state.
+pub fn state_bytes(reduction: Reduction, element: Element) -> u64 {
+    let words = match reduction {
+        Reduction::Product if element.is_float() => 1,
+        Reduction::Sum | Reduction::Product => 2,
+        Reduction::Min | Reduction::Max => 3,
+        Reduction::MinMax => 6,
+        Reduction::Count => 1,
+    };
+    words * 8
+}
+
+/// Threads of a block.
+pub const THREADS: u32 = LANES as u32;
+
 pub fn text(reduction: Reduction, element: Element) -> Text {
-    let (operation, _) = operation(reduction, element);
+    let operation = operation(reduction, element);
     let ty = name(element);
     let kernel = format!("ikra_reduce_{reduction:?}_{ty}").to_lowercase();
-    Text::new(kernel, &[REDUCE], (LANES as u32, 1), "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
+    Text::new(kernel, &[REDUCE], (THREADS, 1), "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
 }
 
 /// Queues the reduction of `count` elements at `input`; [`Reduction::WORDS`] words at `out` then hold what
@@ -46,8 +60,7 @@ pub fn reduce(
     out: u64,
 ) -> Result<()> {
     let tiles = tiles(count);
-    let (_, state) = operation(reduction, element);
-    let states = machine.allocate((tiles * state) as usize)?;
+    let states = machine.allocate((tiles * state_bytes(reduction, element)) as usize)?;
     let mut args = [input, count, states.address(), machine.counter()?, out];
     machine.run(&text(reduction, element), Blocks::Resident(tiles), &mut args)
 }
