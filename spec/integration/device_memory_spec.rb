@@ -140,6 +140,44 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is enough for blocks, views and reductions of arrays that are larger, and the next stretch goes up while one is computed" do
+    expect(on_stand_in(<<~RUBY)).to eq("#{"true\n" * 10}[ZeroDivisionError, 190000]\n[RangeError, \"element [380, 1]: 190002 does not fit u8 (0 to 255)\"]\nrefused\nrefused\n")
+      Ikra.config.backend = :cuda
+      Ikra.config.memory_limit = 1_000_000
+      list = Array.new(200_000) { |i| i + 1 }
+      a, factor = Ikra::MDArray.new(list), 3
+      small = Ikra::MDArray.new([10, 20])
+      p a.map { |x| x * factor - small[1] }.to_a == list.map { |x| x * 3 - 20 }
+      p a.map { |x| x * 0.5 }.to_a == list.map { |x| x * 0.5 }
+      p (a * 2).map { |x| x > 200_000 }.to_a == list.map { |x| x * 2 > 200_000 }
+      p (a[1000..] + 1).to_a == list.drop(1000).map { |x| x + 1 }
+      p a[1000..].map { |x| x - 1 }.to_a == list.drop(1000).map { |x| x - 1 }
+      half = Ikra::MDArray.new(list.map { |x| x * 0.1 })
+      on_cpu = Ikra::MDArray.new(list.map { |x| x * 0.1 })
+      p half.sum == on_cpu.sum(backend: :cpu) && half.max == 20_000.0
+      p (half * 3 + 1).sum == (on_cpu * 3 + 1).sum(backend: :cpu) && (half * 3 + 1).min == (on_cpu * 3 + 1).min(backend: :cpu)
+      p half.cumsum.to_a == on_cpu.cumsum(backend: :cpu).to_a && half.sort(descending: true)[0] == 20_000.0
+      p half.select { |x| x > 10_000.0 }.size == 100_000 && half.count { |x| x > 5000.0 } == 150_000
+      p half.sum { |x| x * 0.3 } == on_cpu.sum(backend: :cpu) { |x| x * 0.3 }
+      zeros = Ikra::MDArray.new(list.dup.tap { |with_zero| with_zero[190_000] = 0 })
+      begin
+        zeros.map { |x| 5 / x }.sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index]
+      end
+      begin
+        a.reshape(400, 500).map(dtype: :u8) { |x| x < 190_002 ? 1 : x }.sync
+      rescue RangeError => e
+        p [e.class, e.message]
+      end
+      [-> { a.map { |x| x + rand(3) } }, -> { a.map { |x| x + Ikra.index } }].each do |block|
+        block.call.sync
+      rescue Ikra::DeviceMemoryError
+        puts "refused"
+      end
+    RUBY
+  end
+
   it "is told with who holds it" do
     told = Regexp.new(<<~'TEXT'.chomp.gsub(/[()]/) { |sign| "\\#{sign}" } + "\n\\z")
       \Aallocating memory on Stand-in within memory_limit: 1000000: 800256 bytes wanted, \d+ bytes free
@@ -153,7 +191,7 @@ RSpec.describe "A GPU's memory that runs out" do
       one, other = Array.new(2) { Ikra::MDArray.new(50, 100) { |i, j| i * 0.5 + j } }
       wide = Ikra::MDArray.new(100_000) { |i| one[0, 0] + other[0, 1] + i }
       begin
-        wide.map { |x| x + one[0, 0] + other[1, 1] }.sync
+        wide.map_with_index { |x, i| x + one[0, 0] + other[1, 1] + i }.sync
       rescue Ikra::DeviceMemoryError => e
         puts e.message
         puts "done" if e.holders.first == ["f64 100000", 800_000]

@@ -508,6 +508,15 @@ impl RubyBuffer {
         Ok(value)
     }
 
+    /// `part(from, count)`: a buffer of its own, on the host, with a copy of a stretch.
+    fn part(ruby: &Ruby, this: Obj<Self>, from: usize, count: usize) -> Result<Obj<Self>, Error> {
+        let (buffer, from, count) = this.stretch(ruby, &[ruby.into_value(from), ruby.into_value(count)])?;
+        let mut column = HostColumn::zeroed(buffer.storage(), count);
+        let read = gvl::released(|| buffer.read(from * buffer.storage().bytes(), column.bytes_mut()));
+        read.map_err(|error| errors::core(ruby, error))?;
+        Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
+    }
+
     /// `store_bytes(from, string)`: writes elements from their bytes.
     fn store_bytes(ruby: &Ruby, this: Obj<Self>, from: Value, bytes: RString) -> Result<(), Error> {
         if heap::is_frozen(this.as_raw()) {
@@ -657,6 +666,10 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.define_method(
         "store_bytes",
         method!(|ruby: &Ruby, this, from, bytes| RubyBuffer::store_bytes(ruby, this, from, bytes), 2),
+    )?;
+    class.define_method(
+        "part",
+        method!(|ruby: &Ruby, this, from, count| RubyBuffer::part(ruby, this, from, count), 2),
     )?;
     class.define_method(
         "store_part",

@@ -50,6 +50,8 @@ pub struct Settings {
     pub again: bool,
     /// Where they are not reduced, nothing is run.
     pub only: bool,
+    /// The section is one of several that go over the elements together.
+    pub piece: bool,
 }
 
 /// The buffer that results become.
@@ -100,6 +102,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     exact: false,
     again: false,
     only: false,
+    piece: false,
 });
 
 impl Settings {
@@ -170,6 +173,7 @@ impl Settings {
             }
             "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,
             // the section looks at it itself
             "__later" => {}
             "memory_limit" => {

@@ -94,6 +94,8 @@ struct Variant {
     fold: Option<Fold>,
     /// All that it does is store its results, and what it raises can be told later: what it raises where.
     sites: Option<Arc<[Raise]>>,
+    /// Elements may be gone over in several sections: all that it does is store results, and these do not depend on where an element is.
+    divisible: bool,
 }
 
 /// What is known of one block.
@@ -367,12 +369,24 @@ fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
     }
 }
 
-/// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
-fn later_sites(program: &Program, plan: &Plan, folds: bool) -> Option<Arc<[Raise]>> {
+/// The column of results, if all that a program does is store them, in numbers.
+fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
     let results = plan.result.as_ref()?.value?;
     let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
     let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty();
-    let later = alone && !folds && program.jobs == Jobs::Identity && program.can_tell_later();
+    alone.then_some(results)
+}
+
+fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
+    let program = &lowered.program;
+    let leaves = program.sites.iter().any(|site| site.trap == Trap::Break);
+    only_results(program, plan).is_some() && !program.uses_random && !lowered.asks_index && !leaves
+}
+
+/// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
+fn later_sites(program: &Program, plan: &Plan, folds: bool) -> Option<Arc<[Raise]>> {
+    only_results(program, plan)?;
+    let later = !folds && program.jobs == Jobs::Identity && program.can_tell_later();
     later.then(|| program.sites.as_slice().into())
 }
 
@@ -640,9 +654,9 @@ impl Section<'_> {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
         let rooms = Rooms::new(program, elements);
-        let sites = later_sites(program, &plan, fold.is_some());
+        let (sites, divisible) = (later_sites(program, &plan, fold.is_some()), is_divisible(&compiled.lowered, &plan));
         let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        Ok(Some(Variant { form, guards, lowered, plan, rooms, executable, fold, sites }))
+        Ok(Some(Variant { form, guards, lowered, plan, rooms, executable, fold, sites, divisible }))
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -773,6 +787,12 @@ impl Section<'_> {
         (limit, beside, evicted): (Key, bool, bool),
     ) -> Result<Result<Value, Again>, Error> {
         let ruby = self.ruby;
+        if self.settings.piece && !variant.divisible {
+            let what =
+                "going over elements in parts, where a result depends on an element's place or on the others".into();
+            let advice = "go over parts of the array";
+            return Err(self.failed(CoreError::Memory { what, wanted: 0, free: 0, advice }));
+        }
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
         let result = match (self.settings.into, &variant.plan.result) {

@@ -77,7 +77,7 @@ impl Where {
     }
 
     /// Goes over so many elements of these buffers. Interrupts end what the host does. Where the device's memory ends, other
-    /// arrays leave it.
+    /// arrays leave it; where it does not suffice then, the host goes over them, which gives the same.
     ///
     /// # Errors
     /// DeviceError and its kin, and what interrupts raise.
@@ -93,12 +93,17 @@ impl Where {
             let rows = rows.map_err(|e| errors::core(ruby, e))?;
             return working(ruby, count, |crew| work(&crew, &rows));
         };
-        let done = with_room(ruby, buffers, || {
+        let done = tried_with_room(ruby, buffers, || {
             let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
             let rows = buffers.iter().map(|buffer| buffer.on_device(store)).collect::<CoreResult<Vec<_>>>()?;
             work(there, &rows)
-        })?;
-        done.ok_or_else(|| errors::internal(ruby, "what no one can interrupt was interrupted"))
+        });
+        match done {
+            Err(CoreError::Memory { .. }) => Where::Host.over(ruby, buffers, count, work),
+            done => done
+                .map_err(|e| errors::core(ruby, e))?
+                .ok_or_else(|| errors::internal(ruby, "what no one can interrupt was interrupted")),
+        }
     }
 
     /// A buffer of the elements of a stretch whose flags are true, in their order.
@@ -133,10 +138,16 @@ impl Where {
     ) -> Result<Reduced, Error> {
         let element = dtype.element();
         match self {
-            Where::Device(backend) => with_room(ruby, &[buffer], || match backend.store() {
-                Some(store) => backend.reduce(reduction, element, &buffer.on_device(store)?, range.clone()),
-                None => Err(CoreError::Internal { stage: "reduce", detail: "a device without memory".into() }),
-            }),
+            Where::Device(backend) => {
+                let done = tried_with_room(ruby, &[buffer], || match backend.store() {
+                    Some(store) => backend.reduce(reduction, element, &buffer.on_device(store)?, range.clone()),
+                    None => Err(CoreError::Internal { stage: "reduce", detail: "a device without memory".into() }),
+                });
+                match done {
+                    Err(CoreError::Memory { .. }) => Where::Host.reduce(ruby, reduction, (dtype, buffer), range),
+                    done => done.map_err(|e| errors::core(ruby, e)),
+                }
+            }
             Where::Host => {
                 let rows = gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))?;
                 let from = Stretch { element, rows: &rows, range };
@@ -148,16 +159,19 @@ impl Where {
 
 /// Works on the device, without the GVL; once more where memory ran out, and other arrays could leave.
 fn with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> Result<T, Error> {
-    let done = match gvl::released(&work) {
+    tried_with_room(ruby, keep, work).map_err(|e| errors::core(ruby, e))
+}
+
+fn tried_with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> CoreResult<T> {
+    match gvl::released(&work) {
         Err(CoreError::Memory { .. }) => {
             let keep: Vec<Arc<Buffer>> = keep.iter().map(|buffer| (*buffer).clone()).collect();
-            gvl::released(|| buffer::evict(&keep)).map_err(|e| errors::core(ruby, e))?;
+            gvl::released(|| buffer::evict(&keep))?;
             ruby.gc_start();
             gvl::released(&work)
         }
         done => done,
-    };
-    done.map_err(|e| errors::core(ruby, e))
+    }
 }
 
 fn given(ruby: &Ruby, buffer: Value) -> Result<(Dtype, Arc<Buffer>), Error> {

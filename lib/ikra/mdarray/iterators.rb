@@ -15,7 +15,7 @@ module Ikra
       return flat_list.map unless block
 
       MDArray.__parameters(block, 1, "it is given one element")
-      over(:map, options, block) { |run, within| made(run, dtype, within, shape) }
+      over(:map, options, block) { |run, within| made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
     end
     alias collect map
 
@@ -157,7 +157,7 @@ module Ikra
     end
 
     # An array of a block's values. Those of objects may be objects.
-    def made(run, dtype, within, shape, base: self.base)
+    def made(run, dtype, within, shape, base: self.base, pieces: nil)
       dtype &&= DType.check(dtype)
       count = shape.reduce(1, :*)
       if dtype == :object || (dtype.nil? && self.dtype == :object)
@@ -166,7 +166,7 @@ module Ikra
         kind = :object unless list.all? { |value| DType.of(value) == kind }
         return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
       end
-      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base, later: true)
+      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base, later: true, pieces: pieces)
       MDArray.__of(buffer, kind, @layout && shape.equal?(@shape) ? @layout : shape)
     end
 
@@ -178,7 +178,7 @@ module Ikra
     def choosing(wanted, options, block)
       MDArray.__parameters(block, 1, "it is given one element")
       over(wanted ? :select : :reject, options, block) do |run, within|
-        flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base)
+        flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base, pieces: (self unless dtype == :object))
         compacted(flags, options).tap { flags.free }
       end
     end

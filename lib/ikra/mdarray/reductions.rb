@@ -178,7 +178,7 @@ module Ikra
       return 0 if empty?
 
       MDArray.__parameters(block, 1, "it is given one element")
-      over(:count, options, block) { |run, within| run.reduction(size, :count, [:as_bool], *within) }
+      over(:count, options, block) { |run, within| run.reduction(size, :count, [:as_bool], *within, pieces: self) }
     end
 
     # All values on the way of {#inject}. Sums and products by +:++ and +:*+ are those of {#cumsum} and {#cumprod}.
@@ -434,7 +434,7 @@ module Ikra
       return map(**options, &block).sum(start, axis: axis, **options) unless axis.nil? && dtype != :object && !empty?
 
       MDArray.__parameters(block, 1, "it is given one element")
-      total = over(:sum, options, block) { |run, within| run.reduction(size, :sum, *within) }
+      total = over(:sum, options, block) { |run, within| run.reduction(size, :sum, *within, pieces: self) }
       start.is_a?(Integer) && start.zero? ? total : start + total
     end
 

@@ -37,19 +37,26 @@ module Ikra
       # @param dtype [Symbol, nil] of the buffer; nil: what the values are
       # @param shape what an error's index is told in
       # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
-      def values(count, dtype, shape, *within, base: 0...count, later: false)
+      # @param pieces [Array, nil] an array of which the block is given each element, and nothing else: where memory does not suffice, stretch by stretch
+      def values(count, dtype, shape, *within, base: 0...count, later: false, pieces: nil)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [[:"as_#{dtype}"], *within] if dtype
         into = { __into: dtype || true }
         into[:__later] = Told.new(expressions(within), shape) if later
-        buffer = section(:map, base, within, shape, **into)
+        buffer = pieces ? in_pieces(pieces, within, shape, into) { section(:map, base, within, shape, **into) } : section(:map, base, within, shape, **into)
         [buffer, buffer.dtype]
       end
 
       # What the block's values are reduced to (`Ikra.__reduce`), without keeping them.
-      def reduction(count, operation, *within, base: 0...count)
-        value = section(:map, base, within, nil, __into: true, __reduce: operation)
+      def reduction(count, operation, *within, base: 0...count, pieces: nil)
+        reduce = { __into: true, __reduce: operation }
+        value =
+          begin
+            section(:map, base, within, nil, **reduce)
+          rescue DeviceMemoryError => error
+            pieces ? in_pieces(pieces, within, nil, { __into: true }) { raise error } : raise
+          end
         return value unless value.is_a?(Buffer)
 
         operation == :sum ? MDArray.__of(value, value.dtype, [count]).sum(**@options) : Ikra.__reduce(value, operation, 0, count, @options)
@@ -107,7 +114,7 @@ module Ikra
           rescue DeviceMemoryError
             raise if count <= Tiles::LEAST || !Tiles.possible?(node)
 
-            Tiles.run(node) { |stretch| section_of(stretch) }
+            Tiles.run(node) { |stretch| section_of(stretch, __later: Tiles) }
           end
         end
 
@@ -115,7 +122,13 @@ module Ikra
         def reduction(node, operation, options)
           count = node.shape.reduce(1, :*)
           block = Text.block(node, node.shape, :section)
-          value = located(node) { Ikra.__section(:mdarray, :map, 0...count, 1, { **options, **EXACT, __into: node.dtype, __reduce: operation }, block, nil) }
+          value = located(node) do
+            Ikra.__section(:mdarray, :map, 0...count, 1, { **options, **EXACT, __into: node.dtype, __reduce: operation }, block, nil)
+          rescue DeviceMemoryError
+            raise if count <= Tiles::LEAST || !Tiles.possible?(node)
+
+            Tiles.run(node) { |stretch| section_of(stretch, __later: Tiles, **options) }
+          end
           # such as are computed in an order of their own
           value.is_a?(Buffer) ? Ikra.__reduce(value, operation, 0, count, options) : value
         end
@@ -136,8 +149,8 @@ module Ikra
         def line_in_text(error) = error.backtrace&.first.to_s[/\A#{Regexp.escape(Text::FILE)}:(\d+)/, 1]&.to_i
 
         # The values in one section.
-        def section_of(node)
-          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
+        def section_of(node, **more)
+          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **EXACT, __into: node.dtype, **more }, Text.block(node, node.shape, :section), nil)
         end
 
         # What does not fit, with the index of the element.
@@ -152,6 +165,30 @@ module Ikra
       end
 
       private
+
+      # What the block gives for the elements of an array, which the last of the methods hands to it: at once, or else stretch by stretch.
+      def in_pieces(array, within, shape, into)
+        yield
+      rescue DeviceMemoryError => error
+        raise unless array.size > Tiles::LEAST
+
+        node = array.__operand
+        begin
+          raise unless Tiles.possible?(node)
+
+          Tiles.run(node) do |stretch|
+            at = Text.block(stretch, stretch.shape, :lambda)
+            section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, at]], nil, **into, __later: Tiles, __piece: true)
+          end
+        rescue Unfit => unfit
+          raise Run.told(unfit, shape)
+        rescue DeviceMemoryError
+          # of the whole
+          raise error
+        ensure
+          node.drop
+        end
+      end
 
       def section(kind, base, within, shape = nil, **into)
         options = @options.empty? ? into : @options.merge(into)

@@ -70,7 +70,7 @@ fn stages(
     let mut watch = Stopwatch::start();
     let mut analysis = infer::analyse(world, facts, block, shape.op, shape.base)?;
     watch.lap("infer");
-    let Lowered { program, schema } = section::lower(&mut analysis, shape, options, &name)?;
+    let Lowered { program, schema, asks_index } = section::lower(&mut analysis, shape, options, &name)?;
     watch.lap("lower");
     if cfg!(debug_assertions) {
         verify::verify(&program)?;
@@ -89,5 +89,5 @@ fn stages(
         account.improved(&mut analysis, &program, &schema, &layout);
         account.stages = watch.laps;
     }
-    Ok(Compiled { lowered: Lowered { program, schema }, layout })
+    Ok(Compiled { lowered: Lowered { program, schema, asks_index }, layout })
 }

@@ -51,6 +51,8 @@ pub enum Builtin {
     Initialize,
     /// `Ikra.tick`
     Tick,
+    /// The same for Ikra's own methods, which say it of elements that others give.
+    Position,
     /// `Ikra.index`
     Index,
     /// `Ikra.__single(x)`: the nearest Float of 32 bits.
@@ -431,7 +433,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Str, "__single?") => Some(Builtin::StrIsSingle),
         (Atom::Str, "__encoding") => Some(Builtin::StrEncoding),
         (Atom::Str, "__text") => Some(Builtin::AsText),
-        (_, "__position") => Some(Builtin::Index),
+        (_, "__position") => Some(Builtin::Position),
         (_, "__int") => Some(Builtin::AsInt),
         (Atom::Str, "__argument_error") => Some(Builtin::ArgumentError),
         (Atom::Str, "__disagree") => Some(Builtin::StrRefuse(

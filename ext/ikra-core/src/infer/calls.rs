@@ -810,7 +810,7 @@ impl Analysis<'_> {
                 _ => flag(!matches!(atoms[0], Atom::Nil | Atom::False)),
             },
             BoolXor => flag((atom == Atom::True) == matches!(atoms[0], Atom::Nil | Atom::False)),
-            Tick | Index => Ty::int(),
+            Tick | Index | Position => Ty::int(),
             Single if Kind::of(atoms[0]).is_number() => Ty::float(),
             Single => Ty::never(),
             ToFloat => match atoms[0] {

@@ -720,6 +720,8 @@ pub enum Class {
 pub struct Lowered {
     pub program: Program,
     pub schema: Schema,
+    /// The program asks where an element is, beside whose it is.
+    pub asks_index: bool,
 }
 
 impl Func {

@@ -1213,7 +1213,10 @@ impl Body<'_, '_> {
             BoolXor => first.map(|(b, _)| Val::bool((atom == Atom::True) == falsy(b))),
             Single => Some(numbers::math::single(&mut self.cx, first.map_or(Val::NIL, |(_, x)| x))),
             Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
-            Index => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[]))),
+            Index | Position => {
+                self.t.asks_index |= builtin == Index;
+                Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[])))
+            }
             ToFloat => match first {
                 Some((_, Val::Int(v))) => Some(Val::Float(self.cx.b.f64(Op::IntToFloat, &[v]))),
                 Some((_, val)) => Some(val),

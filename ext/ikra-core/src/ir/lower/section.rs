@@ -82,7 +82,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         uses_random: t.uses_random,
         rescued: shared.rescued,
     };
-    Ok(Lowered { program, schema: t.schema })
+    Ok(Lowered { program, schema: t.schema, asks_index: t.asks_index })
 }
 
 /// One specialisation of a method.

@@ -59,6 +59,8 @@ pub struct Tables {
     pub pending: Vec<SpecId>,
     pub recursive: BTreeSet<SpecId>,
     pub uses_random: bool,
+    /// The block, or what it calls, asks for `Ikra.index`.
+    pub asks_index: bool,
 }
 
 impl Tables {
