@@ -231,9 +231,13 @@ template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const
       }
     }
     state = block_tree<Op, LANES>(state);
-    if (threadIdx.x == 0) store_shared_state((State *)args.tiles + tile, state);
+    if (threadIdx.x == 0) {
+      // where there is one tile its state is that of all: joined with none it stays what it is
+      if (tiles == 1) Op::finish(state, args.out);
+      else store_shared_state((State *)args.tiles + tile, state);
+    }
   }
-  reduce_tiles<Op>(args, tiles);
+  if (tiles != 1) reduce_tiles<Op>(args, tiles);
 }
 
 template <class T, class Op> INLINE void reduce(const ReduceArgs &args) {
