@@ -18,9 +18,14 @@ pub const PIECE: usize = 4096;
 /// With fewer rows the Ruby thread is done before workers are awake.
 const MANY: usize = 4 * PIECE;
 
+/// Whether so many rows are worth going over in their order, piece by piece.
+pub fn many(rows: usize) -> bool {
+    rows >= MANY
+}
+
 /// Whether so many rows are worth waking workers for.
 pub fn pays(rows: usize) -> bool {
-    rows >= MANY && THREADS.count() > 1
+    many(rows) && THREADS.count() > 1
 }
 
 /// What the work gives for each piece, in their order. The pieces have so many rows together.

@@ -23,6 +23,7 @@ use crate::gvl;
 use crate::heap::{self, Hashes, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::iseq::Failure;
+use crate::kept;
 use crate::later::Later;
 use crate::made::{Made, Rooms};
 use crate::observe::{Bounds, Observer};
@@ -83,7 +84,7 @@ struct Form {
 }
 
 /// A block compiled for some types.
-struct Variant {
+pub struct Variant {
     form: Form,
     guards: Guards,
     lowered: Lowered,
@@ -478,7 +479,9 @@ impl Section<'_> {
             if self.settings.only && variant.fold.is_none() {
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
-            match self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted))? {
+            let outcome = self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted));
+            self.keep(&variant, tables, &holder);
+            match outcome? {
                 Ok(value) => return Ok(value),
                 // each time some heap at least doubles, so that memory ends first
                 Err(Again::Room) => attempts -= 1,
@@ -666,8 +669,20 @@ impl Section<'_> {
         }
     }
 
+    /// Lets the tables of a call that is over wait for the next.
+    fn keep(&self, variant: &Arc<Variant>, tables: Arc<Tables>, holder: &LazyHolder) {
+        if self.scope.is_none() {
+            holder.let_tables_go();
+            if let Ok(tables) = Arc::try_unwrap(tables)
+                && tables.knows_numbers()
+            {
+                kept::put(variant, self.base_of_state().0, tables);
+            }
+        }
+    }
+
     /// Packs by a variant's schema; None where something does not fit it.
-    fn pack(&mut self, variant: &Variant, holder: &LazyHolder) -> Result<Option<(Packed, Arc<Tables>)>, Error> {
+    fn pack(&mut self, variant: &Arc<Variant>, holder: &LazyHolder) -> Result<Option<(Packed, Arc<Tables>)>, Error> {
         let (ruby, plan, lowered) = (self.ruby, &variant.plan, &variant.lowered);
         let schema = &lowered.schema;
         let mut roots = Vec::with_capacity(schema.roots.len());
@@ -683,6 +698,8 @@ impl Section<'_> {
         let warp = self.backend.target().warp;
         let room = variant.rooms.now(&lowered.program, self.slots());
         let mut hashes: Arc<Hashes> = Arc::default();
+        let key = self.base_of_state().0;
+        let mut earlier = if self.scope.is_none() && !plan.plain { kept::take(variant, key) } else { None };
         loop {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -691,8 +708,15 @@ impl Section<'_> {
                 (None, base) => Elements::Values(base.unwrap_or(&[])),
             };
             // from here to the holder nothing allocates in Ruby's heap
-            let traced =
-                self.clock.measure(Phase::Trace, || Tables::trace(plan, base, &raws, &room, &hashes, &mut unknown));
+            let traced = self.clock.measure(Phase::Trace, || {
+                if let Some(mut tables) = earlier.take() {
+                    if tables.again(plan, base, &raws, &room) {
+                        return Ok(tables);
+                    }
+                    kept::failed(variant, key);
+                }
+                Tables::trace(plan, base, &raws, &room, &hashes, &mut unknown)
+            });
             let mut tables = match traced {
                 Ok(tables) => tables,
                 Err(Misfit::Hashes) => {
@@ -714,7 +738,7 @@ impl Section<'_> {
             });
             match packed {
                 Ok(packed) => {
-                    if self.scope.is_none() {
+                    if self.scope.is_none() && !kept::wants(variant, key, &tables) {
                         tables.forget_numbers();
                     }
                     let tables = Arc::new(tables);
@@ -730,8 +754,15 @@ impl Section<'_> {
                     for symbol in unknown {
                         symbols::add(ruby, symbol)?;
                     }
+                    earlier = hashes.is_empty().then_some(tables);
                 }
-                Err(misfit) => return self.misfit(misfit).map(|()| None),
+                Err(misfit) => {
+                    // another variant may fit now, and this one again later
+                    if self.scope.is_none() && kept::wants(variant, key, &tables) {
+                        kept::put(variant, key, tables);
+                    }
+                    return self.misfit(misfit).map(|()| None);
+                }
             }
         }
     }

@@ -17,7 +17,7 @@
 //! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which says
 //!   so.
 //!
-//! **Workers** ([`crate::crew`]) call [`see`], [`class_word`], [`is_frozen`], [`elements`], [`prefetch`] and what is said to be for them:
+//! **Workers** ([`crate::crew`]) call [`see`], [`class_word`], [`is_frozen`], [`elements`], [`prefetch`], [`needs_no_barrier`] and what is said to be for them:
 //! these read memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`).
 //!
 //! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray`
@@ -50,11 +50,17 @@ const TYPE_MASK: usize = 0x1f;
 const ROBJECT_EMBED: usize = 1 << 13;
 const RARRAY_EMBED: usize = 1 << 13;
 
+/// All of these bits: of the old generation.
+const PROMOTED: usize = rb_sys::ruby_fl_type::RUBY_FL_PROMOTED as usize;
+
 const VERSION: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR);
 /// Objects have shapes instead of an index table per class.
 const SHAPES: bool = VERSION.0 == 3 && VERSION.1 >= 2;
 /// Whether this Ruby's `RObject` is one that this file knows.
 const KNOWN_OBJECTS: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 4;
+/// Whether this Ruby's write barrier is one that this file knows: it notes an old object that is assigned one that is not old, and while
+/// marking goes on any.
+const KNOWN_PROMOTION: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 3;
 /// The shape of objects whose ivars are in a hash table.
 const COMPLEX_SHAPE: usize = if VERSION.1 == 2 { 11 } else { 6 };
 
@@ -147,6 +153,14 @@ pub fn prefetch_body(v: Raw) {
         // SAFETY: `v` is a live heap object (chapter), whose five words may be read.
         prefetch(unsafe { *(v as *const Raw).add(word) });
     }
+}
+
+/// Asks for objects and Arrays that are read next, and for what they keep elsewhere.
+#[inline]
+pub fn prefetch_all(objects: impl Iterator<Item = Raw> + Clone) {
+    // by then the first of them are there
+    objects.clone().for_each(prefetch);
+    objects.for_each(prefetch_body);
 }
 
 /// Whether `v` is an ordinary object.
@@ -344,6 +358,27 @@ pub fn barrier(object: Raw, value: Raw) {
         // SAFETY: both are live (chapter), and the GVL is this thread's.
         unsafe { rb_sys::rb_gc_writebarrier(object, value) }
     }
+}
+
+/// Whether the GC is marking step by step, between which programs run: then it has to hear of every assignment. For the Ruby thread.
+pub fn is_marking() -> bool {
+    if !KNOWN_PROMOTION {
+        return true;
+    }
+    // SAFETY: a name that outlives the call, and a Symbol; for a Symbol the function looks something up, and allocates nothing.
+    unsafe {
+        let state = rb_sys::rb_id2sym(rb_sys::rb_intern(c"state".as_ptr()));
+        let now = rb_sys::rb_gc_latest_gc_info(state);
+        let marking = rb_sys::rb_id2sym(rb_sys::rb_intern(c"marking".as_ptr()));
+        now == marking
+    }
+}
+
+/// Whether [`barrier`] would do nothing with a value, whatever it was assigned to, as long as the GC is not marking: it is no object, or
+/// one of the old generation.
+#[inline]
+pub fn needs_no_barrier(value: Raw) -> bool {
+    is_immediate(value) || KNOWN_PROMOTION && flags(value) & PROMOTED == PROMOTED
 }
 
 /// Assigns an ivar through its slot; false where only `rb_ivar_set` can. The object is not frozen, and [`barrier`] follows.

@@ -77,6 +77,10 @@ impl Holder {
     pub fn hold_tables(&self, tables: &Arc<Tables>) {
         *self.tables.lock() = Some(tables.clone());
     }
+    /// Holds no tables any more.
+    pub fn let_tables_go(&self) {
+        let _gone = self.tables.lock().take();
+    }
 }
 
 /// A holder that is made when the first object comes.
@@ -86,6 +90,12 @@ pub struct LazyHolder(OnceCell<Obj<Holder>>);
 impl LazyHolder {
     pub fn get(&self, ruby: &Ruby) -> Obj<Holder> {
         *self.0.get_or_init(|| Holder::new(ruby))
+    }
+    /// Holds no tables any more.
+    pub fn let_tables_go(&self) {
+        if let Some(holder) = self.0.get() {
+            holder.let_tables_go();
+        }
     }
     pub fn add(&self, ruby: &Ruby, object: Raw) {
         if !crate::heap::is_immediate(object) {

@@ -101,6 +101,11 @@ impl IdentityMap {
         entry.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
+    /// Whether no object has a word.
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
     /// Asks for the memory of an object's word ahead of its use.
     #[inline]
     pub fn prefetch(&self, object: Raw) {

@@ -48,6 +48,7 @@ mod heap;
 mod holder;
 mod identity;
 mod iseq;
+mod kept;
 mod later;
 mod made;
 mod memory_view;
@@ -100,6 +101,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_read", function!(engine::resident::read, 0))?;
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
+    ikra.define_singleton_method("__graphs", function!(kept::describe, 0))?;
     ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
     ikra.define_singleton_method("__write_view", function!(memory_view::write, 4))?;
@@ -108,6 +110,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;
+    kept::init(ikra, ruby)?;
     buffer::init(ikra, ruby)?;
     explain::init(ikra, ruby)?;
     registry::symbols::init();

@@ -268,13 +268,20 @@ impl Packer<'_> {
                 }
             }
             (Repr::Ref(_), Cells::Halves(out)) => {
-                for (i, out) in out.iter_mut().enumerate() {
-                    let Some(value) = read(i) else { return Ok(false) };
-                    if !heap::is_object(value) && !matches!(heap::see(value), Seen::Struct | Seen::Number | Seen::Hash)
-                    {
-                        return Err(Misfit::Value);
+                let mut values = [heap::NIL; CHUNK];
+                for (chunk, out) in out.chunks_mut(CHUNK).enumerate() {
+                    let first = chunk * CHUNK;
+                    for (i, value) in values[..out.len()].iter_mut().enumerate() {
+                        let Some(read) = read(first + i) else { return Ok(false) };
+                        *value = read;
                     }
-                    *out = word(i).or_else(|| self.tables.word(value)).ok_or(Misfit::Value)? as u32;
+                    // what the tracer knows of it says that it is an object of a class that the slot takes: it is not looked at
+                    for (i, (out, value)) in out.iter_mut().zip(&values).enumerate() {
+                        if let Some(later) = values.get(i + heap::AHEAD).filter(|later| !heap::is_immediate(**later)) {
+                            self.tables.prefetch(*later);
+                        }
+                        *out = word(first + i).or_else(|| self.tables.id(*value)).ok_or(Misfit::Value)? as u32;
+                    }
                 }
             }
             // a unit has no cells, a union of kinds that carry no payload has tags alone
@@ -358,7 +365,7 @@ impl Packer<'_> {
         mut read: impl FnMut(usize, Raw) -> Option<Raw>,
     ) -> Result<bool> {
         for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
-            objects.iter().for_each(|object| heap::prefetch(*object));
+            heap::prefetch_all(objects.iter().copied());
             let first = chunk * CHUNK;
             for (field, (slot, rows)) in slots.iter().zip(&mut *rows).enumerate() {
                 let mut part = rows.part(first..first + objects.len());
@@ -465,8 +472,11 @@ impl Packer<'_> {
             let pieces = froms.iter().zip(pieces).zip(rows.cut(&cuts)).collect();
             let filled = crew::map(len, pieces, |((from, spans), mut rows)| {
                 let mut buffers = Vec::new();
-                spans.iter().for_each(|span| heap::prefetch(kind.arrays[span.list]));
-                for span in &spans {
+                for (at, span) in spans.iter().enumerate() {
+                    if at % CHUNK == 0 {
+                        let next = &spans[at..spans.len().min(at + CHUNK)];
+                        heap::prefetch_all(next.iter().map(|span| kind.arrays[span.list]));
+                    }
                     let array = kind.arrays[span.list];
                     if heap::see(array) == Seen::Buffer {
                         buffers.extend((span.from == 0).then_some(span.list));

@@ -5,10 +5,11 @@
 //! Invariant: from the start of a trace to the end of packing nothing allocates in Ruby's heap and no Ruby code runs;
 //! see [`crate::heap`].
 //!
-//! `trace/walk.rs` is the walk, `trace/beside.rs` what workers do of it where there is much.
+//! `trace/walk.rs` is the walk, `trace/beside.rs` what workers do of it where there is much; `trace/again.rs` finds out whether tables of an
+//! earlier call will do.
 
 use crate::buffer::Dtype;
-use crate::heap::{FieldReader, Hashes, Raw};
+use crate::heap::{self, FieldReader, Hashes, Raw};
 use crate::identity::IdentityMap;
 use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows};
@@ -17,6 +18,7 @@ use ikra_core::types::StrWord;
 use std::sync::Arc;
 use walk::Tracer;
 
+mod again;
 mod beside;
 mod walk;
 
@@ -160,6 +162,7 @@ impl Tables {
 
     /// Gives each class its ids, and each heap its rows: behind those of what is there.
     fn number(&mut self, plan: &Plan, room: &Room) -> Result<()> {
+        self.kinds.iter_mut().for_each(|kind| kind.room = 0);
         for hierarchy in 0..self.ends.len() {
             let mut next = 0u64;
             for class in plan.hierarchy(hierarchy) {
@@ -194,6 +197,20 @@ impl Tables {
             entry if entry & STRING != 0 => Some(self.strings.words[entry as u32 as usize].0),
             entry => Some(u64::from(self.bases[(entry as usize >> 32) - 1]) + (entry & 0xffff_ffff)),
         }
+    }
+
+    /// The id of an object; None for one that was not reached, and for what is no object.
+    #[inline]
+    pub fn id(&self, value: Raw) -> Option<u64> {
+        let entry = if heap::is_immediate(value) { 0 } else { self.map.get(value) };
+        let class = (entry as usize >> 32).checked_sub(1)?;
+        (entry & (ARRAY | STRING) == 0).then(|| u64::from(self.bases[class]) + (entry & 0xffff_ffff))
+    }
+
+    /// Asks for what is known of an object ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, object: Raw) {
+        self.map.prefetch(object);
     }
 
     /// The same of an element, by its index.
@@ -243,6 +260,25 @@ impl Tables {
     pub fn array(&self, kind: usize, offset: u32) -> Option<Raw> {
         let rows = &self.kinds[kind];
         rows.offsets.binary_search(&offset).ok().map(|at| rows.arrays[at])
+    }
+
+    /// Objects, arrays and Strings.
+    pub fn rows(&self) -> usize {
+        let objects: usize = self.classes.iter().map(|rows| rows.objects.len()).sum();
+        let arrays: usize = self.kinds.iter().map(|rows| rows.arrays.len()).sum();
+        objects + arrays + self.strings.strings.len()
+    }
+
+    /// Whether objects have their numbers still.
+    pub fn knows_numbers(&self) -> bool {
+        !self.map.is_empty()
+    }
+
+    /// Frees what only the walk and packing need, but for what a later call begins with.
+    pub fn forget_walk(&mut self) {
+        self.forget_elements();
+        self.classes.iter_mut().for_each(|rows| rows.claimed = Vec::new());
+        self.kinds.iter_mut().for_each(|rows| rows.claimed = Vec::new());
     }
 
     /// Frees what only packing needs.

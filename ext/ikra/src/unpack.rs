@@ -338,7 +338,7 @@ impl Unpacker<'_> {
         }
         for first in slowly {
             for (chunk, objects) in objects[first..objects.len().min(first + PIECE)].chunks(CHUNK).enumerate() {
-                objects.iter().for_each(|object| heap::prefetch(*object));
+                heap::prefetch_all(objects.iter().copied());
                 for change in &mut *changes {
                     self.compare_chunk(change, first + chunk * CHUNK, objects)?;
                 }
@@ -362,7 +362,7 @@ impl Unpacker<'_> {
         let decoder = self.decoder();
         let compared = crew::map(objects.len(), pieces, |((piece, objects), mut bits)| {
             for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
-                objects.iter().for_each(|object| heap::prefetch(*object));
+                heap::prefetch_all(objects.iter().copied());
                 for ((slot, reader, start), bits) in fields.iter().zip(&mut bits) {
                     let first = start + piece * PIECE + chunk * CHUNK;
                     let bits = &mut bits[chunk * CHUNK / 64..];
@@ -555,6 +555,8 @@ struct Writer<'a> {
     field: &'a FieldPlan,
     objects: &'a [Raw],
     change: FieldChange,
+    /// The GC has to hear of every object that is assigned.
+    marking: bool,
 }
 
 /// What a worker leaves to the Ruby thread.
@@ -567,10 +569,10 @@ struct Left {
 }
 
 impl<'a> Writer<'a> {
-    fn new(unpacker: &Unpacker<'a>, change: FieldChange) -> Self {
+    fn new(unpacker: &Unpacker<'a>, change: FieldChange, marking: bool) -> Self {
         let class = &unpacker.plan.classes[change.class];
         let objects = &unpacker.tables.classes[change.class].objects;
-        Self { class: class.raw, field: &class.fields[change.field], objects, change }
+        Self { class: class.raw, field: &class.fields[change.field], objects, change, marking }
     }
 
     /// Writes those of at most [`CHUNK`] rows that are to change, as far as a worker can.
@@ -581,7 +583,7 @@ impl<'a> Writer<'a> {
             let object = self.objects[row];
             if *new == heap::UNDEF || !self.change.reader.put(object, self.class, *new) {
                 left.rows.push(row);
-            } else if !heap::is_immediate(*new) {
+            } else if self.marking || !heap::needs_no_barrier(*new) {
                 left.assigned.push((object, *new));
             }
         }
@@ -613,14 +615,17 @@ impl Changes {
     pub fn apply(self, unpacker: &Unpacker<'_>) -> Result<(), Error> {
         let decoder = unpacker.decoder();
         for fields in self.classes {
-            let mut fields: Vec<Writer<'_>> = fields.into_iter().map(|change| Writer::new(unpacker, change)).collect();
+            // asked anew: what the fields before needed may have made the GC begin
+            let marking = heap::is_marking();
+            let writer = |change| Writer::new(unpacker, change, marking);
+            let mut fields: Vec<Writer<'_>> = fields.into_iter().map(writer).collect();
             let objects = fields.first().map_or(&[][..], |field| field.objects);
             let write = |first: usize| {
                 let mut left: Vec<Left> = fields.iter().map(|_| Left::default()).collect();
                 let end = objects.len().min(first + PIECE);
                 for start in (first..end).step_by(CHUNK) {
                     let rows = start..end.min(start + CHUNK);
-                    objects[rows.clone()].iter().for_each(|object| heap::prefetch(*object));
+                    heap::prefetch_all(objects[rows.clone()].iter().copied());
                     for (field, left) in fields.iter().zip(&mut left) {
                         field.write(&decoder, rows.clone(), left)?;
                     }

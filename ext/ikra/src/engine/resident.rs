@@ -465,7 +465,7 @@ impl Section<'_> {
         Ok(None)
     }
 
-    fn base_of_state(&self) -> (Raw, Option<(i64, usize)>) {
+    pub(super) fn base_of_state(&self) -> (Raw, Option<(i64, usize)>) {
         if self.range.is_some() { (heap::NIL, self.range) } else { (self.base.as_raw(), None) }
     }
 

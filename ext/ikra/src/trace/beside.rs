@@ -149,7 +149,7 @@ impl Tracer<'_> {
             let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {
                 let mut unknown = Vec::new();
                 for objects in objects.chunks(CHUNK) {
-                    objects.iter().for_each(|object| heap::prefetch(*object));
+                    heap::prefetch_all(objects.iter().copied());
                     for object in objects {
                         for (lead, (reader, slot)) in readers.iter().zip(&slots).enumerate() {
                             match reader.peek(*object, class.raw) {

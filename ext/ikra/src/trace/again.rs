@@ -1,0 +1,466 @@
+//! The tables of an earlier call, for what is there now.
+//!
+//! Here: [`Tables::again`], which finds out whether a walk from the base array and the roots would reach just what these tables
+//! have, by all cores where there is much. Not here: who keeps tables between calls ([`crate::kept`]), and numbers and other values that
+//! lead nowhere, which packing checks at every call.
+//!
+//! # What is checked
+//!
+//! Tables that wait hold nothing: what they name may be gone, or something else may be in its place. So nothing in them is looked at
+//! before something that is alive was seen to refer to it: the elements and roots first, then what these refer to, and so on. Of whatever is reached,
+//!
+//! * its address is in the tables, its class is the one that the tables say (a singleton class is another), and the slot takes that class;
+//! * an array has the length, and a String the length and encoding, that the tables have room for;
+//! * what programs write is not frozen;
+//! * what a slot owns is reached through that slot alone, and no element is there twice.
+//!
+//! In the end everything in the tables was reached. Then they are what a walk would make of it now, but for the order of rows, which
+//! nothing depends on: not which error is told, nor the order of jobs or of what is written. What refers to what may have changed. Where anything is not so, the walk
+//! is done anew.
+
+use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
+use crate::crew::{self, PIECE, Span};
+use crate::heap::{self, FieldReader, Raw, Seen};
+use crate::made::Room;
+use crate::plan::{Plan, SlotPlan};
+use ikra_core::types::{Prims, StrWord};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// What there is differs from what the tables have.
+pub(super) struct Differs;
+
+type Result<T> = std::result::Result<T, Differs>;
+
+/// Reached, from anywhere.
+const SHARED: u8 = 1;
+/// Reached through the slot that owns it.
+const OWNED: u8 = 2;
+/// It was looked at.
+const DONE: u8 = 4;
+
+/// By row: what is known of it. Goes from 0 to reached by one exchange, and on to done by whoever looks at it.
+struct States(Vec<AtomicU8>);
+
+impl States {
+    fn new(rows: usize) -> Self {
+        Self(std::iter::repeat_with(AtomicU8::default).take(rows).collect())
+    }
+    /// True for the first who reaches it.
+    #[inline]
+    fn reach(&self, row: usize, owned: bool) -> Result<bool> {
+        let state = &self.0[row];
+        let seen = match state.load(Relaxed) {
+            0 => state.compare_exchange(0, if owned { OWNED } else { SHARED }, Relaxed, Relaxed).err(),
+            seen => Some(seen),
+        };
+        match seen {
+            None => Ok(true),
+            Some(seen) if owned || seen & OWNED != 0 => Err(Differs),
+            Some(_) => Ok(false),
+        }
+    }
+    #[inline]
+    fn waits(&self, row: usize) -> bool {
+        let state = self.0[row].load(Relaxed);
+        state != 0 && state & DONE == 0
+    }
+    /// By the only one who looks at the row, after it was reached.
+    #[inline]
+    fn done(&self, row: usize) {
+        self.0[row].store(self.0[row].load(Relaxed) | DONE, Relaxed);
+    }
+    fn count(&self, bits: u8) -> usize {
+        self.0.iter().filter(|state| state.load(Relaxed) & bits != 0).count()
+    }
+}
+
+struct Checker<'a> {
+    plan: &'a Plan,
+    tables: &'a Tables,
+    /// By class, for each slot that leads on.
+    readers: Vec<Vec<FieldReader>>,
+    classes: Vec<States>,
+    kinds: Vec<States>,
+    strings: States,
+}
+
+/// What workers give back of a piece.
+#[derive(Default)]
+struct Piece {
+    /// Entries of what was reached for the first time.
+    reached: Vec<u64>,
+    /// Rows that the Ruby thread is to look at.
+    left: Vec<usize>,
+}
+
+impl Tables {
+    /// Makes tables of an earlier call those of what is there now, numbered as they are; false where that cannot be, and they are
+    /// void.
+    pub fn again(&mut self, plan: &Plan, base: Option<&[Raw]>, roots: &[Raw], room: &Room) -> bool {
+        let Ok((rows, classes)) = Checker::new(plan, self).check(base, roots) else { return false };
+        self.element_rows = rows;
+        self.element_classes = classes;
+        self.number(plan, room).is_ok()
+    }
+}
+
+impl<'a> Checker<'a> {
+    fn new(plan: &'a Plan, tables: &'a Tables) -> Self {
+        let readers = |class: &crate::plan::ClassPlan| {
+            class.leads.iter().map(|field| FieldReader::new(class.fields[*field].field, &tables.hashes)).collect()
+        };
+        Self {
+            plan,
+            tables,
+            readers: plan.classes.iter().map(readers).collect(),
+            classes: tables.classes.iter().map(|rows| States::new(rows.objects.len())).collect(),
+            kinds: tables.kinds.iter().map(|rows| States::new(rows.arrays.len())).collect(),
+            strings: States::new(tables.strings.strings.len()),
+        }
+    }
+
+    /// Rows and classes of the elements.
+    fn check(mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<(Vec<u32>, Vec<u16>)> {
+        let plan = self.plan;
+        let (mut rows, mut classes) = (Vec::new(), Vec::new());
+        let (mut reached, mut many) = (Vec::new(), false);
+        if let (Some(slot), Some(base)) = (&plan.elements, base)
+            && slot.leads_on()
+        {
+            rows.resize(base.len(), 0);
+            classes.resize(base.len(), NO_CLASS);
+            reached = self.elements(slot, base, &mut rows, &mut classes)?;
+            many = crew::many(base.len());
+        }
+        for (slot, root) in plan.roots.iter().zip(roots) {
+            reached.extend(self.look(slot, *root)?);
+        }
+        self.settle(reached, many)?;
+        let all = |states: &States| states.count(DONE) == states.0.len();
+        let whole = self.classes.iter().chain(&self.kinds).chain([&self.strings]).all(all);
+        if whole { Ok((rows, classes)) } else { Err(Differs) }
+    }
+
+    /// Finds the rows of the elements. Their entries, where they are not many.
+    fn elements(&self, slot: &SlotPlan, base: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> Result<Vec<u64>> {
+        let few = !crew::many(base.len());
+        let pieces = base.chunks(PIECE).zip(rows.chunks_mut(PIECE)).zip(classes.chunks_mut(PIECE)).collect();
+        let found = crew::map(base.len(), pieces, |((values, rows), classes)| {
+            let mut reached = Vec::new();
+            let mut found = 0;
+            for (chunk, values) in values.chunks(CHUNK).enumerate() {
+                self.ask(values);
+                for (i, value) in values.iter().enumerate() {
+                    let Some(entry) = self.entry(slot, *value)? else { continue };
+                    let at = chunk * CHUNK + i;
+                    let (states, row) = self.states(entry);
+                    if few || entry & STRING != 0 {
+                        reached.push(entry);
+                    }
+                    if entry & STRING != 0 {
+                        self.reach(slot, *value, entry)?;
+                        continue;
+                    }
+                    if self.named(entry) != *value {
+                        return Err(Differs);
+                    }
+                    found += 1;
+                    // nobody else is looking yet; who is there twice is found by counting
+                    states.0[row].store(SHARED, Relaxed);
+                    rows[at] = entry as u32;
+                    classes[at] = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
+                }
+            }
+            Ok((reached, found))
+        });
+        let (mut all, mut count) = (Vec::new(), 0);
+        for piece in found {
+            let (reached, found) = piece?;
+            all.extend(reached);
+            count += found;
+        }
+        let different: usize = self.classes.iter().chain(&self.kinds).map(|states| states.count(SHARED)).sum();
+        if self.plan.grouped || different == count { Ok(all) } else { Err(Differs) }
+    }
+
+    /// Asks for what is known of some values.
+    #[inline]
+    fn ask(&self, values: &[Raw]) {
+        values.iter().filter(|value| !heap::is_immediate(**value)).for_each(|value| self.tables.map.prefetch(*value));
+    }
+
+    /// The entry of what a slot holds; None for what leads nowhere.
+    #[inline]
+    fn entry(&self, slot: &SlotPlan, value: Raw) -> Result<Option<u64>> {
+        if heap::is_immediate(value) {
+            return Ok(None);
+        }
+        let entry = self.tables.map.get(value);
+        if entry == 0 {
+            return match heap::see(value) {
+                Seen::Object | Seen::Array | Seen::Buffer | Seen::Str | Seen::Hash | Seen::Number => Err(Differs),
+                // one in a launch parameter has no row
+                Seen::Struct if !slot.prims.intersects(Prims::RANGE) => Err(Differs),
+                // as the walk: what else there is is checked when it is packed
+                _ => Ok(None),
+            };
+        }
+        let upper = (entry & !ARRAY) as usize >> 32;
+        let fits = if entry & ARRAY != 0 {
+            slot.kind == Some(upper)
+        } else if entry & STRING != 0 {
+            slot.prims.intersects(Prims::STR)
+        } else {
+            slot.takes(upper - 1)
+        };
+        if fits { Ok(Some(entry)) } else { Err(Differs) }
+    }
+
+    /// The state of what an entry is about.
+    #[inline]
+    fn states(&self, entry: u64) -> (&States, usize) {
+        let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
+        if entry & ARRAY != 0 {
+            (&self.kinds[upper], row)
+        } else if entry & STRING != 0 {
+            (&self.strings, row)
+        } else {
+            (&self.classes[upper - 1], row)
+        }
+    }
+
+    /// What an entry is about.
+    #[inline]
+    fn named(&self, entry: u64) -> Raw {
+        let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
+        if entry & ARRAY != 0 {
+            self.tables.kinds[upper].arrays[row]
+        } else if entry & STRING != 0 {
+            self.tables.strings.strings[row]
+        } else {
+            self.tables.classes[upper - 1].objects[row]
+        }
+    }
+
+    /// Whether a value is reached for the first time.
+    #[inline]
+    fn reach(&self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<bool> {
+        let (states, row) = self.states(entry);
+        // nobody writes to Strings, so nobody owns one
+        let first = states.reach(row, slot.owned && entry & STRING == 0)?;
+        // The map tells objects apart that are alive together. Once it is known that this one is alive, nobody else has its entry.
+        if first && self.named(entry) != value { Err(Differs) } else { Ok(first) }
+    }
+
+    /// The entry of what a slot holds, where it was not reached before.
+    #[inline]
+    fn look(&self, slot: &SlotPlan, value: Raw) -> Result<Option<u64>> {
+        match self.entry(slot, value)? {
+            Some(entry) => Ok(self.reach(slot, value, entry)?.then_some(entry)),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks at everything that was reached, and at what that leads to. `many`: there are more than these.
+    fn settle(&mut self, mut reached: Vec<u64>, mut many: bool) -> Result<()> {
+        loop {
+            if std::mem::take(&mut many) || crew::many(reached.len()) {
+                reached = self.round(reached)?;
+                continue;
+            }
+            let Some(entry) = reached.pop() else { return Ok(()) };
+            self.visit(entry, &mut reached)?;
+        }
+    }
+
+    fn visit(&mut self, entry: u64, reached: &mut Vec<u64>) -> Result<()> {
+        let (states, row) = self.states(entry);
+        if !states.waits(row) {
+            return Ok(());
+        }
+        states.done(row);
+        self.expand(entry, row, reached)
+    }
+
+    /// Workers look at everything that waits, but for Strings; what they reached.
+    fn round(&mut self, waiting: Vec<u64>) -> Result<Vec<u64>> {
+        let mut reached = Vec::new();
+        for entry in waiting.into_iter().filter(|entry| entry & STRING != 0) {
+            self.visit(entry, &mut reached)?;
+        }
+        for at in 0..self.classes.len() {
+            self.objects(at, &mut reached)?;
+        }
+        for at in 0..self.kinds.len() {
+            self.arrays(at, &mut reached)?;
+        }
+        Ok(reached)
+    }
+
+    /// The objects of a class that wait, in the order of rows, which is about the order in which they lie in memory.
+    fn objects(&mut self, at: usize, reached: &mut Vec<u64>) -> Result<()> {
+        let objects = &self.tables.classes[at].objects[..];
+        let class = &self.plan.classes[at];
+        // readers learn the forms of some that are alive
+        let first = |from: usize| (from..objects.len().min(from + PIECE)).find(|row| self.classes[at].waits(*row));
+        let alive: Vec<Raw> = (0..objects.len()).step_by(PIECE).filter_map(first).map(|row| objects[row]).collect();
+        for reader in &mut self.readers[at] {
+            for object in &alive {
+                if heap::class_word(*object) != class.raw {
+                    return Err(Differs);
+                }
+                reader.get(*object, class.raw);
+            }
+        }
+        let this = &*self;
+        let pieces = (0..objects.len()).step_by(PIECE).map(|from| from..objects.len().min(from + PIECE)).collect();
+        let found = crew::map(objects.len(), pieces, |rows: std::ops::Range<usize>| this.some_objects(at, rows));
+        for piece in found {
+            let Piece { reached: more, left } = piece?;
+            reached.extend(more);
+            for row in left {
+                self.expand((at as u64 + 1) << 32 | row as u64, row, reached)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn some_objects(&self, at: usize, rows: std::ops::Range<usize>) -> Result<Piece> {
+        let (class, objects, states) = (&self.plan.classes[at], &self.tables.classes[at].objects, &self.classes[at]);
+        let (readers, leads) = (&self.readers[at], class.leads.len());
+        let mut piece = Piece::default();
+        let (mut waiting, mut values) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK * leads));
+        for from in rows.clone().step_by(CHUNK) {
+            waiting.clear();
+            values.clear();
+            waiting.extend((from..rows.end.min(from + CHUNK)).filter(|row| states.waits(*row)));
+            heap::prefetch_all(waiting.iter().map(|row| objects[*row]));
+            for row in &waiting {
+                let object = objects[*row];
+                self.is_as_known(at, object)?;
+                states.done(*row);
+                let known = values.len();
+                for reader in readers {
+                    let Some(value) = reader.peek(object, class.raw) else {
+                        values.truncate(known);
+                        piece.left.push(*row);
+                        break;
+                    };
+                    values.push(value);
+                }
+            }
+            self.ask(&values);
+            for values in values.chunks(leads.max(1)) {
+                for (lead, value) in class.leads.iter().zip(values) {
+                    piece.reached.extend(self.look(&class.fields[*lead].slot, *value)?);
+                }
+            }
+        }
+        Ok(piece)
+    }
+
+    /// The arrays of a kind that wait; long ones in parts.
+    fn arrays(&mut self, at: usize, reached: &mut Vec<u64>) -> Result<()> {
+        let (rows, states) = (&self.tables.kinds[at], &self.kinds[at]);
+        let waiting: Vec<usize> = (0..rows.arrays.len()).filter(|row| states.waits(*row)).collect();
+        waiting.iter().for_each(|row| states.done(*row));
+        // an array without elements has a length to be looked at
+        let lengths: Vec<u32> = waiting.iter().map(|row| rows.lengths[*row].max(1)).collect();
+        let (this, total) = (&*self, lengths.iter().map(|len| *len as usize).sum());
+        let found = crew::map(total, crew::spans(&lengths), |spans| this.some_arrays(at, &waiting, &spans));
+        for piece in found {
+            let Piece { reached: more, left } = piece?;
+            reached.extend(more);
+            for row in left {
+                self.expand(ARRAY | (at as u64) << 32 | row as u64, row, reached)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn some_arrays(&self, at: usize, waiting: &[usize], spans: &[Span]) -> Result<Piece> {
+        let (kind, rows) = (&self.plan.kinds[at], &self.tables.kinds[at]);
+        let mut piece = Piece::default();
+        for spans in spans.chunks(CHUNK) {
+            heap::prefetch_all(spans.iter().map(|span| rows.arrays[waiting[span.list]]));
+            for Span { list, from, len } in spans {
+                let row = waiting[*list];
+                let Some(elements) = self.elements_of(at, row)? else {
+                    piece.left.extend((*from == 0).then_some(row));
+                    continue;
+                };
+                let Some(slot) = kind.slot.as_ref().filter(|slot| slot.leads_on()) else { continue };
+                for values in elements[*from..elements.len().min(from + len)].chunks(CHUNK) {
+                    self.ask(values);
+                    for value in values {
+                        piece.reached.extend(self.look(slot, *value)?);
+                    }
+                }
+            }
+        }
+        Ok(piece)
+    }
+
+    /// Whether an object that is alive is one of a class of the plan still.
+    #[inline]
+    fn is_as_known(&self, at: usize, object: Raw) -> Result<()> {
+        let class = &self.plan.classes[at];
+        let as_known = heap::class_word(object) == class.raw;
+        if as_known && !(class.must_not_be_frozen && heap::is_frozen(object)) { Ok(()) } else { Err(Differs) }
+    }
+
+    /// The elements of an array that is alive; None for a buffer.
+    #[inline]
+    fn elements_of(&self, at: usize, row: usize) -> Result<Option<&[Raw]>> {
+        let rows = &self.tables.kinds[at];
+        let array = rows.arrays[row];
+        let elements = match heap::see(array) {
+            Seen::Array => heap::elements(array),
+            Seen::Buffer => return Ok(None),
+            _ => return Err(Differs),
+        };
+        let frozen = self.plan.kinds[at].must_not_be_frozen && heap::is_frozen(array);
+        if elements.len() == rows.lengths[row] as usize && !frozen { Ok(Some(elements)) } else { Err(Differs) }
+    }
+
+    /// Looks at one that is alive; for the Ruby thread.
+    fn expand(&mut self, entry: u64, row: usize, reached: &mut Vec<u64>) -> Result<()> {
+        let (plan, tables) = (self.plan, self.tables);
+        let at = (entry & !ARRAY) as usize >> 32;
+        if entry & ARRAY != 0 {
+            let Some(elements) = self.elements_of(at, row)? else {
+                let rows = &tables.kinds[at];
+                let (_, buffer) = crate::buffer::of(rows.arrays[row]).ok_or(Differs)?;
+                let fits = buffer.len() == rows.lengths[row] as usize;
+                return if fits { Ok(()) } else { Err(Differs) };
+            };
+            let Some(slot) = plan.kinds[at].slot.as_ref().filter(|slot| slot.leads_on()) else { return Ok(()) };
+            for values in elements.chunks(CHUNK) {
+                self.ask(values);
+                for value in values {
+                    reached.extend(self.look(slot, *value)?);
+                }
+            }
+            return Ok(());
+        }
+        if entry & STRING != 0 {
+            let (string, word) = (tables.strings.strings[row], tables.strings.words[row]);
+            if heap::class_word(string) != plan.string_class {
+                return Err(Differs);
+            }
+            let (bytes, encoding) = (heap::bytes(string), heap::encoding(string).ok_or(Differs)?);
+            let fits =
+                bytes.len() <= StrWord::MOST_BYTES && StrWord::new(word.offset(), bytes.len(), encoding, false) == word;
+            return if fits { Ok(()) } else { Err(Differs) };
+        }
+        let at = at - 1;
+        let object = tables.classes[at].objects[row];
+        self.is_as_known(at, object)?;
+        let class = &plan.classes[at];
+        for (lead, field) in class.leads.iter().enumerate() {
+            let value = self.readers[at][lead].get(object, class.raw);
+            reached.extend(self.look(&class.fields[*field].slot, value)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require_relative "../support/again"
+
+RSpec.describe "Objects that were there before" do
+  # Calls that began with what others had found out.
+  def held = Ikra.__graphs.sum(&:last)
+
+  # What becomes of two worlds of the same history, the first of them Ikra's.
+  def after(worlds, backend, *changes, seed: 1)
+    changes.each do |name|
+      worlds.each { |world| Again.change(world, name, seed) }
+      worlds.zip([backend, nil]) { |world, by| world.walk(by) }
+      states = worlds.map(&:state)
+      # RSpec's difference of so much would take minutes
+      return "after #{name}: #{states.map(&:hash)}" unless states.first == states.last
+    end
+    :same
+  end
+
+  (Backends.present & %i[cpu cuda reference]).each do |backend|
+    context "on #{backend}" do
+      # Enough for workers, and too few for them.
+      { "many" => [20_000, 3_000], "few" => [3_000, 600] }.each do |many, size|
+        next if many == "many" && backend == :reference
+
+        let(:"#{many}_worlds") { Array.new(2) { Again::World.new(*size) } }
+
+        Again::CHANGES.each_key do |name|
+          it "notices #{name} (#{many})" do
+            worlds = public_send(:"#{many}_worlds")
+            expect(after(worlds, backend, "nothing", "nothing", name, "nothing", name, "towns of some")).to be :same
+          end
+        end
+
+        it "notices what comes in any order (#{many})" do
+          worlds = public_send(:"#{many}_worlds")
+          random = Random.new(RSpec.configuration.seed)
+          changes = Array.new(many == "many" ? 30 : 60) { Again::CHANGES.keys.sample(random: random) }
+          expect(after(worlds, backend, *changes, seed: random.rand(1000))).to(be(:same), "#{changes} with seed #{RSpec.configuration.seed}")
+        end
+      end
+
+      it "does not walk again where only references change" do
+        world = Again::World.new(20_000, 3_000)
+        3.times { world.walk(backend) }
+        expect { 5.times { world.walk(backend) } }.to change { held }.by(5)
+        world.walkers.shuffle!
+        world.inn.replace(world.towns.last(5))
+        expect { world.walk(backend) }.to change { held }.by(1)
+      end
+
+      it "gives errors, and goes on from there" do
+        worlds = Array.new(2) { Again::World.new(20_000, 3_000) }
+        expect(after(worlds, backend, "nothing", "nothing")).to be :same
+        before = worlds.first.state
+        ways = worlds.first.walkers[7_000].town.ways
+        known = ways.slice!(0..)
+        expect { worlds.first.walk(backend) }.to raise_error(ZeroDivisionError)
+        ways.concat(known)
+        expect(worlds.first.state.first).to eq(before.first)
+        expect(after(worlds, backend, "nothing", "nothing")).to be :same
+      end
+
+      it "changes nobody where one is frozen by now" do
+        world = Again::World.new(20_000, 3_000)
+        3.times { world.walk(backend) }
+        world.walkers[11_111].freeze
+        before = world.state
+        expect { world.walk(backend) }.to raise_error(FrozenError)
+        expect(world.state).to eq(before)
+      end
+
+      it "may meet the GC at every allocation" do
+        output = run_ruby(<<~RUBY, backend.to_s, "#{__dir__}/../support/again")
+          require ARGV[1]
+          backend = ARGV[0].to_sym
+          worlds = Array.new(2) { Again::World.new(2_000, 300) }
+          2.times { worlds.each { |world| world.walk(backend) } }
+          GC.stress = true
+          worlds.first.walk(backend)
+          GC.stress = false
+          worlds.last.walk(nil)
+          worlds.each { |world| world.walk(backend) }
+          p worlds.map(&:state).uniq.size, Ikra.__graphs.map(&:last)
+        RUBY
+        expect(output).to eq("1\n[3, 2]\n")
+      end
+
+      it "does not take new objects for old ones in their place" do
+        worlds = Array.new(2) { Again::World.new(6_000, 800) }
+        same = Array.new(12) do |round|
+          worlds.each do |world|
+            # all towns die, and new ones are born where they were
+            world.towns = Array.new(800) { |number| (round.odd? && number % 5 == 0 ? Again::Village : Again::Town).new(number) }
+            world.inn = world.towns.first(5)
+            world.walkers.each_with_index { |walker, i| walker.town = world.towns[(i * 7 + round) % 800] }
+            GC.start
+            world.towns.each_with_index { |town, i| town.ways.push(world.towns[i - 1], Again::Town.new(i).tap { |other| other.ways.push(town, other) }) }
+          end
+          after(worlds, backend, "nothing", "nothing")
+        end
+        expect(same.uniq).to eq([:same])
+      end
+
+      it "leaves alone what nobody refers to any more, whatever else changes it meanwhile" do
+        world = Again::World.new(20_000, 3_000)
+        3.times { world.walk(backend) }
+        gone = world.walkers.slice!(5_000, 5_000)
+        stop = false
+        writing = Thread.new do
+          count = 0
+          gone.each { |walker| walker.steps = count += 1 } until stop
+          count
+        end
+        10.times { world.walk(backend) }
+        stop = true
+        count = writing.value
+        expect(gone.map(&:steps)).to eq((count - 4_999..count).to_a)
+      end
+
+      it "serves threads that share objects" do
+        world = Again::World.new(20_000, 3_000)
+        walkers = world.walkers
+        wanted = walkers.map { |walker| walker.town.size + walker.steps }
+        found = Array.new(4) { Thread.new { Array.new(6) { walkers.pmap(backend: backend) { |walker| walker.town.size + walker.steps } } } }.flat_map(&:value)
+        expect(found.uniq).to eq([wanted])
+      end
+    end
+  end
+
+  it "are kept alive by nobody" do
+    output = run_ruby(<<~RUBY)
+      class Thing
+        attr_reader :other
+        def initialize(other) = @other = other
+        def look = @other
+      end
+      def call(things) = things.pmap(backend: :cpu) { |thing| thing.look.equal?(nil) }
+      def round
+        inner = Array.new(8_000) { Thing.new(nil) }
+        things = inner.map { |thing| Thing.new(thing) }
+        2.times { call(things) }
+        p Ikra.__graphs
+        nil
+      end
+      round
+      # whatever the machine stack still shows
+      def deep(n) = n.zero? ? nil : deep(n - 1)
+      deep(200)
+      GC.start
+      p ObjectSpace.each_object(Thing).count < 100
+      sleep 1.1
+      20.times { GC.start }
+      p Ikra.__graphs
+    RUBY
+    expect(output).to eq("[[16000, 1]]\ntrue\n[]\n")
+  end
+
+  it "are remembered of the last few calls alone" do
+    lists = Array.new(7) { Array.new(5_000) { |i| [i] } }
+    lists.each { |list| list.pmap(backend: :cpu) { |inner| inner.first } }
+    expect(Ikra.__graphs.size).to be <= 4
+  end
+end
