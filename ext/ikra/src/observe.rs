@@ -11,6 +11,7 @@ use crate::holder::Holder;
 use crate::identity::{IdentityMap, RawMap, WordMap};
 use crate::reflect;
 use crate::registry::classes;
+use crate::trace::CHUNK;
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
@@ -176,6 +177,7 @@ impl Observer {
         let mut summary = Summary::default();
         let mut i = 0;
         while let Some(value) = heap::elements(array).get(i).copied() {
+            ask_at(heap::elements(array), i);
             let index = i;
             self.value(ruby, place, value, &mut summary, facts, &|| format!("element {index}"))?;
             i += 1;
@@ -449,6 +451,7 @@ impl Observer {
         let mut summary = Summary::default();
         let mut i = start;
         while let Some(object) = self.tables[table].objects.get(i).copied() {
+            ask_at(&self.tables[table].objects, i);
             let value = self.tables[table].demands[demand].reader.get(object, class);
             self.value(ruby, place, value, &mut summary, facts, &what)?;
             i += 1;
@@ -478,6 +481,7 @@ impl Observer {
         let mut summary = Summary::default();
         let mut i = start;
         while let Some(array) = self.kinds[&kind.0].arrays.get(i).copied() {
+            ask_at(&self.kinds[&kind.0].arrays, i);
             i += 1;
             let buffer = crate::buffer::of(array);
             facts.saw_storage(kind, buffer.as_ref().map(|(dtype, _)| dtype.storage()));
@@ -487,6 +491,7 @@ impl Observer {
             }
             let mut at = 0;
             while let Some(value) = heap::elements(array).get(at).copied() {
+                ask_at(heap::elements(array), at);
                 self.value(ruby, place, value, &mut summary, facts, &|| "an element of an array".into())?;
                 at += 1;
             }
@@ -497,6 +502,15 @@ impl Observer {
             self.tell_owned(place, facts);
         }
         Ok(i > start)
+    }
+}
+
+/// Now and then asks for what is looked at next.
+#[inline]
+fn ask_at(values: &[Raw], at: usize) {
+    if at % CHUNK == 0 {
+        let next = values[at..values.len().min(at + CHUNK)].iter().copied();
+        heap::prefetch_all(next.filter(|value| !heap::is_immediate(*value)));
     }
 }
 
