@@ -50,6 +50,17 @@ RSpec.describe "Objects that were there before" do
         expect { world.walk(backend) }.to change { held }.by(1)
       end
 
+      it "notices a reference where all objects of a class had nil" do
+        worlds = Array.new(2) { Again::World.new(300, 60) }
+        worlds.each do |world|
+          world.walkers[9].extend(Again::Slow)
+          world.walkers[9].town = nil
+        end
+        expect(after(worlds, backend, "nothing")).to be :same
+        worlds.each { |world| world.walkers[9].town = world.towns[3] }
+        expect(after(worlds, backend, "nothing")).to be :same
+      end
+
       it "gives errors, and goes on from there" do
         worlds = Array.new(2) { Again::World.new(20_000, 3_000) }
         expect(after(worlds, backend, "nothing", "nothing")).to be :same

@@ -508,7 +508,7 @@ impl Observer {
 /// Now and then asks for what is looked at next.
 #[inline]
 fn ask_at(values: &[Raw], at: usize) {
-    if at % CHUNK == 0 {
+    if at.is_multiple_of(CHUNK) {
         let next = values[at..values.len().min(at + CHUNK)].iter().copied();
         heap::prefetch_all(next.filter(|value| !heap::is_immediate(*value)));
     }

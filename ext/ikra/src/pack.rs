@@ -195,6 +195,10 @@ impl Packer<'_> {
             Seen::False => (Prims::FALSE, Tag::FALSE, 0),
             Seen::True => (Prims::TRUE, Tag::TRUE, 1),
             Seen::Symbol => (Prims::SYM, Tag::SYM, self.symbol(value) as u64),
+            // the tracer saw to it that a slot takes the class of its object, but it follows only slots that may hold one
+            Seen::Object | Seen::Struct | Seen::Number | Seen::Hash if slot.classes.is_empty() => {
+                return Err(Misfit::Value);
+            }
             Seen::Object | Seen::Struct | Seen::Number | Seen::Hash => {
                 let word = word.or_else(|| self.tables.word(value)).ok_or(Misfit::Value)?;
                 let tag = match slot.repr {
@@ -473,7 +477,7 @@ impl Packer<'_> {
             let filled = crew::map(len, pieces, |((from, spans), mut rows)| {
                 let mut buffers = Vec::new();
                 for (at, span) in spans.iter().enumerate() {
-                    if at % CHUNK == 0 {
+                    if at.is_multiple_of(CHUNK) {
                         let next = &spans[at..spans.len().min(at + CHUNK)];
                         heap::prefetch_all(next.iter().map(|span| kind.arrays[span.list]));
                     }
