@@ -166,6 +166,7 @@ fn program(name: &str, fused_ticks: bool, funcs: Vec<Func>) -> Program {
         heaps: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+")), site(Trap::StackOverflow)],
         jobs: Jobs::Identity,
+        few: false,
         fused_ticks,
         uses_random: false,
         rescued: Default::default(),

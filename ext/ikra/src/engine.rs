@@ -71,6 +71,8 @@ struct Form {
     code: CodeOptions,
     backend: Choice,
     process: u32,
+    /// There are few elements.
+    few: bool,
     /// How results are stored, if that is not as Ruby's.
     results: Option<Storage>,
     /// What they are reduced to, where that is all that is wanted.
@@ -441,6 +443,7 @@ impl Section<'_> {
             code: self.settings.code,
             backend: self.choice,
             process: process::id(),
+            few: self.len() < ikra_core::ir::FEW as usize,
             results: match self.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
                 _ => None,
@@ -598,6 +601,7 @@ impl Section<'_> {
                 base: form.base,
                 grouped: world.observer.grouped,
                 reordered: form.code.reorder && Observer::mixed(&elements),
+                few: form.few,
                 results: form.results,
                 holes,
             };
@@ -805,6 +809,10 @@ impl Section<'_> {
                 Err(Error::new(self.ruby.exception_range_error(), message))
             }
             Misfit::Lost(error) => Err(self.failed(error)),
+            Misfit::Wide(root) => {
+                self.site.state.lock().wide.insert(root);
+                Ok(())
+            }
             Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),
         }
     }

@@ -15,10 +15,11 @@ use crate::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
-use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, SLOT_STRIDE, Scalar, Space, Storage};
+use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr, Tag};
+use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Ruby, Value};
 use parking_lot::Mutex;
@@ -601,8 +602,13 @@ impl Packer<'_> {
         for ((root, slot), value) in schema.roots.iter().zip(&self.plan.roots).zip(roots) {
             self.root(program, root, slot, *value, &mut params)?;
         }
-        let fits = program.params.iter().zip(&params).all(|(param, word)| param.takes(*word));
-        if fits { Ok(params) } else { Err(Misfit::Value) }
+        let fits = |param: ParamId| program.params[param.index()].takes(params[param.index()]);
+        let roots = schema.roots.iter().map(|root| (&root.root, root.value));
+        let range = schema.range.map(|first| (&Root::Element, Some(first)));
+        match roots.chain(range).find(|(_, param)| !param.is_none_or(fits)) {
+            Some((root, _)) => Err(Misfit::Wide(root.clone())),
+            None => Ok(params),
+        }
     }
 
     fn root(

@@ -15,6 +15,7 @@ use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::types::StrWord;
+use ikra_core::world::Root;
 use std::sync::Arc;
 use walk::Tracer;
 
@@ -27,6 +28,8 @@ mod walk;
 pub enum Misfit {
     /// A value of a kind that its place is not compiled for.
     Value,
+    /// A root that is not where it was taken to lie.
+    Wide(Root),
     /// Symbols that are not in the table yet; nothing need be compiled.
     Symbols,
     /// Hashes that were not laid out yet; nothing need be compiled.

@@ -149,6 +149,7 @@ mod tests {
             heaps: Vec::new(),
             sites: vec![site],
             jobs: Jobs::Identity,
+            few: false,
             fused_ticks: false,
             uses_random: false,
             rescued: Default::default(),

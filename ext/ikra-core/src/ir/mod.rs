@@ -37,6 +37,7 @@ pub mod visit;
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
 pub use crate::types::Storage;
+pub use crate::world::FEW;
 use std::sync::Arc;
 
 define_id!(
@@ -667,6 +668,8 @@ pub struct Program {
     pub heaps: Vec<Heap>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
+    /// The host launches it for fewer than [`FEW`] elements.
+    pub few: bool,
     /// All ticks run in one launch (`tick_begin..tick_end` spans several); else the host launches tick by tick.
     pub fused_ticks: bool,
     pub uses_random: bool,

@@ -171,10 +171,12 @@ impl Parser {
         self.keyword("jobs")?;
         let jobs =
             self.one_of(&[("identity", Jobs::Identity), ("reordered", Jobs::Reordered), ("grouped", Jobs::Grouped)])?;
-        let (mut fused_ticks, mut uses_random) = (false, false);
+        let (mut few, mut fused_ticks, mut uses_random) = (false, false, false);
         while self.takes_mark(',') {
             if self.takes_word("random") {
                 uses_random = true;
+            } else if self.takes_word("few") {
+                few = true;
             } else {
                 self.keyword("ticks")?;
                 self.keyword("fused")?;
@@ -254,7 +256,7 @@ impl Parser {
             funcs.push(self.func()?);
         }
         let entry = entry.ok_or("an entry was expected")?;
-        Ok(Program { name, funcs, entry, columns, params, heaps, sites, jobs, fused_ticks, uses_random, rescued })
+        Ok(Program { name, funcs, entry, columns, params, heaps, sites, jobs, few, fused_ticks, uses_random, rescued })
     }
 
     fn column(&mut self) -> Parsed<Column> {

@@ -35,6 +35,7 @@ impl Display for Program {
             Jobs::Grouped => "grouped",
         };
         write!(f, "program {:?} jobs {jobs}", self.name)?;
+        f.write_str(if self.few { ", few" } else { "" })?;
         f.write_str(if self.fused_ticks { ", ticks fused" } else { "" })?;
         f.write_str(if self.uses_random { ", random\n" } else { "\n" })?;
         for (i, column) in self.columns.iter().enumerate() {

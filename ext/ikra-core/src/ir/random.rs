@@ -128,6 +128,7 @@ pub fn generate(seed: u64) -> Generated {
             site(Trap::StackOverflow, vec![]),
         ],
         jobs: Jobs::Identity,
+        few: dice.one_in(2),
         fused_ticks: dice.one_in(2),
         uses_random,
         rescued: Default::default(),

@@ -116,6 +116,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
             site(Trap::ZeroDivision, vec![]),
         ],
         jobs: Jobs::Identity,
+        few: false,
         fused_ticks: false,
         uses_random: false,
         rescued: Default::default(),

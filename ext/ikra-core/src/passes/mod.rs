@@ -30,6 +30,7 @@ mod wrap;
 
 use crate::error::Result;
 use crate::ir::{Program, verify};
+pub use ranges::short;
 
 /// One step from a program to a better one.
 pub struct Pass {

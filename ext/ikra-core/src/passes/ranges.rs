@@ -15,7 +15,7 @@ use super::floats;
 use super::polls;
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
-use crate::ir::{Cmp, Ctx, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
+use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
 
@@ -23,18 +23,48 @@ fn run(mut program: Program) -> Program {
     let effects = program.effects();
     let storages: Vec<Storage> = program.columns.iter().map(|c| c.storage).collect();
     let params: Vec<Option<Interval>> = program.params.iter().map(|p| p.range).collect();
+    let jobs = most_jobs(&program);
     for (i, func) in program.funcs.iter_mut().enumerate() {
         let mut body = std::mem::take(&mut func.body);
         let is_entry = program.entry.index() == i;
-        let mut walker = Walker::new(func, &effects, &storages, &params);
+        let mut walker = Walker::new(func, &effects, &storages, &params, program.few);
         if is_entry {
-            let jobs = if program.jobs == Jobs::Identity { MAX_ELEMENTS } else { MAX_JOBS };
             walker.entry(jobs);
         }
         walker.list(&mut body);
         func.body = body;
     }
     program
+}
+
+/// The registers of each function, by number, that are I64 and whose values fit into 32 bits and a sign wherever they are assigned;
+/// none is the least number of 32 bits, whose quotient by -1 would not fit.
+pub fn short(program: &Program) -> Vec<Vec<bool>> {
+    let mut program = program.clone();
+    let effects = program.effects();
+    let storages: Vec<Storage> = program.columns.iter().map(|c| c.storage).collect();
+    let params: Vec<Option<Interval>> = program.params.iter().map(|p| p.range).collect();
+    let jobs = most_jobs(&program);
+    let (entry, few) = (program.entry.index(), program.few);
+    let survey = |(i, func): (usize, &mut Func)| {
+        let mut body = std::mem::take(&mut func.body);
+        let registers = func.vars.len();
+        let mut walker = Walker::new(func, &effects, &storages, &params, few);
+        let mut seen = vec![None; registers];
+        if i == entry {
+            walker.entry(jobs);
+        }
+        for param in &walker.func.params {
+            seen[param.index()] = Some(walker.range(Operand::Var(*param)));
+        }
+        walker.seen = Some(seen);
+        walker.list(&mut body);
+        let fits = |(i, seen): (usize, &Option<Interval>)| {
+            walker.func.vars[i].ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
+        };
+        walker.seen.iter().flatten().take(registers).enumerate().map(fits).collect()
+    };
+    program.funcs.iter_mut().enumerate().map(survey).collect()
 }
 
 /// What is known of a register: its interval (of a Bool: 0 and 1), which assignment gave it its value, and how that was
@@ -76,6 +106,10 @@ struct Walker<'a> {
     storages: &'a [Storage],
     /// Of the program's parameters, where the host says something of them.
     params: &'a [Option<Interval>],
+    /// There are fewer than [`FEW`] elements.
+    few: bool,
+    /// All that was assigned to each register, where that is asked for.
+    seen: Option<Vec<Option<Interval>>>,
     facts: Facts<Range>,
     definitions: Vec<Definition>,
     /// How many loops are only tried, around what is looked at; statements are changed where there is none.
@@ -95,6 +129,7 @@ impl<'a> Walker<'a> {
         effects: &'a [Effects],
         storages: &'a [Storage],
         params: &'a [Option<Interval>],
+        few: bool,
     ) -> Self {
         let initial = func
             .vars
@@ -108,7 +143,18 @@ impl<'a> Walker<'a> {
         let mut facts = Facts::new(initial);
         facts.fresh = func.vars.len() as u32 + 1;
         let none = Definition { op: Op::Copy, args: Vec::new() };
-        Self { func, effects, storages, params, facts, definitions: vec![none], trials: 0, nested: Some(1) }
+        Self {
+            func,
+            effects,
+            storages,
+            params,
+            few,
+            seen: None,
+            facts,
+            definitions: vec![none],
+            trials: 0,
+            nested: Some(1),
+        }
     }
 
     /// The entry function is given the job, the first tick and the end.
@@ -116,6 +162,10 @@ impl<'a> Walker<'a> {
         for (param, hi) in self.func.params.clone().into_iter().zip([jobs, MAX_TICKS, MAX_TICKS]) {
             self.narrow(Operand::Var(param), (0, hi));
         }
+    }
+
+    fn most_elements(&self) -> i64 {
+        if self.few { FEW - 1 } else { MAX_ELEMENTS }
     }
 
     fn rewrites(&self) -> bool {
@@ -143,6 +193,16 @@ impl<'a> Walker<'a> {
     }
 
     fn assign(&mut self, dst: VarId, (lo, hi): Interval, definition: u32) {
+        if self.rewrites()
+            && let Some(Some(seen)) = self.seen.as_mut().map(|seen| seen.get_mut(dst.index()))
+        {
+            *seen = Some(seen.map_or((lo, hi), |(least, most)| (lo.min(least), hi.max(most))));
+        }
+        self.set(dst, (lo, hi), definition);
+    }
+
+    /// The register lies there from here on, whatever was assigned to it.
+    fn set(&mut self, dst: VarId, (lo, hi): Interval, definition: u32) {
         self.facts.fresh += 1;
         let stamp = self.facts.fresh;
         self.facts.set(dst.index(), Range { lo, hi, stamp, definition });
@@ -192,6 +252,10 @@ impl<'a> Walker<'a> {
                 let moves = matches!(op, Op::Add | Op::Sub) && matches!(args[1], Operand::I64(_));
                 let definition = if moves { self.define(op, &args) } else { 0 };
                 self.assign(dst, exact, definition);
+                // its overflow is told of 64 bits
+                if let Some(seen) = self.seen.as_mut().and_then(|seen| seen.get_mut(dst.index())) {
+                    *seen = Some(bounds(Scalar::I64));
+                }
             }
             Stmt::Load { dst, column, .. } => {
                 let range = match (self.storages[column.index()], self.func.vars[dst.index()].ty) {
@@ -219,7 +283,7 @@ impl<'a> Walker<'a> {
                 let slots = assigned(body);
                 let heads = self.head(*label, body, &slots);
                 self.facts.open(*label);
-                heads.iter().for_each(|(v, (lo, hi))| self.assign(*v, (*lo, *hi), 0));
+                heads.iter().for_each(|(v, range)| self.set(*v, *range, 0));
                 let around = self.nested.replace(1);
                 self.list(body);
                 self.facts.close_loop();
@@ -243,7 +307,8 @@ impl<'a> Walker<'a> {
                     self.assign(*dst, bounds(self.func.vars[dst.index()].ty), 0);
                 }
             }
-            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Place(_) | Stmt::Poll | Stmt::Begin { .. } => {}
+            Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Place(_) | Stmt::Poll => {}
+            Stmt::Begin { index, .. } => self.narrow(*index, (0, self.most_elements())),
         }
         None
     }
@@ -320,7 +385,7 @@ impl<'a> Walker<'a> {
     ) -> Option<Vec<Interval>> {
         let (mark, edges) = (self.facts.mark(), self.facts.begin_trial());
         self.facts.open(label);
-        slots.iter().zip(head).for_each(|(v, range)| self.assign(*v, *range, 0));
+        slots.iter().zip(head).for_each(|(v, range)| self.set(*v, *range, 0));
         self.list(body);
         let next = self.facts.reached().then(|| {
             let back = slots.iter().map(|v| self.range(Operand::Var(*v)));
@@ -356,11 +421,23 @@ impl<'a> Walker<'a> {
             return None;
         }
         let (lo, hi) = self.result(*op, ty, args);
-        let definition = match (self.same_as(*op, args), *op) {
+        let same = self.same_as(*op, args);
+        let definition = match (same, *op) {
             (Some(same), _) => self.define(Op::Copy, &[same]),
             (
                 None,
-                Op::ICmp(_) | Op::UCmp(_) | Op::And | Op::Or | Op::Not | Op::Shl | Op::Rem | Op::URem | Op::Widen,
+                Op::ICmp(_)
+                | Op::UCmp(_)
+                | Op::And
+                | Op::Or
+                | Op::Not
+                | Op::Shl
+                | Op::Mul
+                | Op::Div
+                | Op::UDiv
+                | Op::Rem
+                | Op::URem
+                | Op::Widen,
             ) => self.define(*op, args),
             (None, Op::Add | Op::Sub) if self.moves_exactly(*op, args) => self.define(*op, args),
             _ => 0,
@@ -377,6 +454,10 @@ impl<'a> Walker<'a> {
         };
         if lo == hi && !matches!(op, Op::Random) {
             (*op, *args) = (Op::Copy, vec![constant]);
+            return None;
+        }
+        if let Some(same) = same {
+            (*op, *args) = (Op::Copy, vec![same]);
             return None;
         }
         let positive = operands.iter().all(|(lo, _)| *lo >= 0);
@@ -454,6 +535,10 @@ impl<'a> Walker<'a> {
             Op::Copy => Some(args[0]),
             Op::Select if is(0, 1) => Some(args[1]),
             Op::Select if is(0, 0) => Some(args[2]),
+            // a mask that covers all that there is
+            Op::And if matches!((args[1], self.range(args[0])), (Operand::I64(mask), (0.., hi)) if mask & mask.wrapping_add(1) == 0 && hi <= mask) => {
+                Some(args[0])
+            }
             Op::Add | Op::Sub | Op::Or | Op::Xor if is(1, 0) => Some(args[0]),
             Op::Add | Op::Or | Op::Xor if is(0, 0) => Some(args[1]),
             _ => None,
@@ -496,6 +581,21 @@ impl<'a> Walker<'a> {
         (holds, holds)
     }
 
+    /// Where `a - a / b * b` lies: it is what `a % b` gives.
+    fn what_division_leaves(&self, args: &[Operand]) -> Option<Interval> {
+        let Some(Definition { op: Op::Mul, args: factors }) = self.definition(args[1]) else { return None };
+        let [(x, _), (y, _)] = factors[..] else { return None };
+        [(x, y), (y, x)].into_iter().find_map(|(quotient, divisor)| {
+            let Some(Definition { op: Op::Div | Op::UDiv, args: of }) = self.definition(self.origin(quotient)) else {
+                return None;
+            };
+            let [(dividend, _), (by, _)] = of[..] else { return None };
+            let same = self.origin(dividend) == self.origin(args[0]) && self.origin(by) == self.origin(divisor);
+            let (a, b) = (self.range(args[0]), self.range(divisor));
+            (same && a.0 >= 0 && b.0 >= 1).then(|| (0, a.1.min(b.1 - 1)))
+        })
+    }
+
     /// Whether `a` is a remainder of division by `b`, both not negative, and so the lesser.
     fn is_remainder(&self, a: Operand, b: Operand) -> bool {
         let rest = self.origin(a);
@@ -535,6 +635,11 @@ impl<'a> Walker<'a> {
     fn result(&mut self, op: Op, ty: Scalar, args: &[Operand]) -> Interval {
         let full = bounds(ty);
         let at = |i: usize| self.range(args[i]);
+        if op == Op::Sub
+            && let Some(rest) = self.what_division_leaves(args)
+        {
+            return rest;
+        }
         match op {
             Op::Copy | Op::BoolToInt => at(0),
             Op::Add | Op::Sub | Op::Mul => {
@@ -637,7 +742,8 @@ impl<'a> Walker<'a> {
             Op::Not => (1 - at(0).1, 1 - at(0).0),
             Op::Select => self.select(args),
             Op::Ctx(Ctx::Tick) => (0, MAX_TICKS),
-            Op::Ctx(Ctx::Index | Ctx::Slot) => (0, u32::MAX.into()),
+            Op::Ctx(Ctx::Index) => (0, self.most_elements()),
+            Op::Ctx(Ctx::Slot) => (0, u32::MAX.into()),
             Op::Param(param) => self.params[param.index()].unwrap_or(full),
             _ => full,
         }
@@ -730,6 +836,19 @@ const MAX_ELEMENTS: i64 = u32::MAX as i64;
 /// Greater than the number of any job or tick.
 const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
+/// What a GPU computes with in one instruction.
+const SHORT: Interval = (-(i32::MAX as i64), i32::MAX as i64);
+
+/// The greatest number of a job.
+fn most_jobs(program: &Program) -> i64 {
+    match (program.few, program.jobs) {
+        (true, Jobs::Identity) => FEW - 1,
+        // each class begins with a warp
+        (true, _) => 2 * FEW,
+        (false, Jobs::Identity) => MAX_ELEMENTS,
+        (false, _) => MAX_JOBS,
+    }
+}
 
 fn bounds(ty: Scalar) -> Interval {
     match ty {

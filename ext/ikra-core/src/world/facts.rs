@@ -31,8 +31,12 @@ pub struct Assumption {
 
 type Interval = (i64, i64);
 
-/// Sizes, counts and positions. Sums and products of two of them fit into 64 bits, so nothing need be checked.
-const SMALL: Interval = (0, i32::MAX as i64);
+/// So many elements that sums of a few of their indices need more than 32 bits.
+pub const FEW: i64 = 1 << 29;
+
+/// Sizes, counts and positions. Products of two of them fit into 64 bits, so nothing need be checked, and sums of four
+/// into 32, which is what a GPU computes with.
+const SMALL: Interval = (0, FEW - 1);
 
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -176,9 +180,19 @@ impl Facts {
         let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL };
         self.integers.insert(root.clone(), seen);
     }
-    /// Where the root is taken to lie if it is an Integer: a launch with another value needs another program.
-    pub fn integers(&self, root: &Root) -> Option<Interval> {
-        self.integers.get(root).filter(|_| !self.wide.contains(root)).copied()
+    /// Where the word of a root is taken to lie that is an Integer, or the only array of its kind (so that its elements
+    /// are the first of their column, and the word is its length): a launch with another value needs another program.
+    pub fn word(&self, root: &Root) -> Option<Interval> {
+        if self.wide.contains(root) {
+            return None;
+        }
+        let array = self.get(&Place::Root(root.clone())).and_then(|ty| ty.array);
+        match array {
+            Some(kind) => {
+                self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone())).then_some(SMALL)
+            }
+            None => self.integers.get(root).copied(),
+        }
     }
     /// Of these roots nothing is taken for granted.
     pub fn widen(&mut self, roots: &BTreeSet<Root>) {

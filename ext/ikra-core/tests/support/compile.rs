@@ -28,6 +28,7 @@ pub fn shape(section: &Section) -> SectionShape {
         base: base(section),
         grouped,
         reordered: classes.len() > 1,
+        few: true,
         results: None,
         holes: None,
     }

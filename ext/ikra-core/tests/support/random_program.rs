@@ -125,6 +125,7 @@ fn generate(choices: &[u16], rows: Rows, wandering: bool) -> Program {
         .map(|(trap, operands)| Site { trap, path: "random.rb".into(), line: 1, operands })
         .collect(),
         jobs: Jobs::Identity,
+        few: true,
         fused_ticks: entry_fused && rows == Rows::Own,
         uses_random: g.uses_random,
         rescued: Default::default(),

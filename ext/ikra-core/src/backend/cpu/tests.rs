@@ -36,6 +36,7 @@ fn program(funcs: Vec<Func>, columns: &[Storage], fused_ticks: bool) -> Program 
         heaps: Vec::new(),
         sites: (0..8).map(|_| site()).collect(),
         jobs: Jobs::Identity,
+        few: false,
         fused_ticks,
         uses_random: false,
         rescued: Default::default(),

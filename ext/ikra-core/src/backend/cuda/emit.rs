@@ -18,6 +18,7 @@ use crate::ir::{
     Storage, Trap, VarId, walk,
 };
 use crate::layout::{Address, Layout};
+use crate::passes;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -141,6 +142,19 @@ fn identifier(name: &str) -> String {
     out.trim_end_matches('_').to_string()
 }
 
+/// Whether jobs look, while they run, whether another has stopped the launch.
+fn listens(program: &Program) -> bool {
+    let mut found = false;
+    for func in &program.funcs {
+        walk(&func.body, &mut |s| {
+            if let Stmt::Loop { body, .. } = s {
+                walk(body, &mut |s| found |= matches!(s, Stmt::Poll | Stmt::Begin { check: true, .. }));
+            }
+        });
+    }
+    found || program.funcs.iter().any(|f| f.recursive)
+}
+
 /// Whether a program can be emitted: a pass must have made its new rows arithmetic.
 ///
 /// # Errors
@@ -262,6 +276,9 @@ struct Shared<'a> {
     program: &'a Program,
     layout: &'a Layout,
     may_stop: Vec<bool>,
+    /// Of each function, the registers that hold Integers of 32 bits.
+    short: Vec<Vec<bool>>,
+    listens: bool,
     written: Vec<bool>,
     /// Statements of each function, with those of its callees.
     sizes: Vec<usize>,
@@ -279,7 +296,8 @@ impl<'a> Shared<'a> {
                 }
             });
         }
-        Self { program, layout, may_stop: program.may_stop(), written, sizes, fold: None }
+        let (short, listens) = (passes::short(program), listens(program));
+        Self { program, layout, may_stop: program.may_stop(), written, sizes, short, listens, fold: None }
     }
 
     fn column_name(&self, column: ColumnId) -> String {
@@ -434,7 +452,7 @@ extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_c
         let args = if self.indirect() { "const Args &__restrict__ args" } else { "const Args &args" };
         let mut text = format!("static __device__ {inline} {result} {}({args}, Ctx &ctx", self.func_name(func));
         for p in &f.params {
-            let _ = write!(text, ", {} {}", scalar(f.vars[p.index()].ty), names[p.index()]);
+            let _ = write!(text, ", {} {}", self.register(func, *p), names[p.index()]);
         }
         if self.by_reference(func) {
             for (i, ty) in f.results.iter().enumerate() {
@@ -448,6 +466,16 @@ extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_c
         }
         text.push(')');
         text
+    }
+
+    /// The type of a register. An Integer that fits into 32 bits is held, and so computed, in these: what is wider takes
+    /// two instructions for each.
+    fn register(&self, func: FuncId, v: VarId) -> &'static str {
+        if self.short[func.index()][v.index()] {
+            "i32"
+        } else {
+            scalar(self.program.funcs[func.index()].vars[v.index()].ty)
+        }
     }
 
     /// Whether results come back through references.
@@ -700,6 +728,7 @@ struct Open {
 /// Text of one function's body.
 struct Function<'a> {
     shared: &'a Shared<'a>,
+    id: FuncId,
     func: &'a Func,
     stops: bool,
     by_reference: bool,
@@ -718,6 +747,7 @@ impl<'a> Function<'a> {
         let f = &shared.program.funcs[func.index()];
         Self {
             shared,
+            id: func,
             func: f,
             stops: shared.may_stop[func.index()],
             by_reference: shared.by_reference(func),
@@ -748,6 +778,14 @@ impl<'a> Function<'a> {
         self.out.push('\n');
     }
 
+    fn register(&self, v: VarId) -> &'static str {
+        self.shared.register(self.id, v)
+    }
+
+    fn is_short(&self, v: VarId) -> bool {
+        self.shared.short[self.id.index()][v.index()]
+    }
+
     fn name(&self, v: VarId) -> &str {
         &self.names[v.index()]
     }
@@ -765,7 +803,7 @@ impl<'a> Function<'a> {
         let mut kept = Vec::new();
         for (var, expr) in std::mem::take(&mut self.pending) {
             if which(&(var, expr.clone())) {
-                let ty = scalar(self.func.vars[var.index()].ty);
+                let ty = self.register(var);
                 self.line(&format!("const {ty} {} = {};", self.names[var.index()], expr.text));
             } else {
                 kept.push((var, expr));
@@ -825,7 +863,7 @@ impl<'a> Function<'a> {
             {
                 own.push(var);
             } else {
-                let text = format!("{} {};", scalar(self.func.vars[var.index()].ty), self.name(var));
+                let text = format!("{} {};", self.register(var), self.name(var));
                 self.line(&text);
             }
         }
@@ -842,7 +880,7 @@ impl<'a> Function<'a> {
         let name = self.name(dst);
         let line = if own.contains(&dst) {
             let constant = if self.places.constant[dst.index()] { "const " } else { "" };
-            format!("{constant}{} {name} = {text};", scalar(self.func.vars[dst.index()].ty))
+            format!("{constant}{} {name} = {text};", self.register(dst))
         } else {
             format!("{name} = {text};")
         };
@@ -854,8 +892,17 @@ impl<'a> Function<'a> {
         match stmt {
             Stmt::Let { dst, op, args } => {
                 let folds = self.places.foldable[dst.index()];
+                let short = self.is_short(*dst);
                 let expr = match (op, folds) {
                     (Op::Copy, false) => self.operand(args[0]),
+                    // the lower half of a sum needs only lower halves
+                    (Op::Add, _) if short => self.helper("add32", args),
+                    (Op::Sub, _) if short => self.helper("sub32", args),
+                    (Op::Mul, _) if short => self.helper("mul32", args),
+                    (_, true) if short => {
+                        let expr = self.op(*op, args, Scalar::I64);
+                        Expr::atom(format!("i32({})", expr.text), expr.reads)
+                    }
                     _ => self.op(*op, args, self.func.vars[dst.index()].ty),
                 };
                 self.before_assignment(&[*dst]);
@@ -981,9 +1028,7 @@ impl<'a> Function<'a> {
                 }
             }
             Stmt::Trap { site, operands } => {
-                let text = self.trap(*site, operands);
-                self.line(&text);
-                self.line("return true;");
+                self.stop(*site, operands);
             }
             Stmt::Place(_) => {}
             Stmt::Poll => self.line("if (poll(ctx)) return true;"),
@@ -1005,20 +1050,22 @@ impl<'a> Function<'a> {
         self.materialise(|(_, expr)| dsts.iter().any(|d| expr.reads.contains(d)));
     }
 
-    fn trap(&mut self, site: SiteId, operands: &[Operand]) -> String {
+    fn stop(&mut self, site: SiteId, operands: &[Operand]) {
         let mut text = format!("trap(ctx, {}", site.index());
         for o in operands {
             let _ = write!(text, ", word({})", self.typed(*o).text);
         }
-        format!("{text});{}", self.shared.site(site))
+        self.line(&format!("{text});{}", self.shared.site(site)));
+        if self.shared.listens {
+            self.line("stop_others(ctx);");
+        }
+        self.line("return true;");
     }
 
     fn stop_if(&mut self, cond: &str, site: SiteId, operands: &[Operand]) {
-        let trap = self.trap(site, operands);
         self.line(&format!("if ({cond}) {{"));
         self.indent += 1;
-        self.line(&trap);
-        self.line("return true;");
+        self.stop(site, operands);
         self.indent -= 1;
         self.line("}");
     }

@@ -153,10 +153,10 @@ INLINE bool begin_checked(Ctx &ctx, i64 index, i64 tick) {
   return key_of(ctx) > ctx.launch.limit || ((ctx.tick & 1023) == 1023 && stopped(ctx));
 }
 
-// Leaves the record if no lesser key did. A thread takes and leaves the lock within one branch, so threads of one warp do not
-// wait for each other for ever.
+// Lowers the shared word to `key` and leaves the record if no lesser key did. A thread takes and leaves the lock within
+// one branch, so threads of one warp do not wait for each other for ever.
 static __device__ __noinline__ void record_trap(u64 *stop_key, TrapRecord *record, u64 key, u64 site, u64 a, u64 b, u64 c, u64 d) {
-  if (*(const volatile u64 *)stop_key < key) return;
+  if (atomicMin(stop_key, key) < key) return;
   for (bool waits = true; waits;) {
     if (atomicCAS(&record->lock, 0ull, 1ull) == 0ull) {
       __threadfence();
@@ -175,20 +175,18 @@ static __device__ __noinline__ void record_trap(u64 *stop_key, TrapRecord *recor
     }
   }
 }
-// The job raises this, and ends. The shared word is lowered at once: threads of the same warp may have to hear of it before they come to
-// where this one waits for them. The record is left behind the job, in one place of the kernel: a call at each site would make the compiler
-// keep everything that lives there out of registers.
-INLINE void trap(Ctx &ctx, u32 site) {
-  atomicMin(ctx.launch.stop_key, key_of(ctx));
-  ctx.site = site;
-}
+// The job raises this, and ends. It is recorded behind it, in one place of the kernel: a call at each site would make the
+// compiler keep everything that lives there out of registers.
+INLINE void trap(Ctx &ctx, u32 site) { ctx.site = site; }
 INLINE void trap(Ctx &ctx, u32 site, u64 a, u64 b = 0, u64 c = 0, u64 d = 0) {
-  trap(ctx, site);
+  ctx.site = site;
   ctx.words[0] = a;
   ctx.words[1] = b;
   ctx.words[2] = c;
   ctx.words[3] = d;
 }
+// Before that, where others may wait to hear of it: threads of the same warp, at whose end this one waits for them.
+INLINE void stop_others(Ctx &ctx) { atomicMin(ctx.launch.stop_key, key_of(ctx)); }
 // Behind a job that ended early: because it raised, or because the launch was stopped.
 INLINE void ended(const Ctx &ctx) {
   if (ctx.site == NO_SITE) return;
@@ -199,6 +197,7 @@ INLINE void ended(const Ctx &ctx) {
 INLINE bool enter(Ctx &ctx, u32 site) {
   if (++ctx.depth > ctx.launch.call_depth) {
     trap(ctx, site);
+    stop_others(ctx);
     return true;
   }
   return poll(ctx);

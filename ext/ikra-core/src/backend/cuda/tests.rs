@@ -48,6 +48,7 @@ fn program(funcs: Vec<Func>) -> Program {
         heaps: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+"), 12), site(Trap::ZeroDivision, 13), site(Trap::StackOverflow, 14)],
         jobs: Jobs::Identity,
+        few: false,
         fused_ticks: false,
         uses_random: true,
         rescued: Default::default(),
@@ -441,6 +442,7 @@ fn recursion_has_results_and_a_depth() {
       i64 v8;
       if (add_overflows(v4, v6, v8)) {
         trap(ctx, 0);  // test.rb:12: overflow in +
+        stop_others(ctx);
         return true;
       }
       result0 = v8;

@@ -369,7 +369,7 @@ impl<'p, 'w> Body<'p, 'w> {
             return Ok(Val::Unit(Unit::Proc(*one)));
         }
         let RootParam { repr, value, tag, to, exclusive, .. } =
-            self.t.root(root, ty, name, self.an.facts.integers(root))?;
+            self.t.root(root, ty, name, self.an.facts.word(root))?;
         let mut load =
             |param: Option<crate::ir::ParamId>, ty: Scalar| param.map(|p| self.cx.b.op(ty, Op::Param(p), &[]));
         if let (Some(from), Some(to), Some(exclusive)) = (value, to, exclusive) {

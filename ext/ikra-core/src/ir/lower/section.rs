@@ -24,6 +24,8 @@ pub struct SectionShape {
     pub grouped: bool,
     /// Elements are visited by class, not in their own order.
     pub reordered: bool,
+    /// There are fewer than [`crate::ir::FEW`] elements.
+    pub few: bool,
     /// How results are stored that are numbers, if that is not as Ruby's.
     pub results: Option<Storage>,
     /// What becomes of elements whose result is [`HOLE`], where the others' are numbers of one kind; None: it is a result like any.
@@ -78,6 +80,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         heaps: t.heaps,
         sites: shared.sites,
         jobs,
+        few: shape.few,
         fused_ticks,
         uses_random: t.uses_random,
         rescued: shared.rescued,
@@ -236,7 +239,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     match shape.base {
         Base::Range if wants_element => {
             let first = body.t.param("first", Scalar::I64);
-            body.t.params[first.index()].range = body.an.facts.integers(&Root::Element);
+            body.t.params[first.index()].range = body.an.facts.word(&Root::Element);
             body.t.schema.range = Some(first);
         }
         Base::Array if wants_element => {

@@ -315,11 +315,11 @@ impl Tables {
         Ok(&mut self.schema.arrays[index])
     }
 
-    /// The parameters of a root. `integers`: where it is taken to lie if it is an Integer.
+    /// The parameters of a root. `range`: where its word is taken to lie if it is an Integer or an array.
     ///
     /// # Errors
     /// Where its kinds cannot be held together.
-    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str, integers: Option<(i64, i64)>) -> Result<RootParam> {
+    pub fn root(&mut self, root: &Root, ty: &Ty, name: &str, range: Option<(i64, i64)>) -> Result<RootParam> {
         if let Some(index) = self.roots.get(root) {
             return Ok(self.schema.roots[*index].clone());
         }
@@ -343,8 +343,8 @@ impl Tables {
             Form::One(repr) => {
                 out.repr = repr;
                 out.value = scalars.first().map(|s| self.param(name, *s));
-                if let (Repr::Int, Some(param)) = (repr, out.value) {
-                    self.params[param.index()].range = integers;
+                if let (Repr::Int | Repr::Array(_), Some(param)) = (repr, out.value) {
+                    self.params[param.index()].range = range;
                 }
             }
             Form::Exception => return Err(self.not_held(name, ty, self.source.params_span())),

@@ -205,6 +205,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         heaps: Vec::new(),
         sites: shared.sites,
         jobs: Jobs::Identity,
+        few: false,
         fused_ticks: false,
         uses_random,
         rescued: Default::default(),
