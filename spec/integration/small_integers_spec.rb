@@ -8,13 +8,15 @@ module SmallIntegers
   class << self
     def divided(by, factor) = (0...4).pmap { |i| (i * factor).divmod(by) }
     def moved(by) = (0...3).pmap { |i| i + by }
+    def counted(by) = (0...3).pmap { |i| i + by + by }
     def squares(from) = (from...from + 3).pmap { |i| i * i }
   end
 end
 
 RSpec.describe "Small Integers" do
   it "gives Ruby's results when captured ones grow, shrink and come back" do
-    values = [[3, 2], [3, 2**40], [-3, -2], [1 << 35, 1 << 60], [-1, 1 << 61], [5, 7], [0x7fff_ffff, 0x7fff_ffff], [0x8000_0000, 1]]
+    values = [[3, 2], [3, 2**40], [-3, -2], [1 << 35, 1 << 60], [-1, 1 << 61], [5, 7], [2**29 - 1, 2**29 - 1], [2**29, 2**29 - 1],
+              [0x7fff_ffff, 0x7fff_ffff], [0x8000_0000, 1]]
     values.each do |by, factor|
       expect(SmallIntegers.divided(by, factor)).to eq((0...4).map { |i| (i * factor).divmod(by) })
     end
@@ -30,7 +32,7 @@ RSpec.describe "Small Integers" do
   end
 
   it "gives Ruby's results for Ranges that begin anywhere" do
-    [0, 5, -2, 2**31 - 1, 2**31, 0].each do |from|
+    [0, 5, -2, 2**29 - 1, 2**29, 2**31 - 1, 2**31, 0].each do |from|
       expect(SmallIntegers.squares(from)).to eq((from...from + 3).map { |i| i * i })
     end
   end
@@ -45,7 +47,7 @@ RSpec.describe "Small Integers" do
   end
 
   it "compiles once for values of one size, and again for a greater one" do
-    counts = [5, 6, 0x7fff_ffff, -1, 2**40, -9].map { |by| Ikra.profile { SmallIntegers.moved(by) }.phases[:compile].positive? }
+    counts = [5, 6, 2**29 - 1, -1, 2**40, -9].map { |by| Ikra.profile { SmallIntegers.counted(by) }.phases[:compile].positive? }
     expect(counts).to eq([true, false, false, true, false, false])
   end
 end

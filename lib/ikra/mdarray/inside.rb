@@ -31,7 +31,7 @@ module Ikra
           return if layout.rank > MOST_INDICES
 
           lambda_of(:reading, layout, buffer) do |form|
-            ["lambda do |#{form.indices}|\n#{form.bounds}  b[#{form.inside} ? #{form.place} : b.size]\nend"]
+            ["lambda do |#{form.indices}|\n#{form.bounds}  #{form.inside} ? ::Ikra.__at(b, #{form.place}) : b[b.size]\nend"]
           end
         end
 

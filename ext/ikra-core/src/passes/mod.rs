@@ -17,6 +17,7 @@ mod loads;
 mod loops;
 mod polls;
 mod ranges;
+mod relations;
 mod results;
 mod rotate;
 mod scalars;

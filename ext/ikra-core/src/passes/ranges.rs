@@ -13,6 +13,7 @@ use super::Pass;
 use super::facts::{Fact, Facts};
 use super::floats;
 use super::polls;
+use super::relations::{Form, Relations};
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
 use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
@@ -112,6 +113,7 @@ struct Walker<'a> {
     seen: Option<Vec<Option<Interval>>>,
     facts: Facts<Range>,
     definitions: Vec<Definition>,
+    relations: Relations,
     /// How many loops are only tried, around what is looked at; statements are changed where there is none.
     trials: usize,
     /// The greatest product of the repetitions of nested loops seen since it was last reset; none: not known.
@@ -152,6 +154,7 @@ impl<'a> Walker<'a> {
             seen: None,
             facts,
             definitions: vec![none],
+            relations: Relations::default(),
             trials: 0,
             nested: Some(1),
         }
@@ -161,6 +164,7 @@ impl<'a> Walker<'a> {
     fn entry(&mut self, jobs: i64) {
         for (param, hi) in self.func.params.clone().into_iter().zip([jobs, MAX_TICKS, MAX_TICKS]) {
             self.narrow(Operand::Var(param), (0, hi));
+            self.relations.is_natural(self.stamp(Operand::Var(param)));
         }
     }
 
@@ -205,6 +209,9 @@ impl<'a> Walker<'a> {
     fn set(&mut self, dst: VarId, (lo, hi): Interval, definition: u32) {
         self.facts.fresh += 1;
         let stamp = self.facts.fresh;
+        if lo >= 0 {
+            self.relations.is_natural(stamp);
+        }
         self.facts.set(dst.index(), Range { lo, hi, stamp, definition });
     }
 
@@ -215,6 +222,9 @@ impl<'a> Walker<'a> {
             let met = Range { lo: range.lo.max(lo), hi: range.hi.min(hi), ..range };
             if met.lo <= met.hi && (met.lo, met.hi) != (range.lo, range.hi) {
                 self.facts.set(v.index(), met);
+                if met.lo > range.lo && self.func.vars[v.index()].ty == Scalar::I64 {
+                    self.relations.at_least(range.stamp, met.lo);
+                }
             }
         }
     }
@@ -251,7 +261,10 @@ impl<'a> Walker<'a> {
                 // It traps where the result is beyond 64 bits, so what is left never wraps.
                 let moves = matches!(op, Op::Add | Op::Sub) && matches!(args[1], Operand::I64(_));
                 let definition = if moves { self.define(op, &args) } else { 0 };
+                let form = self.sum(op, args);
+                let exact = self.not_negative(exact, form.as_ref());
                 self.assign(dst, exact, definition);
+                self.has_form(dst, form);
                 // its overflow is told of 64 bits
                 if let Some(seen) = self.seen.as_mut().and_then(|seen| seen.get_mut(dst.index())) {
                     *seen = Some(bounds(Scalar::I64));
@@ -275,9 +288,12 @@ impl<'a> Walker<'a> {
             }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::Block { label, body } => {
+                let known = self.relations.mark();
                 self.facts.open(*label);
                 self.list(body);
                 self.facts.close_block();
+                // some of it may have been left before
+                self.relations.forget(known);
             }
             Stmt::Loop { label, body } => {
                 let slots = assigned(body);
@@ -285,7 +301,9 @@ impl<'a> Walker<'a> {
                 self.facts.open(*label);
                 heads.iter().for_each(|(v, range)| self.set(*v, *range, 0));
                 let around = self.nested.replace(1);
+                let known = self.relations.mark();
                 self.list(body);
+                self.relations.forget(known);
                 self.facts.close_loop();
                 let head = |v: VarId| heads.iter().find(|(slot, _)| *slot == v).map(|(_, range)| *range);
                 let repeats = polls::repetitions(body, head)
@@ -321,15 +339,23 @@ impl<'a> Walker<'a> {
             }
             return self.list(if range.0 == 1 { then } else { otherwise });
         }
-        let mark = self.facts.mark();
+        let (mark, known) = (self.facts.mark(), self.relations.mark());
         self.assume(*cond, true);
         self.list(then);
         let after_then = self.facts.edge(mark);
+        let known_then = self.relations.since(known);
         self.facts.undo(mark);
         self.assume(*cond, false);
         self.list(otherwise);
         let after_otherwise = self.facts.edge(mark);
+        let known_otherwise = self.relations.since(known);
         self.facts.undo(mark);
+        // after both, neither holds
+        match (&after_then, &after_otherwise) {
+            (Some(_), None) => self.relations.extend(known_then),
+            (None, Some(_)) => self.relations.extend(known_otherwise),
+            _ => {}
+        }
         let edges: Vec<_> = after_then.into_iter().chain(after_otherwise).collect();
         self.facts.merge(&edges);
     }
@@ -384,6 +410,7 @@ impl<'a> Walker<'a> {
         entry: &[Interval],
     ) -> Option<Vec<Interval>> {
         let (mark, edges) = (self.facts.mark(), self.facts.begin_trial());
+        let known = self.relations.mark();
         self.facts.open(label);
         slots.iter().zip(head).for_each(|(v, range)| self.set(*v, *range, 0));
         self.list(body);
@@ -393,6 +420,7 @@ impl<'a> Walker<'a> {
         });
         self.facts.end_trial(edges);
         self.facts.undo(mark);
+        self.relations.forget(known);
         next
     }
 
@@ -443,7 +471,23 @@ impl<'a> Walker<'a> {
             _ => 0,
         };
         let operands: Vec<Interval> = args.iter().map(|a| self.range(*a)).collect();
+        let form = match (same, *op) {
+            (Some(same), _) => self.form(same),
+            (None, sum @ (Op::Add | Op::Sub)) if ty == Scalar::I64 && exact(sum, operands[0], operands[1]).1 => {
+                self.sum(sum, [args[0], args[1]])
+            }
+            _ => None,
+        };
+        let (lo, hi) = self.not_negative((lo, hi), form.as_ref());
+        let division = self.division(*op, args, &operands);
         self.assign(dst, (lo, hi), definition);
+        self.has_form(dst, form);
+        let stamp = self.stamp(dst.into());
+        match division {
+            Some((Op::Div, dividend, divisor)) => self.relations.divides(stamp, dividend, divisor),
+            Some((_, dividend, divisor)) => self.relations.leaves(stamp, dividend, divisor),
+            None => {}
+        }
         if !self.rewrites() {
             return None;
         }
@@ -573,26 +617,100 @@ impl<'a> Walker<'a> {
     /// The answer of a signed comparison: by intervals, or of what is some way from the same register.
     fn compare(&self, cmp: Cmp, a: Operand, b: Operand) -> Interval {
         let by_interval = compare(cmp, self.range(a), self.range(b));
-        let ((from, x), (other, y)) = (self.distance(a), self.distance(b));
-        if by_interval.0 == by_interval.1 || from != other || !matches!(from, Operand::Var(_)) {
+        if by_interval.0 == by_interval.1 {
             return by_interval;
         }
-        let holds = cmp.holds(&x, &y).into();
-        (holds, holds)
+        let ((from, x), (other, y)) = (self.distance(a), self.distance(b));
+        if from == other && matches!(from, Operand::Var(_)) {
+            let holds = cmp.holds(&x, &y).into();
+            return (holds, holds);
+        }
+        self.related(cmp, a, b).map_or(by_interval, |holds| (holds.into(), holds.into()))
+    }
+
+    /// The answer of a signed comparison, as far as inequalities tell.
+    fn related(&self, cmp: Cmp, a: Operand, b: Operand) -> Option<bool> {
+        let (a, b) = (self.form(a)?, self.form(b)?);
+        let at_least = |x: &Form, y: &Form, by: i64| {
+            let difference = x.plus(y, -1).and_then(|form| form.plus(&Form::constant(by), -1));
+            difference.is_some_and(|form| self.relations.holds(&form))
+        };
+        let (yes, no) = match cmp {
+            Cmp::Lt => (at_least(&b, &a, 1), at_least(&a, &b, 0)),
+            Cmp::Le => (at_least(&b, &a, 0), at_least(&a, &b, 1)),
+            Cmp::Gt => (at_least(&a, &b, 1), at_least(&b, &a, 0)),
+            Cmp::Ge => (at_least(&a, &b, 0), at_least(&b, &a, 1)),
+            Cmp::Eq => (false, at_least(&a, &b, 1) || at_least(&b, &a, 1)),
+            Cmp::Ne => (at_least(&a, &b, 1) || at_least(&b, &a, 1), false),
+        };
+        (yes || no).then_some(yes)
+    }
+
+    /// The sum that an Integer is.
+    fn form(&self, operand: Operand) -> Option<Form> {
+        match operand {
+            Operand::I64(i) => Some(Form::constant(i)),
+            Operand::Var(v) if self.func.vars[v.index()].ty == Scalar::I64 => {
+                let stamp = self.stamp(operand);
+                (stamp != 0).then(|| self.relations.of(stamp))
+            }
+            _ => None,
+        }
+    }
+
+    /// The form of a sum or difference that does not wrap.
+    fn sum(&self, op: Op, args: [Operand; 2]) -> Option<Form> {
+        let sign = match op {
+            Op::Add => 1,
+            Op::Sub => -1,
+            _ => return None,
+        };
+        self.form(args[0])?.plus(&self.form(args[1])?, sign)
+    }
+
+    fn has_form(&mut self, dst: VarId, form: Option<Form>) {
+        if let Some(form) = form {
+            self.relations.define(self.stamp(dst.into()), form);
+        }
+    }
+
+    /// The interval, without what is negative if inequalities tell that nothing is.
+    fn not_negative(&self, (lo, hi): Interval, form: Option<&Form>) -> Interval {
+        let is = lo < 0 && hi >= 0 && form.is_some_and(|form| self.relations.holds(form));
+        (if is { 0 } else { lo }, hi)
+    }
+
+    /// Of a division of what is not negative: whether it is the quotient (`Div`) or what is left, of what, by what.
+    fn division(&self, op: Op, args: &[Operand], operands: &[Interval]) -> Option<(Op, Form, Form)> {
+        let natural = || operands[0].0 >= 0 && operands[1].0 >= 0;
+        match op {
+            Op::Div | Op::UDiv if natural() => Some((Op::Div, self.form(args[0])?, self.form(args[1])?)),
+            Op::Rem | Op::URem if natural() => Some((Op::Rem, self.form(args[0])?, self.form(args[1])?)),
+            Op::Sub => {
+                let (dividend, divisor) = self.divided(args)?;
+                Some((Op::Rem, self.form(dividend)?, self.form(divisor)?))
+            }
+            _ => None,
+        }
     }
 
     /// Where `a - a / b * b` lies: it is what `a % b` gives.
     fn what_division_leaves(&self, args: &[Operand]) -> Option<Interval> {
+        let (dividend, divisor) = self.divided(args)?;
+        Some((0, self.range(dividend).1.min(self.range(divisor).1 - 1)))
+    }
+
+    /// The operands of `a - b`, where that is `x - x / y * y` with x and y not negative: x and y.
+    fn divided(&self, args: &[Operand]) -> Option<(Operand, Operand)> {
         let Some(Definition { op: Op::Mul, args: factors }) = self.definition(args[1]) else { return None };
         let [(x, _), (y, _)] = factors[..] else { return None };
         [(x, y), (y, x)].into_iter().find_map(|(quotient, divisor)| {
-            let Some(Definition { op: Op::Div | Op::UDiv, args: of }) = self.definition(self.origin(quotient)) else {
+            let definition = self.definition(self.origin(quotient))?;
+            let (Op::Div | Op::UDiv, [(dividend, _), (by, _)]) = (definition.op, &definition.args[..]) else {
                 return None;
             };
-            let [(dividend, _), (by, _)] = of[..] else { return None };
-            let same = self.origin(dividend) == self.origin(args[0]) && self.origin(by) == self.origin(divisor);
-            let (a, b) = (self.range(args[0]), self.range(divisor));
-            (same && a.0 >= 0 && b.0 >= 1).then(|| (0, a.1.min(b.1 - 1)))
+            let same = self.origin(*dividend) == self.origin(args[0]) && self.origin(*by) == self.origin(divisor);
+            (same && self.range(args[0]).0 >= 0 && self.range(divisor).0 >= 1).then_some((args[0], divisor))
         })
     }
 
@@ -751,12 +869,13 @@ impl<'a> Walker<'a> {
 
     /// Each arm counts as it is where the condition chooses it.
     fn select(&mut self, args: &[Operand]) -> Interval {
-        let mark = self.facts.mark();
+        let (mark, known) = (self.facts.mark(), self.relations.mark());
         let mut arms = [(0, 0); 2];
         for (arm, (operand, holds)) in arms.iter_mut().zip([(args[1], true), (args[2], false)]) {
             self.assume(args[0], holds);
             *arm = self.range(operand);
             self.facts.undo(mark);
+            self.relations.forget(known);
         }
         match self.range(args[0]) {
             (1, 1) => arms[0],
@@ -801,6 +920,16 @@ impl<'a> Walker<'a> {
 
     /// `a cmp b` holds.
     fn compared(&mut self, cmp: Cmp, a: Operand, b: Operand) {
+        let below = match cmp {
+            Cmp::Lt => Some(1),
+            Cmp::Le => Some(0),
+            _ => None,
+        };
+        if let (Some(by), Some(x), Some(y)) = (below, self.form(a), self.form(b))
+            && let Some(form) = y.plus(&x, -1).and_then(|form| form.plus(&Form::constant(by), -1))
+        {
+            self.relations.learn(form);
+        }
         let ((a_lo, a_hi), (b_lo, b_hi)) = (self.range(a), self.range(b));
         match cmp {
             Cmp::Lt => {
@@ -1220,6 +1349,35 @@ mod tests {
           }
         }
         "#);
+    }
+
+    #[test]
+    fn a_neighbour_within_a_row_is_no_negative_index() {
+        let text = check(|b, index| {
+            let packed = b.i64(Op::Param(ParamId(0)), &[]);
+            let row = b.i64(Op::And, &[packed, Operand::I64(0xffff)]);
+            let none = b.icmp(Cmp::Eq, row, Operand::I64(0));
+            b.trap_if(none, ZERO, vec![]);
+            let quotient = b.i64(Op::Div, &[index, row]);
+            let product = b.i64(Op::Mul, &[quotient, row]);
+            let rest = b.i64(Op::Sub, &[index, product]);
+            let again = b.i64(Op::Rem, &[index, row]);
+            for edge in [quotient, again] {
+                let at_edge = b.icmp(Cmp::Eq, edge, Operand::I64(0));
+                b.when(at_edge, |b| b.push(Stmt::Return(vec![])));
+            }
+            let above = b.i64(Op::Sub, &[index, row]);
+            let before = b.i64(Op::Sub, &[above, Operand::I64(1)]);
+            for neighbour in [above, before, rest] {
+                let negative = b.icmp(Cmp::Lt, neighbour, Operand::I64(0));
+                b.trap_if(negative, ZERO, vec![]);
+            }
+            let beyond = b.i64(Op::Sub, &[before, Operand::I64(1)]);
+            let negative = b.icmp(Cmp::Lt, beyond, Operand::I64(0));
+            b.trap_if(negative, ZERO, vec![]);
+            store(b, before);
+        });
+        assert_eq!(text.matches("trap").count(), 2, "of a row of 0, and of what is two before: {text}");
     }
 
     #[test]
