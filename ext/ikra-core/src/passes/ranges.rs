@@ -52,6 +52,11 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
         let registers = func.vars.len();
         let mut walker = Walker::new(func, &effects, &storages, &params, few);
         let mut seen = vec![None; registers];
+        // what is told of 64 bits has them, also where control is never
+        walk(&body, &mut |stmt| match stmt {
+            Stmt::Let { .. } | Stmt::Load { .. } => {}
+            other => other.assigns().iter().for_each(|dst| seen[dst.index()] = Some(bounds(Scalar::I64))),
+        });
         if i == entry {
             walker.entry(jobs);
         }
@@ -265,10 +270,6 @@ impl<'a> Walker<'a> {
                 let exact = self.not_negative(exact, form.as_ref());
                 self.assign(dst, exact, definition);
                 self.has_form(dst, form);
-                // its overflow is told of 64 bits
-                if let Some(seen) = self.seen.as_mut().and_then(|seen| seen.get_mut(dst.index())) {
-                    *seen = Some(bounds(Scalar::I64));
-                }
             }
             Stmt::Load { dst, column, .. } => {
                 let range = match (self.storages[column.index()], self.func.vars[dst.index()].ty) {
