@@ -42,18 +42,21 @@ pub struct Addresses {
 }
 
 impl Blas {
-    /// None where there is no such library.
+    /// None where there is no such library, or one that does not work with this driver. The context must be current.
     ///
     /// # Errors
-    /// `Device` where there is one that does not work. The context must be current.
+    /// `Memory`.
     pub fn open(device: &Arc<Device>) -> Result<Option<Self>> {
         if !*PRESENT {
             return Ok(None);
         }
         let mut handle = std::ptr::null_mut();
         // SAFETY: the library is there, and the out-pointer is to a live local.
-        check("cublasCreate", unsafe { sys::cublasCreate_v2(&raw mut handle) })?;
-        Ok(Some(Self { handle: Mutex::new(Handle(handle)), device: device.clone() }))
+        match check("cublasCreate", unsafe { sys::cublasCreate_v2(&raw mut handle) }) {
+            Ok(()) => Ok(Some(Self { handle: Mutex::new(Handle(handle)), device: device.clone() })),
+            Err(Error::Device { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Queues products on a stream; false: they are of no form that the library takes.
