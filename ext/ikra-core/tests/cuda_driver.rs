@@ -217,13 +217,12 @@ impl Run {
     fn ticks(self, ticks: u64) -> Self {
         Self { ticks, ..self }
     }
-    fn try_on(&mut self, cuda: &CudaBackend, kernel: &dyn Executable, cancel: &CancelToken) -> Result<Outcome> {
-        let jobs = self.columns[0].len() as u64;
-        let launch = Launch {
+    fn launch<'a>(&'a mut self, cancel: &'a CancelToken) -> Launch<'a> {
+        Launch {
+            jobs: self.columns[0].len() as u64,
             columns: &mut self.columns,
             biases: &[0; 4],
             params: &self.params,
-            jobs,
             slots: 1,
             fresh: &[],
             ticks: self.ticks,
@@ -234,8 +233,10 @@ impl Run {
             block_size: self.block_size,
             timings: &mut self.timings,
             later: None,
-        };
-        cuda.launch(kernel, launch)
+        }
+    }
+    fn try_on(&mut self, cuda: &CudaBackend, kernel: &dyn Executable, cancel: &CancelToken) -> Result<Outcome> {
+        cuda.launch(kernel, self.launch(cancel))
     }
     fn on(&mut self, cuda: &CudaBackend, program: &Program) -> Outcome {
         self.try_on(cuda, &*prepare(cuda, program), &CancelToken::default()).unwrap_or_else(|e| panic!("{e}"))
@@ -649,25 +650,10 @@ fn what_is_reduced_while_it_is_computed() {
         let kernel = cuda.prepare_fold(&program, &layout, fold, &CodeOptions::default());
         (fold, kernel.unwrap_or_else(|e| panic!("{e}")))
     };
-    let run = |fold, kernel: &dyn Executable, columns: &mut [HostColumn]| {
+    let run = |fold, kernel: &dyn Executable, run: &mut Run| {
         assert!(kernel.folds_at_once());
-        let launch = Launch {
-            jobs: columns[0].len() as u64,
-            columns,
-            biases: &[0; 4],
-            params: &[],
-            slots: 1,
-            fresh: &[],
-            ticks: 1,
-            seed: 0,
-            section: 0,
-            limit: Key::NONE,
-            cancel: &CancelToken::default(),
-            block_size: None,
-            timings: &mut Timings::default(),
-            later: None,
-        };
-        cuda.launch_fold(kernel, fold, launch).unwrap_or_else(|e| panic!("{e}"))
+        let cancel = CancelToken::default();
+        cuda.launch_fold(kernel, fold, run.launch(&cancel)).unwrap_or_else(|e| panic!("{e}"))
     };
     let store = cuda.store().expect("it has memory");
     for (fold, kernel) in [program(true), program(false)] {
@@ -675,16 +661,17 @@ fn what_is_reduced_while_it_is_computed() {
             let sum = Some(Reduced::Integer(i128::from(rows * (rows - 1))));
             for _ in 0..3 {
                 // from the host, and with what is on the device already, which nobody waits for
-                let mut columns = Run::new(0..rows).columns;
-                assert_eq!(run(fold, &*kernel, &mut columns), (Outcome::Done, sum), "{rows} rows");
-                assert!(columns[2].view::<u8>().iter().all(|tag| *tag == 1), "the other column comes back");
+                let mut from_host = Run::new(0..rows);
+                assert_eq!(run(fold, &*kernel, &mut from_host), (Outcome::Done, sum), "{rows} rows");
+                assert!(from_host.columns[2].view::<u8>().iter().all(|tag| *tag == 1), "the other column comes back");
                 let resident = |column: &HostColumn| {
                     let memory = store.upload(column.byte_len(), Some(column.bytes()));
                     HostColumn::on_device(column.storage(), column.len(), memory.unwrap_or_else(|e| panic!("{e}")))
                 };
-                let mut columns = Run::new(0..rows).columns;
-                (columns[0], columns[2]) = (resident(&columns[0]), resident(&columns[2]));
-                assert_eq!(run(fold, &*kernel, &mut columns), (Outcome::Done, sum), "{rows} rows on the device");
+                let mut there = Run::new(0..rows);
+                (there.columns[0], there.columns[2]) = (resident(&there.columns[0]), resident(&there.columns[2]));
+                assert_eq!(run(fold, &*kernel, &mut there), (Outcome::Done, sum), "{rows} rows on the device");
+                let columns = &there.columns;
                 let mut tags = vec![0; rows as usize];
                 columns[2].device().expect("there it is").read(0, &mut tags).unwrap_or_else(|e| panic!("{e}"));
                 assert!(tags.iter().all(|tag| *tag == 1), "{rows} rows on the device");
@@ -696,7 +683,7 @@ fn what_is_reduced_while_it_is_computed() {
         }
     }
     let (fold, kernel) = program(true);
-    let run_of = |values: Vec<i64>| run(fold, &*kernel, &mut Run::new(values.into_iter()).columns);
+    let run_of = |values: Vec<i64>| run(fold, &*kernel, &mut Run::new(values.into_iter()));
     let mut values = vec![1; 50_000];
     (values[20_000], values[40_000]) = (i64::MAX, i64::MAX);
     let (outcome, reduced) = run_of(values);
@@ -712,30 +699,14 @@ fn launches_that_raise_later() {
     let kernel = prepare(&cuda, &twice(true));
     let rows = 100;
     let launch = |first: i64| {
-        let mut columns = Run::new(first..first + rows).columns;
-        for column in &mut columns {
+        let mut run = Run::new(first..first + rows);
+        for column in &mut run.columns {
             let memory = store.upload(column.byte_len(), Some(column.bytes())).unwrap_or_else(|e| panic!("{e}"));
             *column = HostColumn::on_device(column.storage(), column.len(), memory);
         }
-        let mut later = None;
-        let launch = Launch {
-            jobs: rows as u64,
-            columns: &mut columns,
-            biases: &[0; 4],
-            params: &[],
-            slots: 1,
-            fresh: &[],
-            ticks: 1,
-            seed: 0,
-            section: 0,
-            limit: Key::NONE,
-            cancel: &CancelToken::default(),
-            block_size: None,
-            timings: &mut Timings::default(),
-            later: Some(&mut later),
-        };
-        let outcome = cuda.launch(&*kernel, launch).unwrap_or_else(|e| panic!("{e}"));
-        (outcome, later, columns)
+        let (cancel, mut later) = (CancelToken::default(), None);
+        let outcome = cuda.launch(&*kernel, Launch { later: Some(&mut later), ..run.launch(&cancel) });
+        (outcome.unwrap_or_else(|e| panic!("{e}")), later, run.columns)
     };
     // of 5, one overflows at its 50th element
     let first = |number: i64| if number % 5 == 3 { (1 << 62) - 50 } else { number };

@@ -199,6 +199,17 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl Outcome {
+    /// Of a record as kernels leave it, whose key is that of what was raised first, or [`Key::NONE`].
+    pub(crate) fn recorded(key: u64, site: u64, words: [u64; TRAP_WORDS]) -> Self {
+        if key == Key::NONE.0 {
+            return Outcome::Done;
+        }
+        let site = SiteId::new(usize::try_from(site).unwrap_or(usize::MAX));
+        Outcome::Trapped(TrapRecord { key: Key(key), site, words })
+    }
+}
+
 /// A program that a backend has compiled. Immutable and shared by threads.
 pub trait Executable: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;

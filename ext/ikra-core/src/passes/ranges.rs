@@ -21,17 +21,10 @@ use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, Scalar, Stmt, S
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
 
 fn run(mut program: Program) -> Program {
-    let effects = program.effects();
-    let storages: Vec<Storage> = program.columns.iter().map(|c| c.storage).collect();
-    let params: Vec<Option<Interval>> = program.params.iter().map(|p| p.range).collect();
-    let jobs = most_jobs(&program);
+    let given = Given::of(&program);
     for (i, func) in program.funcs.iter_mut().enumerate() {
         let mut body = std::mem::take(&mut func.body);
-        let is_entry = program.entry.index() == i;
-        let mut walker = Walker::new(func, &effects, &storages, &params, program.few);
-        if is_entry {
-            walker.entry(jobs);
-        }
+        let mut walker = Walker::new(func, &given, program.entry.index() == i);
         walker.list(&mut body);
         func.body = body;
     }
@@ -42,35 +35,59 @@ fn run(mut program: Program) -> Program {
 /// none is the least number of 32 bits, whose quotient by -1 would not fit.
 pub fn short(program: &Program) -> Vec<Vec<bool>> {
     let mut program = program.clone();
-    let effects = program.effects();
-    let storages: Vec<Storage> = program.columns.iter().map(|c| c.storage).collect();
-    let params: Vec<Option<Interval>> = program.params.iter().map(|p| p.range).collect();
-    let jobs = most_jobs(&program);
-    let (entry, few) = (program.entry.index(), program.few);
+    let given = Given::of(&program);
+    let entry = program.entry.index();
     let survey = |(i, func): (usize, &mut Func)| {
         let mut body = std::mem::take(&mut func.body);
-        let registers = func.vars.len();
-        let mut walker = Walker::new(func, &effects, &storages, &params, few);
-        let mut seen = vec![None; registers];
+        let mut seen = vec![None; func.vars.len()];
         // what is told of 64 bits has them, also where control is never
         walk(&body, &mut |stmt| match stmt {
             Stmt::Let { .. } | Stmt::Load { .. } => {}
             other => other.assigns().iter().for_each(|dst| seen[dst.index()] = Some(bounds(Scalar::I64))),
         });
-        if i == entry {
-            walker.entry(jobs);
-        }
+        let mut walker = Walker::new(func, &given, i == entry);
         for param in &walker.func.params {
             seen[param.index()] = Some(walker.range(Operand::Var(*param)));
         }
         walker.seen = Some(seen);
         walker.list(&mut body);
-        let fits = |(i, seen): (usize, &Option<Interval>)| {
-            walker.func.vars[i].ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
+        let (seen, vars) = (walker.seen.into_iter().flatten(), &walker.func.vars);
+        let fits = |(seen, var): (Option<Interval>, &Var)| {
+            var.ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
         };
-        walker.seen.iter().flatten().take(registers).enumerate().map(fits).collect()
+        seen.zip(vars).map(fits).collect()
     };
     program.funcs.iter_mut().enumerate().map(survey).collect()
+}
+
+/// What holds for all functions of a program.
+struct Given {
+    effects: Vec<Effects>,
+    storages: Vec<Storage>,
+    /// Of parameters, where the host says something of them.
+    params: Vec<Option<Interval>>,
+    /// The greatest index of an element, and number of a job.
+    elements: i64,
+    jobs: i64,
+}
+
+impl Given {
+    fn of(program: &Program) -> Self {
+        let elements = if program.few { FEW - 1 } else { MAX_ELEMENTS };
+        let jobs = match (program.jobs, program.few) {
+            (Jobs::Identity, _) => elements,
+            // each class begins with a warp
+            (_, true) => 2 * FEW,
+            (_, false) => MAX_JOBS,
+        };
+        Self {
+            effects: program.effects(),
+            storages: program.columns.iter().map(|c| c.storage).collect(),
+            params: program.params.iter().map(|p| p.range).collect(),
+            elements,
+            jobs,
+        }
+    }
 }
 
 /// What is known of a register: its interval (of a Bool: 0 and 1), which assignment gave it its value, and how that was
@@ -108,12 +125,7 @@ type Interval = (i64, i64);
 
 struct Walker<'a> {
     func: &'a mut Func,
-    effects: &'a [Effects],
-    storages: &'a [Storage],
-    /// Of the program's parameters, where the host says something of them.
-    params: &'a [Option<Interval>],
-    /// There are fewer than [`FEW`] elements.
-    few: bool,
+    given: &'a Given,
     /// All that was assigned to each register, where that is asked for.
     seen: Option<Vec<Option<Interval>>>,
     facts: Facts<Range>,
@@ -131,13 +143,7 @@ const ROUNDS: usize = 4;
 const MAX_TRIALS: usize = 2;
 
 impl<'a> Walker<'a> {
-    fn new(
-        func: &'a mut Func,
-        effects: &'a [Effects],
-        storages: &'a [Storage],
-        params: &'a [Option<Interval>],
-        few: bool,
-    ) -> Self {
+    fn new(func: &'a mut Func, given: &'a Given, is_entry: bool) -> Self {
         let initial = func
             .vars
             .iter()
@@ -150,31 +156,28 @@ impl<'a> Walker<'a> {
         let mut facts = Facts::new(initial);
         facts.fresh = func.vars.len() as u32 + 1;
         let none = Definition { op: Op::Copy, args: Vec::new() };
-        Self {
+        let mut walker = Self {
             func,
-            effects,
-            storages,
-            params,
-            few,
+            given,
             seen: None,
             facts,
             definitions: vec![none],
             relations: Relations::default(),
             trials: 0,
             nested: Some(1),
+        };
+        if is_entry {
+            walker.entry();
         }
+        walker
     }
 
     /// The entry function is given the job, the first tick and the end.
-    fn entry(&mut self, jobs: i64) {
-        for (param, hi) in self.func.params.clone().into_iter().zip([jobs, MAX_TICKS, MAX_TICKS]) {
+    fn entry(&mut self) {
+        for (param, hi) in self.func.params.clone().into_iter().zip([self.given.jobs, MAX_TICKS, MAX_TICKS]) {
             self.narrow(Operand::Var(param), (0, hi));
             self.relations.is_natural(self.stamp(Operand::Var(param)));
         }
-    }
-
-    fn most_elements(&self) -> i64 {
-        if self.few { FEW - 1 } else { MAX_ELEMENTS }
     }
 
     fn rewrites(&self) -> bool {
@@ -272,7 +275,7 @@ impl<'a> Walker<'a> {
                 self.has_form(dst, form);
             }
             Stmt::Load { dst, column, .. } => {
-                let range = match (self.storages[column.index()], self.func.vars[dst.index()].ty) {
+                let range = match (self.given.storages[column.index()], self.func.vars[dst.index()].ty) {
                     (Storage::U8, Scalar::I32 | Scalar::I64) => (0, 255),
                     (Storage::I32, _) => (i32::MIN.into(), i32::MAX.into()),
                     (_, ty) => bounds(ty),
@@ -319,7 +322,7 @@ impl<'a> Walker<'a> {
             Stmt::Break(label) => self.facts.break_to(*label),
             Stmt::Return(_) | Stmt::Trap { .. } => self.facts.end(),
             Stmt::Call { func, dsts, .. } => {
-                if self.effects[func.index()].loops {
+                if self.given.effects[func.index()].loops {
                     self.nested = None;
                 }
                 for dst in dsts {
@@ -327,7 +330,7 @@ impl<'a> Walker<'a> {
                 }
             }
             Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Place(_) | Stmt::Poll => {}
-            Stmt::Begin { index, .. } => self.narrow(*index, (0, self.most_elements())),
+            Stmt::Begin { index, .. } => self.narrow(*index, (0, self.given.elements)),
         }
         None
     }
@@ -861,9 +864,9 @@ impl<'a> Walker<'a> {
             Op::Not => (1 - at(0).1, 1 - at(0).0),
             Op::Select => self.select(args),
             Op::Ctx(Ctx::Tick) => (0, MAX_TICKS),
-            Op::Ctx(Ctx::Index) => (0, self.most_elements()),
+            Op::Ctx(Ctx::Index) => (0, self.given.elements),
             Op::Ctx(Ctx::Slot) => (0, u32::MAX.into()),
-            Op::Param(param) => self.params[param.index()].unwrap_or(full),
+            Op::Param(param) => self.given.params[param.index()].unwrap_or(full),
             _ => full,
         }
     }
@@ -968,17 +971,6 @@ const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
 /// What a GPU computes with in one instruction.
 const SHORT: Interval = (-(i32::MAX as i64), i32::MAX as i64);
-
-/// The greatest number of a job.
-fn most_jobs(program: &Program) -> i64 {
-    match (program.few, program.jobs) {
-        (true, Jobs::Identity) => FEW - 1,
-        // each class begins with a warp
-        (true, _) => 2 * FEW,
-        (false, Jobs::Identity) => MAX_ELEMENTS,
-        (false, _) => MAX_JOBS,
-    }
-}
 
 fn bounds(ty: Scalar) -> Interval {
     match ty {
@@ -1350,6 +1342,33 @@ mod tests {
           }
         }
         "#);
+    }
+
+    #[test]
+    fn short_registers_hold_32_bits_wherever_they_are_assigned_and_never_what_may_overflow() {
+        let mut registers = Vec::new();
+        let program = program(|b, index| {
+            let loaded = b.load(Scalar::I64, INPUT, index);
+            let masked = b.i64(Op::And, &[loaded, Operand::I64(0xffff)]);
+            let double = b.i64(Op::Mul, &[masked, Operand::I64(2)]);
+            let wide = b.i64(Op::Mul, &[double, double]);
+            let least = b.i64(Op::Sub, &[Operand::I64(i32::MIN.into()), Operand::I64(0)]);
+            // its overflow is told where control is never
+            let told = b.temp(Scalar::I64);
+            b.set(told, Operand::I64(1));
+            let never = b.icmp(Cmp::Lt, masked, Operand::I64(0));
+            b.when(never, |b| {
+                b.push(Stmt::Checked { dst: told, op: CheckedOp::Add, args: [loaded, loaded], site: OVERFLOW });
+            });
+            let twice = b.temp(Scalar::I64);
+            b.set(twice, masked);
+            b.set(twice, loaded);
+            registers.extend([loaded, masked, double, wide, least, told.into(), twice.into()]);
+            store(b, wide);
+        });
+        let short = &super::short(&program)[0];
+        let is = |operand: &Operand| matches!(operand, Operand::Var(v) if short[v.index()]);
+        assert_eq!(registers.iter().map(is).collect::<Vec<_>>(), [false, true, true, false, false, false, false]);
     }
 
     #[test]

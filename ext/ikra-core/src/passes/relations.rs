@@ -6,7 +6,7 @@
 //! forms until only what is not negative by itself is left; it goes [`DEPTH`] deep, and gives up else. Everything is exact
 //! arithmetic: sums that might wrap have no form.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Sums of more values are not looked at.
 const MOST_TERMS: usize = 6;
@@ -58,7 +58,7 @@ impl Form {
 pub struct Relations {
     forms: HashMap<u32, Form>,
     /// Values that are never negative.
-    natural: std::collections::HashSet<u32>,
+    natural: HashSet<u32>,
     /// Not negative, here.
     known: Vec<Form>,
     /// What was divided by what, to give a value.

@@ -148,16 +148,16 @@ fn identifier(name: &str) -> String {
 
 /// Whether jobs come to their end straight, and load much on the way.
 fn mostly_loads(program: &Program) -> bool {
-    let (mut loads, mut else_slow) = (0, false);
+    let (mut loads, mut lingers) = (0, false);
     for func in &program.funcs {
         walk(&func.body, &mut |s| match s {
             Stmt::Load { .. } => loads += 1,
-            Stmt::Loop { .. } | Stmt::Let { op: Op::Math(_), .. } => else_slow = true,
+            Stmt::Loop { .. } | Stmt::Let { op: Op::Math(_), .. } => lingers = true,
             _ => {}
         });
-        else_slow |= func.recursive;
+        lingers |= func.recursive;
     }
-    loads >= MANY_LOADS && !else_slow
+    loads >= MANY_LOADS && !lingers
 }
 
 /// Whether jobs look, while they run, whether another has stopped the launch.
@@ -1050,9 +1050,7 @@ impl<'a> Function<'a> {
                     }
                 }
             }
-            Stmt::Trap { site, operands } => {
-                self.stop(*site, operands);
-            }
+            Stmt::Trap { site, operands } => self.stop(*site, operands),
             Stmt::Place(_) => {}
             Stmt::Poll => self.line("if (poll(ctx)) return true;"),
             Stmt::Begin { index, tick, check } => {

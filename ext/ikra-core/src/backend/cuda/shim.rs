@@ -15,10 +15,10 @@ use super::nvrtc;
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, TrapRecord, own};
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, own};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Program, SiteId, TRAP_WORDS};
+use crate::ir::{Program, TRAP_WORDS};
 use crate::layout::Layout;
 use crate::target::Target;
 use libloading::Library;
@@ -455,13 +455,9 @@ impl Record {
     }
     fn outcome(&self, cancel: &CancelToken) -> Outcome {
         if cancel.is_cancelled() {
-            Outcome::Cancelled
-        } else if self.key == Key::NONE.0 {
-            Outcome::Done
-        } else {
-            let site = SiteId::new(usize::try_from(self.site).unwrap_or(usize::MAX));
-            Outcome::Trapped(TrapRecord { key: Key(self.key), site, words: self.words })
+            return Outcome::Cancelled;
         }
+        Outcome::recorded(self.key, self.site, self.words)
     }
 }
 

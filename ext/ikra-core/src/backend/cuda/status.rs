@@ -6,9 +6,9 @@
 
 use super::driver::{Device, Event, Stream};
 use super::storage::{ALIGNMENT, Block, Mailbox};
-use crate::backend::{CancelToken, Ending, Key, Outcome, TrapRecord};
+use crate::backend::{CancelToken, Ending, Key, Outcome};
 use crate::error::Result;
-use crate::ir::{SiteId, TRAP_WORDS};
+use crate::ir::TRAP_WORDS;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -39,13 +39,9 @@ impl Status {
     }
     pub fn outcome(&self, cancel: &CancelToken) -> Outcome {
         if cancel.is_cancelled() || self.stop_key == Key::CANCEL.0 {
-            Outcome::Cancelled
-        } else if self.key == Key::NONE.0 {
-            Outcome::Done
-        } else {
-            let site = SiteId::new(usize::try_from(self.site).unwrap_or(usize::MAX));
-            Outcome::Trapped(TrapRecord { key: Key(self.key), site, words: self.words })
+            return Outcome::Cancelled;
         }
+        Outcome::recorded(self.key, self.site, self.words)
     }
 }
 
@@ -171,6 +167,8 @@ impl Ending for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::TrapRecord;
+    use crate::ir::SiteId;
 
     #[test]
     fn the_status_block_is_read_as_the_device_writes_it() {
