@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Ikra
-  # The value of an element that has none: what a chain leaves out, or `pfilter_map`. It never comes out of a section: kernels reduce what is there,
-  # or list it. Programs do not know of it.
+  # The value of an element that has none: what a chain leaves out, or `pfilter_map`. It never comes out of a chain's sections: kernels reduce what is
+  # there, or list it. Programs do not know of it.
   # @api private
   module Hole
   end

@@ -345,19 +345,14 @@ module Ikra
       Total.new(list)
     end
 
-    # The value of which a block gives the least, or the greatest. The block may be one that only a section of its own can run.
+    # The value of which a block gives the least, or the greatest.
     def by(name, reduction, block, &on_list)
       with_key = map_packed(block).__send__(:plan)
       last = with_key.steps.last
       return on_list.call(to_a) if last.keeps_apart
 
       step = last.dup.tap { |without| without.stages = last.stages[0...-1] }
-      begin
-        return to_total(name, with_key).by(reduction, step, &on_list)
-      rescue CompileError
-        nil
-      end
-      on_list.call(to_a)
+      on_list.call(forced(:to_a) { return to_total(name, with_key).by(reduction, step, &on_list) })
     end
 
     # By an operator.

@@ -141,7 +141,8 @@ RSpec.describe "A GPU's memory that runs out" do
   end
 
   it "is enough for blocks, views and reductions of arrays that are larger, and the next stretch goes up while one is computed" do
-    expect(on_stand_in(<<~RUBY)).to eq("#{"true\n" * 10}[ZeroDivisionError, 190000]\n[RangeError, \"element [380, 1]: 190002 does not fit u8 (0 to 255)\"]\nrefused\nrefused\n")
+    errors = [[ZeroDivisionError, 190_000], [RangeError, "element [380, 1]: 190002 does not fit u8 (0 to 255)"], [RangeError, "element [255]: 256 does not fit u8 (0 to 255)"]]
+    expect(on_stand_in(<<~RUBY)).to eq([*["true"] * 11, *errors.map(&:inspect), "refused", "refused", ""].join("\n"))
       Ikra.config.backend = :cuda
       Ikra.config.memory_limit = 1_000_000
       list = Array.new(200_000) { |i| i + 1 }
@@ -156,6 +157,7 @@ RSpec.describe "A GPU's memory that runs out" do
       on_cpu = Ikra::MDArray.new(list.map { |x| x * 0.1 })
       p half.sum == on_cpu.sum(backend: :cpu) && half.max == 20_000.0
       p (half * 3 + 1).sum == (on_cpu * 3 + 1).sum(backend: :cpu) && (half * 3 + 1).min == (on_cpu * 3 + 1).min(backend: :cpu)
+      p (half * 0.1).sum(precision: :f32) == (on_cpu * 0.1).sum(backend: :cpu)
       p half.cumsum.to_a == on_cpu.cumsum(backend: :cpu).to_a && half.sort(descending: true)[0] == 20_000.0
       p half.select { |x| x > 10_000.0 }.size == 100_000 && half.count { |x| x > 5000.0 } == 150_000
       p half.sum { |x| x * 0.3 } == on_cpu.sum(backend: :cpu) { |x| x * 0.3 }
@@ -167,6 +169,11 @@ RSpec.describe "A GPU's memory that runs out" do
       end
       begin
         a.reshape(400, 500).map(dtype: :u8) { |x| x < 190_002 ? 1 : x }.sync
+      rescue RangeError => e
+        p [e.class, e.message]
+      end
+      begin
+        a.to(:u8).sum { |x| x + 1 }
       rescue RangeError => e
         p [e.class, e.message]
       end

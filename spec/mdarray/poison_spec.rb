@@ -36,6 +36,13 @@ RSpec.describe Ikra::MDArray do
       end
     end
 
+    it "tells of the first line that raised, also where what comes after it is waited for, and raises for what was never made" do
+      person = DoAsRuby::Person.new("x", 5)
+      line = __LINE__ + 1
+      made = md([1, 0, 2]).map { |x| 10 / x }
+      expect { made.map { |x| person.age / x }.to_a }.to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to eq("#{__FILE__}:#{line}") }
+    end
+
     it "leaves arrays that exist as they were: what writes to them is waited for" do
       array, made = md([1, 0, 2]), md([1, 0, 2]).map { |x| 10 / x }
       expect(raised { array.map! { |x| 10 / x } }).to eq(division)

@@ -135,6 +135,12 @@ RSpec.describe "Totals of plazy" do
       ruby, ikra = make.call, make.call
       expect(ikra.plazy(backend: backend).map { |person| person.age += 1 }.max_by { |x| -x }).to eq(ruby.lazy.map { |person| person.age += 1 }.max_by { |x| -x })
       expect(ikra.map(&:age)).to eq ruby.map(&:age)
+      # the kernel before, too, where the block that compares runs in a section of its own only
+      ruby, ikra = make.call, make.call
+      seen = [0, 0]
+      oldest = ikra.plazy(backend: backend).flat_map { |person| person.age += 1; [person.age] }.min_by { |x| seen[0] += 1; -x }
+      expect(oldest).to eq(ruby.lazy.flat_map { |person| person.age += 1; [person.age] }.min_by { |x| seen[1] += 1; -x })
+      expect([ikra.map(&:age), seen[0]]).to eq([ruby.map(&:age), seen[1]])
     end
 
     it "are a part of the kernel that computes the values" do

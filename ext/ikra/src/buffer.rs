@@ -181,9 +181,11 @@ fn remember(buffer: &Arc<Buffer>) {
 pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
     let mut gone = 0;
-    for wanted in [Residence::Both, Residence::Device] {
+    // what nobody may read first
+    for wanted in [Residence::Poisoned, Residence::Both, Residence::Device] {
         for buffer in &live {
-            if buffer.residence() == wanted && !keep.iter().any(|other| Arc::ptr_eq(other, buffer)) {
+            let there = buffer.residence() == wanted && buffer.held().1 > 0;
+            if there && !keep.iter().any(|other| Arc::ptr_eq(other, buffer)) {
                 buffer.leave_device()?;
                 gone += 1;
             }

@@ -890,6 +890,10 @@ impl Section<'_> {
                     }
                     None => backend.launch(&*variant.executable, launch)?,
                 };
+                // it was waited for after all, and what it raised may come of what a launch before it never made
+                if let Outcome::Trapped(_) = outcome {
+                    fates.iter().try_for_each(|fate| fate.wait())?;
+                }
                 let ended = match outcome {
                     Outcome::Done => true,
                     Outcome::Trapped(record) => record.key == limit,

@@ -2,7 +2,7 @@
 //!
 //! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by address and without hashing on the
 //! fast path; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
-//! Invariant: a map lives only while what it names is alive and pinned.
+//! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
 use crate::heap::Raw;
 use std::collections::HashMap;

@@ -55,13 +55,19 @@ module Ikra
       end
 
       # The first value of which a block's is the least, or the greatest. The step's last stage is that block; of the values +step+ is the same without it.
+      # The block may be one that only a section of its own can run: then nothing has run so far but the steps before.
       def by(reduction, step)
-        how, (key, index, nan) = kernel.reduced(reduction, again: true, only: true)
+        begin
+          how, (key, index, nan) = kernel.reduced(reduction, again: true, only: true)
+        rescue CompileError
+          how = :alone
+        end
         failed
         found = Kernel.new(step, @list, @options, open: !@error.nil?)
         return (found.at(index) if index) if how == :reduced && !nan && !last?(reduction, key)
 
         apart("what its block gives is not all Integers or all Floats, or blocks change what they would run for again") if how == :refused
+        apart("its block runs in a section of its own only") if how == :alone
         yield(found.values(nil, strict: true).first)
       end
 

@@ -150,7 +150,7 @@ module Ikra
 
         # The values in one section.
         def section_of(node, **more)
-          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **EXACT, __into: node.dtype, **more }, Text.block(node, node.shape, :section), nil)
+          Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **more, **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
         end
 
         # What does not fit, with the index of the element.
@@ -181,7 +181,7 @@ module Ikra
             section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, at]], nil, **into, __later: Tiles, __piece: true)
           end
         rescue Unfit => unfit
-          raise Run.told(unfit, shape)
+          raise Run.told(unfit, shape || array.shape)
         rescue DeviceMemoryError
           # of the whole
           raise error

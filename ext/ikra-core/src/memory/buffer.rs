@@ -96,6 +96,13 @@ struct Version {
     fates: Vec<Arc<Fate>>,
 }
 
+impl Version {
+    /// Whether a launch that they depend on is known to have ended badly.
+    fn is_poisoned(&self) -> bool {
+        self.fates.iter().any(|fate| matches!(fate.is_well(), Err(Error::Poisoned(_))))
+    }
+}
+
 /// Contents of so many bytes are fetched rather than written in parts.
 const FEW_BYTES: usize = 64 << 10;
 /// After as many parts of a version, the contents are fetched: the host writes faster.
@@ -141,7 +148,7 @@ impl Buffer {
     }
     pub fn residence(&self) -> Residence {
         let version = self.version.lock().clone();
-        if version.fates.iter().any(|fate| matches!(fate.is_well(), Err(Error::Poisoned(_)))) {
+        if version.is_poisoned() {
             return Residence::Poisoned;
         }
         match (&version.host, &version.device) {
@@ -406,10 +413,9 @@ impl Buffer {
             drop(now);
             // another thread may put another version in its place meanwhile
             match self.on_host() {
-                Err(Error::Poisoned(poison)) => {
+                Err(Error::Poisoned(_)) => {
                     let mut now = self.version.lock();
-                    if !now.fates.is_empty() {
-                        now.fates = vec![Arc::new(Fate::ill(poison))];
+                    if now.is_poisoned() {
                         break now.device.take();
                     }
                 }

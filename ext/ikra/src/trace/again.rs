@@ -60,6 +60,10 @@ impl States {
         }
     }
     #[inline]
+    fn is_new(&self, row: usize) -> bool {
+        self.0[row].load(Relaxed) == 0
+    }
+    #[inline]
     fn waits(&self, row: usize) -> bool {
         let state = self.0[row].load(Relaxed);
         state != 0 && state & DONE == 0
@@ -246,10 +250,13 @@ impl<'a> Checker<'a> {
     #[inline]
     fn reach(&self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<bool> {
         let (states, row) = self.states(entry);
+        // The map tells objects apart that are alive together. Once it is known that this one is alive, nobody else has its entry; and before
+        // that, no worker may hear that it was reached and look at it.
+        if states.is_new(row) && self.named(entry) != value {
+            return Err(Differs);
+        }
         // nobody writes to Strings, so nobody owns one
-        let first = states.reach(row, slot.owned && entry & STRING == 0)?;
-        // The map tells objects apart that are alive together. Once it is known that this one is alive, nobody else has its entry.
-        if first && self.named(entry) != value { Err(Differs) } else { Ok(first) }
+        states.reach(row, slot.owned && entry & STRING == 0)
     }
 
     /// The entry of what a slot holds, where it was not reached before.

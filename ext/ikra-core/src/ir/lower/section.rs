@@ -403,7 +403,7 @@ fn beside_holes(body: &mut Body<'_, '_>, ty: &Ty) -> Option<Ty> {
 
 /// What is stored of a result that may be a hole.
 fn without_hole(body: &mut Body<'_, '_>, holes: Holes, slot: &Slot, index: Operand, val: Val) -> Val {
-    let Val::Union { tag, .. } = val else { return val };
+    let Val::Union { tag, .. } = val else { unreachable!("one that may be a hole is of several kinds") };
     let there = body.cx.b.icmp(Cmp::Ne, tag, Operand::I32(Tag::MODULE));
     match (holes, body.cast(val, Form::One(slot.repr))) {
         (Holes::Filled { int, .. }, Val::Int(x)) => {

@@ -135,7 +135,7 @@ pub fn sort(machine: &impl Machine, sorting: Sorting) -> Result<()> {
     sort_tuned(machine, sorting, Tuning::of(sorting.key, sorting.payload != Payload::None))
 }
 
-/// As [`sort`], for measuring.
+/// As [`sort`], which takes the tuning that was found the fastest.
 ///
 /// # Errors
 /// As [`sort`].
