@@ -119,12 +119,13 @@ pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
     Ok(defined(ruby, found, &name.to_string())?.owner)
 }
 
-/// From Ruby 3.2 on, a class that only gives an inherited method another visibility counts as its owner. This goes up to
-/// who wrote it: while the next ancestor has the same code, and `super` does not lead from one to the other.
+/// From Ruby 3.2 on, and in the last releases of 3.1, a class that only gives an inherited method another visibility counts as
+/// its owner. This goes up to who wrote it: while the next ancestor has the same code, and `super` does not lead from one to
+/// the other.
 fn defined(ruby: &Ruby, mut found: Found, name: &str) -> Result<Found, Error> {
     // equal for all entries of one definition; `==` minds through which class a module's method was found
     let code = |method: Value| method.funcall::<_, _, i64>("hash", ());
-    while since_3_2() {
+    loop {
         let mut above =
             ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).skip_while(|a| *a != found.owner).skip(1);
         let next = above.find_map(|ancestor| look_up(ruby, ancestor, name).transpose()).transpose()?;
