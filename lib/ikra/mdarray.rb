@@ -61,7 +61,10 @@ module Ikra
       # @api private
       # Says that a block has another number of parameters than it is given values.
       def __parameters(block, count, why)
-        parameters = block.parameters.map(&:first)
+        parameters = block.parameters
+        return if parameters.size == count && block.arity == count
+
+        parameters = parameters.map(&:first)
         given = parameters.count { |kind| %i[req opt].include?(kind) }
         return if given == count || given.zero? || parameters.include?(:rest)
 

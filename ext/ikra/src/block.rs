@@ -8,7 +8,7 @@ use crate::errors::caller;
 use crate::heap::Raw;
 use crate::iseq::{Failure, Sequence, seen_locals};
 use crate::reflect;
-use crate::registry::keep;
+use crate::registry::{self, keep};
 use crate::world;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::id::ScopeId;
@@ -194,7 +194,7 @@ impl Captures {
             return given.entry(at as isize);
         }
         match self.binding()? {
-            Some(binding) => binding.funcall("local_variable_get", (ruby.to_symbol(name),)),
+            Some(binding) => binding.funcall("local_variable_get", (registry::symbol(ruby, name),)),
             None => Ok(ruby.qnil().as_value()),
         }
     }
@@ -205,7 +205,7 @@ impl Captures {
     /// What Ruby raises.
     pub fn set(&self, ruby: &Ruby, name: &str, value: Value) -> Result<(), Error> {
         if let Some(binding) = self.binding()? {
-            binding.funcall::<_, _, Value>("local_variable_set", (ruby.to_symbol(name), value))?;
+            binding.funcall::<_, _, Value>("local_variable_set", (registry::symbol(ruby, name), value))?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
+use crate::registry;
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, Residence};
@@ -435,7 +436,7 @@ impl RubyBuffer {
     }
 
     fn dtype(ruby: &Ruby, this: Obj<Self>) -> Symbol {
-        ruby.to_symbol(this.dtype.name())
+        registry::symbol(ruby, this.dtype.name())
     }
 
     fn len(ruby: &Ruby, this: Obj<Self>) -> Result<usize, Error> {
@@ -595,10 +596,10 @@ impl RubyBuffer {
     fn residence(ruby: &Ruby, this: Obj<Self>) -> Result<Option<Symbol>, Error> {
         Ok(match this.shared(ruby)?.residence() {
             Residence::Nowhere => None,
-            Residence::Host => Some(ruby.to_symbol("host")),
-            Residence::Device => Some(ruby.to_symbol("device")),
-            Residence::Both => Some(ruby.to_symbol("both")),
-            Residence::Poisoned => Some(ruby.to_symbol("poisoned")),
+            Residence::Host => Some(registry::symbol(ruby, "host")),
+            Residence::Device => Some(registry::symbol(ruby, "device")),
+            Residence::Both => Some(registry::symbol(ruby, "both")),
+            Residence::Poisoned => Some(registry::symbol(ruby, "poisoned")),
         })
     }
 

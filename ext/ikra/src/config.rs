@@ -5,12 +5,15 @@
 //! Invariant: an unknown key or value raises, and the message names the known ones.
 
 use crate::buffer::Dtype;
+use crate::heap;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
+use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RHash, Ruby, Symbol, TryConvert, Value};
 use parking_lot::Mutex;
+use std::borrow::Cow;
 
 /// Which backend is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +117,10 @@ impl Settings {
         let mut settings = *DEFAULTS.lock();
         if let Some(options) = options.filter(|o| !o.is_empty()) {
             options.foreach(|key: Value, value: Value| {
-                settings.set(ruby, &text(key), value)?;
+                // the section looks at it itself
+                if &*text(key) != "__later" {
+                    settings.set(ruby, &text(key), value)?;
+                }
                 Ok(ForEach::Continue)
             })?;
         }
@@ -174,8 +180,6 @@ impl Settings {
             "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            // the section looks at it itself
-            "__later" => {}
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));
@@ -229,11 +233,15 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
 }
 
 /// A Symbol or String as text; nil is `none`.
-fn text(value: Value) -> String {
+fn text(value: Value) -> Cow<'static, str> {
     match Symbol::from_value(value) {
-        Some(symbol) => symbol.name().map(|n| n.into_owned()).unwrap_or_default(),
-        None if value.is_nil() => "none".into(),
-        None => value.to_string(),
+        Some(symbol) => symbol.name().map(|n| n.into_owned()).unwrap_or_default().into(),
+        None => match value.as_raw() {
+            heap::NIL => "none".into(),
+            heap::TRUE => "true".into(),
+            heap::FALSE => "false".into(),
+            _ => value.to_string().into(),
+        },
     }
 }
 

@@ -32,7 +32,7 @@ use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::{About, Clock, Phase};
 use crate::random;
-use crate::registry::{Kept, symbols};
+use crate::registry::{self, Kept, symbols};
 use crate::trace::{Misfit, Tables};
 use crate::unpack::Unpacker;
 use crate::world::{self, Guards, LiveWorld};
@@ -244,7 +244,7 @@ pub fn section(
     let finds = another || op.name()? == "find";
     let op = if op.name()? == "map" { SectionOp::Map } else { SectionOp::Each };
     let settings = Settings::for_call(ruby, options)?;
-    let teller = options.and_then(|options| options.get(ruby.to_symbol("__later")));
+    let teller = options.and_then(|options| options.get(registry::symbol(ruby, "__later")));
     let range = match RArray::from_value(base) {
         Some(_) => None,
         None => Some(int_range(ruby, base)?),
@@ -353,7 +353,7 @@ fn wrapping(ruby: &Ruby, within: RArray, finds: bool) -> Result<(Wrapping, RArra
 
 /// What a section within methods gives.
 fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -> Value {
-    let how = how.map_or_else(|| ruby.qnil().as_value(), |how| ruby.to_symbol(how).as_value());
+    let how = how.map_or_else(|| ruby.qnil().as_value(), |how| registry::symbol(ruby, how).as_value());
     let before = before.map_or_else(|| ruby.qnil().as_value(), |before| before.as_value());
     ruby.ary_new_from_values(&[how, value, before]).as_value()
 }

@@ -11,7 +11,7 @@ use ikra_core::world::{ClassInfo, symbol_hash, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::value::Id;
-use magnus::{Error, Ruby, Value, rb_sys::AsRawId};
+use magnus::{Error, Ruby, Symbol, Value, rb_sys::AsRawId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -308,6 +308,11 @@ pub mod symbols {
         }
         Ok(None)
     }
+}
+
+/// The Symbol of a name that a program has written, or Ikra: it stays for good, and is found without a String.
+pub fn symbol(ruby: &Ruby, name: &str) -> Symbol {
+    ruby.intern(name).into()
 }
 
 /// The ID of a name.

@@ -293,7 +293,7 @@ pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, 
             if !is_live(object) {
                 return Ok(ruby.qnil().as_value());
             }
-            object.funcall("__kernel", (ruby.to_symbol(&**name),))
+            object.funcall("__kernel", (registry::symbol(ruby, name),))
         }
         Root::SelfOf(root) => {
             let code = captured(ruby, captures, root)?;

@@ -43,7 +43,7 @@ module Ikra
 
         within = [[:"as_#{dtype}"], *within] if dtype
         into = { __into: dtype || true }
-        into[:__later] = Told.new(expressions(within), shape) if later
+        into[:__later] = Told.new(within, shape) if later
         buffer = pieces ? in_pieces(pieces, within, shape, into) { section(:map, base, within, shape, **into) } : section(:map, base, within, shape, **into)
         [buffer, buffer.dtype]
       end
@@ -196,15 +196,10 @@ module Ikra
         throw(self, value) if how == :left
         kind == :find && how != :found ? nil : value
       rescue Located => error
-        raise Told.new(expressions(within), shape).told(error)
+        raise Told.new(within, shape).told(error)
       rescue CompileError => error
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
         into.empty? ? value : stored(value, into[:__into])
-      end
-
-      # What lambdas compute that a section is given.
-      def expressions(within)
-        within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.grep(Expression::Operation)
       end
 
       # What plain Ruby gave, as a section gives it.
@@ -221,20 +216,27 @@ module Ikra
     # How what a section raised is told, then or when somebody looks at what it was to make.
     # @api private
     class Told
-      # @param expressions what elements are computed from
+      # @param within what the section was given, among it lambdas that compute elements
       # @param shape what an error's index is told in
-      def initialize(expressions, shape)
-        @expressions = expressions
+      def initialize(within, shape)
+        @within = within
         @shape = shape
       end
 
       # @return [Exception]
       def told(error)
         # what raises in an expression is told as if it had been computed before
-        @expressions.each { |node| Run.expression(node) }
+        expressions.each { |node| Run.expression(node) }
         error.is_a?(Unfit) && @shape ? Run.told(error, @shape) : error
       rescue Located => first
         first
+      end
+
+      private
+
+      # What the lambdas compute.
+      def expressions
+        @within.flat_map { |method| method.grep(Proc).filter_map { |lambda| lambda.instance_variable_get(:@expression) } }.grep(Expression::Operation)
       end
     end
     private_constant :Told
