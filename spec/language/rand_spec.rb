@@ -50,6 +50,14 @@ RSpec.describe "rand" do
       expect(drawn(backend, size: 10) { rand(100) }).to eq(drawn(backend, size: 1000) { rand(100) }.first(10))
     end
 
+    it "is drawn by a chain's total as by the chain, where a kernel for both was refused" do
+      chain = lambda do
+        Ikra.srand(3)
+        (0...100).to_a.plazy(backend:).map { |v| (v + rand) % 7.0 }
+      end
+      expect(chain.call.min_by { |v| v > 3.0 ? v : 5 }).to eq(chain.call.to_a.min_by { |v| v > 3.0 ? v : 5 })
+    end
+
     it "is Kernel.rand and Random.rand too" do
       expect(drawn(backend) { Kernel.rand(10) }).to eq(drawn(backend) { rand(10) })
       expect(drawn(backend) { Random.rand(1.5) }).to all(be < 1.5)

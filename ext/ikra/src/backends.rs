@@ -35,8 +35,9 @@ static CACHE: OnceCell<Arc<DiskCache>> = OnceCell::new();
 static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
 /// None as long as no GPU was used.
 static WAYS: Mutex<Option<Ways>> = Mutex::new(None);
-/// Held, without the GVL, while one is opened.
-static OPENING: Mutex<()> = Mutex::new(());
+/// Held while a backend is opened, and of which process it is: a child of `fork` may find its parent's held by a thread that it does not have.
+/// The outer one is never held without the GVL, so not while another thread forks.
+static OPENING: Mutex<Option<(u32, &'static Mutex<()>)>> = Mutex::new(None);
 
 /// The backend of a name.
 ///
@@ -46,8 +47,9 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
     if let Some(known) = known(choice) {
         return known;
     }
+    let turn = opening();
     gvl::released(|| {
-        let _turn = OPENING.lock();
+        let _turn = turn.lock();
         if let Some(known) = known(choice) {
             return known;
         }
@@ -65,6 +67,18 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
         opened.push(Opened { choice, process: now, backend });
         made
     })
+}
+
+fn opening() -> &'static Mutex<()> {
+    let mut opening = OPENING.lock();
+    match *opening {
+        Some((process, turn)) if process == process::id() => turn,
+        _ => {
+            let turn: &Mutex<()> = Box::leak(Box::default());
+            *opening = Some((process::id(), turn));
+            turn
+        }
+    }
 }
 
 fn known(choice: Choice) -> Option<Result<Arc<dyn Backend>>> {

@@ -480,6 +480,7 @@ impl Section<'_> {
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;
             if self.settings.only && variant.fold.is_none() {
+                random::give_back(self.number);
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
             let outcome = self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted));

@@ -43,6 +43,16 @@ pub fn next_section() -> u32 {
     number
 }
 
+/// A section that did not run gives its number back, so that what is run in its place draws what it would have drawn. Where another one has
+/// begun since, it stays unused.
+pub fn give_back(number: u32) {
+    let mut seed = SEED.lock();
+    let seed = current(&mut seed);
+    if seed.sections == number.wrapping_add(1) {
+        seed.sections = number;
+    }
+}
+
 /// Sets the seed (None: a fresh one) and begins to count sections anew; gives the seed before.
 pub fn set(value: Option<u64>) -> u64 {
     let mut seed = SEED.lock();
