@@ -24,6 +24,13 @@ module Ikra
   #   @return [Boolean] false: nothing is written; a kernel does it better
   # @!method take_over(other)
   #   Has the contents of another, of the same kind and size, from now on.
+  # @!method follow(earlier)
+  #   Has what was written to all of an array that had the other's contents; has those again, once somebody was told, if this turns out to have ended badly.
+  # @!method may_come_back?
+  #   @return [Boolean] whether it may yet have again what it had before
+  # @!method poisoned?
+  #   Waits until it is known, and tells nobody else.
+  #   @return [Boolean] whether the contents never came to be
   # @!method copy
   #   The same contents as a buffer of its own; they are copied when one of the two is written.
   #   @return [Buffer]

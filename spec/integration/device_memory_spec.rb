@@ -93,6 +93,34 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "has writes to whole arrays queued that may raise, and gives the array what it had once that was told" do
+    expect(on_stand_in(<<~RUBY)).to eq(":device\n[\"divided by 0\", 65, 65]\n[\"divided by 0\", \"divided by 0 65\", 65]\n[4500, \"divided by 0\", 4500]\ntrue\n")
+      Ikra.config.backend = :cuda
+      told = ->(array) { array.sum rescue $!.message }
+      array = Ikra::MDArray.new(10) { |i| i * 1 }
+      array.map! { |x| x + 2 }
+      p array.where
+      array.map! { |x| 10 / (x - 5) - x }
+      array.map! { |x| x - 1 }
+      array.fill(Ikra::MDArray.zeros(10, dtype: :i64) + 1)
+      p Array.new(3) { told[array] }
+      array.map! { |x| 10 / (x - 5) }
+      # what comes of a write, in a child too
+      child = IO.popen("-") { |io| io ? io.read : print((array.to_a && "well" rescue $!.message), " ", array.to_a.sum) }
+      p [told[array], child, told[array]]
+      # more than have a place at a time
+      300.times { |k| array.map! { |x| x + k / 30 } } && array.map! { |x| x % 7 * 0 + 450 }
+      sum = told[array]
+      array.map! { |x| 1 / (x - 450) }
+      p [sum, told[array], told[array]]
+      # with no more memory than for a few of them
+      large = Ikra::MDArray.new(10_000) { |i| i }
+      Ikra.config.memory_limit = 1_000_000
+      100.times { |k| large.map! { |x| x + k } }
+      p large.to_a == Array.new(10_000) { |i| i + 4950 }
+    RUBY
+  end
+
   it "is written in part, where it is, while nobody else sees it" do
     expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, [7, 70, 700, 1], 7]\n[[7, 0, 70], [8, 0, 70]]\n[:host, 2130]\n")
       Ikra.config.backend = :cuda

@@ -21,7 +21,7 @@ RSpec.describe Ikra::MDArray do
       array[true, 1].map! { |x| x + 1.7 }
       expect(array).to same_as(nested.map { |a, b, c| [a * 2, (b * 2 + 1.7).truncate, c * 2] })
       expect(copy).to same_as(nested)
-      expect { array.map! { |x| 10 / x } }.to raise_error(ZeroDivisionError)
+      expect { array.map! { |x| 10 / x }.sync }.to raise_error(ZeroDivisionError)
       expect(array[0, 0]).to eq(10)
     end
 

@@ -23,7 +23,7 @@ RSpec.describe Ikra::MDArray do
       end
       looks = [-> { made[0] }, -> { made.sync }, -> { made.to_bytes }, -> { made.sum }, -> { made.max }, -> { made == made.dup }, -> { Marshal.dump(made) },
                -> { made.sort }, -> { made.select { |x| x > 1 } }, -> { made.cumsum }, -> { made.first }, -> { made.each_slice(2).to_a },
-               -> { made[0] = 1 }, -> { made.map! { 1 } }, -> { (0...3).pmap { |i| made[i] } }, -> { made.each { |x| x } }, -> { made.inject(:+) }]
+               -> { made[0] = 1 }, -> { made.map! { 1 }.sync }, -> { (0...3).pmap { |i| made[i] } }, -> { made.each { |x| x } }, -> { made.inject(:+) }]
       expect(looks.map { |look| raised(&look) }).to eq([division] * looks.size)
     end
 
@@ -43,13 +43,62 @@ RSpec.describe Ikra::MDArray do
       expect { made.map { |x| person.age / x }.to_a }.to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to eq("#{__FILE__}:#{line}") }
     end
 
-    it "leaves arrays that exist as they were: what writes to them is waited for" do
+    it "leaves arrays that exist as they were where something else writes to a part of them, which is waited for" do
       array, made = md([1, 0, 2]), md([1, 0, 2]).map { |x| 10 / x }
-      expect(raised { array.map! { |x| 10 / x } }).to eq(division)
       expect(raised { array.each_with_index { |x, i| array[i] = 5 / x } }).to eq(division)
-      expect(raised { array[true] = made }).to eq(division)
       expect(raised { array[0..1] = made[0..1] }).to eq(division)
+      expect(raised { array[0..1].map! { |x| 5 / x } }).to eq(division)
       expect(array).to same_as([1, 0, 2])
+    end
+
+    it "tells once of what was written to a whole array, which then has what it had" do
+      array, made = md([1, 0, 2]), md([1, 0, 2]).map { |x| 10 / x }
+      line = __LINE__ + 1
+      writes = [-> { array.map! { |x| 10 / x } }, -> { array[true] = made }, -> { array.fill(8 / array) }, -> { array[true] = made + 1 }]
+      expect(array.map! { |x| 10 / x }).to be(array)
+      expect(array.inspect).to eq("#<Ikra::MDArray 3 i64, poisoned>")
+      expect { array.sum }.to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to eq("#{__FILE__}:#{line + 1}") }
+      expect(array).to same_as([1, 0, 2])
+      looks = [-> { array.to_a }, -> { array[0] }, -> { array.sync }, -> { array[0] = 5 }, -> { array[0..1] = 5 }, -> { array.max }, -> { array.sort },
+               -> { array.each { |x| x } }, -> { (0...3).pmap { |i| array[i] } }, -> { array.t.to_a }, -> { Marshal.dump(array) }]
+      writes.product(looks) do |write, look|
+        write.call
+        expect(raised(&look)).to eq(division)
+        expect(array).to same_as([1, 0, 2])
+      end
+    end
+
+    it "takes back all that was written to a whole array since the first write that raised, and nothing before that" do
+      array = md([1, 0, 2])
+      array.map! { |x| x + 1 }
+      line = __LINE__ + 1
+      array.map! { |x| 10 / (x - 1) }
+      array.map! { |x| x / 0 }
+      array[true] = 7
+      expect { array.sync }.to raise_error(ZeroDivisionError) { |error| expect(error.backtrace.first).to eq("#{__FILE__}:#{line}") }
+      expect(array).to same_as([2, 1, 3])
+      20.times { |k| array.map! { |x| x + (10 / (k + 1)) } }
+      expect(array.sum).to eq(6 + (3 * (1..20).sum { |k| 10 / k }))
+    end
+
+    it "poisons for good what was made of an array in the meantime" do
+      array = md([1, 0, 2])
+      array.map! { |x| 10 / x }
+      copy, pending, made, view = array.dup, array + 1, array.map { |x| x * 2 }, array[1..]
+      expect(raised { array.sync }).to eq(division)
+      2.times { expect([copy, pending, made].map { |other| raised { other.to_a } }).to eq([division] * 3) }
+      expect(view).to same_as([0, 2])
+    end
+
+    it "keeps an array's own elements when another is written to all of it" do
+      one, other = md([1, 2, 3]), md([4, 5, 6])
+      one[true] = other
+      one[0] = 9
+      other[1] = 0
+      expect([one.to_a, other.to_a]).to eq([[9, 5, 6], [4, 0, 6]])
+      one.fill(other)
+      other.map! { |x| x + 1 }
+      expect([one.to_a, other.to_a]).to eq([[4, 0, 6], [5, 1, 7]])
     end
 
     it "is told as it would have been told at once" do

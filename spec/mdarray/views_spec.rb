@@ -157,7 +157,7 @@ RSpec.describe Ikra::MDArray do
     expect { bytes[0] = [3, -1] }.to raise_error(RangeError, "element [1]: -1 does not fit u8 (0 to 255)")
     expect { bytes[0, 1] = "a" }.to raise_error(TypeError, "element [0, 1]: an object of String is not a number")
     expect { bytes[0, 1] = Float::NAN }.to raise_error(FloatDomainError, "NaN")
-    expect { bytes.map! { |x| x * 200 } }.to raise_error(RangeError, "element [0, 1]: 400 does not fit u8 (0 to 255)")
+    expect { bytes.map! { |x| x * 200 }.sync }.to raise_error(RangeError, "element [0, 1]: 400 does not fit u8 (0 to 255)")
     expect(bytes).to same_as([[1, 2]])
     bytes[0, 0] = 7.9
     expect(bytes[0, 0]).to eq(7)

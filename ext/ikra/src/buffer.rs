@@ -181,6 +181,8 @@ fn remember(buffer: &Arc<Buffer>) {
 /// `Device`, when contents cannot be fetched.
 pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
+    // also those that stay may hold more than they need
+    live.iter().try_for_each(|buffer| buffer.make_sure())?;
     let mut gone = 0;
     // what nobody may read first
     for wanted in [Residence::Poisoned, Residence::Both, Residence::Device] {
@@ -201,14 +203,7 @@ pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
 /// `Device`, when contents cannot be fetched.
 pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
-    let mut away = live.iter().filter(|buffer| buffer.residence() == Residence::Device);
-    let fetched = gvl::released(|| {
-        away.try_for_each(|buffer| match buffer.on_host() {
-            // it is told to whoever looks, in the child too
-            Err(CoreError::Poisoned(_)) => Ok(()),
-            fetched => fetched.map(drop),
-        })
-    });
+    let fetched = gvl::released(|| live.iter().try_for_each(|buffer| buffer.come_home()));
     fetched.map_err(|error| errors::core(ruby, error))
 }
 
@@ -221,7 +216,7 @@ pub fn held() -> (usize, usize, usize) {
 
 /// Bytes that buffers have on a device; what several share counts once.
 pub fn on_device<'a>(buffers: impl Iterator<Item = &'a Arc<Buffer>>) -> usize {
-    let memory: Vec<Arc<dyn DeviceMemory>> = buffers.filter_map(|buffer| buffer.device()).collect();
+    let memory: Vec<Arc<dyn DeviceMemory>> = buffers.flat_map(|buffer| buffer.device()).collect();
     let by_address: HashMap<usize, usize> =
         memory.iter().map(|memory| (Arc::as_ptr(memory).cast::<()>() as usize, memory.bytes())).collect();
     by_address.into_values().sum()
@@ -587,6 +582,31 @@ impl RubyBuffer {
         Ok(())
     }
 
+    /// `poisoned?`: waits for what the contents depend on, and tells nobody else.
+    fn is_poisoned(ruby: &Ruby, this: Obj<Self>) -> Result<bool, Error> {
+        let buffer = this.shared(ruby)?;
+        match gvl::released(|| buffer.wait()) {
+            Err(CoreError::Poisoned(_)) => Ok(true),
+            waited => waited.map(|()| false).map_err(|error| errors::core(ruby, error)),
+        }
+    }
+
+    /// `follow(earlier)`: has what was written to all of an array that had the other's contents; that has these again if this turns out to have
+    /// ended badly.
+    fn follow(ruby: &Ruby, this: Obj<Self>, earlier: Obj<Self>) -> Result<(), Error> {
+        let (buffer, earlier) = (this.shared(ruby)?, earlier.shared(ruby)?);
+        if (buffer.storage(), buffer.len()) != (earlier.storage(), earlier.len()) {
+            return Err(Error::new(ruby.exception_arg_error(), "contents of another form"));
+        }
+        gvl::released(|| buffer.follow(&earlier));
+        Ok(())
+    }
+
+    /// Whether it may yet have again what it had before.
+    fn may_come_back(ruby: &Ruby, this: Obj<Self>) -> Result<bool, Error> {
+        Ok(this.shared(ruby)?.may_come_back())
+    }
+
     /// A buffer of its own with the same contents, which are copied when one of the two is written.
     fn copy(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         Ok(wrap(ruby, this.dtype, Arc::new(this.shared(ruby)?.snapshot())))
@@ -685,6 +705,9 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     )?;
     class
         .define_method("take_over", method!(|ruby: &Ruby, this, other| RubyBuffer::take_over(ruby, this, other), 1))?;
+    class.define_method("poisoned?", method!(|ruby: &Ruby, this| RubyBuffer::is_poisoned(ruby, this), 0))?;
+    class.define_method("follow", method!(|ruby: &Ruby, this, earlier| RubyBuffer::follow(ruby, this, earlier), 1))?;
+    class.define_method("may_come_back?", method!(|ruby: &Ruby, this| RubyBuffer::may_come_back(ruby, this), 0))?;
     class.define_method("copy", method!(|ruby: &Ruby, this| RubyBuffer::copy(ruby, this), 0))?;
     class.define_method("where", method!(|ruby: &Ruby, this| RubyBuffer::residence(ruby, this), 0))?;
     class.define_method("sync", method!(|ruby: &Ruby, this| RubyBuffer::sync(ruby, this), 0))?;

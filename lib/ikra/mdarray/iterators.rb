@@ -19,7 +19,8 @@ module Ikra
     end
     alias collect map
 
-    # The same in place; the elements keep their kind.
+    # The same in place; the elements keep their kind. As with {#map}, what the block raises may be told when somebody looks at the array, once; from then
+    # on it has the elements that it had.
     #
     # @return [self]
     # @raise [FrozenError]
@@ -31,7 +32,7 @@ module Ikra
       over(:map!, options, block) do |run, within|
         next store_objects(run.objects(size, *within, base: base)) if dtype == :object
 
-        put(run.values(size, dtype, shape, *within, base: base).first) unless empty?
+        put(run.values(size, dtype, shape, *within, base: base, later: true).first) unless empty?
       end
       self
     end

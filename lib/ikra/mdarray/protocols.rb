@@ -105,10 +105,7 @@ module Ikra
       at = where
       return at unless at == :device && size <= FEW
 
-      @storage.buffer.settle
-      at
-    rescue Located
-      :poisoned
+      @storage.buffer.poisoned? ? :poisoned : at
     end
 
     def shown?

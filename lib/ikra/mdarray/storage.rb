@@ -30,6 +30,8 @@ module Ikra
       def retain
         # whoever has it to write does so at a time of his own
         return dtype == :object ? buffer.dup : buffer.copy if @lent
+        # what comes of contents that never came to be never does, though the array has again what it had
+        return buffer.copy if unsure?
 
         @retained += 1
         buffer
@@ -54,6 +56,15 @@ module Ikra
         replace(dtype == :object ? buffer.dup : buffer.copy)
       end
 
+      # Puts new elements in place of all. Where it turns out that they never came to be, these are there again, once somebody was told.
+      def supersede(buffer)
+        @lent ? buffer.settle : buffer.follow(self.buffer)
+        replace(buffer)
+      end
+
+      # Whether the elements may yet be again what they were before.
+      def unsure? = dtype != :object && buffer.may_come_back?
+
       # Puts new elements in place of all.
       def replace(buffer)
         @retained = 0
@@ -65,7 +76,7 @@ module Ikra
 
       # Another storage with the same elements; both copy them before they write.
       def share
-        return Storage.new(retain, dtype) if @lent
+        return Storage.new(retain, dtype) if @lent || unsure?
 
         @retained += 1
         Storage.new(buffer, dtype, 1)

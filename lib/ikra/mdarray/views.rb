@@ -151,14 +151,16 @@ module Ikra
       MDArray.__view(storage, __layout.broadcast(sizes), true)
     end
 
-    # Writes all elements: those of an array, which is repeated where its dimensions are of size 1, or one value.
+    # Writes all elements: those of an array, which is repeated where its dimensions are of size 1, or one value. What a pending expression raises is
+    # told as by {#map!}.
     #
     # @param value [Object, MDArray, Array]
     # @return [self]
     # @raise (see #[]=)
     def fill(value)
       writable
-      value = MDArray.new(value, dtype: dtype == :object ? :object : nil) if value.is_a?(Array)
+      # what cannot be stored of a list is told at once
+      value = MDArray.new(value, dtype: dtype == :object ? :object : nil).to(dtype).tap(&:__storage) if value.is_a?(Array)
       return self if empty?
 
       dtype == :object ? fill_objects(value) : fill_values(value)
@@ -306,16 +308,36 @@ module Ikra
       value = MDArray.full(*Array.new(ndim, 1), in_element([]) { DType.store(dtype, value) }, dtype: dtype) unless value.is_a?(MDArray)
       raise ArgumentError, "shapes #{shape.inspect} and #{value.shape.inspect} do not fit" if Layout.broadcast(shape, value.shape) != shape
 
-      put(value.to(dtype).broadcast_to(*shape).__packed)
+      value = value.to(dtype)
+      return put(value.__send__(:computed)) if whole? && value.shape == shape
+
+      value = value.broadcast_to(*shape)
+      buffer = value.__packed
+      # the other array keeps its own
+      put(buffer.equal?(value.__storage.buffer) ? buffer.copy : buffer)
+    end
+
+    # Whether these are all elements, in their order.
+    def whole?
+      layout = __layout
+      layout.packed? && layout.size == buffer_size
+    end
+
+    # The elements in a buffer of their own. What raises while they are computed may be told when somebody looks at that.
+    def computed
+      return __packed.copy unless pending?
+
+      Run.own(:fill) { |x| x }.values(size, dtype, shape, [:computed, at], later: true, pieces: self).first
     end
 
     # Puts a buffer's elements in place of all, through the layout.
     def put(buffer)
+      storage = writable
+      return storage.supersede(buffer) if whole?
+
       # what never came to be takes nothing's place
       buffer.settle
-      storage = writable
       layout = __layout
-      return storage.replace(buffer) if layout.packed? && layout.size == buffer_size
 
       # of a small part, nothing else is copied
       target = storage.writable

@@ -57,6 +57,7 @@ impl Resident {
             }
             (None, Write::All) => HostColumn::zeroed(storage, len),
             // the host's kernels copy what they write
+            (None, _) if fates.is_some() => self.buffer.on_host_later()?,
             (None, _) => self.buffer.on_host()?,
         };
         Ok(())

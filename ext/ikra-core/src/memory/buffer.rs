@@ -19,6 +19,9 @@
 //! A version that a launch makes for which nobody waits *depends* on how that ends ([`super::fate`]), and on what those depend on that the launch reads.
 //! Once it is known that one of these launches ended badly, the version is *poisoned*: it is on neither side, and whoever looks hears of it.
 //!
+//! What is written to all of an array that exists is such a version, too. Where it depends on a launch that ended badly, the buffer has again what it had
+//! before the first write that did ([`Buffer::follow`]), once somebody was told: versions that it can come back to are held until that is known.
+//!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
 //! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
 //! they are many bytes, no queued kernel still reads them, and no more than 64 parts were written since the version was made.
@@ -94,14 +97,41 @@ struct Version {
     parts: u32,
     /// What the contents depend on, the first launch first.
     fates: Vec<Arc<Fate>>,
+    /// What the buffer may have again, the last version first. None of these has such a list of its own.
+    before: Vec<Arc<Version>>,
 }
 
 impl Version {
     /// Whether a launch that they depend on is known to have ended badly.
     fn is_poisoned(&self) -> bool {
-        self.fates.iter().any(|fate| matches!(fate.is_well(), Err(Error::Poisoned(_))))
+        self.fates.iter().any(|fate| fate.is_ill())
+    }
+    /// Whether all of them are known to have ended well.
+    fn is_well(&self) -> bool {
+        self.fates.iter().all(|fate| matches!(fate.is_well(), Ok(true)))
+    }
+    /// Lets go of what the buffer cannot come back to any more, and of what is known to be well.
+    fn trim(&mut self) {
+        self.fates.retain(|fate| !matches!(fate.is_well(), Ok(true)));
+        self.before.retain(|version| !version.is_poisoned());
+        if let Some(last) = self.before.iter().position(|version| version.is_well()) {
+            self.before.truncate(last + 1);
+        }
+        if self.fates.is_empty() {
+            self.before.clear();
+        }
+    }
+    /// The last version before the first write that ended badly; None: there is none.
+    fn back(&self) -> Option<Self> {
+        let at = self.before.iter().position(|version| !version.is_poisoned())?;
+        let mut version = Self { before: self.before[at + 1..].to_vec(), ..Self::clone(&self.before[at]) };
+        version.trim();
+        Some(version)
     }
 }
+
+/// Versions that a buffer may come back to; whoever adds more waits for the first of them. So many launches under way keep a device busy.
+const MOST_BEFORE: usize = 8;
 
 /// Contents of so many bytes are fetched rather than written in parts.
 const FEW_BYTES: usize = 64 << 10;
@@ -158,19 +188,56 @@ impl Buffer {
             (Some(_), Some(_)) => Residence::Both,
         }
     }
-    /// Bytes held on the host and on the device.
+    /// Bytes held on the host and on the device, also by what the buffer may come back to.
     pub fn held(&self) -> (usize, usize) {
         let version = self.version.lock();
-        let host = version.host.as_ref().map_or(0, |words| words.len() * 8);
-        (host, version.device.as_ref().map_or(0, |memory| memory.bytes()))
+        let versions = || version.before.iter().map(|before| &**before).chain([&*version]);
+        let host = versions().filter_map(|version| version.host.as_ref()).map(|words| words.len() * 8).sum();
+        (host, versions().filter_map(|version| version.device.as_ref()).map(|memory| memory.bytes()).sum())
     }
-    /// The device's memory that has the contents, which copies share.
-    pub fn device(&self) -> Option<Arc<dyn DeviceMemory>> {
-        self.version.lock().device.clone()
+    /// The device's memory that has the contents, which copies share, and what the buffer may come back to.
+    pub fn device(&self) -> Vec<Arc<dyn DeviceMemory>> {
+        let version = self.version.lock();
+        let before = version.before.iter().filter_map(|version| version.device.clone());
+        version.device.iter().cloned().chain(before).collect()
     }
-    /// The same contents as a buffer of its own; nothing is copied before one of the two is written.
+    /// The same contents as a buffer of its own; nothing is copied before one of the two is written. Where these contents never come to be, the
+    /// copy's never do.
     pub fn snapshot(&self) -> Self {
-        Self { storage: self.storage, len: self.len, version: Mutex::new(self.version.lock().clone()) }
+        let version = Version { before: Vec::new(), ..self.version.lock().clone() };
+        Self { storage: self.storage, len: self.len, version: Mutex::new(version) }
+    }
+    /// Whether the buffer may yet have again what it had before.
+    pub fn may_come_back(&self) -> bool {
+        let mut version = self.version.lock();
+        if !version.before.is_empty() {
+            version.trim();
+        }
+        !version.before.is_empty()
+    }
+    /// The contents are what was written to all of an array that had `earlier`'s: if a launch that either depends on turns out to have ended
+    /// badly, whoever looks is told of the first, and the buffer has what the array had before that from then on.
+    ///
+    /// # Panics
+    /// If the other is of another size or storage.
+    pub fn follow(&self, earlier: &Self) {
+        assert_eq!((earlier.storage, earlier.len), (self.storage, self.len), "contents of another form");
+        let mut earlier = earlier.version.lock().clone();
+        earlier.trim();
+        if earlier.before.len() >= MOST_BEFORE
+            && let Some(oldest) = earlier.before.iter().rev().nth(1)
+        {
+            // how it ended is told to whoever looks
+            let _ = oldest.fates.iter().try_for_each(|fate| fate.wait());
+            earlier.trim();
+        }
+        let mut now = self.version.lock();
+        let mut fates = earlier.fates.clone();
+        fates.extend(now.fates.drain(..).filter(|fate| !earlier.fates.iter().any(|other| Arc::ptr_eq(fate, other))));
+        let mut before = std::mem::take(&mut earlier.before);
+        before.insert(0, Arc::new(earlier));
+        (now.fates, now.before) = (fates, before);
+        now.trim();
     }
     /// A new version.
     ///
@@ -188,7 +255,8 @@ impl Buffer {
         let device = column.device().cloned();
         let host = if device.is_some() { None } else { column.into_words() };
         // what is dropped is dropped behind the lock
-        let _old = std::mem::replace(&mut *self.version.lock(), Version { host, device, parts: 0, fates });
+        let version = Version { host, device, fates, ..Version::default() };
+        let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
     /// The version depends on one launch more.
     pub fn depend(&self, fate: Arc<Fate>) {
@@ -215,18 +283,49 @@ impl Buffer {
     pub fn settle(&self) -> Result<()> {
         self.settled().map(drop)
     }
-    /// The version, which depends on nothing any more.
+    /// As [`Buffer::settle`], for who tells nobody how they ended.
+    ///
+    /// # Errors
+    /// As [`Buffer::settle`].
+    pub fn wait(&self) -> Result<()> {
+        self.decided().map(drop).map_err(|(error, _)| error)
+    }
+    /// The version, which depends on nothing any more. Who is told that it never came to be finds what was there before, next time.
     fn settled(&self) -> Result<Version> {
+        self.decided().map_err(|(error, fates)| {
+            if let Error::Poisoned(_) = error {
+                let mut now = self.version.lock();
+                let told =
+                    now.fates.len() == fates.len() && now.fates.iter().zip(&fates).all(|(a, b)| Arc::ptr_eq(a, b));
+                if told && let Some(before) = now.back() {
+                    let gone = std::mem::replace(&mut *now, before);
+                    drop(now);
+                    drop(gone);
+                }
+            }
+            error
+        })
+    }
+    /// As [`Buffer::settled`], for those who tell of it later, or nobody; what it depends on, where that ended badly.
+    fn decided(&self) -> std::result::Result<Version, (Error, Vec<Arc<Fate>>)> {
         let mut version = self.version.lock().clone();
         if version.fates.is_empty() {
             return Ok(version);
         }
-        version.fates.iter().try_for_each(|fate| fate.wait())?;
+        if let Err(error) = version.fates.iter().try_for_each(|fate| fate.wait()) {
+            return Err((error, version.fates));
+        }
         let known = std::mem::take(&mut version.fates);
+        let before = std::mem::take(&mut version.before);
         let mut now = self.version.lock();
+        let mut gone = Vec::new();
         if now.fates.len() == known.len() && now.fates.iter().zip(&known).all(|(a, b)| Arc::ptr_eq(a, b)) {
             now.fates.clear();
+            gone = std::mem::take(&mut now.before);
         }
+        // what is dropped is dropped behind the lock
+        drop(now);
+        drop((before, gone));
         Ok(version)
     }
     /// The contents for the host to read.
@@ -235,6 +334,17 @@ impl Buffer {
     /// `Poisoned`; `Device` when they cannot be fetched.
     pub fn on_host(&self) -> Result<HostColumn> {
         let version = self.settled()?;
+        self.fetched(version)
+    }
+    /// As [`Buffer::on_host`], where somebody else is to be told if they never came to be.
+    ///
+    /// # Errors
+    /// As [`Buffer::on_host`].
+    pub fn on_host_later(&self) -> Result<HostColumn> {
+        let version = self.decided().map_err(|(error, _)| error)?;
+        self.fetched(version)
+    }
+    fn fetched(&self, version: Version) -> Result<HostColumn> {
         let words = match (version.host, version.device) {
             (Some(words), _) => words,
             (None, None) => {
@@ -263,7 +373,7 @@ impl Buffer {
                 Fate::gather(fates, &version.fates)?;
                 Ok(HostColumn::on_device(self.storage, self.len, memory))
             }
-            _ => self.on_device(store),
+            _ => self.uploaded(self.decided().map_err(|(error, _)| error)?, store),
         }
     }
     /// The contents for a device to read.
@@ -271,13 +381,18 @@ impl Buffer {
     /// # Errors
     /// `Poisoned`, `Memory` and `Device`.
     pub fn on_device(&self, store: &dyn DeviceStore) -> Result<HostColumn> {
-        let version = self.settled()?;
+        self.uploaded(self.settled()?, store)
+    }
+    fn uploaded(&self, version: Version, store: &dyn DeviceStore) -> Result<HostColumn> {
         let memory = match (version.device, version.host) {
             (Some(memory), _) if store.owns(&*memory) => memory,
             (other, host) => {
                 let host = match (other, host) {
                     // another device's, or another process's
-                    (Some(_), None) => self.on_host()?.into_words(),
+                    (Some(memory), None) => {
+                        let column = Version { device: Some(memory), ..Version::default() };
+                        self.fetched(column)?.into_words()
+                    }
                     (_, host) => host,
                 };
                 let column = host.as_ref().map(|words| HostColumn::shared(self.storage, self.len, words.clone()));
@@ -399,7 +514,7 @@ impl Buffer {
         drop(old);
         Ok(())
     }
-    /// Gives the device's memory back; the host keeps the contents.
+    /// Gives the device's memory back; the host keeps the contents, and what the buffer may come back to.
     ///
     /// # Errors
     /// `Device`, when they cannot be fetched.
@@ -407,13 +522,14 @@ impl Buffer {
         // what is dropped is dropped behind the lock
         let _gone = loop {
             let mut now = self.version.lock();
-            if now.device.is_none() || now.host.is_some() {
+            if now.before.is_empty() && (now.device.is_none() || now.host.is_some()) {
                 break now.device.take();
             }
             drop(now);
             // another thread may put another version in its place meanwhile
-            match self.on_host() {
+            match self.on_host_later() {
                 Err(Error::Poisoned(_)) => {
+                    self.bring_back()?;
                     let mut now = self.version.lock();
                     if now.is_poisoned() {
                         break now.device.take();
@@ -422,6 +538,58 @@ impl Buffer {
                 fetched => drop(fetched?),
             }
         };
+        Ok(())
+    }
+    /// Waits until it is known what the buffer comes back to, if to anything, and lets go of what else it might have. Tells nobody.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn make_sure(&self) -> Result<()> {
+        if self.version.lock().before.is_empty() {
+            return Ok(());
+        }
+        match self.wait() {
+            Err(Error::Poisoned(_)) => {
+                // what is dropped is dropped behind the lock
+                let mut now = self.version.lock();
+                let _gone = now.clone();
+                now.trim();
+                drop(now);
+                Ok(())
+            }
+            waited => waited,
+        }
+    }
+    /// Brings to the host what only a device has, and tells nobody how launches ended: a child of `fork` finds it there.
+    ///
+    /// # Errors
+    /// `Device`, when it cannot be fetched.
+    pub fn come_home(&self) -> Result<()> {
+        match self.residence() {
+            Residence::Device => match self.on_host_later() {
+                Err(Error::Poisoned(_)) => self.bring_back(),
+                fetched => fetched.map(drop),
+            },
+            Residence::Poisoned => self.bring_back(),
+            _ => Ok(()),
+        }
+    }
+    /// Of contents that never came to be: those before them leave the device.
+    fn bring_back(&self) -> Result<()> {
+        let now = self.version.lock().clone();
+        let Some(mut back) = now.back() else { return Ok(()) };
+        if let (None, Some(memory)) = (&back.host, &back.device) {
+            let mut column = HostColumn::zeroed(self.storage, self.len);
+            memory.read(0, column.bytes_mut())?;
+            back.host = column.into_words();
+        }
+        (back.device, back.before) = (None, Vec::new());
+        let mut version = self.version.lock();
+        let same = version.before.len() == now.before.len()
+            && version.before.iter().zip(&now.before).all(|(a, b)| Arc::ptr_eq(a, b));
+        if same {
+            version.before = vec![Arc::new(back)];
+        }
         Ok(())
     }
 }
@@ -629,7 +797,7 @@ mod tests {
             assert!(poisoned(buffer.write(0, &[1])) && poisoned(buffer.change(|_| ())));
             assert!(poisoned(buffer.on_device_later(&store, &mut Vec::new()).map(drop)));
             buffer.leave_device().unwrap();
-            assert!(buffer.device().is_none() && buffer.residence() == Residence::Poisoned);
+            assert!(buffer.device().is_empty() && buffer.residence() == Residence::Poisoned);
         }
         buffer.replace(HostColumn::zeroed(Storage::I64, 3));
         assert_eq!(buffer.on_host().unwrap().view::<i64>(), [0, 0, 0], "a new version is well");
@@ -649,6 +817,87 @@ mod tests {
             assert_eq!(buffer.on_host().unwrap().view::<i64>(), [1, 2, 3]);
         }
         assert_eq!((asked.load(Ordering::Relaxed), buffer.residence()), (1, Residence::Both));
+    }
+
+    /// How a launch ended, once somebody knows.
+    type Known = Arc<Mutex<Option<std::result::Result<(), Poison>>>>;
+
+    fn ill() -> Option<std::result::Result<(), Poison>> {
+        Some(Err(Poison(Arc::new(()))))
+    }
+
+    /// What a launch wrote to all of an array, of which nothing is known yet.
+    fn written(over: &Buffer, element: i64) -> (Buffer, Known) {
+        let known = Known::default();
+        let look = known.clone();
+        let fate = Fate::open(move |wait| Ok(look.lock().clone().or(wait.then_some(Ok(())))));
+        let mut column = HostColumn::zeroed(Storage::I64, 3);
+        column.view_mut::<i64>().fill(element);
+        let (buffer, device) = (Buffer::zeroed(Storage::I64, 3), Buffer::from_column(column));
+        buffer.replace_with(device.on_device(&Store::default()).unwrap(), vec![Arc::new(fate)]);
+        buffer.follow(over);
+        (buffer, known)
+    }
+
+    fn elements(buffer: &Buffer) -> Vec<i64> {
+        buffer.on_host().unwrap().view::<i64>().to_vec()
+    }
+
+    #[test]
+    fn what_was_written_to_all_is_gone_once_it_was_told_that_a_launch_ended_badly() {
+        let first = three();
+        let (second, well) = written(&first, 4);
+        let (third, known) = written(&second, 5);
+        let (fourth, _) = written(&third, 6);
+        let copy = fourth.snapshot();
+        assert!(fourth.may_come_back() && !copy.may_come_back());
+        *well.lock() = Some(Ok(()));
+        *known.lock() = ill();
+        assert_eq!(fourth.residence(), Residence::Poisoned);
+        assert!(fourth.wait().is_err() && fourth.on_host_later().is_err(), "these tell nobody");
+        assert!(matches!(fourth.on_host(), Err(Error::Poisoned(_))), "the first who looks is told");
+        assert_eq!(elements(&fourth), [4; 3], "what was there before the write that ended badly");
+        assert!(!fourth.may_come_back());
+        assert!(copy.on_host().is_err() && copy.on_host().is_err(), "a copy never came to be");
+        let (fifth, _) = written(&fourth, 7);
+        assert_eq!(elements(&fifth), [7; 3]);
+    }
+
+    #[test]
+    fn what_a_buffer_may_come_back_to_leaves_the_device_with_it_and_is_let_go_once_all_is_well() {
+        let store = Store::default();
+        let first = three();
+        first.replace(first.on_device(&store).unwrap());
+        let (second, known) = written(&first, 4);
+        assert_eq!((second.held().1, second.device().len()), (48, 2));
+        *known.lock() = ill();
+        second.leave_device().unwrap();
+        assert_eq!((second.held(), second.residence()), ((24, 0), Residence::Poisoned));
+        assert!(second.settle().is_err());
+        assert_eq!(elements(&second), [1, 2, 3]);
+        let (third, known) = written(&first, 5);
+        *known.lock() = Some(Ok(()));
+        third.make_sure().unwrap();
+        assert_eq!(third.device().len(), 1);
+        third.leave_device().unwrap();
+        assert_eq!((third.held(), elements(&third)), ((24, 0), vec![5; 3]));
+        let (fourth, known) = written(&first, 6);
+        *known.lock() = ill();
+        fourth.come_home().unwrap();
+        assert_eq!(fourth.device().len(), 1, "nobody looks at what never came to be");
+        assert!(fourth.settle().is_err());
+        assert_eq!(elements(&fourth), [1, 2, 3]);
+    }
+
+    #[test]
+    fn only_so_many_versions_are_held_that_are_not_known_to_be_well() {
+        let mut buffer = three();
+        for element in 0..30 {
+            buffer = written(&buffer, element).0;
+            assert!(buffer.device().len() <= MOST_BEFORE + 1);
+        }
+        assert_eq!(elements(&buffer), [29; 3]);
+        assert_eq!(buffer.device().len(), 1);
     }
 
     #[test]

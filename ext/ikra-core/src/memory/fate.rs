@@ -46,6 +46,10 @@ impl Fate {
         // while another thread waits, nothing is known
         self.0.try_lock().map_or(Ok(false), |mut state| Self::look(&mut state, false))
     }
+    /// Whether it is known that it ended badly.
+    pub fn is_ill(&self) -> bool {
+        matches!(self.is_well(), Err(Error::Poisoned(_)))
+    }
     /// Waits until it is known that all is well.
     ///
     /// # Errors

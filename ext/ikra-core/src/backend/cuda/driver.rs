@@ -293,18 +293,22 @@ impl Device {
         self.context.get().is_some()
     }
 
+    /// # Errors
+    /// `Device` in a process that did not make the device's handles.
+    fn ours(&self) -> Result<()> {
+        if self.is_ours() {
+            return Ok(());
+        }
+        let cause = "CUDA was already in use when the process was forked; fork before the first use, or exec";
+        Err(Error::Device { what: "using the GPU in a forked process".into(), cause: cause.into() })
+    }
+
     /// Makes the context current on this thread, creating it the first time (a third of a second).
     ///
     /// # Errors
     /// `Device` after a fork, after a fault, or when CUDA refuses.
     pub fn enter(&self) -> Result<()> {
-        if !self.is_ours() {
-            return Err(Error::Device {
-                what: "using the GPU in a forked process".to_string(),
-                cause: "CUDA was already in use when the process was forked; fork before the first use, or exec"
-                    .to_string(),
-            });
-        }
+        self.ours()?;
         if let Some(fault) = self.fault.get() {
             return Err(Error::Device {
                 what: "using the GPU".to_string(),
@@ -502,6 +506,7 @@ impl Event {
     /// # Errors
     /// `Device`, also for what failed on the device before it.
     pub fn is_past(&self) -> Result<bool> {
+        self.device.ours()?;
         // SAFETY: the event is alive.
         match unsafe { sys::cuEventQuery(self.raw) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -514,6 +519,7 @@ impl Event {
     /// # Errors
     /// As [`Event::is_past`].
     pub fn wait(&self) -> Result<()> {
+        self.device.ours()?;
         // SAFETY: the event is alive.
         self.device.check("running a kernel", unsafe { sys::cuEventSynchronize(self.raw) })
     }
