@@ -20,6 +20,8 @@ class MDArrayBenchmark
 
   LIBRARIES = { cpu: %w[numpy numba], cuda: %w[cupy jax numba-cuda] }.freeze
   PEERS = File.expand_path("mdarray/peers.py", __dir__)
+  # Runs before those that count, as in peers.py.
+  WARMUP = 10
   # Of sums of as many elements, in whatever order.
   LOOSE = 1e-9
   # The same in 32 bits.
@@ -66,7 +68,7 @@ class MDArrayBenchmark
     compare(name, work, work.ruby.call(*small.map(&:to_a)), plain(work.ikra.call(*small)))
     inputs = work.inputs.call(@elements)
     inputs.each { |array| there(array) }
-    ours = @bench.time(name, runs: @runs) { there(work.ikra.call(*inputs)) }
+    ours = @bench.time(name, runs: @runs, warmup: WARMUP) { there(work.ikra.call(*inputs)) }
     rate(name, inputs, ours)
     result = plain(work.ikra.call(*inputs))
     paths = inputs.each_with_index.map { |array, at| File.join(folder, "in#{at}.npy").tap { |path| array.write(path) } }

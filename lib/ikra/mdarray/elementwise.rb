@@ -39,7 +39,7 @@ module Ikra
 
     # Functions of Math, and methods of numbers: +a.sqrt+, +a.floor+.
     [*Operators::MATH[1], *Operators::SAME, *Operators::TO_INTEGERS, *Operators::QUESTIONS, :-@, :~].each do |name|
-      define_method(name) { operation(name, [self]) }
+      define_method(name) { alone(name) }
     end
 
     alias magnitude abs
@@ -97,8 +97,15 @@ module Ikra
 
     def combined_with(name, other)
       case other
-      when MDArray then operation(name, [self, other])
-      when Integer, Float, true, false then operation(name, [self, other])
+      when MDArray
+        kind, raises = Operators.result(name, dtype, other.dtype)
+        common = shape == other.shape ? shape : Layout.broadcast(shape, other.shape)
+        written(name, [__operand, other.__operand], kind, common, raises) { other.__storage }
+      when Integer, Float, true, false
+        with = number_kind(name, other)
+        kind, raises = Operators.result(name, dtype, with)
+        scalar = scalar(other, with)
+        written(name, [__operand, scalar], kind, shape, raises)
       else
         raise TypeError, "#{DType.shown(other)} can't be coerced into #{self.class}" unless other.respond_to?(:coerce) && !other.is_a?(Array)
 
@@ -107,16 +114,19 @@ module Ikra
       end
     end
 
-    # Writes an operator down.
-    def operation(name, operands)
-      dtypes = operands.map { |operand| operand.is_a?(MDArray) ? operand.dtype : number_kind(name, operand) }
-      kind, raises = Operators.result(name, dtypes)
-      given = operands.filter_map { |operand| operand.shape if operand.is_a?(MDArray) }
-      nodes = operands.zip(dtypes).map { |operand, dtype| operand.is_a?(MDArray) ? operand.__operand : scalar(operand, dtype) }
-      shape = given.uniq.size == 1 ? given.first : Layout.broadcast(*given)
+    def alone(name)
+      kind, raises = Operators.result(name, dtype)
+      written(name, [__operand], kind, shape, raises)
+    end
+
+    # Writes an operator down. What it is given is computed now where it would be too much for one kernel.
+    def written(name, nodes, kind, shape, raises)
       operation = Expression::Operation.new(name, nodes, kind, shape, (caller_place if raises))
       array = MDArray.__pending(operation)
-      operands.each { |operand| operand.__storage if operand.is_a?(MDArray) } if operation.count > Expression::MOST
+      if operation.count > Expression::MOST
+        __storage
+        yield if block_given?
+      end
       array
     end
 

@@ -66,7 +66,8 @@ module Ikra
           @dtype = dtype
           @shape = shape.freeze
           @retained = 0
-          @count = operands.sum(&:count) + 1
+          @count = 1
+          operands.each { |operand| @count += operand.count }
         end
 
         # For as long as another expression looks at it.

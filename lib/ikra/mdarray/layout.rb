@@ -16,12 +16,11 @@ module Ikra
         def packed(shape) = new(shape, strides(shape))
 
         def strides(shape)
-          apart = 1
-          shape.reverse.map do |size|
-            stride = apart
-            apart *= size
-            stride
-          end.reverse
+          return [1] if shape.size == 1
+
+          strides = Array.new(shape.size, 1)
+          (shape.size - 2).downto(0) { |dimension| strides[dimension] = strides[dimension + 1] * shape[dimension + 1] }
+          strides
         end
 
         # The common shape of several: dimensions of size 1 are repeated, and those that one lacks, in front.

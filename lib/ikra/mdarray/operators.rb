@@ -69,9 +69,9 @@ module Ikra
         # The kind of elements that an operator gives, and whether it may raise for one.
         #
         # @raise [TypeError] for kinds that it does not take
-        def result(name, dtypes)
-          known = (@results[name] ||= {})
-          known[dtypes] ||= [dtype(name, dtypes), raises?(name, dtypes)].freeze
+        def result(name, dtype, other = nil)
+          known = ((@results[name] ||= {})[dtype] ||= {})
+          known[other] ||= [dtype, other].compact.then { |dtypes| [dtype(name, dtypes), raises?(name, dtypes)].freeze }
         end
 
         # The kind of elements that an operator gives.

@@ -87,7 +87,11 @@ module Ikra
     # One walk over an expression: what its text depends on, and what its captured variables hold.
     # @api private
     class Text::Form
-      # [+:leaf+ or +:scalar+ or +:step+, its number]
+      # What operands are, and the letters of their names. An operand is three times its number and what it is.
+      KINDS = %w[x v y].freeze
+      LEAF, SCALAR, STEP = 0, 1, 2
+
+      # What the whole is, an operand.
       attr_reader :root
       # Of leaves: dtype, how each dimension is gone over (0, 1, or +:by+ a stride), whether it begins at the first place.
       attr_reader :leaves
@@ -116,8 +120,8 @@ module Ikra
 
       # Equal for forms that have the same text.
       def key
-        key = [*@root, @flat ? :flat : rank]
-        @steps.each { |name, dtype, operands, dtypes| key.push(name, dtype, *dtypes).concat(operands.flatten) }
+        key = [@root, @flat ? :flat : rank]
+        @steps.each { |name, dtype, operands, dtypes| key.push(name, dtype).concat(operands, dtypes) }
         @scalars.each { |scalar| key << scalar.dtype }
         key.concat(@flat ? @dtypes : @leaves.flatten)
       end
@@ -158,7 +162,7 @@ module Ikra
           case node
           when Expression::Scalar
             @scalars << node
-            [:scalar, @scalars.size - 1]
+            (3 * @scalars.size) - 3 + SCALAR
           when Expression::Leaf then leaf(node.buffer, node.dtype, node.layout.broadcast(shape))
           else
             operands = node.operands
@@ -168,20 +172,23 @@ module Ikra
 
       # Arrays that are the same are read once.
       def leaf(buffer, dtype, layout)
-        known = @buffers.each_index.find { |leaf| @buffers[leaf].equal?(buffer) && @layouts[leaf] == layout }
-        return [:leaf, known] if known
+        number = 0
+        while number < @buffers.size
+          return (3 * number) + LEAF if @buffers[number].equal?(buffer) && @layouts[number] == layout
 
+          number += 1
+        end
         @buffers << buffer
         @dtypes << dtype
         @layouts << layout
-        [:leaf, @buffers.size - 1]
+        (3 * number) + LEAF
       end
 
       def step(node, operands, shape)
         found = operands.map { |operand| visit(operand, shape) }
         @nodes << node
         @steps << [node.name, node.dtype, found, operands.map(&:dtype)]
-        [:step, @steps.size - 1]
+        (3 * @steps.size) - 3 + STEP
       end
 
       # Dimensions of size 1 are left out, and neighbouring ones are one where that is one stride in every leaf.
@@ -275,10 +282,10 @@ module Ikra
       # An element, where the host knows that there is one.
       def read(buffer, place) = "::Ikra.__at(#{buffer}, #{place})"
 
-      def name((kind, number)) = "#{{ leaf: "x", scalar: "v", step: "y" }.fetch(kind)}#{number}"
+      def name(operand) = "#{Text::Form::KINDS[operand % 3]}#{operand / 3}"
 
       # Numbers are rounded already: it says so to GPUs' compilers, which then know that 32 bits are enough for the operator.
-      def operand(operand, dtype) = operand.first == :scalar && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
+      def operand(operand, dtype) = operand % 3 == Text::Form::SCALAR && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
 
       def write(number, operator, dtype, operands, dtypes)
         text = Operators.text(operator, operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }, dtypes, dtype)

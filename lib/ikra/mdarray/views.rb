@@ -89,7 +89,10 @@ module Ikra
     end
 
     # @return [MDArray] a view with one dimension ({#reshape})
-    def flatten = reshape(size)
+    def flatten
+      layout = __layout.reshape([size])
+      layout ? view(layout) : reshape(size)
+    end
     alias ravel flatten
 
     # A view with its dimensions in another order: the opposite one, or that of the given numbers.
