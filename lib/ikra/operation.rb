@@ -209,7 +209,7 @@ module Ikra
 
     def pstencil(offsets, fill)
       stencil = Stencil.new(@base, offsets)
-      stencil.nested(section(:map, around(stencil, fill), base: 0...stencil.list.size))
+      stencil.nested(section(:map, stencil.method_for(@block, fill, with_index: @offset), base: 0...stencil.list.size))
     end
 
     private
@@ -347,17 +347,6 @@ module Ikra
       values
     end
 
-    def around(stencil, fill)
-      given = [stencil.list, fill]
-      bounds = [stencil.sizes, stencil.least, stencil.greatest]
-      form = stencil.form(@block, @offset)
-      return [:neighbours, *given, stencil.strides, *bounds] if form == :relative
-
-      count = stencil.offsets.size
-      raise ArgumentError, "#{count} offsets: at most #{MOST_NEIGHBOURS} neighbours are given by themselves: give the block one parameter" if count > MOST_NEIGHBOURS
-
-      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}", *given, stencil.offsets, *bounds]
-    end
   end
   private_constant :Operation
 end

@@ -27,6 +27,20 @@ module Ikra
       @least, @greatest = places.transpose.map(&:minmax).transpose
     end
 
+    # The method of the prelude that gives the block the neighbours (`stencil_5_2`: five, in two dimensions), and what it is given beside the elements
+    # (`bounds` of +ext/ikra-core/src/prelude/operations.rs+).
+    #
+    # @raise [ArgumentError] for more neighbours than are given by themselves
+    def method_for(block, fill, with_index: false)
+      form = form(block, with_index)
+      return [:"neighbours_#{@sizes.size}", @list, fill, @strides, @least, @greatest, *bounds] if form == :relative
+
+      count, most = @offsets.size, Operation::MOST_NEIGHBOURS
+      raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
+
+      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}_#{@sizes.size}", @list, fill, *@offsets, *bounds]
+    end
+
     # How the block takes neighbours: +:relative+ (one parameter, which is asked), +:each+ (a parameter each) or +:list+.
     def form(block, with_index)
       parameters = block.parameters.select { |kind, _| %i[req opt rest].include?(kind) }
@@ -52,6 +66,12 @@ module Ikra
     def nested(values) = Operation.nested(values, @sizes)
 
     private
+
+    # Every size but the first, and for each dimension from which index on all neighbours are there, and below which.
+    def bounds
+      ends = @sizes.zip(@least, @greatest).flat_map { |size, least, greatest| [(-least).clamp(0, size), (size - greatest).clamp(0, size)] }
+      [*@sizes.drop(1), *ends]
+    end
 
     # A parameter in parentheses has no name.
     def first_is_list?(parameters)

@@ -75,6 +75,33 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
   end
 
   describe "#pstencil" do
+    # What any two offsets give for a flat list that lies in a shape.
+    def around(flat, sizes, offsets)
+      strides = sizes.each_index.map { |dimension| sizes.drop(dimension + 1).reduce(1, :*) }
+      spans = offsets.transpose.map(&:minmax)
+      flat.each_index.map do |place|
+        at = strides.zip(sizes).map { |stride, size| place / stride % size }
+        next -1 unless at.zip(spans, sizes).all? { |index, (least, greatest), size| index + least >= 0 && index + greatest < size }
+
+        one, other = offsets.map { |offset| flat[place + offset.zip(strides).sum { |by, stride| by * stride }] }
+        one + (2 * other)
+      end
+    end
+
+    it "looks at the neighbours that Ruby would, for any shape and offsets, of Arrays and of MDArrays" do
+      random = Random.new(11)
+      30.times do
+        sizes = Array.new(random.rand(1..3)) { random.rand(1..6) }
+        offsets = Array.new(2) { sizes.map { random.rand(-3..3) } }
+        flat = Array.new(sizes.reduce(:*)) { random.rand(100) }
+        nested = sizes.drop(1).reverse.reduce(flat) { |list, size| list.each_slice(size).to_a }
+        backends.each do |backend|
+          expect(nested.pstencil(offsets, -1, backend:) { |one, other| one + (2 * other) }.flatten).to eq(around(flat, sizes, offsets)), [sizes, offsets].inspect
+          expect(Ikra::MDArray.new(nested).stencil(offsets, -1, backend:) { |one, other| one + (2 * other) }.to_flat_a).to eq(around(flat, sizes, offsets)), [sizes, offsets].inspect
+        end
+      end
+    end
+
     plain = lambda do |list, offsets, fill, &block|
       list.each_index.map do |i|
         around = offsets.map { |o| i + o }

@@ -29,8 +29,8 @@ module Ikra
         __send__(plain(name), name, given, at) { |*values| values.empty? ? run(element, at, inner) : call(at, *values) }
       end
 
-      # `stencil_5`, `fold_at` and `as_u8` without what is left out here.
-      def plain(name) = name.start_with?("as_") ? :as : name.to_s.sub(/(_at)?(_\d+)?\z/, "")
+      # `stencil_5_2`, `fold_at` and `as_u8` without what is left out here.
+      def plain(name) = name.start_with?("as_") ? :as : name.to_s.sub(/(_at)?(_\d+)*\z/, "")
 
       def call(at, *values)
         Thread.current[:__ikra_position] = Position.new(at, 0)
@@ -67,16 +67,15 @@ module Ikra
         end
       end
 
-      def neighbours(_, (list, fill, strides, *bounds), at)
-        inside?(at, *bounds) ? yield(Neighbours.new(list, at, strides, *bounds.drop(1))) : fill
+      def neighbours(_, (list, fill, strides, least, greatest, *bounds), at)
+        inside?(at, bounds) ? yield(Neighbours.new(list, at, strides, least, greatest)) : fill
       end
 
-      def stencil(_, (list, fill, offsets, *bounds), at)
-        inside?(at, *bounds) ? yield(*offsets.map { |offset| list[at + offset] }) : fill
-      end
+      def stencil(name, given, at) = stencil_list(name, given, at) { |values| yield(*values) }
 
-      def stencil_list(_, (list, fill, offsets, *bounds), at)
-        inside?(at, *bounds) ? yield(offsets.map { |offset| list[at + offset] }) : fill
+      def stencil_list(name, (list, fill, *numbers), at)
+        count = name[/\d+/].to_i
+        inside?(at, numbers.drop(count)) ? yield(numbers.first(count).map { |offset| list[at + offset] }) : fill
       end
 
       # Indices from a position and all sizes but the first.
@@ -95,7 +94,11 @@ module Ikra
         ([first + width, length].min - first).times.map { |k| (((outer * length) + first + k) * inner) + within }
       end
 
-      def inside?(at, sizes, least, greatest) = indices(at, sizes.drop(1)).zip(sizes, least, greatest).all? { |index, size, low, high| index + low >= 0 && index + high < size }
+      # By the bounds of +Stencil+: of three numbers for each dimension the first has two.
+      def inside?(at, bounds)
+        sizes = bounds.first(bounds.size / 3)
+        indices(at, sizes).zip(bounds.drop(sizes.size).each_slice(2)).all? { |index, (from, below)| index >= from && index < below }
+      end
     end
     private_constant :Around
   end

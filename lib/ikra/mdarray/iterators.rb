@@ -136,7 +136,7 @@ module Ikra
       raise LocalJumpError, "no block given" unless block
 
       run = Run.new(:stencil, options, block)
-      run.ending { made(run, dtype, [around(offsets, fill, block)], shape, base: 0...size) }
+      run.ending { made(run, dtype, [Stencil.new(__packed, offsets, shape).method_for(block, fill)], shape, base: 0...size) }
     end
 
     private
@@ -198,19 +198,6 @@ module Ikra
     end
 
     # The method of the prelude that gives a block its neighbours.
-    def around(offsets, fill, block)
-      list = __packed
-      stencil = Stencil.new(list, offsets, shape)
-      bounds = [stencil.sizes, stencil.least, stencil.greatest]
-      form = stencil.form(block, false)
-      return [:neighbours, list, fill, stencil.strides, *bounds] if form == :relative
-
-      count, most = stencil.offsets.size, Operation::MOST_NEIGHBOURS
-      raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
-
-      [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}", list, fill, stencil.offsets, *bounds]
-    end
-
     # Another array beside this one: arrays, nested ones, numbers.
     def beside(other)
       case other

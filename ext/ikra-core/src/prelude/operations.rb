@@ -143,25 +143,4 @@ module Kernel
       end
     end
   end
-
-  # Whether all neighbours of an element are there: of each dimension the size, and the least and the greatest offset.
-  def __inside?(sizes, least, greatest)
-    at = __position
-    d = sizes.size - 1
-    while d >= 0
-      size = sizes[d]
-      c = at % size
-      return false if c + least[d] < 0 || c + greatest[d] >= size
-
-      at /= size
-      d -= 1
-    end
-    true
-  end
-
-  def __neighbours(_x, list, fill, strides, sizes, least, greatest)
-    return fill unless __inside?(sizes, least, greatest)
-
-    yield(::Ikra::Neighbours.new(list, __position, strides, least, greatest))
-  end
 end

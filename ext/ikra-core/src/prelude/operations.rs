@@ -10,6 +10,8 @@ pub const MOST_LISTS: usize = 8;
 pub const MOST_DIMENSIONS: usize = 6;
 /// How many neighbours `pstencil` gives by themselves.
 pub const MOST_NEIGHBOURS: usize = 32;
+/// How many dimensions `pstencil` knows.
+pub const MOST_AROUND: usize = 3;
 
 /// The text of all of them.
 pub fn several() -> String {
@@ -40,14 +42,50 @@ pub fn several() -> String {
         let (lists, values) = (each(n, |k| format!("at{k}")), each(n, |k| format!("at{k}.call(__position)")));
         define(&format!("__computed_{n}(_x, {lists})"), &format!("yield({values})"));
     }
-    for n in 1..=MOST_NEIGHBOURS {
-        let values = each(n, |k| format!("list.__nth(__position + offsets[{k}])"));
-        let head = |name: &str| format!("__{name}_{n}(_x, list, fill, offsets, sizes, least, greatest)");
-        let inside = "return fill unless __inside?(sizes, least, greatest)\n";
-        define(&head("stencil"), &format!("{inside}yield({values})"));
-        define(&head("stencil_list"), &format!("{inside}yield([{values}])"));
+    for dimensions in 1..=MOST_AROUND {
+        let bounds = bounds(dimensions);
+        define(&format!("__inside_{dimensions}?({bounds})"), &inside(dimensions));
+        let inside = format!("return fill unless __inside_{dimensions}?({bounds})\n");
+        let around = "::Ikra::Neighbours.new(list, __position, strides, least, greatest)";
+        let head = format!("__neighbours_{dimensions}(_x, list, fill, strides, least, greatest, {bounds})");
+        define(&head, &format!("{inside}yield({around})"));
+        for n in 1..=MOST_NEIGHBOURS {
+            // all of them are there, so no index is compared with the list's size
+            let values = each(n, |k| format!("list.__at((__position + o{k}) & {MASK})"));
+            let given = format!("(_x, list, fill, {}, {bounds})", each(n, |k| format!("o{k}")));
+            define(&format!("__stencil_{n}_{dimensions}{given}"), &format!("{inside}yield({values})"));
+            define(&format!("__stencil_list_{n}_{dimensions}{given}"), &format!("{inside}yield([{values}])"));
+        }
     }
     text + "end\n"
+}
+
+/// Says of what is in range that it is, and cannot overflow.
+const MASK: &str = "0x7fff_ffff_ffff_ffff";
+
+/// What tells where all neighbours of an element are there: every size but the first, and for each dimension from which index on, and below which.
+fn bounds(dimensions: usize) -> String {
+    let sizes: String = (1..dimensions).map(|k| format!("size{k}, ")).collect();
+    sizes + &each(dimensions, |k| format!("from{k}, below{k}"))
+}
+
+fn inside(dimensions: usize) -> String {
+    let (mut text, mut rest) = (String::new(), "__position".to_owned());
+    for k in (1..dimensions).rev() {
+        // none of them is zero, or there would be no position: said so that ranges know it
+        let _ = write!(
+            text,
+            "n{k} = size{k} < 1 ? 1 : size{k}\nq{k} = {rest} / n{k}\ni{k} = ({rest} - q{k} * n{k}) & {MASK}\n"
+        );
+        rest = format!("q{k}");
+    }
+    let each: Vec<String> = (0..dimensions)
+        .map(|k| {
+            let index = if k == 0 { rest.clone() } else { format!("i{k}") };
+            format!("{index} >= from{k} && {index} < below{k}")
+        })
+        .collect();
+    text + &each.join(" && ")
 }
 
 fn each(count: usize, text: impl Fn(usize) -> String) -> String {

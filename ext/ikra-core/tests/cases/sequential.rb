@@ -41,8 +41,13 @@ module Kernel
     define_method(:"__cells_#{n}") do |_x, *sizes, &block|
       block.call(*sizes.each_index.map { |k| __position / sizes.drop(k).reduce(:*) % (k.zero? ? __position + 1 : sizes[k - 1]) }, __position % sizes.last)
     end
-    define_method(:"__stencil_#{n}") do |_x, list, fill, offsets, *bounds, &block|
-      __inside?(*bounds) ? block.call(*offsets.map { |offset| list[__position + offset] }) : fill
+    define_method(:"__stencil_#{n}_1") do |_x, list, fill, *offsets, from, below, &block|
+      __position.between?(from, below - 1) ? block.call(*offsets.map { |offset| list[__position + offset] }) : fill
+    end
+    define_method(:"__stencil_#{n}_2") do |_x, list, fill, *offsets, width, from, below, first, last, &block|
+      row, column = __position.divmod(width)
+      inside = row.between?(from, below - 1) && column.between?(first, last - 1)
+      inside ? block.call(*offsets.map { |offset| list[__position + offset] }) : fill
     end
   end
 

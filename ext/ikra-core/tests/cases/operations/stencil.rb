@@ -3,4 +3,4 @@
 # list = [1, 2, 3, 4, 5, 6, 7, 8]
 # gives: [nil, 2, 2, nil, nil, 2, 2, nil]
 
-(0...8).pmap_within(:stencil_2, list, nil, [-1, 1], [2, 4], [0, -1], [0, 1]) { |left, right| right - left }
+(0...8).pmap_within(:stencil_2_2, list, nil, -1, 1, 4, 0, 2, 1, 3) { |left, right| right - left }
