@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
-# What a chain of +plazy+ costs beside the one block that does all its arithmetic: chains of 1, 10 and 100 maps that are one kernel, the
+# Sums, scans, selections, sorts and dot products of arrays that are there, beside what one would have written otherwise (operations/beside.rb), a tally of a Ruby
+# Array, which others have as an array of theirs, a stencil (Himeno's) and a product of matrices beside C, CUDA by hand and Python's libraries (programs.rb).
+#
+# And what a chain of +plazy+ costs beside the one block that does all its arithmetic: chains of 1, 10 and 100 maps that are one kernel, the
 # same maps one after the other, and a reduction that is a part of the kernel before it; sums of expressions over arrays that are on the device, with and
 # without an array in between, and how long it takes until the sum of a few numbers there is in Ruby's hands.
 #
@@ -9,7 +12,8 @@
 #   ruby -Ilib benchmark/operations.rb     # ELEMENTS=, WIDE=, RUNS= in the environment; IKRA_BENCH_BACKENDS=cpu,cuda
 
 require "ikra"
-require_relative "harness"
+require_relative "operations/beside"
+require_relative "suite/suite"
 
 class OperationsBenchmark
   LENGTHS = [1, 10, 100].freeze
@@ -20,22 +24,62 @@ class OperationsBenchmark
     @wide = @bench.size(:wide, 16 << 20, tiny: 20_000)
     @runs = @bench.size(:runs, 7, tiny: 1)
     @floats = Array.new(@elements) { |index| index / 7.0 }
+    @beside = Beside.new(@bench, @runs)
+    Ikra.srand(@bench.seed)
   end
 
   def run
     @bench.backends.each do |backend|
       # operators take no options
       Ikra.configure { |config| config.backend = backend }
+      cases.each { |work| @beside.measure(backend, work, @wide) }
       LENGTHS.each { |length| maps(backend, length) }
       reduction(backend)
       sums(backend)
       latency(backend)
       blocks(backend)
     end
+    in_ruby
+    programs
     @bench.finish
   end
 
   private
+
+  def cases
+    floats = ->(n) { [Ikra::MDArray.rand(n)] }
+    arrays = Hash.new { |known, array| known[array] = array.to_a }.compare_by_identity
+    tallied = ->(counts) { Array.new(256) { |kind| counts.fetch(kind, 0) } }
+    @cases ||= [
+      Beside::Case.new(name: "sum", inputs: floats, ikra: ->(x) { x.sum }, ruby: ->(x) { x.sum }, loose: true),
+      Beside::Case.new(name: "scan", inputs: floats, ikra: ->(x) { x.scan { |a, b| a + b } }, ruby: ->(x) { sum = 0.0; x.map { |e| sum += e } }, loose: true),
+      Beside::Case.new(name: "select", inputs: floats, ikra: ->(x) { x.select { |e| e > 0.5 } }, ruby: ->(x) { x.select { |e| e > 0.5 } }),
+      Beside::Case.new(name: "sort", inputs: floats, ikra: ->(x) { x.sort }, ruby: ->(x) { x.sort }),
+      Beside::Case.new(name: "dot", inputs: ->(n) { floats.call(n) + floats.call(n) }, ikra: ->(x, y) { (x * y).sum },
+                       ruby: ->(x, y) { x.zip(y).sum { |one, other| one * other } }, loose: true),
+      Beside::Case.new(name: "tally", inputs: ->(n) { [(Ikra::MDArray.rand(n) * 256.0).to(:i64)] }, ikra: ->(x) { tallied.call(arrays[x].ptally) },
+                       ruby: ->(x) { tallied.call(x.tally) })
+    ]
+  end
+
+  # The same in plain Ruby, of a sixteenth of the elements.
+  def in_ruby
+    cases.each do |work|
+      name = "ruby: #{work.name}, of a sixteenth"
+      inputs = work.inputs.call([@wide / 16, 1].max).map(&:to_a)
+      @bench.incomparable(name, "the others are compared with it")
+      @bench.time(name, runs: 3) { work.ruby.call(*inputs) }
+    end
+  end
+
+  # Himeno's size M, and matrices.
+  def programs
+    suite = Suite.new(@bench)
+    { "himeno" => [128, 8], "matmul" => [1024, 16] }.each do |name, (size, tiny)|
+      @bench.record("programs", name, suite.measure(name, @bench.size(:"#{name}", size, tiny: tiny), runs: [@runs, 3].min))
+    end
+    abort "\nOther results:\n  #{suite.failed.join("\n  ")}" unless suite.failed.empty?
+  end
 
   def maps(backend, length)
     chain = (1..length).reduce(@floats.plazy(backend: backend)) { |so_far, _| so_far.map { |x| x * 0.999 + 0.5 } }

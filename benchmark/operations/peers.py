@@ -1,17 +1,18 @@
-"""Runs one operation of benchmark/mdarray.rb in one library.
+"""Runs one operation of benchmark/operations.rb or mdarray.rb in one library.
 
-    python3 benchmark/mdarray/peers.py LIBRARY OPERATION RUNS OUTPUT.npy INPUT.npy...
+    python3 benchmark/operations/peers.py LIBRARY OPERATION RUNS OUTPUT.npy INPUT.npy...
 
 Prints as its last line {"seconds": [...], "version": "..."}, or {"missing": "..."} where the library, or the device that it needs, is not there.
 Inputs are where the library computes before the clock starts, and results stay there until it has stopped. The first runs do not count: one compiles, and a GPU that was idle takes some to get to its clock.
 """
 
 import json
+import os
 import sys
 import time
 
 
-WARMUP = 10
+WARMUP = int(os.environ.get("WARMUP", "10"))
 
 
 class Missing(Exception):
@@ -36,6 +37,10 @@ def whole(np):
         "matmul": lambda a, b: a @ b,
         "stencil": stencil,
         "sort": lambda x: np.sort(x),
+        "dot": lambda x, y: np.dot(x, y),
+        "scan": lambda x: np.cumsum(x),
+        "select": lambda x: x[x > 0.5],
+        "tally": lambda x: np.bincount(x, minlength=256),
     }
 
 
@@ -67,6 +72,17 @@ def numba():
         return s
 
     @parallel
+    def dot(x, y):
+        s = 0.0
+        for i in numba.prange(x.size):
+            s += x[i] * y[i]
+        return s
+
+    @numba.njit
+    def scan(x):
+        return np.cumsum(x)
+
+    @parallel
     def stencil(g):
         out = np.empty_like(g)
         h, w = g.shape
@@ -83,6 +99,7 @@ def numba():
         return np.sort(x)
 
     operations = {"a*x + b*x*x": chain, "a*x + b*x*x, f32": chain, "sum": total, "stencil": stencil, "sort": ordered}
+    operations.update({"dot": dot, "scan": scan})
     return operations, np.array, lambda r: r, np.asarray, "Numba " + numba.__version__
 
 
@@ -116,6 +133,9 @@ def jax():
     import numpy as np
 
     operations = {name: jax.jit(work) for name, work in whole(jnp).items()}
+    # how many there will be is not known when it compiles
+    operations["select"] = whole(jnp)["select"]
+    operations["tally"] = jax.jit(lambda x: jnp.bincount(x, length=256))
     return operations, jax.device_put, lambda r: r.block_until_ready(), np.asarray, "JAX " + jax.__version__
 
 

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../harness"
+
+# Operations on whole arrays that lie where they are computed, beside what one would have written otherwise: plain Ruby, C++ with OpenMP (peers.cpp), NumPy and
+# Numba on the CPU; CUB (peers.cu), CuPy, JAX and Numba on the GPU, where they are installed (`rake benchmark:python`; peers.py).
+#
+# A run is from Ruby, or Python, or C++, until the result is there, where it was computed: nothing is transferred. Everything is compared with plain Ruby first, at
+# a small size, bit by bit but for what is added in another order, and with each peer at the size that is timed: to a billionth, since libraries' compilers
+# contract multiplications and additions.
+class Beside
+  # What is computed: of which arrays, in Ikra, and by Ruby of nested Arrays. +loose+: in an order of one's own.
+  Case = Struct.new(:name, :inputs, :ikra, :ruby, :loose, keyword_init: true)
+
+  PEERS = { cpu: %w[c numpy numba], cuda: %w[cub cupy jax numba-cuda] }.freeze
+  PYTHON = File.expand_path("peers.py", __dir__)
+  NATIVE = { "c" => %w[peers.cpp g++ -O3 -march=native -fopenmp], "cub" => %w[peers.cu nvcc -O3 -std=c++17 -arch=native] }.freeze
+  BUILT = File.expand_path("../../tmp/benchmark/operations", __dir__)
+  # Of sums of as many elements, in whatever order.
+  LOOSE = 1e-9
+  # The same in 32 bits.
+  SINGLE = 1e-6
+  # Runs before those that count, here and in the peers: one compiles, and a GPU that was idle takes some to get to its clock.
+  WARMUP = { cpu: 2, cuda: 10 }.freeze
+
+  def initialize(bench, runs, peers: PEERS)
+    @bench = bench
+    @runs = runs
+    @peers = peers
+  end
+
+  # Measures a case on a backend, which is the configured one.
+  def measure(backend, work, elements, small: 600)
+    name = "#{backend}: #{work.name}"
+    few = work.inputs.call(small)
+    compare(name, work, work.ruby.call(*few.map(&:to_a)), plain(work.ikra.call(*few)))
+    inputs = work.inputs.call(elements)
+    inputs.each { |array| there(array) }
+    @warmup = @bench.tiny? ? 1 : WARMUP.fetch(backend, 2)
+    ours = @bench.time(name, runs: @runs, warmup: @warmup) { there(work.ikra.call(*inputs)) }
+    @bench.value("#{name}, bytes read", inputs.sum(&:bytesize) / ours.median / 1e9, "GB/s")
+    result = plain(work.ikra.call(*inputs))
+    Dir.mktmpdir("ikra-beside") do |folder|
+      paths = inputs.each_with_index.map { |array, at| File.join(folder, "in#{at}.npy").tap { |path| array.write(path) } }
+      @peers.fetch(backend, []).each { |library| peer(name, library, work, paths, result, ours, File.join(folder, "out.npy")) }
+    end
+  end
+
+  private
+
+  def peer(backend_and_work, library, work, paths, result, ours, out)
+    name = "#{backend_and_work}: #{library}"
+    answer = ask(library, work.name, out, paths)
+    return @bench.note("#{name}: not measured, #{answer[:missing]}") if answer[:missing]
+
+    theirs = Ikra::MDArray.read(out)
+    theirs = theirs.size == 1 && result.is_a?(Float) ? theirs.to_flat_a.first : theirs.to_a
+    @bench.same(name, true, close?(result, theirs, work.name.end_with?("f32") ? SINGLE : LOOSE))
+    timing = @bench.timed(name, answer[:seconds])
+    @bench.value("#{name}, against Ikra", timing.median / ours.median, "×")
+  end
+
+  # What a library says: seconds, or why there are none.
+  def ask(library, operation, out, paths)
+    command = command(library)
+    return { missing: command } if command.is_a?(String)
+
+    said = IO.popen([{ "WARMUP" => @warmup.to_s }, *command, operation, @runs.to_s, out, *paths], err: File::NULL, &:read).lines.last
+    said ? JSON.parse(said, symbolize_names: true) : { missing: "it failed" }
+  end
+
+  def command(library)
+    return @bench.python ? [@bench.python, PYTHON, library] : "no Python" unless NATIVE.key?(library)
+
+    source, *compiler = NATIVE.fetch(library)
+    source, target = File.join(__dir__, source), File.join(BUILT, library)
+    built = @bench.build(target, [source, File.join(__dir__, "npy.hpp")], *compiler, source, "-o", target)
+    built ? [target] : "#{compiler.first} is not installed"
+  end
+
+  def compare(name, work, expected, actual)
+    return @bench.same(name, flat(expected), flat(actual)) unless work.loose
+
+    @bench.same(name, true, close?(expected, actual, LOOSE))
+  end
+
+  def close?(expected, actual, tolerance)
+    expected, actual = flat(expected), flat(actual)
+    expected.size == actual.size && expected.zip(actual).all? { |one, other| (one - other).abs <= tolerance * [one.abs, 1.0].max }
+  end
+
+  def flat(result) = [*result].flatten
+
+  def plain(result) = result.is_a?(Ikra::MDArray) ? result.to_a : result
+
+  # Waits until it is computed, and moves one element.
+  def there(result) = result.is_a?(Ikra::MDArray) ? result.flatten[0] : result
+end
