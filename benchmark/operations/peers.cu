@@ -4,6 +4,8 @@
 #include "npy.hpp"
 
 #include <cub/cub.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 
 #define CHECK(call)                                                                                   \
   do {                                                                                                \
@@ -60,8 +62,7 @@ int main(int argc, char **argv) {
     seconds = run(runs, [&](void *t, size_t &b) { return cub::DeviceReduce::Sum(t, b, x, out, count); });
   } else if (operation == "dot") {
     const Product product{x, upload(read_npy(argv[5]))};
-    cub::CountingInputIterator<int64_t> places(0);
-    cub::TransformInputIterator<double, Product, cub::CountingInputIterator<int64_t>> products(places, product);
+    const auto products = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), product);
     seconds = run(runs, [&](void *t, size_t &b) { return cub::DeviceReduce::Sum(t, b, products, out, count); });
   } else if (operation == "scan") {
     size = count;
