@@ -19,6 +19,9 @@ module Ikra
   #   Of what only the device has, that element alone is fetched.
   # @!method []=(index, value)
   # @!method store_bytes(from, string)
+  # @!method gather(offset, shape, strides)
+  #   A copy of the elements of a part, one after the other, on the host.
+  #   @return [Buffer]
   # @!method store_part(source, offset, shape, strides)
   #   Writes another buffer's elements to a part of this one, in place where nobody else sees the contents.
   #   @return [Boolean] false: nothing is written; a kernel does it better

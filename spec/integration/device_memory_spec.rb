@@ -121,6 +121,22 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is used again by a loop that writes an array again and again, however far it is ahead of the device" do
+    expect(on_stand_in(<<~RUBY)).to eq("true\ntrue\ntrue\n")
+      Ikra.config.backend = :cuda
+      array = Ikra::MDArray.new(400_000) { |i| i * 0.5 }
+      arrays = -> { Ikra.memory[:reserved] / array.bytesize }
+      most = Array.new(60) { |k| array.map! { |x| Math.sin(x) + Math.cos(x + k) + x } && arrays.call }.max
+      p most < 10 || most
+      expected = Array.new(400_000) { |i| 60.times.reduce(i * 0.5) { |x, k| Math.sin(x) + Math.cos(x + k) + x } }
+      p array.to_a.zip(expected).all? { |one, other| (one - other).abs < 1e-6 }
+      # those that may raise are kept until it is known how they ended
+      list = Ikra::MDArray.new(400_000) { |i| i % 1000 }
+      most = Array.new(60) { |k| list.map! { |x| 10.times { |j| x = x * 3 % (j + 1000) }; x } && arrays.call }.max
+      p most < 22 || most
+    RUBY
+  end
+
   it "is written in part, where it is, while nobody else sees it" do
     expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, [7, 70, 700, 1], 7]\n[[7, 0, 70], [8, 0, 70]]\n[:host, 2130]\n")
       Ikra.config.backend = :cuda
@@ -209,6 +225,78 @@ RSpec.describe "A GPU's memory that runs out" do
         block.call.sync
       rescue Ikra::DeviceMemoryError
         puts "refused"
+      end
+    RUBY
+  end
+
+  it "is enough for searches in arrays that are larger, which end where they find something, and for blocks that write to all of them" do
+    errors = ["[ZeroDivisionError, 190000, true]", "[ZeroDivisionError, 150000]", "refused", "refused", "true", "[ZeroDivisionError, 190000, true, true]"]
+    expect(on_stand_in(<<~RUBY)).to eq([*["true"] * 5, *errors, ""].join("\n"))
+      Ikra.config.backend = :cuda
+      Ikra.config.memory_limit = 1_000_000
+      list = Array.new(200_000) { |i| i + 1 }
+      a, limit = Ikra::MDArray.new(list), 150_000
+      p [a.any? { |x| x > limit }, a.any? { |x| x > 200_000 }, a.all? { |x| x < 200_000 }, a.none?(&:negative?)] == [true, false, false, true]
+      p [a.include?(199_999), a.include?(200_001), (a * 2).any? { |x| x == 400_000 }] == [true, false, true]
+      p [a.argmax, (a * -1).argmax, a.argmin, (a % 1000).argmax, a.minmax] == [199_999, 0, 0, 998, [1, 200_000]]
+      p [a == Ikra::MDArray.new(list), a == Ikra::MDArray.new(list.reverse), a.reshape(400, 500) == a] == [true, false, false]
+      zeros = Ikra::MDArray.new(list.dup.tap { |with_zero| with_zero[190_000] = 0 })
+      # what comes behind what is found is not looked at
+      p zeros.any? { |x| 5 / x == 0 }
+      begin
+        line = __LINE__ + 1
+        zeros.any? { |x| 5 / x > 5 }
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index, e.backtrace.first.end_with?("program.rb:\#{line}")]
+      end
+      begin
+        # of an expression and its block, the expression is told of
+        (1 / (zeros - 150_001)).map { |x| 1 / (x * 0) }.sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index]
+      end
+      [-> { a.any? { |x| x > 199_999 && Ikra.index > 3 } }, -> { a.map! { |x| x + Ikra.index } }].each do |block|
+        block.call && a.sync
+      rescue Ikra::DeviceMemoryError
+        puts "refused"
+      end
+      a.map! { |x| x * 2 }
+      p a.to_a == list.map { |x| x * 2 }
+      begin
+        line = __LINE__ + 1
+        a.map! { |x| 10 / (x - 380_002) }.sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index, e.backtrace.first.end_with?("program.rb:\#{line}"), a.to_a == list.map { |x| x * 2 }]
+      end
+    RUBY
+  end
+
+  it "is enough for products of matrices that are larger, with the same bits" do
+    expect(on_stand_in(<<~RUBY)).to eq("[true, true]\n[true, true]\n[true, true]\ntrue\n[Ikra::IntegerOverflow, 100]\nright\n")
+      Ikra.config.backend = :cuda
+      Ikra.srand(5)
+      one, other = Ikra::MDArray.rand(300, 90) - 0.5, Ikra::MDArray.rand(90, 400) - 0.5
+      wide = Ikra::MDArray.new(40, 3000) { |i, j| (i * 7 + j) % 11 - 5 }
+      same = ->(a, b) { [a.matmul(b, blas: false).to_a == a.matmul(b, blas: false, backend: :cpu).to_a, (a.matmul(b) - a.matmul(b, backend: :cpu)).abs.max < 1e-9] }
+      [one, other, wide].each(&:sync)
+      Ikra.config.memory_limit = 600_000
+      p same[one, other], same[other.t, one.t], same[one[(0..) % 2, true], other[true, 1..]]
+      p wide.matmul(wide.t).to_a == wide.matmul(wide.t, backend: :cpu).to_a && wide.t[0..400, true].matmul(wide).to_a == wide.t[0..400, true].matmul(wide, backend: :cpu).to_a
+      # the first that overflows is told, whichever part is computed first
+      tall, flat = Ikra::MDArray.zeros(500, 2, dtype: :i64), Ikra::MDArray.zeros(2, 400, dtype: :i64)
+      tall[0..1, true], flat[true, 100] = 1 << 40, 1 << 40
+      flat[true, 0..99] = 0
+      tall[3, true], flat[true, 5] = 1 << 62, 1
+      begin
+        tall.matmul(flat).sync
+      rescue Ikra::IntegerOverflow => e
+        p [e.class, e.ikra.index]
+      end
+      begin
+        Ikra.config.memory_limit = 400_000
+        Ikra::MDArray.zeros(1, 60_000).matmul(Ikra::MDArray.zeros(60_000, 1), blas: false)
+      rescue Ikra::DeviceMemoryError
+        puts "right"
       end
     RUBY
   end

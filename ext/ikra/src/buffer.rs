@@ -515,6 +515,27 @@ impl RubyBuffer {
         Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
     }
 
+    /// `gather(offset, shape, strides)`: a buffer of its own, on the host, with a copy of the elements of a part, one after the other.
+    fn gather(
+        ruby: &Ruby,
+        this: Obj<Self>,
+        offset: usize,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+    ) -> Result<Obj<Self>, Error> {
+        let buffer = this.shared(ruby)?;
+        let part = Part::new(offset, shape, strides, buffer.len())
+            .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
+        let mut column = HostColumn::zeroed(buffer.storage(), part.count());
+        let gathered = gvl::released(|| {
+            let elements = buffer.on_host()?;
+            part.gather(buffer.storage().bytes(), elements.bytes(), column.bytes_mut());
+            Ok(())
+        });
+        gathered.map_err(|error| errors::core(ruby, error))?;
+        Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
+    }
+
     /// `store_bytes(from, string)`: writes elements from their bytes.
     fn store_bytes(ruby: &Ruby, this: Obj<Self>, from: Value, bytes: RString) -> Result<(), Error> {
         if heap::is_frozen(this.as_raw()) {
@@ -693,6 +714,10 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.define_method(
         "part",
         method!(|ruby: &Ruby, this, from, count| RubyBuffer::part(ruby, this, from, count), 2),
+    )?;
+    class.define_method(
+        "gather",
+        method!(|ruby: &Ruby, this, offset, shape, strides| RubyBuffer::gather(ruby, this, offset, shape, strides), 3),
     )?;
     class.define_method(
         "store_part",

@@ -97,7 +97,8 @@ pub struct Variant {
     fold: Option<Fold>,
     /// All that it does is store its results, and what it raises can be told later: what it raises where.
     sites: Option<Arc<[Raise]>>,
-    /// Elements may be gone over in several sections: all that it does is store results, and these do not depend on where an element is.
+    /// Elements may be gone over in several sections: all that it does is store results, or look for an element, and these do not depend on where an
+    /// element is.
     divisible: bool,
 }
 
@@ -225,7 +226,8 @@ struct Explained {
 /// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `__reduce:` the value
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
 /// reduced so, they are the value as ever. With `__reduce:`, or `__into: :numbers`, elements whose result is `Ikra::Hole` are left out where the others'
-/// are numbers of one kind. With `__only: true` what cannot be reduced so is not run: it ended as `:refused`.
+/// are numbers of one kind. With `__only: true` what cannot be reduced so is not run: it ended as `:refused`. So did,
+/// with `__piece: true`, what cannot be gone over in several sections.
 ///
 /// # Errors
 /// CompileError and its kin, whatever the block itself raises, and interrupts.
@@ -382,8 +384,11 @@ fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
 
 fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
     let program = &lowered.program;
-    let leaves = program.sites.iter().any(|site| site.trap == Trap::Break);
-    only_results(program, plan).is_some() && !program.uses_random && !lowered.asks_index && !leaves
+    // what is looked for ends a section without a value
+    let leaves = program.sites.iter().any(|site| site.trap == Trap::Break && !site.operands.is_empty());
+    let looks = || plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written);
+    let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks() };
+    only && !program.uses_random && !lowered.asks_index && !leaves
 }
 
 /// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
@@ -479,7 +484,7 @@ impl Section<'_> {
             attempts += 1;
             let holder = LazyHolder::default();
             let (variant, packed, tables) = self.packed(&holder)?;
-            if self.settings.only && variant.fold.is_none() {
+            if self.settings.only && variant.fold.is_none() || self.settings.piece && !variant.divisible {
                 random::give_back(self.number);
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
@@ -827,12 +832,6 @@ impl Section<'_> {
         (limit, beside, evicted): (Key, bool, bool),
     ) -> Result<Result<Value, Again>, Error> {
         let ruby = self.ruby;
-        if self.settings.piece && !variant.divisible {
-            let what =
-                "going over elements in parts, where a result depends on an element's place or on the others".into();
-            let advice = "go over parts of the array";
-            return Err(self.failed(CoreError::Memory { what, wanted: 0, free: 0, advice }));
-        }
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
         let result = match (self.settings.into, &variant.plan.result) {

@@ -93,7 +93,7 @@ impl Where {
             let rows = rows.map_err(|e| errors::core(ruby, e))?;
             return working(ruby, count, |crew| work(&crew, &rows));
         };
-        let done = tried_with_room(ruby, buffers, || {
+        let done = with_room(ruby, buffers, || {
             let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
             let rows = buffers.iter().map(|buffer| buffer.on_device(store)).collect::<CoreResult<Vec<_>>>()?;
             work(there, &rows)
@@ -139,7 +139,7 @@ impl Where {
         let element = dtype.element();
         match self {
             Where::Device(backend) => {
-                let done = tried_with_room(ruby, &[buffer], || match backend.store() {
+                let done = with_room(ruby, &[buffer], || match backend.store() {
                     Some(store) => backend.reduce(reduction, element, &buffer.on_device(store)?, range.clone()),
                     None => Err(CoreError::Internal { stage: "reduce", detail: "a device without memory".into() }),
                 });
@@ -158,11 +158,7 @@ impl Where {
 }
 
 /// Works on the device, without the GVL; once more where memory ran out, and other arrays could leave.
-fn with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> Result<T, Error> {
-    tried_with_room(ruby, keep, work).map_err(|e| errors::core(ruby, e))
-}
-
-fn tried_with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> CoreResult<T> {
+fn with_room<T>(ruby: &Ruby, keep: &[&Arc<Buffer>], work: impl Fn() -> CoreResult<T>) -> CoreResult<T> {
     match gvl::released(&work) {
         Err(CoreError::Memory { .. }) => {
             let keep: Vec<Arc<Buffer>> = keep.iter().map(|buffer| (*buffer).clone()).collect();
@@ -316,6 +312,15 @@ pub fn product(
             buffer.replace_with(column, fates);
             Arc::new(buffer)
         }))
-    })?;
+    });
+    let made = match made {
+        // as if that were not known yet
+        Err(CoreError::Poisoned(poison)) => {
+            let buffer = Buffer::zeroed(dtype.storage(), rows * columns * count);
+            buffer.poison(poison);
+            Some(Arc::new(buffer))
+        }
+        made => made.map_err(|e| errors::core(ruby, e))?,
+    };
     Ok(made.map(|buffer| buffer::wrap(ruby, dtype, buffer).as_value()))
 }

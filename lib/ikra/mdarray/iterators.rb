@@ -32,7 +32,7 @@ module Ikra
       over(:map!, options, block) do |run, within|
         next store_objects(run.objects(size, *within, base: base)) if dtype == :object
 
-        put(run.values(size, dtype, shape, *within, base: base, later: true).first) unless empty?
+        put(run.values(size, dtype, shape, *within, base: base, later: true, pieces: self).first) unless empty?
       end
       self
     end

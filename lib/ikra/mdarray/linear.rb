@@ -42,15 +42,26 @@ module Ikra
     # Without a dimension of size 1.
     def without(axis) = self[*Array.new(ndim) { |dimension| dimension == ndim + axis ? 0 : true }]
 
-    def product(other, kind, options)
+    # @param part [Boolean] of a product that does not fit the device's memory
+    def product(other, kind, options, part: false)
       rows, inner, columns = shape[-2], shape[-1], other.shape[-1]
       around = Layout.broadcast(shape[0...-2], other.shape[0...-2]) if ndim > 2 || other.ndim > 2
       sizes = [*around, rows, columns]
       Ikra.__check(options) unless options.empty?
       return MDArray.zeros(*sizes, dtype: kind) if sizes.include?(0) || inner.zero?
 
-      made = by_library(other, kind, around, sizes, options) and return made
+      begin
+        by_library(other, kind, around, sizes, options) || by_kernel(other, kind, around, sizes, options)
+      rescue DeviceMemoryError
+        raise if around || part
 
+        Tiles.product(self, other, kind) { |some, others| some.__send__(:product, others, kind, options, part: true) }
+      end
+    end
+
+    # Each element summed from the first product to the last.
+    def by_kernel(other, kind, around, sizes, options)
+      rows, inner, columns = sizes[-2], shape[-1], sizes[-1]
       one = spread(around, rows, inner).__send__(:at)
       two = other.__send__(:spread, around, inner, columns).__send__(:at)
       zero = DType.float?(kind) ? 0.0 : 0

@@ -455,7 +455,7 @@ module Ikra
     def found(name, wanted, options, block)
       block ||= proc { |x| x }
       MDArray.__parameters(block, 1, "it is given one element")
-      over(name, options, block) { |run, within| run.find(size, wanted, *within, base: base) }
+      over(name, options, block) { |run, within| run.find(size, wanted, *within, base: base, pieces: (self unless dtype == :object)) }
     end
   end
 end

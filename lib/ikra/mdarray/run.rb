@@ -69,11 +69,18 @@ module Ikra
       def each(count, *within, base: 0...count) = count.zero? ? nil : section(:each, base, within)
 
       # The number of the first element for which the block is true, or false where that is wanted; nil: none.
-      def find(count, wanted, *within, base: 0...count)
+      def find(count, wanted, *within, base: 0...count, pieces: nil)
         return if count.zero?
 
-        index = section(:find, base, [[wanted ? :truth : :falsity], *within])
+        within = [[wanted ? :truth : :falsity], *within]
+        index = section(:find, base, within)
         index if index.is_a?(Integer)
+      rescue DeviceMemoryError => error
+        raise unless pieces
+
+        by_stretches(error, pieces, pieces.shape) do |node|
+          Tiles.find(node) { |stretch| section(:find, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, __piece: true) }
+        end
       end
 
       # Combines the elements along a dimension with the block, in chunks, until one is left.
@@ -170,30 +177,40 @@ module Ikra
       def in_pieces(array, within, shape, into)
         yield
       rescue DeviceMemoryError => error
-        raise unless array.size > Tiles::LEAST
+        by_stretches(error, array, shape || array.shape) do |node|
+          Tiles.run(node) do |stretch|
+            section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, **into, __later: Tiles, __piece: true)
+          end
+        end
+      end
+
+      # Goes over an array in stretches, if that is possible; else the error is what it was for the whole.
+      def by_stretches(error, array, shape)
+        raise error unless array.size > Tiles::LEAST
 
         node = array.__operand
         begin
-          raise unless Tiles.possible?(node)
+          raise error unless Tiles.possible?(node)
 
-          Tiles.run(node) do |stretch|
-            at = Text.block(stretch, stretch.shape, :lambda)
-            section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, at]], nil, **into, __later: Tiles, __piece: true)
-          end
-        rescue Unfit => unfit
-          raise Run.told(unfit, shape || array.shape)
-        rescue DeviceMemoryError
-          # of the whole
+          yield node
+        rescue Located => located
+          # of a stretch's own expression it is told as that of the whole
+          raise Told.new([[stretched(node)]], shape).told(located)
+        rescue DeviceMemoryError, Tiles::Refused
           raise error
         ensure
           node.drop
         end
       end
 
+      # The element of an expression, such as a stretch, at a position.
+      def stretched(stretch) = Text.block(stretch, stretch.shape, :lambda)
+
       def section(kind, base, within, shape = nil, **into)
         options = @options.empty? ? into : @options.merge(into)
         how, value, = Ikra.__section(@name, kind, base, 1, options, @block, within)
         throw(self, value) if how == :left
+        raise Tiles::Refused if how == :refused
         kind == :find && how != :found ? nil : value
       rescue Located => error
         raise Told.new(within, shape).told(error)

@@ -56,10 +56,15 @@ module Ikra
         replace(dtype == :object ? buffer.dup : buffer.copy)
       end
 
-      # Puts new elements in place of all. Where it turns out that they never came to be, these are there again, once somebody was told.
+      # Puts new elements, of a buffer that nobody else has, in place of all. Where it turns out that they never came to be, these are there again, once
+      # somebody was told.
       def supersede(buffer)
         @lent ? buffer.settle : buffer.follow(self.buffer)
-        replace(buffer)
+        return replace(buffer) if @retained.positive?
+
+        # what was there is let go now, not when the GC comes by
+        @buffer.take_over(buffer)
+        buffer.free
       end
 
       # Whether the elements may yet be again what they were before.

@@ -10,6 +10,8 @@ module Ikra
     module Tiles
       # Stretches are halved until they fit, and are no smaller.
       LEAST = 1 << 14
+      # What is not done stretch by stretch: it depends on where an element is, or on the others.
+      Refused = Class.new(StandardError)
 
       class << self
         # @return [Boolean] whether an element depends on one place of each array, and that is the element's own, or the only one
@@ -37,15 +39,13 @@ module Ikra
                 # it holds memory
                 waiting = store(out, *waiting)
               else
-                raise if length <= LEAST
-
-                length = [(length + 1) / 2, LEAST].max
+                length = halved(length) or raise
               end
               next
             rescue Located => error
               # what comes first is told first
               store(out, *waiting) if waiting
-              raise moved(error, from)
+              raise moved(error, from + error.ikra.index)
             end
             out ||= Buffer.new(values.dtype, count)
             store(out, *waiting) if waiting
@@ -56,17 +56,94 @@ module Ikra
           out
         end
 
+        # The number of the first element that the block finds, which is given a stretch's expression and gives its number there; nil: there is none.
+        #
+        # @raise [DeviceMemoryError] where the least stretch does not fit
+        def find(node)
+          count = node.shape.reduce(1, :*)
+          length, from = (count + 1) / 2, 0
+          while from < count
+            size = [length, count - from].min
+            begin
+              found = yield stretch(node, from, size, {}.compare_by_identity)
+            rescue DeviceMemoryError
+              length = halved(length) or raise
+              next
+            rescue Located => error
+              raise moved(error, from + error.ikra.index)
+            end
+            return from + found if found
+
+            from += size
+          end
+        end
+
+        # The product of two matrices, in a new array on the host. Yields some rows of the first and some columns of the other, and gives the array that
+        # these come to: the same elements as in the whole.
+        #
+        # @raise [DeviceMemoryError] where a row by a column does not fit
+        def product(one, other, kind)
+          (rows, inner), columns = one.shape, other.shape.last
+          high, wide, left, out, waiting, first = rows, columns, 0, Buffer.new(kind, rows * columns), nil, nil
+          while left < columns
+            width, top = [wide, columns - left].min, 0
+            strip = block(other, 0, inner, left, width)
+            while top < rows
+              height = [high, rows - top].min
+              begin
+                made = yield block(one, top, height, 0, inner), strip
+              rescue DeviceMemoryError
+                # what waits holds memory; else the longer side is halved, and once a strip is begun its height
+                if waiting then waiting = keep(out, *waiting)
+                elsif top.positive? || high > wide then high = high > 1 ? (high + 1) / 2 : raise
+                else
+                  wide = wide > 1 ? (wide + 1) / 2 : raise
+                  break
+                end
+                next
+              rescue Located => error
+                row, column = error.ikra.index.divmod(width)
+                first = [*first, moved(error, (top + row) * columns + left + column)].min_by { |raised| raised.ikra.index }
+                made = nil
+              end
+              waiting = keep(out, *waiting) if waiting
+              waiting = [made, top * columns + left, [columns, 1]] if made
+              top += height
+            end
+            left += width if top >= rows
+          end
+          raise first if first
+
+          keep(out, *waiting)
+          MDArray.__of(out, kind, [rows, columns])
+        end
+
         # Tells later what a stretch raised: it is told as that of the whole.
         def told(error) = error
 
         private
+
+        # A part of a matrix, from the host.
+        def block(matrix, top, height, left, width)
+          layout = matrix.__layout.part(0, top, height).part(1, left, width)
+          MDArray.__of(matrix.__storage.buffer.gather(layout.offset, layout.shape, layout.strides), matrix.dtype, [height, width])
+        end
+
+        def keep(out, made, place, strides)
+          out.store_part(made.__packed, place, made.shape, strides)
+          made.free
+          nil
+        end
+
+        # nil: it is the least.
+        def halved(length) = ([(length + 1) / 2, LEAST].max if length > LEAST)
 
         def store(out, from, values)
           out.store_part(values, from, [values.size], [1])
           values.free
           nil
         rescue Located => error
-          raise moved(error, from)
+          raise moved(error, from + error.ikra.index)
         end
 
         def same_form?(node, operand) = operand.is_a?(Expression::Scalar) || operand.shape == node.shape || single?(operand)
@@ -92,8 +169,8 @@ module Ikra
         end
 
         # An error of a stretch, told with the element's index.
-        def moved(error, from)
-          error.instance_variable_set(:@ikra, Position.new(error.ikra.index + from, error.ikra.tick).freeze)
+        def moved(error, index)
+          error.instance_variable_set(:@ikra, Position.new(index, error.ikra.tick).freeze)
           error
         end
       end

@@ -11,6 +11,7 @@ static int calls = 0;
 
 struct Handle {
   void *stream;
+  void *workspace;
 };
 
 static void wait(void *stream) {
@@ -23,6 +24,7 @@ template <typename T>
 static Status gemm(Handle *handle, int opA, int opB, int m, int n, int k, const T *alpha, const T *A, int lda, long long strideA, const T *B, int ldb, long long strideB, const T *beta, T *C, int ldc,
                    long long strideC, int count) {
   if (m < 0 || n < 0 || k < 0 || lda < (opA ? k : m) || ldb < (opB ? n : k) || ldc < m || *beta != 0) return 7;
+  if (!handle->workspace) return 3;
   calls++;
   wait(handle->stream);
   for (int t = 0; t < count; t++, A += strideA, B += strideB, C += strideC)
@@ -38,10 +40,11 @@ static Status gemm(Handle *handle, int opA, int opB, int m, int n, int k, const 
 extern "C" {
 int stand_in_products() { return calls; }
 Status cublasCreate_v2(Handle **handle) {
-  return *handle = new Handle{nullptr}, 0;
+  return *handle = new Handle{nullptr, nullptr}, 0;
 }
 Status cublasDestroy_v2(Handle *handle) { return delete handle, 0; }
-Status cublasSetStream_v2(Handle *handle, void *stream) { return handle->stream = stream, 0; }
+Status cublasSetStream_v2(Handle *handle, void *stream) { return handle->stream = stream, handle->workspace = nullptr, 0; }
+Status cublasSetWorkspace_v2(Handle *handle, void *memory, size_t bytes) { return handle->workspace = memory, memory && bytes ? 0 : 7; }
 
 Status cublasDgemmStridedBatched(Handle *handle, int opA, int opB, int m, int n, int k, const double *alpha, const double *A, int lda, long long strideA, const double *B, int ldb, long long strideB,
                                  const double *beta, double *C, int ldc, long long strideC, int count) {

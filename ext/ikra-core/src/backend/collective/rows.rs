@@ -107,7 +107,7 @@ pub struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// Whether both sides' elements are all there.
+    /// Whether both sides' elements are all there, and of this kind.
     pub fn fits(&self) -> bool {
         let side = |matrix: &Matrix<'_>, rows: usize, columns: usize| {
             let (lines, length) = if matrix.turned { (columns, rows) } else { (rows, columns) };
@@ -116,7 +116,10 @@ impl Product<'_> {
                 let end = last(self.count, matrix.apart)?.checked_add(last(lines, matrix.lead)?)?;
                 end.checked_add(length)?.checked_add(matrix.from)
             };
-            matrix.lead >= length && end().is_some_and(|end| end <= matrix.rows.len())
+            let rows = matrix.rows;
+            rows.storage() == self.element.storage()
+                && matrix.lead >= length
+                && end().is_some_and(|end| end <= rows.len())
         };
         side(&self.left, self.rows, self.inner) && side(&self.right, self.inner, self.columns)
     }

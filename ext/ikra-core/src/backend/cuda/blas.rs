@@ -8,9 +8,11 @@
 
 use super::driver::{Device, Stream};
 use super::nvrtc;
+use super::storage::ALIGNMENT;
 use crate::backend::collective::Element;
 use crate::backend::collective::rows::{Matrix, Product};
 use crate::error::{Error, Result};
+use crate::memory::buffer::DeviceMemory;
 use cudarc::cublas::sys::{self, cublasHandle_t, cublasOperation_t, cublasStatus_t};
 use once_cell::sync::Lazy;
 use parking_lot::Mutex;
@@ -25,8 +27,13 @@ static PRESENT: Lazy<bool> = Lazy::new(|| {
 /// See the module. One product at a time is handed to it, which is quick: the device computes on its own.
 pub struct Blas {
     handle: Mutex<Handle>,
+    /// The library's scratch memory, for the one stream that it computes on. Given back where memory runs out.
+    pub scratch: Mutex<Option<Arc<dyn DeviceMemory>>>,
     device: Arc<Device>,
 }
+
+/// A smaller part of what this process may have of the device is the library's scratch memory.
+const SHARE: u64 = 16;
 
 struct Handle(cublasHandle_t);
 
@@ -39,6 +46,7 @@ pub struct Addresses {
     pub left: u64,
     pub right: u64,
     pub out: u64,
+    pub scratch: u64,
 }
 
 impl Blas {
@@ -53,21 +61,37 @@ impl Blas {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the library is there, and the out-pointer is to a live local.
         match check("cublasCreate", unsafe { sys::cublasCreate_v2(&raw mut handle) }) {
-            Ok(()) => Ok(Some(Self { handle: Mutex::new(Handle(handle)), device: device.clone() })),
+            Ok(()) => {
+                let (handle, scratch) = (Mutex::new(Handle(handle)), Mutex::default());
+                Ok(Some(Self { handle, scratch, device: device.clone() }))
+            }
             Err(Error::Device { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Queues products on a stream; false: they are of no form that the library takes.
+    /// Bytes of scratch memory: as many as the library would take for itself, of a GPU as this one, where there is room for them.
+    pub fn wanted(&self) -> usize {
+        let share = usize::try_from(crate::config::memory_limit() / SHARE).unwrap_or(usize::MAX);
+        let own = if self.device.facts.capability >= 90 { 32 << 20 } else { 4 << 20 };
+        own.min(share) / ALIGNMENT * ALIGNMENT
+    }
+
+    /// Queues products on a stream, always the same; false: they are of no form that the library takes.
     ///
     /// # Errors
-    /// `Device`.
+    /// `Memory`, `Device`.
     ///
     /// # Safety
-    /// The memory of each matrix begins at its address, has all that [`Product::fits`] says, and stays until the stream has passed this;
-    /// there is room for the products, which nobody else uses until then.
-    pub unsafe fn multiply(&self, stream: &Stream, product: &Product<'_>, at: Addresses) -> Result<bool> {
+    /// The memory of each matrix begins at its address, has all that [`Product::fits`] says, and stays until the stream has passed this, as the
+    /// `scratch` bytes of scratch memory do, which are this stream's alone; there is room for the products, which nobody else uses until then.
+    pub unsafe fn multiply(
+        &self,
+        stream: &Stream,
+        product: &Product<'_>,
+        at: Addresses,
+        scratch: usize,
+    ) -> Result<bool> {
         let int = |n: usize| i32::try_from(n).ok();
         let (Some(rows), Some(inner), Some(columns), Some(count), Some(left), Some(right)) = (
             int(product.rows),
@@ -88,6 +112,10 @@ impl Blas {
         let handle = self.handle.lock();
         // SAFETY: both are alive. The library's own type for a stream is the driver's.
         check("cublasSetStream", unsafe { sys::cublasSetStream_v2(handle.0, stream.raw.cast()) })?;
+        // a new stream makes the library go back to memory of its own
+        // SAFETY: the memory is of so many bytes, stays as long as what uses it is under way, and only this stream does; the next product sets it anew.
+        let given = unsafe { sys::cublasSetWorkspace_v2(handle.0, at.scratch as *mut std::ffi::c_void, scratch) };
+        check("cublasSetWorkspace", given)?;
         macro_rules! call {
             ($function:path, $number:ty) => {{
                 let (one, zero): ($number, $number) = (1.0, 0.0);
@@ -127,8 +155,8 @@ impl Blas {
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        if self.device.is_ours() {
-            // SAFETY: the handle is alive, and nobody has it any more.
+        if self.device.is_ours() && self.device.enter().is_ok() {
+            // SAFETY: a context is current, the handle is alive, and nobody has it any more.
             let _ = unsafe { sys::cublasDestroy_v2(self.handle.get_mut().0) };
         }
     }

@@ -15,7 +15,7 @@ use super::collective::{self, Collectives, Desk};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
-use super::queue::{Pending, Queue};
+use super::queue::{Pending, Queue, Room};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
 use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
@@ -434,9 +434,17 @@ impl CudaBackend {
     /// After a launch for which memory ran out, what is under way holds no memory any more, which whoever tries again then has.
     fn making_room<T>(&self, outcome: Result<T>) -> Result<T> {
         if let Err(Error::Memory { .. }) = outcome {
-            self.queue.finish()?;
+            self.let_go()?;
         }
         outcome
+    }
+
+    /// Waits for what is under way, which holds memory, and gives back what is only kept.
+    fn let_go(&self) -> Result<()> {
+        self.queue.finish()?;
+        let kept = self.blas.get().and_then(|blas| blas.as_ref()?.scratch.lock().take());
+        drop(kept);
+        Ok(())
     }
 
     /// Works with memory for so many bytes of tiles' states. Whoever fails has waited for its kernels; that they count from 0 again is not
@@ -463,7 +471,7 @@ impl CudaBackend {
     /// Allocates, once more when what is under way has ended: it holds memory.
     fn with_room<T>(&self, mut allocate: impl FnMut() -> Result<T>) -> Result<T> {
         allocate().or_else(|error| match error {
-            Error::Memory { .. } => self.queue.finish().and_then(|()| allocate()),
+            Error::Memory { .. } => self.let_go().and_then(|()| allocate()),
             other => Err(other),
         })
     }
@@ -763,8 +771,8 @@ impl DeviceMemory for CudaMemory {
 impl DeviceStore for CudaBackend {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.device.enter()?;
-        let (memory, event) = self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
-        if let Some(event) = event {
+        let Room { memory, behind } = self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
+        if let (Some(event), Some(memory)) = (behind, memory.as_any().downcast_ref::<CudaMemory>()) {
             memory.pending.set(event);
         }
         Ok(memory)

@@ -48,10 +48,17 @@ struct Line {
     state: Mutex<State>,
 }
 
+/// Memory for what the queue is to make.
+pub struct Room {
+    pub memory: Arc<dyn DeviceMemory>,
+    /// What others than the queue have to wait for.
+    pub behind: Option<Arc<Event>>,
+}
+
 /// A launch that is under way.
 struct Work {
     behind: Arc<Event>,
-    #[expect(dead_code, reason = "held until the launch is done")]
+    /// Until the launch is done.
     holds: Vec<Arc<dyn DeviceMemory>>,
     /// Says how it ended, if it may raise.
     letter: Option<Arc<Letter>>,
@@ -78,6 +85,8 @@ struct State {
 
 /// Events that are kept.
 const IDLE: usize = 256;
+/// Launches that are looked at for memory that they alone hold.
+const LAST: usize = 8;
 
 impl State {
     /// Lets go what is done.
@@ -197,26 +206,47 @@ impl Queue {
         self.line.get().map_or(Ok(()), |line| line.state.lock().sweep())
     }
 
-    /// Memory for what the queue is to make; the event behind its allocation, where others have to wait for that. Until then the queue
-    /// holds it, too: it may be used again as soon as it is dropped.
+    /// Memory for what the queue is to make. Until others may have it the queue holds it, too: it may be used again as soon as it is dropped.
     ///
     /// # Errors
     /// `Memory`, `Device`. The context must be current.
-    pub fn allocate<T: DeviceMemory>(
-        &self,
-        bytes: usize,
-        own: impl FnOnce(Block) -> Arc<T>,
-    ) -> Result<(Arc<T>, Option<Arc<Event>>)> {
+    pub fn allocate<T: DeviceMemory>(&self, bytes: usize, own: impl FnOnce(Block) -> Arc<T>) -> Result<Room> {
         if let Some(block) = Block::again(&self.device, bytes) {
-            return Ok((own(block), None));
+            return Ok(Room { memory: own(block), behind: None });
         }
-        let mut made = None;
+        if let Some(room) = self.held_alone(bytes)? {
+            return Ok(room);
+        }
+        let mut made: Option<Arc<dyn DeviceMemory>> = None;
         let event = self.add_making(Vec::new(), None, |stream, holds| {
             let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
             holds.push(memory.clone());
             Ok(())
         })?;
-        Ok((made.expect("the work was done"), Some(event)))
+        Ok(Room { memory: made.expect("the work was done"), behind: Some(event) })
+    }
+
+    /// Memory of so many bytes that nobody holds but what was queued last: what is queued from now on comes behind that. So a loop that writes an
+    /// array again and again needs memory for few of them, however far it is ahead of the device.
+    fn held_alone(&self, bytes: usize) -> Result<Option<Room>> {
+        let Some(line) = self.line.get() else { return Ok(None) };
+        let mut state = line.state.lock();
+        state.sweep()?;
+        let last = || state.under_way.iter().rev().take(LAST);
+        let found = last().enumerate().find_map(|(at, work)| {
+            let alone = |memory: &&Arc<dyn DeviceMemory>| {
+                let holds = |work: &Work| work.holds.iter().filter(|other| Arc::ptr_eq(other, memory)).count();
+                memory.bytes() == bytes && Arc::strong_count(memory) == last().map(holds).sum::<usize>()
+            };
+            let memory = work.holds.iter().find(alone)?;
+            Some((at, Room { memory: memory.clone(), behind: Some(work.behind.clone()) }))
+        });
+        let Some((at, room)) = found else { return Ok(None) };
+        // the last work that uses it holds it for those before
+        for work in state.under_way.iter_mut().rev().take(LAST).skip(at + 1) {
+            work.holds.retain(|other| !Arc::ptr_eq(other, &room.memory));
+        }
+        Ok(Some(room))
     }
 
     /// Waits for all that is under way, and lets its memory go.

@@ -161,7 +161,7 @@ impl Collective for CudaBackend {
     fn product(&self, product: &Product<'_>) -> Result<Option<HostColumn>> {
         let Product { element, left, right, .. } = *product;
         self.device.enter()?;
-        let blas = self.blas.get_or_try_init(|| Blas::open(&self.device))?;
+        let blas = self.blas.get_or_try_init(|| self.with_room(|| Blas::open(&self.device)))?;
         let Some(blas) = blas.as_ref().filter(|_| matches!(element, Element::F64 | Element::F32)) else {
             return Ok(None);
         };
@@ -173,13 +173,24 @@ impl Collective for CudaBackend {
             |of: Matrix<'_>| self.begin(&Stretch { element, rows: of.rows, range: of.from..of.rows.len() }, &mut holds);
         let (left, right) = (side(left)?, side(right)?);
         let (made, out) = self.room(product.len() * element.bytes(), &mut holds)?;
+        let known = blas.scratch.lock().clone();
+        let scratch = match known {
+            Some(scratch) => scratch,
+            None => {
+                let scratch: Arc<dyn DeviceMemory> = self.memory(self.block(blas.wanted(), |_, _| Ok(()))?);
+                blas.scratch.lock().insert(scratch).clone()
+            }
+        };
+        let at = Addresses { left, right, out, scratch: cuda(&scratch)?.block.address() };
+        let room = scratch.bytes();
+        holds.push(scratch);
         let mut taken = false;
-        let event = self.queue.add(holds, |stream| {
+        let event = self.making_room(self.queue.add(holds, |stream| {
             // SAFETY: the addresses are of memory that the queue holds until the stream has passed this; both sides' elements are all
-            // there (just asked), and what is made has room for all.
-            taken = unsafe { blas.multiply(stream, product, Addresses { left, right, out })? };
+            // there (just asked), what is made has room for all, and only products on the queue's stream use the scratch memory.
+            taken = unsafe { blas.multiply(stream, product, at, room)? };
             Ok(())
-        })?;
+        }))?;
         cuda(&made)?.pending.set(event);
         Ok(taken.then(|| HostColumn::on_device(element.storage(), product.len(), made)))
     }
