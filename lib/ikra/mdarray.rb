@@ -118,7 +118,7 @@ module Ikra
     # @return [Integer] bytes of the elements
     def bytesize = size * DType::SIZES.fetch(dtype, 8)
 
-    # Computes what is pending, and waits until it is there.
+    # Computes what is pending, and waits until it is there. It stays where it was computed.
     #
     # @return [self]
     def sync

@@ -65,6 +65,14 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "leaves what was computed where it is when it is waited for" do
+    expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, 9, :device]\n")
+      Ikra.config.backend = :cuda
+      array = Ikra::MDArray.new(100_000) { |i| i % 10 }
+      p [array.sync.where, (array + 1).sync.where, array.max, array.where]
+    RUBY
+  end
+
   it "has launches queued that may raise, and tells of each to whoever looks at what it made" do
     expect(on_stand_in(<<~RUBY)).to eq(":device\n[125, 375]\n[:poisoned, [2, 1, 2]]\n[\"divided by 0\", \"divided by 0\"]\n[0, 1, 4]\nright\n")
       require "fiddle"

@@ -644,10 +644,10 @@ impl RubyBuffer {
         })
     }
 
-    /// Brings the contents to the host.
+    /// Waits until the contents are there, which stay where they are.
     fn sync(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         let buffer = this.shared(ruby)?;
-        gvl::released(|| buffer.on_host()).map_err(|error| errors::core(ruby, error))?;
+        gvl::released(|| buffer.finish()).map_err(|error| errors::core(ruby, error))?;
         Ok(this)
     }
 

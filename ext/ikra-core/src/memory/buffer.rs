@@ -283,6 +283,13 @@ impl Buffer {
     pub fn settle(&self) -> Result<()> {
         self.settled().map(drop)
     }
+    /// Waits until the contents are there, which stay where they are.
+    ///
+    /// # Errors
+    /// As [`Buffer::settle`].
+    pub fn finish(&self) -> Result<()> {
+        self.settled()?.device.map_or(Ok(()), |memory| memory.settle())
+    }
     /// As [`Buffer::settle`], for who tells nobody how they ended.
     ///
     /// # Errors
