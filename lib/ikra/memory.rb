@@ -57,6 +57,10 @@ module Ikra
     # @api private
     def __at(list, index) = list[index]
 
+    # In kernels: a write to a buffer, of which the host has made sure that there is such an element, and no other write of it.
+    # @api private
+    def __put(list, index, value) = list[index] = value
+
     # @!method __single(value)
     #   The nearest Float of 32 bits; in kernels too.
     #   @api private

@@ -19,7 +19,8 @@ module Ikra
     # [+elements+], [+ticks+] how many there were
     # [+start+], [+seconds+] since the profile began, and how long it took
     # [+spans+] +[[phase, start, seconds], …]+ in order; a phase that was entered several times is there several times
-    Section = Struct.new(:operation, :path, :line, :backend, :elements, :ticks, :start, :seconds, :spans) do
+    # [+copied+] bytes of arrays on a device that were copied so that what was written to parts of them could be undone
+    Section = Struct.new(:operation, :path, :line, :backend, :elements, :ticks, :start, :seconds, :spans, :copied) do
       # @return [Hash{Symbol => Float}] seconds by phase, of those that it had
       def phases = spans.each_with_object(Hash.new(0.0)) { |(phase, _, time), sums| sums[phase] += time }.tap { |sums| sums.default = nil }
 

@@ -47,7 +47,8 @@ fn run() -> Result<()> {
     let lab = Lab {
         device: cuda.device(),
         stream: &stream,
-        machine: cuda.collectives().on(&stream),
+        // SAFETY: everything below is given addresses of arenas that live until its stream was waited for.
+        machine: unsafe { cuda.collectives().on(&stream) },
         copiers,
         crew: Crew { threads: &threads, cancel: &CancelToken::default() },
         only,

@@ -519,7 +519,8 @@ fn reductions() {
         let device = cuda.device();
         device.enter().unwrap_or_else(|e| panic!("{e}"));
         let stream = Stream::new(device).unwrap_or_else(|e| panic!("{e}"));
-        let machine = cuda.collectives().on(&stream);
+        // SAFETY: it is given addresses of the arena below, which stays until its stream was waited for.
+        let machine = unsafe { cuda.collectives().on(&stream) };
         let copiers = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started"));
         let mut staging = Staging::new(device, copiers).unwrap_or_else(|e| panic!("{e}"));
         for rows in [0, 1, 100_000] {

@@ -97,6 +97,8 @@ pub struct Variant {
     fold: Option<Fold>,
     /// All that it does is store its results, and what it raises can be told later: what it raises where.
     sites: Option<Arc<[Raise]>>,
+    /// A launch ends soon and well, whatever it meets.
+    surely_ends: bool,
     /// Elements may be gone over in several sections: all that it does is store results, or look for an element, and these do not depend on where an
     /// element is.
     divisible: bool,
@@ -667,9 +669,10 @@ impl Section<'_> {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
         let rooms = Rooms::new(program, elements);
+        let surely_ends = fold.is_none() && program.jobs == Jobs::Identity && program.surely_ends();
         let (sites, divisible) = (later_sites(program, &plan, fold.is_some()), is_divisible(&compiled.lowered, &plan));
         let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        Ok(Some(Variant { form, guards, lowered, plan, rooms, executable, fold, sites, divisible }))
+        Ok(Some(Variant { form, guards, lowered, plan, rooms, executable, fold, sites, surely_ends, divisible }))
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -841,6 +844,13 @@ impl Section<'_> {
             _ => Gave::Column,
         };
         let residents = std::mem::take(&mut packed.residents);
+        // nothing of it is to be undone, and it is not interrupted
+        let in_place = variant.surely_ends
+            && limit == Key::NONE
+            && self.ticks == 1
+            && self.scope.is_none()
+            && self.backend.store().is_some()
+            && residents.iter().any(|resident| resident.write == Write::Some);
         // who tells later of what becomes of the results, if nobody need wait for it
         let later = match (&variant.sites, self.teller, &result) {
             (Some(sites), Some(teller), Gave::Buffer(_, buffer))
@@ -853,18 +863,18 @@ impl Section<'_> {
         let (mut fates, mut ending, may_wait) = (Vec::new(), None, later.is_some());
         let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
         let began = Instant::now();
-        let mut reduced = None;
+        let (mut reduced, mut copied) = (None, 0);
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
             let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
             let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
-            let (fates, ending) = (&mut fates, &mut ending);
+            let (fates, ending, copied) = (&mut fates, &mut ending, &mut copied);
             let work = || {
                 let began = Instant::now();
-                residents
-                    .iter()
-                    .try_for_each(|resident| resident.enter(&**backend, columns, may_wait.then_some(&mut *fates)))?;
+                for resident in &residents {
+                    *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *fates), in_place)?;
+                }
                 timings.upload += began.elapsed();
                 let launch = Launch {
                     columns,
@@ -904,8 +914,13 @@ impl Section<'_> {
                 }
                 Ok(outcome)
             };
-            if beside { gvl::run_beside(ruby, cancel, work).map(Some) } else { gvl::run(ruby, cancel, work) }?
+            match (in_place, beside) {
+                (true, _) => Some(gvl::released(work)),
+                (false, true) => gvl::run_beside(ruby, cancel, work).map(Some)?,
+                (false, false) => gvl::run(ruby, cancel, work)?,
+            }
         };
+        self.clock.copied(copied);
         let mut at = began;
         for (phase, time) in
             [(Phase::Upload, timings.upload), (Phase::Kernel, timings.kernel), (Phase::Download, timings.download)]

@@ -48,6 +48,8 @@ struct Record {
     about: Option<About>,
     spans: Vec<(Phase, Instant, Duration)>,
     took: Duration,
+    /// Bytes of arrays.
+    copied: usize,
 }
 
 /// What one `Ikra.profile` saw so far.
@@ -68,7 +70,8 @@ impl Clock {
     pub fn start(ruby: &Ruby) -> Self {
         let measured = RUNNING.load(Ordering::Relaxed) > 0;
         Self(measured.then(|| {
-            let record = Record { begun: Instant::now(), about: None, spans: Vec::new(), took: Duration::ZERO };
+            let record =
+                Record { begun: Instant::now(), about: None, spans: Vec::new(), took: Duration::ZERO, copied: 0 };
             (ruby.thread_current().as_raw(), record)
         }))
     }
@@ -91,6 +94,12 @@ impl Clock {
         let answer = work();
         self.add(phase, start, start.elapsed());
         answer
+    }
+    /// Bytes of arrays were copied, so that what is written to them can be undone.
+    pub fn copied(&mut self, bytes: usize) {
+        if let Some((_, record)) = &mut self.0 {
+            record.copied += bytes;
+        }
     }
     pub fn add(&mut self, phase: Phase, start: Instant, time: Duration) {
         if let Some((_, record)) = &mut self.0 {
@@ -126,7 +135,7 @@ pub fn start(ruby: &Ruby) {
 }
 
 /// `Ikra.__profile_stop`: what there was since the last start. `[{phase: seconds}, sections, left_out]`, a section being
-/// `[operation, path, line, backend, elements, ticks, start, seconds, [[phase, start, seconds]…]]`, all in seconds since
+/// `[operation, path, line, backend, elements, ticks, start, seconds, [[phase, start, seconds]…], copied]`, all in seconds since
 /// then; the first six are nil where a section ended before that was known.
 ///
 /// # Errors
@@ -180,5 +189,6 @@ fn section(ruby: &Ruby, record: &Record, zero: Instant) -> Result<RArray, Error>
         spans.push((ruby.to_symbol(NAMES[*phase as usize]), since(*start), time.as_secs_f64()))?;
     }
     answer.push(spans)?;
+    answer.push(record.copied)?;
     Ok(answer)
 }

@@ -55,7 +55,10 @@ module Ikra
           begin
             section(:map, base, within, nil, **reduce)
           rescue DeviceMemoryError => error
-            pieces ? in_pieces(pieces, within, nil, { __into: true }) { raise error } : raise
+            raise unless pieces
+            return counted(error, pieces, within) if operation == :count
+
+            in_pieces(pieces, within, nil, { __into: true }) { raise error }
           end
         return value unless value.is_a?(Buffer)
 
@@ -128,17 +131,21 @@ module Ikra
         # What the values of an expression are reduced to (`Ikra.__reduce`), without keeping them.
         def reduction(node, operation, options)
           count = node.shape.reduce(1, :*)
-          block = Text.block(node, node.shape, :section)
           value = located(node) do
-            Ikra.__section(:mdarray, :map, 0...count, 1, { **options, **EXACT, __into: node.dtype, __reduce: operation }, block, nil)
+            section_of(node, **options, __reduce: operation)
           rescue DeviceMemoryError
             raise if count <= Tiles::LEAST || !Tiles.possible?(node)
+            if Tiles.reduces?(operation, node.dtype)
+              next Tiles.reduce(node, operation) { |stretch| reduced(section_of(stretch, **options, __reduce: operation), operation, options) }
+            end
 
             Tiles.run(node) { |stretch| section_of(stretch, __later: Tiles, **options) }
           end
-          # such as are computed in an order of their own
-          value.is_a?(Buffer) ? Ikra.__reduce(value, operation, 0, count, options) : value
+          reduced(value, operation, options)
         end
+
+        # What a section left that was to reduce its values: that, or the values, where it computes them in an order of their own.
+        def reduced(left, operation, options) = left.is_a?(Buffer) ? Ikra.__reduce(left, operation, 0, left.size, options) : left
 
         # Tells where a program wrote down what raises in an expression, and which element it was.
         def located(node)
@@ -172,6 +179,16 @@ module Ikra
       end
 
       private
+
+      # How many elements of an array the block is true for, stretch by stretch.
+      def counted(error, array, within)
+        by_stretches(error, array, array.shape) do |node|
+          Tiles.reduce(node, :count) do |stretch|
+            part = [*within[0...-1], [:computed, stretched(stretch)]]
+            Run.reduced(section(:map, 0...stretch.shape.first, part, nil, __into: true, __reduce: :count, __piece: true), :count, @options)
+          end
+        end
+      end
 
       # What the block gives for the elements of an array, which the last of the methods hands to it: at once, or else stretch by stretch.
       def in_pieces(array, within, shape, into)

@@ -60,22 +60,28 @@ module Ikra
         #
         # @raise [DeviceMemoryError] where the least stretch does not fit
         def find(node)
-          count = node.shape.reduce(1, :*)
-          length, from = (count + 1) / 2, 0
-          while from < count
-            size = [length, count - from].min
-            begin
-              found = yield stretch(node, from, size, {}.compare_by_identity)
-            rescue DeviceMemoryError
-              length = halved(length) or raise
-              next
-            rescue Located => error
-              raise moved(error, from + error.ikra.index)
-            end
+          each(node) do |stretch, from|
+            found = yield stretch
             return from + found if found
-
-            from += size
           end
+          nil
+        end
+
+        # Whether what stretches are reduced to is enough to know what the whole is: of Floats that are added, the order of all counts.
+        def reduces?(operation, dtype) = operation != :sum || DType.integer?(dtype)
+
+        # What all elements are reduced to (`Ikra.__reduce`). Yields a stretch's expression, and gives what its elements are.
+        #
+        # @raise [DeviceMemoryError] where the least stretch does not fit
+        def reduce(node, operation)
+          parts = []
+          each(node) { |stretch, from| parts << [from, yield(stretch)] }
+          return parts.sum(&:last) unless %i[min max].include?(operation)
+
+          # value, number, and whether there is NaN
+          places = parts.filter_map { |from, (value, index, _)| [value, from + index] if value }
+          best = places.reduce { |one, other| (operation == :min ? other.first < one.first : other.first > one.first) ? other : one }
+          [*(best || [nil, nil]), parts.any? { |_, part| part.last }]
         end
 
         # The product of two matrices, in a new array on the host. Yields some rows of the first and some columns of the other, and gives the array that
@@ -133,6 +139,24 @@ module Ikra
           out.store_part(made.__packed, place, made.shape, strides)
           made.free
           nil
+        end
+
+        # The stretches, one after the other, and where they begin.
+        def each(node)
+          count = node.shape.reduce(1, :*)
+          length, from = (count + 1) / 2, 0
+          while from < count
+            size = [length, count - from].min
+            begin
+              yield stretch(node, from, size, {}.compare_by_identity), from
+            rescue DeviceMemoryError
+              length = halved(length) or raise
+              next
+            rescue Located => error
+              raise moved(error, from + error.ikra.index)
+            end
+            from += size
+          end
         end
 
         # nil: it is the least.

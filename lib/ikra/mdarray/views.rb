@@ -348,7 +348,7 @@ module Ikra
 
       places = Text.places(layout)
       source = buffer
-      Run.own(:write) { |i| target[places.call(i)] = source[i] }.each(layout.size)
+      Run.own(:write) { |i| ::Ikra.__put(target, places.call(i), ::Ikra.__at(source, i)) }.each(layout.size)
     end
   end
 end

@@ -31,9 +31,10 @@ pub enum Write {
 }
 
 impl Resident {
-    /// Puts the rows into the launch, wherever the backend wants them. What is written is a version of its own, which nobody
-    /// else sees before [`Resident::keep`]. `fates`: of a launch that nobody need wait for, what it depends on; else all that is read is
-    /// waited for.
+    /// Puts the rows into the launch, wherever the backend wants them, and says how many bytes were copied so that what is written can be undone. What
+    /// is written is a version of its own, which nobody else sees before [`Resident::keep`]; or, in part by a launch that `surely` ends well and that
+    /// nothing stops, the one that there is, where nobody else sees that. `fates`: of a launch that nobody need wait for, what it depends on; else all
+    /// that is read is waited for.
     ///
     /// # Errors
     /// `Poisoned`, `Memory` and `Device`.
@@ -42,8 +43,10 @@ impl Resident {
         backend: &dyn Backend,
         columns: &mut [HostColumn],
         fates: Option<&mut Vec<Arc<Fate>>>,
-    ) -> Result<()> {
+        surely: bool,
+    ) -> Result<usize> {
         let (storage, len) = (self.buffer.storage(), self.buffer.len());
+        let mut copied = 0;
         columns[self.column.index()] = match (backend.store(), self.write) {
             (Some(store), Write::None) => match fates {
                 Some(fates) => self.buffer.on_device_later(store, fates)?,
@@ -51,16 +54,16 @@ impl Resident {
             },
             (Some(store), Write::All) => HostColumn::on_device(storage, len, store.allocate(self.buffer.byte_len())?),
             (Some(store), Write::Some) => {
-                let now = self.buffer.on_device(store)?;
-                let copy = now.device().map(|memory| store.copy(&**memory)).transpose()?;
-                copy.map_or(now, |copy| HostColumn::on_device(storage, len, copy))
+                let rows = if surely { self.buffer.in_place(store)? } else { self.buffer.to_write(store)? };
+                copied = rows.1;
+                rows.0
             }
             (None, Write::All) => HostColumn::zeroed(storage, len),
             // the host's kernels copy what they write
             (None, _) if fates.is_some() => self.buffer.on_host_later()?,
             (None, _) => self.buffer.on_host()?,
         };
-        Ok(())
+        Ok(copied)
     }
 
     /// After a launch that ended well, if these launches did: what was written is the buffer's from now on.

@@ -24,7 +24,8 @@
 //!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
 //! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
-//! they are many bytes, no queued kernel still reads them, and no more than 64 parts were written since the version was made.
+//! they are many bytes, no queued kernel still reads them, and no more than 64 parts were written since the version was made. So are those that a launch
+//! writes which surely ends well: nothing of it is ever to be undone ([`Buffer::in_place`]).
 
 use super::column::HostColumn;
 use super::fate::Fate;
@@ -76,6 +77,8 @@ pub trait DeviceStore: Send + Sync {
     fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>>;
     /// Bytes that are allocated, of launches too.
     fn held(&self) -> u64;
+    /// Whether the next launch may write to memory: none but so many holders have it, and launches under way, which that comes behind.
+    fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool;
     /// Whether memory is this store's, and this process's.
     fn owns(&self, memory: &dyn DeviceMemory) -> bool;
 }
@@ -418,6 +421,37 @@ impl Buffer {
         };
         Ok(HostColumn::on_device(self.storage, self.len, memory))
     }
+    /// The contents for a launch to write in part that surely ends well, and that nothing stops: themselves, where nobody else sees them; else a copy, and the
+    /// bytes that were copied.
+    ///
+    /// # Errors
+    /// As [`Buffer::on_device`].
+    pub fn in_place(&self, store: &dyn DeviceStore) -> Result<(HostColumn, usize)> {
+        let column = self.on_device(store)?;
+        if let Some(memory) = column.device() {
+            let now = self.version.lock();
+            // the version's, and the column's
+            let same = now.device.as_ref().is_some_and(|own| Arc::ptr_eq(own, memory));
+            if same && store.may_write(memory, 2) {
+                drop(now);
+                return Ok((column, 0));
+            }
+        }
+        self.copied(column, store)
+    }
+    /// A copy of the contents for a launch to write in part, and the bytes that were copied.
+    ///
+    /// # Errors
+    /// As [`Buffer::on_device`].
+    pub fn to_write(&self, store: &dyn DeviceStore) -> Result<(HostColumn, usize)> {
+        let column = self.on_device(store)?;
+        self.copied(column, store)
+    }
+    fn copied(&self, column: HostColumn, store: &dyn DeviceStore) -> Result<(HostColumn, usize)> {
+        let Some(memory) = column.device() else { return Ok((column, 0)) };
+        let copy = store.copy(&**memory)?;
+        Ok((HostColumn::on_device(self.storage, self.len, copy), self.byte_len()))
+    }
     /// Notes where else the version is, if it is still this one.
     fn learn(&self, device: Option<&Arc<dyn DeviceMemory>>, note: impl FnOnce(&mut Version)) {
         let mut now = self.version.lock();
@@ -680,6 +714,9 @@ mod tests {
         fn held(&self) -> u64 {
             0
         }
+        fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
+            Arc::strong_count(memory) == holders
+        }
         fn owns(&self, memory: &dyn DeviceMemory) -> bool {
             memory.as_any().is::<Elsewhere>()
         }
@@ -776,6 +813,25 @@ mod tests {
             copy.write(at as usize * 8, &at.to_ne_bytes()).unwrap();
         }
         assert_eq!((element(&copy, 64), element(&copy, 10), copy.residence()), (64, 10, Residence::Host));
+    }
+
+    #[test]
+    fn a_launch_that_surely_ends_well_writes_in_place_unless_others_see_the_contents() {
+        let store = Store::default();
+        let buffer = three();
+        let address = |column: &HostColumn| column.device().map(|memory| Arc::as_ptr(memory).cast::<()>());
+        let now = address(&buffer.on_device(&store).unwrap());
+        let (column, copied) = buffer.in_place(&store).unwrap();
+        assert_eq!((address(&column), copied), (now, 0));
+        buffer.replace(column);
+        assert_eq!(buffer.residence(), Residence::Device, "the host's contents are old");
+        assert_eq!(buffer.to_write(&store).unwrap().1, 24, "what may have to be undone is copied");
+        let copy = buffer.snapshot();
+        let (column, copied) = buffer.in_place(&store).unwrap();
+        assert!(address(&column) != now && copied == 24);
+        buffer.replace(column);
+        assert_eq!(address(&copy.on_device(&store).unwrap()), now);
+        assert_eq!(copy.in_place(&store).unwrap().1, 0, "nobody else sees them any more");
     }
 
     #[test]

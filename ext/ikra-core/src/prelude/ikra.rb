@@ -3,4 +3,7 @@
 module Ikra
   # A read of which the host has made sure that it is in range.
   def self.__at(list, index) = list.__at(index)
+
+  # A write of which the host has made sure that it is in range, and that nobody else writes there.
+  def self.__put(list, index, value) = list.__put(index, value)
 end

@@ -793,6 +793,16 @@ impl DeviceStore for CudaBackend {
     fn held(&self) -> u64 {
         self.device.ledger.held() + self.device.ledger.kept()
     }
+    fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
+        let Some(own) = memory.as_any().downcast_ref::<CudaMemory>() else { return false };
+        let Ok((times, behind)) = self.queue.holds(memory) else { return false };
+        let alone = Arc::strong_count(memory) == holders + times;
+        // who writes to it without the queue waits for those who read it there, too
+        if alone && let Some(behind) = behind {
+            own.pending.set(behind);
+        }
+        alone
+    }
     fn owns(&self, memory: &dyn DeviceMemory) -> bool {
         let memory = memory.as_any().downcast_ref::<CudaMemory>();
         memory.is_some_and(|memory| Arc::ptr_eq(memory.block.device(), &self.device) && self.device.is_ours())

@@ -249,6 +249,25 @@ impl Queue {
         Ok(Some(room))
     }
 
+    /// How often the launches under way hold memory, of those queued last, and what is behind the last of them that does.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn holds(&self, memory: &Arc<dyn DeviceMemory>) -> Result<(usize, Option<Arc<Event>>)> {
+        let Some(line) = self.line.get() else { return Ok((0, None)) };
+        let mut state = line.state.lock();
+        state.sweep()?;
+        let (mut times, mut behind) = (0, None);
+        for work in state.under_way.iter().rev().take(LAST) {
+            let found = work.holds.iter().filter(|other| Arc::ptr_eq(other, memory)).count();
+            if found > 0 {
+                times += found;
+                behind.get_or_insert_with(|| work.behind.clone());
+            }
+        }
+        Ok((times, behind))
+    }
+
     /// Waits for all that is under way, and lets its memory go.
     ///
     /// # Errors

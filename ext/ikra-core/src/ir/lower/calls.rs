@@ -1167,6 +1167,7 @@ impl Body<'_, '_> {
             ArrayPut => match (atom, receiver, args) {
                 (Atom::Array(kind), Val::Array(_, packed), [(_, Val::Int(index)), (_, val)]) => {
                     self.put_element(kind, packed, *index, *val)?;
+                    self.t.array(self.an, kind)?.overwritten |= reach != Reach::Fresh;
                     Some(Val::NIL)
                 }
                 _ => None,

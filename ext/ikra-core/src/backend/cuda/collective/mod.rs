@@ -105,7 +105,8 @@ pub trait Scratch {
     fn address(&self) -> u64;
 }
 
-/// What kernels are queued on.
+/// What kernels are queued on. Who has one has promised that the addresses which it is given are those that the module asks for
+/// ([`Collectives::on`]).
 pub trait Machine {
     /// # Errors
     /// `Memory`, `Device`.
@@ -154,7 +155,12 @@ impl Collectives {
     }
 
     /// What queues operations on a stream of this device. Its context must be current.
-    pub fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
+    ///
+    /// # Safety
+    /// All addresses that operations on it are given are of memory of this device, with room for as many elements as they are told, aligned as these are,
+    /// which nobody drops, or writes to from elsewhere, before the stream has passed what is queued.
+    #[allow(unsafe_code, reason = "operations are given addresses")]
+    pub unsafe fn on<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
         OnStream { collectives: self, stream }
     }
 
@@ -247,8 +253,8 @@ impl Machine for OnStream<'_> {
     }
     #[allow(unsafe_code, reason = "addresses are what this module is about")]
     fn fill(&self, address: u64, length: usize, byte: u8) -> Result<()> {
-        // SAFETY: `address` is in scratch memory, which is freed in the order of the stream, or in memory that the caller keeps until
-        // the stream has passed this, as the module asks.
+        // SAFETY: `address` is in scratch memory, which is freed in the order of the stream, or in memory that stays until the stream has passed
+        // this, as who asked for the machine has promised (`Collectives::on`).
         unsafe { storage::fill(&self.collectives.device, self.stream, address, length, byte) }
     }
     #[allow(private_interfaces, reason = "as in the trait")]

@@ -4,7 +4,7 @@
 //! launches that nobody waits for ([`super::super::queue`]), so that they find what those make, and nobody waits for them either, but
 //! for those words. Not here: kernels ([`super::super::collective`]).
 
-#![allow(unsafe_code, reason = "a call of cuBLAS, over memory that is held here")]
+#![allow(unsafe_code, reason = "operations over addresses of memory that is held here")]
 
 use super::{CudaBackend, CudaMemory, internal};
 use crate::backend::Backend;
@@ -59,7 +59,9 @@ impl CudaBackend {
         work: impl FnOnce(&OnStream<'_>) -> Result<()>,
     ) -> Result<()> {
         self.device.enter()?;
-        let event = self.queue.add(holds, |stream| work(&self.collectives.on(stream)))?;
+        // SAFETY: the operations of this file are given addresses of what `begin` and `room` put into `holds`, with the lengths of those stretches, or of
+        // scratch memory of their own; the queue keeps what it holds until the stream has passed the work, and whoever else writes there waits for that.
+        let event = self.queue.add(holds, |stream| work(&unsafe { self.collectives.on(stream) }))?;
         made.iter().try_for_each(|memory| {
             cuda(memory)?.pending.set(event.clone());
             Ok(())
