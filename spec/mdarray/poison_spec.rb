@@ -90,6 +90,77 @@ RSpec.describe Ikra::MDArray do
       expect(view).to same_as([0, 2])
     end
 
+    # What an array is to have, and what is to be told of it: of the first write that raised, and what it had before.
+    model = Class.new do
+      attr_reader :list
+
+      def initialize(list, poisoned: false)
+        @list = list
+        @poisoned = poisoned
+      end
+
+      # What a whole write gives; nothing where it raises.
+      def write
+        list = yield(@list)
+        @list = list unless doubtful?
+      rescue ZeroDivisionError
+        @doubt ||= true
+      end
+
+      def doubtful? = @poisoned || @doubt
+
+      # Somebody looks: whether it raises.
+      def look
+        raised = doubtful?
+        @doubt = nil
+        raised
+      end
+
+      def copy = self.class.new(@list.dup, poisoned: doubtful?)
+    end
+
+    it "tells of each write that raised, and takes back what it wrote, in whatever order arrays are written, copied and looked at" do
+      12.times do |seed|
+        random = Random.new(seed)
+        arrays = [[md([3, 1, 2, 5]), model.new([3, 1, 2, 5])]]
+        40.times do |step|
+          array, known = arrays.sample(random: random)
+          k = random.rand(1..6)
+          case random.rand(9)
+          when 0, 1
+            array.map! { |x| 60 / (x - k) }
+            known.write { |list| list.map { |x| 60 / (x - k) } }
+          when 2
+            array.map! { |x| x + k }
+            known.write { |list| list.map { |x| x + k } }
+          when 3
+            array[true] = array * k
+            known.write { |list| list.map { |x| x * k } }
+          when 4
+            array.fill(k)
+            known.write { |list| list.map { k } }
+          when 5
+            arrays << [array.dup, known.copy] if arrays.size < 6
+          when 6
+            other, of_other = arrays.sample(random: random)
+            array[true] = other.map { |x| x - k } unless of_other.doubtful?
+            known.write { of_other.list.map { |x| x - k } } unless of_other.doubtful?
+          when 7
+            told = raised { array[1] = k }
+            expect([seed, step, told]).to eq([seed, step, known.look ? division : nil])
+            known.write { |list| list.dup.tap { |changed| changed[1] = k } } unless told
+          else
+            told = raised { expect([seed, step, array.to_a]).to eq([seed, step, known.list]) }
+            expect([seed, step, told]).to eq([seed, step, known.look ? division : nil])
+          end
+        end
+        arrays.each do |array, known|
+          known.look && raised { array.to_a }
+          expect([seed, raised { array.to_a } || array.to_a]).to eq([seed, known.look ? division : known.list])
+        end
+      end
+    end
+
     it "keeps an array's own elements when another is written to all of it" do
       one, other = md([1, 2, 3]), md([4, 5, 6])
       one[true] = other
