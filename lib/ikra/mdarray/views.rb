@@ -333,22 +333,22 @@ module Ikra
       Run.own(:fill) { |x| x }.values(size, dtype, shape, [:computed, at], later: true, pieces: self).first
     end
 
-    # Puts a buffer's elements in place of all, through the layout.
+    # Puts the elements of a buffer that nobody else has in place of all, through the layout.
     def put(buffer)
       storage = writable
       return storage.supersede(buffer) if whole?
 
       # what never came to be takes nothing's place
       buffer.settle
-      layout = __layout
-
+      layout, target = __layout, storage.writable
       # of a small part, nothing else is copied
-      target = storage.writable
-      return if layout.size * 2 <= buffer_size && target.store_part(buffer, layout.offset, layout.shape, layout.strides)
-
-      places = Text.places(layout)
-      source = buffer
-      Run.own(:write) { |i| ::Ikra.__put(target, places.call(i), ::Ikra.__at(source, i)) }.each(layout.size)
+      unless layout.size * 2 <= buffer_size && target.store_part(buffer, layout.offset, layout.shape, layout.strides)
+        places = Text.places(layout)
+        source = buffer
+        Run.own(:write) { |i| ::Ikra.__put(target, places.call(i), ::Ikra.__at(source, i)) }.each(layout.size)
+      end
+      # not when the GC comes by
+      buffer.free
     end
   end
 end

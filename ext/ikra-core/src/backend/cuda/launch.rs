@@ -794,14 +794,8 @@ impl DeviceStore for CudaBackend {
         self.device.ledger.held() + self.device.ledger.kept()
     }
     fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
-        let Some(own) = memory.as_any().downcast_ref::<CudaMemory>() else { return false };
-        let Ok((times, behind)) = self.queue.holds(memory) else { return false };
-        let alone = Arc::strong_count(memory) == holders + times;
-        // who writes to it without the queue waits for those who read it there, too
-        if alone && let Some(behind) = behind {
-            own.pending.set(behind);
-        }
-        alone
+        let own = memory.as_any().downcast_ref::<CudaMemory>();
+        own.is_some_and(|own| self.queue.has_alone(memory, holders, &own.pending).unwrap_or(false))
     }
     fn owns(&self, memory: &dyn DeviceMemory) -> bool {
         let memory = memory.as_any().downcast_ref::<CudaMemory>();

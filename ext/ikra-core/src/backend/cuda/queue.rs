@@ -89,6 +89,23 @@ const IDLE: usize = 256;
 const LAST: usize = 8;
 
 impl State {
+    /// Whether nobody has memory but so many holders and the launches queued last.
+    fn has_alone(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
+        let last = self.under_way.iter().rev().take(LAST).flat_map(|work| &work.holds);
+        Arc::strong_count(memory) == holders + last.filter(|other| Arc::ptr_eq(other, memory)).count()
+    }
+    /// What is behind the last of these launches that uses memory. That one holds it for those before from now on.
+    fn last_use(&mut self, memory: &Arc<dyn DeviceMemory>) -> Option<Arc<Event>> {
+        let mut behind = None;
+        for work in self.under_way.iter_mut().rev().take(LAST) {
+            if behind.is_some() {
+                work.holds.retain(|other| !Arc::ptr_eq(other, memory));
+            } else if work.holds.iter().any(|other| Arc::ptr_eq(other, memory)) {
+                behind = Some(work.behind.clone());
+            }
+        }
+        behind
+    }
     /// Lets go what is done.
     fn sweep(&mut self) -> Result<()> {
         while let Some(work) = self.under_way.front()
@@ -232,40 +249,29 @@ impl Queue {
         let Some(line) = self.line.get() else { return Ok(None) };
         let mut state = line.state.lock();
         state.sweep()?;
-        let last = || state.under_way.iter().rev().take(LAST);
-        let found = last().enumerate().find_map(|(at, work)| {
-            let alone = |memory: &&Arc<dyn DeviceMemory>| {
-                let holds = |work: &Work| work.holds.iter().filter(|other| Arc::ptr_eq(other, memory)).count();
-                memory.bytes() == bytes && Arc::strong_count(memory) == last().map(holds).sum::<usize>()
-            };
-            let memory = work.holds.iter().find(alone)?;
-            Some((at, Room { memory: memory.clone(), behind: Some(work.behind.clone()) }))
-        });
-        let Some((at, room)) = found else { return Ok(None) };
-        // the last work that uses it holds it for those before
-        for work in state.under_way.iter_mut().rev().take(LAST).skip(at + 1) {
-            work.holds.retain(|other| !Arc::ptr_eq(other, &room.memory));
-        }
-        Ok(Some(room))
+        let mut last = state.under_way.iter().rev().take(LAST).flat_map(|work| &work.holds);
+        let found = last.find(|memory| memory.bytes() == bytes && state.has_alone(memory, 0)).cloned();
+        Ok(found.map(|memory| {
+            let behind = state.last_use(&memory);
+            Room { memory, behind }
+        }))
     }
 
-    /// How often the launches under way hold memory, of those queued last, and what is behind the last of them that does.
+    /// Whether nobody has memory but so many holders and what was queued last. If so, who uses it elsewhere waits for those who read it here, too.
     ///
     /// # Errors
     /// `Device`.
-    pub fn holds(&self, memory: &Arc<dyn DeviceMemory>) -> Result<(usize, Option<Arc<Event>>)> {
-        let Some(line) = self.line.get() else { return Ok((0, None)) };
+    pub fn has_alone(&self, memory: &Arc<dyn DeviceMemory>, holders: usize, pending: &Pending) -> Result<bool> {
+        let Some(line) = self.line.get() else { return Ok(Arc::strong_count(memory) == holders) };
         let mut state = line.state.lock();
         state.sweep()?;
-        let (mut times, mut behind) = (0, None);
-        for work in state.under_way.iter().rev().take(LAST) {
-            let found = work.holds.iter().filter(|other| Arc::ptr_eq(other, memory)).count();
-            if found > 0 {
-                times += found;
-                behind.get_or_insert_with(|| work.behind.clone());
-            }
+        if !state.has_alone(memory, holders) {
+            return Ok(false);
         }
-        Ok((times, behind))
+        if let Some(behind) = state.last_use(memory) {
+            pending.set(behind);
+        }
+        Ok(true)
     }
 
     /// Waits for all that is under way, and lets its memory go.
