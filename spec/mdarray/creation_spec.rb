@@ -13,6 +13,17 @@ RSpec.describe Ikra::MDArray do
         expect(md(3) { 7 }).to same_as([7, 7, 7])
       end
 
+      it "gives long lists in which some numbers are objects of Ruby's, and others are not" do
+        [4095, 4096, 4097, 20_000].each do |size|
+          integers = Array.new(size) { |i| i % 1000 == 7 ? (2**62) + i : -i }
+          floats = Array.new(size) { |i| i % 1000 == 8 ? 1e300 * i : i * -0.25 }
+          expect(Ikra::MDArray.new(integers).to_a).to eq(integers)
+          expect(Ikra::MDArray.new(floats).to_a).to same_as(floats)
+          expect(integers.pmap { |x| x + 1 }).to eq(integers.map { |x| x + 1 })
+          expect(floats.pmap { |x| x * 2.0 }).to same_as(floats.map { |x| x * 2.0 })
+        end
+      end
+
       it "stores what the block gives as the kind that is asked for" do
         expect(md(2, 2, dtype: :f64) { |i, j| i + j }).to same_as([[0.0, 1.0], [1.0, 2.0]])
         expect(md(3, dtype: :i64) { |i| i * 0.9 - 1.0 }).to same_as([-1, 0, 0])

@@ -8,6 +8,7 @@
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
+use crate::list;
 use crate::registry;
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
@@ -289,9 +290,6 @@ fn put_int(column: &mut HostColumn, dtype: Dtype, at: usize, i: i64) -> bool {
 
 /// The value of an element of a stretch of bytes that begins with it.
 fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
-    fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
-        bytes.first_chunk().copied().unwrap_or([0; N])
-    }
     match dtype {
         Dtype::I64 => ruby.into_value(i64::from_ne_bytes(first(bytes))),
         Dtype::I32 => ruby.into_value(i32::from_ne_bytes(first(bytes))),
@@ -308,11 +306,40 @@ fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
 /// DeviceError, when they cannot be fetched.
 pub fn list(ruby: &Ruby, dtype: Dtype, buffer: &Buffer) -> Result<RArray, Error> {
     let rows = gvl::released(|| buffer.on_host()).map_err(|error| errors::core(ruby, error))?;
-    let list = ruby.ary_new_capa(buffer.len());
-    for bytes in rows.bytes().chunks_exact(buffer.storage().bytes()) {
-        list.push(element(ruby, dtype, bytes))?;
+    elements(ruby, dtype, &rows.bytes()[..buffer.len() * buffer.storage().bytes()])
+}
+
+/// Elements as Ruby's.
+fn elements(ruby: &Ruby, dtype: Dtype, all: &[u8]) -> Result<RArray, Error> {
+    let width = dtype.storage().bytes();
+    let filled = list::filled(ruby, all.len() / width, |first, out| {
+        for (out, bytes) in out.iter_mut().zip(all[first * width..].chunks_exact(width)) {
+            *out = immediate(dtype, bytes);
+        }
+        Ok::<_, std::convert::Infallible>(())
+    })?;
+    let (list, rest) = filled.unwrap_or_else(|never| match never {});
+    for index in rest {
+        list.store(index as isize, element(ruby, dtype, &all[index * width..]))?;
     }
     Ok(list)
+}
+
+fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
+}
+
+/// An element that Ruby makes no object for; UNDEF: it does.
+fn immediate(dtype: Dtype, bytes: &[u8]) -> Raw {
+    let (integer, float) = match dtype {
+        Dtype::I64 => (i64::from_ne_bytes(first(bytes)), None),
+        Dtype::I32 => (i32::from_ne_bytes(first(bytes)).into(), None),
+        Dtype::U8 => (bytes[0].into(), None),
+        Dtype::F64 => (0, Some(f64::from_ne_bytes(first(bytes)))),
+        Dtype::F32 => (0, Some(f32::from_ne_bytes(first(bytes)).into())),
+        Dtype::Bool => return if bytes[0] == 0 { heap::FALSE } else { heap::TRUE },
+    };
+    float.map_or_else(|| heap::fixnum_of(integer), heap::flonum_of).unwrap_or(heap::UNDEF)
 }
 
 /// Where the elements of a part of a buffer are: sizes of its dimensions, how far apart neighbours in each are, and the first place.
@@ -472,13 +499,7 @@ impl RubyBuffer {
 
     /// `to_list(from = 0, count = the rest)`.
     fn to_list(ruby: &Ruby, this: Obj<Self>, args: &[Value]) -> Result<RArray, Error> {
-        let bytes = this.fetch(ruby, args)?;
-        let width = this.dtype.storage().bytes();
-        let list = ruby.ary_new_capa(bytes.len() / width);
-        for bytes in bytes.chunks_exact(width) {
-            list.push(element(ruby, this.dtype, bytes))?;
-        }
-        Ok(list)
+        elements(ruby, this.dtype, &this.fetch(ruby, args)?)
     }
 
     /// `to_bytes(from = 0, count = the rest)`.

@@ -50,6 +50,7 @@ mod identity;
 mod iseq;
 mod kept;
 mod later;
+mod list;
 mod made;
 mod memory_view;
 mod observe;

@@ -9,6 +9,7 @@ use crate::crew::{self, PIECE};
 use crate::decode::{Broken, Decoded, Decoder, same};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::LazyHolder;
+use crate::list;
 use crate::made::{self, Made, Waiting};
 use crate::plan::{self, FieldPlan, Plan, SlotPlan};
 use crate::reflect::{self, value};
@@ -256,6 +257,11 @@ impl Unpacker<'_> {
     /// Rows that mean nothing, or what Ruby raises when memory ends.
     pub fn results(&self, slot: &SlotPlan, len: usize) -> Result<RArray, Error> {
         let decoder = self.decoder();
+        if matches!(slot.repr, Repr::Int | Repr::Float) && slot.value.is_some() {
+            let filled = list::filled(self.ruby, len, |first, out| decoder.rows(slot, first, out).map(drop))?;
+            let (array, rest) = filled.map_err(|broken: Broken| self.broken(broken.0))?;
+            return self.finished(slot, array, rest);
+        }
         let pieces = (0..len).step_by(PIECE).collect();
         // each in memory of its own, so that workers are the first to touch it
         let read = crew::map(len, pieces, |first: usize| {
@@ -275,9 +281,13 @@ impl Unpacker<'_> {
             #[allow(unsafe_code)]
             protect(|| unsafe { rb_sys::rb_ary_cat(array.as_raw(), values.as_ptr(), values.len() as _) })?;
         }
+        self.finished(slot, array, rest)
+    }
+
+    /// The block's values, with those that only Ruby makes.
+    fn finished(&self, slot: &SlotPlan, array: RArray, rest: Vec<usize>) -> Result<RArray, Error> {
         for index in rest {
-            let made = value(self.value(slot, index)?);
-            array.store(index as isize, made)?;
+            array.store(index as isize, value(self.value(slot, index)?))?;
         }
         Ok(array)
     }

@@ -154,20 +154,10 @@ impl PartialEq for HostColumn {
     }
 }
 
-/// Words that are zero, in large pages where they are many: most of the time that a large column takes is its pages' first touch.
+/// Words that are zero, in large pages where they are many.
 fn zeroes(count: usize) -> Vec<u64> {
     let words = vec![0u64; count];
-    #[cfg(target_os = "linux")]
-    {
-        const PAGE: usize = 4096;
-        const LARGE: usize = 4 << 20;
-        let from = (words.as_ptr() as usize).next_multiple_of(PAGE);
-        let to = (words.as_ptr() as usize + count * 8) / PAGE * PAGE;
-        if to > from && to - from >= LARGE {
-            // SAFETY: whole pages within the allocation; the advice changes no contents, and where it is refused nothing.
-            unsafe { libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_HUGEPAGE) };
-        }
-    }
+    super::large_pages(words.as_ptr() as usize, count * 8);
     words
 }
 

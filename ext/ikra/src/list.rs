@@ -1,0 +1,53 @@
+//! Arrays of many numbers, filled by all cores.
+//!
+//! Here: [`filled`], an Array whose elements workers write where they are to be, so that nothing is copied. Not here: what the numbers are
+//! ([`crate::decode`], [`crate::buffer`]).
+#![allow(unsafe_code, reason = "writes the body of an Array that nobody else knows yet")]
+
+use crate::crew::{self, PIECE};
+use crate::heap::{self, Raw};
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, RArray, Ruby};
+use rb_sys::StableApiDefinition;
+
+/// An Array of so many elements. `fill` is given the place of a first one, and nils that it replaces by immediates, or by UNDEF where only
+/// Ruby can make the value: those are nil, and their places, in ascending order, come with the Array.
+///
+/// # Errors
+/// The outer one: when memory ends. The inner one: what `fill` gives.
+pub fn filled<E: Send>(
+    ruby: &Ruby,
+    len: usize,
+    fill: impl Fn(usize, &mut [Raw]) -> Result<(), E> + Sync,
+) -> Result<Result<(RArray, Vec<usize>), E>, Error> {
+    let array = ruby.ary_new_capa(len);
+    if len == 0 {
+        return Ok(Ok((array, Vec::new())));
+    }
+    let raw = array.as_raw();
+    // SAFETY: a live Array (on the machine stack) with room for its body, which this only gets the address of.
+    let body = unsafe { rb_sys::stable_api::get_default().rarray_const_ptr(raw) };
+    ikra_core::memory::large_pages(body as usize, len * size_of::<Raw>());
+    // SAFETY: stores nil in a live Array, and before it; `protect` catches NoMemoryError.
+    protect(|| unsafe {
+        rb_sys::rb_ary_store(raw, len as std::os::raw::c_long - 1, heap::NIL);
+        heap::NIL
+    })?;
+    // SAFETY: the body has `len` elements, all of them nil, stays where it is until Ruby runs again, and nobody else knows the Array. What is
+    // written are immediates, which need no write barrier.
+    let out = unsafe {
+        let body = rb_sys::stable_api::get_default().rarray_const_ptr(raw).cast_mut();
+        std::slice::from_raw_parts_mut(body, len)
+    };
+    let pieces = out.chunks_mut(PIECE).enumerate().collect();
+    let rest = crew::map(len, pieces, |(piece, out): (usize, &mut [Raw])| {
+        fill(piece * PIECE, out)?;
+        let mut rest = Vec::new();
+        for (at, value) in out.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {
+            rest.push(piece * PIECE + at);
+            *value = heap::NIL;
+        }
+        Ok(rest)
+    });
+    Ok(rest.into_iter().collect::<Result<Vec<_>, E>>().map(|rest| (array, rest.concat())))
+}
