@@ -40,7 +40,7 @@ module Ikra
   # @!method where
   #   @return [Symbol, nil] +:host+, +:device+, +:both+; nil where everything is zero and nowhere yet
   # @!method sync
-  #   Brings the contents to the host.
+  #   Waits until the contents are there, which stay where they are.
   # @!method free
   #   Gives the memory back now, not when the GC comes by. It cannot be used any more.
   # @api private
