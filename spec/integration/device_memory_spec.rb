@@ -313,6 +313,38 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is enough for what goes along a dimension of arrays that are larger, and for inject, with the same bits" do
+    expect(on_stand_in(<<~RUBY)).to eq([*["true"] * 11, "refused", "refused", "true", ""].join("\n"))
+      Ikra.config.backend = :cuda
+      Ikra.srand(4)
+      a = Ikra::MDArray.rand(400, 500) - 0.5
+      ints = Ikra::MDArray.new(200_000) { |i| (i * 7919) % 1000 }
+      a.to_bytes && ints.to_bytes
+      Ikra.config.memory_limit = 1_000_000
+      cpu = { backend: :cpu }
+      same = ->(x, y) { x.respond_to?(:to_a) ? x.to_a == y.to_a : x == y }
+      p same[a.sum(axis: 0), a.sum(axis: 0, **cpu)], same[a.sum(axis: 1), a.sum(axis: 1, **cpu)], same[a.max(axis: 0), a.max(axis: 0, **cpu)]
+      p same[ints.inject { |x, y| x > y ? x : y }, 999], same[ints.inject(5) { |x, y| x + y }, ints.to_a.sum + 5]
+      p same[a.reshape(200_000).inject(:+), a.reshape(200_000).inject(:+, **cpu)]
+      p same[a.reshape(20, 1000, 10).sum(axis: 1), a.reshape(20, 1000, 10).sum(axis: 1, **cpu)], same[a.mean(axis: 0), a.mean(axis: 0, **cpu)]
+      p same[(a * 2).min(axis: 1), (a * 2).min(axis: 1, **cpu)], same[a.any?(axis: 0) { |x| x > 0.49 }, a.any?(axis: 0, **cpu) { |x| x > 0.49 }]
+      p same[a.t.sum(axis: 0), a.sum(axis: 1, **cpu)]
+      begin
+        a.inject { |x, y| x + y + Ikra.index }
+      rescue Ikra::DeviceMemoryError
+        puts "refused"
+      end
+      big = Ikra::MDArray.zeros(300, 500, dtype: :i64)
+      big[true, 3] = 1 << 62
+      begin
+        big.sum(axis: 0)
+      rescue Ikra::DeviceMemoryError
+        puts "refused"
+      end
+      p big.max(axis: 0).sum == 1 << 62
+    RUBY
+  end
+
   it "is not copied for what surely ends well, unless somebody else sees it, and profiles say how much was" do
     expect(on_stand_in(<<~RUBY)).to eq("[0, 0, 0]\n[480000, 0]\n[480000, true]\ntrue\ntrue\n")
       Ikra.config.backend = :cuda

@@ -284,7 +284,7 @@ module Ikra
       return MDArray.full(*rest, start.first) if length.zero?
       return MDArray.zeros(*rest, dtype: dtype) if (outer * inner).zero?
 
-      buffer, kind = run.fold(at, outer, length, inner)
+      buffer, kind = combined(run, outer, length, inner)
       begun(run, buffer, kind, rest, start)
     end
 
@@ -296,6 +296,23 @@ module Ikra
 
       buffer, kind = run.values(buffer.size, nil, rest, within)
       MDArray.__of(buffer, kind, rest)
+    end
+
+    # {Run#fold} of the elements. Where the device's memory does not suffice, chunks of parts of the array are combined first, then what these come to.
+    def combined(run, outer, length, inner, kind = nil)
+      run.fold(at, outer, length, inner, kind)
+    rescue DeviceMemoryError => error
+      begin
+        chunks = Tiles.along(self, [outer, length, inner]) do |part|
+          run.fold_chunks(part.__send__(:at), *part.shape, (kind if length <= Run::CHUNK), part.shape, part: true).first
+        end
+      rescue DeviceMemoryError, Tiles::Refused, Located
+        # of the whole; what a part raises may not be what comes first
+        raise error
+      end
+      return [chunks.__storage.buffer, chunks.dtype] if chunks.shape[1] == 1
+
+      chunks.__send__(:combined, run, *chunks.shape, kind)
     end
 
     # A reduction of numbers by one of Ikra's own blocks.
@@ -312,7 +329,7 @@ module Ikra
       kind = keeps || dtype == :f32 ? dtype : nil
       return MDArray.zeros(*rest, dtype: kind || (none.is_a?(Integer) ? :i64 : :f64)) if (outer * inner).zero?
 
-      buffer, kind = run.fold(at, outer, length, inner, kind)
+      buffer, kind = combined(run, outer, length, inner, kind)
       comparable(rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest), length, keeps)
     end
 
@@ -447,7 +464,7 @@ module Ikra
       raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
       return MDArray.zeros(*rest, dtype: :bool) if rest.include?(0)
 
-      buffer, kind = Run.own(:any?, &block).fold(at, outer, length, inner)
+      buffer, kind = combined(Run.own(:any?, &block), outer, length, inner)
       rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
     end
 

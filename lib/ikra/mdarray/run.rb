@@ -38,12 +38,14 @@ module Ikra
       # @param shape what an error's index is told in
       # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
       # @param pieces [Array, nil] an array of which the block is given each element, and nothing else: where memory does not suffice, stretch by stretch
-      def values(count, dtype, shape, *within, base: 0...count, later: false, pieces: nil)
+      # @param part [Boolean] of what is done in parts: a block is refused that depends on where elements are
+      def values(count, dtype, shape, *within, base: 0...count, later: false, pieces: nil, part: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [[:"as_#{dtype}"], *within] if dtype
         into = { __into: dtype || true }
         into[:__later] = Told.new(within, shape) if later
+        into[:__piece] = true if part
         buffer = pieces ? in_pieces(pieces, within, shape, into) { section(:map, base, within, shape, **into) } : section(:map, base, within, shape, **into)
         [buffer, buffer.dtype]
       end
@@ -94,13 +96,21 @@ module Ikra
       def fold(at, outer, length, inner, dtype = nil)
         shape = [outer, length, inner]
         loop do
-          chunks = (length + CHUNK - 1) / CHUNK
-          buffer, kind = values(outer * chunks * inner, (dtype if chunks == 1), shape, [:fold_at, at, length, chunks, inner, CHUNK])
-          return [buffer, kind] if chunks == 1
+          buffer, kind = fold_chunks(at, outer, length, inner, dtype, shape)
+          length = (length + CHUNK - 1) / CHUNK
+          return [buffer, kind] if length == 1
 
-          length = chunks
           at = Text.element(buffer, kind)
         end
+      end
+
+      # What each chunk along a dimension comes to.
+      #
+      # @param dtype of the result, where it is that of the whole
+      # @param part [Boolean] of an array that does not fit the device's memory
+      def fold_chunks(at, outer, length, inner, dtype, shape, part: false)
+        chunks = (length + CHUNK - 1) / CHUNK
+        values(outer * chunks * inner, (dtype if chunks == 1), shape, [:fold_at, at, length, chunks, inner, CHUNK], part: part)
       end
 
       # All values on the way of {#fold}.

@@ -84,6 +84,25 @@ module Ikra
           [*(best || [nil, nil]), parts.any? { |_, part| part.last }]
         end
 
+        # What chunks along a dimension come to, in a new array on the host. Yields a part of the array, a whole number of chunks along that dimension, and
+        # gives the buffer of what they come to.
+        #
+        # @param sizes [Array<Integer>] around, along, and within the dimension
+        # @raise [DeviceMemoryError] where the least part does not fit
+        def along(array, sizes)
+          cube, (outer, length, inner), out = array.reshape(*sizes), sizes, nil
+          chunks = (length + Run::CHUNK - 1) / Run::CHUNK
+          parts(sizes) do |ranges|
+            values = yield portion(cube, ranges)
+            out ||= Buffer.new(values.dtype, outer * chunks * inner)
+            top, from, left = ranges[0].begin, ranges[1].begin / Run::CHUNK, ranges[2].begin
+            shape = [ranges[0].size, (ranges[1].size + Run::CHUNK - 1) / Run::CHUNK, ranges[2].size]
+            out.store_part(values, (top * chunks + from) * inner + left, shape, [chunks * inner, inner, 1])
+            values.free
+          end
+          MDArray.__of(out, out.dtype, [outer, chunks, inner])
+        end
+
         # The product of two matrices, in a new array on the host. Yields some rows of the first and some columns of the other, and gives the array that
         # these come to: the same elements as in the whole.
         #
@@ -129,11 +148,39 @@ module Ikra
 
         private
 
-        # A part of a matrix, from the host.
-        def block(matrix, top, height, left, width)
-          layout = matrix.__layout.part(0, top, height).part(1, left, width)
-          MDArray.__of(matrix.__storage.buffer.gather(layout.offset, layout.shape, layout.strides), matrix.dtype, [height, width])
+        # Parts of an array that did not fit, each as large as does; halved first around the dimension that they are combined along.
+        def parts(sizes)
+          size = ->(ranges) { ranges.map(&:size).reduce(:*) }
+          whole = sizes.map { |count| 0...count }
+          waiting, most = [whole], size[whole]
+          until waiting.empty?
+            ranges = waiting.shift
+            begin
+              next yield ranges if size[ranges] < most
+            rescue DeviceMemoryError
+              most = size[ranges]
+            end
+            raise DeviceMemoryError, "the least part of an array does not fit" if most <= LEAST
+
+            waiting.unshift(*halves(ranges))
+          end
         end
+
+        def halves(ranges)
+          axis = [0, 1, 2].find { |dimension| ranges[dimension].size > (dimension == 1 ? Run::CHUNK : 1) }
+          range = ranges[axis]
+          half = (range.size + 1) / 2
+          half = (half + Run::CHUNK - 1) / Run::CHUNK * Run::CHUNK if axis == 1
+          [range.begin...range.begin + half, range.begin + half...range.end].map { |part| ranges.dup.tap { |parts| parts[axis] = part } }
+        end
+
+        # A part of an array, from the host.
+        def portion(array, ranges)
+          layout = ranges.each_with_index.reduce(array.__layout) { |parts, (range, dimension)| parts.part(dimension, range.begin, range.size) }
+          MDArray.__of(array.__storage.buffer.gather(layout.offset, layout.shape, layout.strides), array.dtype, layout.shape)
+        end
+
+        def block(matrix, top, height, left, width) = portion(matrix, [top...top + height, left...left + width])
 
         def keep(out, made, place, strides)
           out.store_part(made.__packed, place, made.shape, strides)
