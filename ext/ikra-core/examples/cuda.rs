@@ -164,6 +164,7 @@ fn program(name: &str, fused_ticks: bool, funcs: Vec<Func>) -> Program {
         columns: vec![column("in", false), column("out", true)],
         params: Vec::new(),
         heaps: Vec::new(),
+        even: Vec::new(),
         sites: vec![site(Trap::IntegerOverflow("+")), site(Trap::StackOverflow)],
         jobs: Jobs::Identity,
         few: false,

@@ -98,10 +98,13 @@ fn ready<'c>(
     toggle_order: bool,
     backend: &dyn Backend,
 ) -> Result<Option<Ready<'c>>, String> {
-    let mut refuted = Vec::new();
+    let (mut refuted, mut uneven) = (Vec::new(), false);
     for _ in 0..100 {
         let mut section = case.section(run)?;
         let mut facts = Facts::default();
+        if uneven {
+            facts.saw_uneven();
+        }
         for assumption in &refuted {
             facts.refute(assumption);
         }
@@ -119,6 +122,7 @@ fn ready<'c>(
         let executable = ready.prepared(&ready.improved, backend)?;
         match ready.run(&ready.improved, backend, &*executable)? {
             (_, Answer::Refuted(assumption)) => refuted.push(assumption),
+            (_, Answer::Uneven) => uneven = true,
             (mut section, answer) => return compare(run, &mut section, answer).map(|()| Some(ready)),
         }
     }
@@ -151,6 +155,7 @@ fn compare(run: &Run, section: &mut Section, answer: Answer) -> Result<(), Strin
         }
         (Answer::Raises(raised), Some(expected)) if same(&raised, expected) => {}
         (Answer::Raises(raised), expected) => wrong.push(format!("raises {raised:?}\n  not {expected:?}")),
+        (Answer::Uneven, _) => wrong.push("uneven once more".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
     for (expression, expected) in &run.expected.after {

@@ -130,6 +130,7 @@ fn differences(run: &Run, section: &mut Section, answer: Answer) -> Vec<String> 
         (Answer::Raises(raised), Some(expected)) if raised == *expected => {}
         (Answer::Raises(raised), Some(expected)) => wrong.push(format!("raises {raised:?}, not {expected:?}")),
         (Answer::Raises(raised), None) => wrong.push(format!("raises {raised:?}")),
+        (Answer::Uneven, _) => wrong.push("uneven once more".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
     for (expression, expected) in &run.expected.after {
@@ -164,10 +165,13 @@ impl Ready {
 /// Compiles, as often as speculations turn out wrong, and runs on the first backend.
 fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome), Outcome> {
     let options = CodeOptions::default();
-    let mut refuted = Vec::new();
+    let (mut refuted, mut uneven) = (Vec::new(), false);
     for _ in 0..200 {
         let mut section = program.case.section(program.run()).map_err(Outcome::Failed)?;
         let mut facts = Facts::default();
+        if uneven {
+            facts.saw_uneven();
+        }
         refuted.iter().for_each(|assumption| facts.refute(assumption));
         let shape = shape(&section);
         let block = BlockSource { unit: section.block.clone(), scope: ScopeId(0) };
@@ -185,6 +189,7 @@ fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome),
         let ready = Ready { section, facts, compiled };
         match ready.answer(&program.case.file.text, backend, &*executable) {
             (_, Ok(Answer::Refuted(assumption))) => refuted.push(assumption),
+            (_, Ok(Answer::Uneven)) => uneven = true,
             (mut section, answer) => {
                 let outcome = program.judge(&mut section, answer);
                 return Ok((ready, outcome));

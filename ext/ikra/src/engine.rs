@@ -83,6 +83,8 @@ struct Form {
     again: bool,
     /// Elements that have no result are left out.
     sieved: bool,
+    /// In a scope in which columns stay: what is in them nobody looks at before each launch.
+    stays: bool,
 }
 
 /// A block compiled for some types.
@@ -123,6 +125,8 @@ struct SiteState {
     refuted: Vec<Assumption>,
     /// Roots that were once no small Integers.
     wide: BTreeSet<Root>,
+    /// Arrays once did not lie evenly.
+    uneven: bool,
     last_used: u64,
 }
 
@@ -459,6 +463,7 @@ impl Section<'_> {
             exact: self.settings.exact,
             again: self.settings.again,
             sieved: self.settings.into == Some(Results::Numbers),
+            stays: self.scope.is_some(),
         }
     }
 
@@ -595,6 +600,9 @@ impl Section<'_> {
             let state = site.state.lock();
             state.refuted.iter().for_each(|assumption| facts.refute(assumption));
             facts.widen(&state.wide);
+            if state.uneven || form.stays {
+                facts.saw_uneven();
+            }
         }
         if let Some((first, _)) = range {
             facts.saw_integer(&Root::Element, *first);
@@ -820,6 +828,10 @@ impl Section<'_> {
             Misfit::Lost(error) => Err(self.failed(error)),
             Misfit::Wide(root) => {
                 self.site.state.lock().wide.insert(root);
+                Ok(())
+            }
+            Misfit::Uneven => {
+                self.site.state.lock().uneven = true;
                 Ok(())
             }
             Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),

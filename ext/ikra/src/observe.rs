@@ -485,6 +485,7 @@ impl Observer {
             i += 1;
             let buffer = crate::buffer::of(array);
             facts.saw_storage(kind, buffer.as_ref().map(|(dtype, _)| dtype.storage()));
+            facts.saw_length(kind, buffer.as_ref().map_or_else(|| heap::elements(array).len(), |(_, b)| b.len()));
             if let Some((dtype, _)) = buffer {
                 summary.prims |= dtype.prims().0;
                 continue;

@@ -18,6 +18,7 @@ use ikra_core::id::ClassId;
 use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::even;
 use ikra_core::types::{Prims, Repr, Tag};
 use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
@@ -83,6 +84,7 @@ pub fn params(
     elements: Elements<'_>,
     roots: &[RootValue],
 ) -> Result<Vec<u64>> {
+    debug_assert!(lowered.program.even.is_empty(), "columns that stay are not looked at again");
     let mut unknown = Vec::new();
     let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
     let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
@@ -157,6 +159,9 @@ pub fn pack(
     for (i, heap) in program.heaps.iter().enumerate() {
         params[heap.start.index()] = packer.tables.starts[i];
         params[heap.capacity.index()] = room.capacities[i];
+    }
+    if !even::find(program, &columns, &biases, &mut params) {
+        return Err(Misfit::Uneven);
     }
     let flags = schema.hierarchies.iter().filter_map(|h| h.frozen).chain(schema.arrays.iter().filter_map(|a| a.frozen));
     let flags: Vec<usize> = flags.map(|c| c.index()).collect();

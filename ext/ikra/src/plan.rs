@@ -178,7 +178,9 @@ impl Plan {
             let columns = || slot.value.iter().chain(&slot.tag).map(|c| &program.columns[c.index()]);
             let written = field.written || columns().any(|c| c.written);
             // a slot without columns says that there is one value: that is to be checked
-            let read = field.read || written || columns().next().is_none() || columns().any(|c| c.read);
+            // where its arrays are the host says
+            let even = program.even.iter().any(|even| slot.value == Some(even.column));
+            let read = field.read || written || even || columns().next().is_none() || columns().any(|c| c.read);
             fields.fields.push(FieldPlan {
                 name: field.ivar.to_string(),
                 field: name,

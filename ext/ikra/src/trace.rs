@@ -30,6 +30,8 @@ pub enum Misfit {
     Value,
     /// A root that is not where it was taken to lie.
     Wide(Root),
+    /// Arrays that do not lie evenly ([`ikra_core::ir::Even`]).
+    Uneven,
     /// Symbols that are not in the table yet; nothing need be compiled.
     Symbols,
     /// Hashes that were not laid out yet; nothing need be compiled.

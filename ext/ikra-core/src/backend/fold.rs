@@ -147,6 +147,7 @@ mod tests {
             ],
             params: vec![Param::new("n", Scalar::I64)],
             heaps: Vec::new(),
+            even: Vec::new(),
             sites: vec![site],
             jobs: Jobs::Identity,
             few: false,

@@ -464,6 +464,16 @@ pub struct Heap {
     pub taken: ColumnId,
 }
 
+/// Arrays that lie evenly: of a column of them that the program only reads, the array at row `r` begins at `start + r * step`, and all are
+/// equally long. The host launches the program only where that is so, and says by parameters, I64, what they are ([`crate::memory::even`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Even {
+    pub column: ColumnId,
+    pub start: ParamId,
+    pub step: ParamId,
+    pub length: ParamId,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// For people: `Actor@progress`.
@@ -666,6 +676,7 @@ pub struct Program {
     pub columns: Vec<Column>,
     pub params: Vec<Param>,
     pub heaps: Vec<Heap>,
+    pub even: Vec<Even>,
     pub sites: Vec<Site>,
     pub jobs: Jobs,
     /// The host launches it for fewer than [`FEW`] elements.

@@ -5,9 +5,9 @@
 
 use super::print::PLAIN_OPS;
 use super::{
-    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Func, FuncId, Heap, HeapId, Jobs, LabelId, MathFn,
-    Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId, Space,
-    Stmt, Storage, Trap, Var, VarId,
+    AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Even, Func, FuncId, Heap, HeapId, Jobs, LabelId,
+    MathFn, Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId,
+    Space, Stmt, Storage, Trap, Var, VarId,
 };
 use crate::id::{ArrayKind, ClassId};
 use crate::types::{Repr, Unit};
@@ -204,6 +204,10 @@ impl Parser {
             self.id('h')?;
             heaps.push(self.heap()?);
         }
+        let mut even = Vec::new();
+        while self.takes_word("even") {
+            even.push(self.even()?);
+        }
         while self.takes_word("site") {
             self.id('s')?;
             sites.push(self.site_description()?);
@@ -256,7 +260,21 @@ impl Parser {
             funcs.push(self.func()?);
         }
         let entry = entry.ok_or("an entry was expected")?;
-        Ok(Program { name, funcs, entry, columns, params, heaps, sites, jobs, few, fused_ticks, uses_random, rescued })
+        Ok(Program {
+            name,
+            funcs,
+            entry,
+            columns,
+            params,
+            heaps,
+            even,
+            sites,
+            jobs,
+            few,
+            fused_ticks,
+            uses_random,
+            rescued,
+        })
     }
 
     fn column(&mut self) -> Parsed<Column> {
@@ -271,6 +289,15 @@ impl Parser {
             written = self.takes_word("written");
         }
         Ok(Column { name, space, storage, refers, read, written })
+    }
+
+    fn even(&mut self) -> Parsed<Even> {
+        let column = ColumnId::new(self.id('c')?);
+        let mut param = |word| {
+            self.keyword(word)?;
+            self.id('p').map(ParamId::new)
+        };
+        Ok(Even { column, start: param("from")?, step: param("step")?, length: param("length")? })
     }
 
     fn heap(&mut self) -> Parsed<Heap> {

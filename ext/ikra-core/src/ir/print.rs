@@ -21,7 +21,7 @@
 //! Float has a point or an exponent; one that is no number shows its bits.
 
 use super::{
-    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
+    AtomicOp, CheckedOp, Class, Cmp, Column, ColumnId, Ctx, Even, Func, FuncId, Heap, Jobs, MathFn, Message, New, Op,
     Operand, Part, Piece, Program, Scalar, Site, Space, Stmt, Storage, Trap, VarId,
 };
 use crate::types::{Repr, Unit};
@@ -50,6 +50,9 @@ impl Display for Program {
         }
         for (i, heap) in self.heaps.iter().enumerate() {
             writeln!(f, "heap h{i} {heap}")?;
+        }
+        for Even { column, start, step, length } in &self.even {
+            writeln!(f, "even {column} from {start} step {step} length {length}")?;
         }
         for (i, site) in self.sites.iter().enumerate() {
             writeln!(f, "site s{i} {site}")?;

@@ -39,8 +39,8 @@
 //! says `uses_random`.
 
 use super::{
-    AtomicOp, ColumnId, Ctx, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Space,
-    Stmt, Storage, TRAP_WORDS, Trap, VarId, walk,
+    AtomicOp, ColumnId, Ctx, Even, Func, FuncId, Heap, HeapId, LabelId, MathFn, Op, Operand, ParamId, Program, Scalar,
+    SiteId, Space, Stmt, Storage, TRAP_WORDS, Trap, VarId, walk,
 };
 use crate::error::{Error, Result};
 use crate::types::Repr;
@@ -92,6 +92,7 @@ fn check_program(program: &Program) -> Check {
     program.heaps.iter().enumerate().try_for_each(|(i, heap)| {
         check_heap(program, heap).map_err(|detail| format!("{}: {detail}", HeapId::new(i)))
     })?;
+    program.even.iter().try_for_each(|even| check_even(program, even))?;
     check_recursion(program)?;
     for (i, func) in program.funcs.iter().enumerate() {
         Checker::new(program, func, program.entry.index() == i)
@@ -118,6 +119,18 @@ fn check_heap(program: &Program, heap: &Heap) -> Check {
         Ok(())
     } else {
         Err(format!("its counter is no column of i64 in {space}"))
+    }
+}
+
+fn check_even(program: &Program, even: &Even) -> Check {
+    let column = program.columns.get(even.column.index()).ok_or("arrays lie evenly in no column")?;
+    if column.storage != Storage::I64 || column.written {
+        return Err(format!("{:?} is no column of arrays that is only read", column.name));
+    }
+    let wide = |param: ParamId| program.params.get(param.index()).map(|p| p.ty) == Some(Scalar::I64);
+    match [even.start, even.step, even.length].into_iter().find(|param| !wide(*param)) {
+        Some(param) => Err(format!("{param} is no I64")),
+        None => Ok(()),
     }
 }
 

@@ -1,13 +1,14 @@
 //! Bytes of columns.
 //!
 //! Here: [`column::HostColumn`], the rows of a column of one launch; [`buffer::Buffer`], arrays that outlive launches and know
-//! where their contents are; [`fate::Fate`], what those depend on; [`interleave`], for layouts in which columns share memory. Not here: how a device's memory is
+//! where their contents are; [`fate::Fate`], what those depend on; [`interleave`], for layouts in which columns share memory; [`even`], for arrays that lie evenly. Not here: how a device's memory is
 //! had (each backend owns its own) and what the bytes mean.
 
 #![allow(unsafe_code, reason = "advice about pages")]
 
 pub mod buffer;
 pub mod column;
+pub mod even;
 pub mod fate;
 pub mod interleave;
 

@@ -4,10 +4,12 @@
 //! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`; only when an element
 //! is stopped may differ. (But `wrap` takes away overflows that Ruby would not notice.) `facts` is what passes share: knowledge about registers that follows control flow.
 
+mod ahead;
 mod algebra;
 mod carry;
 mod checks;
 mod dead;
+mod even;
 mod expand;
 mod facts;
 mod floats;
@@ -23,6 +25,7 @@ mod rotate;
 mod scalars;
 mod single;
 mod strips;
+mod tallies;
 mod thread;
 mod ticks;
 mod unwind;
@@ -31,6 +34,7 @@ mod wrap;
 
 use crate::error::Result;
 use crate::ir::{Program, verify};
+pub use ahead::ahead;
 pub use ranges::short;
 
 /// One step from a program to a better one.
@@ -57,6 +61,8 @@ pub const PASSES: &[Pass] = &[
     inline::PASS,
     values::PASS,
     dead::PASS,
+    // Before loops, so that what is the same for all arrays is known to be.
+    even::PASS,
     // What was inlined shows which objects stay inside.
     scalars::PASS,
     // Before ranges, which follow branches.

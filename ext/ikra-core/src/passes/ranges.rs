@@ -6,17 +6,21 @@
 //! division of what is not negative becomes unsigned, and one of 32 bits where both sides fit; a loop that ends soon
 //! loses its poll ([`super::polls`]).
 //!
-//! At the head of a loop an interval is one that its body keeps: guessed from the entry, widened to a bound of the type
-//! where the body leaves it, then narrowed once if the narrower one is kept as well.
+//! At the head of a loop an interval is one that its body keeps: guessed from the entry, widened to 32 bits, then to a bound of the type
+//! where the body leaves it, then narrowed once if the narrower one is kept as well. What a loop only counts goes no further than its
+//! repetitions take it ([`super::tallies`]).
 
 use super::Pass;
 use super::facts::{Fact, Facts};
 use super::floats;
 use super::polls;
 use super::relations::{Form, Relations};
+use super::tallies;
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
+use crate::ir::visit::is_plain;
 use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
+use std::collections::HashSet;
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
 
@@ -32,7 +36,8 @@ fn run(mut program: Program) -> Program {
 }
 
 /// The registers of each function, by number, that are I64 and whose values fit into 32 bits and a sign wherever they are assigned;
-/// none is the least number of 32 bits, whose quotient by -1 would not fit.
+/// none is the least number of 32 bits, whose quotient by -1 would not fit. Left out are counters by which short loops find rows:
+/// addresses have 64 bits, and compilers count these instead where the counter is as wide.
 pub fn short(program: &Program) -> Vec<Vec<bool>> {
     let mut program = program.clone();
     let given = Given::of(&program);
@@ -55,9 +60,49 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
         let fits = |(seen, var): (Option<Interval>, &Var)| {
             var.ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
         };
-        seen.zip(vars).map(fits).collect()
+        let mut short: Vec<bool> = seen.zip(vars).map(fits).collect();
+        counted_rows(&body).into_iter().for_each(|v| short[v.index()] = false);
+        short
     };
     program.funcs.iter_mut().enumerate().map(survey).collect()
+}
+
+/// What innermost loops count, and compute of it, to load and store by it.
+fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
+    let mut rows = HashSet::new();
+    walk(body, &mut |stmt| {
+        let Stmt::Loop { body, .. } = stmt else { return };
+        if !is_plain(body) {
+            return;
+        }
+        let mut steps: Vec<(VarId, Vec<Operand>)> = Vec::new();
+        let mut found: HashSet<VarId> = HashSet::new();
+        walk(body, &mut |stmt| match stmt {
+            Stmt::Let { dst, op: Op::Add | Op::Sub | Op::Mul | Op::Shl | Op::Copy, args } => {
+                steps.push((*dst, args.clone()))
+            }
+            Stmt::Load { row: Operand::Var(row), .. } | Stmt::Store { row: Operand::Var(row), .. } => {
+                found.insert(*row);
+            }
+            _ => {}
+        });
+        let counters: Vec<VarId> = steps
+            .iter()
+            .filter(|(dst, args)| matches!(args[..], [Operand::Var(from), Operand::I64(_)] if from == *dst))
+            .map(|(dst, _)| *dst)
+            .collect();
+        // what is computed stands before what is computed of it
+        for (dst, args) in steps.iter().rev() {
+            if found.contains(dst) {
+                found.extend(args.iter().filter_map(|arg| if let Operand::Var(v) = arg { Some(*v) } else { None }));
+            }
+        }
+        let assigned: HashSet<VarId> = assigned(body).into_iter().collect();
+        if counters.iter().any(|counter| found.contains(counter)) {
+            rows.extend(found.intersection(&assigned));
+        }
+    });
+    rows
 }
 
 /// What holds for all functions of a program.
@@ -138,7 +183,7 @@ struct Walker<'a> {
 }
 
 /// How often a loop's intervals are widened before they are given up.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 6;
 /// In so many loops that are tried, what an inner one assigns is not known: trying that one, too, takes time to the power of their depth.
 const MAX_TRIALS: usize = 2;
 
@@ -398,9 +443,24 @@ impl<'a> Walker<'a> {
         self.trials -= 1;
         self.nested = nested;
         if !kept {
-            head = slots.iter().map(|v| unknown(self.func, v)).collect();
+            return slots.iter().map(|v| (*v, unknown(self.func, v))).collect();
         }
-        slots.iter().copied().zip(head).collect()
+        let mut heads: Vec<(VarId, Interval)> = slots.iter().copied().zip(head).collect();
+        let head = |v: VarId| heads.iter().find(|(slot, _)| *slot == v).map(|(_, range)| *range);
+        let Some(repeats) = polls::repetitions(body, head).map(i128::from) else { return heads };
+        for ((v, head), entry) in heads.iter_mut().zip(entry) {
+            if self.func.vars[v.index()].ty == Scalar::I64
+                && let Some((down, up)) = tallies::of(body, *v)
+            {
+                // where no number of 64 bits is too small for them, nothing wraps on the way
+                let least = i128::from(entry.0).checked_add(repeats.saturating_mul(down));
+                let most = i128::from(entry.1).checked_add(repeats.saturating_mul(up));
+                if let (Some(Ok(least)), Some(Ok(most))) = (least.map(i64::try_from), most.map(i64::try_from)) {
+                    *head = (head.0.max(least), head.1.min(most));
+                }
+            }
+        }
+        heads
     }
 
     /// The intervals with which the next repetition begins, entry included, if this one begins with `head`; none where
@@ -984,7 +1044,7 @@ fn within(inner: Interval, outer: Interval) -> bool {
     inner.0 >= outer.0 && inner.1 <= outer.1
 }
 
-/// Beyond where the body of a loop went: 0 if it did not go below, else a bound of the type.
+/// Beyond where the body of a loop went: 0 if it did not go below, and 32 bits if it did not go above; else a bound of the type.
 fn widen(head: Interval, next: Interval, bounds: Interval) -> Interval {
     let lo = if next.0 >= head.0 {
         head.0
@@ -993,7 +1053,12 @@ fn widen(head: Interval, next: Interval, bounds: Interval) -> Interval {
     } else {
         bounds.0
     };
-    (lo, if next.1 <= head.1 { head.1 } else { bounds.1 })
+    let hi = match next.1 {
+        hi if hi <= head.1 => head.1,
+        hi if hi <= SHORT.1 => SHORT.1.min(bounds.1),
+        _ => bounds.1,
+    };
+    (lo, hi)
 }
 
 /// The interval of the true result of `+`, `-` or `*`.
@@ -1085,6 +1150,36 @@ mod tests {
           store ints[job.0] = v4
         }
         "#);
+    }
+
+    #[test]
+    fn what_is_counted_in_a_loop_is_no_more_than_its_repetitions() {
+        let counting = |by: Operand, resets: bool| {
+            let mut program = program(|b, index| {
+                let n = b.i64(Op::Param(ParamId(0)), &[]);
+                let count = b.var(Scalar::I64, Some("count".into()));
+                b.set(count, Operand::I64(0));
+                counted(b, Operand::I64(0), n, |b, i| {
+                    let x = b.load(Scalar::I64, INPUT, i);
+                    let some = b.icmp(Cmp::Gt, x, Operand::I64(7));
+                    b.when(some, |b| {
+                        let more = b.checked(CheckedOp::Add, count.into(), by, OVERFLOW);
+                        b.set(count, more);
+                    });
+                    if resets {
+                        b.set(count, x);
+                    }
+                });
+                b.store(INTS, index, count.into());
+            });
+            program.params[0].range = Some((0, 1 << 29));
+            after(&[PASS, values::PASS, dead::PASS], program)
+        };
+        assert!(!counting(Operand::I64(1), false).contains("checked"));
+        assert!(!counting(Operand::I64(-3), false).contains("checked"));
+        assert!(counting(Operand::I64(1), true).contains("checked"));
+        assert!(counting(Operand::I64(1 << 40), false).contains("checked"));
+        assert!(counting(Operand::Var(VarId(0)), false).contains("checked"));
     }
 
     #[test]

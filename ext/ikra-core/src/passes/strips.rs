@@ -9,11 +9,20 @@
 //! ```
 //!
 //! That is the same repetitions whatever `i` and `n` are, for `stop` is never beyond `n`; where `i + STRIP` wraps, strips
-//! are shorter. Fires for innermost loops with the test at the end ([`super::rotate`]), where a strip is soon over.
+//! are shorter.
+//!
+//! Checks with which the body begins, of `i` and of what does not change, are made at the head of a strip, for all of it: it ends where the next
+//! repetition would not pass them, and there the next strip raises what that repetition would have raised, before it did anything.
+//!
+//! ```text
+//! loop { trap if i >= m; stop = min(i + STRIP, n, m); loop { body; i += 1; break if i >= stop }; poll; break if i >= n }
+//! ```
+//!
+//! Fires for innermost loops with the test at the end ([`super::rotate`]), where a strip is soon over.
 //! Not here: loops that end soon ([`super::ranges`]), which do not poll at all.
 
 use super::Pass;
-use super::loops::{assigned_in, is_read};
+use super::loops::{Counts, assigned_in, is_movable, is_read};
 use crate::ir::visit::{is_plain, size};
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
@@ -26,18 +35,19 @@ const BODY: usize = 100;
 
 fn run(mut program: Program) -> Program {
     for func in &mut program.funcs {
+        let counts = Counts::of(func);
         let mut body = std::mem::take(&mut func.body);
-        list(func, &mut body);
+        list(func, &counts, &mut body);
         func.body = body;
     }
     program
 }
 
-fn list(func: &mut Func, body: &mut [Stmt]) {
+fn list(func: &mut Func, counts: &Counts, body: &mut [Stmt]) {
     for stmt in body {
         match count(stmt) {
-            Some(count) => strip(func, stmt, count),
-            None => stmt.bodies_mut().into_iter().flatten().for_each(|body| list(func, body)),
+            Some(count) => strip(func, counts, stmt, count),
+            None => stmt.bodies_mut().into_iter().flatten().for_each(|body| list(func, counts, body)),
         }
     }
 }
@@ -77,17 +87,24 @@ fn count(stmt: &Stmt) -> Option<Count> {
     (counts && !changes && !looks_back && is_plain(inner) && size(inner) <= BODY).then_some(Count { i: *i, step, end })
 }
 
-fn strip(func: &mut Func, stmt: &mut Stmt, Count { i, step, end }: Count) {
+fn strip(func: &mut Func, counts: &Counts, stmt: &mut Stmt, Count { i, step, end }: Count) {
     let Stmt::Loop { body, .. } = stmt else { return };
+    // The last four: counting, polling, the test and the way out.
+    let mut tail = body.split_off(body.len() - 4);
+    let Checks { head, limits } = checks(counts, body, i);
     let mut new = |ty| {
         func.vars.push(Var { ty, name: None });
         VarId::new(func.vars.len() - 1)
     };
-    let (ahead, beyond, stop, over) = (new(Scalar::I64), new(Scalar::Bool), new(Scalar::I64), new(Scalar::Bool));
+    let (ahead, beyond, first, over) = (new(Scalar::I64), new(Scalar::Bool), new(Scalar::I64), new(Scalar::Bool));
+    let (mut shorter, mut stops) = (Vec::new(), vec![first]);
+    for _ in &limits {
+        shorter.push(new(Scalar::Bool));
+        stops.push(new(Scalar::I64));
+    }
+    let stop = stops[limits.len()];
     let inner = LabelId::new(func.labels);
     func.labels += 1;
-    // The last four: counting, polling, the test and the way out.
-    let mut tail = body.split_off(body.len() - 4);
     let counting = tail.remove(0);
     let mut repeated = std::mem::take(body);
     repeated.extend([
@@ -95,19 +112,87 @@ fn strip(func: &mut Func, stmt: &mut Stmt, Count { i, step, end }: Count) {
         Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: vec![i.into(), stop.into()] },
         Stmt::If { cond: over.into(), then: vec![Stmt::Break(inner)], otherwise: Vec::new() },
     ]);
-    *body = vec![
+    *body = head;
+    body.extend([
         Stmt::Let { dst: ahead, op: Op::Add, args: vec![i.into(), Operand::I64(STRIP * step)] },
         Stmt::Let { dst: beyond, op: Op::ICmp(Cmp::Gt), args: vec![end, ahead.into()] },
-        Stmt::Let { dst: stop, op: Op::Select, args: vec![beyond.into(), ahead.into(), end] },
-        Stmt::Loop { label: inner, body: repeated },
-    ];
+        Stmt::Let { dst: first, op: Op::Select, args: vec![beyond.into(), ahead.into(), end] },
+    ]);
+    for ((limit, less), stop) in limits.into_iter().zip(shorter).zip(stops.windows(2)) {
+        body.extend([
+            Stmt::Let { dst: less, op: Op::ICmp(Cmp::Lt), args: vec![limit, stop[0].into()] },
+            Stmt::Let { dst: stop[1], op: Op::Select, args: vec![less.into(), limit, stop[0].into()] },
+        ]);
+    }
+    body.push(Stmt::Loop { label: inner, body: repeated });
     body.append(&mut tail);
+}
+
+/// What is done at the head of a strip, and what the count must stay below for that to hold in all of it.
+#[derive(Default)]
+struct Checks {
+    head: Vec<Stmt>,
+    limits: Vec<Operand>,
+}
+
+/// Takes the checks with which a body begins out of it. `counts`: of the function that the body is in.
+fn checks(counts: &Counts, body: &mut Vec<Stmt>, i: VarId) -> Checks {
+    let mut varies = assigned_in(body);
+    let mut checks = Checks::default();
+    // what comparisons of the count with something that does not change ask
+    let mut asked: Vec<(VarId, Operand)> = Vec::new();
+    let mut rest = Vec::with_capacity(body.len());
+    let mut left = std::mem::take(body).into_iter();
+    for stmt in left.by_ref() {
+        let same = |o: &Operand| !matches!(o, Operand::Var(v) if *v == i || varies.contains(v));
+        match &stmt {
+            Stmt::Let { dst, op, args } if is_movable(*op) && counts.assigned(*dst) == 1 => match (op, &args[..]) {
+                _ if args.iter().all(same) => {
+                    varies.remove(dst);
+                    checks.head.push(stmt);
+                }
+                (Op::ICmp(Cmp::Ge), [Operand::Var(count), limit]) if *count == i && same(limit) => {
+                    asked.push((*dst, *limit));
+                    rest.push(stmt);
+                }
+                _ => rest.push(stmt),
+            },
+            Stmt::Let { .. } | Stmt::Load { .. } => rest.push(stmt),
+            Stmt::If { cond, then, otherwise } if is_check(then, otherwise, |o| same(o) || *o == i.into()) => {
+                match asked.iter().find(|(answer, _)| *cond == (*answer).into()) {
+                    Some((answer, limit)) => {
+                        let at = rest.iter().position(|s| s.assigns() == [*answer]);
+                        checks.head.extend(at.map(|at| rest.remove(at)));
+                        checks.limits.push(*limit);
+                        checks.head.push(stmt);
+                    }
+                    None if same(cond) => checks.head.push(stmt),
+                    None => {
+                        rest.push(stmt);
+                        break;
+                    }
+                }
+            }
+            _ => {
+                rest.push(stmt);
+                break;
+            }
+        }
+    }
+    rest.extend(left);
+    *body = rest;
+    checks
+}
+
+/// Whether a branch only raises something, of what is known at the head of a strip.
+fn is_check(then: &[Stmt], otherwise: &[Stmt], known: impl Fn(&Operand) -> bool) -> bool {
+    matches!(then, [Stmt::Trap { operands, .. }] if operands.iter().all(known)) && otherwise.is_empty()
 }
 
 #[cfg(test)]
 mod tests {
     use super::PASS;
-    use crate::ir::testing::{INTS, program};
+    use crate::ir::testing::{DOMAIN, INTS, OUT, ZERO, program};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt};
     use crate::passes::testing::after;
 
@@ -162,6 +247,72 @@ mod tests {
             poll
             v8: bool = icmp.ge i.6, n.5
             if v8 {
+              break L0
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn checks_of_the_count_are_made_once_for_a_strip() {
+        let program = program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let i = b.var(Scalar::I64, Some("i".into()));
+            b.set(i, Operand::I64(0));
+            b.repeat(|b, done| {
+                let outside = b.icmp(Cmp::Ge, i.into(), index);
+                b.trap_if(outside, DOMAIN, vec![i.into()]);
+                let x = b.load(Scalar::F64, OUT, i.into());
+                // of nothing that changes
+                let wrong = b.icmp(Cmp::Lt, n, index);
+                b.trap_if(wrong, ZERO, Vec::new());
+                // what comes behind a store stays behind it
+                b.store(OUT, index, x);
+                let late = b.icmp(Cmp::Ge, i.into(), Operand::I64(1000));
+                b.trap_if(late, ZERO, Vec::new());
+                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
+                b.push(Stmt::Poll);
+                let over = b.icmp(Cmp::Ge, i.into(), n);
+                b.when(over, |b| b.push(Stmt::Break(done)));
+            });
+        });
+        insta::assert_snapshot!(after(&[PASS], program), @r#"
+        entry func f0 "entry" (job.0: i64, first.1: i64, last.2: i64) {
+          begin check job.0, first.1
+          v3: i64 = index
+          v4: i64 = param p0 "n"
+          i.5: i64 = copy 0
+          loop L0 {
+            v6: bool = icmp.ge i.5, v3
+            if v6 {
+              trap s1 i.5
+            }
+            v8: bool = icmp.lt v4, v3
+            if v8 {
+              trap s3
+            }
+            v11: i64 = add i.5, 128
+            v12: bool = icmp.gt v4, v11
+            v13: i64 = select v12, v11, v4
+            v15: bool = icmp.lt v3, v13
+            v16: i64 = select v15, v3, v13
+            loop L1 {
+              v7: f64 = load out[i.5]
+              store out[v3] = v7
+              v9: bool = icmp.ge i.5, 1000
+              if v9 {
+                trap s3
+              }
+              i.5 = add i.5, 1
+              v14: bool = icmp.ge i.5, v16
+              if v14 {
+                break L1
+              }
+            }
+            poll
+            v10: bool = icmp.ge i.5, v4
+            if v10 {
               break L0
             }
           }

@@ -57,6 +57,10 @@ pub struct Facts {
     frozen_arrays: bool,
     /// How the elements of arrays are stored that are not Ruby's own: by kind; None where they are not all stored so.
     storages: BTreeMap<ArrayKind, Option<Storage>>,
+    /// How long arrays are: by kind; None where they are not all equally long.
+    lengths: BTreeMap<ArrayKind, Option<usize>>,
+    /// Arrays were once found not to lie evenly: it is not taken for granted.
+    uneven: bool,
     /// Places whose references are reached from one element only.
     owned: BTreeSet<Place>,
     /// Places into which the kernel puts what it made.
@@ -96,6 +100,10 @@ impl Facts {
         }
         if let Some(storage) = self.storages.remove(&gone) {
             self.saw_storage(keep, storage);
+        }
+        if let Some(length) = self.lengths.remove(&gone) {
+            let known = self.lengths.entry(keep).or_insert(length);
+            *known = known.filter(|known| Some(*known) == length);
         }
         let old = self.types.remove(&Place::Elements(gone));
         self.changes.insert(Place::Elements(keep));
@@ -233,6 +241,21 @@ impl Facts {
     /// How all arrays of a kind hold their elements, if that is another way than Ruby's arrays'.
     pub fn storage(&self, kind: ArrayKind) -> Option<Storage> {
         *self.storages.get(&self.find(kind))?
+    }
+    /// An array of a kind is so long.
+    pub fn saw_length(&mut self, kind: ArrayKind, length: usize) {
+        let kind = self.find(kind);
+        let known = self.lengths.entry(kind).or_insert(Some(length));
+        *known = known.filter(|known| *known == length);
+    }
+    /// Whether arrays of a kind are taken to lie evenly where a column has them: those that were seen are equally long, so they
+    /// do if they were found in the order of the column. A launch for which they do not needs another program.
+    pub fn is_even(&self, kind: ArrayKind) -> bool {
+        !self.uneven && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
+    }
+    /// Of where arrays lie nothing is taken for granted.
+    pub fn saw_uneven(&mut self) {
+        self.uneven = true;
     }
     /// Says whether the objects and arrays that a field of owned objects (or an owned array) refers to are each reached
     /// from exactly one element. The World decides at the scan, and may only take it back later.

@@ -8,6 +8,7 @@ use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Combine, Slot};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::even;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
@@ -23,6 +24,8 @@ pub enum Answer {
     Raises(Raised),
     /// A speculation was wrong: compile again without it, and run again.
     Refuted(ikra_core::world::Assumption),
+    /// Arrays do not lie evenly: compile again for any.
+    Uneven,
 }
 
 /// Words that a slot's value is made of.
@@ -76,6 +79,9 @@ pub fn run(
         let slots = backend.slots(section.world.elements.len() as u64).max(1);
         let mut machine = Machine::new(section, text, facts, lowered, slots, capacities.clone());
         machine.fill(backend.target().warp);
+        if !even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
+            return Ok(Answer::Uneven);
+        }
         let launch = Launch {
             columns: &mut machine.columns,
             biases: &machine.biases,

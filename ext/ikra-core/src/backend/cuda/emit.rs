@@ -193,6 +193,7 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
 
 /// The same; with a fold, elements of its column go to a reduction instead of to memory, in the same kernel.
 pub fn emit_folding(program: &Program, layout: &Layout, kernel: &str, fold: Option<Fold>) -> Emitted {
+    let program = &passes::ahead(program.clone());
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
@@ -809,6 +810,15 @@ impl<'a> Function<'a> {
         self.shared.short[self.id.index()][v.index()]
     }
 
+    /// Whether all operands are held in 32 bits, or are constants of that size.
+    fn are_short(&self, args: &[Operand]) -> bool {
+        args.iter().all(|arg| match arg {
+            Operand::Var(v) => self.is_short(*v),
+            Operand::I64(i) => i32::try_from(*i).is_ok_and(|i| i != i32::MIN),
+            _ => false,
+        })
+    }
+
     fn name(&self, v: VarId) -> &str {
         &self.names[v.index()]
     }
@@ -918,6 +928,10 @@ impl<'a> Function<'a> {
                 let short = self.is_short(*dst);
                 let expr = match (op, folds) {
                     (Op::Copy, false) => self.operand(args[0]),
+                    // Nothing wraps. That is said in C++'s own arithmetic, so that what counts can be made to count addresses.
+                    (Op::Add, _) if short && self.are_short(args) => self.infix("+", args),
+                    (Op::Sub, _) if short && self.are_short(args) => self.infix("-", args),
+                    (Op::Mul, _) if short && self.are_short(args) => self.infix("*", args),
                     // the lower half of a sum needs only lower halves
                     (Op::Add, _) if short => self.helper("add32", args),
                     (Op::Sub, _) if short => self.helper("sub32", args),

@@ -71,6 +71,8 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
         column.refers = None;
     }
+    // who looks for races looks at what was written
+    let even = if options.races { Vec::new() } else { t.even(an.facts) };
     let program = Program {
         name: name.into(),
         funcs: shared.funcs,
@@ -78,6 +80,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         columns: t.columns,
         params: t.params,
         heaps: t.heaps,
+        even,
         sites: shared.sites,
         jobs,
         few: shape.few,

@@ -6,12 +6,14 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
-use crate::ir::{Column, ColumnId, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS};
+use crate::ir::{
+    Column, ColumnId, Even, FEW, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
+};
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
 use crate::syntax::ast::Name;
 use crate::types::{Atom, Encoding, Prims, Repr, StrWord, Ty, Unit};
-use crate::world::{Place, Root};
+use crate::world::{Facts, Place, Root};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -400,6 +402,35 @@ impl Tables {
         (column.read, column.written) = (true, true);
         self.heaps.push(Heap { space, scratch, start, capacity, taken });
         id
+    }
+
+    /// Columns of arrays that are taken to lie evenly: nothing is put into them, and they have no rows but the host's.
+    pub fn even(&mut self, facts: &Facts) -> Vec<Even> {
+        let Schema { elements, fields, arrays, .. } = &self.schema;
+        let slots = elements.iter().chain(fields.iter().map(|f| &f.slot)).chain(arrays.iter().map(|a| &a.slot));
+        let mut columns: Vec<ColumnId> = Vec::new();
+        for slot in slots {
+            let (Repr::Array(kind), Some(id)) = (slot.repr, slot.value) else { continue };
+            let column = &self.columns[id.index()];
+            let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
+            if facts.is_even(kind) && column.read && !column.written && !fresh && !columns.contains(&id) {
+                columns.push(id);
+            }
+        }
+        let one = |column: ColumnId| {
+            let Column { name, space, .. } = &self.columns[column.index()];
+            let (name, by_id) = (name.clone(), matches!(space, Space::Class { .. }));
+            // rows of objects are ids, which do not begin at 0
+            let start = if by_id { None } else { Some((0, u32::MAX.into())) };
+            let mut param = |what: &str, range| {
+                let param = self.param(&format!("{name}.{what}"), Scalar::I64);
+                self.params[param.index()].range = range;
+                param
+            };
+            let few = Some((0, FEW - 1));
+            Even { column, start: param("start", start), step: param("step", few), length: param("length", few) }
+        };
+        columns.into_iter().map(one).collect()
     }
 
     /// The column of all Strings' bytes.
