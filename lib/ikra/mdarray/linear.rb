@@ -71,12 +71,12 @@ module Ikra
         high = rows < 1 ? 1 : rows
         row = i / wide
         from = (row * inner) & 0x7fff_ffff_ffff_ffff
-        to = (row / high * inner * wide + i % wide) & 0x7fff_ffff_ffff_ffff
+        # few enough bits that what is added to it in the loop needs no mask, and addresses can be counted
+        first = (row / high * inner * wide + i % wide) & 0x0fff_ffff_ffff_ffff
         sum = zero
         k = 0
         while k < inner
-          sum += one.call((from + k) & 0x7fff_ffff_ffff_ffff) * two.call(to)
-          to = (to + wide) & 0x7fff_ffff_ffff_ffff
+          sum += one.call((from + k) & 0x7fff_ffff_ffff_ffff) * two.call(first + k * wide)
           k += 1
         end
         sum
