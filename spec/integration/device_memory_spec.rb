@@ -371,6 +371,46 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "has what each array is to have, however arrays are written, in part and whole, copied, and looked at in expressions" do
+    expect(on_stand_in(<<~RUBY)).to eq("[]\n")
+      Ikra.config.backend = :cuda
+      wrong = Array.new(12) do |seed|
+        random = Random.new(seed)
+        arrays = [[Ikra::MDArray.new(60, 140) { |i, j| i * 140 + j }, Array.new(60) { |i| Array.new(140) { |j| i * 140 + j } }]]
+        pending = []
+        25.times do
+          array, rows = arrays.sample(random: random)
+          k, j = random.rand(1..9), random.rand(140)
+          case random.rand(8)
+          when 0
+            array.column(j).map! { |x| x + k }
+            rows.each { |row| row[j] += k }
+          when 1
+            array.map! { |x| x - k }
+            rows.each { |row| row.map! { |x| x - k } }
+          when 2
+            array[true, j] = k
+            rows.each { |row| row[j] = k }
+          when 3
+            array[(0..) % 2, 3..100].map! { |x| x * 2 % 1009 }
+            rows.each_slice(2) { |row, _| (3..100).each { |at| row[at] = row[at] * 2 % 1009 } }
+          when 4 then arrays << [array.dup, rows.map(&:dup)] if arrays.size < 5
+          when 5 then pending << [array * k + 1, rows.map { |row| row.map { |x| x * k + 1 } }]
+          when 6
+            other, others = arrays.sample(random: random)
+            array[true, true] = other
+            rows.zip(others) { |row, values| row.replace(values) }
+          else
+            60.times.to_a.peach { |i| array[i, j] = array[i, 0] + k }
+            rows.each { |row| row[j] = row[0] + k }
+          end
+        end
+        seed unless (arrays + pending).all? { |array, rows| array.to_a == rows }
+      end
+      p wrong.compact
+    RUBY
+  end
+
   it "is told with who holds it" do
     told = Regexp.new(<<~'TEXT'.chomp.gsub(/[()]/) { |sign| "\\#{sign}" } + "\n\\z")
       \Aallocating memory on Stand-in within memory_limit: 1000000: 800256 bytes wanted, \d+ bytes free
