@@ -28,6 +28,7 @@ const LAYERS: &[&[&str]] = &[
 const UNSAFE: &[&str] = &[
     "process.rs",
     "memory/column.rs",
+    "memory/pages.rs",
     "backend/libm.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",

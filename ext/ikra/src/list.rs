@@ -27,7 +27,7 @@ pub fn filled<E: Send>(
     let raw = array.as_raw();
     // SAFETY: a live Array (on the machine stack) with room for its body, which this only gets the address of.
     let body = unsafe { rb_sys::stable_api::get_default().rarray_const_ptr(raw) };
-    ikra_core::memory::large_pages(body as usize, len * size_of::<Raw>());
+    ikra_core::memory::pages::large_pages(body as usize, len * size_of::<Raw>());
     // SAFETY: stores nil in a live Array, and before it; `protect` catches NoMemoryError.
     protect(|| unsafe {
         rb_sys::rb_ary_store(raw, len as std::os::raw::c_long - 1, heap::NIL);

@@ -157,7 +157,7 @@ impl PartialEq for HostColumn {
 /// Words that are zero, in large pages where they are many.
 fn zeroes(count: usize) -> Vec<u64> {
     let words = vec![0u64; count];
-    super::large_pages(words.as_ptr() as usize, count * 8);
+    super::pages::large_pages(words.as_ptr() as usize, count * 8);
     words
 }
 
