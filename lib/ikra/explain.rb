@@ -36,7 +36,7 @@ module Ikra
     Chain = Struct.new(:stages, :kernels) do
       def to_s
         lines = kernels.each_with_index.flat_map do |kernel, index|
-          ["  kernel #{index + 1}: #{kernel.stages.join(", ")}", *[kernel.note, ("then #{kernel.ending}" if kernel.ending), kernel.why].compact.map { |line| "    #{line}" }]
+          ["  kernel #{index + 1}: #{kernel.stages.join(", ")}", *[*kernel.notes, ("then #{kernel.ending}" if kernel.ending), kernel.why].compact.map { |line| "    #{line}" }]
         end
         [["plazy", *stages].join("."), *lines, "  # kernels: #{kernels.size}"].join("\n")
       end
@@ -51,9 +51,25 @@ module Ikra
 
     # [+stages+] that are fused into it
     # [+ending+] what the host makes of its values; nil: nothing
-    # [+note+] what a stencil in it costs
+    # [+notes+] how each stencil in it that looks at other stages gets at what they compute, and what each way costs
     # [+why+] why the next stage is not in it
-    Chain::Kernel = Struct.new(:stages, :ending, :note, :why)
+    Chain::Kernel = Struct.new(:stages, :ending, :notes, :why) do
+      def initialize(stages, ending, notes, why, chain)
+        super(stages, ending, notes, why)
+        @chain = chain
+      end
+
+      # It turned out to be two: this one is the second.
+      # @api private
+      def cut(first, rest)
+        count = first.stages.size
+        first.explained = self.class.new(stages.take(count), nil, first.told, first.why, @chain)
+        rest.explained = self
+        self.stages = stages.drop(count)
+        self.notes = rest.told
+        @chain.kernels.insert(@chain.kernels.index { |kernel| kernel.equal?(self) }, first.explained)
+      end
+    end
 
     # One column of objects' fields, arrays' elements, results and the like.
     #

@@ -307,14 +307,34 @@ module Ikra
     end
 
     def values(step, list, error, most, strict)
-      what, argument = step.ending
-      list, failed, enough = Kernel.new(step, list, @options, open: !error.nil?).values(needed_of(what, argument, most), strict: strict)
-      error = enough ? nil : failed || error
-      raise error if error && what == :stencil
+      raise error if error && step.grid?
 
-      list = list.drop(argument) if what == :drop
-      list = Operation.call(list, :pstencil, @options, argument.block, *argument.args) if what == :stencil
-      [most ? list.first(most) : list, error]
+      what, argument = step.ending
+      cut(step, list, error) do |step, list, error|
+        kernel = Kernel.new(step, list, @options, open: !error.nil?)
+        list, failed, enough = step.grid? ? [kernel.nested] : kernel.values(needed_of(what, argument, most), strict: strict)
+        error = enough ? nil : failed || error
+        list = list.drop(argument) if what == :drop
+        [most ? list.first(most) : list, error]
+      end
+    end
+
+    # Runs a step, in as many parts as its stencils want.
+    def cut(step, list, error)
+      stencil =
+        begin
+          return yield(step, list, error)
+        rescue Kernel::Cut => cut
+          cut.stencil
+        end
+      # behind the rescue: what is raised from here on has nothing to do with it
+      before, rest = step.cut(stencil)
+      list, failed, enough = cut(before, list, error) { |part, from, open| Kernel.new(part, from, @options, open: !open.nil?).kept }
+      begin
+        cut(rest, list, enough ? nil : failed || error) { |*parts| yield(*parts) }
+      ensure
+        [list, *(list.list if list.is_a?(Stencil))].grep(Buffer).each(&:free)
+      end
     end
 
     # How many of a kernel's values are needed for as many of what the host makes of them.
@@ -322,14 +342,13 @@ module Ikra
       case what
       when :take then [argument, *most].min
       when :drop then most && (most + argument)
-      when :stencil then nil
       else most
       end
     end
 
     # What the block makes of the chain's {Total}.
     def total(name)
-      list = forced(:to_a) { return yield(to_total(name, plan)) }
+      list = forced(:to_a) { return to_total(name, plan) { |total| yield(total) } }
       yield(Total.new(list))
     end
 
@@ -337,22 +356,20 @@ module Ikra
       told = ::Ikra.__chain(plan, name)
       *before, last = plan.steps
       list, error = through(before)
-      return Total.new(list, last, error, @options, told) unless last.keeps_apart
+      return cut(last, list, error) { |step, part, failed| yield(Total.new(part, step, failed, @options, told)) } unless last.keeps_apart
 
       list, error = through([last], list, error, nil, error.nil?)
       raise error if error
 
-      Total.new(list)
+      yield(Total.new(list))
     end
 
     # The value of which a block gives the least, or the greatest.
     def by(name, reduction, block, &on_list)
       with_key = map_packed(block).__send__(:plan)
-      last = with_key.steps.last
-      return on_list.call(to_a) if last.keeps_apart
+      return on_list.call(to_a) if with_key.steps.last.keeps_apart
 
-      step = last.dup.tap { |without| without.stages = last.stages[0...-1] }
-      on_list.call(forced(:to_a) { return to_total(name, with_key).by(reduction, step, &on_list) })
+      on_list.call(forced(:to_a) { return to_total(name, with_key) { |total| total.by(reduction, &on_list) } })
     end
 
     # By an operator.
@@ -373,9 +390,10 @@ module Ikra
         list, error = through([last], list, error)
         list = [*start, *list]
       else
-        kernel = Kernel.new(last, list, @options, open: !error.nil?)
-        error = nil if kernel.closed?
-        list = kernel.fold(Stage.new(:reduce, [], block), start)
+        list, error = cut(last, list, error) do |step, part, failed|
+          kernel = Kernel.new(step, part, @options, open: !failed.nil?)
+          [kernel.fold(Stage.new(:reduce, [], block), start), (failed unless kernel.closed?)]
+        end
       end
       value = Operation.call(list, :preduce, @options, block)
       raise error if error

@@ -101,7 +101,7 @@ module Ikra
     end
 
     def pfilter_map
-      numbers([:kept]) { |values| values.is_a?(Buffer) ? values.to_list : Ikra.__sieved(values, Hole, nil).first }
+      numbers([:kept, Hole]) { |values| values.is_a?(Buffer) ? values.to_list : Ikra.__sieved(values, Hole, nil).first }
     end
 
     def pflat_map = section(:map).flatten(1)
@@ -275,19 +275,15 @@ module Ikra
       numbers { |keys| Operation.sorted(list.to_a, keys, *count, last: last) }
     end
 
-    # The elements with the least and the greatest of the block's values.
+    # The elements with the least, or the greatest (+true+), of the block's values: both by one kernel.
     def extremes(*greatest)
       list = snapshot
-      return [at(list, extreme(greatest.first))] if greatest.size == 1
-
-      numbers { |keys| greatest.map { |which| at(list, index_of(keys, which)) } }
-    end
-
-    # The index of the element with the least, or the greatest, of the block's values.
-    def extreme(greatest)
-      *, index, incomparable = reduced(greatest ? :max : :min) { |keys| return index_of(keys, greatest) }
+      reduction = greatest.size == 2 ? :minmax : greatest.first ? :max : :min
+      asked = ->(keys) { greatest.map { |which| at(list, index_of(keys, which)) } }
+      places = reduced(reduction) { |keys| return asked.call(keys) }
+      places = [places] if greatest.size == 1
       # Ruby says what is compared with NaN: such sections change nothing
-      incomparable ? numbers { |keys| index_of(keys, greatest) } : index
+      places.first.last ? numbers(&asked) : places.map { |_, index, _| at(list, index) }
     end
 
     def index_of(keys, greatest) = Ikra.__extreme(keys, greatest) || compared(keys, greatest)

@@ -8,8 +8,8 @@ module Ikra
     attr_reader :list
     # How many there are in each dimension, from the outermost, and how far apart neighbours of it are in the list.
     attr_reader :sizes, :strides
-    # In the list, in the order in which they were given.
-    attr_reader :offsets
+    # The neighbours as they were given, an offset for each dimension; and in the list.
+    attr_reader :places, :offsets
     # Of each dimension: between these all offsets are.
     attr_reader :least, :greatest
 
@@ -17,7 +17,7 @@ module Ikra
     # @raise [ArgumentError] for offsets that are no Integers or lists of them, or of several lengths; for rows of several
     #   lengths
     def initialize(base, offsets, sizes = nil)
-      places = places(offsets)
+      @places = places = checked(offsets)
       raise ArgumentError, "offsets of #{places.first.size} dimensions, for an array of #{sizes.size}" if sizes && places.first.size != sizes.size
 
       @sizes = sizes || sizes_of(base, places.first.size)
@@ -40,6 +40,9 @@ module Ikra
 
       [:"#{form == :each ? "stencil" : "stencil_list"}_#{count}_#{@sizes.size}", @list, fill, *@offsets, *bounds]
     end
+
+    # Other neighbours in an array of this form.
+    def like(offsets, list = @list) = Stencil.new(list, offsets, @sizes)
 
     # How the block takes neighbours: +:relative+ (one parameter, which is asked), +:each+ (a parameter each) or +:list+.
     def form(block, with_index)
@@ -79,7 +82,7 @@ module Ikra
       kind == :rest || (!kind.nil? && name.nil?)
     end
 
-    def places(offsets)
+    def checked(offsets)
       raise ArgumentError, "offsets: #{offsets.inspect} is not an Array of Integers or of Arrays of Integers" unless offsets.is_a?(Array) && !offsets.empty?
 
       places = offsets.map { |offset| offset.is_a?(Array) ? offset : [offset] }

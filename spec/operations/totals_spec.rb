@@ -158,6 +158,13 @@ RSpec.describe "Totals of plazy" do
       expect(told.call { one.reduce(:+) }).to eq [[%i[zip map select] + [:"reduce(:+)"]], "# kernels: 1", [[:sum, at_once]]]
       expect(told.call { one.sum { |x| x * 0.5 } }).to eq [[%i[zip map select sum]], "# kernels: 1", [[:sum, at_once]]]
       expect(told.call { chain.sum }).to eq [[%i[map select], %i[zip map sum]], "# kernels: 2", [[nil, 1], [:sum, at_once]]]
+      expect(told.call { list.plazy(backend: backend).zip(list).map { |x, y| x * y }.minmax }).to eq [[%i[zip map minmax]], "# kernels: 1", [[:minmax, at_once]]]
+      # the host marks elements that are left out in a column
+      expect(told.call { one.minmax }).to eq [[%i[zip map select minmax]], "# kernels: 1", [[:minmax, backend == :cpu ? 2 : at_once]]]
+      expect(told.call { one.map { |x| x * 0.5 }.minmax }).to eq [[%i[zip map select map minmax]], "# kernels: 1", [[:minmax, backend == :cpu ? 2 : at_once]]]
+      sections = ->(&work) { Ikra.explain(&work).sections.map { |section| [section.reduction, section.kernels] } }
+      expect(sections.call { list.pminmax_by(backend: backend) { |x| -x } }).to eq [[:minmax, at_once]]
+      expect(sections.call { (Ikra::MDArray.new(list) * 2.0 + 1).minmax(backend: backend) }).to eq [[:minmax, at_once]]
       # and one for the element that was found
       expect(told.call { one.min_by { |x| -x } }).to eq [[%i[zip map select min_by]], "# kernels: 1", [[:min, at_once], [nil, 1]]]
     end

@@ -11,4 +11,6 @@ pub struct Target {
     pub call_depth: u32,
     /// Bytes of memory that columns may take.
     pub memory: u64,
+    /// Bytes that a block of threads may share; 0: there are no such blocks.
+    pub shared_memory: u64,
 }

@@ -4,23 +4,23 @@
 mod support;
 
 use ikra_core::backend::cuda::emit;
-use ikra_core::config::CodeOptions;
+use ikra_core::engine::{Holes, SectionShape};
 use ikra_core::id::ClassId;
 use ikra_core::infer::{Analysis, Spec};
 use ikra_core::layout::Layout;
 use ikra_core::syntax::ast::Origin;
 use ikra_core::syntax::print;
-use ikra_core::world::fixture::{Case, Classes, Section};
+use ikra_core::world::fixture::{Case, Classes, Expected, Left, Section};
 use ikra_core::world::{Facts, World};
 use std::fmt::Write;
 use support::compile::{compile, improved, shape};
 use support::{Failures, cases, check_snapshot};
 
 /// The section of a case's first run.
-fn first(case: &Case, failures: &mut Failures) -> Option<(Section, CodeOptions)> {
+fn first<'a>(case: &'a Case, failures: &mut Failures) -> Option<(Section, &'a Expected)> {
     let run = case.runs.first().unwrap_or_else(|| panic!("{} has no run", case.name));
     match case.section(run) {
-        Ok(section) => Some((section, run.expected.options)),
+        Ok(section) => Some((section, &run.expected)),
         Err(error) => {
             failures.add(&case.name, error);
             None
@@ -69,8 +69,12 @@ fn types_ir_passes_and_cuda() {
 }
 
 fn stages(case: &Case, failures: &mut Failures) {
-    let Some((mut section, options)) = first(case, failures) else { return };
-    let shape = shape(&section);
+    let Some((mut section, &Expected { options, holes, .. })) = first(case, failures) else { return };
+    let holes = holes.map(|left| match left {
+        Left::Marked => Holes::Marked,
+        Left::Filled(int) => Holes::Filled { int, float: (int as f64).to_bits() },
+    });
+    let shape = SectionShape { holes, ..shape(&section) };
     let mut types = String::new();
     let mut facts = Facts::default();
     let classes = section.world.classes.clone();

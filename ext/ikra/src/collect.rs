@@ -20,6 +20,8 @@ use ikra_core::backend::collective::reduce::{Place, Reduced, Reduction, reduce};
 use ikra_core::backend::collective::rows::{Give, Stretch};
 use ikra_core::backend::collective::sort::{self, Keys};
 use ikra_core::backend::collective::{Crew, Element, Number, Values};
+use ikra_core::backend::fold;
+use ikra_core::engine::Holes;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use magnus::prelude::*;
@@ -272,7 +274,8 @@ pub fn working<T: Send>(
 }
 
 /// `Ikra.__reduce(buffer, operation, from, count, options)`: what elements of a buffer are reduced to, where they are: `:sum` a number, `:count`
-/// how many are not 0, `:min` and `:max` an array of the element, its index, and whether there was a NaN, which is left out.
+/// how many are not 0, `:min` and `:max` an array of the element, its index, and whether there was a NaN, which is left out; `:minmax` an array of both of
+/// these.
 ///
 /// # Errors
 /// DeviceError and its kin, and what interrupts raise.
@@ -294,14 +297,30 @@ pub fn reduce_buffer(
     let range = crate::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let reduced = Where::of(ruby, asked, &buffer, count)?.reduce(ruby, reduction, (dtype, &buffer), range)?;
-    reduced_value(ruby, reduced)
+    reduced_value(ruby, reduction, reduced)
+}
+
+/// `Ikra.__filled(operation)`: the Integer and the Float that stand for elements without a value while the others are reduced.
+///
+/// # Errors
+/// ArgumentError where nothing does.
+pub fn filled(ruby: &Ruby, operation: Symbol) -> Result<(i64, f64), Error> {
+    let name = operation.name()?;
+    let reduction = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name);
+    match reduction.and_then(|(_, reduction)| fold::neutral(reduction)) {
+        Some(Holes::Filled { int, float }) => Ok((int, f64::from_bits(float))),
+        _ => Err(Error::new(
+            ruby.exception_arg_error(),
+            format!("nothing stands for elements without a value in {name}"),
+        )),
+    }
 }
 
 /// What a reduction gives, for Ruby; as [`reduce_buffer`] says.
 ///
 /// # Errors
 /// When memory ends.
-pub fn reduced_value(ruby: &Ruby, reduced: Reduced) -> Result<Value, Error> {
+pub fn reduced_value(ruby: &Ruby, reduction: Reduction, reduced: Reduced) -> Result<Value, Error> {
     let place = |place: Option<Place>, nan: bool| {
         let (value, index) = match place {
             Some(Place { index, value: Number::Int(i) }) => (ruby.into_value(i), ruby.into_value(index)),
@@ -314,6 +333,9 @@ pub fn reduced_value(ruby: &Ruby, reduced: Reduced) -> Result<Value, Error> {
         Reduced::Integer(i) => ruby.into_value(i),
         Reduced::Float(f) => ruby.into_value(f),
         Reduced::Count(n) => ruby.into_value(n),
+        Reduced::Extremes { least, greatest, nan } if reduction == Reduction::MinMax => {
+            ruby.ary_new_from_values(&[place(least, nan), place(greatest, nan)]).as_value()
+        }
         Reduced::Extremes { least, greatest, nan } => place(least.or(greatest), nan),
         Reduced::Overflow => return Err(errors::internal(ruby, "a product where none was asked for")),
     })

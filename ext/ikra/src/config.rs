@@ -8,6 +8,7 @@ use crate::buffer::Dtype;
 use crate::heap;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
+use ikra_core::sched::stencil::Way;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
@@ -55,6 +56,10 @@ pub struct Settings {
     pub only: bool,
     /// The section is one of several that go over the elements together.
     pub piece: bool,
+    /// A stencil may look at what another section has computed: then nothing is run.
+    pub apart: bool,
+    /// How stencils get at what is before them, where they can: to measure what that costs. It changes no result.
+    pub stencils: Option<Way>,
 }
 
 /// The buffer that results become.
@@ -68,8 +73,13 @@ pub enum Results {
 }
 
 /// Ikra's own names of reductions.
-pub const REDUCTIONS: [(&str, Reduction); 4] =
-    [("sum", Reduction::Sum), ("min", Reduction::Min), ("max", Reduction::Max), ("count", Reduction::Count)];
+pub const REDUCTIONS: [(&str, Reduction); 5] = [
+    ("sum", Reduction::Sum),
+    ("min", Reduction::Min),
+    ("max", Reduction::Max),
+    ("minmax", Reduction::MinMax),
+    ("count", Reduction::Count),
+];
 
 const KEYS: [&str; 10] = [
     "backend",
@@ -106,6 +116,8 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     again: false,
     only: false,
     piece: false,
+    apart: false,
+    stencils: None,
 });
 
 impl Settings {
@@ -117,8 +129,8 @@ impl Settings {
         let mut settings = *DEFAULTS.lock();
         if let Some(options) = options.filter(|o| !o.is_empty()) {
             options.foreach(|key: Value, value: Value| {
-                // the section looks at it itself
-                if &*text(key) != "__later" {
+                // the section looks at these itself
+                if !matches!(&*text(key), "__later" | "__told") {
                     settings.set(ruby, &text(key), value)?;
                 }
                 Ok(ForEach::Continue)
@@ -180,6 +192,7 @@ impl Settings {
             "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__apart" => self.apart = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));
@@ -188,6 +201,10 @@ impl Settings {
             "__layout" => {
                 let at = one_of(ruby, key, &given, &["columns", "structures"])?;
                 self.code.arrangement = [Arrangement::Columns, Arrangement::Structures][at];
+            }
+            "__stencils" => {
+                let at = one_of(ruby, key, &given, &["none", "anew", "shared", "apart"])?;
+                self.stencils = [None, Some(Way::Anew), Some(Way::Shared), Some(Way::Apart)][at];
             }
             "__reorder" => self.code.reorder = one_of(ruby, key, &given, &["false", "true"])? == 1,
             // how many chunks work is cut into is the backends' affair, so far

@@ -50,6 +50,7 @@ use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::process;
 use ikra_core::sched::cost::{History, Side, Taken};
+use ikra_core::sched::stencil::{Means, Way};
 use ikra_core::syntax::{self, Wrapping};
 use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Assumption, Facts, Place, Root, World};
@@ -85,6 +86,20 @@ struct Form {
     sieved: bool,
     /// In a scope in which columns stay: what is in them nobody looks at before each launch.
     stays: bool,
+    /// What stencils are chosen from.
+    means: Means,
+}
+
+/// A variant that fits what is there, and its columns.
+type Fitting = (Arc<Variant>, Packed, Arc<Tables>);
+
+/// What a block became for a form.
+enum Attempt {
+    Ready(Box<Variant>),
+    /// Elements without a value are to be filled with what suits a reduction, and there is none.
+    Unfilled,
+    /// A stencil is to look at what another section has computed.
+    Cut,
 }
 
 /// A block compiled for some types.
@@ -127,6 +142,8 @@ struct SiteState {
     wide: BTreeSet<Root>,
     /// Arrays once did not lie evenly.
     uneven: bool,
+    /// Of chains: for which forms a stencil is to look at what another section has computed, and which it is.
+    cuts: Vec<(Form, usize)>,
     last_used: u64,
 }
 
@@ -205,6 +222,8 @@ struct Section<'r> {
     another: bool,
     /// Who tells later what it raised, where it need not be waited for.
     teller: Option<Value>,
+    /// Hears what was chosen for each stencil, when that is done.
+    told: Option<RArray>,
     site: Arc<Site>,
     number: u32,
     clock: Clock,
@@ -233,7 +252,9 @@ struct Explained {
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
 /// reduced so, they are the value as ever. With `__reduce:`, or `__into: :numbers`, elements whose result is `Ikra::Hole` are left out where the others'
 /// are numbers of one kind. With `__only: true` what cannot be reduced so is not run: it ended as `:refused`. So did,
-/// with `__piece: true`, what cannot be gone over in several sections.
+/// with `__piece: true`, what cannot be gone over in several sections. With `__apart: true` a section in which a stencil is better given what another
+/// section has computed is not run: it ended as `:apart`, with the number of the stencil among those that look at computed values. What was chosen for
+/// these is told to the Array `__told:` when the section is compiled.
 ///
 /// # Errors
 /// CompileError and its kin, whatever the block itself raises, and interrupts.
@@ -253,6 +274,7 @@ pub fn section(
     let op = if op.name()? == "map" { SectionOp::Map } else { SectionOp::Each };
     let settings = Settings::for_call(ruby, options)?;
     let teller = options.and_then(|options| options.get(registry::symbol(ruby, "__later")));
+    let told = options.and_then(|options| options.get(registry::symbol(ruby, "__told"))).and_then(RArray::from_value);
     let range = match RArray::from_value(base) {
         Some(_) => None,
         None => Some(int_range(ruby, base)?),
@@ -317,6 +339,7 @@ pub fn section(
         wrapped,
         another,
         teller,
+        told,
         site,
         number,
         clock,
@@ -464,6 +487,11 @@ impl Section<'_> {
             again: self.settings.again,
             sieved: self.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
+            means: Means {
+                shared_memory: self.backend.target().shared_memory,
+                apart: self.settings.apart,
+                wanted: self.settings.stencils,
+            },
         }
     }
 
@@ -490,7 +518,11 @@ impl Section<'_> {
         while attempts < MOST_ATTEMPTS {
             attempts += 1;
             let holder = LazyHolder::default();
-            let (variant, packed, tables) = self.packed(&holder)?;
+            let Some((variant, packed, tables)) = self.packed(&holder)? else {
+                random::give_back(self.number);
+                let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
+                return Ok(ended(self.ruby, Some("apart"), stencil, None));
+            };
             if self.settings.only && variant.fold.is_none() || self.settings.piece && !variant.divisible {
                 random::give_back(self.number);
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
@@ -519,9 +551,17 @@ impl Section<'_> {
         ))
     }
 
-    /// A variant that fits what is there, and its columns.
-    fn packed(&mut self, holder: &LazyHolder) -> Result<(Arc<Variant>, Packed, Arc<Tables>), Error> {
+    /// The stencil that is known to look at what another section has computed.
+    fn cut(&self, form: &Form) -> Option<usize> {
+        self.site.state.lock().cuts.iter().find(|(cut, _)| cut == form).map(|(_, stencil)| *stencil)
+    }
+
+    /// A variant that fits what is there, and its columns; None: the section is to be cut in two.
+    fn packed(&mut self, holder: &LazyHolder) -> Result<Option<Fitting>, Error> {
         let form = self.form();
+        if self.explained.is_none() && self.cut(&form).is_some() {
+            return Ok(None);
+        }
         resident::read_others(self.ruby, self.scope.as_ref())?;
         if let Some(scope) = self.scope.clone() {
             self.state = None;
@@ -530,7 +570,7 @@ impl Section<'_> {
             {
                 let (variant, tables) = (state.variant().clone(), state.tables().clone());
                 self.state = Some(state);
-                return Ok((variant, packed, tables));
+                return Ok(Some((variant, packed, tables)));
             }
             scope.write_back(self.ruby)?;
         }
@@ -559,10 +599,11 @@ impl Section<'_> {
                         state.variants.retain(|v| !Arc::ptr_eq(v, &variant));
                         state.variants.insert(0, variant.clone());
                     }
-                    return Ok((variant, packed, tables));
+                    return Ok(Some((variant, packed, tables)));
                 }
             }
-            let variant = Arc::new(self.compile(&form)?);
+            let Some(variant) = self.compile(&form)? else { return Ok(None) };
+            let variant = Arc::new(variant);
             if let Some(explained) = &mut self.explained {
                 explained.variant = Some(variant);
                 continue;
@@ -577,23 +618,36 @@ impl Section<'_> {
         ))
     }
 
-    fn compile(&mut self, form: &Form) -> Result<Variant, Error> {
-        if form.sieved
-            && let Some(filled) = form.reduce.and_then(fold::neutral)
-            && let Some(variant) = self.compile_with(form, Some(filled))?
-        {
-            return Ok(variant);
-        }
+    /// None: the section is to be cut in two.
+    fn compile(&mut self, form: &Form) -> Result<Option<Variant>, Error> {
         let marked = form.sieved.then_some(Holes::Marked);
-        let variant = self.compile_with(form, marked)?;
-        variant.ok_or_else(|| errors::internal(self.ruby, "elements without a value in a column that is kept"))
+        let filled = form.reduce.filter(|_| form.sieved).and_then(fold::neutral);
+        for holes in filled.map(Some).into_iter().chain([marked]) {
+            match self.compile_with(form, holes)? {
+                Attempt::Ready(variant) => return Ok(Some(*variant)),
+                Attempt::Cut => return Ok(None),
+                Attempt::Unfilled => {}
+            }
+        }
+        Err(errors::internal(self.ruby, "elements without a value in a column that is kept"))
     }
 
-    /// None: elements without a value are filled with what suits a reduction, and there is none.
-    fn compile_with(&mut self, form: &Form, holes: Option<Holes>) -> Result<Option<Variant>, Error> {
+    fn compile_with(&mut self, form: &Form, holes: Option<Holes>) -> Result<Attempt, Error> {
         let elements = self.len();
         let Section {
-            ruby, captures, clock, site, base, range, ticks, settings, backend, explained, operation, ..
+            ruby,
+            captures,
+            clock,
+            site,
+            base,
+            range,
+            ticks,
+            settings,
+            backend,
+            explained,
+            operation,
+            told,
+            ..
         } = self;
         let mut facts = Facts::default();
         {
@@ -622,16 +676,28 @@ impl Section<'_> {
                 holes,
             };
             if explained.is_some() {
-                let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code);
+                let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
                 return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
             }
-            compile(&mut world, &mut facts, &site.source, &shape, &form.code).map(|compiled| (compiled, None))
+            let compiled = compile(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
+            compiled.map(|compiled| (compiled, None))
         });
         if let Some(error) = world.raised.take() {
             return Err(error);
         }
         let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
         site.state.lock().wide.extend(facts.wide().iter().cloned());
+        if let Some(told) = told {
+            told.clear()?;
+            compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
+        }
+        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.way == Way::Apart) {
+            let mut state = site.state.lock();
+            state.cuts.retain(|(known, _)| known != form);
+            state.cuts.truncate(MOST_VARIANTS - 1);
+            state.cuts.insert(0, (form.clone(), cut));
+            return Ok(Attempt::Cut);
+        }
         let (program, layout) = (&compiled.lowered.program, &compiled.layout);
         let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
         let fold = form.reduce.and_then(|reduction| {
@@ -641,10 +707,10 @@ impl Section<'_> {
             if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
                 return None;
             }
-            Fold::of(program, layout, slot.value?, reduction, form.again)
+            Fold::of(program, layout, slot.value?, compiled.lowered.schema.marks, reduction, form.again)
         });
         if fold.is_none() && compiled.lowered.schema.has_holes && holes != Some(Holes::Marked) {
-            return Ok(None);
+            return Ok(Attempt::Unfilled);
         }
         let began = Instant::now();
         let prepare = || match fold {
@@ -680,7 +746,8 @@ impl Section<'_> {
         let surely_ends = fold.is_none() && program.jobs == Jobs::Identity && program.surely_ends();
         let (sites, divisible) = (later_sites(program, &plan, fold.is_some()), is_divisible(&compiled.lowered, &plan));
         let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        Ok(Some(Variant { form, guards, lowered, plan, rooms, executable, fold, sites, surely_ends, divisible }))
+        let variant = Variant { form, guards, lowered, plan, rooms, executable, fold, sites, surely_ends, divisible };
+        Ok(Attempt::Ready(Box::new(variant)))
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -1046,7 +1113,8 @@ impl Section<'_> {
             }
             (Some(Left::Found(index)), _) => (Some("found"), self.ruby.into_value(index)),
             (None, Some(_)) if let Gave::Reduced(reduced) = result => {
-                (Some("reduced"), collect::reduced_value(self.ruby, reduced)?)
+                let reduction = self.settings.reduce.unwrap_or(Reduction::Count);
+                (Some("reduced"), collect::reduced_value(self.ruby, reduction, reduced)?)
             }
             (None, Some(_)) if let Gave::Buffer(dtype, buffer) = result => {
                 (None, buffer::wrap(self.ruby, dtype, buffer).as_value())

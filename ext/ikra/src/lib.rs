@@ -81,6 +81,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;
     ikra.define_singleton_method("__distinct", function!(collect::distinct, 2))?;
     ikra.define_singleton_method("__reduce", function!(collect::reduce_buffer, 5))?;
+    ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
     ikra.define_singleton_method("__scan", function!(over::scan, 5))?;
     ikra.define_singleton_method("__select", function!(over::select, 4))?;
     ikra.define_singleton_method("__sort", function!(over::sort, 6))?;

@@ -564,6 +564,14 @@ impl<'a> LiveWorld<'a> {
     }
 
     fn resolve(&mut self, from: From, name: &str) -> Option<ConstId> {
+        if let From::Module(module) = from
+            && module != classes::get(well_known::OBJECT).raw
+        {
+            let private = self.is_private(module, name);
+            if self.caught(private)? {
+                return None;
+            }
+        }
         let id = number_constant(from, registry::id(self.ruby, name), name);
         let now = constant(id);
         match self.caught(now)? {
@@ -579,6 +587,21 @@ impl<'a> LiveWorld<'a> {
                 Some(id)
             }
         }
+    }
+
+    /// Whether a module has a constant that may not be called by the module's name.
+    fn is_private(&self, module: Raw, name: &str) -> Result<bool, Error> {
+        let name = self.ruby.to_symbol(name);
+        let ask = |question: &str| -> Result<Value, Error> {
+            let method: Value =
+                self.ruby.class_module().funcall("instance_method", (self.ruby.to_symbol(question),))?;
+            match question {
+                "constants" => method.funcall("bind_call", (value(module),)),
+                _ => method.funcall("bind_call", (value(module), name, false)),
+            }
+        };
+        let public: Value = ask("constants")?.funcall("include?", (name,))?;
+        Ok(!public.to_bool() && ask("const_defined?")?.to_bool())
     }
 
     fn scanned(&mut self, result: Result<(), Refusal>) -> Result<(), Opaque> {

@@ -9,9 +9,9 @@ module Ikra
     # was compiled for it is found again.
     # @api private
     class Text
-      # What the element has in its place that ends the chain. One without a value has {Hole}.
-      STOP = :"Ikra::Lazy stop"
       FOLDS = %i[fold fold_from].freeze
+      # Which look at other positions than their own.
+      LOOKING = %i[stencil each_slice].freeze
       # As many texts are remembered.
       MOST = 1_000
 
@@ -35,7 +35,7 @@ module Ikra
         end
 
         # Whether kernels over these go by positions, not from element to element.
-        def by_position?(stages, ending) = FOLDS.include?(ending) || stages.any? { |stage| %i[stencil each_slice].include?(stage.name) }
+        def by_position?(stages, ending) = FOLDS.include?(ending) || stages.any? { |stage| LOOKING.include?(stage.name) }
       end
 
       # Names of captured variables with what they hold: +[:list]+, +[:block, stage]+, +[:arg, stage, number]+, …
@@ -48,15 +48,22 @@ module Ikra
         @folder = folder
         @given = {}
         @names = 0
+        @producers = []
+        # whether positions stand in a fixed distance from the one that this text is for
+        @fixed = !FOLDS.include?(ending)
         @by_position = Text.by_position?(stages, ending)
         folds = FOLDS.include?(ending)
         body = folds ? fold(ending) : element(ending)
         parameter = folds ? "_chunk" : @by_position ? "i" : "x"
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
-        @make = Ikra.__evaluate("->(#{@given.keys.join(", ")}) { #{@source} }", name)
+        @looks = !@producers.empty?
+        @make = Ikra.__evaluate("->(#{@given.keys.join(", ")}) { #{[*@producers, @source].join("\n")} }", name)
         # a text outlives the blocks, and what they hold
         @stages = @folder = nil
       end
+
+      # Whether a stencil in it looks at what other stages compute.
+      def looks? = @looks
 
       # The block, with what its captured variables hold.
       def block(values) = @make.call(*values)
@@ -78,7 +85,7 @@ module Ikra
 
       def element(ending)
         lines = []
-        values = value(@stages.size - 1, "i", lines, hole: ending == :there ? "next false" : "next ::Ikra::Hole")
+        values = value(@stages.size - 1, "i", lines, hole: ending == :there ? "next false" : "next #{give("hole", :hole)}")
         lines << (ending == :there ? "true" : packed(values))
       end
 
@@ -105,7 +112,7 @@ module Ikra
         inner << "memo = none ? #{packed(values)} : #{call(@folder, ["memo", packed(values)], :fold)}" << "none = false"
         lines << "while i < last" << "  at = i" << "  i += 1"
         lines.concat(inner.map { |line| "  #{line}" })
-        lines << "end" << "none ? ::Ikra::Hole : memo"
+        lines << "end" << "none ? #{give("hole", :hole)} : memo"
       end
 
       # The values at a position after a stage: one, or several that Ruby's lazy chains pass on side by side.
@@ -136,12 +143,43 @@ module Ikra
       def below(at, lines)
         name = fresh("at")
         index = fresh("i")
+        lines.concat(element_at(name, index, at, fixed: false))
+        ->(place) { "#{name}.call(#{place})" }
+      end
+
+      # The same for a stencil, which asks for positions around its own; its neighbours ask for most of them, too. So it is a captured lambda, a
+      # function of the kernel's ({Ikra.__staged}).
+      def around(at, index)
+        name = fresh("at")
+        @producers.concat(element_at(name, fresh("i"), at, fixed: true))
+        sizes = @fixed ? extents(at) : []
+        # an offset for each dimension, and what they come to
+        lambda do |offset|
+          away = @fixed ? offset : []
+          "::Ikra.__staged(#{[name, moved(index, offset), *away, *sizes].join(", ")})"
+        end
+      end
+
+      def element_at(name, index, at, fixed:)
+        before, @fixed = @fixed, fixed
         inner = []
         values = value(at, index, inner)
-        lines << "#{name} = lambda do |#{index}|"
-        lines.concat(inner.map { |line| "  #{line}" })
-        lines << "  #{packed(values)}" << "end"
-        ->(place) { "#{name}.call(#{place})" }
+        @fixed = before
+        ["#{name} = lambda do |#{index}|", *inner.map { |line| "  #{line}" }, "  #{packed(values)}", "end"]
+      end
+
+      # How many positions there are after a stage, in each dimension.
+      def extents(at)
+        dimensions = @stages[at].stencil.sizes.size if @stages[at].name == :stencil
+        return [give("size#{at + 1}", :size, at)] unless dimensions && dimensions > 1
+
+        Array.new(dimensions) { |d| give("extent#{d}", :grid, :sizes, d) }
+      end
+
+      # A position by its offset in each dimension.
+      def moved(index, offset)
+        *outer, last = offset
+        [index, *outer.each_with_index.map { |away, d| "#{away} * #{give("stride#{d}", :grid, :strides, d)}" unless away.zero? }, last].compact.join(" + ")
       end
 
       def packed(values) = values.size == 1 ? values.first : "[#{values.join(", ")}]"
@@ -218,7 +256,7 @@ module Ikra
 
       def on_take_while(stage, at, index, lines, ways)
         values = value(at - 1, index, lines, **ways)
-        lines << "next #{STOP.inspect} unless #{call(stage, values, at, lines)}"
+        lines << "next #{give("stop", :stop)} unless #{call(stage, values, at, lines)}"
         values
       end
 
@@ -245,33 +283,63 @@ module Ikra
       end
 
       def on_stencil(stage, at, index, lines, _ways)
-        stencil = stage.stencil
-        least, greatest = stencil.least.first, stencil.greatest.first
-        outside = ["#{index} + #{least} < 0", "#{index} + #{greatest} >= #{give("size#{at}", :size, at - 1)}"].join(" || ")
-        run = at.zero? && stencil.form(stage.block, false) == :relative ? within_list(stage, index) : neighbours(stage, at, index, least..greatest, below(at - 1, lines))
+        outside = outside(stage.stencil, at, index, lines)
+        run = at.zero? ? within_list(stage, index) : neighbours(stage, at, around(at - 1, index))
         assign("#{outside} ? #{give("fill#{at}", :arg, at, 1)} : #{run}", lines)
       end
 
-      def neighbours(stage, at, index, span, before)
-        name = give("stencil#{at + 1}", :block, at)
-        each = ->(offsets) { offsets.map { |offset| before.call("#{index} + #{offset}") }.join(", ") }
-        case stage.stencil.form(stage.block, false)
-        when :each then "#{name}.call(#{each.call(stage.stencil.offsets)})"
-        when :list then stage.form.first == :symbol ? call_symbol(stage.form.last, ["[#{each.call(stage.stencil.offsets)}]"]) : "#{name}.call([#{each.call(stage.stencil.offsets)}])"
-        else
-          return "#{name}.call" if stage.form == [:proc, 0, 0]
+      # Whether some neighbour is not there.
+      def outside(stencil, at, index, lines)
+        bounds = stencil.least.zip(stencil.greatest)
+        return sides(index, bounds.first, give("size#{at}", :size, at - 1)) if bounds.size == 1
 
-          "#{name}.call(::Ikra::Neighbours.new([#{each.call(span)}], #{-span.begin}, [1], [#{span.begin}], [#{span.end}]))"
+        bounds.each_with_index.map do |sides, d|
+          extent = give("extent#{d}", :grid, :sizes, d)
+          # none of them is zero, or there would be no position: said so that ranges know it
+          stride = d == bounds.size - 1 ? 1 : give("stride#{d}", :grid, :strides, d)
+          whole, part = assign("#{extent} < 1 ? 1 : #{extent}", lines).first, assign("#{stride} < 1 ? 1 : #{stride}", lines).first
+          here = assign("#{index} / #{part}#{" % #{whole}" unless d.zero?}", lines).first
+          sides(here, sides, extent)
+        end.join(" || ")
+      end
+
+      def sides(index, (least, greatest), size) = "#{index} + #{least} < 0 || #{index} + #{greatest} >= #{size}"
+
+      # Calls a stencil's block with what computes its neighbours.
+      def neighbours(stage, at, before)
+        stencil = stage.stencil
+        all = ->(places) { places.map(&before).join(", ") }
+        called(stage, at, all) do
+          spans = stencil.least.zip(stencil.greatest)
+          *places = spans.map { |from, to| (from..to).to_a }.reduce { |one, other| one.product(other).map(&:flatten) }
+          box = spans.map { |from, to| to - from + 1 }
+          strides = box.each_index.map { |d| box.drop(d + 1).reduce(1, :*) }
+          centre = stencil.least.zip(strides).sum { |from, stride| -from * stride }
+          "::Ikra::Neighbours.new([#{all.call(places.map { |place| [*place] })}], #{centre}, #{strides}, #{stencil.least}, #{stencil.greatest})"
         end
       end
 
-      # Of the list itself, neighbours are looked up.
+      # The same where they are looked up.
       def within_list(stage, index)
-        name = give("stencil1", :block, 0)
+        list = give("list", :list)
+        called(stage, 0, ->(places) { places.map { |place| "#{list}[#{moved(index, place)}]" }.join(", ") }) do
+          spans = %i[strides least greatest].map { |what| give(what.to_s, :grid, what) }
+          "::Ikra::Neighbours.new(#{list}, #{index}, #{spans.join(", ")})"
+        end
+      end
+
+      # In the form in which the block takes its neighbours; the block gives all of them in one.
+      def called(stage, at, all)
+        name = give("stencil#{at + 1}", :block, at)
         return "#{name}.call" if stage.form == [:proc, 0, 0]
 
-        spans = %i[strides least greatest].map { |what| give(what.to_s, :stencil, what) }
-        "#{name}.call(::Ikra::Neighbours.new(#{give("list", :list)}, #{index}, #{spans.join(", ")}))"
+        case stage.stencil.form(stage.block, false)
+        when :each then "#{name}.call(#{all.call(stage.stencil.places)})"
+        when :list
+          list = "[#{all.call(stage.stencil.places)}]"
+          stage.form.first == :symbol ? call_symbol(stage.form.last, [list]) : "#{name}.call(#{list})"
+        else "#{name}.call(#{yield})"
+        end
       end
 
       def on_each_slice(_stage, at, index, lines, _ways)
@@ -291,14 +359,29 @@ module Ikra
       # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
       FIRST = 256
 
+      # A stencil in it is better given what another kernel has computed: which it is of those that look at computed values. Nothing has run.
+      class Cut < RuntimeError
+        attr_reader :stencil
+
+        def initialize(stencil)
+          @stencil = stencil
+          super("a chain that is to be cut in two")
+        end
+      end
+
       # @param open [Boolean] an error follows the list
-      def initialize(step, list, options, open: false)
+      # @param whole [Boolean] it is not to be cut in two
+      def initialize(step, list, options, open: false, whole: false)
         @step = step
         limits = step.stages.take_while { |stage| %i[take drop].include?(stage.name) }
         @stages = step.stages.drop(limits.size)
         @options = options
-        # which is looked into
-        list = list.to_a if @stages.first&.name == :stencil
+        @whole = whole
+        if @stages.first&.name == :stencil
+          @grid = step.grid? ? list.is_a?(Stencil) ? list.like(@stages.first.args.first) : Stencil.new(list, @stages.first.args.first) : @stages.first.stencil
+          # which is looked into
+          list = step.grid? ? @grid.list : list.is_a?(Buffer) ? list : list.to_a
+        end
         @base = list.is_a?(Range) ? :range : :array
         @list = limits.reduce(list) { |part, stage| stage.name == :take ? part(part, 0, stage.args.first) : part(part, stage.args.first, part.size) }
         # how many positions there are after each stage; the last: in the list
@@ -306,7 +389,7 @@ module Ikra
         @closed = false
         step.stages.each do |stage|
           @closed ||= open && stage.ends?(sizes.last)
-          sizes << stage.size(sizes.last, open: open && !@closed)
+          sizes << (step.grid? ? list.size : stage.size(sizes.last, open: open && !@closed))
         end
         @sizes = sizes.drop(limits.size).rotate(1)
       end
@@ -327,7 +410,7 @@ module Ikra
         while from < total && !(most && out.size >= most)
           to = [from + width, total].min
           list, error = chunk(from, to, strict && most.nil? && !@step.ended?)
-          list, stopped = Ikra.__sieved(list, Hole, Text::STOP)
+          list, stopped = Ikra.__sieved(list, Hole, Stop)
           list = list.flatten(1) if @step.ending == [:flatten]
           out = out.empty? ? list : out.concat(list)
           return [most ? out.first(most) : out, nil, true] if stopped
@@ -340,6 +423,19 @@ module Ikra
         [most ? out.first(most) : out, error, error.nil? && (@closed || (!most.nil? && out.size >= most))]
       end
 
+      # All values for a stencil that looks at them, as {#values} gives them; numbers stay where the kernel left them.
+      def kept
+        values = run(0, @sizes[@stages.size - 1], nil, { __into: :numbers })
+        [@step.grid? ? @grid.like(@grid.places, values) : values, nil, @closed]
+      rescue Located
+        raise if @step.grid?
+
+        values(nil)
+      end
+
+      # Arrays within arrays, of a stencil of more dimensions than one.
+      def nested = @grid.nested(list(0, @list.size))
+
       # What it computes does not come to the error after the list.
       def closed? = @closed
 
@@ -348,7 +444,7 @@ module Ikra
         count = @sizes[@stages.size - 1] + start.size
         chunks = (count + Operation::CHUNK - 1) / Operation::CHUNK
         text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
-        list, = Ikra.__sieved(section(text, 0...chunks, { start: start.first, folder: folder }), Hole, Text::STOP)
+        list, = Ikra.__sieved(section(text, 0...chunks, { start: start.first, folder: folder }), Hole, Stop)
         list
       end
 
@@ -361,7 +457,7 @@ module Ikra
         options = { __into: :numbers, __reduce: reduction, __again: again, __only: only }
         how, value = run(0, @sizes[@stages.size - 1], ending, options, [])
         return [how, value] unless how.nil?
-        return [nil, Ikra.__sieved(value, Hole, Text::STOP).first] unless value.is_a?(Buffer)
+        return [nil, Ikra.__sieved(value, Hole, Stop).first] unless value.is_a?(Buffer)
 
         [nil, value.to_list].tap { value.free }
       end
@@ -404,16 +500,25 @@ module Ikra
 
       def section(text, base, more, options = nil, within = nil)
         block = text.block(text.given.each_value.map { |what, at, number| given(what, at, number, more) })
-        Ikra.__section(:plazy, :map, base, 1, options ? @options.merge(options) : @options, block, within)
+        options = options ? @options.merge(options) : @options
+        return Ikra.__section(:plazy, :map, base, 1, options, block, within) unless text.looks?
+
+        ended = Ikra.__section(:plazy, :map, base, 1, options.merge(__apart: !@whole, __told: @step.told), block, within || [])
+        raise Cut.new(ended[1]) if ended.first == :apart
+
+        @whole = true
+        within ? ended : ended[1]
       end
 
       def given(what, at, number, more)
         case what
         when :list then @list
+        when :hole then Hole
+        when :stop then Stop
         when :first then @list.begin
         when :block then at == :fold ? more.fetch(:folder).callable : @stages[at].callable
         when :arg then @stages[at].args[number]
-        when :stencil then @stages.first.stencil.public_send(at)
+        when :grid then number ? @grid.public_send(at)[number] : @grid.public_send(at)
         when :width then [@stages[at].args.first, [@sizes[at - 1], 1].max].min
         when :list_of then lists(at)[number]
         when :size then @sizes[at]

@@ -9,16 +9,17 @@ module Ikra
     # after these have run (after +select reject filter_map compact+, and at the end of +take_while+). What +flat_map+ gives is
     # joined on the host, and what +drop+ leaves out is left out there.
     #
-    # A stencil over other stages computes them for each of its neighbours anew, or looks at what a kernel before has computed:
-    # the former while that is at most {KERNEL} blocks more for each element.
+    # A stencil over other stages computes them for each of its neighbours anew, or for a tile of elements, which share them, or looks at
+    # what a kernel before has computed. Which, is chosen when the kernel is compiled (+ext/ikra-core/src/sched/stencil.rs+): a step may have to
+    # be {Step#cut} in two then.
     # @api private
     class Plan
-      # What one more kernel costs for each element (a value written and read again), in runs of a short block.
-      KERNEL = 8
-
       # Stages of one kernel; how many values stand side by side in each element that it is given; what is done with its values on the host
-      # (+[:take, n]+, +[:drop, n]+, +[:flatten]+, +[:stencil, stage]+); why the next stage is not in it; what else there is to say.
-      Step = Struct.new(:stages, :abreast, :ending, :why, :note) do
+      # (+[:take, n]+, +[:drop, n]+, +[:flatten]+); why the next stage is not in it; what was chosen for its stencils that look at other stages.
+      Step = Struct.new(:stages, :abreast, :ending, :why, :told, :explained) do
+        # It goes over arrays within arrays: a stencil of more dimensions than one.
+        def grid? = stages.any? { |stage| stage.name == :stencil && stage.stencil.sizes.size > 1 }
+
         # Some elements have no value.
         def holes? = stages.any? { |stage| HOLES.include?(stage.name) }
 
@@ -28,16 +29,26 @@ module Ikra
         # There is nothing to compute.
         def bare? = stages.all? { |stage| %i[take drop].include?(stage.name) }
 
+        # The same in two, before the stencil of that number among those that look at other stages.
+        def cut(stencil)
+          limits = stages.take_while { |stage| %i[take drop].include?(stage.name) }.size
+          at = stages.each_index.select { |index| index > limits && stages[index].name == :stencil }[stencil]
+          first, rest = self.class.new(stages.take(at), abreast, nil, told[stencil], []), self.class.new(stages.drop(at), 1, ending, why, [])
+          explained&.cut(first, rest)
+          [first, rest]
+        end
+
         # Why no reduction is a part of it; nil: it may be.
         def keeps_apart
           return "nothing is computed before it" if bare? && ending.nil?
+          return "a stencil of more dimensions than one gives whole rows" if grid?
           return "#{ENDINGS.fetch(ending.first)} is done after the kernel" if ending
 
           "where take_while ends is known only after it has run" if ended?
         end
       end
 
-      ENDINGS = { take: "taking the first", drop: "leaving out the first", flatten: "joining what flat_map gives", stencil: "the stencil" }.freeze
+      ENDINGS = { take: "taking the first", drop: "leaving out the first", flatten: "joining what flat_map gives" }.freeze
 
       HOLES = %i[select reject filter_map compact].freeze
 
@@ -45,9 +56,8 @@ module Ikra
 
       def initialize(stages)
         @stages = stages
-        @work = 0
         @abreast = 1
-        @steps = [Step.new([], 1)]
+        @steps = [step]
         stages.each do |stage|
           add(stage)
           @abreast = stage.abreast(@abreast)
@@ -65,8 +75,9 @@ module Ikra
       # @param reduced [Symbol, nil] the reduction that follows
       # @return [Explanation::Chain]
       def explanation(reduced)
-        kernels = []
+        chain = Explanation::Chain.new((@stages.map(&:to_s) - ["map_packed"]) + [*reduced].map(&:to_s), kernels = [])
         @steps.each do |step|
+          step.told = []
           # which is the reduction's own block
           names = reduced ? step.stages.map(&:name) - [:map_packed] : step.stages.map(&:name)
           then_, argument = step.ending
@@ -75,11 +86,12 @@ module Ikra
           if reduced && last
             step.keeps_apart ? why = "#{reduced} is not in it: #{step.keeps_apart}" : names << reduced
           end
-          kernels << Explanation::Chain::Kernel.new(names, WORDS[then_]&.call(argument), step.note, why) unless step.bare? && !names.include?(reduced)
-          kernels << Explanation::Chain::Kernel.new([:stencil], nil, nil, nil) if then_ == :stencil
-          kernels << Explanation::Chain::Kernel.new([:reduce], nil, "by itself", nil) if reduced == :reduce && last && step.keeps_apart
+          kernel = Explanation::Chain::Kernel.new(names, WORDS[then_]&.call(argument), step.told, why, chain)
+          step.explained = kernel
+          kernels << kernel unless step.bare? && !names.include?(reduced)
+          kernels << Explanation::Chain::Kernel.new([:reduce], nil, ["by itself"], nil, chain) if reduced == :reduce && last && step.keeps_apart
         end
-        Explanation::Chain.new((@stages.map(&:to_s) - ["map_packed"]) + [*reduced].map(&:to_s), kernels)
+        chain
       end
 
       WORDS = {
@@ -95,64 +107,56 @@ module Ikra
         case stage.name
         when :take, :drop then limit(stage)
         when :with_index, :zip, :combine then positioned(stage, HOLES)
-        when :each_slice then sliced(stage)
+        when :each_slice then positioned(stage, [*HOLES, :take_while])
         when :stencil then around(stage)
         else
-          fuse(stage, @work + 1)
+          apart_from_rows
+          fuse(stage)
           return unless stage.name == :flat_map
 
           finish([:flatten], "how many elements flat_map gives is known only after it has run")
         end
       end
 
-      def fuse(stage, work)
-        @steps.last.stages << stage
-        @work = work
-      end
+      def step = Step.new([], @abreast, nil, nil, [])
+
+      def fuse(stage) = @steps.last.stages << stage
 
       def finish(ending, why)
         @steps.last.ending = ending
         @steps.last.why = why
-        @steps << Step.new([], @abreast)
-        @work = 0
+        @steps << step
       end
 
       # Cuts before a stage if any of these are there.
       def positioned(stage, names)
+        apart_from_rows
         before = @steps.last.stages.reverse.find { |other| names.include?(other.name) }
         finish(nil, "#{stage.name} asks for positions, which are known only after #{before.name} has run") if before
-        fuse(stage, @work + 1)
+        fuse(stage)
+      end
+
+      # What follows a stencil of several dimensions is given whole rows.
+      def apart_from_rows
+        finish(nil, "a stencil of more dimensions than one gives whole rows") if @steps.last.grid?
       end
 
       # Positions decide what +take+ means; what +drop+ leaves out runs all the same, as in Ruby.
       def limit(stage)
+        apart_from_rows
         before = @steps.last.stages.reverse.find { |other| stage.name == :take ? HOLES.include?(other.name) : !%i[take drop].include?(other.name) }
-        return fuse(stage, @work) unless before
+        return fuse(stage) unless before
 
         finish([stage.name, *stage.args], stage.name == :take ? "which elements #{stage} means is known only after #{before.name} has run" : "blocks run for what #{stage} leaves out, too")
       end
 
-      def sliced(stage)
-        work = @work
-        positioned(stage, [*HOLES, :take_while])
-        @work = stage.args.first * (work + 1)
-      end
-
       def around(stage)
-        stencil = stage.stencil
-        if stencil.sizes.size > 1
-          @steps.last.why = "a stencil of #{stencil.sizes.size} dimensions goes over whole rows" unless @steps.last.stages.empty?
-          return finish([:stencil, stage], "a stencil of #{stencil.sizes.size} dimensions gives whole rows")
-        end
-        runs = stage.form && stencil.form(stage.block, false) == :relative ? stencil.greatest.first - stencil.least.first + 1 : stencil.offsets.size
-        more = (runs - 1) * @work
-        if more > KERNEL
-          finish(nil, "stencil would run the blocks before it #{runs} times for each element; one kernel more is as dear as #{KERNEL} more runs")
-        end
-        positioned(stage, [*HOLES, :take_while])
-        work = @steps.last.stages.size > 1 ? @work - 1 : 0
-        @steps.last.note = "stencil runs the blocks before it #{runs} times for each element; one kernel more is as dear as #{KERNEL} more runs" if work.positive?
-        @work = (runs * work) + 1
+        dimensions = stage.stencil.sizes.size
+        return positioned(stage, [*HOLES, :take_while]) if dimensions == 1
+
+        alike = @steps.last.stages.all? { |other| other.name == :stencil && other.stencil.sizes.size == dimensions }
+        finish(nil, "a stencil of #{dimensions} dimensions goes over whole rows") unless alike
+        fuse(stage)
       end
     end
     private_constant :Plan

@@ -57,7 +57,7 @@ module Ikra
       # What of the arguments the text depends on.
       def fixed
         case name
-        when :stencil then [stencil.offsets, stencil.sizes.size, (stencil.form(block, false) if block)]
+        when :stencil then [stencil.places, (stencil.form(block, false) if block)]
         when :zip, :combine then args.size
         end
       end

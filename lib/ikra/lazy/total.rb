@@ -9,9 +9,6 @@ module Ikra
     # result itself, the values are counted. So chains that leave out elements are reduced so only if their blocks change nothing.
     # @api private
     class Total
-      # What stands for elements without a value among those that are compared.
-      LAST = { min: [(2**63) - 1, Float::INFINITY], max: [-(2**63), -Float::INFINITY] }.freeze
-
       # @param list [Array, Range] what the last step is given; without a step the values themselves
       # @param error [Exception, nil] follows the list
       # @param told [Explanation::Chain, nil] of what is explained
@@ -48,23 +45,27 @@ module Ikra
 
       def max = extreme(:max)
 
-      # Each in a kernel of its own.
+      # Elements without a value are left out: nothing that stood for them would be the last either way.
       def minmax
-        least = extreme(:min, again: true) { |list| return on_list(list, :minmax) }
-        [least, extreme(:max, again: true) { |list| return on_list(list, :minmax) }]
+        found, value = reduced(:minmax, again: false)
+        return on_list(value, :minmax) unless found
+
+        least, greatest = value
+        least[2] ? on_list(values, :minmax) : [least.first, greatest.first]
       end
 
-      # The first value of which a block's is the least, or the greatest. The step's last stage is that block; of the values +step+ is the same without it.
+      # The first value of which a block's is the least, or the greatest. The step's last stage is that block.
       # The block may be one that only a section of its own can run: then nothing has run so far but the steps before.
-      def by(reduction, step)
+      def by(reduction)
         begin
           how, (key, index, nan) = kernel.reduced(reduction, again: true, only: true)
         rescue CompileError
           how = :alone
         end
         failed
-        found = Kernel.new(step, @list, @options, open: !@error.nil?)
-        return (found.at(index) if index) if how == :reduced && !nan && !last?(reduction, key)
+        values = @step.dup.tap { |step| step.stages = step.stages[0...-1] }
+        found = Kernel.new(values, @list, @options, open: !@error.nil?, whole: true)
+        return (found.at(index) if index) if how == :reduced && !nan && !filled?(reduction, key)
 
         apart("what its block gives is not all Integers or all Floats, or blocks change what they would run for again") if how == :refused
         apart("its block runs in a section of its own only") if how == :alone
@@ -76,10 +77,12 @@ module Ikra
       def kernel = (@kernel ||= Kernel.new(@step, @list, @options, open: !@error.nil?))
 
       # Whether a kernel reduced the values, and what to; else a list of them.
-      def reduced(reduction, again: false)
+      #
+      # @param again [Boolean] values may have to be counted, too
+      def reduced(reduction, again: true)
         return [false, @list] unless @step
 
-        how, value = kernel.reduced(reduction, again: again || @step.holes?)
+        how, value = kernel.reduced(reduction, again: again && @step.holes?)
         failed
         apart unless how
         [!how.nil?, value]
@@ -94,18 +97,22 @@ module Ikra
         @told&.apart(why)
       end
 
-      def extreme(reduction, again: false)
-        found, value = reduced(reduction, again: again)
-        list = found ? (value[2] && kernel.values(nil, strict: true).first) : value
-        return block_given? ? yield(list) : on_list(list, reduction) if list
+      def extreme(reduction)
+        found, value = reduced(reduction)
+        return on_list(value, reduction) unless found
+        return on_list(values, reduction) if value[2]
 
-        value.first unless last?(reduction, value.first) && none?
+        value.first unless filled?(reduction, value.first) && none?
       end
+
+      # Which Ruby compares: there is NaN among them.
+      def values = kernel.values(nil, strict: true).first
 
       # As a chain of Ruby's does it: Array's own methods ask elements the other way round.
       def on_list(list, name) = ::Enumerable.instance_method(name).bind_call(list)
 
-      def last?(reduction, value) = @step.holes? && LAST.fetch(reduction).include?(value)
+      # Whether it may be what stands for elements without a value.
+      def filled?(reduction, value) = @step.holes? && Ikra.__filled(reduction).include?(value)
 
       # How many elements have a value.
       def there

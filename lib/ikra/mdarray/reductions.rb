@@ -75,7 +75,12 @@ module Ikra
     # @return [Array] the least and the greatest
     def minmax(axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      block ? flat_list.minmax(&block) : [min(axis: axis, **options), max(axis: axis, **options)]
+      return flat_list.minmax(&block) if block
+      return [min(axis: axis, **options), max(axis: axis, **options)] unless axis.nil?
+
+      numbers_for(:minmax)
+      found = reduced(:minmax, options) { return [nil, nil] }
+      found.map { |place| compared(place).first }
     end
 
     # @return [Float, MDArray] NaN where there are no elements
@@ -411,8 +416,9 @@ module Ikra
     end
 
     # The least or the greatest element, and which one it is.
-    def extreme(operation, options)
-      found = reduced(operation, options) { return }
+    def extreme(operation, options) = compared(reduced(operation, options) { return })
+
+    def compared(found)
       return found unless found.last
       # nothing is compared
       return [elements_at_first, 0] if size == 1

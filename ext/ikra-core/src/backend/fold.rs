@@ -8,7 +8,7 @@
 //! has no result: traps, refuted assumptions and cancelling are what they are without a fold.
 
 use super::collective::reduce::{self, Reduced, Reduction};
-use super::collective::rows::Stretch;
+use super::collective::rows::{Collective as _, Stretch};
 use super::collective::{Crew, Element};
 use super::threads::Threads;
 use super::{Backend, Executable, Launch, Outcome};
@@ -22,6 +22,8 @@ use crate::memory::column::HostColumn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fold {
     pub column: ColumnId,
+    /// Says which rows count, if not all of them do. Of others no place is told.
+    pub marks: Option<ColumnId>,
     pub element: Element,
     pub reduction: Reduction,
 }
@@ -33,15 +35,26 @@ impl Fold {
     /// None where rows are not computed each by its own job and once: elements that run in an order of their own, several to a
     /// job; rows that the program also reads; and what are no numbers. Nor, where the program does anything else, for extremes of Floats and what
     /// may have to be computed `again`: whoever meets a NaN has to compute all elements again, to say what Ruby compares it with.
-    pub fn of(program: &Program, layout: &Layout, column: ColumnId, reduction: Reduction, again: bool) -> Option<Self> {
-        let rows = program.columns.get(column.index())?;
-        let element = Element::stored(rows.storage)?;
-        let alone = program.jobs == Jobs::Identity && rows.space == Space::Element && !layout.is_shared();
-        let whole = *filled::filled(program).get(column.index())?;
+    pub fn of(
+        program: &Program,
+        layout: &Layout,
+        column: ColumnId,
+        marks: Option<ColumnId>,
+        reduction: Reduction,
+        again: bool,
+    ) -> Option<Self> {
+        let element = Element::stored(program.columns.get(column.index())?.storage)?;
+        let wanted: Vec<ColumnId> = [Some(column), marks].into_iter().flatten().collect();
+        let filled = filled::filled(program);
+        let whole = wanted.iter().all(|column| {
+            program.columns[column.index()].space == Space::Element
+                && filled[column.index()]
+                && is_stored_by_entry_only(program, *column)
+        });
+        let alone = program.jobs == Jobs::Identity && !layout.is_shared();
         let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
-        let again = !(again || extreme && element.is_float()) || does_nothing_else(program, column);
-        let only = is_stored_by_entry_only(program, column);
-        (alone && whole && only && again).then_some(Self { column, element, reduction })
+        let again = !(again || extreme && element.is_float()) || does_nothing_else(program, &wanted);
+        (alone && whole && again).then_some(Self { column, marks, element, reduction })
     }
 }
 
@@ -57,9 +70,9 @@ pub fn neutral(reduction: Reduction) -> Option<Holes> {
     Some(Holes::Filled { int, float: f64::to_bits(float) })
 }
 
-fn does_nothing_else(program: &Program, wanted: ColumnId) -> bool {
+fn does_nothing_else(program: &Program, wanted: &[ColumnId]) -> bool {
     let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
-    !program.uses_random && written.all(|(index, _)| index == wanted.index())
+    !program.uses_random && written.all(|(index, _)| wanted.contains(&ColumnId::new(index)))
 }
 
 fn is_stored_by_entry_only(program: &Program, wanted: ColumnId) -> bool {
@@ -88,22 +101,38 @@ pub fn apart<B: Backend + ?Sized>(
     launch: Launch<'_>,
 ) -> Result<Folded> {
     let Launch { columns, jobs, cancel, .. } = launch;
-    let (storage, at) = (fold.element.storage(), fold.column.index());
     let len = usize::try_from(jobs).unwrap_or(usize::MAX);
-    columns[at] = match backend.store() {
-        Some(store) if len > 0 => HostColumn::on_device(storage, len, store.allocate(len * storage.bytes())?),
-        _ => HostColumn::zeroed(storage, len),
-    };
+    let wanted = [Some((fold.column, fold.element)), fold.marks.map(|marks| (marks, Element::U8))];
+    for (column, element) in wanted.into_iter().flatten() {
+        let storage = element.storage();
+        columns[column.index()] = match backend.store() {
+            Some(store) if len > 0 => HostColumn::on_device(storage, len, store.allocate(len * storage.bytes())?),
+            _ => HostColumn::zeroed(storage, len),
+        };
+    }
     let outcome = backend.launch(executable, Launch { columns: &mut *columns, ..launch })?;
-    let rows = std::mem::replace(&mut columns[at], HostColumn::zeroed(storage, 0));
-    if outcome != Outcome::Done {
-        return Ok((outcome, None));
+    let [rows, marks] = wanted.map(|wanted| {
+        let (column, element) = wanted?;
+        Some(std::mem::replace(&mut columns[column.index()], HostColumn::zeroed(element.storage(), 0)))
+    });
+    let (Outcome::Done, Some(mut rows)) = (outcome, rows) else { return Ok((outcome, None)) };
+    let crew = Crew { threads, cancel };
+    if let Some(marks) = marks {
+        let flags = Stretch { element: Element::U8, rows: &marks, range: 0..len };
+        let elements = Some(Stretch { element: fold.element, rows: &rows, range: 0..len });
+        let chosen = match backend.collective() {
+            Some(device) if rows.device().is_some() => device.select(flags, elements)?,
+            _ => crew.select(flags, elements)?,
+        };
+        let Some(chosen) = chosen else { return Ok((Outcome::Cancelled, None)) };
+        rows = chosen;
     }
+    let range = 0..rows.len();
     if rows.device().is_some() {
-        return Ok((outcome, Some(backend.reduce(fold.reduction, fold.element, &rows, 0..len)?)));
+        return Ok((outcome, Some(backend.reduce(fold.reduction, fold.element, &rows, range)?)));
     }
-    let elements = Stretch { element: fold.element, rows: &rows, range: 0..len };
-    let reduced = reduce::reduce(Crew { threads, cancel }, fold.reduction, elements.values())?;
+    let elements = Stretch { element: fold.element, rows: &rows, range };
+    let reduced = reduce::reduce(crew, fold.reduction, elements.values())?;
     Ok((if reduced.is_some() { outcome } else { Outcome::Cancelled }, reduced))
 }
 
@@ -228,7 +257,8 @@ mod tests {
 
     fn prepare(machine: &dyn Backend, program: &Program, reduction: Reduction) -> Compiled {
         let layout = Layout::structure_of_arrays(program);
-        let fold = Fold::of(program, &layout, OUTPUT, reduction, false).expect("every element stores its own number");
+        let fold =
+            Fold::of(program, &layout, OUTPUT, None, reduction, false).expect("every element stores its own number");
         let executable = machine.prepare_fold(program, &layout, fold, &CodeOptions::default());
         Compiled { fold, executable: executable.unwrap_or_else(|e| panic!("{}: {e}", machine.name())) }
     }
@@ -405,14 +435,15 @@ mod tests {
     fn columns_that_are_read_or_stored_in_part_or_out_of_order_are_not_reduced() {
         let of = |program: &Program| {
             let layout = Layout::structure_of_arrays(program);
-            Fold::of(program, &layout, OUTPUT, Reduction::Sum, false).is_some()
+            Fold::of(program, &layout, OUTPUT, None, Reduction::Sum, false).is_some()
         };
         let program = copies(Storage::I64);
         assert!(of(&program));
         let extreme = |storage| {
             let mut program = copies(storage);
             let layout = Layout::structure_of_arrays(&program);
-            let of = |program: &Program, again| Fold::of(program, &layout, OUTPUT, Reduction::Min, again).is_some();
+            let of =
+                |program: &Program, again| Fold::of(program, &layout, OUTPUT, None, Reduction::Min, again).is_some();
             program.columns[OTHER.index()].written = true;
             let with_other = [false, true].map(|again| of(&program, again));
             program.columns[OTHER.index()].written = false;

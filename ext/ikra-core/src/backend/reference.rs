@@ -39,8 +39,13 @@ const STACK_BYTES: usize = 1 << 30;
 
 impl Default for ReferenceBackend {
     fn default() -> Self {
-        let target =
-            Target { architecture: "reference".into(), warp: 1, call_depth: CALL_DEPTH, memory: isize::MAX as u64 };
+        let target = Target {
+            architecture: "reference".into(),
+            warp: 1,
+            call_depth: CALL_DEPTH,
+            memory: isize::MAX as u64,
+            shared_memory: 0,
+        };
         Self { target }
     }
 }

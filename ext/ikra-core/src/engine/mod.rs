@@ -8,9 +8,10 @@ use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{self, BlockSource};
 use crate::ir::lower::section;
-use crate::ir::{Lowered, verify};
+use crate::ir::{Lowered, Program, verify};
 use crate::layout::Layout;
 use crate::passes;
+use crate::sched::stencil::{self, Choice, Means, Way};
 use crate::world::{Facts, World};
 use explain::{Asked, Explanation, Stopwatch};
 
@@ -22,6 +23,9 @@ pub use crate::ir::lower::section::{Holes, SectionShape};
 pub struct Compiled {
     pub lowered: Lowered,
     pub layout: Layout,
+    /// What was chosen for each stencil over other stages, the first first. Where one is to look at what another kernel has computed, this
+    /// program is not to be run.
+    pub stencils: Vec<Choice>,
 }
 
 /// Compiles a block for the values at hand: `world` answers for them, `facts` is what was seen of them, here and in
@@ -35,8 +39,9 @@ pub fn compile(
     block: &BlockSource,
     shape: &SectionShape,
     options: &CodeOptions,
+    means: Means,
 ) -> Result<Compiled> {
-    stages(world, facts, block, shape, options, None)
+    stages(world, facts, block, shape, options, means, None)
 }
 
 /// The same, with an account of it.
@@ -49,10 +54,11 @@ pub fn explain(
     block: &BlockSource,
     shape: &SectionShape,
     options: &CodeOptions,
+    means: Means,
 ) -> Result<(Compiled, Explanation)> {
     let mut account = Explanation::default();
     let mut asked = Asked::new(world);
-    let compiled = stages(&mut asked, facts, block, shape, options, Some(&mut account))?;
+    let compiled = stages(&mut asked, facts, block, shape, options, means, Some(&mut account))?;
     account.subtract_questions(&asked, &block.unit);
     Ok((compiled, account))
 }
@@ -63,6 +69,7 @@ fn stages(
     block: &BlockSource,
     shape: &SectionShape,
     options: &CodeOptions,
+    means: Means,
     mut account: Option<&mut Explanation>,
 ) -> Result<Compiled> {
     let source = &block.unit.source;
@@ -81,7 +88,8 @@ fn stages(
         watch.skip();
     }
     // the interpreter looks for races in what the user wrote
-    let program = if options.races { passes::needed(program) } else { passes::run(program)? };
+    let (program, stencils) =
+        if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, means)? };
     watch.lap("passes");
     let layout = Layout::of(&program, options.arrangement);
     watch.lap("layout");
@@ -89,5 +97,21 @@ fn stages(
         account.improved(&mut analysis, &program, &schema, &layout);
         account.stages = watch.laps;
     }
-    Ok(Compiled { lowered: Lowered { program, schema, asks_index }, layout })
+    Ok(Compiled { lowered: Lowered { program, schema, asks_index }, layout, stencils })
+}
+
+/// Improves a program, whose stencils are chosen for by what became of it; where that changes it, it is improved once more.
+fn with_stencils(mut program: Program, means: Means) -> Result<(Program, Vec<Choice>)> {
+    if program.funcs.iter().all(|func| func.stage.is_none()) {
+        return Ok((passes::run(program)?, Vec::new()));
+    }
+    let mut improved = passes::run(program.clone())?;
+    let choices = stencil::choose(&improved, means);
+    if choices.iter().all(|choice| choice.way == Way::Shared) || choices.iter().any(|choice| choice.way == Way::Apart) {
+        stencil::follow(&mut improved, &choices);
+        return Ok((improved, choices));
+    }
+    // what nobody shares is a function like any, which may become part of its callers
+    stencil::follow(&mut program, &choices);
+    Ok((passes::run(program)?, choices))
 }

@@ -57,6 +57,8 @@ pub enum Builtin {
     Index,
     /// `Ikra.__single(x)`: the nearest Float of 32 bits.
     Single,
+    /// `Ikra.__staged(producer, position, offsets…, sizes…)`: what a captured lambda gives for a position ([`crate::ir::stages`]).
+    Staged,
     // Kernel and Random
     Rand(random::Rand),
     Loop,
@@ -253,6 +255,7 @@ impl Builtin {
             | StructInitialize
             | DataWith
             | MakeValue
+            | Staged
             | OfRange => 0..=usize::MAX,
             ArrayAt | Uncomparable | Uncoercible | Doubt | IvarGet | StrEqual | StrCompare | StrByte | AsText
             | AsInt | ArgumentError => 1..=1,
@@ -346,6 +349,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
             ("Ikra", "tick") => Some(Tick),
             ("Ikra", "index") => Some(Index),
             ("Ikra", "__single") => Some(Single),
+            ("Ikra", "__staged") => Some(Staged),
             ("Kernel", "rand") => Some(Rand(random::Rand::Kernel)),
             ("Random" | "Random::Formatter", "rand") => Some(Rand(random::Rand::Random)),
             (_, "===") => Some(ModuleCase),

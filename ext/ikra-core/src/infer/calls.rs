@@ -710,7 +710,7 @@ impl Analysis<'_> {
                     .advise("write a lambda that calls it: ->(x) { receiver.name(x) }"));
             }
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
-            ProcCall | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
+            ProcCall | Staged | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
             ArrayPut => {
                 self.write_element(from, (atom, reach), &args.positional[1])?;
                 Ty::nil()

@@ -312,14 +312,14 @@ impl Analysis<'_> {
         self.accumulators = accumulate::find(&block.unit, self.op, &self.valued);
         let void = self.op == SectionOp::Each;
         let key = SpecKey { method: None, self_ty: Ty::never(), args: Vec::new(), void };
-        self.add_spec(key, block.unit.clone(), block.scope, "block".into());
+        let source = MethodSource { unit: block.unit.clone(), scope: block.scope, label: "block".into(), around: None };
+        self.add_spec(key, &source);
     }
 
-    fn add_spec(&mut self, key: SpecKey, unit: Arc<Unit>, scope: ScopeId, label: String) -> SpecId {
+    fn add_spec(&mut self, key: SpecKey, source: &MethodSource) -> SpecId {
         let id = SpecId::new(self.specs.len());
         self.index.insert(key.clone(), id);
-        let source = MethodSource { unit, scope, label, around: None };
-        self.specs.push(Spec::new(&source, key, None, &self.valued));
+        self.specs.push(Spec::new(source, key, None, &self.valued));
         self.enqueue(id);
         id
     }
@@ -441,7 +441,7 @@ impl Analysis<'_> {
                     .method
                     .ok_or_else(|| Error::Internal { stage: "infer", detail: "a call of the block".into() })?;
                 let source = self.source(method)?;
-                let id = self.add_spec(key, source.unit.clone(), source.scope, source.label.clone());
+                let id = self.add_spec(key, &source);
                 self.note_call(id);
                 id
             }

@@ -14,10 +14,17 @@ use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::syntax::ast::{LocalId, Name, Origin};
 use crate::types::{Atom, Reach, Ty};
-use crate::world::{Lenient, Outside, Root, well_known};
+use crate::world::{Assumption, Lenient, Outside, Root, well_known};
 
 /// How many runs of one captured Proc's code may be inlined into one another.
 const MAX_NESTED: usize = 4;
+
+/// A captured lambda that neighbouring elements call with the same positions.
+pub struct Producer {
+    pub method: MethodId,
+    pub receiver: (Atom, Reach),
+    pub args: Args,
+}
 
 impl Analysis<'_> {
     /// The type of a root that is a Proc or a Method object with source.
@@ -69,6 +76,24 @@ impl Analysis<'_> {
         let around = spec.around.clone()?;
         let local = &spec.unit.locals[local.index()];
         (local.origin == Origin::Captured).then(|| Root::Within(Box::new(around), local.name.clone()))
+    }
+
+    /// What `Ikra.__staged` calls: a captured lambda, whose code is a function of its own there, with a position as its argument.
+    pub fn staged(&self, args: &Args) -> Option<Producer> {
+        let [id] = args.positional.first()?.procs[..] else { return None };
+        let ProcKind::Outside(_, code) = &self.procs[id.index()].kind else { return None };
+        // Ikra wrote it, and it asks nothing of its `self`
+        let receiver = receiver_of(&Ty::module(well_known::KERNEL));
+        Some(Producer { method: code.method, receiver, args: Args::of(vec![Ty::int()]) })
+    }
+
+    /// What it gives.
+    ///
+    /// # Errors
+    /// As [`Analysis::reached`].
+    pub fn staged_type(&mut self, from: SpecId, args: &Args, at: &Assumption) -> Answer<Ty> {
+        let Some(Producer { method, receiver, args, .. }) = self.staged(args) else { return Ok(Ty::never()) };
+        self.reached(from, &Target::Ruby(method), receiver, "call", &args, at)
     }
 
     fn is_of_one_code(&mut self, a: MethodId, b: MethodId) -> bool {

@@ -1653,6 +1653,10 @@ impl Walker<'_, '_> {
             ) if let Some(method) = longer_form(atom, target, name, args) => {
                 self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
             }
+            (Target::Builtin(Builtin::Staged), _) => {
+                let answer = self.an.staged_type(self.here.id, args, at);
+                self.refused(answer, span)
+            }
             (Target::Builtin(Builtin::Doubt), _) => {
                 let doubted = args.positional.first().cloned().unwrap_or_default();
                 Ok(if doubted.only(Prims::BOOL) && doubted.prims == Prims::BOOL && self.an.facts.holds(at) {

@@ -2,7 +2,9 @@
 //!
 //! Here: registers, labels and nesting. Not here: any rule of Ruby (lowering calls this).
 
-use super::{CheckedOp, Cmp, ColumnId, Func, FuncId, HeapId, LabelId, Op, Operand, Scalar, SiteId, Stmt, Var, VarId};
+use super::{
+    CheckedOp, Cmp, ColumnId, Func, FuncId, HeapId, LabelId, Op, Operand, ParamId, Scalar, SiteId, Stmt, Var, VarId,
+};
 use std::sync::Arc;
 
 /// A function under construction.
@@ -14,8 +16,16 @@ pub struct Builder {
 
 impl Builder {
     pub fn new(name: String, results: Vec<Scalar>) -> Self {
-        let func =
-            Func { name, params: Vec::new(), results, vars: Vec::new(), labels: 0, body: Vec::new(), recursive: false };
+        let func = Func {
+            name,
+            params: Vec::new(),
+            results,
+            vars: Vec::new(),
+            labels: 0,
+            body: Vec::new(),
+            recursive: false,
+            stage: None,
+        };
         Self { func, open: vec![Vec::new()] }
     }
     /// A function that has registers and labels already, to give it a new body.
@@ -67,6 +77,20 @@ impl Builder {
         let dst = self.temp(ty);
         self.push(Stmt::Let { dst, op, args: args.to_vec() });
         Operand::Var(dst)
+    }
+    /// The launch parameter that an operand was just read from.
+    pub fn parameter(&self, mut operand: Operand) -> Option<ParamId> {
+        for stmt in self.open.iter().rev().flat_map(|list| list.iter().rev()) {
+            match stmt {
+                Stmt::Let { dst, op, args } if Operand::Var(*dst) == operand => match op {
+                    Op::Param(param) => return Some(*param),
+                    Op::Copy => operand = args[0],
+                    _ => return None,
+                },
+                _ => {}
+            }
+        }
+        None
     }
     pub fn set(&mut self, dst: VarId, value: Operand) {
         self.push(Stmt::Let { dst, op: Op::Copy, args: vec![value] });

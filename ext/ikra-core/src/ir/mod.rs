@@ -29,6 +29,7 @@ pub mod parse;
 pub mod print;
 #[cfg(test)]
 pub(crate) mod random;
+pub mod stages;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
@@ -411,6 +412,8 @@ pub struct Func {
     pub body: Vec<Stmt>,
     /// May call itself, directly or not.
     pub recursive: bool,
+    /// Neighbouring elements call it for the same positions.
+    pub stage: Option<stages::Stage>,
 }
 
 /// What the rows of a column are.

@@ -4,6 +4,7 @@
 //! program makes sense ([`super::verify`]).
 
 use super::print::PLAIN_OPS;
+use super::stages::Stage;
 use super::{
     AtomicOp, CheckedOp, Class, ClassTest, Cmp, Column, ColumnId, Even, Func, FuncId, Heap, HeapId, Jobs, LabelId,
     MathFn, Message, Messages, New, Op, Operand, Param, ParamId, Part, Piece, Program, Rescued, Scalar, Site, SiteId,
@@ -455,8 +456,28 @@ impl Parser {
             }
         }
         let recursive = self.takes_word("recursive");
+        let stage = self.stage()?;
         let body = self.list(&mut registers)?;
-        Ok(Func { name, params, results, vars: registers.vars, labels: registers.labels, body, recursive })
+        Ok(Func { name, params, results, vars: registers.vars, labels: registers.labels, body, recursive, stage })
+    }
+
+    fn stage(&mut self) -> Parsed<Option<Stage>> {
+        if !self.takes_word("stage") {
+            return Ok(None);
+        }
+        let mut stage = Stage::default();
+        self.mark('(')?;
+        while !self.takes_mark(')') {
+            stage.sizes.push(ParamId::new(self.id('p')?));
+            self.takes_mark(',');
+        }
+        if self.takes_word("from") {
+            stage.first = Some(ParamId::new(self.id('p')?));
+        }
+        while self.takes_word("tile") {
+            stage.tile.push(self.number()?);
+        }
+        Ok(Some(stage))
     }
 
     /// A register, with its type where it stands.

@@ -140,7 +140,14 @@ impl Printer<'_> {
         for (i, ty) in self.func.results.iter().enumerate() {
             write!(f, "{} {ty}", if i > 0 { "," } else { " ->" })?;
         }
-        f.write_str(if self.func.recursive { " recursive {\n" } else { " {\n" })?;
+        f.write_str(if self.func.recursive { " recursive" } else { "" })?;
+        if let Some(stage) = &self.func.stage {
+            let sizes: Vec<String> = stage.sizes.iter().map(ToString::to_string).collect();
+            write!(f, " stage ({})", sizes.join(", "))?;
+            stage.first.map_or(Ok(()), |first| write!(f, " from {first}"))?;
+            stage.tile.iter().try_for_each(|side| write!(f, " tile {side}"))?;
+        }
+        f.write_str(" {\n")?;
         self.list(f, &self.func.body, 1)?;
         f.write_str("}\n")
     }

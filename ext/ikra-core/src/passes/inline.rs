@@ -24,7 +24,9 @@ fn run(mut program: Program) -> Program {
         let mut shell = Func { body: Vec::new(), ..program.funcs[func.index()].clone() };
         expand(&mut grown, &mut shell, &mut room, &|callee: FuncId| {
             let body = &program.funcs[callee.index()];
-            (!cyclic[callee.index()] && (calls[callee.index()] == 1 || size(&body.body) <= SMALL)).then_some(body)
+            let small = calls[callee.index()] == 1 || size(&body.body) <= SMALL;
+            // what elements share stays a function
+            (!cyclic[callee.index()] && small && body.stage.is_none()).then_some(body)
         });
         shell.body = grown;
         program.funcs[func.index()] = shell;

@@ -18,10 +18,10 @@ module Kernel
     yield(x) ? false : true
   end
 
-  # What the block gives, where that is true.
-  def __kept(x)
+  # What the block gives, where that is true; else what says that there is nothing.
+  def __kept(x, hole)
     value = yield(x)
-    value ? value : ::Ikra::Hole
+    value ? value : hole
   end
 
   # Of any element but one.

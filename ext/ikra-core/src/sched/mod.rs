@@ -2,3 +2,4 @@
 
 pub mod combine;
 pub mod cost;
+pub mod stencil;

@@ -79,6 +79,8 @@ struct CpuExecutable {
     /// Each function as it was compiled, after Cranelift's own passes.
     functions: Vec<(String, Function)>,
     compiled_in: Duration,
+    /// Which elements there are is a column, beside which they are reduced.
+    marks: bool,
 }
 
 impl CpuBackend {
@@ -115,7 +117,13 @@ impl CpuBackend {
             .map_err(|error| unsupported(error.to_owned()))?
             .finish(settings::Flags::new(flags))
             .map_err(|error| unsupported(error.to_string()))?;
-        let target = Target { architecture: "cpu".to_owned(), warp: 1, call_depth: CALL_DEPTH, memory: memory() };
+        let target = Target {
+            architecture: "cpu".to_owned(),
+            warp: 1,
+            call_depth: CALL_DEPTH,
+            memory: memory(),
+            shared_memory: 0,
+        };
         let fma = cfg!(target_arch = "aarch64")
             || isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
         Ok(Self { target, isa, fma, crew: pool::Crew::new(threads), compilers: Mutex::new(Vec::new()) })
@@ -153,7 +161,18 @@ impl CpuBackend {
             code: Arc::new(code),
             functions,
             compiled_in: start.elapsed(),
+            marks: false,
         })
+    }
+
+    fn prepared(&self, program: &Program, layout: &Layout) -> Result<CpuExecutable> {
+        // Never waits: in a forked child, the thread that held the lock may not exist.
+        let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
+        let executable = self.compile(program, layout, &mut compiler)?;
+        if let Some(mut rest) = self.compilers.try_lock() {
+            rest.push(compiler);
+        }
+        Ok(executable)
     }
 }
 
@@ -183,7 +202,7 @@ impl Executable for CpuExecutable {
     }
 
     fn folds_at_once(&self) -> bool {
-        !self.slots && !self.needs_stack
+        !self.slots && !self.needs_stack && !self.marks
     }
 }
 
@@ -197,13 +216,18 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
-        // Never waits: in a forked child, the thread that held the lock may not exist.
-        let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
-        let executable = self.compile(program, layout, &mut compiler)?;
-        if let Some(mut rest) = self.compilers.try_lock() {
-            rest.push(compiler);
-        }
-        Ok(Arc::new(executable))
+        Ok(Arc::new(self.prepared(program, layout)?))
+    }
+
+    fn prepare_fold(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        fold: Fold,
+        _options: &CodeOptions,
+    ) -> Result<Arc<dyn Executable>> {
+        let executable = self.prepared(program, layout)?;
+        Ok(Arc::new(CpuExecutable { marks: fold.marks.is_some(), ..executable }))
     }
 
     fn slots(&self, _jobs: u64) -> u64 {

@@ -8,10 +8,13 @@
 //! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] and [`Emitted::memory`] write words in the
 //! order of the `Args` that the text declares.
 
+mod shared;
+
 use super::collective;
 use crate::backend::collective::LANES;
 use crate::backend::fold::Fold;
 use crate::error::{Error, Result};
+use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::is_plain;
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
@@ -21,6 +24,8 @@ use crate::layout::{Address, Layout};
 use crate::passes;
 use std::collections::HashMap;
 use std::fmt::Write;
+
+pub use shared::SHARED_MEMORY;
 
 /// What all kernels stand on; precedes the generated text.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
@@ -61,6 +66,8 @@ pub struct Emitted {
     pub indirect: bool,
     /// Stands on the templates of reductions.
     pub folds: bool,
+    /// Elements that a block of threads goes over together, meeting at barriers; 0: each thread runs by itself.
+    pub tile: u64,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -206,13 +213,29 @@ pub fn emit_folding(program: &Program, layout: &Layout, kernel: &str, fold: Opti
     if order.iter().any(|f| program.funcs[f.index()].recursive) {
         body.push('\n');
     }
+    let sharing = shared.sharing();
+    let twice = sharing.is_empty() || shared.sharing_may_fail(&sharing);
     for &func in &order {
+        // what runs where sharing failed is no part of the kernel's own code
+        let shares =
+            !sharing.is_empty() && (func == program.entry || sharing.iter().any(|(_, reach)| reach.func == func));
+        if shares && !twice {
+            continue;
+        }
         let text = Function::new(&shared, func).emit();
-        let _ = writeln!(body, "{} {{\n{text}}}\n", shared.signature(func, inline[func.index()]));
+        let _ = writeln!(body, "{} {{\n{text}}}\n", shared.signature(func, inline[func.index()] && !shares));
     }
-    body += &fold.map_or_else(|| shared.kernel(kernel), |fold| shared.folding_kernel(kernel, fold));
+    if !sharing.is_empty() {
+        shared.sharing_functions(&mut body, &sharing);
+    }
+    body += &match fold {
+        Some(fold) => shared.folding_kernel(kernel, fold),
+        None if sharing.is_empty() => shared.kernel(kernel),
+        None => shared.sharing_kernel(kernel, &sharing),
+    };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect: shared.indirect(), folds: fold.is_some() }
+    let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect: shared.indirect(), folds: fold.is_some(), tile }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -366,11 +389,14 @@ impl<'a> Shared<'a> {
         let entry = self.func_name(self.program.entry);
         let operation = collective::operation(fold.reduction, fold.element);
         let element = collective::name(fold.element);
-        let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element)");
+        let (mark, marked, given_too) =
+            if fold.marks.is_some() { ("\n    u8 given = 0;", "given != 0", ", given") } else { ("", "true", "") };
+        let call =
+            format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element{given_too})");
         let run = if self.may_stop[self.program.entry.index()] {
-            format!("if (!{call}) return true;\n    ended(ctx);\n    return false;")
+            format!("if (!{call}) return {marked};\n    ended(ctx);\n    return false;")
         } else {
-            format!("{call};\n    return true;")
+            format!("{call};\n    return {marked};")
         };
         // Jobs whose loads are under way at once: more take registers, and with them threads.
         let over = if self.program.surely_ends() { "false" } else { "launch_is_over(args.launch)" };
@@ -390,7 +416,7 @@ struct Job {{
   INLINE_MEMBER bool is_over() const {{ return {over}; }}
   INLINE_MEMBER bool operator()(u64 job, {element} &element) const {{
     Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
-    element = 0;
+    element = 0;{mark}
     {run}
   }}
 }};
@@ -453,6 +479,9 @@ extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_c
         if self.fold.is_some_and(|fold| fold.column == column) {
             return "element".to_owned();
         }
+        if self.fold.is_some_and(|fold| fold.marks == Some(column)) {
+            return "given".to_owned();
+        }
         let Address::Strided { buffer, stride, offset } = self.layout.address(column);
         if self.own_buffer(column) {
             format!("args.{}[{row}]", self.column_name(column))
@@ -487,6 +516,7 @@ extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_c
             && func == self.program.entry
         {
             let _ = write!(text, ", {} &element", collective::name(fold.element));
+            text += if fold.marks.is_some() { ", u8 &given" } else { "" };
         }
         text.push(')');
         text
@@ -764,6 +794,8 @@ struct Function<'a> {
     open: Vec<Open>,
     indent: usize,
     out: String,
+    /// Stages whose values it reads.
+    sharing: Option<&'a [(&'a Stage, Reach)]>,
 }
 
 impl<'a> Function<'a> {
@@ -782,6 +814,7 @@ impl<'a> Function<'a> {
             open: Vec::new(),
             indent: 1,
             out: String::new(),
+            sharing: None,
         }
     }
 
@@ -1195,6 +1228,9 @@ impl<'a> Function<'a> {
         }
         self.before_assignment(dsts);
         let own = self.declare(stmt, at.0, at.1);
+        if let (Some(value), [dst]) = (self.shared_value(func, args), dsts) {
+            return self.assign(*dst, &own, &value);
+        }
         if let Some(site) = depth {
             let comment = self.shared.site(site);
             self.line(&format!("if (enter(ctx, {})) return true;{comment}", site.index()));

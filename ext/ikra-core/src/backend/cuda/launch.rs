@@ -249,6 +249,7 @@ impl CudaBackend {
             warp: facts.warp as usize,
             call_depth: CALL_DEPTH,
             memory: facts.memory,
+            shared_memory: emit::SHARED_MEMORY,
         };
         let copiers = Lazy::new(copying_threads as fn() -> _);
         let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers });
@@ -321,6 +322,7 @@ impl CudaBackend {
         let mut columns = Use::of_buffers(program, layout);
         if let Some(fold) = fold {
             columns[fold.column.index()] = Use::None;
+            fold.marks.iter().for_each(|marks| columns[marks.index()] = Use::None);
         }
         let kernel = Arc::new(CudaKernel {
             emitted,
@@ -523,6 +525,7 @@ impl CudaKernel {
                 });
             }
             Some(wanted) => wanted,
+            None if self.emitted.tile > 0 => BLOCK.min(most),
             None => {
                 // Few jobs are spread over all multiprocessors.
                 let spread =
@@ -536,7 +539,9 @@ impl CudaKernel {
             let most = resident * u64::from(facts.multiprocessors.max(1));
             return Ok((collective::tiles(jobs).min(most).max(1) as u32, emit::FOLD_THREADS));
         }
-        let grid = jobs.div_ceil(u64::from(block)).min(i32::MAX as u64) as u32;
+        // there may be nearly twice as many tiles as are filled: blocks without one end at once
+        let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
+        let grid = jobs.div_ceil(each).min(i32::MAX as u64) as u32;
         if !self.slots {
             return Ok((grid, block));
         }

@@ -121,7 +121,13 @@ impl CudaShim {
         let compiler = std::env::var_os("CXX").unwrap_or_else(|| "g++".into());
         let found = Command::new(&compiler).arg("--version").output();
         found.map_err(|e| Error::Device { what: format!("starting {}", compiler.display()), cause: e.to_string() })?;
-        let target = Target { architecture: "shim".to_string(), warp: 32, call_depth: 1_000, memory: 1 << 30 };
+        let target = Target {
+            architecture: "shim".to_string(),
+            warp: 32,
+            call_depth: 1_000,
+            memory: 1 << 30,
+            shared_memory: emit::SHARED_MEMORY,
+        };
         Ok(Self {
             target,
             directory: private_directory()?,
@@ -175,7 +181,8 @@ impl CudaShim {
             self.check(&device)?;
         }
         let source = format!("{SHIM}\n{device}{source}");
-        let (library, from_cache) = self.library(&source, self.barriers || fold.is_some())?;
+        let (library, from_cache) =
+            self.library(&source, self.barriers || fold.is_some() || emitted.iter().any(|e| e.tile > 0))?;
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
         let kernel = |(i, emitted): (usize, Emitted)| {

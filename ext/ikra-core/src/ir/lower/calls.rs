@@ -14,7 +14,9 @@ use crate::error::{Error, Result};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, RangeForm, Refusal, Target, asked, bind, positions, range_form};
+use crate::infer::outside::Producer;
 use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
+use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
 use crate::layout::schema::Combine;
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
@@ -139,6 +141,10 @@ impl Body<'_, '_> {
                 } else {
                     doubted
                 }
+            }
+            Target::Builtin(Builtin::Staged) => {
+                let at = self.assumption(how.at);
+                self.an.staged_type(self.here.spec, types, &at).map_err(|r| self.refused(r, how.span))?
             }
             Target::Builtin(Builtin::ProcCall) => match atom {
                 Atom::Proc(id) => self.an.procs[id.index()].result.clone(),
@@ -834,6 +840,7 @@ impl Body<'_, '_> {
             Target::Ruby(method) if self.an.inlines(*method, types, block.as_ref().map(|b| &b.1))? => {
                 self.inline(*method, (atom, reach), receiver, args, keywords, types, block, span)
             }
+            Target::Builtin(Builtin::Staged) => self.staged(args, types, span),
             Target::Builtin(Builtin::ProcCall) => {
                 if let Atom::Proc(id) = atom {
                     self.call_proc(id, args, keywords, span, Some(place))?;
@@ -917,6 +924,10 @@ impl Body<'_, '_> {
                 arguments.extend(operands(val));
             }
         }
+        self.call_func(spec, func, arguments, span)
+    }
+
+    fn call_func(&mut self, spec: SpecId, func: FuncId, arguments: Vec<Operand>, span: Span) -> Result<Option<Val>> {
         let ret = self.an.spec(spec).ret.clone();
         let form = self.form(&ret, span)?;
         let depth = self.t.recursive.contains(&spec).then(|| self.cx.site(Trap::StackOverflow, vec![]));
@@ -926,6 +937,28 @@ impl Body<'_, '_> {
             return Ok(None);
         }
         Ok(Some(super::body::from_operands(form, &results)))
+    }
+
+    /// `Ikra.__staged`: a call of the producer, with how far the position is from the caller's own beside it.
+    fn staged(&mut self, args: &[Arg], types: &Args, span: Span) -> Answer {
+        let Some(Producer { method, receiver: (atom, reach), args: types }) = self.an.staged(types) else {
+            return Ok(None);
+        };
+        let source = self.an.source(method)?;
+        let (Ok(bindings), [_, (position, ..), rest @ ..]) = (bind(&source.unit.params, &types), args) else {
+            return Ok(None);
+        };
+        let key = types.key(method, "call", Ty::of(atom, reach), bindings);
+        let spec = self.an.specialise(self.here.spec, key)?;
+        let func = self.function(spec);
+        let (offsets, sizes) = rest.split_at(rest.len() / 2);
+        let numbers = |list: &[Arg]| -> Vec<Operand> { list.iter().flat_map(|arg| operands(arg.0)).collect() };
+        let (offsets, sizes) = (numbers(offsets), numbers(sizes));
+        let sizes: Option<Vec<_>> = sizes.into_iter().map(|size| self.cx.b.parameter(size)).collect();
+        let stage = Stage { sizes: sizes.unwrap_or_default(), ..Stage::default() };
+        self.t.stages.entry(spec).or_insert((offsets.len(), stage));
+        let arguments = [operands(*position), offsets].concat();
+        self.call_func(spec, func, arguments, span)
     }
 
     /// The function of a specialisation, which is lowered later if this is its first call.
@@ -1199,6 +1232,7 @@ impl Body<'_, '_> {
             | NeedsArray
             | MakeProc
             | ProcCall
+            | Staged
             | BlockGiven
             | Send { .. }
             | Uncomparable

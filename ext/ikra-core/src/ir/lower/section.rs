@@ -9,6 +9,7 @@ use super::{Lowered, Shared};
 use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{Analysis, Base, Binding, SectionOp, SpecId};
+use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Func, FuncId, Jobs, Op, Operand, Program, Scalar, Space, Stmt, Storage, VarId};
 use crate::layout::schema::{Accumulator, Combine, Slot};
 use crate::syntax::ast::{LocalId, Pattern};
@@ -127,12 +128,18 @@ fn method_function(an: &mut Analysis<'_>, t: &mut Tables, shared: &mut Shared, s
             Binding::Default => Val::NIL,
         });
     }
+    let stage = body.t.stages.get(&spec).cloned();
+    for _ in 0..stage.as_ref().map_or(0, |(distances, _)| *distances) {
+        body.cx.b.param(Scalar::I64, Some("away".into()));
+    }
     body.declare_locals()?;
     body.bind_params(params, &bindings, &values)?;
     let val = body.eval(&unit.body)?;
     body.give_back(val)?;
+    let first = body.t.schema.range;
     let mut func = body.cx.b.finish();
     func.recursive = recursive;
+    func.stage = stage.map(|(_, stage)| Stage { first, ..stage });
     Ok(func)
 }
 
@@ -438,6 +445,7 @@ impl Shared {
             labels: 0,
             body: vec![],
             recursive: false,
+            stage: None,
         });
         id
     }

@@ -6,6 +6,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::{ArrayKind, ClassId};
 use crate::infer::{Analysis, SpecId};
+use crate::ir::stages::Stage;
 use crate::ir::{
     Column, ColumnId, Even, FEW, FuncId, Heap, HeapId, Param, ParamId, Scalar, Space, Storage, TRAP_WORDS,
 };
@@ -59,6 +60,8 @@ pub struct Tables {
     roots: BTreeMap<Root, usize>,
     pub functions: HashMap<SpecId, FuncId>,
     pub pending: Vec<SpecId>,
+    /// Those that neighbouring elements call with the same positions, with how many distances each call has beside its position.
+    pub stages: HashMap<SpecId, (usize, Stage)>,
     pub recursive: BTreeSet<SpecId>,
     pub uses_random: bool,
     /// The block, or what it calls, asks for `Ikra.index`.

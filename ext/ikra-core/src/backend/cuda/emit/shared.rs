@@ -1,0 +1,196 @@
+//! The kernel of a program whose elements share what stencils look at ([`crate::ir::stages`]).
+//!
+//! Here: its text. A block of threads goes over tiles of elements. For each tile it computes the values of every stage that its elements
+//! may ask for, the tile's own positions and those around it, into shared memory, meets at a barrier, and then runs the elements, in
+//! whose code a call of the stage is a read. Positions that are none (outside the array) are not computed; nobody asks for them.
+//!
+//! What raises in a stage is not told there: another element may be the one to tell it, or nobody asks for that position. Such a
+//! tile's elements run as if nothing was shared. Functions that can raise are there twice for that.
+
+use super::{Function, MOST_THREADS, Shared, scalar};
+use crate::ir::stages::{self, Reach, Stage};
+use crate::ir::{FuncId, Operand};
+use std::fmt::Write;
+
+/// Bytes of shared memory that a block may have on every device without asking for more.
+pub const SHARED_MEMORY: u64 = 48 << 10;
+
+impl Shared<'_> {
+    /// The stages whose values are shared, those that others of them ask first.
+    pub(super) fn sharing(&self) -> Vec<(&Stage, Reach)> {
+        let reaches = stages::reaches(self.program).into_iter();
+        let shared = reaches.filter_map(|reach| {
+            let stage = self.program.funcs[reach.func.index()].stage.as_ref().filter(|stage| stage.is_shared())?;
+            Some((stage, reach))
+        });
+        shared.collect()
+    }
+
+    /// Where a stage's values are.
+    fn cells_name(&self, func: FuncId) -> String {
+        format!("{}_cells", self.func_name(func))
+    }
+
+    /// Coordinates of an element, or of a position of a stage, from those of the tile's first element.
+    fn coordinates(dimensions: usize) -> String {
+        (0..dimensions).map(|d| format!(", i32 c{d}")).collect()
+    }
+
+    /// Declares what blocks share, and the functions that read it: the stages', and the entry.
+    pub(super) fn sharing_functions(&self, body: &mut String, sharing: &[(&Stage, Reach)]) {
+        for (stage, reach) in sharing {
+            let ty = scalar(self.program.funcs[reach.func.index()].results[0]);
+            let _ = writeln!(body, "__shared__ {ty} {}[{}];", self.cells_name(reach.func), reach.cells(&stage.tile));
+        }
+        body.push('\n');
+        for func in sharing.iter().map(|(_, reach)| reach.func).chain([self.program.entry]) {
+            let mut function = Function::new(self, func);
+            function.sharing = Some(sharing);
+            let text = function.emit();
+            let name = self.func_name(func);
+            let head = self.signature(func, true).replacen(&format!(" {name}("), &format!(" {name}_sharing("), 1);
+            let coordinates = Self::coordinates(sharing[0].0.tile.len());
+            let head = head.strip_suffix(')').map_or(head.clone(), |head| format!("{head}{coordinates})"));
+            let _ = writeln!(body, "{head} {{\n{text}}}\n");
+        }
+    }
+
+    /// Whether some stage can raise, so that a tile may have to do without sharing.
+    pub(super) fn sharing_may_fail(&self, sharing: &[(&Stage, Reach)]) -> bool {
+        sharing.iter().any(|(_, reach)| self.may_stop[reach.func.index()])
+    }
+
+    /// The kernel, whose blocks run tiles.
+    pub(super) fn sharing_kernel(&self, kernel: &str, sharing: &[(&Stage, Reach)]) -> String {
+        let (given, args) = self.given();
+        let args_of = if args == "args" { "args." } else { "args.args->" };
+        let tile = &sharing[0].0.tile;
+        let (dimensions, cells): (usize, u64) = (tile.len(), tile.iter().map(|side| u64::from(*side)).product());
+        let parameter = |param| format!("{args_of}{}", self.param_name(param));
+        let (last, _) = &sharing[sharing.len() - 1];
+        let first = last.first.map_or_else(|| "0".to_owned(), &parameter);
+        let fails = self.sharing_may_fail(sharing);
+        let ends = self.program.surely_ends();
+        let mut out = format!(
+            "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{\n"
+        );
+        out += "  __shared__ bool over, raised;\n";
+        let _ = writeln!(out, "  const i64 first = {first};");
+        for (d, size) in last.sizes.iter().enumerate() {
+            // a list may be gone over in parts
+            let size = if dimensions == 1 { "i64(args.launch.jobs)".to_owned() } else { parameter(*size) };
+            let _ = writeln!(out, "  const i64 size{d} = {size};");
+        }
+        let counts: Vec<String> =
+            tile.iter().enumerate().map(|(d, side)| format!("u64((size{d} + {side} - 1) / {side})")).collect();
+        let _ = writeln!(out, "  const u64 tiles = {};", counts.join(" * "));
+        out += "  for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {\n    u64 rest = tile;\n";
+        for d in (0..dimensions).rev() {
+            let (from, within) = if d == 0 { ("first + ", String::new()) } else { ("", format!(" % {}", counts[d])) };
+            let from = if dimensions == 1 { from } else { "" };
+            let _ = writeln!(out, "    const i64 from{d} = {from}i64(rest{within}) * {};", tile[d]);
+            if d > 0 {
+                let _ = writeln!(out, "    rest /= {};", counts[d]);
+            }
+        }
+        if fails || !ends {
+            let over = if ends { "false" } else { "launch_is_over(args.launch)" };
+            let _ = writeln!(out, "    if (threadIdx.x == 0) over = {over}, raised = false;\n    __syncthreads();");
+            out += "    if (over) return;\n";
+        }
+        out += "    bool shares = true;\n";
+        for (stage, reach) in sharing {
+            let widths: Vec<u64> = (0..dimensions).map(|d| reach.width(d, tile[d])).collect();
+            let (func, name) = (&self.program.funcs[reach.func.index()], self.func_name(reach.func));
+            let cells_name = self.cells_name(reach.func);
+            let _ = writeln!(
+                out,
+                "    for (u32 cell = threadIdx.x; shares && cell < {}; cell += blockDim.x) {{",
+                reach.cells(tile)
+            );
+            out += &Self::places(&widths, &reach.least);
+            let outside: Vec<String> = stage
+                .sizes
+                .iter()
+                .enumerate()
+                .map(|(d, size)| format!("at{d} < 0 || at{d} >= {}", parameter(*size)))
+                .collect();
+            let _ = writeln!(out, "      if ({}) continue;", outside.join(" || "));
+            // its key is beyond all others: whoever looks at it stops nobody
+            out += "      Ctx ctx = {args.launch, 0xffffffffu, 0xfffffffeu, 0, 0, 0, NO_SITE};\n";
+            let position = Self::position(&stage.sizes.iter().map(|size| parameter(*size)).collect::<Vec<_>>());
+            let away = ", 0".repeat(dimensions);
+            let coordinates: String = (0..dimensions).map(|d| format!(", c{d}")).collect();
+            if self.by_reference(reach.func) {
+                let ty = scalar(func.results[0]);
+                let call = format!("{name}_sharing({args}, ctx, {position}{away}, value{coordinates})");
+                let _ = writeln!(
+                    out,
+                    "      {ty} value;\n      if ({call}) raised = true;\n      else {cells_name}[cell] = value;"
+                );
+            } else {
+                let _ = writeln!(
+                    out,
+                    "      {cells_name}[cell] = {name}_sharing({args}, ctx, {position}{away}{coordinates});"
+                );
+            }
+            out += "    }\n    __syncthreads();\n";
+            if self.may_stop[reach.func.index()] {
+                out += "    shares = shares && !raised;\n";
+            }
+        }
+        let _ = writeln!(out, "    for (u32 cell = threadIdx.x; cell < {cells}; cell += blockDim.x) {{");
+        out += &Self::places(&tile.iter().map(|side| u64::from(*side)).collect::<Vec<_>>(), &vec![0; dimensions]);
+        if dimensions > 1 {
+            let outside: Vec<String> = (0..dimensions).map(|d| format!("at{d} >= size{d}")).collect();
+            let _ = writeln!(out, "      if ({}) continue;", outside.join(" || "));
+        }
+        let sizes: Vec<String> = (0..dimensions).map(|d| format!("size{d}")).collect();
+        let _ = writeln!(out, "      const i64 job = {} - first;", Self::position(&sizes));
+        out += "      if (job < 0 || job >= i64(args.launch.jobs)) continue;\n";
+        out += "      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};\n";
+        let entry = self.func_name(self.program.entry);
+        let given = format!("({args}, ctx, job, args.launch.tick_begin, args.launch.tick_end");
+        let coordinates: String = (0..dimensions).map(|d| format!(", c{d}")).collect();
+        let call = format!("{entry}_sharing{given}{coordinates})");
+        let call = if fails { format!("shares ? {call} : {entry}{given})") } else { call };
+        let stops = self.may_stop[self.program.entry.index()];
+        let _ = if stops { writeln!(out, "      if ({call}) ended(ctx);") } else { writeln!(out, "      {call};") };
+        out + "    }\n    __syncthreads();\n  }\n}\n"
+    }
+
+    /// From a cell's number, its coordinates, and where that is.
+    fn places(widths: &[u64], least: &[i64]) -> String {
+        let mut out = String::new();
+        let mut below = String::new();
+        for d in (0..widths.len()).rev() {
+            let within = if d == 0 { String::new() } else { format!(" % {}", widths[d]) };
+            let _ = writeln!(out, "      const i32 c{d} = i32(cell{below}{within}) + {};", least[d]);
+            let _ = writeln!(out, "      const i64 at{d} = from{d} + c{d};");
+            let _ = write!(below, " / {}", widths[d]);
+        }
+        out
+    }
+
+    fn position(sizes: &[String]) -> String {
+        let mut out = "at0".to_owned();
+        for (d, size) in sizes.iter().enumerate().skip(1) {
+            out = format!("({out} * {size} + at{d})");
+        }
+        out
+    }
+}
+
+impl Function<'_> {
+    /// The value of a stage that is shared, in place of a call.
+    pub(super) fn shared_value(&self, func: FuncId, args: &[Operand]) -> Option<String> {
+        let (stage, reach) = self.sharing?.iter().find(|(_, reach)| reach.func == func)?;
+        let away = stages::distances(args, stage.tile.len())?;
+        let mut at = String::new();
+        for (d, away) in away.into_iter().enumerate() {
+            let here = format!("c{d} + {}", away - reach.least[d]);
+            at = if d == 0 { here } else { format!("({at}) * {} + {here}", reach.width(d, stage.tile[d])) };
+        }
+        Some(format!("{}[{at}]", self.shared.cells_name(func)))
+    }
+}

@@ -1,0 +1,134 @@
+//! Functions that neighbouring elements call for the same positions: what a stencil looks at, where that is computed.
+//!
+//! Here: [`Stage`], what such a function says of itself, and [`reaches`], how far from an element's own position its values are asked for.
+//! Not here: whether its values are computed once for many elements ([`crate::sched::stencil`]), and how (the backends, as far as they can).
+//!
+//! Its last arguments are a position (I64) and, for each dimension, how far that is from the position that the caller is itself
+//! called for: a constant, which the function makes nothing of. A backend may leave a call out that it knows the value of: the function
+//! does nothing but give a value, which depends on the position alone ([`may_be_shared`]).
+
+use super::{FuncId, Jobs, Op, Operand, ParamId, Program, Scalar, Stmt, walk};
+
+/// What is known of such a function.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Stage {
+    /// How many positions there are in each dimension, the outermost first (I64). They are numbered row after row. Empty: positions
+    /// stand in no fixed distance from the caller's.
+    pub sizes: Vec<ParamId>,
+    /// The position of element 0 (I64); None: it is the first.
+    pub first: Option<ParamId>,
+    /// How many elements in each dimension share its values. Empty: whoever calls it computes it.
+    pub tile: Vec<u32>,
+}
+
+impl Stage {
+    pub fn is_shared(&self) -> bool {
+        !self.tile.is_empty()
+    }
+}
+
+/// Which positions of a function elements ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reach {
+    pub func: FuncId,
+    /// From the element's own position, in each dimension.
+    pub least: Vec<i64>,
+    pub greatest: Vec<i64>,
+    /// All calls of it are the entry's, or those of functions that elements reach so, too.
+    pub fixed: bool,
+}
+
+impl Reach {
+    /// How many positions along a dimension a tile of so many elements asks for.
+    pub fn width(&self, dimension: usize, tile: u32) -> u64 {
+        u64::from(tile) + self.greatest[dimension].abs_diff(self.least[dimension])
+    }
+    /// How many positions a tile of elements asks for.
+    pub fn cells(&self, tile: &[u32]) -> u64 {
+        tile.iter().enumerate().map(|(d, side)| self.width(d, *side)).product()
+    }
+}
+
+/// The constants behind a call's position.
+pub fn distances(args: &[Operand], dimensions: usize) -> Option<Vec<i64>> {
+    let from = args.len().checked_sub(dimensions)?;
+    let constant = |arg: &Operand| if let Operand::I64(distance) = arg { Some(*distance) } else { None };
+    args[from..].iter().map(constant).collect()
+}
+
+/// All functions that are stages, those that others of them call first.
+pub fn reaches(program: &Program) -> Vec<Reach> {
+    let mut order = Vec::new();
+    callees_first(program, program.entry, &mut vec![false; program.funcs.len()], &mut order);
+    let dimensions = |func: FuncId| program.funcs[func.index()].stage.as_ref().map(|stage| stage.sizes.len());
+    let mut found: Vec<Option<Reach>> = (0..program.funcs.len())
+        .map(|at| {
+            let func = FuncId::new(at);
+            let none = vec![0; dimensions(func)?];
+            Some(Reach { func, least: none.clone(), greatest: none, fixed: true })
+        })
+        .collect();
+    let mut asked = vec![false; program.funcs.len()];
+    for &caller in order.iter().rev() {
+        let own = match &found[caller.index()] {
+            Some(reach) if reach.fixed => Some((reach.least.clone(), reach.greatest.clone())),
+            None if caller == program.entry => Some((Vec::new(), Vec::new())),
+            _ => None,
+        };
+        walk(&program.funcs[caller.index()].body, &mut |stmt| {
+            let Stmt::Call { func, args, .. } = stmt else { return };
+            let first = !std::mem::replace(&mut asked[func.index()], true);
+            let Some(reach) = &mut found[func.index()] else { return };
+            let dimensions = reach.least.len();
+            let away = distances(args, dimensions).filter(|away| !away.is_empty());
+            let (Some((least, greatest)), Some(away)) = (&own, away) else { return reach.fixed = false };
+            if caller != program.entry && least.len() != dimensions {
+                return reach.fixed = false;
+            }
+            for (d, away) in away.into_iter().enumerate() {
+                let at = |from: &[i64]| from.get(d).copied().unwrap_or(0).checked_add(away);
+                let (Some(low), Some(high)) = (at(least), at(greatest)) else { return reach.fixed = false };
+                reach.least[d] = if first { low } else { reach.least[d].min(low) };
+                reach.greatest[d] = if first { high } else { reach.greatest[d].max(high) };
+            }
+        });
+    }
+    order.into_iter().filter_map(|func| found[func.index()].take()).collect()
+}
+
+fn callees_first(program: &Program, func: FuncId, seen: &mut [bool], order: &mut Vec<FuncId>) {
+    if std::mem::replace(&mut seen[func.index()], true) {
+        return;
+    }
+    walk(&program.funcs[func.index()].body, &mut |s| {
+        if let Stmt::Call { func, .. } = s {
+            callees_first(program, *func, seen, order);
+        }
+    });
+    order.push(func);
+}
+
+/// Whether a function does nothing but give one value, which is the same for whoever asks at whatever time.
+pub fn may_be_shared(program: &Program, func: FuncId) -> bool {
+    let effects = &program.effects()[func.index()];
+    let only_reads = !effects.writes.contains(&true) && !effects.allocates.contains(&true) && !effects.draws;
+    let constant = |(read, column): (&bool, &super::Column)| !read || !column.written;
+    let f = &program.funcs[func.index()];
+    let dimensions = f.stage.as_ref().map_or(0, |stage| stage.sizes.len());
+    let arguments = f.params.len() == dimensions + 1 && f.params.iter().all(|p| f.vars[p.index()].ty == Scalar::I64);
+    let mut order = Vec::new();
+    callees_first(program, func, &mut vec![false; program.funcs.len()], &mut order);
+    let mut alone = true;
+    for func in order {
+        let func = &program.funcs[func.index()];
+        alone &= !func.recursive;
+        walk(&func.body, &mut |stmt| alone &= !matches!(stmt, Stmt::Let { op: Op::Ctx(_), .. }));
+    }
+    program.jobs == Jobs::Identity
+        && dimensions > 0
+        && arguments
+        && f.results.len() == 1
+        && only_reads
+        && effects.reads.iter().zip(&program.columns).all(constant)
+        && alone
+}
