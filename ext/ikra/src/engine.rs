@@ -821,8 +821,16 @@ impl Section<'_> {
             if self.ticks > 1 && schema.elements.is_some() && tables.writes_array(plan, self.base.as_raw()) {
                 return Err(self.writes_its_base());
             }
+            // rows of results that a buffer will have
+            let elsewhere: Vec<ColumnId> = match (self.settings.into, &plan.result) {
+                (Some(into), Some(slot)) if variant.fold.is_none() && is_dtype(into, slot).is_some() => {
+                    slot.value.into_iter().chain(schema.marks).collect()
+                }
+                _ => Vec::new(),
+            };
             let packed = self.clock.measure(Phase::Pack, || {
-                pack(plan, &lowered.program, schema, &mut tables, elements, &roots, warp, &room, &mut unknown)
+                let program = &lowered.program;
+                pack(plan, program, schema, &mut tables, elements, &roots, warp, &room, &elsewhere, &mut unknown)
             });
             match packed {
                 Ok(packed) => {

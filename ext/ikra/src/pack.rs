@@ -15,7 +15,7 @@ use crate::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
-use ikra_core::ir::{ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage};
+use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::even;
@@ -91,7 +91,7 @@ pub fn params(
     if unknown.is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
 }
 
-/// Fills columns and parameters.
+/// Fills columns and parameters. Columns whose rows are `elsewhere` get none.
 ///
 /// # Errors
 /// A value outside its slot's type, and symbols that are new (left in `unknown`).
@@ -105,14 +105,17 @@ pub fn pack(
     roots: &[RootValue],
     warp: usize,
     room: &Room,
+    elsewhere: &[ColumnId],
     unknown: &mut Vec<Raw>,
 ) -> Result<Packed> {
     let packer = Packer { plan, tables, unknown: Mutex::new(&mut *unknown) };
     let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
     // first what is by element: what the tables know of elements is then forgotten, before the rest takes its memory
-    let by_element = |space| if space == Space::Element { elements.len() } else { 0 };
-    let mut columns: Vec<HostColumn> =
-        program.columns.iter().map(|c| HostColumn::zeroed(c.storage, by_element(c.space))).collect();
+    let by_element = |(at, column): (usize, &Column)| {
+        let here = column.space == Space::Element && !elsewhere.iter().any(|column| column.index() == at);
+        HostColumn::zeroed(column.storage, if here { elements.len() } else { 0 })
+    };
+    let mut columns: Vec<HostColumn> = program.columns.iter().enumerate().map(by_element).collect();
     for (column, numbers) in [(schema.order, order), (schema.starts, starts)] {
         if let Some(column) = column {
             let column = &mut columns[column.index()];
