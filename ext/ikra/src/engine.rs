@@ -823,9 +823,14 @@ impl Section<'_> {
             }
             // rows of results that a buffer will have
             let elsewhere: Vec<ColumnId> = match (self.settings.into, &plan.result) {
-                (Some(into), Some(slot)) if variant.fold.is_none() && is_dtype(into, slot).is_some() => {
-                    slot.value.into_iter().chain(schema.marks).collect()
-                }
+                (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
+                    None => slot.value.into_iter().chain(schema.marks).collect(),
+                    // a device's kernel that reduces has no such column
+                    Some(fold) if variant.executable.folds_at_once() && self.backend.store().is_some() => {
+                        [fold.column].into_iter().chain(fold.marks).collect()
+                    }
+                    Some(_) => Vec::new(),
+                },
                 _ => Vec::new(),
             };
             let packed = self.clock.measure(Phase::Pack, || {
