@@ -70,7 +70,7 @@ def latest(folder):
 
 def merged(old, new):
     """A later run of some programs or versions beside an earlier one of others, where the sizes are the same."""
-    if old is None or "programs" not in new:
+    if old is None or new["benchmark"] != "programs":
         return new
     programs = dict(old["programs"])
     for name, program in new["programs"].items():
@@ -228,7 +228,7 @@ def roofline(programs, ceilings, device):
     axes.set_ylabel("10⁹ operations a second")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value >= 1 else f"{value:g}"))
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper left")
     return figure
 
 
