@@ -7,8 +7,9 @@ module Ikra
   #   %i[a b].pmap.with_index(1) { |name, i| i } # => [1, 2], 1 kernel
   class Enumerator < ::Enumerator
     # @api private
-    def initialize(base, operation, args, options)
-      super(base.size) { |yielder| base.each { |element| yielder << element } }
+    # @param elements [#size, #each] what it goes over
+    def initialize(base, operation, args, options, elements = base)
+      super(elements.size) { |yielder| elements.each { |element| yielder << element } }
       @base = base
       @operation = operation
       @args = args
@@ -19,8 +20,7 @@ module Ikra
     #
     # @return [Object] what the method gives with a block; without one self
     def each(*more, &block)
-      # what Enumerable's own methods go over the elements with is no block of the user's
-      return super if !block || !more.empty? || (block.source_location.nil? && !block.lambda?)
+      return super unless more.empty? && users?(block)
 
       Operation.call(@base, @operation, @options, block, *@args)
     end
@@ -32,7 +32,7 @@ module Ikra
     # @yieldparam index [Integer]
     # @return [Object] what the method gives with a block
     def with_index(offset = 0, &block)
-      return super unless block
+      return super unless users?(block)
 
       offset = offset.nil? ? 0 : Operation.integer(offset)
       Operation.call(@base, @operation, @options, block, *@args, offset: offset)
@@ -40,10 +40,15 @@ module Ikra
 
     # The same from 0.
     def each_with_index(&block)
-      block ? with_index(0, &block) : super
+      users?(block) ? with_index(0, &block) : super
     end
 
     def inspect = "#<#{::Enumerator}: #{@base.inspect}:#{@operation}#{"(#{@args.map(&:inspect).join(", ")})" unless @args.empty?}>"
     alias to_s inspect
+
+    private
+
+    # What Enumerable's own methods go over the elements with is no block of the user's.
+    def users?(block) = !block.nil? && (block.lambda? || !block.source_location.nil?)
   end
 end

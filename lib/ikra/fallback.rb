@@ -103,13 +103,11 @@ module Ikra
     end
 
     def pnew(*sizes)
-      return Array.new(sizes.first) { |at| run(@index += 1, 0, at) } if sizes.size == 1
-
       cells(sizes)
     end
 
     def cells(sizes, *at)
-      return run(@index += 1, 0, *at) if sizes.empty?
+      return call(@index += 1, *at) if sizes.empty?
 
       Array.new(sizes.first) { |here| cells(sizes.drop(1), *at, here) }
     end

@@ -58,6 +58,16 @@ module Ikra
         sizes.drop(1).reverse.reduce(values) { |list, size| list.each_slice(size).to_a }
       end
 
+      # The indices of the elements of arrays of these sizes: Integers, or arrays of one for each size.
+      def cells(sizes)
+        count = sizes.reduce(:*)
+        return 0...count if sizes.size == 1
+
+        ::Enumerator.new(count) do |yielder|
+          count.times { |at| yielder << sizes.drop(1).reverse.reduce([at]) { |(at, *within), size| [*at.divmod(size), *within] } }
+        end
+      end
+
       # The Integer that Ruby's own methods take a value for.
       def integer(value)
         return value if value.is_a?(Integer)
@@ -203,7 +213,7 @@ module Ikra
     end
 
     def pnew(*sizes)
-      cells = sizes.size == 1 ? [] : [[:"cells_#{sizes.size}", *sizes.drop(1)]]
+      cells = sizes.size == 1 ? [] : [[:"#{@offset ? "cell" : "cells"}_#{sizes.size}", *sizes.drop(1)]]
       Operation.nested(section(:map, *cells, base: 0...sizes.reduce(:*)), sizes)
     end
 

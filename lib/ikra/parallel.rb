@@ -359,11 +359,13 @@ module Ikra
       #   Array.pnew(3) { |i| i * i }         # => [0, 1, 4], 1 kernel
       #   Array.pnew(2, 3) { |y, x| y * 10 + x } # => [[0, 1, 2], [10, 11, 12]], 1 kernel
       # @param sizes [Array<Integer>] from the outermost
+      #   Array.pnew(2).with_index(5) { |i, n| [i, n] } # => [[0, 5], [1, 6]], 1 kernel
       # @yieldparam indices [Integer] one parameter for each size
-      # @return [Array]
+      # @return [Array] without a block an Enumerator of the indices
       # @raise [ArgumentError] for a negative size
       def pnew(*sizes, **options, &block)
-        ::Ikra.__operate(self, :pnew, options, block, *::Ikra.__sizes(sizes, block))
+        sizes = ::Ikra.__sizes(sizes)
+        block ? Operation.call(self, :pnew, options, block, *sizes) : Enumerator.new(self, :pnew, sizes, options, Operation.cells(sizes))
       end
     end
   end
@@ -474,10 +476,9 @@ module Ikra
     end
 
     # @api private
-    def __sizes(sizes, block)
+    def __sizes(sizes)
       raise ArgumentError, "no size" if sizes.empty?
       raise ArgumentError, "#{sizes.size} sizes: at most #{Operation::MOST_DIMENSIONS} dimensions" if sizes.size > Operation::MOST_DIMENSIONS
-      raise ArgumentError, "no block to make elements by" unless block
 
       sizes.map do |size|
         size = Operation.integer(size)

@@ -70,7 +70,24 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
       expect(Array.pnew(2, 2) { |y, x| break y + x if x == 1 }).to eq 1
       expect { Array.pnew(-1) { 1 } }.to raise_error(ArgumentError, "negative array size")
       expect { Array.pnew("a") { 1 } }.to raise_error(TypeError, "no implicit conversion of String into Integer")
-      expect { Array.pnew(3) }.to raise_error(ArgumentError)
+      expect { Array.pnew }.to raise_error(ArgumentError, "no size")
+      expect { Array.pnew(-1) }.to raise_error(ArgumentError, "negative array size")
+    end
+
+    it "is an Enumerator of the indices without a block, whose with_index is the operation again" do
+      backends.each do |backend|
+        expect(Array.pnew(3, backend: backend).with_index(5) { |i, n| i * 10 + n }).to eq [5, 16, 27]
+        expect(Array.pnew(2, 3, backend: backend).with_index(1) { |(y, x), n| y * 100 + x * 10 + n }).to eq [[1, 12, 23], [104, 115, 126]]
+        expect(Array.pnew(2, 3, backend: backend).each_with_index { |at, n| at[0] * 100 + at[1] * 10 + n }).to eq [[0, 11, 22], [103, 114, 125]]
+        expect(Array.pnew(2, 2, 2, backend: backend).each { |z, y, x| z * 4 + y * 2 + x }).to eq [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+      end
+      expect([Array.pnew(0).with_index { |i, n| i + n }, Array.pnew(2, 0).with_index { |_, n| n }]).to eq [[], [[], []]]
+      expect(Array.pnew(4).with_index { |i, n| break [i, n] if i == 2 }).to eq [2, 2]
+      expect { Array.pnew(4).with_index { |i, n| i / (2 - n) } }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq 2 }
+      cells = Array.pnew(2, 3)
+      expect([cells.size, cells.next, cells.to_a]).to eq [6, [0, 0], [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]]
+      expect([Array.pnew(3).to_a, Array.pnew(3).with_index(1).to_a]).to eq [[0, 1, 2], [[0, 1], [1, 2], [2, 3]]]
+      expect(cells.inspect).to eq "#<Enumerator: Array:pnew(2, 3)>"
     end
   end
 

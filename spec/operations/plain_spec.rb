@@ -65,6 +65,8 @@ RSpec.describe "operations with unsupported: :ruby" do
     expect([5, 6].pselect(unsupported: :ruby).with_index(1) { |x, i| text(x) == "6" && text(i + Ikra.index) == "3" }).to eq [6]
     expect([5, 6].pmap_with_index(unsupported: :ruby) { |x, i| text(x) + text(i) }).to eq %w[50 61]
     expect([5, 6].pcombine([7, 8], unsupported: :ruby).with_index { |(x, y), i| text(x) + text(y) + text(i) }).to eq %w[570 681]
+    expect(Array.pnew(2, unsupported: :ruby).with_index(7) { |i, n| text(i) + text(n) }).to eq %w[07 18]
+    expect(Array.pnew(1, 2, unsupported: :ruby).with_index(7) { |(y, x), n| text(y) + text(x) + text(n) }).to eq [%w[007 018]]
     seen = []
     [5, 6].peach(2, unsupported: :ruby).with_index { |x, i| seen << text(x) + text(i) + text(Ikra.tick) }
     expect(seen).to eq %w[500 610 501 611]

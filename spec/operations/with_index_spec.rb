@@ -46,6 +46,7 @@ RSpec.describe "Enumerators of parallel methods" do
     expect([enumerator.size, enumerator.next, enumerator.next, enumerator.to_a]).to eq [2, 3, 4, [3, 4]]
     expect(enumerator.each { |x| x * 2 }).to eq [6, 8]
     expect([3, 4].pselect.each { |x| x > 3 }).to eq [4]
+    expect([enumerator.with_index(1).to_a, enumerator.each_with_index.map { |x, i| x * i }]).to eq [[[3, 1], [4, 2]], [0, 4]]
     expect { [1].pmap.with_index("a") { |x, i| x + i } }.to raise_error(TypeError, "no implicit conversion of String into Integer")
   end
 

@@ -35,6 +35,7 @@ pub fn several() -> String {
             format!("__position{below}{within}")
         });
         define(&format!("__cells_{n}(_x, {sizes})"), &format!("{known}yield({at})"));
+        define(&format!("__cell_{n}(_x, {sizes})"), &format!("{known}yield([{at}])"));
         define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("{known}yield(at.call(__position), {at})"));
     }
     define("__indexed_1(_x, at)", "yield(at.call(__position), __position)");

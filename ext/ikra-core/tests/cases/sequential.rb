@@ -41,6 +41,7 @@ module Kernel
     define_method(:"__cells_#{n}") do |_x, *sizes, &block|
       block.call(*sizes.each_index.map { |k| __position / sizes.drop(k).reduce(:*) % (k.zero? ? __position + 1 : sizes[k - 1]) }, __position % sizes.last)
     end
+    define_method(:"__cell_#{n}") { |x, *sizes, &block| __send__(:"__cells_#{n}", x, *sizes) { |*at| block.call(at) } }
     define_method(:"__stencil_#{n}_1") do |_x, list, fill, *offsets, from, below, &block|
       __position.between?(from, below - 1) ? block.call(*offsets.map { |offset| list[__position + offset] }) : fill
     end
