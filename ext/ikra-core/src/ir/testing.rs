@@ -16,8 +16,8 @@
 
 use super::build::Builder;
 use super::{
-    Column, ColumnId, Ctx, Func, FuncId, Heap, HeapId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site,
-    SiteId, Space, Stmt, Storage, Trap,
+    Cmp, Column, ColumnId, Ctx, Func, FuncId, Heap, HeapId, Jobs, LabelId, Op, Operand, Param, ParamId, Program,
+    Scalar, Site, SiteId, Space, Stmt, Storage, Trap, VarId,
 };
 use crate::id::ArrayKind;
 use crate::types::Repr;
@@ -48,6 +48,24 @@ pub fn with_functions(functions: Vec<Func>, body: impl FnOnce(&mut Builder, Oper
     let index = b.i64(Op::Ctx(Ctx::Index), &[]);
     body(&mut b, index);
     shell(std::iter::once(b.finish()).chain(functions).collect())
+}
+
+/// `begin; body; i += step; end while i < end`, as [`crate::passes`] turn loops; the body is given what leaves it.
+pub fn turned(
+    b: &mut Builder,
+    (i, step, end): (VarId, i64, Operand),
+    polls: bool,
+    body: impl FnOnce(&mut Builder, LabelId),
+) {
+    b.repeat(|b, done| {
+        body(b, done);
+        b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(step)] });
+        if polls {
+            b.push(Stmt::Poll);
+        }
+        let over = b.icmp(Cmp::Ge, i.into(), end);
+        b.when(over, |b| b.push(Stmt::Break(done)));
+    });
 }
 
 /// Gives a program the heaps `h0`, of cars (class 1 of `Car@speed`'s), and `h1`, scratch, of arrays of kind 0, with their

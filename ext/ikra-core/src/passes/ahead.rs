@@ -13,8 +13,8 @@
 //! come along where their row is surely one of the column, whatever the branch looks at. What the loop writes stays where it is.
 //! Not one of [`super::PASSES`]: other processors do so by themselves.
 
-use super::loops::{Counts, References, assigned_in, completes, is_movable};
-use crate::ir::visit::{is_plain, walk_mut};
+use super::loops::{Counting, Counts, References, assigned_in, completes, is_movable};
+use crate::ir::visit::walk_mut;
 use crate::ir::{Cmp, Column, ColumnId, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
@@ -68,20 +68,14 @@ fn reads(body: &[Stmt], vars: usize) -> Vec<u32> {
 fn list(looked: &Looked<'_>, func: &mut Func, body: &mut Vec<Stmt>) {
     let mut out = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
-        match counting(&stmt).and_then(|counting| Some((slice(looked, &stmt, &counting)?, counting))) {
+        let found = Counting::of(&stmt, false).filter(|(_, repeated)| repeated.iter().all(|s| completes(s, &[])));
+        match found.and_then(|(counting, repeated)| Some((slice(looked, repeated, counting.i)?, counting))) {
             Some((slice, counting)) => load_ahead(looked, func, &mut stmt, slice, counting, &mut out),
             None => stmt.bodies_mut().into_iter().flatten().for_each(|body| list(looked, func, body)),
         }
         out.push(stmt);
     }
     *body = out;
-}
-
-/// How a loop counts that ends by its count alone.
-struct Counting {
-    i: VarId,
-    step: i64,
-    end: Operand,
 }
 
 impl Counting {
@@ -101,32 +95,8 @@ impl Counting {
     }
 }
 
-fn counting(stmt: &Stmt) -> Option<Counting> {
-    let Stmt::Loop { label, body } = stmt else { return None };
-    let [
-        inner @ ..,
-        Stmt::Let { dst: i, op: Op::Add, args },
-        Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: compared },
-        Stmt::If { cond, then, otherwise },
-    ] = &body[..]
-    else {
-        return None;
-    };
-    let [Operand::Var(from), Operand::I64(step @ 1..=1024)] = args[..] else { return None };
-    let [Operand::Var(tested), end] = compared[..] else { return None };
-    let counts = from == *i && tested == *i && *cond == (*over).into();
-    let leaves = then[..] == [Stmt::Break(*label)] && otherwise.is_empty();
-    let assigned = assigned_in(inner);
-    let changes =
-        assigned.contains(i) || matches!(end, Operand::Var(v) if assigned.contains(&v) || v == *i || v == *over);
-    let whole = is_plain(inner) && inner.iter().all(|stmt| completes(stmt, &[]));
-    (counts && leaves && !changes && whole).then_some(Counting { i: *i, step, end })
-}
-
-/// What a body loads at rows that its count tells, and how these are computed: the registers, in order. None: it is not worth it.
-fn slice(looked: &Looked<'_>, stmt: &Stmt, counting: &Counting) -> Option<Vec<Stmt>> {
-    let Stmt::Loop { body, .. } = stmt else { return None };
-    let inner = &body[..body.len() - 3];
+/// What a loop loads at rows that its count tells, and how these are computed, in order. None: it is not worth it.
+fn slice(looked: &Looked<'_>, inner: &[Stmt], i: VarId) -> Option<Vec<Stmt>> {
     let mut written = HashSet::new();
     walk(inner, &mut |s| {
         if let Stmt::Store { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } = s {
@@ -134,7 +104,7 @@ fn slice(looked: &Looked<'_>, stmt: &Stmt, counting: &Counting) -> Option<Vec<St
         }
     });
     let mut finder =
-        Finder { looked, written, varies: assigned_in(inner), told: HashSet::from([counting.i]), found: Vec::new() };
+        Finder { looked, written, varies: assigned_in(inner), told: HashSet::from([i]), found: Vec::new() };
     finder.list(inner, false);
     // what nobody loads by is left where it is
     let mut needed: HashSet<VarId> = HashSet::new();
@@ -335,7 +305,7 @@ fn remove(body: &mut Vec<Stmt>, assigned: &[VarId]) {
 mod tests {
     use super::ahead;
     use crate::ir::build::Builder;
-    use crate::ir::testing::{DOMAIN, INPUT, OUT, REFS, SPEED, program};
+    use crate::ir::testing::{DOMAIN, INPUT, OUT, REFS, SPEED, program, turned};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Space, Stmt, verify};
 
     /// `sum = 0.0; i = 0; begin sum += body; i += 1 end while i < n; out[index] = sum`
@@ -345,12 +315,9 @@ mod tests {
             let (i, sum) = (b.var(Scalar::I64, Some("i".into())), b.var(Scalar::F64, Some("sum".into())));
             b.set(i, Operand::I64(0));
             b.set(sum, Operand::float(0.0));
-            b.repeat(|b, done| {
+            turned(b, (i, 1, n), false, |b, _| {
                 let x = body(b, i.into());
                 b.push(Stmt::Let { dst: sum, op: Op::FAdd, args: vec![sum.into(), x] });
-                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
-                let over = b.icmp(Cmp::Ge, i.into(), n);
-                b.when(over, |b| b.push(Stmt::Break(done)));
             });
             b.store(OUT, index, sum.into());
         });

@@ -1,7 +1,8 @@
-//! What the passes over loops ask: how often registers are assigned, and what may move out of a loop.
+//! What the passes over loops ask: how loops count, how often registers are assigned, and what may move out of a loop.
 
 use crate::ir::effects::Effects;
-use crate::ir::{Column, Ctx, Func, LabelId, Op, Operand, Space, Stmt, VarId, walk};
+use crate::ir::visit::is_plain;
+use crate::ir::{Cmp, Column, Ctx, Func, LabelId, Op, Operand, Space, Stmt, VarId, walk};
 use std::collections::{BTreeMap, HashSet};
 
 /// How often each register of a function is assigned (a parameter once more, on entry).
@@ -50,6 +51,43 @@ pub fn assignment_depths(body: &[Stmt]) -> BTreeMap<VarId, usize> {
     let mut all = BTreeMap::new();
     collect(body, 0, &mut all);
     all
+}
+
+/// How an innermost loop counts that [`super::rotate`] has turned: its body ends with `i += step; over = i >= end; break if over`, and
+/// changes none of them before.
+pub struct Counting {
+    pub i: VarId,
+    pub step: i64,
+    pub end: Operand,
+}
+
+impl Counting {
+    /// With what the loop repeats before it counts. `polls`: it polls between counting and the test.
+    pub fn of(stmt: &Stmt, polls: bool) -> Option<(Self, &[Stmt])> {
+        let Stmt::Loop { label, body } = stmt else { return None };
+        let [
+            before @ ..,
+            Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: compared },
+            Stmt::If { cond, then, otherwise },
+        ] = &body[..]
+        else {
+            return None;
+        };
+        let counted = if polls { before.strip_suffix(&[Stmt::Poll])? } else { before };
+        let [repeated @ .., Stmt::Let { dst: i, op: Op::Add, args }] = counted else { return None };
+        let [Operand::Var(from), Operand::I64(step @ 1..=1024)] = args[..] else { return None };
+        let [Operand::Var(tested), end] = compared[..] else { return None };
+        let counts = from == *i && tested == *i && *cond == (*over).into();
+        let leaves = then[..] == [Stmt::Break(*label)] && otherwise.is_empty();
+        let assigned = assigned_in(repeated);
+        let changes = assigned.contains(i)
+            || assigned.contains(over)
+            || matches!(end, Operand::Var(v) if assigned.contains(&v) || v == *i || v == *over);
+        // what the last repetition found, who changes the test does not find there
+        let looks_back = is_read(repeated, *over);
+        let fits = counts && leaves && !changes && !looks_back && is_plain(repeated);
+        fits.then_some((Self { i: *i, step, end }, repeated))
+    }
 }
 
 /// Whether the operation may be computed where control does not reach: it has no effect and no precondition, and

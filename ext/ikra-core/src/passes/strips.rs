@@ -22,8 +22,8 @@
 //! Not here: loops that end soon ([`super::ranges`]), which do not poll at all.
 
 use super::Pass;
-use super::loops::{Counts, assigned_in, is_movable, is_read};
-use crate::ir::visit::{is_plain, size};
+use super::loops::{Counting, Counts, assigned_in, is_movable};
+use crate::ir::visit::size;
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId};
 
 pub const PASS: Pass = Pass { name: "strips", description: "loops that count ask from time to time", run };
@@ -45,49 +45,15 @@ fn run(mut program: Program) -> Program {
 
 fn list(func: &mut Func, counts: &Counts, body: &mut [Stmt]) {
     for stmt in body {
-        match count(stmt) {
+        let short = |(count, repeated): (Counting, &[Stmt])| (size(repeated) <= BODY).then_some(count);
+        match Counting::of(stmt, true).and_then(short) {
             Some(count) => strip(func, counts, stmt, count),
             None => stmt.bodies_mut().into_iter().flatten().for_each(|body| list(func, counts, body)),
         }
     }
 }
 
-/// How a loop counts.
-struct Count {
-    i: VarId,
-    step: i64,
-    end: Operand,
-}
-
-fn count(stmt: &Stmt) -> Option<Count> {
-    let Stmt::Loop { label, body } = stmt else { return None };
-    let [
-        inner @ ..,
-        Stmt::Let { dst: i, op: Op::Add, args },
-        Stmt::Poll,
-        Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: compared },
-        Stmt::If { cond, then, otherwise },
-    ] = &body[..]
-    else {
-        return None;
-    };
-    let [Operand::Var(from), Operand::I64(step @ 1..=1024)] = args[..] else { return None };
-    let [Operand::Var(tested), end] = compared[..] else { return None };
-    let counts = from == *i
-        && tested == *i
-        && *cond == (*over).into()
-        && then[..] == [Stmt::Break(*label)]
-        && otherwise.is_empty();
-    let assigned = assigned_in(inner);
-    let changes = assigned.contains(i)
-        || assigned.contains(over)
-        || matches!(end, Operand::Var(v) if assigned.contains(&v) || v == *i || v == *over);
-    // in a strip it would not be what the last repetition found
-    let looks_back = is_read(inner, *over);
-    (counts && !changes && !looks_back && is_plain(inner) && size(inner) <= BODY).then_some(Count { i: *i, step, end })
-}
-
-fn strip(func: &mut Func, counts: &Counts, stmt: &mut Stmt, Count { i, step, end }: Count) {
+fn strip(func: &mut Func, counts: &Counts, stmt: &mut Stmt, Counting { i, step, end }: Counting) {
     let Stmt::Loop { body, .. } = stmt else { return };
     // The last four: counting, polling, the test and the way out.
     let mut tail = body.split_off(body.len() - 4);
@@ -192,7 +158,7 @@ fn is_check(then: &[Stmt], otherwise: &[Stmt], known: impl Fn(&Operand) -> bool)
 #[cfg(test)]
 mod tests {
     use super::PASS;
-    use crate::ir::testing::{DOMAIN, INTS, OUT, ZERO, program};
+    use crate::ir::testing::{DOMAIN, INTS, OUT, ZERO, program, turned};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, Stmt};
     use crate::passes::testing::after;
 
@@ -204,17 +170,13 @@ mod tests {
             b.set(n, end);
             let i = b.var(Scalar::I64, Some("i".into()));
             b.set(i, index);
-            b.repeat(|b, done| {
+            turned(b, (i, step, n.into()), true, |b, done| {
                 b.store(INTS, index, i.into());
                 let found = b.icmp(Cmp::Eq, i.into(), Operand::I64(7));
                 b.when(found, |b| b.push(Stmt::Break(done)));
                 if changes_end {
                     b.set(n, i.into());
                 }
-                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(step)] });
-                b.push(Stmt::Poll);
-                let over = b.icmp(Cmp::Ge, i.into(), n.into());
-                b.when(over, |b| b.push(Stmt::Break(done)));
             });
         })
     }
@@ -260,7 +222,7 @@ mod tests {
             let n = b.i64(Op::Param(ParamId(0)), &[]);
             let i = b.var(Scalar::I64, Some("i".into()));
             b.set(i, Operand::I64(0));
-            b.repeat(|b, done| {
+            turned(b, (i, 1, n), true, |b, _| {
                 let outside = b.icmp(Cmp::Ge, i.into(), index);
                 b.trap_if(outside, DOMAIN, vec![i.into()]);
                 let x = b.load(Scalar::F64, OUT, i.into());
@@ -271,10 +233,6 @@ mod tests {
                 b.store(OUT, index, x);
                 let late = b.icmp(Cmp::Ge, i.into(), Operand::I64(1000));
                 b.trap_if(late, ZERO, Vec::new());
-                b.push(Stmt::Let { dst: i, op: Op::Add, args: vec![i.into(), Operand::I64(1)] });
-                b.push(Stmt::Poll);
-                let over = b.icmp(Cmp::Ge, i.into(), n);
-                b.when(over, |b| b.push(Stmt::Break(done)));
             });
         });
         insta::assert_snapshot!(after(&[PASS], program), @r#"
