@@ -232,22 +232,8 @@ impl Run {
     }
     fn launch(&mut self, cuda: &CudaBackend, kernel: &dyn Executable, cancel: &CancelToken) -> Outcome {
         let jobs = self.columns[0].len() as u64;
-        let launch = Launch {
-            columns: &mut self.columns,
-            biases: &[0, 0],
-            params: &[],
-            jobs,
-            slots: 1,
-            fresh: &[],
-            ticks: self.ticks,
-            seed: 0,
-            section: 0,
-            limit: Key::NONE,
-            cancel,
-            block_size: None,
-            timings: &mut self.timings,
-            later: None,
-        };
+        let plain = Launch::of(jobs, &mut self.columns, &[0, 0], &[], cancel, &mut self.timings);
+        let launch = Launch { ticks: self.ticks, ..plain };
         cuda.launch(kernel, launch).unwrap_or_else(|e| panic!("{e}"))
     }
     /// Runs from zeroes, checks, and answers how long it took.

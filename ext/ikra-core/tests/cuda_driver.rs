@@ -219,22 +219,9 @@ impl Run {
         Self { ticks, ..self }
     }
     fn launch<'a>(&'a mut self, cancel: &'a CancelToken) -> Launch<'a> {
-        Launch {
-            jobs: self.columns[0].len() as u64,
-            columns: &mut self.columns,
-            biases: &[0; 4],
-            params: &self.params,
-            slots: 1,
-            fresh: &[],
-            ticks: self.ticks,
-            seed: 0,
-            section: 0,
-            limit: self.limit,
-            cancel,
-            block_size: self.block_size,
-            timings: &mut self.timings,
-            later: None,
-        }
+        let Self { columns, params, ticks, limit, block_size, timings } = self;
+        let plain = Launch::of(columns[0].len() as u64, columns, &[0; 4], params, cancel, timings);
+        Launch { ticks: *ticks, limit: *limit, block_size: *block_size, ..plain }
     }
     fn try_on(&mut self, cuda: &CudaBackend, kernel: &dyn Executable, cancel: &CancelToken) -> Result<Outcome> {
         cuda.launch(kernel, self.launch(cancel))

@@ -286,22 +286,7 @@ mod tests {
         run: impl FnOnce(Launch<'_>) -> T,
     ) -> T {
         let jobs = columns[0].len() as u64;
-        run(Launch {
-            columns,
-            biases: &[0; 3],
-            params: &[n as u64],
-            jobs,
-            slots: 1,
-            fresh: &[],
-            ticks: 1,
-            seed: 0,
-            section: 0,
-            limit,
-            cancel,
-            block_size: None,
-            timings: &mut Timings::default(),
-            later: None,
-        })
+        run(Launch { limit, ..Launch::of(jobs, columns, &[0; 3], &[n as u64], cancel, &mut Timings::default()) })
     }
 
     fn columns(values: &Owned) -> Vec<HostColumn> {

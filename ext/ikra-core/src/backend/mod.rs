@@ -139,7 +139,33 @@ pub trait Ending: Send {
     fn outcome(&self, wait: bool) -> Result<Option<Outcome>>;
 }
 
-impl Launch<'_> {
+impl<'a> Launch<'a> {
+    /// One tick of so many jobs with nothing beside it: no rows but the columns', nothing to tell later.
+    pub fn of(
+        jobs: u64,
+        columns: &'a mut [HostColumn],
+        biases: &'a [u64],
+        params: &'a [u64],
+        cancel: &'a CancelToken,
+        timings: &'a mut Timings,
+    ) -> Self {
+        Self {
+            columns,
+            biases,
+            params,
+            jobs,
+            slots: 1,
+            fresh: &[],
+            ticks: 1,
+            seed: 0,
+            section: 0,
+            limit: Key::NONE,
+            cancel,
+            block_size: None,
+            timings,
+            later: None,
+        }
+    }
     /// Runs a launch whose columns, biases and fresh rows are those of the layout's buffers, one after the other. Where each
     /// column has its own, they are the columns.
     pub fn with_buffers<T>(self, layout: &Layout, run: impl FnOnce(Launch<'_>) -> T) -> T {

@@ -525,22 +525,10 @@ mod tests {
             let backend = ReferenceBackend::default();
             let executable =
                 backend.prepare(program, &Layout::structure_of_arrays(program), &CodeOptions::default())?;
-            let launch = Launch {
-                columns: &mut self.columns,
-                biases: &[0, 0, 0, 0, 0, 100],
-                params: &self.params,
-                jobs: ROWS as u64,
-                slots: 1,
-                fresh: &[],
-                ticks: self.ticks,
-                seed: 42,
-                section: 7,
-                limit: self.limit,
-                cancel: &self.cancel,
-                block_size: None,
-                timings: &mut Timings::default(),
-                later: None,
-            };
+            let (biases, mut timings) = ([0, 0, 0, 0, 0, 100], Timings::default());
+            let Self { columns, params, ticks, limit, cancel } = self;
+            let plain = Launch::of(ROWS as u64, columns, &biases, params, cancel, &mut timings);
+            let launch = Launch { ticks: *ticks, seed: 42, section: 7, limit: *limit, ..plain };
             backend.launch(&*executable, launch)
         }
         fn ints(&self) -> &[i64] {

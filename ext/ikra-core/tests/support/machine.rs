@@ -82,22 +82,10 @@ pub fn run(
         if !even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
             return Ok(Answer::Uneven);
         }
-        let launch = Launch {
-            columns: &mut machine.columns,
-            biases: &machine.biases,
-            params: &machine.params,
-            jobs: machine.jobs,
-            slots,
-            fresh: &[],
-            ticks: machine.section.ticks,
-            seed: SEED,
-            section: 0,
-            limit,
-            cancel: &CancelToken::default(),
-            block_size: None,
-            timings: &mut Timings::default(),
-            later: None,
-        };
+        let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+        let Machine { columns, biases, params, jobs, section, .. } = &mut machine;
+        let plain = Launch::of(*jobs, columns, biases, params, &cancel, &mut timings);
+        let launch = Launch { slots, ticks: section.ticks, seed: SEED, limit, ..plain };
         match backend.launch(executable, launch).map_err(|e| e.to_string())? {
             Outcome::Cancelled => return Err("it was cancelled".to_owned()),
             Outcome::Done => {

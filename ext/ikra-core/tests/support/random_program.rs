@@ -4,7 +4,7 @@
 //! last choice all are 0. Every program ends (loops and recursion count down) and keeps the IR's preconditions, so
 //! anything but the same outcome on two machines, or before and after a pass, is a fault.
 
-use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
+use ikra_core::backend::{Backend, CancelToken, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::error::Result;
 use ikra_core::id::ArrayKind;
@@ -198,25 +198,10 @@ pub fn run(backend: &dyn Backend, program: &Program, ticks: u64) -> Result<(Outc
         .map(|c| if matches!(c.space, Space::Class { hierarchy: 0, .. }) { FIRST_ID as u64 } else { 0 })
         .collect();
     let executable = backend.prepare(program, &Layout::structure_of_arrays(program), &CodeOptions::default())?;
-    let outcome = backend.launch(
-        &*executable,
-        Launch {
-            columns: &mut columns,
-            biases: &biases,
-            params: &[5, 2.5f64.to_bits(), 1, -3i64 as u64, FIRST_ID as u64, CAPACITY as u64],
-            jobs: ROWS as u64,
-            slots,
-            fresh: &[],
-            ticks,
-            seed: 42,
-            section: 7,
-            limit: Key::NONE,
-            cancel: &CancelToken::default(),
-            block_size: None,
-            timings: &mut Timings::default(),
-            later: None,
-        },
-    )?;
+    let params = [5, 2.5f64.to_bits(), 1, -3i64 as u64, FIRST_ID as u64, CAPACITY as u64];
+    let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+    let plain = Launch::of(ROWS as u64, &mut columns, &biases, &params, &cancel, &mut timings);
+    let outcome = backend.launch(&*executable, Launch { slots, ticks, seed: 42, section: 7, ..plain })?;
     let contents = match outcome {
         Outcome::Done => columns.iter().take(FIRST_OF_NEW).map(words).collect(),
         _ => Vec::new(),

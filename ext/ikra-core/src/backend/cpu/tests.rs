@@ -110,22 +110,11 @@ impl<'a> Run<'a> {
     fn on(mut self, backend: &CpuBackend) -> (Outcome, Vec<HostColumn>) {
         let layout = Layout::structure_of_arrays(self.program);
         let executable = backend.prepare(self.program, &layout, &CodeOptions::default()).expect("it compiles");
-        let launch = Launch {
-            columns: &mut self.columns,
-            biases: &self.biases,
-            params: &self.params,
-            jobs: self.jobs,
-            slots: 1,
-            fresh: &[],
-            ticks: self.ticks,
-            seed: 0x1234_5678_9abc_def0,
-            section: 7,
-            limit: self.limit,
-            cancel: &self.cancel,
-            block_size: self.block_size,
-            timings: &mut Timings::default(),
-            later: None,
-        };
+        let mut timings = Timings::default();
+        let plain = Launch::of(self.jobs, &mut self.columns, &self.biases, &self.params, &self.cancel, &mut timings);
+        let (seed, section) = (0x1234_5678_9abc_def0, 7);
+        let Self { ticks, limit, block_size, .. } = self;
+        let launch = Launch { ticks, seed, section, limit, block_size, ..plain };
         let outcome = backend.launch(&*executable, launch).expect("the machine works");
         (outcome, self.columns)
     }
@@ -484,22 +473,9 @@ fn answer(program: &Program, over: &random::Generated, backend: &dyn Backend) ->
     let layout = Layout::structure_of_arrays(program);
     let executable = backend.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let mut columns = over.columns.clone();
-    let launch = Launch {
-        columns: &mut columns,
-        biases: &over.biases,
-        params: &over.params,
-        jobs: over.jobs,
-        slots: 1,
-        fresh: &[],
-        ticks: over.ticks,
-        seed: 1,
-        section: 1,
-        limit: Key::NONE,
-        cancel: &CancelToken::default(),
-        block_size: None,
-        timings: &mut Timings::default(),
-        later: None,
-    };
+    let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+    let plain = Launch::of(over.jobs, &mut columns, &over.biases, &over.params, &cancel, &mut timings);
+    let launch = Launch { ticks: over.ticks, seed: 1, section: 1, ..plain };
     let outcome = backend.launch(&*executable, launch).unwrap_or_else(|e| panic!("{e}\n{program}"));
     (outcome, columns)
 }
@@ -1037,22 +1013,8 @@ fn a_launch_that_does_not_fit_is_refused() {
     let program = division(false);
     let layout = Layout::structure_of_arrays(&program);
     let executable = BACKEND.prepare(&program, &layout, &CodeOptions::default()).expect("it compiles");
-    let launch = Launch {
-        columns: &mut [],
-        biases: &[],
-        params: &[],
-        jobs: 1,
-        slots: 1,
-        fresh: &[],
-        ticks: 1,
-        seed: 0,
-        section: 0,
-        limit: Key::NONE,
-        cancel: &CancelToken::default(),
-        block_size: None,
-        timings: &mut Timings::default(),
-        later: None,
-    };
+    let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+    let launch = Launch::of(1, &mut [], &[], &[], &cancel, &mut timings);
     assert!(BACKEND.launch(&*executable, launch).is_err());
     let listing = executable.listing();
     assert!(listing.contains("; divide") && listing.contains("sdiv"), "{listing}");

@@ -145,22 +145,9 @@ fn launch_on(
     cancel: &CancelToken,
 ) -> Outcome {
     let jobs = columns[0].len() as u64;
-    let launch = Launch {
-        columns,
-        biases: &[0, 0, 5],
-        params: &[n as u64],
-        jobs,
-        slots: 1,
-        fresh: &[],
-        ticks: 1,
-        seed: 0x0123_4567_89ab_cdef,
-        section: 3,
-        limit,
-        cancel,
-        block_size: None,
-        timings: &mut Timings::default(),
-        later: None,
-    };
+    let (params, mut timings) = ([n as u64], Timings::default());
+    let plain = Launch::of(jobs, columns, &[0, 0, 5], &params, cancel, &mut timings);
+    let launch = Launch { seed: 0x0123_4567_89ab_cdef, section: 3, limit, ..plain };
     machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}", machine.name()))
 }
 
@@ -732,22 +719,10 @@ fn run_generated(
     generated: &random::Generated,
 ) -> (Outcome, Vec<HostColumn>) {
     let mut columns = generated.columns.clone();
-    let launch = Launch {
-        columns: &mut columns,
-        biases: &generated.biases,
-        params: &generated.params,
-        jobs: generated.jobs,
-        slots: 1,
-        fresh: &[],
-        ticks: generated.ticks,
-        seed: 77,
-        section: 5,
-        limit: Key::NONE,
-        cancel: &CancelToken::default(),
-        block_size: None,
-        timings: &mut Timings::default(),
-        later: None,
-    };
+    let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+    let random::Generated { biases, params, jobs, ticks, .. } = generated;
+    let plain = Launch::of(*jobs, &mut columns, biases, params, &cancel, &mut timings);
+    let launch = Launch { ticks: *ticks, seed: 77, section: 5, ..plain };
     let outcome =
         machine.launch(kernel, launch).unwrap_or_else(|e| panic!("{}: {e}\n{}", machine.name(), kernel.listing()));
     (outcome, columns)

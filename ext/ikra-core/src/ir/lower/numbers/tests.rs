@@ -7,7 +7,7 @@ use super::questions::{Callee, FEW, MANY, Question, SYMBOL, Word, math_questions
 use super::random::Rand;
 use super::{Kind, Method, divmod, divmod_types};
 use crate::backend::reference::ReferenceBackend;
-use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord, philox};
+use crate::backend::{Backend, CancelToken, Executable, Launch, Outcome, Timings, TrapRecord, philox};
 use crate::config::{CodeOptions, Overflow};
 use crate::ir::build::Builder;
 use crate::ir::lower::value::Val;
@@ -126,22 +126,9 @@ impl Asking {
                     }
                 }
             }
-            let launch = Launch {
-                columns: &mut columns,
-                biases: &[0; COLUMNS],
-                params: &[],
-                jobs: rest.len() as u64,
-                slots: 1,
-                fresh: &[],
-                ticks: 1,
-                seed: 1,
-                section: 0,
-                limit: Key::NONE,
-                cancel: &CancelToken::default(),
-                block_size: None,
-                timings: &mut Timings::default(),
-                later: None,
-            };
+            let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+            let plain = Launch::of(rest.len() as u64, &mut columns, &[0; COLUMNS], &[], &cancel, &mut timings);
+            let launch = Launch { seed: 1, ..plain };
             let outcome = backend.launch(executable, launch).expect("a launch");
             let (done, trapped) = match outcome {
                 Outcome::Done => (rest.len(), None),
