@@ -41,11 +41,11 @@ pub struct Reach {
 impl Reach {
     /// How many positions along a dimension a tile of so many elements asks for.
     pub fn width(&self, dimension: usize, tile: u32) -> u64 {
-        u64::from(tile) + self.greatest[dimension].abs_diff(self.least[dimension])
+        self.greatest[dimension].abs_diff(self.least[dimension]).saturating_add(tile.into())
     }
     /// How many positions a tile of elements asks for.
     pub fn cells(&self, tile: &[u32]) -> u64 {
-        tile.iter().enumerate().map(|(d, side)| self.width(d, *side)).product()
+        tile.iter().enumerate().map(|(d, side)| self.width(d, *side)).fold(1, u64::saturating_mul)
     }
 }
 

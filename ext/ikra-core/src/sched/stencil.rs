@@ -104,8 +104,14 @@ pub struct Means {
 /// Chooses for each stencil of a program, the first of the chain first.
 pub fn choose(program: &Program, means: Means) -> Vec<Choice> {
     let reaches = stages::reaches(program);
-    let fits = |reach: &Reach| reach.fixed && stages::may_be_shared(program, reach.func);
-    let shareable: Vec<bool> = reaches.iter().map(fits).collect();
+    // from the elements on: who computes its values anew knows no positions of its own, so whoever asks for what is shared shares, too
+    let mut shareable = vec![false; reaches.len()];
+    for at in (0..reaches.len()).rev() {
+        let mut asking =
+            (at + 1..reaches.len()).filter(|other| calls(program, reaches[*other].func, reaches[at].func) > 0);
+        let known = asking.all(|other| shareable[other]);
+        shareable[at] = known && reaches[at].fixed && stages::may_be_shared(program, reaches[at].func);
+    }
     let tile = tile(program, &reaches, &shareable, means.shared_memory);
     let mut choices: Vec<Choice> = Vec::new();
     for (at, reach) in reaches.iter().enumerate() {
@@ -128,18 +134,10 @@ pub fn choose(program: &Program, means: Means) -> Vec<Choice> {
         choice.way = means.wanted.filter(|way| choice.of(*way).is_some()).or(cheapest).unwrap_or(Way::Anew);
         choices.push(choice);
     }
-    // who computes its values anew knows no positions of its own
-    for at in (1..choices.len()).rev() {
-        for before in 0..at {
-            let called = calls(program, reaches[at].func, reaches[before].func) > 0;
-            if called && choices[at].way == Way::Anew && choices[before].way == Way::Shared {
-                if choices[at].shared.is_some() {
-                    choices[at].way = Way::Shared;
-                } else {
-                    let apart = choices[before].apart.is_some_and(|apart| apart < choices[before].anew);
-                    choices[before].way = if apart { Way::Apart } else { Way::Anew };
-                }
-            }
+    for at in 0..choices.len() {
+        let asks = |before: usize| calls(program, reaches[at].func, reaches[before].func) > 0;
+        if choices[at].way == Way::Anew && (0..at).any(|before| choices[before].way == Way::Shared && asks(before)) {
+            choices[at].way = Way::Shared;
         }
     }
     for (choice, reach) in choices.iter_mut().zip(&reaches) {
@@ -304,28 +302,36 @@ mod tests {
         program
     }
 
+    /// `in range ? the sum of f(i + …) : -7`, for a function of the chain.
+    fn asking(of: FuncId, away: &[i64]) -> Func {
+        let mut b = Builder::new("asking".into(), vec![Scalar::I64]);
+        let position = b.param(Scalar::I64, Some("i".into()));
+        b.param(Scalar::I64, Some("away".into()));
+        let size = b.i64(Op::Param(SIZE), &[]);
+        let sum = b.temp(Scalar::I64);
+        b.set(sum, Operand::I64(0));
+        for &away in away {
+            let at = b.i64(Op::Add, &[position.into(), Operand::I64(away)]);
+            let (below, beyond) = (b.icmp(Cmp::Lt, at, Operand::I64(0)), b.icmp(Cmp::Ge, at, size));
+            let outside = b.bool(Op::Or, &[below, beyond]);
+            b.when(outside, |b| b.push(Stmt::Return(vec![Operand::I64(-7)])));
+            let value = b.call(of, vec![at, Operand::I64(away)], &[Scalar::I64], None)[0];
+            let more = b.i64(Op::Add, &[sum.into(), value]);
+            b.set(sum, more);
+        }
+        b.push(Stmt::Return(vec![sum.into()]));
+        Func { stage: Some(Stage { sizes: vec![SIZE], ..Stage::default() }), ..b.finish() }
+    }
+
     fn run(machine: &dyn Backend, program: &Program, input: &[i64]) -> Result<Vec<i64>, (Key, SiteId)> {
         let layout = Layout::structure_of_arrays(program);
         let executable = machine.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
         let mut columns: Vec<HostColumn> =
             program.columns.iter().map(|column| HostColumn::zeroed(column.storage, input.len())).collect();
         columns[INPUT.index()].view_mut().copy_from_slice(input);
-        let launch = Launch {
-            columns: &mut columns,
-            biases: &[0; 6],
-            params: &[input.len() as u64, 0, 0, 0],
-            jobs: input.len() as u64,
-            slots: 1,
-            fresh: &[],
-            ticks: 1,
-            seed: 0,
-            section: 0,
-            limit: Key::NONE,
-            cancel: &CancelToken::default(),
-            block_size: None,
-            timings: &mut Timings::default(),
-            later: None,
-        };
+        let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+        let params = [input.len() as u64, 0, 0, 0];
+        let launch = Launch::of(params[0], &mut columns, &[0; 6], &params, &cancel, &mut timings);
         match machine.launch(&*executable, launch).unwrap_or_else(|e| panic!("{e}")) {
             Outcome::Done => Ok(columns[INTS.index()].view().to_vec()),
             Outcome::Trapped(record) => Err((record.key, record.site)),
@@ -350,6 +356,30 @@ mod tests {
             assert!(expected.is_ok());
             assert_eq!(run(&shim, &shared, &input), expected, "{size} elements");
         }
+    }
+
+    #[test]
+    fn who_asks_for_what_is_shared_shares_too() {
+        // asked for once only, the two stages in between would be computed anew
+        let chain = || {
+            let mut program = stencil(asking(FuncId(2), &[0]), 1);
+            program.funcs.extend([asking(FuncId(3), &[0]), asking(FuncId(4), &[-1, 1]), producer(40)]);
+            program
+        };
+        let ways = |program: &Program| choose(program, SHIM).iter().map(|choice| choice.way).collect::<Vec<_>>();
+        assert_eq!(ways(&chain()), [Way::Shared; 4]);
+        let mut program = chain();
+        let choices = choose(&program, SHIM);
+        follow(&mut program, &choices);
+        let input: Vec<i64> = (0..5000).map(|i| i % 97 + 1).collect();
+        let shim = CudaShim::new().expect("a C++ compiler is installed");
+        assert_eq!(run(&shim, &program, &input), run(&ReferenceBackend::default(), &chain(), &input));
+        // one in between that cannot share
+        let mut program = chain();
+        let draw = Stmt::Let { dst: crate::ir::VarId(0), op: Op::Random, args: vec![] };
+        program.funcs[1].body.insert(0, draw);
+        let choices = choose(&program, SHIM);
+        assert!(choices.iter().all(|choice| choice.shared.is_none()), "{choices:?}");
     }
 
     #[test]
@@ -413,7 +443,12 @@ mod tests {
             });
         });
         // and what does not fit
-        assert_eq!(choose(&stencil(producer(4), 1 << 20), SHIM)[0].shared, None);
+        for away in [1 << 20, i64::MAX] {
+            assert_eq!(choose(&stencil(producer(4), away), SHIM)[0].shared, None);
+        }
+        // beside what a kernel keeps there of its own
+        let wide = choose(&stencil(producer(4), 4094), Means { wanted: Some(Way::Shared), ..SHIM }).remove(0);
+        assert!(wide.way == Way::Shared && wide.bytes < 48 << 10, "{wide:?}");
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::ir::stages::{self, Reach, Stage};
 use crate::ir::{FuncId, Operand};
 use std::fmt::Write;
 
-/// Bytes of shared memory that a block may have on every device without asking for more.
-pub const SHARED_MEMORY: u64 = 48 << 10;
+/// Bytes of shared memory that a block may have on every device without asking for more, beside what the kernel itself keeps there.
+pub const SHARED_MEMORY: u64 = (48 << 10) - OWN;
+const OWN: u64 = 16;
 
 impl Shared<'_> {
     /// The stages whose values are shared, those that others of them ask first.
