@@ -289,23 +289,25 @@ module Ikra
     def extremes(*greatest)
       list = snapshot
       reduction = greatest.size == 2 ? :minmax : greatest.first ? :max : :min
-      asked = ->(keys) { greatest.map { |which| at(list, index_of(keys, which)) } }
+      asked = ->(keys) { indices(keys, greatest, reduction).map { |index| at(list, index) } }
       places = reduced(reduction) { |keys| return asked.call(keys) }
       places = [places] if greatest.size == 1
       # Ruby says what is compared with NaN: such sections change nothing
       places.first.last ? numbers(&asked) : places.map { |_, index, _| at(list, index) }
     end
 
-    def index_of(keys, greatest) = Ikra.__extreme(keys, greatest) || compared(keys, greatest)
+    def indices(keys, greatest, reduction)
+      found = greatest.map { |which| Ikra.__extreme(keys, which) }
+      return found if found.all?
+
+      # as Ruby finds them
+      keys = keys.to_list if keys.is_a?(Buffer)
+      found = (0...keys.size).public_send(:"#{reduction}_by") { |i| keys[i] }
+      greatest.size == 1 ? [found] : found
+    end
 
     def at(list, index)
       list.is_a?(Range) ? list.begin + index : list[index] if index
-    end
-
-    # As Ruby finds it.
-    def compared(keys, greatest)
-      keys = keys.to_list if keys.is_a?(Buffer)
-      (0...keys.size).public_send(greatest ? :max_by : :min_by) { |i| keys[i] }
     end
 
     # Combines the elements of each chunk, then what they gave, until one is left.

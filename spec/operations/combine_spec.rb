@@ -175,8 +175,7 @@ RSpec.describe "preduce, pscan, psum" do
       end
     end
     [[Float::NAN], [1.0, Float::NAN], [Float::NAN, 1.0], [3.0, 2.0, Float::NAN, 1.0]].each do |list|
-      expect(list.each_index.to_a).to(do_as_ruby(:min_by) { |i| list[i] })
-      expect(list.each_index.to_a).to(do_as_ruby(:max_by) { |i| list[i] })
+      %i[min_by max_by minmax_by].each { |name| expect(list.each_index.to_a).to(do_as_ruby(name) { |i| list[i] }) }
     end
     expect([0.0, -0.0]).to(do_as_ruby(:min_by) { |x| x })
     expect([1, nil]).to(do_as_ruby(:max_by) { |x| x })
