@@ -7,44 +7,42 @@
 #include "npy.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <omp.h>
 #include <parallel/algorithm>
 
-// Sums of each thread's part, then all again from what is before the part.
-static void scan(const std::vector<double> &x, std::vector<double> &out) {
-  std::vector<double> before(omp_get_max_threads() + 1, 0.0);
+// Gives each thread a part of the list, from one place to another, and then what all parts before it come to.
+template <class T, class Own, class Behind> static T in_parts(size_t size, Own own, Behind behind) {
+  std::vector<T> before(omp_get_max_threads() + 1, T());
 #pragma omp parallel
   {
     const size_t threads = omp_get_num_threads(), me = omp_get_thread_num();
-    const size_t from = x.size() * me / threads, to = x.size() * (me + 1) / threads;
-    double sum = 0.0;
-    for (size_t i = from; i < to; i++) sum += x[i];
-    before[me + 1] = sum;
+    const size_t from = size * me / threads, to = size * (me + 1) / threads;
+    before[me + 1] = own(from, to);
 #pragma omp barrier
 #pragma omp single
     for (size_t k = 0; k < threads; k++) before[k + 1] += before[k];
-    sum = before[me];
-    for (size_t i = from; i < to; i++) out[i] = sum += x[i];
+    behind(from, to, before[me]);
   }
+  return before[omp_get_max_threads()];
+}
+
+static void scan(const std::vector<double> &x, std::vector<double> &out) {
+  in_parts<double>(
+      x.size(), [&](size_t from, size_t to) { return std::accumulate(x.begin() + from, x.begin() + to, 0.0); },
+      [&](size_t from, size_t to, double sum) {
+        for (size_t i = from; i < to; i++) out[i] = sum += x[i];
+      });
 }
 
 static size_t select(const std::vector<double> &x, std::vector<double> &out) {
-  std::vector<size_t> before(omp_get_max_threads() + 1, 0);
-#pragma omp parallel
-  {
-    const size_t threads = omp_get_num_threads(), me = omp_get_thread_num();
-    const size_t from = x.size() * me / threads, to = x.size() * (me + 1) / threads;
-    size_t count = 0;
-    for (size_t i = from; i < to; i++) count += x[i] > 0.5;
-    before[me + 1] = count;
-#pragma omp barrier
-#pragma omp single
-    for (size_t k = 0; k < threads; k++) before[k + 1] += before[k];
-    size_t at = before[me];
-    for (size_t i = from; i < to; i++)
-      if (x[i] > 0.5) out[at++] = x[i];
-  }
-  return before[omp_get_max_threads()];
+  const auto chosen = [](double value) { return value > 0.5; };
+  return in_parts<size_t>(
+      x.size(), [&](size_t from, size_t to) { return std::count_if(x.begin() + from, x.begin() + to, chosen); },
+      [&](size_t from, size_t to, size_t at) {
+        for (size_t i = from; i < to; i++)
+          if (chosen(x[i])) out[at++] = x[i];
+      });
 }
 
 static void tally(const std::vector<double> &x, std::vector<int64_t> &counts) {

@@ -197,7 +197,6 @@ module Ikra
       MDArray.__of(chosen, dtype, [chosen.size])
     end
 
-    # The method of the prelude that gives a block its neighbours.
     # Another array beside this one: arrays, nested ones, numbers.
     def beside(other)
       case other
