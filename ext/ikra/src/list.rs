@@ -25,16 +25,19 @@ pub fn filled<E: Send>(
         return Ok(Ok((array, Vec::new())));
     }
     let raw = array.as_raw();
-    // SAFETY: a live Array (on the machine stack) with room for its body, which this only gets the address of.
+    // SAFETY: `array` is an Array that lives, for it is on the machine stack until it is returned; this reads where its body is, and only the address is used.
     let body = unsafe { rb_sys::stable_api::get_default().rarray_const_ptr(raw) };
     ikra_core::memory::pages::large_pages(body as usize, len * size_of::<Raw>());
-    // SAFETY: stores nil in a live Array, and before it; `protect` catches NoMemoryError.
+    // SAFETY: `raw` is that Array, which nobody has frozen, for nobody else knows it, and `len` is not 0: Ruby stores nil at an index that is not negative, and
+    // fills what is before it with nil. What it may raise (NoMemoryError, IndexError of an index beyond all) `protect` catches; nothing is to be dropped on the way.
     protect(|| unsafe {
         rb_sys::rb_ary_store(raw, len as std::os::raw::c_long - 1, heap::NIL);
         heap::NIL
     })?;
-    // SAFETY: the body has `len` elements, all of them nil, stays where it is until Ruby runs again, and nobody else knows the Array. What is
-    // written are immediates, which need no write barrier.
+    // SAFETY: the body has `len` elements now, all of them nil. It moves only where the Array changes or the GC runs: both need the GVL, which this thread holds
+    // until the workers are done (`crew::map` returns behind them), and it calls nothing of Ruby's meanwhile. Nobody else knows the Array, so nobody reads or
+    // writes beside the slice. What is written are immediates, which need no write barrier, and UNDEF, which
+    // the GC passes over as any; of an Array that is given none is left.
     let out = unsafe {
         let body = rb_sys::stable_api::get_default().rarray_const_ptr(raw).cast_mut();
         std::slice::from_raw_parts_mut(body, len)

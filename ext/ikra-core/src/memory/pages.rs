@@ -11,7 +11,8 @@ pub fn large_pages(address: usize, bytes: usize) {
         const LARGE: usize = 4 << 20;
         let (from, to) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
         if to > from && to - from >= LARGE {
-            // SAFETY: whatever is there, or if there is nothing: the advice changes no contents, and where it is refused nothing.
+            // SAFETY: the range is one of whole pages, and this advice is about how they are backed: it frees, moves and changes nothing that a program
+            // sees, whoever uses them. Where there are none, or the kernel knows no large pages, it is refused, and then nothing has happened.
             unsafe { libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_HUGEPAGE) };
         }
     }
