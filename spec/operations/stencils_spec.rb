@@ -109,6 +109,18 @@ RSpec.describe "stencils over other stages" do
     end
   end
 
+  it "runs what changes or draws something once for each element" do
+    backends.product(ways) do |backend, way|
+      expect(chain((0..9).to_a, backend, way).map { |x| x + rand }.stencil([0, 0], 0.0) { |a, b| a - b }.to_a).to eq [0.0] * 10
+      people = Array.new(40) { |i| DoAsRuby::Person.new(:a, i) }
+      sums = chain(people, backend, way).map { |person| person.age += 1 }.stencil([-1, 1], 0) { |a, b| a + b }.to_a
+      expect([people.map(&:age), sums]).to eq([(1..40).to_a, [0, *(2..39).map { |age| 2 * age }, 0]]), "#{backend}, #{way.inspect}"
+    end
+    slices = (0..59).to_a.plazy.each_slice(3).stencil([-1, 1], 0) { |a, b| a.sum + b.last }
+    kernels = Ikra.explain { expect(slices.first(2)).to eq [0, 3 + 8] }
+    expect(kernels.to_s).not_to include "they change"
+  end
+
   it "says what was chosen, and why: one kernel with shared memory where threads have that" do
     skip "not this backend" unless backends.include?(:cuda_shim)
     roots = ->(backend) { Ikra.explain { [4.0, 9.0, 16.0, 25.0].plazy(backend: backend).map { |x| Math.sqrt(x) / 2 }.stencil([-1, 0, 1], 0.0) { |a, b, c| a + b + c }.to_a } }

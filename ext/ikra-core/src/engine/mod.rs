@@ -8,8 +8,9 @@ use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{self, BlockSource};
 use crate::ir::lower::section;
-use crate::ir::{Lowered, Program, verify};
+use crate::ir::{ColumnId, Lowered, Program, verify};
 use crate::layout::Layout;
+use crate::layout::schema::Schema;
 use crate::passes;
 use crate::sched::stencil::{self, Choice, Means, Way};
 use crate::world::{Facts, World};
@@ -89,7 +90,7 @@ fn stages(
     }
     // the interpreter looks for races in what the user wrote
     let (program, stencils) =
-        if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, means)? };
+        if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, means)? };
     watch.lap("passes");
     let layout = Layout::of(&program, options.arrangement);
     watch.lap("layout");
@@ -101,12 +102,16 @@ fn stages(
 }
 
 /// Improves a program, whose stencils are chosen for by what became of it; where that changes it, it is improved once more.
-fn with_stencils(mut program: Program, means: Means) -> Result<(Program, Vec<Choice>)> {
+fn with_stencils(mut program: Program, schema: &Schema, means: Means) -> Result<(Program, Vec<Choice>)> {
     if program.funcs.iter().all(|func| func.stage.is_none()) {
         return Ok((passes::run(program)?, Vec::new()));
     }
     let mut improved = passes::run(program.clone())?;
-    let choices = stencil::choose(&improved, means);
+    let fields = schema.fields.iter().filter(|field| field.overwritten).map(|field| &field.slot);
+    let arrays = schema.arrays.iter().filter(|array| array.overwritten).map(|array| &array.slot);
+    let overwritten: Vec<ColumnId> =
+        fields.chain(arrays).flat_map(|slot| slot.value.into_iter().chain(slot.tag)).collect();
+    let choices = stencil::choose(&improved, &overwritten, means);
     if choices.iter().all(|choice| choice.way == Way::Shared) || choices.iter().any(|choice| choice.way == Way::Apart) {
         stencil::follow(&mut improved, &choices);
         return Ok((improved, choices));

@@ -7,7 +7,7 @@
 //! called for: a constant, which the function makes nothing of. A backend may leave a call out that it knows the value of: the function
 //! does nothing but give a value, which depends on the position alone ([`may_be_shared`]).
 
-use super::{FuncId, Jobs, Op, Operand, ParamId, Program, Scalar, Stmt, walk};
+use super::{ColumnId, FuncId, Jobs, Op, Operand, ParamId, Program, Scalar, Stmt, walk};
 
 /// What is known of such a function.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -106,6 +106,19 @@ fn callees_first(program: &Program, func: FuncId, seen: &mut [bool], order: &mut
         }
     });
     order.push(func);
+}
+
+/// Whether a function gives the same however often, and whenever, it is called: it draws nothing, and neither changes anything that others see nor looks at what
+/// the program changes. `overwritten`: columns in which the program changes what it did not make itself.
+pub fn may_be_repeated(program: &Program, func: FuncId, overwritten: &[ColumnId]) -> bool {
+    let effects = &program.effects()[func.index()];
+    let alike = |(at, column): (usize, &super::Column)| {
+        let id = ColumnId::new(at);
+        let made = program.heaps.iter().any(|heap| heap.taken == id || column.space.covers(heap.space));
+        let used = effects.reads(id) || effects.writes(id);
+        !used || !column.written || made && !overwritten.contains(&id)
+    };
+    !effects.draws && program.columns.iter().enumerate().all(alike)
 }
 
 /// Whether a function does nothing but give one value, which is the same for whoever asks at whatever time.

@@ -6,7 +6,7 @@
 //! Costs are of an element, in simple operations, and count no more than that some operations take far longer than others.
 
 use crate::ir::stages::{self, Reach};
-use crate::ir::{FuncId, MathFn, Op, Program, Stmt};
+use crate::ir::{ColumnId, FuncId, MathFn, Op, Program, Stmt};
 use std::fmt;
 
 /// What a value costs that another kernel stores and this one reads.
@@ -54,6 +54,8 @@ pub struct Choice {
     /// How often it asks for a value.
     pub neighbours: usize,
     pub anew: f64,
+    /// It may be done anew. Else another kernel computes the values, where one may: each once, as by Ruby.
+    pub repeats: bool,
     pub shared: Option<f64>,
     pub apart: Option<f64>,
     pub tile: Vec<u32>,
@@ -78,7 +80,10 @@ impl fmt::Display for Choice {
             }
             Way::Apart => f.write_str("stencil looks at what another kernel has computed")?,
         }
-        write!(f, " (operations for each element: {:.0} to run them anew", self.anew)?;
+        match self.repeats {
+            true => write!(f, " (operations for each element: {:.0} to run them anew", self.anew)?,
+            false => f.write_str(" (operations for each element: they change or draw something, and run once")?,
+        }
         match self.shared {
             Some(cost) => write!(f, ", {cost:.0} to share them")?,
             None => f.write_str(", they cannot be shared")?,
@@ -101,8 +106,8 @@ pub struct Means {
     pub wanted: Option<Way>,
 }
 
-/// Chooses for each stencil of a program, the first of the chain first.
-pub fn choose(program: &Program, means: Means) -> Vec<Choice> {
+/// Chooses for each stencil of a program, the first of the chain first. `overwritten`: columns in which the program changes what it did not make.
+pub fn choose(program: &Program, overwritten: &[ColumnId], means: Means) -> Vec<Choice> {
     let reaches = stages::reaches(program);
     // from the elements on: who computes its values anew knows no positions of its own, so whoever asks for what is shared shares, too
     let mut shareable = vec![false; reaches.len()];
@@ -127,11 +132,14 @@ pub fn choose(program: &Program, means: Means) -> Vec<Choice> {
             value * reach.cells(tile) as f64 / own as f64 + filling + SHARED * neighbours as f64
         });
         let (anew, apart) = (value * neighbours as f64, means.apart.then_some(value + MEMORY));
-        let mut choice = Choice { way: Way::Anew, neighbours, anew, shared, apart, tile: Vec::new(), bytes: 0 };
-        let ways = [Way::Anew, Way::Shared, Way::Apart].into_iter().filter(|way| choice.of(*way).is_some());
+        let repeats = stages::may_be_repeated(program, reach.func, overwritten);
+        let mut choice =
+            Choice { way: Way::Anew, neighbours, anew, repeats, shared, apart, tile: Vec::new(), bytes: 0 };
+        let may = |way: &Way| choice.of(*way).is_some() && (repeats || *way == Way::Apart || !means.apart);
+        let ways = [Way::Anew, Way::Shared, Way::Apart].into_iter().filter(may);
         let cheapest =
             ways.min_by(|a, b| choice.of(*a).unwrap_or(f64::MAX).total_cmp(&choice.of(*b).unwrap_or(f64::MAX)));
-        choice.way = means.wanted.filter(|way| choice.of(*way).is_some()).or(cheapest).unwrap_or(Way::Anew);
+        choice.way = means.wanted.filter(may).or(cheapest).unwrap_or(Way::Anew);
         choices.push(choice);
     }
     for at in 0..choices.len() {
@@ -340,7 +348,7 @@ mod tests {
     }
 
     fn shared(mut program: Program) -> Program {
-        let choices = choose(&program, Means { wanted: Some(Way::Shared), ..SHIM });
+        let choices = choose(&program, &[], Means { wanted: Some(Way::Shared), ..SHIM });
         assert_eq!(choices.iter().map(|choice| choice.way).collect::<Vec<_>>(), [Way::Shared]);
         follow(&mut program, &choices);
         program
@@ -366,10 +374,10 @@ mod tests {
             program.funcs.extend([asking(FuncId(3), &[0]), asking(FuncId(4), &[-1, 1]), producer(40)]);
             program
         };
-        let ways = |program: &Program| choose(program, SHIM).iter().map(|choice| choice.way).collect::<Vec<_>>();
+        let ways = |program: &Program| choose(program, &[], SHIM).iter().map(|choice| choice.way).collect::<Vec<_>>();
         assert_eq!(ways(&chain()), [Way::Shared; 4]);
         let mut program = chain();
-        let choices = choose(&program, SHIM);
+        let choices = choose(&program, &[], SHIM);
         follow(&mut program, &choices);
         let input: Vec<i64> = (0..5000).map(|i| i % 97 + 1).collect();
         let shim = CudaShim::new().expect("a C++ compiler is installed");
@@ -378,8 +386,11 @@ mod tests {
         let mut program = chain();
         let draw = Stmt::Let { dst: crate::ir::VarId(0), op: Op::Random, args: vec![] };
         program.funcs[1].body.insert(0, draw);
-        let choices = choose(&program, SHIM);
+        let choices = choose(&program, &[], SHIM);
         assert!(choices.iter().all(|choice| choice.shared.is_none()), "{choices:?}");
+        // only what calls it would draw anew
+        assert_eq!(choices.iter().map(|choice| choice.repeats).collect::<Vec<_>>(), [true, true, true, false]);
+        assert_eq!(choices[3].way, Way::Apart);
     }
 
     #[test]
@@ -392,16 +403,20 @@ mod tests {
             let expected = run(&ReferenceBackend::default(), &anew, &input);
             assert_eq!(run(&shim, &shared, &input), expected, "{zeros:?}");
         }
-        // the last but one and the one before are nobody's neighbours to the right, and so on: nobody asks, nothing raises
-        let mut input = vec![5; 7000];
-        input[1] = 0;
-        assert_eq!(run(&shim, &shared, &input).is_ok(), run(&ReferenceBackend::default(), &anew, &input).is_ok());
+        // of four, one element asks, for the first and the last: what nobody asks for raises nothing
+        for at in 0..4 {
+            let mut input = vec![5; 4];
+            input[at] = 0;
+            let expected = run(&ReferenceBackend::default(), &anew, &input);
+            assert_eq!(expected.is_ok(), [1, 2].contains(&at));
+            assert_eq!(run(&shim, &shared, &input), expected);
+        }
     }
 
     #[test]
     fn the_cheapest_way_is_taken_and_told() {
         let way = |dear, means| {
-            let choices = choose(&stencil(producer(dear), 1), means);
+            let choices = choose(&stencil(producer(dear), 1), &[], means);
             (choices[0].way, choices[0].to_string())
         };
         let (cpu, alone) = (Means { shared_memory: 0, ..SHIM }, Means { apart: false, shared_memory: 0, ..SHIM });
@@ -418,7 +433,7 @@ mod tests {
         let cannot = |change: &dyn Fn(&mut Program)| {
             let mut program = stencil(producer(4), 1);
             change(&mut program);
-            assert_eq!(choose(&program, SHIM)[0].shared, None);
+            assert_eq!(choose(&program, &[], SHIM)[0].shared, None);
         };
         cannot(&|program| program.columns[INPUT.index()].written = true);
         cannot(&|program| program.jobs = crate::ir::Jobs::Reordered);
@@ -444,10 +459,10 @@ mod tests {
         });
         // and what does not fit
         for away in [1 << 20, i64::MAX] {
-            assert_eq!(choose(&stencil(producer(4), away), SHIM)[0].shared, None);
+            assert_eq!(choose(&stencil(producer(4), away), &[], SHIM)[0].shared, None);
         }
         // beside what a kernel keeps there of its own
-        let wide = choose(&stencil(producer(4), 4094), Means { wanted: Some(Way::Shared), ..SHIM }).remove(0);
+        let wide = choose(&stencil(producer(4), 4094), &[], Means { wanted: Some(Way::Shared), ..SHIM }).remove(0);
         assert!(wide.way == Way::Shared && wide.bytes < 48 << 10, "{wide:?}");
     }
 
