@@ -68,12 +68,12 @@ module Ikra
     # What Ikra holds, in bytes.
     #
     # @example
-    #   Ikra.memory # => {:host=>0, :device=>134217728, :arrays=>1, :resident=>0, :reserved=>134217728, :limit=>nil}
+    #   Ikra.memory # => {:host=>0, :device=>134217728, :arrays=>1, :resident=>0, :reserved=>134217728, :limit=>nil, :page_locked=>0, :kept=>0}
     # @return [Hash{Symbol => Integer, nil}] +:host+ and +:device+: contents of arrays there; +:arrays+: how many there are; +:resident+: columns
-    #   that scopes of {Ikra.resident} keep on the device; +:reserved+: all that this process has allocated on the device; +:limit+: of that, by +memory_limit+
+    #   that scopes of {Ikra.resident} keep on the device; +:reserved+: all that this process has allocated on the device; +:limit+: of that, by +memory_limit+;
+    #   +:page_locked+: the host's for large arrays that go to the device or come from it; +:kept+: the host's that is kept for the next of these
     def memory
-      host, device, arrays, resident, reserved, limit = __memory
-      { host: host, device: device, arrays: arrays, resident: resident, reserved: reserved, limit: limit }
+      %i[host device arrays resident reserved limit page_locked kept].zip(__memory).to_h
     end
 
     # @api private

@@ -146,6 +146,28 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is filled from memory of the host's that is used again, and page-locked, and fetched into such" do
+    expect(on_stand_in(<<~RUBY)).to eq("[true, 0, 0]\n[true, 2, 0]\n[true, \"true 7\", 0]\n[true, 0, 2]\n")
+      Ikra.config.backend = :cuda
+      Ikra::MDArray.new(3) { |i| i }.sync
+      bytes = Array.new(1 << 20) { |i| i * 3 }.pack("q*")
+      expected = Array.new(1 << 20) { |i| i * 3 | 1 }.pack("q*")
+      told = -> { Ikra.memory.values_at(:page_locked, :kept).map { |held| held / bytes.bytesize } }
+      arrays = nil
+      2.times do |k|
+        array = Ikra::MDArray.from_bytes(bytes, 1 << 20, dtype: :i64)
+        arrays = [array, array.map { |x| x | 1 }]
+        p [arrays[1].to_bytes == expected, *told.call]
+        arrays.each(&:free) if k.zero?
+      end
+      array = arrays[1]
+      child = IO.popen("-") { |io| io ? io.read : print(array.to_bytes == expected, " ", (array[5] = 7)) }
+      p [array.to_bytes == expected, child, told.call[0]]
+      arrays.each(&:free)
+      p [array.freed?, *told.call]
+    RUBY
+  end
+
   it "is written in part, where it is, while nobody else sees it" do
     expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, [7, 70, 700, 1], 7]\n[[7, 0, 70], [8, 0, 70]]\n[:host, 2130]\n")
       Ikra.config.backend = :cuda

@@ -65,7 +65,7 @@ RSpec.describe Ikra::Buffer do
     buffer = described_class.from_list(:f64, [1.0] * 1000)
     expect(Ikra.memory[:host]).to be >= before[:host] + 8000 - 16
     buffer.free
-    expect(Ikra.memory.keys).to eq(%i[host device arrays resident reserved limit])
+    expect(Ikra.memory.keys).to eq(%i[host device arrays resident reserved limit page_locked kept])
   end
 end
 

@@ -21,7 +21,7 @@
 //! | [`backend`] | reference interpreter, CPU, CUDA |
 //! | [`engine`] | the only module that sees all others |
 //!
-//! `unsafe` is open in [`process`], [`memory::column`], [`cache::disk`], [`backend::libm`], the CPU backend's `jit` and the CUDA
+//! `unsafe` is open in [`process`], [`memory::column`], [`memory::pages`], [`memory::pool`], [`cache::disk`], [`backend::libm`], the CPU backend's `jit` and the CUDA
 //! backend's driver-facing files; nowhere else.
 #![deny(unsafe_code)]
 

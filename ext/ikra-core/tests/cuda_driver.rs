@@ -53,6 +53,8 @@ const SCENES: &[Scene] = &[
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
     ("reductions", &[], reductions),
     ("rows_where_they_are", &[], rows_where_they_are),
+    ("large_columns_go_at_once", &[], large_columns_go_at_once),
+    ("page_locking_that_fails", &[], page_locking_that_fails),
     ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
     ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
     ("launches_that_raise_later", &[], launches_that_raise_later),
@@ -613,6 +615,93 @@ fn rows_without_memory() {
     assert!(few.view::<i64>().iter().copied().eq(130_000..150_000));
 }
 
+/// What the stand-in counts.
+fn stand_in(name: &str) -> i64 {
+    // SAFETY: the library is the stand-in, whose functions of these names have no parameters and give a number.
+    unsafe {
+        let library = libloading::Library::new("libcuda.so.1").expect("it is on the path");
+        let count = library.get::<unsafe extern "C" fn() -> i64>(name).expect("it has this");
+        count()
+    }
+}
+
+const LARGE: usize = (20 << 20) / 8;
+
+/// A large array that was made on the device, which gives its number of copies there and back.
+fn there_and_back(cuda: &CudaBackend, first: i64) -> (i64, i64) {
+    let store = cuda.store().expect("it has memory");
+    let copies = || stand_in("stand_in_copies");
+    let values: Vec<i64> = (first..first + LARGE as i64).collect();
+    let mut column = HostColumn::to_fill(Storage::I64, LARGE, store.lend(LARGE));
+    column.view_mut::<i64>().copy_from_slice(&values);
+    let before = copies();
+    let given = Buffer::from_column(column);
+    let rows = given.on_device(store).unwrap_or_else(|e| panic!("{e}"));
+    let between = copies();
+    let fetched = Buffer::from_column(rows).on_host().unwrap_or_else(|e| panic!("{e}"));
+    assert!(fetched.view::<i64>() == values, "from {first}");
+    (between - before, copies() - between)
+}
+
+/// In chunks when the host's memory is new; used again, it is page-locked, and goes whole. Nothing is left behind.
+fn large_columns_go_at_once() {
+    let cuda = open();
+    let store = cuda.store().expect("it has memory");
+    let (page_locked, bytes) = (|| stand_in("stand_in_locked"), LARGE * 8);
+    assert_eq!((there_and_back(&cuda, 0), page_locked()), ((3, 3), 0));
+    assert_eq!(store.lent(), (0, 2 * bytes));
+    assert_eq!(there_and_back(&cuda, 7), (1, 1));
+    assert_eq!((page_locked(), store.lent()), (2 * bytes as i64, (2 * bytes, 2 * bytes)));
+    // what others see is not written
+    let mut lent = HostColumn::to_fill(Storage::I64, LARGE, store.lend(LARGE));
+    lent.view_mut::<i64>().fill(4);
+    let buffer = Buffer::from_column(lent);
+    let copy = buffer.snapshot();
+    buffer.write(0, &[9; 8]).unwrap_or_else(|e| panic!("{e}"));
+    let column = copy.on_host().unwrap_or_else(|e| panic!("{e}"));
+    assert!(column.locked().is_some() && column.view::<i64>().iter().all(|x| *x == 4));
+    // a fork ends page-locking; what is lent stays as it is
+    store.before_fork();
+    assert!(column.locked().is_none() && column.view::<i64>()[LARGE - 1] == 4 && page_locked() == 0);
+    assert_eq!(there_and_back(&cuda, 3), (1, 3), "one is locked anew, another is new");
+    drop((buffer, copy, column));
+    for threads in [1, 4] {
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let cuda = &cuda;
+                scope.spawn(move || (0..20).for_each(|i| _ = there_and_back(cuda, i * thread)));
+            }
+        });
+    }
+    // as when the device's memory runs out
+    let none = store.allocate(8 << 30).expect_err("the stand-in has half of it");
+    assert!(matches!(none, Error::Memory { .. }), "{none}");
+    assert_eq!((page_locked(), store.lent()), (0, (0, 0)));
+}
+
+/// Columns go in chunks, then, and their contents are right; locking is tried again only for others.
+fn page_locking_that_fails() {
+    let cuda = open();
+    // SAFETY: as in `stand_in`; its parameters are two numbers.
+    let fail = |first: i64, count: i64| unsafe {
+        let library = libloading::Library::new("libcuda.so.1").expect("it is on the path");
+        let fail = library.get::<unsafe extern "C" fn(i64, i64)>("stand_in_fail").expect("it has this");
+        fail(first, count);
+    };
+    there_and_back(&cuda, 0);
+    fail(0, 2);
+    there_and_back(&cuda, 5);
+    assert_eq!((stand_in("stand_in_failed"), stand_in("stand_in_locked")), (2, 0));
+    fail(-1, 0);
+    there_and_back(&cuda, 6);
+    assert_eq!(stand_in("stand_in_locked"), 0, "these are left as they are");
+    let store = cuda.store().expect("it has memory");
+    let more: Vec<_> = (0..2).map(|_| store.lend(2 * LARGE)).collect();
+    drop(more);
+    let again = store.lend(2 * LARGE).expect("there is room");
+    assert!(again.locked().is_some() && stand_in("stand_in_locked") > 0);
+}
+
 /// `out = in + in`, checked or not, of which the sum is wanted; beside it a tag.
 fn twice(checked: bool) -> Program {
     let mut b = Builder::new("entry".into(), Vec::new());
@@ -786,6 +875,11 @@ fn a_forked_child() {
         Buffer::from_column(done(cuda.collective().expect("as above").scan(Scan::Sum, ones)).0)
     };
     let (fetched, there) = (made(), made());
+    let store = cuda.store().expect("it has memory");
+    drop(store.lend(LARGE));
+    let mut locked = HostColumn::to_fill(Storage::I64, LARGE, store.lend(LARGE));
+    locked.view_mut::<i64>().fill(5);
+    assert!(locked.locked().is_some());
     fetched.on_host().unwrap_or_else(|e| panic!("{e}"));
     // SAFETY: the child only touches what is asserted here and then leaves by `_exit`.
     let child = unsafe { libc::fork() };
@@ -797,13 +891,18 @@ fn a_forked_child() {
         let written = fetched.write(0, &[7; 8]).and_then(|()| fetched.read(19_999 * 8, &mut last));
         let kept = written.is_ok() && i64::from_ne_bytes(last) == 20_000;
         let lost = there.write(0, &[7; 8]).is_err_and(|e| e.to_string().contains("fork before the first use"));
-        drop((cuda, kernel, fetched, there));
+        let found =
+            locked.view::<i64>().iter().all(|x| *x == 5) && cuda.store().is_some_and(|s| s.lend(LARGE).is_none());
+        locked.view_mut::<i64>().fill(6);
+        drop((cuda, kernel, fetched, there, locked));
+        let unlocked = stand_in("stand_in_locked") > 0;
         // SAFETY: ends this process, and runs nothing else.
-        unsafe { libc::_exit(i32::from(!(inherited && refused && kept && lost))) };
+        unsafe { libc::_exit(i32::from(!(inherited && refused && kept && lost && found && unlocked))) };
     }
     let mut status = 0;
     // SAFETY: the out-pointer is to a live local.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the child hears why, and frees nothing");
+    assert!(locked.locked().is_some() && locked.view::<i64>().iter().all(|x| *x == 5), "a child writes its own");
     assert_eq!(launch(&cuda).unwrap_or_else(|e| panic!("{e}")), Outcome::Done, "the parent is not disturbed");
 }

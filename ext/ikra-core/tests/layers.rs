@@ -29,6 +29,7 @@ const UNSAFE: &[&str] = &[
     "process.rs",
     "memory/column.rs",
     "memory/pages.rs",
+    "memory/pool.rs",
     "backend/libm.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",

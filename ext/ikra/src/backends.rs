@@ -14,6 +14,7 @@ use ikra_core::cache::disk::{DiskCache, default_directory};
 use ikra_core::cache::key::KeyBuilder;
 use ikra_core::error::{Error, Result};
 use ikra_core::memory::buffer::DeviceStore;
+use ikra_core::memory::words::HostWords;
 use ikra_core::process;
 use ikra_core::sched::cost::{self, Estimate, History, Side, Ways};
 use magnus::{Ruby, Symbol};
@@ -196,16 +197,29 @@ fn measured(store: &dyn DeviceStore) -> Result<Ways> {
     Ok(Ways { launch: best[0], up: rate(best[1]), down: rate(best[2]) })
 }
 
+/// Asks the GPU's memory, if one is in use in this process.
+fn on_gpu<T>(ask: impl FnOnce(&dyn DeviceStore) -> T) -> Option<T> {
+    known(Choice::Cuda)?.ok()?.store().map(ask)
+}
+
+/// Words of the host's that are better for what goes to a device than the allocator's, where there are such.
+pub fn lend(words: usize) -> Option<HostWords> {
+    on_gpu(|store| store.lend(words))?
+}
+
+/// Before the process is forked.
+pub fn before_fork() {
+    on_gpu(|store| store.before_fork());
+}
+
 /// `Ikra.__memory`: bytes of arrays on the host and on the device, how many arrays there are, bytes of resident objects' columns,
-/// bytes that this process has on the device, and how many it may have.
-pub fn describe_memory() -> (usize, usize, usize, usize, u64, Option<u64>) {
+/// bytes that this process has on the device, how many it may have, bytes of the host's that are page-locked, and those that are kept to be used again.
+pub fn describe_memory() -> (usize, usize, usize, usize, u64, Option<u64>, usize, usize) {
     let (host, device, arrays) = crate::buffer::held();
-    let cuda = match known(Choice::Cuda) {
-        Some(Ok(backend)) => backend.store().map_or(0, DeviceStore::held),
-        _ => 0,
-    };
+    let (cuda, (locked, kept)) = on_gpu(|store| (store.held(), store.lent())).unwrap_or_default();
     let limit = ikra_core::config::memory_limit();
-    (host, device, arrays, crate::engine::resident::held(), cuda, (limit != u64::MAX).then_some(limit))
+    let limit = (limit != u64::MAX).then_some(limit);
+    (host, device, arrays, crate::engine::resident::held(), cuda, limit, locked, kept)
 }
 
 /// `Ikra.__backend(name)`: architecture, and what is wrong with it.

@@ -14,6 +14,7 @@ use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, Residence};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::words::copy_by_threads;
 use ikra_core::types::Prims;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
@@ -198,13 +199,17 @@ pub fn evict(keep: &[Arc<Buffer>]) -> Result<usize, CoreError> {
     Ok(gone)
 }
 
-/// `Ikra.__before_fork`: brings to the host what only a device has, whose memory a child cannot look at.
+/// `Ikra.__before_fork`: brings to the host what only a device has, whose memory a child cannot look at, and page-locks nothing any more.
 ///
 /// # Errors
 /// `Device`, when contents cannot be fetched.
 pub fn before_fork(ruby: &Ruby) -> Result<(), Error> {
     let live: Vec<Arc<Buffer>> = LIVE.lock().iter().filter_map(Weak::upgrade).collect();
-    let fetched = gvl::released(|| live.iter().try_for_each(|buffer| buffer.come_home()));
+    let fetched = gvl::released(|| {
+        let fetched = live.iter().try_for_each(|buffer| buffer.come_home());
+        crate::backends::before_fork();
+        fetched
+    });
     fetched.map_err(|error| errors::core(ruby, error))
 }
 
@@ -228,6 +233,11 @@ fn length(ruby: &Ruby, length: Value) -> Result<usize, Error> {
     usize::try_from(number).ok().filter(|n| *n <= MOST).ok_or_else(|| {
         Error::new(ruby.exception_arg_error(), format!("a buffer has 0 to {MOST} elements, not {number}"))
     })
+}
+
+/// A column on the host that is all to be written, and may go to a device.
+fn to_fill(storage: Storage, len: usize) -> HostColumn {
+    HostColumn::to_fill(storage, len, crate::backends::lend(HostColumn::words_for(storage, len)))
 }
 
 /// Elements that kernels can number.
@@ -429,7 +439,7 @@ impl RubyBuffer {
     /// `Buffer.from_list(dtype, array)`.
     fn from_list(ruby: &Ruby, dtype: Value, list: RArray) -> Result<Obj<Self>, Error> {
         let dtype = Dtype::of(ruby, dtype)?;
-        let mut column = HostColumn::zeroed(dtype.storage(), list.len());
+        let mut column = to_fill(dtype.storage(), list.len());
         // nothing here runs Ruby code: the list stays as it is
         for (at, raw) in heap::elements(list.as_raw()).iter().enumerate() {
             if !put(&mut column, dtype, at, *raw) {
@@ -448,11 +458,11 @@ impl RubyBuffer {
             let message = format!("{} bytes are no whole number of {} of {width} bytes", given.len(), dtype.name());
             return Err(Error::new(ruby.exception_arg_error(), message));
         }
-        let mut column = HostColumn::zeroed(dtype.storage(), given.len() / width);
+        let mut column = to_fill(dtype.storage(), given.len() / width);
         match dtype {
             // whatever is not 0 is true
             Dtype::Bool => column.bytes_mut().iter_mut().zip(given).for_each(|(to, from)| *to = u8::from(*from != 0)),
-            _ => column.bytes_mut().copy_from_slice(given),
+            _ => copy_by_threads(column.bytes_mut(), given),
         }
         Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
     }
@@ -482,34 +492,36 @@ impl RubyBuffer {
         Ok((buffer, from, count))
     }
 
-    /// The bytes of a stretch; a part of what only the device has is fetched alone.
-    fn fetch(&self, ruby: &Ruby, args: &[Value]) -> Result<Vec<u8>, Error> {
+    /// Looks at the bytes of a stretch; a part of what only the device has is fetched alone.
+    fn fetch<T>(&self, ruby: &Ruby, args: &[Value], look: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
         let (buffer, from, count) = self.stretch(ruby, args)?;
         let width = buffer.storage().bytes();
-        let mut bytes = vec![0; count * width];
+        let whole = count == buffer.len() || matches!(buffer.residence(), Residence::Host | Residence::Both);
+        let (mut column, mut part) = (None, Vec::new());
         let read = gvl::released(|| {
-            if count == buffer.len() {
-                buffer.on_host()?;
+            if whole {
+                column = Some(buffer.on_host()?);
+                return Ok(());
             }
-            buffer.read(from * width, &mut bytes)
+            part.resize(count * width, 0);
+            buffer.read(from * width, &mut part)
         });
         read.map_err(|error| errors::core(ruby, error))?;
-        Ok(bytes)
+        Ok(look(column.as_ref().map_or(&part, |column| &column.bytes()[from * width..][..count * width])))
     }
 
     /// `to_list(from = 0, count = the rest)`.
     fn to_list(ruby: &Ruby, this: Obj<Self>, args: &[Value]) -> Result<RArray, Error> {
-        elements(ruby, this.dtype, &this.fetch(ruby, args)?)
+        this.fetch(ruby, args, |bytes| elements(ruby, this.dtype, bytes))?
     }
 
     /// `to_bytes(from = 0, count = the rest)`.
     fn to_bytes(ruby: &Ruby, this: Obj<Self>, args: &[Value]) -> Result<RString, Error> {
-        Ok(ruby.str_from_slice(&this.fetch(ruby, args)?))
+        this.fetch(ruby, args, list::string)?
     }
 
     fn get(ruby: &Ruby, this: Obj<Self>, index: Value) -> Result<Value, Error> {
-        let bytes = this.fetch(ruby, &[index, ruby.into_value(1)])?;
-        Ok(element(ruby, this.dtype, &bytes))
+        this.fetch(ruby, &[index, ruby.into_value(1)], |bytes| element(ruby, this.dtype, bytes))
     }
 
     fn set(ruby: &Ruby, this: Obj<Self>, index: Value, value: Value) -> Result<Value, Error> {

@@ -1,14 +1,17 @@
-//! Arrays of many numbers, filled by all cores.
+//! Arrays of many numbers, filled by all cores, and Strings of many bytes.
 //!
-//! Here: [`filled`], an Array whose elements workers write where they are to be, so that nothing is copied. Not here: what the numbers are
-//! ([`crate::decode`], [`crate::buffer`]).
-#![allow(unsafe_code, reason = "writes the body of an Array that nobody else knows yet")]
+//! Here: [`filled`], an Array whose elements workers write where they are to be, so that nothing is copied; [`string`], whose bytes several threads copy. Not here: what
+//! the numbers and bytes are ([`crate::decode`], [`crate::buffer`]).
+#![allow(unsafe_code, reason = "writes the bodies of an Array and of a String that nobody else knows yet")]
 
 use crate::crew::{self, PIECE};
 use crate::heap::{self, Raw};
-use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, RArray, Ruby};
+use ikra_core::memory::pages::large_pages;
+use ikra_core::memory::words::copy_by_threads;
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RArray, RString, Ruby, Value};
 use rb_sys::StableApiDefinition;
+use std::mem::MaybeUninit;
 
 /// An Array of so many elements. `fill` is given the place of a first one, and nils that it replaces by immediates, or by UNDEF where only
 /// Ruby can make the value: those are nil, and their places, in ascending order, come with the Array.
@@ -27,7 +30,7 @@ pub fn filled<E: Send>(
     let raw = array.as_raw();
     // SAFETY: `array` is an Array that lives, for it is on the machine stack until it is returned; this reads where its body is, and only the address is used.
     let body = unsafe { rb_sys::stable_api::get_default().rarray_const_ptr(raw) };
-    ikra_core::memory::pages::large_pages(body as usize, len * size_of::<Raw>());
+    large_pages(body as usize, len * size_of::<Raw>());
     // SAFETY: `raw` is that Array, which nobody has frozen, for nobody else knows it, and `len` is not 0: Ruby stores nil at an index that is not negative, and
     // fills what is before it with nil. What it may raise (NoMemoryError, IndexError of an index beyond all) `protect` catches; nothing is to be dropped on the way.
     protect(|| unsafe {
@@ -53,4 +56,25 @@ pub fn filled<E: Send>(
         Ok(rest)
     });
     Ok(rest.into_iter().collect::<Result<Vec<_>, E>>().map(|rest| (array, rest.concat())))
+}
+
+/// A String of such bytes, in no encoding.
+///
+/// # Errors
+/// When memory ends.
+pub fn string(bytes: &[u8]) -> Result<RString, Error> {
+    // SAFETY: a new String of so many bytes that mean nothing; `protect` catches NoMemoryError.
+    let raw = protect(|| unsafe { rb_sys::rb_str_new(std::ptr::null(), bytes.len() as std::os::raw::c_long) })?;
+    // SAFETY: what was just made, which the machine stack holds from here on.
+    let string = unsafe { Value::from_raw(raw) };
+    // SAFETY: a live String of so many bytes, which stay where they are until Ruby runs again, and which nobody else knows. They need not be initialised to be written, and
+    // bytes that are may be seen as such that need not be.
+    let (out, from) = unsafe {
+        let body = rb_sys::stable_api::get_default().rstring_ptr(raw).cast_mut().cast::<MaybeUninit<u8>>();
+        let from = std::slice::from_raw_parts(bytes.as_ptr().cast::<MaybeUninit<u8>>(), bytes.len());
+        (std::slice::from_raw_parts_mut(body, bytes.len()), from)
+    };
+    large_pages(out.as_ptr() as usize, out.len());
+    copy_by_threads(out, from);
+    RString::from_value(string).ok_or_else(|| Error::new(Ruby::get_with(string).exception_fatal(), "no String"))
 }

@@ -29,6 +29,7 @@
 
 use super::column::HostColumn;
 use super::fate::Fate;
+use super::words::HostWords;
 use crate::error::{Error, Poison, Result};
 use crate::ir::Storage;
 use parking_lot::Mutex;
@@ -45,6 +46,18 @@ pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     /// # Errors
     /// `Device`.
     fn read(&self, from: usize, to: &mut [u8]) -> Result<()>;
+    /// Words of the host's to read into, whose contents mean nothing, where there are better ones than the allocator's.
+    fn lend(&self, words: usize) -> Option<HostWords> {
+        let _ = words;
+        None
+    }
+    /// Copies the first bytes to all of a column on the host; blocks until they are there.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn read_column(&self, to: &mut HostColumn) -> Result<()> {
+        self.read(0, to.bytes_mut())
+    }
     /// Copies bytes of the host's to `from` on; blocks until they are there.
     ///
     /// # Errors
@@ -70,6 +83,24 @@ pub trait DeviceStore: Send + Sync {
     /// # Errors
     /// As [`DeviceStore::allocate`].
     fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>>;
+    /// A copy of a column of the host's.
+    ///
+    /// # Errors
+    /// As [`DeviceStore::allocate`].
+    fn upload_column(&self, from: &HostColumn) -> Result<Arc<dyn DeviceMemory>> {
+        self.upload(from.byte_len(), Some(from.bytes()))
+    }
+    /// As [`DeviceMemory::lend`], for what is to be copied to the device.
+    fn lend(&self, words: usize) -> Option<HostWords> {
+        let _ = words;
+        None
+    }
+    /// Bytes of the host's that are page-locked for columns, and those that are kept to be lent again.
+    fn lent(&self) -> (usize, usize) {
+        (0, 0)
+    }
+    /// Before the process is forked.
+    fn before_fork(&self) {}
     /// A copy of the device's own.
     ///
     /// # Errors
@@ -94,7 +125,7 @@ pub struct Buffer {
 /// Contents, and where they are.
 #[derive(Clone, Debug, Default)]
 struct Version {
-    host: Option<Arc<Vec<u64>>>,
+    host: Option<Arc<HostWords>>,
     device: Option<Arc<dyn DeviceMemory>>,
     /// Parts that were written on the device since the version was made.
     parts: u32,
@@ -175,9 +206,6 @@ impl Buffer {
     }
     pub fn byte_len(&self) -> usize {
         self.len * self.storage.bytes()
-    }
-    fn words(&self) -> usize {
-        self.byte_len().div_ceil(8)
     }
     pub fn residence(&self) -> Residence {
         let version = self.version.lock().clone();
@@ -358,19 +386,25 @@ impl Buffer {
         let words = match (version.host, version.device) {
             (Some(words), _) => words,
             (None, None) => {
-                let words = Arc::new(vec![0; self.words()]);
+                let words = Arc::new(HostWords::zeroed(HostColumn::words_for(self.storage, self.len)));
                 self.learn(None, |now| now.host = Some(words.clone()));
                 words
             }
             (None, Some(memory)) => {
-                let mut column = HostColumn::zeroed(self.storage, self.len);
-                memory.read(0, column.bytes_mut())?;
+                let column = self.copied_home(&*memory)?;
                 let words = column.into_words().unwrap_or_default();
                 self.learn(Some(&memory), |now| now.host = Some(words.clone()));
                 words
             }
         };
         Ok(HostColumn::shared(self.storage, self.len, words))
+    }
+    /// A copy of what a device has.
+    fn copied_home(&self, memory: &dyn DeviceMemory) -> Result<HostColumn> {
+        let lent = memory.lend(HostColumn::words_for(self.storage, self.len));
+        let mut column = HostColumn::to_fill(self.storage, self.len, lent);
+        memory.read_column(&mut column)?;
+        Ok(column)
     }
     /// The contents for a launch to read for which nobody waits either; what they depend on is added to `fates`.
     ///
@@ -406,7 +440,10 @@ impl Buffer {
                     (_, host) => host,
                 };
                 let column = host.as_ref().map(|words| HostColumn::shared(self.storage, self.len, words.clone()));
-                let memory = store.upload(self.byte_len(), column.as_ref().map(HostColumn::bytes))?;
+                let memory = match &column {
+                    Some(column) => store.upload_column(column)?,
+                    None => store.upload(self.byte_len(), None)?,
+                };
                 let mut now = self.version.lock();
                 let same = match (&now.host, &host) {
                     (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -620,9 +657,7 @@ impl Buffer {
         let now = self.version.lock().clone();
         let Some(mut back) = now.back() else { return Ok(()) };
         if let (None, Some(memory)) = (&back.host, &back.device) {
-            let mut column = HostColumn::zeroed(self.storage, self.len);
-            memory.read(0, column.bytes_mut())?;
-            back.host = column.into_words();
+            back.host = self.copied_home(&**memory)?.into_words();
         }
         (back.device, back.before) = (None, Vec::new());
         let mut version = self.version.lock();

@@ -9,6 +9,8 @@
 #![allow(unsafe_code, reason = "typed views of one buffer of plain words")]
 
 use super::buffer::DeviceMemory;
+use super::pool::Locked;
+use super::words::HostWords;
 use crate::ir::Storage;
 use std::sync::Arc;
 
@@ -22,8 +24,8 @@ pub struct HostColumn {
 
 #[derive(Clone, Debug)]
 enum Words {
-    Own(Vec<u64>),
-    Shared(Arc<Vec<u64>>),
+    Own(HostWords),
+    Shared(Arc<HostWords>),
     Device(Arc<dyn DeviceMemory>),
 }
 
@@ -44,13 +46,26 @@ element!(u8, u32, i32, i64, u64, f32, f64);
 impl HostColumn {
     /// `len` rows of zeroes.
     pub fn zeroed(storage: Storage, len: usize) -> Self {
-        Self { words: Words::Own(zeroes(words(storage, len))), storage, len }
+        Self { words: Words::Own(HostWords::zeroed(words(storage, len))), storage, len }
+    }
+    /// Rows that are all to be written: in such words, which mean nothing yet, if they are lent, else zeroes.
+    ///
+    /// # Panics
+    /// If there are fewer words.
+    pub fn to_fill(storage: Storage, len: usize, lent: Option<HostWords>) -> Self {
+        let Some(rows) = lent else { return Self::zeroed(storage, len) };
+        assert!(rows.len() >= words(storage, len), "the words hold the rows");
+        Self { words: Words::Own(rows), storage, len }
+    }
+    /// The words that so many rows take.
+    pub fn words_for(storage: Storage, len: usize) -> usize {
+        words(storage, len)
     }
     /// Rows that others read too.
     ///
     /// # Panics
     /// If there are fewer words.
-    pub fn shared(storage: Storage, len: usize, rows: Arc<Vec<u64>>) -> Self {
+    pub fn shared(storage: Storage, len: usize, rows: Arc<HostWords>) -> Self {
         assert!(rows.len() >= words(storage, len), "the words hold the rows");
         Self { words: Words::Shared(rows), storage, len }
     }
@@ -70,7 +85,7 @@ impl HostColumn {
         }
     }
     /// The host's words, still shared where others read them too; none of rows on a device.
-    pub fn into_words(self) -> Option<Arc<Vec<u64>>> {
+    pub fn into_words(self) -> Option<Arc<HostWords>> {
         match self.words {
             Words::Own(words) => Some(Arc::new(words)),
             Words::Shared(words) => Some(words),
@@ -93,7 +108,7 @@ impl HostColumn {
     /// Grows or shrinks to `len` rows; new ones are zero.
     pub fn resize(&mut self, len: usize) {
         let wanted = words(self.storage, len);
-        self.own().resize(wanted, 0);
+        self.own().resize(wanted);
         self.len = len;
     }
     fn words(&self) -> &[u64] {
@@ -104,7 +119,7 @@ impl HostColumn {
         }
     }
     /// The words, the column's own from now on.
-    fn own(&mut self) -> &mut Vec<u64> {
+    fn own(&mut self) -> &mut HostWords {
         match &mut self.words {
             Words::Own(words) => words,
             Words::Shared(words) => Arc::make_mut(words),
@@ -140,6 +155,23 @@ impl HostColumn {
         // lives.
         unsafe { std::slice::from_raw_parts_mut(self.own().as_mut_ptr().cast(), len) }
     }
+    /// The rows as bytes, if they are page-locked, and stay so.
+    pub fn locked(&self) -> Option<(Locked<'_>, &[u8])> {
+        let locked = match &self.words {
+            Words::Own(words) => words.locked(),
+            Words::Shared(words) => words.locked(),
+            Words::Device(_) => None,
+        };
+        locked.map(|locked| (locked, self.bytes()))
+    }
+    /// As [`HostColumn::locked`], of the column's own rows, to write.
+    pub fn locked_mut(&mut self) -> Option<(Locked<'_>, &mut [u8])> {
+        let len = self.byte_len();
+        let Words::Own(words) = &mut self.words else { return None };
+        let (locked, words) = words.locked_mut()?;
+        // SAFETY: as in `bytes_mut`.
+        Some((locked, unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) }))
+    }
     /// The start of the rows, for kernels that run on the host: `written` ones become the column's own, others are only
     /// read. Valid until the column is resized or dropped.
     pub fn as_kernel_ptr(&mut self, written: bool) -> *mut u8 {
@@ -152,13 +184,6 @@ impl PartialEq for HostColumn {
     fn eq(&self, other: &Self) -> bool {
         self.storage == other.storage && self.len == other.len && self.bytes() == other.bytes()
     }
-}
-
-/// Words that are zero, in large pages where they are many.
-fn zeroes(count: usize) -> Vec<u64> {
-    let words = vec![0u64; count];
-    super::pages::large_pages(words.as_ptr() as usize, count * 8);
-    words
 }
 
 fn words(storage: Storage, len: usize) -> usize {
@@ -179,7 +204,7 @@ mod tests {
 
     #[test]
     fn rows_that_others_read_are_copied_before_they_are_written() {
-        let words = Arc::new(vec![1, 2]);
+        let words = Arc::new(HostWords::from(vec![1, 2]));
         let mut column = HostColumn::shared(Storage::I64, 2, words.clone());
         assert_eq!(column.as_kernel_ptr(false).cast_const().cast(), words.as_ptr());
         column.view_mut::<i64>()[0] = 9;

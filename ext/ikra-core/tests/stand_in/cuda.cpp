@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, and stand_in_used. Not here: speed.
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked and stand_in_copies. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@
 #include <vector>
 
 typedef int Result;
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, UNKNOWN = 999 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, UNKNOWN = 999 };
 
 static bool is(const char *what) {
   const char *given = getenv("STAND_IN");
@@ -91,6 +91,10 @@ static size_t total() {
   return given ? strtoull(given, nullptr, 10) : (size_t)4 << 30;
 }
 
+// The host's memory that is page-locked where it is.
+static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
+static std::atomic<long> copies{0};
+
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
 static bool fails() {
@@ -110,6 +114,16 @@ unsigned long stand_in_used() {
   std::lock_guard<std::mutex> lock(memory_mutex);
   return used;
 }
+
+// Bytes that are page-locked where they are.
+unsigned long stand_in_locked() {
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  unsigned long sum = 0;
+  for (auto &one : locked) sum += one.second;
+  return sum;
+}
+// Copies to and from the device.
+long stand_in_copies() { return copies; }
 
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
 Result cuInit(unsigned) {
@@ -187,8 +201,21 @@ Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   return *memory = malloc(bytes), OK;
 }
 Result cuMemFreeHost(void *memory) { return free(memory), OK; }
+Result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
+  USABLE;
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  if (fails()) return NO_MEMORY;
+  for (auto &one : locked)
+    if (memory < (char *)one.first + one.second && one.first < (char *)memory + bytes) return ALREADY_REGISTERED;
+  return locked[memory] = bytes, OK;
+}
+Result cuMemHostUnregister(void *memory) {
+  std::lock_guard<std::mutex> lock(memory_mutex);
+  return locked.erase(memory) ? OK : NOT_REGISTERED;
+}
 Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream *stream) {
   USABLE;
+  copies++;
   // In pieces, and volatile: a kernel may be reading.
   stream->push([=] {
     if (bytes == 8) __atomic_store_n((uint64_t *)to, *(const uint64_t *)from, __ATOMIC_SEQ_CST);
@@ -198,6 +225,7 @@ Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream 
 }
 Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *stream) {
   USABLE;
+  copies++;
   stream->push([=] { memcpy(to, (const void *)from, bytes); });
   return OK;
 }

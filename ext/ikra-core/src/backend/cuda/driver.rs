@@ -28,7 +28,7 @@ const OLDEST_DRIVER: i32 = 12_000;
 const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGet cuDeviceGetCount \
     cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxGetLimit \
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
-    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 \
+    cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemHostRegister_v2 cuMemHostUnregister cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 \
     cuMemsetD8Async cuStreamCreate \
     cuStreamSynchronize cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
     cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \

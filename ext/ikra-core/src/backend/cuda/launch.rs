@@ -17,7 +17,7 @@ use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
 use super::queue::{Pending, Queue, Room};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
-use super::storage::{ALIGNMENT, Arena, Block, Mailbox, SMALL, Staging};
+use super::storage::{ALIGNMENT, Arena, Block, HostLocker, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
@@ -32,6 +32,8 @@ use crate::ir::{Column, Jobs, Program, filled};
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
+use crate::memory::pool::Pool;
+use crate::memory::words::HostWords;
 use crate::target::Target;
 use once_cell::sync::{Lazy, OnceCell};
 use parking_lot::Mutex;
@@ -86,6 +88,8 @@ struct Lanes {
     device: Arc<Device>,
     idle: Mutex<Vec<Lane>>,
     copiers: Lazy<Arc<rayon::ThreadPool>>,
+    /// Of the host's memory, for columns that come from the device or go there.
+    pool: Arc<Pool>,
 }
 
 impl std::fmt::Debug for Lanes {
@@ -252,7 +256,8 @@ impl CudaBackend {
             shared_memory: emit::SHARED_MEMORY,
         };
         let copiers = Lazy::new(copying_threads as fn() -> _);
-        let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers });
+        let pool = Pool::new(Box::new(HostLocker(device.clone())));
+        let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers, pool });
         let collectives = Collectives::new(device.clone(), cache.clone());
         let queue = Arc::new(Queue::new(device.clone()));
         Ok(Self {
@@ -446,6 +451,7 @@ impl CudaBackend {
         self.queue.finish()?;
         let kept = self.blas.get().and_then(|blas| blas.as_ref()?.scratch.lock().take());
         drop(kept);
+        self.lanes.pool.clear();
         Ok(())
     }
 
@@ -753,6 +759,16 @@ impl DeviceMemory for CudaMemory {
             lane.staging.finish_download(&region, download, &mut [(from, to)])
         })
     }
+    fn lend(&self, words: usize) -> Option<HostWords> {
+        self.lanes.pool.lend(words)
+    }
+    fn read_column(&self, to: &mut HostColumn) -> Result<()> {
+        if let Some((_locked, bytes)) = to.locked_mut() {
+            self.pending.wait()?;
+            return self.lanes.on_one(|lane| self.block.on(&lane.stream).read(bytes));
+        }
+        self.read(0, to.bytes_mut())
+    }
     fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -788,6 +804,23 @@ impl DeviceStore for CudaBackend {
             _ => block.on(&lane.stream).fill(0, bytes, 0),
         });
         Ok(self.memory(block?))
+    }
+    fn upload_column(&self, from: &HostColumn) -> Result<Arc<dyn DeviceMemory>> {
+        match from.locked() {
+            Some((_locked, bytes)) => {
+                Ok(self.memory(self.block(bytes.len(), |lane, block| block.on(&lane.stream).write(bytes))?))
+            }
+            None => self.upload(from.byte_len(), Some(from.bytes())),
+        }
+    }
+    fn lend(&self, words: usize) -> Option<HostWords> {
+        self.lanes.pool.lend(words)
+    }
+    fn lent(&self) -> (usize, usize) {
+        self.lanes.pool.held()
+    }
+    fn before_fork(&self) {
+        self.lanes.pool.unlock();
     }
     fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
         let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;

@@ -1,19 +1,21 @@
 //! Device memory of a launch, and the way of its bytes there and back.
 //!
 //! Here: [`Arena`], one stream-ordered allocation that holds all columns of a launch; [`Block`], one that stays; [`Staging`], page-locked host
-//! memory through which they pass in chunks, copied by several threads while earlier chunks are under way. Not here:
-//! what the bytes mean.
+//! memory through which they pass in chunks, copied by several threads while earlier chunks are under way; [`HostLocker`], which page-locks columns, so that they need not. Not here:
+//! what the bytes mean, and which columns are page-locked ([`crate::memory::pool`]).
 //!
 //! Invariant: a staging slot is touched by the host only after the event behind its last queued copy has passed.
 #![allow(unsafe_code, reason = "device and page-locked memory, and copies between them")]
 
 use super::driver::{Device, Event, Stream};
 use crate::error::{Error, Result};
+use crate::memory::pool::Locker;
 use cudarc::driver::sys::{self, CUresult};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, Range};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Offsets in an arena are multiples of this, so that every column starts as `cuMemAlloc` would start it.
@@ -135,6 +137,35 @@ impl Region<'_> {
             sys::cuMemcpyDtoHAsync_v2(pointer, self.address + offset as u64, length, self.stream.raw)
         };
         self.device.check("cuMemcpyDtoHAsync", status)
+    }
+
+    /// Copies the host's bytes to the beginning; blocks until they are there. At once where they are page-locked; else CUDA has them pass through memory of its own.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn write(&self, from: &[u8]) -> Result<()> {
+        assert!(from.len() <= self.bytes, "a copy stays within the memory");
+        // SAFETY: the ranges are within a live allocation (just asserted) and a borrowed slice, which outlasts the wait below; where that fails, the context is lost,
+        // and the copy with it.
+        let status =
+            unsafe { sys::cuMemcpyHtoDAsync_v2(self.address, from.as_ptr().cast(), from.len(), self.stream.raw) };
+        let queued = self.device.check("cuMemcpyHtoDAsync", status);
+        let done = self.stream.finish();
+        queued.and(done)
+    }
+
+    /// Copies the first bytes to the host; blocks until they are there. As [`Region::write`].
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn read(&self, to: &mut [u8]) -> Result<()> {
+        assert!(to.len() <= self.bytes, "a copy stays within the memory");
+        // SAFETY: as in `write`; the slice is borrowed mutably until the wait is over.
+        let status =
+            unsafe { sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), self.address, to.len(), self.stream.raw) };
+        let queued = self.device.check("cuMemcpyDtoHAsync", status);
+        let done = self.stream.finish();
+        queued.and(done)
     }
 
     /// Queues a copy of another stretch of the device's memory, of the same length.
@@ -284,6 +315,29 @@ impl Drop for Pinned {
             // SAFETY: the memory is alive and not used afterwards. CUDA waits for copies that still use it.
             let _ = unsafe { sys::cuMemFreeHost(self.pointer.cast()) };
         }
+    }
+}
+
+/// Page-locks memory that is another's, once the device is in use.
+pub struct HostLocker(pub Arc<Device>);
+
+impl Locker for HostLocker {
+    fn lock(&self, memory: NonNull<u8>, bytes: usize) -> bool {
+        if !self.0.is_entered() || self.0.enter().is_err() {
+            return false;
+        }
+        // SAFETY: the pool that asks keeps the memory mapped until it is unlocked. CUDA does not touch what is in it.
+        let status =
+            unsafe { sys::cuMemHostRegister_v2(memory.as_ptr().cast(), bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) };
+        self.0.check("cuMemHostRegister", status).is_ok()
+    }
+    fn unlock(&self, memory: NonNull<u8>) -> bool {
+        if self.0.enter().is_err() {
+            return false;
+        }
+        // SAFETY: `lock` locked it; nobody copies to or from it, for which the pool asks the lock that copies hold.
+        let status = unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) };
+        self.0.check("cuMemHostUnregister", status).is_ok()
     }
 }
 

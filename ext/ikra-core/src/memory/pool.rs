@@ -1,0 +1,424 @@
+//! The host's memory for large columns on their way to and from a device, used again and page-locked.
+//!
+//! Here: [`Pool`], which maps stretches of memory, lends them ([`Lent`]), and keeps what comes back; when they are page-locked, and when that ends. Not here: how
+//! memory is page-locked (a backend's [`Locker`]), what is in it ([`super::words`]), and who asks for it.
+//!
+//! Most of the time that it takes to fetch a large array is the first touch of fresh pages, and page-locking takes as long once more. So a stretch is as any
+//! other memory when it is lent for the first time; what is lent again is page-locked first, and stays so.
+//!
+//! Whoever drops what was lent, be it the GC, only notes that it is free: no driver is called, nothing waited for. What is much, or has not been used for long, is
+//! given back by whoever asks next.
+//!
+//! **After a fork** the child finds the contents, as in all of its memory: they are private to each of the two. It lends nothing more, and unmaps what was lent when that is dropped.
+//! [`Pool::unlock`] before a fork ends page-locking, so that the system need not copy what is locked.
+#![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
+
+use super::words::HostWords;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use std::collections::HashMap;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What page-locks memory. Neither touches its contents.
+pub trait Locker: Send + Sync {
+    /// False: it stays as it was.
+    fn lock(&self, memory: NonNull<u8>, bytes: usize) -> bool;
+    /// Of memory that was locked. False: it is locked still, for the rest of the process.
+    fn unlock(&self, memory: NonNull<u8>) -> bool;
+}
+
+/// Columns of fewer bytes are the allocator's.
+pub const LEAST: usize = 4 << 20;
+/// Stretches are whole numbers of so many bytes, and start at such: a large page.
+const PAGE: usize = 2 << 20;
+/// What nobody used for so long is given back.
+const LONG: Duration = Duration::from_secs(30);
+/// Bytes of all stretches, at most; and no more than an eighth of the machine's.
+const MOST: usize = 8 << 30;
+
+/// See the module.
+pub struct Pool {
+    locker: Box<dyn Locker>,
+    most: usize,
+    process: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By address.
+    stretches: HashMap<usize, Stretch>,
+    /// Bytes of all of them, and of those that are being mapped.
+    bytes: usize,
+}
+
+struct Stretch {
+    mapping: Arc<Mapping>,
+    /// None while it is lent.
+    idle: Option<Instant>,
+}
+
+/// Memory that was mapped.
+struct Mapping {
+    /// The stretch, and what was mapped so that it could start where it does.
+    start: NonNull<u8>,
+    bytes: usize,
+    mapped: (NonNull<u8>, usize),
+    /// Held by those for whom it must stay locked meanwhile.
+    locked: RwLock<bool>,
+    /// Locking failed: it is not tried again.
+    refused: AtomicBool,
+    /// A child unmapped what it inherited.
+    gone: AtomicBool,
+}
+
+// SAFETY: plain bytes, which whoever was lent them has alone or shares as `&[u64]`.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Zeroes that nobody has touched; None: there is no memory.
+    fn new(bytes: usize) -> Option<Self> {
+        let length = bytes.checked_add(PAGE)?;
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new memory of the system's choosing, which nothing else has.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if address == libc::MAP_FAILED {
+            return None;
+        }
+        let base = NonNull::new(address.cast::<u8>())?;
+        // SAFETY: at most `PAGE` bytes on, of `bytes + PAGE`.
+        let start = unsafe { base.add(base.as_ptr().align_offset(PAGE).min(PAGE)) };
+        super::pages::large_pages(start.as_ptr() as usize, bytes);
+        let (locked, refused, gone) = (RwLock::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        Some(Self { start, bytes, mapped: (base, length), locked, refused, gone })
+    }
+    fn lock(&self, locker: &dyn Locker) {
+        let mut locked = self.locked.write();
+        if !*locked && !self.refused.load(Ordering::Relaxed) {
+            *locked = locker.lock(self.start, self.bytes);
+            self.refused.store(!*locked, Ordering::Relaxed);
+        }
+    }
+    fn unlock(&self, locker: &dyn Locker) {
+        let mut locked = self.locked.write();
+        *locked = *locked && !locker.unlock(self.start);
+    }
+    fn unmap(&self) {
+        if !self.gone.swap(true, Ordering::Relaxed) {
+            // SAFETY: what `new` mapped, once; nobody looks at it any more: of the two callers, `drop` has it alone, and what a child was lent is its own.
+            unsafe { libc::munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // what a driver has locked still stays mapped: it may know it by its address
+        if !*self.locked.get_mut() {
+            self.unmap();
+        }
+    }
+}
+
+impl Pool {
+    pub fn new(locker: Box<dyn Locker>) -> Arc<Self> {
+        Self::with_room(locker, MOST.min(machine() / 8))
+    }
+    /// Of so many bytes at most.
+    pub fn with_room(locker: Box<dyn Locker>, most: usize) -> Arc<Self> {
+        Arc::new(Self { locker, most, process: crate::process::id(), state: Mutex::default() })
+    }
+
+    /// So many words, whose contents mean nothing; None: these are better had from the allocator.
+    pub fn lend(self: &Arc<Self>, words: usize) -> Option<HostWords> {
+        let bytes = words.checked_mul(8)?;
+        if bytes < LEAST || bytes > self.most || self.process != crate::process::id() {
+            return None;
+        }
+        let wanted = bytes.next_multiple_of(PAGE);
+        let (found, gone) = self.state.lock().find(wanted, self.most);
+        self.give_back(gone);
+        let mapping = match found {
+            Found::Idle(mapping) => {
+                mapping.lock(&*self.locker);
+                mapping
+            }
+            Found::Room => self.map(wanted)?,
+            Found::Nothing => return None,
+        };
+        Some(HostWords::lent(Lent { mapping, words, pool: self.clone() }))
+    }
+    fn map(&self, bytes: usize) -> Option<Arc<Mapping>> {
+        let mapping = Mapping::new(bytes).or_else(|| {
+            self.clear();
+            Mapping::new(bytes)
+        });
+        let mut state = self.state.lock();
+        let Some(mapping) = mapping.map(Arc::new) else {
+            state.bytes -= bytes;
+            return None;
+        };
+        let stretch = Stretch { mapping: mapping.clone(), idle: None };
+        state.stretches.insert(mapping.start.as_ptr() as usize, stretch);
+        Some(mapping)
+    }
+    /// Gives back what nobody uses.
+    pub fn clear(&self) {
+        if self.process == crate::process::id() {
+            let gone = self.state.lock().take_idle(|_| true);
+            self.give_back(gone);
+        }
+    }
+    /// Ends page-locking of all, once nothing needs it any more; they are locked again when they are lent again.
+    pub fn unlock(&self) {
+        if self.process == crate::process::id() {
+            let all: Vec<_> = self.state.lock().stretches.values().map(|stretch| stretch.mapping.clone()).collect();
+            all.iter().for_each(|mapping| mapping.unlock(&*self.locker));
+        }
+    }
+    fn give_back(&self, gone: Vec<Arc<Mapping>>) {
+        for mapping in gone {
+            mapping.unlock(&*self.locker);
+        }
+    }
+    /// Bytes that are page-locked, and those that are kept to be lent again.
+    pub fn held(&self) -> (usize, usize) {
+        if self.process != crate::process::id() {
+            return (0, 0);
+        }
+        let state = self.state.lock();
+        let bytes = |one: &dyn Fn(&Stretch) -> bool| {
+            state.stretches.values().filter(|stretch| one(stretch)).map(|stretch| stretch.mapping.bytes).sum()
+        };
+        // who has it for writing is locking it now
+        let locked = |stretch: &Stretch| stretch.mapping.locked.try_read().is_some_and(|locked| *locked);
+        (bytes(&locked), bytes(&|stretch| stretch.idle.is_some()))
+    }
+}
+
+enum Found {
+    Idle(Arc<Mapping>),
+    /// For a new one, which is counted already.
+    Room,
+    Nothing,
+}
+
+impl State {
+    /// The least that is idle and large enough, unless it is much larger; else room, for which others that are idle may go.
+    fn find(&mut self, wanted: usize, most: usize) -> (Found, Vec<Arc<Mapping>>) {
+        let fits = |stretch: &&mut Stretch| {
+            stretch.idle.is_some() && (wanted..=wanted + wanted / 4).contains(&stretch.mapping.bytes)
+        };
+        let best = self.stretches.values_mut().filter(fits).min_by_key(|stretch| stretch.mapping.bytes);
+        let found = best.map(|stretch| {
+            stretch.idle = None;
+            Found::Idle(stretch.mapping.clone())
+        });
+        let mut gone = self.take_idle(|since| since.elapsed() > LONG);
+        if let Some(found) = found {
+            return (found, gone);
+        }
+        if self.bytes + wanted > most {
+            gone.extend(self.take_idle(|_| true));
+        }
+        if self.bytes + wanted > most {
+            return (Found::Nothing, gone);
+        }
+        self.bytes += wanted;
+        (Found::Room, gone)
+    }
+    fn take_idle(&mut self, which: impl Fn(Instant) -> bool) -> Vec<Arc<Mapping>> {
+        let taken = self.stretches.extract_if(|_, stretch| stretch.idle.is_some_and(&which));
+        let gone: Vec<_> = taken.map(|(_, stretch)| stretch.mapping).collect();
+        self.bytes -= gone.iter().map(|mapping| mapping.bytes).sum::<usize>();
+        gone
+    }
+}
+
+/// Memory of the machine.
+fn machine() -> usize {
+    // SAFETY: both ask the system for a number.
+    let [pages, size] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
+    usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(size).unwrap_or(0))
+}
+
+/// Words of a stretch, which nobody else has.
+pub struct Lent {
+    mapping: Arc<Mapping>,
+    words: usize,
+    pool: Arc<Pool>,
+}
+
+impl Lent {
+    pub fn words(&self) -> &[u64] {
+        // SAFETY: the mapping is alive and at least as long (`lend` found it so), aligned to a page, and initialised: the system maps zeroes, and what it held before
+        // were plain bytes. It is lent to nobody else, and this borrows it.
+        unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr().cast::<u64>(), self.words) }
+    }
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr().cast::<u64>(), self.words) }
+    }
+    /// While it is held the words stay page-locked; None: they are not.
+    pub fn locked(&self) -> Option<Locked<'_>> {
+        let guard = self.mapping.locked.read();
+        if *guard { Some(Locked(guard)) } else { None }
+    }
+    /// As [`Lent::locked`], with the words to write.
+    pub fn locked_mut(&mut self) -> Option<(Locked<'_>, &mut [u64])> {
+        let guard = self.mapping.locked.read();
+        // SAFETY: as in `words_mut`; the guard borrows another part of `self`.
+        let words = unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr().cast::<u64>(), self.words) };
+        if *guard { Some((Locked(guard), words)) } else { None }
+    }
+}
+
+/// Says that memory stays page-locked.
+pub struct Locked<'a>(#[allow(dead_code, reason = "held")] RwLockReadGuard<'a, bool>);
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} words", self.words)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.pool.process != crate::process::id() {
+            // a lock of the pool's may be held by a thread that a child has not
+            self.mapping.unmap();
+            return;
+        }
+        let mut state = self.pool.state.lock();
+        if let Some(stretch) = state.stretches.get_mut(&(self.mapping.start.as_ptr() as usize)) {
+            stretch.idle = Some(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Locks so many stretches, and counts those that are.
+    struct Counting {
+        locks: Arc<AtomicUsize>,
+        most: usize,
+    }
+
+    impl Locker for Counting {
+        fn lock(&self, _: NonNull<u8>, _: usize) -> bool {
+            let fits = self.locks.load(Ordering::Relaxed) < self.most;
+            self.locks.fetch_add(usize::from(fits), Ordering::Relaxed);
+            fits
+        }
+        fn unlock(&self, _: NonNull<u8>) -> bool {
+            self.locks.fetch_sub(1, Ordering::Relaxed);
+            true
+        }
+    }
+
+    fn pool(most_locks: usize, most: usize) -> (Arc<Pool>, Arc<AtomicUsize>) {
+        let locks = Arc::new(AtomicUsize::new(0));
+        (Pool::with_room(Box::new(Counting { locks: locks.clone(), most: most_locks }), most), locks)
+    }
+
+    const WORDS: usize = LEAST / 8;
+
+    #[test]
+    fn memory_is_page_locked_when_it_is_lent_again() {
+        let (pool, locks) = pool(9, 1 << 30);
+        let mut first = pool.lend(2 * WORDS).expect("there is room");
+        assert!(first.iter().all(|word| *word == 0) && first.locked().is_none());
+        first.fill(7);
+        let address = first.as_ptr();
+        drop(first);
+        assert_eq!(pool.held(), (0, 2 * LEAST));
+        let mut again = pool.lend(2 * WORDS - 1).expect("there is room");
+        assert_eq!((again.as_ptr(), again.len(), again[0]), (address, 2 * WORDS - 1, 7));
+        assert!(again.locked().is_some() && again.locked_mut().is_some());
+        assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((2 * LEAST, 0), 1));
+        pool.clear();
+        assert_eq!(pool.held(), (2 * LEAST, 0), "what is lent stays");
+        drop(again);
+        pool.clear();
+        assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((0, 0), 0));
+    }
+
+    #[test]
+    fn what_cannot_be_locked_is_lent_as_it_is_and_not_tried_again() {
+        let (pool, locks) = pool(0, 1 << 30);
+        drop(pool.lend(WORDS));
+        for _ in 0..2 {
+            assert!(pool.lend(WORDS).is_some_and(|words| words.locked().is_none()));
+        }
+        pool.unlock();
+        pool.clear();
+        assert_eq!((locks.load(Ordering::Relaxed), pool.held()), (0, (0, 0)));
+    }
+
+    #[test]
+    fn locking_ends_before_a_fork_and_begins_anew() {
+        let (pool, locks) = pool(9, 1 << 30);
+        drop(pool.lend(WORDS));
+        let mut words = pool.lend(WORDS).expect("there is room");
+        words.fill(5);
+        pool.unlock();
+        assert_eq!((locks.load(Ordering::Relaxed), words.locked().is_none(), words[WORDS - 1]), (0, true, 5));
+        drop(words);
+        assert!(pool.lend(WORDS).is_some_and(|words| words.locked().is_some()));
+    }
+
+    #[test]
+    fn no_more_is_mapped_than_there_is_room_for() {
+        let (pool, _) = pool(9, 2 * LEAST);
+        let (one, other) = (pool.lend(WORDS), pool.lend(WORDS));
+        assert!(one.is_some() && other.is_some() && pool.lend(WORDS).is_none(), "all is lent");
+        drop(one);
+        assert!(pool.lend(WORDS).is_some());
+        drop(other);
+        let large = pool.lend(2 * WORDS);
+        assert!(large.is_some() && pool.held().1 == 0, "what is idle goes for it");
+        assert!(pool.lend(2 * WORDS + 1).is_none() && pool.lend(WORDS - 1).is_none());
+    }
+
+    #[test]
+    fn what_is_much_larger_is_left_for_others() {
+        let (pool, _) = pool(9, 1 << 30);
+        drop(pool.lend(4 * WORDS));
+        let small = pool.lend(WORDS);
+        assert_eq!((small.is_some(), pool.held().1), (true, 4 * LEAST));
+    }
+
+    #[test]
+    fn a_child_finds_the_contents_and_lends_nothing() {
+        let (pool, locks) = pool(9, 1 << 30);
+        drop(pool.lend(WORDS));
+        let mut words = pool.lend(WORDS).expect("there is room");
+        words.fill(3);
+        // SAFETY: the child looks at its memory and leaves by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let found = words[0] == 3 && words[WORDS - 1] == 3;
+            words.fill(4);
+            drop(words);
+            let right = found && pool.lend(WORDS).is_none() && pool.held() == (0, 0);
+            pool.clear();
+            pool.unlock();
+            drop(pool);
+            // SAFETY: nothing of the parent's is run down.
+            unsafe { libc::_exit(if right && locks.load(Ordering::Relaxed) == 1 { 7 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: the child is this test's, and the status a live local.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 7));
+        assert!(words.iter().all(|word| *word == 3), "what a child writes is its own");
+    }
+}

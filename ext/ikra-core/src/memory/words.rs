@@ -1,0 +1,152 @@
+//! The host's words that hold a column.
+//!
+//! Here: [`HostWords`], the allocator's or lent by a pool ([`super::pool`]), and copies of much by several threads. Not here: what the words mean
+//! ([`super::column`]).
+
+use super::pool::{Lent, Locked};
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+use std::ops::{Deref, DerefMut};
+
+/// Words that one owner has.
+#[derive(Debug)]
+pub struct HostWords(Source);
+
+#[derive(Debug)]
+enum Source {
+    Allocator(Vec<u64>),
+    Pool(Lent),
+}
+
+impl HostWords {
+    /// Words that are zero, in large pages where they are many.
+    pub fn zeroed(count: usize) -> Self {
+        let words = vec![0u64; count];
+        super::pages::large_pages(words.as_ptr() as usize, count * 8);
+        Self(Source::Allocator(words))
+    }
+    pub fn lent(words: Lent) -> Self {
+        Self(Source::Pool(words))
+    }
+    /// More or fewer; new ones are zero.
+    pub fn resize(&mut self, count: usize) {
+        if let Source::Pool(lent) = &self.0 {
+            let own = lent.words()[..count.min(lent.words().len())].to_vec();
+            self.0 = Source::Allocator(own);
+        }
+        if let Source::Allocator(words) = &mut self.0 {
+            words.resize(count, 0);
+        }
+    }
+    /// While it is held the words stay page-locked; None: they are not.
+    pub fn locked(&self) -> Option<Locked<'_>> {
+        match &self.0 {
+            Source::Allocator(_) => None,
+            Source::Pool(lent) => lent.locked(),
+        }
+    }
+    /// As [`HostWords::locked`], with the words to write.
+    pub fn locked_mut(&mut self) -> Option<(Locked<'_>, &mut [u64])> {
+        match &mut self.0 {
+            Source::Allocator(_) => None,
+            Source::Pool(lent) => lent.locked_mut(),
+        }
+    }
+}
+
+impl Default for HostWords {
+    fn default() -> Self {
+        Self(Source::Allocator(Vec::new()))
+    }
+}
+
+impl From<Vec<u64>> for HostWords {
+    fn from(words: Vec<u64>) -> Self {
+        Self(Source::Allocator(words))
+    }
+}
+
+impl Deref for HostWords {
+    type Target = [u64];
+    fn deref(&self) -> &[u64] {
+        match &self.0 {
+            Source::Allocator(words) => words,
+            Source::Pool(lent) => lent.words(),
+        }
+    }
+}
+
+impl DerefMut for HostWords {
+    fn deref_mut(&mut self) -> &mut [u64] {
+        match &mut self.0 {
+            Source::Allocator(words) => words,
+            Source::Pool(lent) => lent.words_mut(),
+        }
+    }
+}
+
+impl Clone for HostWords {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeroed(self.len());
+        copy_by_threads(&mut copy, self);
+        copy
+    }
+}
+
+/// As much is copied by one thread in the time that others take to start.
+const MUCH: usize = 8 << 20;
+/// Threads that copy, at most: fewer than that keep a machine's memory busy.
+const THREADS: usize = 8;
+/// Bytes that one copies at a time.
+const PIECE: usize = 1 << 20;
+
+/// Copies, by several threads where it is much. They last as long as the copy: a child of `fork` has none that it could wait for in vain.
+///
+/// # Panics
+/// If the two are of different lengths.
+pub fn copy_by_threads<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
+    static CORES: OnceCell<usize> = OnceCell::new();
+    assert_eq!(to.len(), from.len(), "a copy is as long as what is copied");
+    let threads = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS)));
+    if size_of_val(from) < MUCH || threads == 1 {
+        to.copy_from_slice(from);
+        return;
+    }
+    let piece = (PIECE / size_of::<T>().max(1)).max(1);
+    let pieces = Mutex::new(to.chunks_mut(piece).zip(from.chunks(piece)));
+    let work = || {
+        loop {
+            let Some((to, from)) = pieces.lock().next() else { break };
+            to.copy_from_slice(from);
+        }
+    };
+    std::thread::scope(|scope| {
+        // those that cannot be started are not needed
+        let start = |_| std::thread::Builder::new().name("ikra copy".into()).spawn_scoped(scope, work).is_ok();
+        let _ = (1..threads).all(start);
+        work();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_is_copied_whole() {
+        let from: Vec<u64> = (0..MUCH as u64 / 8 + 77).collect();
+        let mut to = vec![0; from.len()];
+        copy_by_threads(&mut to, &from);
+        assert!(to == from);
+        assert!(HostWords::from(from).clone()[..] == to[..]);
+    }
+
+    #[test]
+    fn words_grow_by_zeroes() {
+        let mut words = HostWords::from(vec![1, 2]);
+        words.resize(4);
+        assert_eq!(words[..], [1, 2, 0, 0]);
+        words.resize(1);
+        assert_eq!(words[..], [1]);
+    }
+}
