@@ -134,6 +134,47 @@ RSpec.describe "stencils over other stages" do
     expect(roots.call(:cpu).chains.first.to_s).to match(/stencil (runs the blocks before it 3 times|looks at).*they cannot be shared/)
   end
 
+  it "reduces what elements that share values give, in the same order as ever, by the same kernel" do
+    # around what a block goes over together, and what it reduces together
+    [1, 255, 2047, 2049, 8191, 8193, 20_000].each do |size|
+      list = Array.new(size) { |i| (i * 7919 % 101) / 8.0 }
+      before = list.map { |x| Math.sqrt(x) + x / 3 }
+      expected = before.each_index.map { |i| i.zero? || i + 2 >= size ? 0.5 : before[i - 1] - before[i] * before[i + 2] }
+      given = backends.product([:anew, :shared]).map do |backend, way|
+        values = chain(list, backend, way).map { |x| Math.sqrt(x) + x / 3 }.stencil([-1, 0, 2], 0.5) { |x, y, z| x - y * z }
+        chosen = values.select { |x| x < 0 }
+        [values.sum, values.min, values.max, values.minmax, values.count { |x| x > -9 }, values.min_by { |x| (x + 7).abs }, chosen.sum, chosen.minmax, chosen.count]
+      end
+      expect(given.uniq.size).to eq 1
+      wanted = [expected.min, expected.max, expected.minmax, expected.count { |x| x > -9 }, expected.min_by { |x| (x + 7).abs }]
+      expect(given[0][1, 5]).to eq wanted
+      expect(given[0][0]).to be_within(1e-6).of(expected.sum)
+      expect(given[0][8]).to eq(expected.count(&:negative?))
+    end
+  end
+
+  it "raises what a neighbour raises where elements are reduced, too" do
+    backends.product([:anew, :shared]) do |backend, way|
+      told = [0, 40, 2047, 2048, 9000, 9999].map do |bad|
+        chain(Array.new(10_000) { |i| i == bad ? 0 : i + 1 }, backend, way).map { |x| 1000 / x }.stencil([-1, 2], 0) { |x, y| x + y }.sum
+      rescue ZeroDivisionError => error
+        error.ikra.index
+      end
+      expect(told).to eq [1, 38, 2045, 2046, 8998, 9997]
+    end
+  end
+
+  it "is one kernel that shares values and reduces what elements give" do
+    skip "not this backend" unless backends.include?(:cuda_shim)
+    list = (1..20_000).to_a
+    told = Ikra.explain { chain(list, :cuda_shim, :shared).map { |x| x * x % 1000 }.stencil([-1, 0, 1], 0) { |a, b, c| a + b - c }.select(&:even?).sum }
+    squares = list.map { |x| x * x % 1000 }
+    expect(told.value).to eq([0, *squares.each_cons(3).map { |a, b, c| a + b - c }].select(&:even?).sum)
+    expect([told.sections.size, told.sections[0].kernels, told.sections[0].reduction]).to eq [1, 1, :sum]
+    expect(told.chains[0].to_s).to match(/kernel 1: map, stencil, select, sum$/).and match(/# kernels: 1/)
+    expect(told.sections[0].code(:cuda)).to include("reduce_parts<i64, IntSum<i64>, 2048>", "__shared__ i64")
+  end
+
   it "keeps what another kernel has computed where that left it" do
     backends.each do |backend|
       before = Ikra.memory[:arrays]

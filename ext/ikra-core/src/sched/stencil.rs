@@ -250,8 +250,10 @@ fn cost(program: &Program, stmt: &Stmt) -> f64 {
 #[cfg(all(test, feature = "cuda"))]
 mod tests {
     use super::*;
+    use crate::backend::collective::reduce::Reduction;
     use crate::backend::cuda::emit::SHARED_MEMORY;
     use crate::backend::cuda::{CudaShim, emit};
+    use crate::backend::fold::Fold;
     use crate::backend::reference::ReferenceBackend;
     use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
     use crate::config::CodeOptions;
@@ -331,17 +333,23 @@ mod tests {
         Func { stage: Some(Stage { sizes: vec![SIZE], ..Stage::default() }), ..b.finish() }
     }
 
-    fn run(machine: &dyn Backend, program: &Program, input: &[i64]) -> Result<Vec<i64>, (Key, SiteId)> {
-        let layout = Layout::structure_of_arrays(program);
-        let executable = machine.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    /// What a launch over these gives, and what is in the results' column then.
+    fn launched<T>(program: &Program, input: &[i64], launch: impl FnOnce(Launch<'_>) -> T) -> (T, Vec<i64>) {
         let mut columns: Vec<HostColumn> =
             program.columns.iter().map(|column| HostColumn::zeroed(column.storage, input.len())).collect();
         columns[INPUT.index()].view_mut().copy_from_slice(input);
         let (cancel, mut timings) = (CancelToken::default(), Timings::default());
         let params = [input.len() as u64, 0, 0, 0];
-        let launch = Launch::of(params[0], &mut columns, &[0; 6], &params, &cancel, &mut timings);
-        match machine.launch(&*executable, launch).unwrap_or_else(|e| panic!("{e}")) {
-            Outcome::Done => Ok(columns[INTS.index()].view().to_vec()),
+        let answer = launch(Launch::of(params[0], &mut columns, &[0; 6], &params, &cancel, &mut timings));
+        (answer, columns[INTS.index()].view().to_vec())
+    }
+
+    fn run(machine: &dyn Backend, program: &Program, input: &[i64]) -> Result<Vec<i64>, (Key, SiteId)> {
+        let layout = Layout::structure_of_arrays(program);
+        let executable = machine.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let (outcome, ints) = launched(program, input, |launch| machine.launch(&*executable, launch));
+        match outcome.unwrap_or_else(|e| panic!("{e}")) {
+            Outcome::Done => Ok(ints),
             Outcome::Trapped(record) => Err((record.key, record.site)),
             Outcome::Cancelled => panic!("nobody cancels"),
         }
@@ -410,6 +418,37 @@ mod tests {
             let expected = run(&ReferenceBackend::default(), &anew, &input);
             assert_eq!(expected.is_ok(), [1, 2].contains(&at));
             assert_eq!(run(&shim, &shared, &input), expected);
+        }
+    }
+
+    #[test]
+    fn elements_that_share_values_are_reduced_in_the_order_of_all_others() {
+        let (anew, shared) = (stencil(producer(0), 1), shared(stencil(producer(0), 1)));
+        let shim = CudaShim::new().expect("a C++ compiler is installed");
+        let backends: [(&dyn Backend, &Program); 2] = [(&ReferenceBackend::default(), &anew), (&shim, &shared)];
+        for reduction in [Reduction::Sum, Reduction::MinMax, Reduction::Count] {
+            let of = |program| {
+                let layout = Layout::structure_of_arrays(program);
+                (Fold::of(program, &layout, INTS, None, reduction, true).expect("nothing else is stored"), layout)
+            };
+            let [reference, device] = backends.map(|(machine, program)| {
+                let (fold, layout) = of(program);
+                let kernel = machine.prepare_fold(program, &layout, fold, &CodeOptions::default());
+                let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
+                move |input: &[i64]| {
+                    let reduce = |launch: Launch<'_>| machine.launch_fold(&*kernel, fold, launch);
+                    let answer = launched(program, input, reduce).0.unwrap_or_else(|e| panic!("{e}"));
+                    (kernel.folds_at_once(), answer)
+                }
+            });
+            for size in [1, 257, 2048, 8191, 8192, 8195, 30_000] {
+                let mut input: Vec<i64> = (0..size).map(|i| i % 97 + 1).collect();
+                let answer = device(&input);
+                assert!(answer.0);
+                assert_eq!(answer.1, reference(&input).1, "{size} elements");
+                input[size as usize / 2] = 0;
+                assert_eq!(device(&input).1, reference(&input).1, "{size} elements, of which one raises");
+            }
         }
     }
 

@@ -229,7 +229,7 @@ pub fn emit_folding(program: &Program, layout: &Layout, kernel: &str, fold: Opti
         shared.sharing_functions(&mut body, &sharing);
     }
     body += &match fold {
-        Some(fold) => shared.folding_kernel(kernel, fold),
+        Some(fold) => shared.folding_kernel(kernel, fold, &sharing),
         None if sharing.is_empty() => shared.kernel(kernel),
         None => shared.sharing_kernel(kernel, &sharing),
     };
@@ -384,20 +384,42 @@ impl<'a> Shared<'a> {
     }
 
     /// The kernel, whose threads run the jobs of tiles, and reduce what they give.
-    fn folding_kernel(&self, kernel: &str, fold: Fold) -> String {
+    fn folding_kernel(&self, kernel: &str, fold: Fold, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
         let operation = collective::operation(fold.reduction, fold.element);
         let element = collective::name(fold.element);
         let (mark, marked, given_too) =
             if fold.marks.is_some() { ("\n    u8 given = 0;", "given != 0", ", given") } else { ("", "true", "") };
-        let call =
-            format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element{given_too})");
+        let arguments =
+            format!("{args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element{given_too}");
+        let call = match sharing {
+            [] => format!("{entry}({arguments})"),
+            _ => self.sharing_call(sharing, &arguments),
+        };
         let run = if self.may_stop[self.program.entry.index()] {
+            let call = if sharing.is_empty() { call } else { format!("({call})") };
             format!("if (!{call}) return {marked};\n    ended(ctx);\n    return false;")
         } else {
             format!("{call};\n    return {marked};")
         };
+        let run =
+            format!("    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};\n    element = 0;{mark}\n    {run}\n");
+        let folding = format!("struct Folding {{\n  {given} args;\n  ReduceArgs reduce;\n}};\n\n");
+        let head = format!(
+            "extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_constant__ const Folding given)"
+        );
+        if let Some((stage, _)) = sharing.first() {
+            let (part, side) = (self.sharing_part(sharing, element, &run), stage.tile[0]);
+            return format!(
+                "{folding}{part}{head} {{
+  __shared__ bool over, raised;
+  Part part = {{given.args, over, raised, false}};
+  reduce_parts<{element}, {operation}, {side}>(given.reduce, part);
+}}
+"
+            );
+        }
         // Jobs whose loads are under way at once: more take registers, and with them threads.
         let over = if self.program.surely_ends() { "false" } else { "launch_is_over(args.launch)" };
         let ahead = match self.sizes[self.program.entry.index()] {
@@ -406,22 +428,14 @@ impl<'a> Shared<'a> {
             _ => 1,
         };
         format!(
-            "struct Folding {{
-  {given} args;
-  ReduceArgs reduce;
-}};
-
-struct Job {{
+            "{folding}struct Job {{
   const {given} &args;
   INLINE_MEMBER bool is_over() const {{ return {over}; }}
   INLINE_MEMBER bool operator()(u64 job, {element} &element) const {{
-    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
-    element = 0;{mark}
-    {run}
-  }}
+{run}  }}
 }};
 
-extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_constant__ const Folding given) {{
+{head} {{
   reduce_each<{element}, {operation}, {ahead}>(given.reduce, Job{{given.args}});
 }}
 "

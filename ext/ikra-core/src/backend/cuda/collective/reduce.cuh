@@ -240,6 +240,31 @@ template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const
   if (tiles != 1) reduce_tiles<Op>(args, tiles);
 }
 
+// The same for jobs whose block first makes ready what SIDE neighbours look at (`begin`; false: the launch was stopped). A tile is so many parts: who takes
+// which element, and when, is as above.
+template <class T, class Op, u32 SIDE, class Part> INLINE void reduce_parts(const ReduceArgs &args, Part &part) {
+  typedef typename Op::State State;
+  const u64 tiles = (args.count + TILE - 1) / TILE;
+  for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    State state = Op::none();
+    for (u64 from = tile * TILE; from < (tile + 1) * TILE && from < args.count; from += SIDE) {
+      if (!part.begin(from)) break;
+#pragma unroll 1
+      for (u32 cell = threadIdx.x; cell < SIDE && from + cell < args.count; cell += LANES) {
+        T x;
+        if (part(from, cell, x)) Op::take(state, x, from + cell);
+      }
+      __syncthreads();
+    }
+    state = block_tree<Op, LANES>(state);
+    if (threadIdx.x == 0) {
+      if (tiles == 1) Op::finish(state, args.out);
+      else store_shared_state((State *)args.tiles + tile, state);
+    }
+  }
+  if (tiles != 1) reduce_tiles<Op>(args, tiles);
+}
+
 template <class T, class Op> INLINE void reduce(const ReduceArgs &args) {
   reduce_each<T, Op, AHEAD>(args, Loaded<T>{(const T *)args.in});
 }

@@ -6,7 +6,6 @@ use crate::backend::collective::{Element, LANES};
 use crate::backend::cuda::driver::{Device, Stream};
 use crate::backend::cuda::storage::{ALIGNMENT, Mailbox};
 use crate::error::Result;
-use crate::ir::stages::Stage;
 use crate::ir::{Program, Stmt, walk};
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ const LIGHT: usize = 200;
 pub fn at_once(program: &Program) -> bool {
     let (mut size, mut light) = (0, !program.uses_slots());
     for func in &program.funcs {
-        light &= !func.recursive && !func.stage.as_ref().is_some_and(Stage::is_shared);
+        light &= !func.recursive && func.stage.as_ref().is_none_or(|stage| stage.tile.len() < 2);
         walk(&func.body, &mut |stmt| {
             size += 1;
             light &= !matches!(stmt, Stmt::Loop { .. });

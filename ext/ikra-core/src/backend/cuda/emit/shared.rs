@@ -9,12 +9,13 @@
 
 use super::{Function, MOST_THREADS, Shared, scalar};
 use crate::ir::stages::{self, Reach, Stage};
-use crate::ir::{FuncId, Operand};
+use crate::ir::{FuncId, Operand, ParamId};
 use std::fmt::Write;
 
 /// Bytes of shared memory that a block may have on every device without asking for more, beside what the kernel itself keeps there.
 pub const SHARED_MEMORY: u64 = (48 << 10) - OWN;
-const OWN: u64 = 16;
+/// Whether to go on, and the states of a reduction's warps.
+const OWN: u64 = 1 << 10;
 
 impl Shared<'_> {
     /// The stages whose values are shared, those that others of them ask first.
@@ -64,14 +65,11 @@ impl Shared<'_> {
     /// The kernel, whose blocks run tiles.
     pub(super) fn sharing_kernel(&self, kernel: &str, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
-        let args_of = if args == "args" { "args." } else { "args.args->" };
         let tile = &sharing[0].0.tile;
         let (dimensions, cells): (usize, u64) = (tile.len(), tile.iter().map(|side| u64::from(*side)).product());
-        let parameter = |param| format!("{args_of}{}", self.param_name(param));
+        let parameter = |param| self.parameter(param);
         let (last, _) = &sharing[sharing.len() - 1];
-        let first = last.first.map_or_else(|| "0".to_owned(), &parameter);
-        let fails = self.sharing_may_fail(sharing);
-        let ends = self.program.surely_ends();
+        let first = last.first.map_or_else(|| "0".to_owned(), parameter);
         let mut out = format!(
             "extern \"C\" __global__ void __launch_bounds__({MOST_THREADS}) {kernel}(__grid_constant__ const {given} args) {{\n"
         );
@@ -94,12 +92,45 @@ impl Shared<'_> {
                 let _ = writeln!(out, "    rest /= {};", counts[d]);
             }
         }
-        if fails || !ends {
-            let over = if ends { "false" } else { "launch_is_over(args.launch)" };
-            let _ = writeln!(out, "    if (threadIdx.x == 0) over = {over}, raised = false;\n    __syncthreads();");
-            out += "    if (over) return;\n";
-        }
+        out += &self.begun(sharing, "return");
         out += "    bool shares = true;\n";
+        out += &self.filling(sharing);
+        let _ = writeln!(out, "    for (u32 cell = threadIdx.x; cell < {cells}; cell += blockDim.x) {{");
+        out += &Self::places(&tile.iter().map(|side| u64::from(*side)).collect::<Vec<_>>(), &vec![0; dimensions]);
+        if dimensions > 1 {
+            let outside: Vec<String> = (0..dimensions).map(|d| format!("at{d} >= size{d}")).collect();
+            let _ = writeln!(out, "      if ({}) continue;", outside.join(" || "));
+        }
+        let sizes: Vec<String> = (0..dimensions).map(|d| format!("size{d}")).collect();
+        let _ = writeln!(out, "      const i64 job = {} - first;", Self::position(&sizes));
+        out += "      if (job < 0 || job >= i64(args.launch.jobs)) continue;\n";
+        out += "      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};\n";
+        let arguments = format!("{args}, ctx, job, args.launch.tick_begin, args.launch.tick_end");
+        let call = self.sharing_call(sharing, &arguments);
+        let stops = self.may_stop[self.program.entry.index()];
+        let _ = if stops { writeln!(out, "      if ({call}) ended(ctx);") } else { writeln!(out, "      {call};") };
+        out + "    }\n    __syncthreads();\n  }\n}\n"
+    }
+
+    /// Before a tile is begun: whether the launch is over.
+    fn begun(&self, sharing: &[(&Stage, Reach)], leave: &str) -> String {
+        let ends = self.program.surely_ends();
+        if !self.sharing_may_fail(sharing) && ends {
+            return String::new();
+        }
+        let over = if ends { "false" } else { "launch_is_over(args.launch)" };
+        format!(
+            "    if (threadIdx.x == 0) over = {over}, raised = false;\n    __syncthreads();\n    if (over) {leave};\n"
+        )
+    }
+
+    /// Computes what the elements of a tile ask for, where `shares` is true, and says by it whether that succeeded.
+    fn filling(&self, sharing: &[(&Stage, Reach)]) -> String {
+        let (_, args) = self.given();
+        let tile = &sharing[0].0.tile;
+        let dimensions = tile.len();
+        let parameter = |param| self.parameter(param);
+        let mut out = String::new();
         for (stage, reach) in sharing {
             let widths: Vec<u64> = (0..dimensions).map(|d| reach.width(d, tile[d])).collect();
             let (func, name) = (&self.program.funcs[reach.func.index()], self.func_name(reach.func));
@@ -140,24 +171,48 @@ impl Shared<'_> {
                 out += "    shares = shares && !raised;\n";
             }
         }
-        let _ = writeln!(out, "    for (u32 cell = threadIdx.x; cell < {cells}; cell += blockDim.x) {{");
-        out += &Self::places(&tile.iter().map(|side| u64::from(*side)).collect::<Vec<_>>(), &vec![0; dimensions]);
-        if dimensions > 1 {
-            let outside: Vec<String> = (0..dimensions).map(|d| format!("at{d} >= size{d}")).collect();
-            let _ = writeln!(out, "      if ({}) continue;", outside.join(" || "));
-        }
-        let sizes: Vec<String> = (0..dimensions).map(|d| format!("size{d}")).collect();
-        let _ = writeln!(out, "      const i64 job = {} - first;", Self::position(&sizes));
-        out += "      if (job < 0 || job >= i64(args.launch.jobs)) continue;\n";
-        out += "      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};\n";
+        out
+    }
+
+    /// A parameter of the launch.
+    fn parameter(&self, param: ParamId) -> String {
+        let args = if self.indirect() { "args.args->" } else { "args." };
+        format!("{args}{}", self.param_name(param))
+    }
+
+    /// What a kernel that reduces calls for the elements of a tile, in their order ([`super::super::collective::REDUCE`], `reduce_parts`). `run`: the text that runs a
+    /// job.
+    pub(super) fn sharing_part(&self, sharing: &[(&Stage, Reach)], element: &str, run: &str) -> String {
+        let (given, _) = self.given();
+        let first = sharing[sharing.len() - 1].0.first.map_or_else(|| "0".to_owned(), |first| self.parameter(first));
+        format!(
+            "struct Part {{
+  const {given} &args;
+  bool &over, &raised;
+  bool shares;
+  INLINE_MEMBER bool begin(u64 from) {{
+    const i64 from0 = {first} + i64(from);
+{}    shares = true;
+{}    return true;
+  }}
+  INLINE_MEMBER bool operator()(u64 from, u32 cell, {element} &element) const {{
+    const u64 job = from + cell;
+    const i32 c0 = i32(cell);
+{run}  }}
+}};
+
+",
+            self.begun(sharing, "return false"),
+            self.filling(sharing),
+        )
+    }
+
+    /// The call of a job whose values are shared, if they are.
+    pub(super) fn sharing_call(&self, sharing: &[(&Stage, Reach)], arguments: &str) -> String {
         let entry = self.func_name(self.program.entry);
-        let given = format!("({args}, ctx, job, args.launch.tick_begin, args.launch.tick_end");
-        let coordinates: String = (0..dimensions).map(|d| format!(", c{d}")).collect();
-        let call = format!("{entry}_sharing{given}{coordinates})");
-        let call = if fails { format!("shares ? {call} : {entry}{given})") } else { call };
-        let stops = self.may_stop[self.program.entry.index()];
-        let _ = if stops { writeln!(out, "      if ({call}) ended(ctx);") } else { writeln!(out, "      {call};") };
-        out + "    }\n    __syncthreads();\n  }\n}\n"
+        let coordinates: String = (0..sharing[0].0.tile.len()).map(|d| format!(", c{d}")).collect();
+        let call = format!("{entry}_sharing({arguments}{coordinates})");
+        if self.sharing_may_fail(sharing) { format!("shares ? {call} : {entry}({arguments})") } else { call }
     }
 
     /// From a cell's number, its coordinates, and where that is.
