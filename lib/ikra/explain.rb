@@ -43,9 +43,10 @@ module Ikra
 
       # The reduction turned out not to be a part of the last kernel.
       # @api private
-      def apart(why)
+      def apart(why, alone: false)
         name = kernels.last.stages.pop
         kernels.last.why = "#{name} is not in it: #{why}"
+        kernels << Chain::Kernel.new([name], nil, ["by itself"], nil, self) if alone
       end
     end
 
@@ -67,8 +68,19 @@ module Ikra
         rest.explained = self
         self.stages = stages.drop(count)
         self.notes = rest.told
-        @chain.kernels.insert(@chain.kernels.index { |kernel| kernel.equal?(self) }, first.explained)
+        add(first.explained)
       end
+
+      # Where +take_while+ ends it, another kernel has found before.
+      # @api private
+      def after(finding)
+        stages.delete(:take_while)
+        add(self.class.new(finding, nil, [], "finds where take_while ends", @chain))
+      end
+
+      private
+
+      def add(before) = @chain.kernels.insert(@chain.kernels.index { |kernel| kernel.equal?(self) }, before)
     end
 
     # One column of objects' fields, arrays' elements, results and the like.

@@ -356,18 +356,50 @@ module Ikra
       told = ::Ikra.__chain(plan, name)
       *before, last = plan.steps
       list, error = through(before)
-      return cut(last, list, error) { |step, part, failed| yield(Total.new(part, step, failed, @options, told)) } unless last.keeps_apart
+      return yield(Total.new(listed(last, list, error))) if last.lists?
 
-      list, error = through([last], list, error, nil, error.nil?)
+      cut(last, list, error) { |step, part, failed| yield(total_of(step, part, failed, told)) }
+    end
+
+    def total_of(step, list, error, told)
+      bounded(step, list, error) do |bounded, failed, to|
+        told&.apart(UNBOUNDED) unless bounded
+        next Total.new(list, step, error, @options, told) unless bounded
+        next Total.new(list, bounded, failed, @options, told, to: to) unless bounded.lists?
+
+        kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
+        raise failed if failed && !kernel.closed?
+
+        Total.new(kernel.values(nil).first)
+      end
+    end
+
+    # All values of the last step.
+    def listed(step, list, error)
+      list, error = values(step, list, error, nil, error.nil?)
       raise error if error
 
-      yield(Total.new(list))
+      list
     end
+
+    # Gives the block a step that no +take_while+ ends, the error that follows, and, where one does, the position at which it ends; no step where
+    # that cannot be found without its values.
+    def bounded(step, list, error)
+      return yield(step, error, nil) unless step.ended?
+
+      at, failed, looked = Kernel.new(step, list, @options, open: !error.nil?).stop
+      return yield(nil) unless looked
+
+      at ? yield(step.unended, failed, at) : yield(step.unended, error, nil)
+    end
+
+    UNBOUNDED = "blocks change what they would run for again to find where take_while ends"
+    private_constant :UNBOUNDED
 
     # The value of which a block gives the least, or the greatest.
     def by(name, reduction, block, &on_list)
       with_key = map_packed(block).__send__(:plan)
-      return on_list.call(to_a) if with_key.steps.last.keeps_apart
+      return on_list.call(to_a) if with_key.steps.last.lists?
 
       on_list.call(forced(:to_a) { return to_total(name, with_key) { |total| total.by(reduction, &on_list) } })
     end
@@ -381,24 +413,29 @@ module Ikra
     end
 
     def combined(start, block)
-      ::Ikra.__chain(plan, :reduce)
+      told = ::Ikra.__chain(plan, :reduce)
       *before, last = plan.steps
       list, error = through(before)
       # which tries the block on some values first
       tried = @options.fetch(:check, ::Ikra.config.check).to_s == "associative"
-      if last.keeps_apart || tried
-        list, error = through([last], list, error)
-        list = [*start, *list]
-      else
-        list, error = cut(last, list, error) do |step, part, failed|
-          kernel = Kernel.new(step, part, @options, open: !failed.nil?)
-          [kernel.fold(Stage.new(:reduce, [], block), start), (failed unless kernel.closed?)]
-        end
-      end
+      folded = cut(last, list, error) { |step, part, failed| chunks(step, part, failed, start, block, told) } unless last.keeps_apart || tried
+      list, error = folded || through([last], list, error)
+      list = [*start, *list] unless folded
       value = Operation.call(list, :preduce, @options, block)
       raise error if error
 
       value
+    end
+
+    # What each chunk comes to, and the error that follows; nil: nobody knows where the chain ends, or nothing is computed before.
+    def chunks(step, list, error, start, block, told)
+      bounded(step, list, error) do |bounded, failed, to|
+        told&.apart(UNBOUNDED, alone: true) unless bounded
+        next if bounded.nil? || bounded.lists?
+
+        kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
+        [kernel.fold(Stage.new(:reduce, [], block), start), (failed unless kernel.closed?)]
+      end
     end
   end
 end

@@ -30,6 +30,11 @@ RSpec.describe "Totals of plazy" do
     ]
   end
 
+  # Each chain with each end; where that takes long, each with one.
+  def some(chains, ends)
+    backend == :cuda_shim ? chains.each_with_index.map { |chain, i| [chain, ends[i % ends.size]] } : chains.product(ends)
+  end
+
   on_every_backend do |name|
     sizes = name == :cpu ? [0, 1, 2, 31, 32, 33, 1000, 1_000_000] : [0, 1, 2, 31, 33, 700]
 
@@ -119,7 +124,55 @@ RSpec.describe "Totals of plazy" do
       expect_as_ruby((1..9)) { |chain| chain.min_by { |x| 60 / (x - 4) } }
     end
 
-    it "run blocks that change objects once" do
+    it "are Ruby's where a chain ends early, or leaves out the first of what is left" do
+      chains = [
+        ->(chain) { chain.take_while { |x| x < 300 } }, ->(chain) { chain.map { |x| x * 2 }.take_while { |x| x < 500 }.select { |x| x % 3 == 0 }.map { |x| x - 7 } },
+        ->(chain) { chain.select(&:odd?).take_while { |x| x > -9 }.reject { |x| x == 5 } }, ->(chain) { chain.take_while { |x| x < 9 }.take(4).take_while { |x| x != 2 } },
+        ->(chain) { chain.with_index.take_while { |x, i| x + i < 1000 }.map { |x, i| x * i } }, ->(chain) { chain.each_slice(3).take_while { |slice| slice.size == 3 }.map(&:sum) },
+        ->(chain) { chain.select(&:even?).take(5) }, ->(chain) { chain.reject { |x| x % 7 == 3 }.map { |x| x * 0.25 }.take(600) },
+        ->(chain) { chain.map { |x| x * 3 }.drop(4) }, ->(chain) { chain.select { |x| x > 2 }.drop(3) }, ->(chain) { chain.select(&:even?).take_while { |x| x < 600 }.drop(2) },
+        ->(chain) { chain.take_while { |x| x < 200 }.select(&:odd?).take(3) }, ->(chain) { chain.select { |x| x > 10_000 }.take(2) }, ->(chain) { chain.select { |x| x > 3 }.take(0) },
+        ->(chain) { chain.drop(2).take_while { |x| x < 50 } }, ->(chain) { chain.map { |x| x.odd? ? x : x / 2.0 }.take_while { |x| x < 90 } }
+      ]
+      more = [*ends, ->(chain) { chain.reduce { |a, b| a > b ? a : b } }, ->(chain) { chain.reduce(3) { |a, b| a + b } }, ->(chain) { chain.min_by { |x| x % 11 } }, ->(chain) { chain.count(&:zero?) }]
+      [[], [1], [7, 2, 400, 3], (0...700), Array.new(1500) { |i| (i * 7919 % 1013) - 400 }].product(some(chains, more)).each do |list, (stages, last)|
+        expect_as_ruby(list) { |chain| last.call(stages.call(chain)) }
+      end
+    end
+
+    it "raise what is raised before a chain ends, and nothing behind that" do
+      chains = [
+        ->(chain) { chain.take_while { |x| 60 / (x - 4) < 0 } }, ->(chain) { chain.take_while { |x| x < 5 }.map { |x| 60 / (x - 4) } }, ->(chain) { chain.take_while { |x|
+ x < 4 }.map { |x| 60 / (x - 4) } },
+        ->(chain) { chain.map { |x| 60 / (x - 4) }.take_while { |x| x != -30 } }, ->(chain) { chain.take_while { |x| 60 / (x - 6) != 0 }.map { |x| 60 / (x - 4) } },
+        ->(chain) { chain.select { |x| 60 / (x - 4) < 0 }.take(2) }, ->(chain) { chain.select { |x| 60 / (x - 4) < 0 }.take(4) }, ->(chain) { chain.map { |x| 60 / (x - 4) }.drop(6) },
+        ->(chain) { chain.map { |x| 60 / (x - 9) }.drop(2) }, ->(chain) { chain.map { |x| 60 / (x - 4) }.flat_map { |x| [x, x] }.take_while { |x| x > -30 } },
+        ->(chain) { chain.map { |x| 60 / (x - 4) }.flat_map { |x| [x, x] }.take_while { |x| x < 99 } }, ->(chain) { chain.map { |x| 60 / (x - 4) }.flat_map { |x| [x] }.select { |x| x }.take(2) },
+        ->(chain) { chain.map { |x| 60 / (x - 4) }.flat_map { |x| [x] }.take_while { |_| true }.take(3) }, ->(chain) { chain.map { |x| 60 / (x - 4) }.flat_map { |x| [x] }.map { |x| x }.drop(1) }
+      ]
+      more = [*ends, ->(chain) { chain.reduce { |a, b| a + b } }, ->(chain) { chain.max_by { |x| -x } }]
+      some(chains, more).each { |stages, last| expect_as_ruby((1..9)) { |chain| last.call(stages.call(chain)) } }
+    end
+
+    it "run blocks once that change objects or draw, where a chain ends early" do
+      make = -> { Array.new(9) { |i| DoAsRuby::Person.new("x", i) } }
+      chains = [
+        ->(chain) { chain.take_while { |person| (person.age += 1) < 5 }.map(&:age) }, ->(chain) { chain.map { |person| person.age += 2 }.take_while { |x| x < 7 } },
+        ->(chain) { chain.map { |person| person.age += 2 }.select(&:odd?).take(20) }, ->(chain) { chain.map { |person| person.age += 2 }.drop(3) },
+        ->(chain) { chain.take_while { |person| person.age < 5 }.map { |person| person.age += 1 } }
+      ]
+      some(chains, ends).each do |stages, last|
+        ruby, ikra = make.call, make.call
+        expect(last.call(stages.call(ikra.plazy(backend: backend)))).to eq(last.call(stages.call(ruby.lazy)))
+        # those that Ruby comes to
+        came = ruby.zip(make.call).count { |person, before| person.age != before.age }
+        expect(ikra.first(came).map(&:age)).to eq ruby.first(came).map(&:age)
+        expect(ikra.zip(make.call).map { |person, before| person.age - before.age }.max).to be <= 2
+      end
+      expect((0..999).plazy(backend: backend).map { |_| rand }.take_while { |x| x < 0.99 }.max).to(satisfy { |x| x.nil? || x < 0.99 })
+    end
+
+    it "run blocks once that change objects" do
       make = -> { [3, 8, 5].map { |age| DoAsRuby::Person.new("x", age) } }
       chains = [
         ->(chain) { chain.map { |person| person.age += 1 } }, ->(chain) { chain.map { |person| (person.age += 1) * 0.5 } }, ->(chain) { chain.select { |person| (person.age += 1) > 5 }.map(&:age) },
@@ -181,8 +234,31 @@ RSpec.describe "Totals of plazy" do
     expect(told.call { (1..9).plazy.map { |x| x }.take_while { |x| x < 5 }.count }).to eq <<~TEXT.chomp
       plazy.map.take_while.count
         kernel 1: map, take_while
-          count is not in it: where take_while ends is known only after it has run
+          finds where take_while ends
+        kernel 2: map, count
+        # kernels: 2
+    TEXT
+    expect(told.call { (1..9).plazy.take_while { |x| x < 5 }.map { |x| x + 1 }.take_while { |x| x < 9 }.reduce { |a, b| a + b } }).to eq <<~TEXT.chomp
+      plazy.take_while.map.take_while.reduce
+        kernel 1: take_while, map, take_while
+          finds where take_while ends
+        kernel 2: map, reduce
+        # kernels: 2
+    TEXT
+    people = [DoAsRuby::Person.new("x", 3)]
+    expect(told.call { people.plazy.map { |person| person.age += 1 }.take_while { |x| x < 9 }.sum }).to eq <<~TEXT.chomp
+      plazy.map.take_while.sum
+        kernel 1: map, take_while
+          sum is not in it: blocks change what they would run for again to find where take_while ends
         # kernels: 1
+    TEXT
+    expect(told.call { people.plazy.map { |person| person.age += 1 }.take_while { |x| x < 9 }.reduce { |a, b| a + b } }).to eq <<~TEXT.chomp
+      plazy.map.take_while.reduce
+        kernel 1: map, take_while
+          reduce is not in it: blocks change what they would run for again to find where take_while ends
+        kernel 2: reduce
+          by itself
+        # kernels: 2
     TEXT
     expect(told.call { (1..9).plazy.map { |x| x * 0.5 }.reduce(:+) }).to include("reduce(:+) is not in it: ")
   end

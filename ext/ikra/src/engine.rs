@@ -119,6 +119,8 @@ pub struct Variant {
     /// Elements may be gone over in several sections: all that it does is store results, or look for an element, and these do not depend on where an
     /// element is.
     divisible: bool,
+    /// All that it does is look for an element, and it would find the same again.
+    looks: bool,
 }
 
 /// What is known of one block.
@@ -251,7 +253,8 @@ struct Explained {
 /// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `__reduce:` the value
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
 /// reduced so, they are the value as ever. With `__reduce:`, or `__into: :numbers`, elements whose result is `Ikra::Hole` are left out where the others'
-/// are numbers of one kind. With `__only: true` what cannot be reduced so is not run: it ended as `:refused`. So did,
+/// are numbers of one kind. With `__only: true` what cannot be reduced so is not run, nor what looks for an element and may not find the same once more: it
+/// ended as `:refused`. So did,
 /// with `__piece: true`, what cannot be gone over in several sections. With `__apart: true` a section in which a stencil is better given what another
 /// section has computed is not run: it ended as `:apart`, with the number of the stencil among those that look at computed values. What was chosen for
 /// these is told to the Array `__told:` when the section is compiled.
@@ -415,9 +418,13 @@ fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
     let program = &lowered.program;
     // what is looked for ends a section without a value
     let leaves = program.sites.iter().any(|site| site.trap == Trap::Break && !site.operands.is_empty());
-    let looks = || plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written);
-    let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks() };
+    let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks(program, plan) };
     only && !program.uses_random && !lowered.asks_index && !leaves
+}
+
+/// Whether all that a program does is look at elements.
+fn looks(program: &Program, plan: &Plan) -> bool {
+    plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written)
 }
 
 /// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
@@ -523,7 +530,8 @@ impl Section<'_> {
                 let stencil = self.ruby.into_value(self.cut(&self.form()).unwrap_or(0));
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
-            if self.settings.only && variant.fold.is_none() || self.settings.piece && !variant.divisible {
+            let fits = variant.fold.is_some() || variant.looks;
+            if self.settings.only && !fits || self.settings.piece && !variant.divisible {
                 random::give_back(self.number);
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
@@ -745,8 +753,10 @@ impl Section<'_> {
         let rooms = Rooms::new(program, elements);
         let surely_ends = fold.is_none() && program.jobs == Jobs::Identity && program.surely_ends();
         let (sites, divisible) = (later_sites(program, &plan, fold.is_some()), is_divisible(&compiled.lowered, &plan));
+        let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
         let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        let variant = Variant { form, guards, lowered, plan, rooms, executable, fold, sites, surely_ends, divisible };
+        let variant =
+            Variant { form, guards, lowered, plan, rooms, executable, fold, sites, surely_ends, divisible, looks };
         Ok(Attempt::Ready(Box::new(variant)))
     }
 

@@ -22,8 +22,8 @@ module Ikra
         # @param stages [Array<Stage>]
         # @param abreast [Integer] how many values stand side by side in an element
         # @param base [:array, :range]
-        # @param ending [nil, :there, :fold, :fold_from] what is made of the values: all of them; whether there is one; those of each chunk together,
-        #   beginning with the first or with a start
+        # @param ending [nil, :there, :stop, :fold, :fold_from] what is made of the values: all of them; whether there is one; whether the chain ends there;
+        #   those of each chunk together, beginning with the first or with a start
         # @param folder [Stage, nil] what combines two of them
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
@@ -85,8 +85,10 @@ module Ikra
 
       def element(ending)
         lines = []
-        values = value(@stages.size - 1, "i", lines, hole: ending == :there ? "next false" : "next #{give("hole", :hole)}")
-        lines << (ending == :there ? "true" : packed(values))
+        there, stop = ending == :there, ending == :stop
+        ways = { hole: there || stop ? "next false" : "next #{give("hole", :hole)}", stop: stop ? "next true" : "next #{give("stop", :stop)}" }
+        values = value(@stages.size - 1, "i", lines, **ways)
+        lines << (there ? "true" : stop ? "false" : packed(values))
       end
 
       # `preduce` over the values of a chunk (+__fold+ in the prelude).
@@ -256,7 +258,7 @@ module Ikra
 
       def on_take_while(stage, at, index, lines, ways)
         values = value(at - 1, index, lines, **ways)
-        lines << "next #{give("stop", :stop)} unless #{call(stage, values, at, lines)}"
+        lines << "#{ways.fetch(:stop)} unless #{call(stage, values, at, lines)}"
         values
       end
 
@@ -371,7 +373,8 @@ module Ikra
 
       # @param open [Boolean] an error follows the list
       # @param whole [Boolean] it is not to be cut in two
-      def initialize(step, list, options, open: false, whole: false)
+      # @param to [Integer, nil] positions from there on are none of the chain's
+      def initialize(step, list, options, open: false, whole: false, to: nil)
         @step = step
         limits = step.stages.take_while { |stage| %i[take drop].include?(stage.name) }
         @stages = step.stages.drop(limits.size)
@@ -391,6 +394,7 @@ module Ikra
           @closed ||= open && stage.ends?(sizes.last)
           sizes << (step.grid? ? list.size : stage.size(sizes.last, open: open && !@closed))
         end
+        sizes[-1] = to if to
         @sizes = sizes.drop(limits.size).rotate(1)
       end
 
@@ -402,25 +406,47 @@ module Ikra
         total = @sizes[@stages.size - 1]
         return [part(@list, 0, most || total).to_a, nil, @closed || (!most.nil? && total >= most)] if @stages.empty?
 
+        parts, error, enough = parts(most, strict: strict)
+        list = parts.map { |values| listed(values) }.reduce { |all, more| all.concat(more) } || []
+        [most ? list.first(most) : list, error, enough]
+      end
+
+      # The values as {#values} gives them, but in parts, as many as it took: each an Array, or numbers in a {Buffer}, where the kernel left them.
+      def parts(most, strict: false, numbers: @step.holes?)
+        total = @sizes[@stages.size - 1]
         open = @step.holes? || @step.ending == [:flatten]
         total = [total, most].min if most && !open
         width = most && open ? [most, FIRST].max : [total, 1].max
-        out = []
+        parts = []
+        count = 0
         from = 0
-        while from < total && !(most && out.size >= most)
+        while from < total && !(most && count >= most)
           to = [from + width, total].min
-          list, error = chunk(from, to, strict && most.nil? && !@step.ended?)
-          list, stopped = Ikra.__sieved(list, Hole, Stop)
-          list = list.flatten(1) if @step.ending == [:flatten]
-          out = out.empty? ? list : out.concat(list)
-          return [most ? out.first(most) : out, nil, true] if stopped
-          break if error && !(most && out.size >= most)
+          values, error = chunk(from, to, strict && most.nil? && !@step.ended?, numbers)
+          values, stopped = sieved(values)
+          parts << values
+          count += values.size
+          return [parts, nil, true] if stopped
+          break if error && !(most && count >= most)
 
           from = to
           width *= 4
           error = nil
         end
-        [most ? out.first(most) : out, error, error.nil? && (@closed || (!most.nil? && out.size >= most))]
+        [parts, error, error.nil? && (@closed || (!most.nil? && count >= most))]
+      end
+
+      # The position at which +take_while+ ends the chain, which may be none; the error before it; whether it was looked for: not where blocks change something,
+      # or draw, as they are to run once more for the values.
+      def stop
+        last = @stages.rindex { |stage| stage.name == :take_while }
+        total = @sizes[@stages.size - 1]
+        begin
+          how, at = run(0, total, :stop, { __only: true }, [[:truth]], stages: @stages.take(last + 1))
+        rescue Located => error
+          return [error.ikra.index, error, true]
+        end
+        how == :found ? [at, nil, true] : [nil, nil, how.nil?]
       end
 
       # All values for a stencil that looks at them, as {#values} gives them; numbers stay where the kernel left them.
@@ -434,7 +460,7 @@ module Ikra
       end
 
       # Arrays within arrays, of a stencil of more dimensions than one.
-      def nested = @grid.nested(list(0, @list.size))
+      def nested = @grid.nested(computed(0, @list.size, false))
 
       # What it computes does not come to the error after the list.
       def closed? = @closed
@@ -468,26 +494,33 @@ module Ikra
       private
 
       # The values from one position to another, or those before an error.
-      def chunk(from, to, strict)
-        [list(from, to), nil]
+      def chunk(from, to, strict, numbers)
+        [computed(from, to, numbers), nil]
       rescue Located => error
         at = error.ikra.index
         error.instance_variable_set(:@ikra, Position.new(at + from, error.ikra.tick).freeze) unless from.zero?
         raise if strict
 
-        [at.zero? ? [] : list(from, from + at), error]
+        [at.zero? ? [] : computed(from, from + at, numbers), error]
       end
 
       # Where some are left out, and the others are numbers, that is done where the kernel runs.
-      def list(from, to)
-        values = run(from, to, nil, @step.holes? ? { __into: :numbers } : nil)
-        values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
+      def computed(from, to, numbers) = run(from, to, nil, numbers ? { __into: :numbers } : nil)
+
+      def listed(values) = values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
+
+      # Without what is left out; of arrays that are to be joined, their elements.
+      def sieved(values)
+        return [values, false] if values.is_a?(Buffer)
+
+        list, stopped = Ikra.__sieved(values, Hole, Stop)
+        [@step.ending == [:flatten] ? list.flatten(1) : list, stopped]
       end
 
-      def run(from, to, ending = nil, options = nil, within = nil)
-        text = Text.of(@stages, @step.abreast, @base, ending, nil)
-        base = Text.by_position?(@stages, ending) ? from...to : part(@list, from, to)
-        section(text, base, { from: from }, options, within)
+      def run(from, to, ending = nil, options = nil, within = nil, stages: @stages)
+        text = Text.of(stages, @step.abreast, @base, ending, nil)
+        base = Text.by_position?(stages, ending) ? from...to : part(@list, from, to)
+        section(text, base, { from: from }, options, within, ending == :stop ? :find : :map)
       end
 
       # The elements from one position to another, as far as there are.
@@ -498,12 +531,12 @@ module Ikra
         (list.begin + [from, list.size].min)...(list.begin + [to, list.size].min)
       end
 
-      def section(text, base, more, options = nil, within = nil)
+      def section(text, base, more, options = nil, within = nil, kind = :map)
         block = text.block(text.given.each_value.map { |what, at, number| given(what, at, number, more) })
         options = options ? @options.merge(options) : @options
-        return Ikra.__section(:plazy, :map, base, 1, options, block, within) unless text.looks?
+        return Ikra.__section(:plazy, kind, base, 1, options, block, within) unless text.looks?
 
-        ended = Ikra.__section(:plazy, :map, base, 1, options.merge(__apart: !@whole, __told: @step.told), block, within || [])
+        ended = Ikra.__section(:plazy, kind, base, 1, options.merge(__apart: !@whole, __told: @step.told), block, within || [])
         raise Cut.new(ended[1]) if ended.first == :apart
 
         @whole = true

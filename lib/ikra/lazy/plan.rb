@@ -42,9 +42,18 @@ module Ikra
         def keeps_apart
           return "nothing is computed before it" if bare? && ending.nil?
           return "a stencil of more dimensions than one gives whole rows" if grid?
-          return "#{ENDINGS.fetch(ending.first)} is done after the kernel" if ending
 
-          "where take_while ends is known only after it has run" if ended?
+          "#{ENDINGS.fetch(ending.first)} is done after the kernel" if ending
+        end
+
+        # Only a list of all values can be reduced.
+        def lists? = !keeps_apart.nil? && (grid? || ending.nil? || ending.first == :flatten)
+
+        # The same without what ends it, once that is known to be so; tells of who found it.
+        def unended
+          last = stages.rindex { |stage| stage.name == :take_while }
+          explained&.after(stages.take(last + 1).map(&:name))
+          dup.tap { |step| step.stages = stages.reject { |stage| stage.name == :take_while } }
         end
       end
 

@@ -12,7 +12,9 @@ module Ikra
       # @param list [Array, Range] what the last step is given; without a step the values themselves
       # @param error [Exception, nil] follows the list
       # @param told [Explanation::Chain, nil] of what is explained
-      def initialize(list, step = nil, error = nil, options = {}, told = nil)
+      # @param to [Integer, nil] positions from there on are none of the step's; what the error follows ends there
+      def initialize(list, step = nil, error = nil, options = {}, told = nil, to: nil)
+        @to = to
         @list = list
         @step = step
         @error = error
@@ -37,6 +39,7 @@ module Ikra
 
       def count
         return @list.size unless @step
+        return in_parts { |parts| parts.sum { |_, _, count| count } } if in_parts?
 
         there.tap { failed }
       end
@@ -57,14 +60,16 @@ module Ikra
       # The first value of which a block's is the least, or the greatest. The step's last stage is that block.
       # The block may be one that only a section of its own can run: then nothing has run so far but the steps before.
       def by(reduction)
+        values = @step.dup.tap { |step| step.stages = step.stages[0...-1] }
+        return yield(listed(kernel_of(values))) if in_parts?
+
         begin
           how, (key, index, nan) = kernel.reduced(reduction, again: true, only: true)
         rescue CompileError
           how = :alone
         end
         failed
-        values = @step.dup.tap { |step| step.stages = step.stages[0...-1] }
-        found = Kernel.new(values, @list, @options, open: !@error.nil?, whole: true)
+        found = kernel_of(values, whole: true)
         return (found.at(index) if index) if how == :reduced && !nan && !filled?(reduction, key)
 
         apart("what its block gives is not all Integers or all Floats, or blocks change what they would run for again") if how == :refused
@@ -74,18 +79,79 @@ module Ikra
 
       private
 
-      def kernel = (@kernel ||= Kernel.new(@step, @list, @options, open: !@error.nil?))
+      def kernel = (@kernel ||= kernel_of(@step))
+
+      def kernel_of(step, **more) = Kernel.new(step, @list, @options, open: @to.nil? && !@error.nil?, to: @to, **more)
 
       # Whether a kernel reduced the values, and what to; else a list of them.
       #
       # @param again [Boolean] values may have to be counted, too
       def reduced(reduction, again: true)
         return [false, @list] unless @step
+        return reduced_in_parts(reduction) if in_parts?
 
         how, value = kernel.reduced(reduction, again: again && @step.holes?)
         failed
         apart unless how
         [!how.nil?, value]
+      end
+
+      # All values of a kernel, if no error follows that it comes to.
+      def listed(kernel)
+        list, error, enough = kernel.values(nil)
+        error = @error if error.nil? && !kernel.closed?
+        raise error if error && !enough
+
+        list
+      end
+
+      # What is reduced is not all that the kernel computes.
+      def in_parts? = !@step.ending.nil? || @step.ended?
+
+      # The values that +take+ and +drop+ leave are in parts, where the kernel left them; each is reduced there, where they are numbers, and then what they gave.
+      def reduced_in_parts(reduction)
+        in_parts do |parts|
+          numbers = parts.all? { |values, _, _| values.is_a?(Buffer) && values.dtype == (reduction == :exact_sum ? :i64 : parts.first.first.dtype) }
+          parts = parts.reject { |_, _, count| count.zero? }
+          if numbers && !parts.empty? && parts.first.first.dtype != :bool
+            each = parts.map { |values, from, count| Ikra.__reduce(values, reduction == :exact_sum ? :sum : reduction, from, count, nil) }
+            together = together(reduction, each)
+            next [true, together] if together
+          end
+          [false, parts.flat_map { |values, from, count| (values.is_a?(Buffer) ? values.to_list : values)[from, count] }]
+        end
+      end
+
+      # What all parts come to; nil: there is NaN among them.
+      def together(reduction, each)
+        case reduction
+        when :sum, :exact_sum then each.sum
+        when :minmax
+          both = [:min, :max].zip(each.transpose).map { |which, extremes| together(which, extremes) }
+          both unless both.include?(nil)
+        else
+          each.reduce { |one, other| other.first.public_send(reduction == :min ? :< : :>, one.first) ? other : one } unless each.any?(&:last)
+        end
+      end
+
+      # Gives the block the parts in which the values were computed, and of each, from where on and how many of it count.
+      def in_parts
+        what, count = @step.ending
+        parts, error, enough = kernel.parts(what == :take ? count : nil, strict: @error.nil?, numbers: true)
+        error = @error if error.nil? && !kernel.closed?
+        raise error if error && !enough
+
+        left = what == :drop ? count : 0
+        room = what == :take ? count : Float::INFINITY
+        yield(parts.map do |values|
+          from = [left, values.size].min
+          taken = [values.size - from, room].min
+          left -= from
+          room -= taken
+          [values, from, taken]
+        end)
+      ensure
+        parts&.grep(Buffer)&.each(&:free)
       end
 
       # An error follows what the kernel was given, and it comes to that.
@@ -120,7 +186,7 @@ module Ikra
         how ? value : value.count(true)
       end
 
-      def none? = @step.holes? && there.zero?
+      def none? = @step.holes? && !in_parts? && there.zero?
     end
     private_constant :Total
   end
