@@ -4,6 +4,10 @@ module Ikra
   # The neighbours that {Parallel#pstencil} gives to its block, of an array of one or more dimensions.
   # @api private
   class Stencil
+    # No array has so many elements: what is farther away is outside as well.
+    FAR = 1 << 40
+    private_constant :FAR
+
     # The elements, of all dimensions one after the other.
     attr_reader :list
     # How many there are in each dimension, from the outermost, and how far apart neighbours of it are in the list.
@@ -23,7 +27,7 @@ module Ikra
       @sizes = sizes || sizes_of(base, places.first.size)
       @list = sizes ? base : base.to_a.flatten(@sizes.size - 1)
       @strides = @sizes.each_index.map { |dimension| @sizes.drop(dimension + 1).reduce(1, :*) }
-      @offsets = places.map { |place| place.zip(@strides).sum { |offset, stride| offset * stride } }
+      @offsets = places.map { |place| place.zip(@strides, @sizes).sum { |offset, stride, size| offset.clamp(-size, size) * stride } }
       @least, @greatest = places.transpose.map(&:minmax).transpose
     end
 
@@ -93,7 +97,7 @@ module Ikra
       end
       raise ArgumentError, "offsets: a stencil has at most 3 dimensions" if places.first.size > 3
 
-      places
+      places.map { |place| place.map { |offset| offset.clamp(-FAR, FAR) } }
     end
 
     def sizes_of(base, dimensions)

@@ -175,6 +175,32 @@ RSpec.describe "stencils over other stages" do
     expect(told.sections[0].code(:cuda)).to include("reduce_parts<i64, IntSum<i64>, 2048>", "__shared__ i64")
   end
 
+  it "computes values anew, or in a kernel before, where a thread goes over many elements, whichever takes less, and says so" do
+    cheap = ->(chain) { chain.map { |x| x + 1 }.stencil([-1, 0, 1], 0) { |a, b, c| a + b - c } }
+    dear = ->(chain) { chain.map { |x| Math.sqrt(x) / 3 / (x + 1) / 7 / 9 }.stencil([-1, 0, 1], 0.0) { |a, b, c| a + b - c } }
+    ends = { reduce: ->(chain) { chain.reduce { |a, b| a > b ? a : b } }, each_slice: ->(chain) { chain.each_slice(3).map(&:sum).to_a } }
+    (backends - [:reference]).product(ends.to_a) do |backend, (name, last)|
+      told = [cheap, dear].map { |stages| Ikra.explain { last.call(stages.call((1..600).to_a.plazy(backend: backend))) }.chains[0] }
+      expect(told.map { |chain| chain.kernels.map { |kernel| kernel.stages.first(3) } }).to eq [[[:map, :stencil, name]], [[:map], [:stencil, name, *(:map if name == :each_slice)]]]
+      expect(told[0].to_s).to match(/stencil runs the blocks before it 3 times for each element \(.*they cannot be shared, \d+ in a kernel before\)/)
+      expect(told[1].to_s).to match(/stencil looks at what another kernel has computed \(.*they cannot be shared, \d+ in a kernel before\)/)
+    end
+  end
+
+  it "takes any Integer for an offset: what is far enough away is outside" do
+    far = 2**70
+    backends.each do |backend|
+      list = [1, 2, 3].plazy(backend: backend)
+      given = [
+        list.stencil([0, far], 9) { |x, y| x + y }.to_a, list.stencil([-far, 0], 9) { |v| v[0] }.to_a, list.map { |x| x + 1 }.stencil([0, far], 9) { |x, y| x + y }.to_a,
+        [1, 2, 3].pstencil([-far, 0], 9, backend: backend) { |x, y| x + y }, [1, 2, 3].pstencil([0, far], 9, backend: backend) { |v| v[0] }
+      ]
+      expect(given.uniq).to eq [[9, 9, 9]]
+      expect([[1, 2], [3, 4]].pstencil([[0, 0], [far, -far]], 9, backend: backend) { |x, y| x + y }).to eq [[9, 9], [9, 9]]
+      expect([[1, 2], [3, 4]].plazy(backend: backend).stencil([[0, 1], [0, 0]], 5) { |x, y| x + y }.stencil([[0, 0], [-far, 0]], 9) { |x, y| x + y }.to_a).to eq [[9, 9], [9, 9]]
+    end
+  end
+
   it "keeps what another kernel has computed where that left it" do
     backends.each do |backend|
       before = Ikra.memory[:arrays]
