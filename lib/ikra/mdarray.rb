@@ -175,7 +175,14 @@ module Ikra
       return @storage.buffer if @layout.packed? && size == buffer_size
       return @storage.buffer.values_at(*@layout.places) if dtype == :object
 
-      Run.expression(Expression::Operation.new(:to, [__operand], dtype, shape)).tap { @storage.release(@storage.buffer) }
+      begin
+        Run.expression(Expression::Operation.new(:to, [__operand], dtype, shape))
+      rescue DeviceMemoryError
+        # the host copies what does not fit
+        @storage.buffer.gather(@layout.offset, @layout.shape, @layout.strides)
+      ensure
+        @storage.release(@storage.buffer)
+      end
     end
 
     # @api private

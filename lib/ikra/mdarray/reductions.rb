@@ -395,17 +395,17 @@ module Ikra
       return found if found
 
       run.ending do
-        buffer, kind = run.scan(at, outer, length, inner)
+        buffer, kind = by_rows([outer, length, inner]) { |array, sizes, part| run.scan(array.__send__(:at), *sizes, part: part) }
         comparable(MDArray.__of(buffer, kind, shape), length, compared)
       end
     end
 
     # The elements of each row, the last dimension, in their order, sorted where they are.
     def sorted(descending, options)
-      extreme(:max, options) if DType.float?(dtype) && shape.last > 1
       elements = storage
       return dup.__send__(:sorted, descending, options) unless @layout.in_order?
 
+      extreme(:max, options) if DType.float?(dtype) && shape.last > 1
       Ikra.__sort(elements.buffer, @layout.offset, size, shape.last, descending, options)
     end
 
@@ -434,22 +434,46 @@ module Ikra
       raise ArgumentError, "comparison of Float with Float failed: there is NaN among the elements"
     end
 
-    def extreme_at(name, axis, options)
-      outer, length, inner = around_axis(axis_of(axis))
-      raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
+    def extreme_at(name, axis, options, &compare)
+      sizes = around_axis(axis_of(axis))
+      raise ArgumentError, "no elements along dimension #{axis}" if sizes[1].zero?
 
+      rest = shape.dup.tap { |counts| counts.delete_at(axis_of(axis)) }
+      buffer, kind = by_rows(sizes) { |array, counts| array.__send__(:extremes_along, name, counts, options, compare) }
+      rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
+    end
+
+    # The places along a dimension of what is least or greatest there.
+    def extremes_along(name, sizes, options, compare)
+      outer, length, inner = sizes
       at = self.at
-      run = yield(Run.new(name, options, nil), at)
-      places, = run.fold(Text.itself, outer, length, inner)
+      places, = compare.call(Run.new(name, options, nil), at).fold(Text.itself, outer, length, inner)
       element = Text.element(places, :i64)
       if DType.float?(dtype)
         found, kind = Run.own(name) { |i| at.call(element.call(i)) }.values(outer * inner, nil, [outer * inner])
         comparable(MDArray.__of(found, kind, [outer * inner]), length)
       end
-      return places[0] if ndim == 1
+      return [places, :i64] if outer * inner == 1
 
-      rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
-      MDArray.__of(Run.own(name) { |i| element.call(i) / inner % length }.values(outer * inner, :i64, rest).first, :i64, rest)
+      Run.own(name) { |i| element.call(i) / inner % length }.values(outer * inner, :i64, [outer, inner])
+    end
+
+    # What the rows along a dimension come to, each by itself, as a buffer and its kind: all at once, or, where the device's memory does not suffice, those of
+    # parts of the array.
+    #
+    # @param sizes [Array<Integer>] around, along, and within the dimension
+    # @yieldparam array
+    # @yieldparam sizes
+    # @yieldparam part [Boolean]
+    def by_rows(sizes)
+      yield self, sizes, false
+    rescue DeviceMemoryError => error
+      begin
+        Tiles.rows(self, sizes) { |part| yield(part, part.shape, true).first }
+      rescue DeviceMemoryError, Tiles::Refused, Located
+        # of the whole; what a part raises may not be what comes first
+        raise error
+      end
     end
 
     # The sum of what a block gives.

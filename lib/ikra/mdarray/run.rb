@@ -114,10 +114,12 @@ module Ikra
       end
 
       # All values on the way of {#fold}.
-      def scan(at, outer, length, inner)
+      #
+      # @param part (see #fold_chunks)
+      def scan(at, outer, length, inner, part: false)
         chunks = (length + CHUNK - 1) / CHUNK
-        totals, dtype = values(outer * chunks * inner, nil, [outer, chunks, inner], [:fold_at, at, length, chunks, inner, CHUNK])
-        totals, = scan(Text.element(totals, dtype), outer, chunks, inner) if chunks > 1
+        totals, dtype = fold_chunks(at, outer, length, inner, nil, [outer, chunks, inner], part: part)
+        totals, = scan(Text.element(totals, dtype), outer, chunks, inner, part: part) if chunks > 1
         out = Buffer.new(dtype, outer * length * inner)
         each(outer * chunks * inner, [:scan_at, at, totals, out, length, chunks, inner, CHUNK])
         [out, dtype]

@@ -103,6 +103,23 @@ module Ikra
           MDArray.__of(out, out.dtype, [outer, chunks, inner])
         end
 
+        # What rows along a dimension come to, one value for each or as many as there are in a row, as a new buffer on the host and its kind. Yields a part of the
+        # array, of whole rows, and gives the buffer of what they come to.
+        #
+        # @param sizes (see #along)
+        # @raise [DeviceMemoryError] where the least part does not fit
+        def rows(array, sizes)
+          cube, (outer, length, inner), out, each = array.reshape(*sizes), sizes
+          parts(sizes, length) do |ranges|
+            values = yield portion(cube, ranges)
+            each ||= values.size / (ranges[0].size * ranges[2].size)
+            out ||= Buffer.new(values.dtype, outer * each * inner)
+            out.store_part(values, ranges[0].begin * each * inner + ranges[2].begin, [ranges[0].size, each, ranges[2].size], [each * inner, inner, 1])
+            values.free
+          end
+          [out, out.dtype]
+        end
+
         # The product of two matrices, in a new array on the host. Yields some rows of the first and some columns of the other, and gives the array that
         # these come to: the same elements as in the whole.
         #
@@ -148,8 +165,8 @@ module Ikra
 
         private
 
-        # Parts of an array that did not fit, each as large as does; halved first around the dimension that they are combined along.
-        def parts(sizes)
+        # Parts of an array that did not fit, each as large as does; halved first around the dimension that they are combined along, of which they are `unit`s.
+        def parts(sizes, unit = Run::CHUNK)
           size = ->(ranges) { ranges.map(&:size).reduce(:*) }
           whole = sizes.map { |count| 0...count }
           waiting, most = [whole], size[whole]
@@ -160,17 +177,19 @@ module Ikra
             rescue DeviceMemoryError
               most = size[ranges]
             end
-            raise DeviceMemoryError, "the least part of an array does not fit" if most <= LEAST
+            halves = halves(ranges, unit) if most > LEAST
+            raise DeviceMemoryError, "the least part of an array does not fit" unless halves
 
-            waiting.unshift(*halves(ranges))
+            waiting.unshift(*halves)
           end
         end
 
-        def halves(ranges)
-          axis = [0, 1, 2].find { |dimension| ranges[dimension].size > (dimension == 1 ? Run::CHUNK : 1) }
+        # nil: it is the least.
+        def halves(ranges, unit)
+          axis = [0, 1, 2].find { |dimension| ranges[dimension].size > (dimension == 1 ? unit : 1) } or return
           range = ranges[axis]
           half = (range.size + 1) / 2
-          half = (half + Run::CHUNK - 1) / Run::CHUNK * Run::CHUNK if axis == 1
+          half = (half + unit - 1) / unit * unit if axis == 1
           [range.begin...range.begin + half, range.begin + half...range.end].map { |part| ranges.dup.tap { |parts| parts[axis] = part } }
         end
 
