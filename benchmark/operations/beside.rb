@@ -105,6 +105,6 @@ class Beside
 
   def plain(result) = result.is_a?(Ikra::MDArray) ? result.to_a : result
 
-  # Waits until it is computed, and moves one element.
-  def there(result) = result.is_a?(Ikra::MDArray) ? result.flatten[0] : result
+  # Waits until it is computed, where it is.
+  def there(result) = result.is_a?(Ikra::MDArray) ? result.sync : result
 end

@@ -53,6 +53,8 @@ RSpec.describe Ikra::MDArray do
       end
       expect(md(long).reshape(100, 700).t[true, 3..5].reject(&:odd?)).to same_as(long.each_slice(700).to_a.transpose.flat_map { |row| row[3..5] }.reject(&:odd?))
       expect(array.select { |x| x > 100 }).to have_attributes(shape: [0], dtype: :i64)
+      expect(array.select { |_| false }).to have_attributes(shape: [0], dtype: :i64)
+      expect(array.reject { nil }).to same_as(nested.flatten)
     end
 
     it "combines several arrays" do

@@ -54,6 +54,8 @@ pub struct Settings {
     pub again: bool,
     /// Where they are not reduced, nothing is run.
     pub only: bool,
+    /// Results that are `Ikra::Hole` are left out.
+    pub holes: bool,
     /// The section is one of several that go over the elements together.
     pub piece: bool,
     /// A stencil may look at what another section has computed: then nothing is run.
@@ -111,6 +113,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     blas: true,
     block_size: None,
     into: None,
+    holes: false,
     reduce: None,
     exact: false,
     again: false,
@@ -191,6 +194,7 @@ impl Settings {
             }
             "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__holes" => self.holes = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__apart" => self.apart = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "memory_limit" => {

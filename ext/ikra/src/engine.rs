@@ -39,6 +39,7 @@ use crate::world::{self, Guards, LiveWorld};
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::fold::{self, Fold};
 use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::backend::sink::{Sieve, Sink};
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::diagnostic::Diagnostic;
@@ -112,6 +113,8 @@ pub struct Variant {
     executable: Arc<dyn Executable>,
     /// Results are reduced, not stored.
     fold: Option<Fold>,
+    /// The kernel stores only those results that there are, side by side.
+    sieve: Option<Sieve>,
     /// All that it does is store its results, and what it raises can be told later: what it raises where.
     sites: Option<Arc<[Raise]>>,
     /// A launch ends soon and well, whatever it meets.
@@ -252,7 +255,7 @@ struct Explained {
 /// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
 /// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `__reduce:` the value
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
-/// reduced so, they are the value as ever. With `__reduce:`, or `__into: :numbers`, elements whose result is `Ikra::Hole` are left out where the others'
+/// reduced so, they are the value as ever. With `__reduce:`, `__into: :numbers`, or `__holes: true`, elements whose result is `Ikra::Hole` are left out where the others'
 /// are numbers of one kind. With `__only: true` what cannot be reduced so is not run, nor what looks for an element and may not find the same once more: it
 /// ended as `:refused`. So did,
 /// with `__piece: true`, what cannot be gone over in several sections. With `__apart: true` a section in which a stencil is better given what another
@@ -428,9 +431,9 @@ fn looks(program: &Program, plan: &Plan) -> bool {
 }
 
 /// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
-fn later_sites(program: &Program, plan: &Plan, folds: bool) -> Option<Arc<[Raise]>> {
+fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
     only_results(program, plan)?;
-    let later = !folds && program.jobs == Jobs::Identity && program.can_tell_later();
+    let later = !sinks && program.jobs == Jobs::Identity && program.can_tell_later();
     later.then(|| program.sites.as_slice().into())
 }
 
@@ -442,6 +445,8 @@ enum Gave {
     Sieved(Dtype, Arc<Buffer>, Arc<Buffer>),
     /// Nowhere; this is left of them.
     Reduced(Reduced),
+    /// To a kernel that keeps those that there are, if it ends well.
+    Sieve,
 }
 
 /// How a section ended early.
@@ -492,7 +497,7 @@ impl Section<'_> {
             reduce: self.settings.reduce,
             exact: self.settings.exact,
             again: self.settings.again,
-            sieved: self.settings.into == Some(Results::Numbers),
+            sieved: self.settings.holes || self.settings.into == Some(Results::Numbers),
             stays: self.scope.is_some(),
             means: Means {
                 shared_memory: self.backend.target().shared_memory,
@@ -721,11 +726,20 @@ impl Section<'_> {
             return Ok(Attempt::Unfilled);
         }
         let began = Instant::now();
-        let prepare = || match fold {
-            Some(fold) => backend.prepare_fold(program, layout, fold, &form.code),
+        let sieve = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
+            (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
+                slot.value.and_then(|column| Sieve::of(program, layout, column, marks))
+            }
+            _ => None,
+        };
+        let sink = fold.map(Sink::Fold).or(sieve.map(Sink::Sieve));
+        let prepare = || match sink {
+            Some(sink) => backend.prepare_sink(program, layout, sink, &form.code),
             None => backend.prepare(program, layout, &form.code),
         };
         let executable = clock.measure(Phase::Compile, || gvl::released(prepare)).map_err(|e| errors::core(ruby, e))?;
+        let at_once = executable.sinks_at_once();
+        let sieve = sieve.filter(|_| at_once);
         let preparing = began.elapsed();
         if let (Some(explained), Some(explanation)) = (explained, explanation) {
             let unit = &site.source.unit;
@@ -744,19 +758,32 @@ impl Section<'_> {
                 layout: compiled.layout.clone(),
                 options: form.code,
                 executable: executable.clone(),
-                fold: fold.map(|fold| (fold, executable.folds_at_once())),
+                sink: sink.map(|sink| (sink, at_once)),
             });
         }
         if let Some(note) = backends::cache_note() {
             errors::warn(ruby, &format!("Ikra: {note}"))?;
         }
         let rooms = Rooms::new(program, elements);
-        let surely_ends = fold.is_none() && program.jobs == Jobs::Identity && program.surely_ends();
-        let (sites, divisible) = (later_sites(program, &plan, fold.is_some()), is_divisible(&compiled.lowered, &plan));
+        let sinks = fold.is_some() || sieve.is_some();
+        let surely_ends = !sinks && program.jobs == Jobs::Identity && program.surely_ends();
+        let (sites, divisible) = (later_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
         let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
         let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        let variant =
-            Variant { form, guards, lowered, plan, rooms, executable, fold, sites, surely_ends, divisible, looks };
+        let variant = Variant {
+            form,
+            guards,
+            lowered,
+            plan,
+            rooms,
+            executable,
+            fold,
+            sieve,
+            sites,
+            surely_ends,
+            divisible,
+            looks,
+        };
         Ok(Attempt::Ready(Box::new(variant)))
     }
 
@@ -836,7 +863,7 @@ impl Section<'_> {
                 (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
                     None => slot.value.into_iter().chain(schema.marks).collect(),
                     // a device's kernel that reduces has no such column
-                    Some(fold) if variant.executable.folds_at_once() && self.backend.store().is_some() => {
+                    Some(fold) if variant.executable.sinks_at_once() && self.backend.store().is_some() => {
                         [fold.column].into_iter().chain(fold.marks).collect()
                     }
                     Some(_) => Vec::new(),
@@ -940,6 +967,7 @@ impl Section<'_> {
         let cancel = CancelToken::default();
         let mut timings = Timings::default();
         let result = match (self.settings.into, &variant.plan.result) {
+            (Some(_), Some(_)) if variant.sieve.is_some() => Gave::Sieve,
             (Some(into), Some(slot)) if variant.fold.is_none() => {
                 self.result_buffer(into, slot, variant.lowered.schema.marks, limit, &mut packed)?
             }
@@ -965,13 +993,13 @@ impl Section<'_> {
         let (mut fates, mut ending, may_wait) = (Vec::new(), None, later.is_some());
         let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
         let began = Instant::now();
-        let (mut reduced, mut copied) = (None, 0);
+        let (mut reduced, mut chosen, mut copied) = (None, None, 0);
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
             let (slots, jobs, ticks, block_size) = (self.slots(), packed.jobs, self.ticks, self.settings.block_size);
             let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
-            let (fates, ending, copied) = (&mut fates, &mut ending, &mut copied);
+            let (fates, ending, chosen, copied) = (&mut fates, &mut ending, &mut chosen, &mut copied);
             let work = || {
                 let began = Instant::now();
                 for resident in &residents {
@@ -994,13 +1022,18 @@ impl Section<'_> {
                     timings,
                     later: may_wait.then_some(ending),
                 };
-                let outcome = match variant.fold {
-                    Some(fold) => {
+                let outcome = match (variant.fold, variant.sieve) {
+                    (Some(fold), _) => {
                         let (outcome, value) = backend.launch_fold(&*variant.executable, fold, launch)?;
                         *reduced = value;
                         outcome
                     }
-                    None => backend.launch(&*variant.executable, launch)?,
+                    (None, Some(sieve)) => {
+                        let (outcome, rows) = backend.launch_sieve(&*variant.executable, sieve, launch)?;
+                        *chosen = rows;
+                        outcome
+                    }
+                    (None, None) => backend.launch(&*variant.executable, launch)?,
                 };
                 // it was waited for after all, and what it raised may come of what a launch before it never made
                 if let Outcome::Trapped(_) = outcome {
@@ -1109,9 +1142,11 @@ impl Section<'_> {
         let stays = packed.stays;
         let len = self.len();
         let mut clock = std::mem::replace(&mut self.clock, Clock::stopped());
-        let result = match reduced {
-            Some(reduced) => Gave::Reduced(reduced),
-            None => result,
+        let dtype = self.settings.into.zip(plan.result.as_ref()).and_then(|(into, slot)| is_dtype(into, slot));
+        let result = match (reduced, chosen, dtype) {
+            (Some(reduced), ..) => Gave::Reduced(reduced),
+            (None, Some(rows), Some(dtype)) => Gave::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
+            _ => result,
         };
         clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays)).map(Ok)
     }
@@ -1177,7 +1212,7 @@ impl Section<'_> {
         packed: &mut Packed,
     ) -> Result<Gave, Error> {
         let Some(dtype) = is_dtype(into, slot) else {
-            if into == Results::Numbers {
+            if into == Results::Numbers || self.settings.holes {
                 return Ok(Gave::Column);
             }
             let source = &self.site.source.unit.source;

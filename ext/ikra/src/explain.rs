@@ -13,7 +13,7 @@ use crate::identity::RawMap;
 use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::cuda::{collective, emit};
-use ikra_core::backend::fold::Fold;
+use ikra_core::backend::sink::Sink;
 use ikra_core::config::CodeOptions;
 use ikra_core::engine::explain::Explanation;
 use ikra_core::ir::Program;
@@ -46,8 +46,8 @@ pub struct Account {
     pub layout: Layout,
     pub options: CodeOptions,
     pub executable: Arc<dyn Executable>,
-    /// What results are reduced to, and whether in the pass that computes them.
-    pub fold: Option<(Fold, bool)>,
+    /// Where results go instead of to memory, and whether in the pass that computes them.
+    pub sink: Option<(Sink, bool)>,
 }
 
 /// Of one `Ikra.explain`.
@@ -172,6 +172,7 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
         stages.aset(ruby.to_symbol(*stage), time.as_secs_f64())?;
     }
     let line = source.line_of(source.slice.start as u32);
+    let reduction = account.sink.and_then(|(sink, _)| sink.fold());
     let hash = Facts::new(ruby)
         .with("operation", ruby.to_symbol(&*account.operation))?
         .with("path", source.path.as_str())?
@@ -184,8 +185,8 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
         .with("checks", checks)?
         .with("jobs", told.jobs)?
         .with("fused", told.fused)?
-        .with("reduction", account.fold.and_then(|(fold, _)| name(fold.reduction)).map(|name| ruby.to_symbol(name)))?
-        .with("kernels", if matches!(account.fold, Some((_, false))) { 2 } else { 1 })?
+        .with("reduction", reduction.and_then(|fold| name(fold.reduction)).map(|name| ruby.to_symbol(name)))?
+        .with("kernels", if matches!(account.sink, Some((Sink::Fold(_), false))) { 2 } else { 1 })?
         .with("apart", ruby.ary_from_iter(told.apart.iter().map(String::as_str)))?
         .with("backend", ruby.to_symbol(account.backend))?
         .with("why", account.why.as_str())?
@@ -228,9 +229,10 @@ impl Code {
             "ir" => Ok(account.program.to_string()),
             "cpu" | "cuda" if form == account.backend => Ok(account.executable.listing()),
             "cuda" => {
-                let fold = account.fold.map(|(fold, _)| fold).filter(|_| collective::at_once(&account.program));
+                let sink =
+                    account.sink.map(|(sink, _)| sink).filter(|sink| collective::at_once(&account.program, *sink));
                 let name = emit::kernel_name(&account.program);
-                Ok(emit::emit_folding(&account.program, &account.layout, &name, fold).body)
+                Ok(emit::emit_into(&account.program, &account.layout, &name, sink).body)
             }
             "cpu" => {
                 let cpu = backends::open(Choice::Cpu).map_err(|e| errors::core(ruby, e))?;

@@ -48,6 +48,16 @@ module Ikra
 
       def computed(_, given, at) = yield(*given.map { |element| element.call(at) })
 
+      def selected(_, (element, hole), at)
+        x = element.call(at)
+        yield(x) ? x : hole
+      end
+
+      def rejected(_, (element, hole), at)
+        x = element.call(at)
+        yield(x) ? hole : x
+      end
+
       def cells(_, given, at) = yield(*indices(at, given))
 
       def indexed(_, given, at) = yield(given.first.call(at), *indices(at, given.drop(1)))

@@ -179,9 +179,23 @@ module Ikra
     def choosing(wanted, options, block)
       MDArray.__parameters(block, 1, "it is given one element")
       over(wanted ? :select : :reject, options, block) do |run, within|
-        flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base, pieces: (self unless dtype == :object))
-        compacted(flags, options).tap { flags.free }
+        # of numbers there may be none; true and false are both there
+        next by_flags(wanted, run, within, options) if %i[object bool].include?(dtype)
+
+        chosen =
+          begin
+            run.present(size, dtype, [wanted ? :selected : :rejected, at, Hole])
+          rescue DeviceMemoryError
+            next by_flags(wanted, run, within, options)
+          end
+        MDArray.__of(chosen, dtype, [chosen.size])
       end
+    end
+
+    # As many flags as elements first, which may be computed stretch by stretch.
+    def by_flags(wanted, run, within, options)
+      flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base, pieces: (self unless dtype == :object))
+      compacted(flags, options).tap { flags.free }
     end
 
     # The elements whose flags are true, in order.

@@ -50,6 +50,14 @@ module Ikra
         [buffer, buffer.dtype]
       end
 
+      # The block's values but for holes, side by side, in a new buffer.
+      def present(count, dtype, *within)
+        return Buffer.new(dtype, 0) if count.zero?
+
+        values = section(:map, 0...count, within, nil, __into: dtype, __holes: true)
+        values.is_a?(Buffer) ? values : Buffer.from_list(dtype, values - [Hole])
+      end
+
       # What the block's values are reduced to (`Ikra.__reduce`), without keeping them.
       def reduction(count, operation, *within, base: 0...count, pieces: nil)
         reduce = { __into: true, __reduce: operation }
@@ -245,7 +253,7 @@ module Ikra
         raise Told.new(within, shape).told(error)
       rescue CompileError => error
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
-        into.empty? ? value : stored(value, into[:__into])
+        into.empty? ? value : stored(into[:__holes] ? value - [Hole] : value, into[:__into])
       end
 
       # What plain Ruby gave, as a section gives it.

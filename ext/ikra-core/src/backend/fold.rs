@@ -11,10 +11,10 @@ use super::collective::reduce::{self, Reduced, Reduction};
 use super::collective::rows::{Collective as _, Stretch};
 use super::collective::{Crew, Element};
 use super::threads::Threads;
-use super::{Backend, Executable, Launch, Outcome};
+use super::{Backend, Executable, Launch, Outcome, sink};
 use crate::error::Result;
 use crate::ir::lower::section::Holes;
-use crate::ir::{ColumnId, FuncId, Jobs, Program, Space, Stmt, filled, walk};
+use crate::ir::{ColumnId, Program};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
 
@@ -45,16 +45,10 @@ impl Fold {
     ) -> Option<Self> {
         let element = Element::stored(program.columns.get(column.index())?.storage)?;
         let wanted: Vec<ColumnId> = [Some(column), marks].into_iter().flatten().collect();
-        let filled = filled::filled(program);
-        let whole = wanted.iter().all(|column| {
-            program.columns[column.index()].space == Space::Element
-                && filled[column.index()]
-                && is_stored_by_entry_only(program, *column)
-        });
-        let alone = program.jobs == Jobs::Identity && !layout.is_shared();
         let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
-        let again = !(again || extreme && element.is_float()) || does_nothing_else(program, &wanted);
-        (alone && whole && again).then_some(Self { column, marks, element, reduction })
+        let again = !(again || extreme && element.is_float()) || sink::does_nothing_else(program, &wanted);
+        let fits = again && sink::by_own_jobs(program, layout, &wanted);
+        fits.then_some(Self { column, marks, element, reduction })
     }
 }
 
@@ -68,25 +62,6 @@ pub fn neutral(reduction: Reduction) -> Option<Holes> {
         Reduction::MinMax => return None,
     };
     Some(Holes::Filled { int, float: f64::to_bits(float) })
-}
-
-fn does_nothing_else(program: &Program, wanted: &[ColumnId]) -> bool {
-    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
-    !program.uses_random && written.all(|(index, _)| wanted.contains(&ColumnId::new(index)))
-}
-
-fn is_stored_by_entry_only(program: &Program, wanted: ColumnId) -> bool {
-    let mut only = true;
-    for (index, func) in program.funcs.iter().enumerate() {
-        walk(&func.body, &mut |stmt| match stmt {
-            Stmt::Store { column, .. } if *column == wanted => only &= FuncId::new(index) == program.entry,
-            Stmt::Load { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => {
-                only &= *column != wanted;
-            }
-            _ => {}
-        });
-    }
-    only
 }
 
 /// Runs a launch, and reduces the column where it then is.
@@ -144,10 +119,14 @@ mod tests {
     use crate::backend::cpu::CpuBackend;
     use crate::backend::cuda::CudaShim;
     use crate::backend::reference::ReferenceBackend;
+    use crate::backend::sink::Sink;
     use crate::backend::{CancelToken, Key, Timings};
     use crate::config::CodeOptions;
     use crate::ir::build::Builder;
-    use crate::ir::{CheckedOp, Column, Func, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Storage, Trap};
+    use crate::ir::{
+        CheckedOp, Column, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Space, Stmt, Storage,
+        Trap,
+    };
     use std::sync::Arc;
 
     const INPUT: ColumnId = ColumnId(0);
@@ -259,7 +238,7 @@ mod tests {
         let layout = Layout::structure_of_arrays(program);
         let fold =
             Fold::of(program, &layout, OUTPUT, None, reduction, false).expect("every element stores its own number");
-        let executable = machine.prepare_fold(program, &layout, fold, &CodeOptions::default());
+        let executable = machine.prepare_sink(program, &layout, Sink::Fold(fold), &CodeOptions::default());
         Compiled { fold, executable: executable.unwrap_or_else(|e| panic!("{}: {e}", machine.name())) }
     }
 
@@ -394,7 +373,7 @@ mod tests {
             let mut columns = columns(&Owned::I64(values.clone()));
             let answer = launch(&*machine, &compiled, &mut columns, 0, Key::NONE, &cancel);
             assert_eq!(answer, (Outcome::Done, Some(Reduced::Integer(sum))), "{}", machine.name());
-            assert_eq!(compiled.executable.folds_at_once(), machine.name() == "cpu", "{}", machine.name());
+            assert_eq!(compiled.executable.sinks_at_once(), machine.name() == "cpu", "{}", machine.name());
         }
     }
 
@@ -402,7 +381,7 @@ mod tests {
     fn a_kernel_that_reduces_runs_one_tick_and_not_without_its_fold() {
         let shim = CudaShim::new().expect("a C++ compiler is installed");
         let compiled = prepare(&shim, &copies(Storage::I64), Reduction::Sum);
-        assert!(compiled.executable.folds_at_once());
+        assert!(compiled.executable.sinks_at_once());
         let mut columns = columns(&Owned::I64(vec![1; 100]));
         let cancel = CancelToken::default();
         let mut refused = |run: &dyn Fn(Launch<'_>) -> Result<Outcome>| {

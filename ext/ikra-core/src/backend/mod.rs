@@ -26,6 +26,7 @@ pub mod philox;
 pub mod races;
 pub mod reference;
 pub mod resident;
+pub mod sink;
 pub mod threads;
 
 use crate::config::CodeOptions;
@@ -40,6 +41,7 @@ use collective::Element;
 use collective::reduce::{Reduced, Reduction};
 use collective::rows::Collective;
 use fold::{Fold, Folded};
+use sink::{Sieve, Sieved, Sink};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -247,8 +249,9 @@ pub trait Executable: Any + Send + Sync {
     fn from_cache(&self) -> bool {
         false
     }
-    /// Of what [`Backend::prepare_fold`] gave: whether it reduces in the pass that computes. Where not, the column is there in between.
-    fn folds_at_once(&self) -> bool {
+    /// Of what [`Backend::prepare_sink`] gave: whether it reduces, or sieves, in the pass that computes. Where not, the column is there in
+    /// between.
+    fn sinks_at_once(&self) -> bool {
         false
     }
 }
@@ -277,26 +280,34 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// `Device` or `Memory`; what the program itself raises is an [`Outcome`].
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome>;
-    /// As [`Backend::prepare`], for launches of which one column is reduced.
+    /// As [`Backend::prepare`], for launches of which one column is not wanted itself.
     ///
     /// # Errors
     /// As [`Backend::prepare`].
-    fn prepare_fold(
+    fn prepare_sink(
         &self,
         program: &Program,
         layout: &Layout,
-        _: Fold,
+        _: Sink,
         options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
         self.prepare(program, layout, options)
     }
-    /// Runs one tick of what [`Backend::prepare_fold`] gave. The column of the fold means nothing, before and after; what it
+    /// Runs one tick of what [`Backend::prepare_sink`] gave for a fold. The column of the fold means nothing, before and after; what it
     /// is reduced to is there when the outcome is [`Outcome::Done`].
     ///
     /// # Errors
     /// As [`Backend::launch`].
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         fold::apart(self, &Threads::new(1), executable, fold, launch)
+    }
+    /// Runs one tick of what [`Backend::prepare_sink`] gave for a sieve, where that sieves at once ([`Executable::sinks_at_once`]). The
+    /// columns of the sieve mean nothing, before and after; the rows that there are are given when the outcome is [`Outcome::Done`].
+    ///
+    /// # Errors
+    /// As [`Backend::launch`]; `Internal` where it does not.
+    fn launch_sieve(&self, _: &dyn Executable, _: Sieve, _: Launch<'_>) -> Result<Sieved> {
+        Err(Error::Internal { stage: "backend", detail: "a selection apart from what computes its rows".into() })
     }
     /// Reduces a stretch of rows that are in its memory.
     ///

@@ -8,6 +8,17 @@ module Kernel
     yield(at.call(__position))
   end
 
+  # The element, where the block is true for it, or is not; else what says that there is none.
+  def __selected(_x, at, hole)
+    x = at.call(__position)
+    yield(x) ? x : hole
+  end
+
+  def __rejected(_x, at, hole)
+    x = at.call(__position)
+    yield(x) ? hole : x
+  end
+
   # What is stored of a block's value, by the kind of elements. A Buffer rounds to 32 bits itself.
   def __as_f64(x)
     1.0 * yield(x)

@@ -16,6 +16,7 @@ mod tests;
 use crate::backend::collective;
 use crate::backend::collective::reduce::reduce_made;
 use crate::backend::fold::{self, Fold, Folded};
+use crate::backend::sink::Sink;
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own};
 use crate::config::CodeOptions;
@@ -201,7 +202,7 @@ impl Executable for CpuExecutable {
         self.compiled_in
     }
 
-    fn folds_at_once(&self) -> bool {
+    fn sinks_at_once(&self) -> bool {
         !self.slots && !self.needs_stack && !self.marks
     }
 }
@@ -219,15 +220,15 @@ impl Backend for CpuBackend {
         Ok(Arc::new(self.prepared(program, layout)?))
     }
 
-    fn prepare_fold(
+    fn prepare_sink(
         &self,
         program: &Program,
         layout: &Layout,
-        fold: Fold,
+        sink: Sink,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
         let executable = self.prepared(program, layout)?;
-        Ok(Arc::new(CpuExecutable { marks: fold.marks.is_some(), ..executable }))
+        Ok(Arc::new(CpuExecutable { marks: sink.marks().is_some(), ..executable }))
     }
 
     fn slots(&self, _jobs: u64) -> u64 {
@@ -247,7 +248,7 @@ impl Backend for CpuBackend {
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
         let few = launch.jobs < (collective::TILE * PIECES * self.crew.threads()) as u64;
-        if few || launch.ticks != 1 || !executable.folds_at_once() {
+        if few || launch.ticks != 1 || !executable.sinks_at_once() {
             return fold::apart(self, self.crew.pool(), executable, fold, launch);
         }
         let executable = own::<CpuExecutable>(executable, "cpu")?;

@@ -12,7 +12,7 @@ mod shared;
 
 use super::collective;
 use crate::backend::collective::LANES;
-use crate::backend::fold::Fold;
+use crate::backend::sink::Sink;
 use crate::error::{Error, Result};
 use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::is_plain;
@@ -36,8 +36,8 @@ const ARGUMENT_BYTES: usize = 4_096;
 const INLINE_SIZE: usize = 2_000;
 /// Words of `struct ReduceArgs`.
 const REDUCE_WORDS: usize = 5;
-/// Threads of a block of a kernel that reduces.
-pub const FOLD_THREADS: u32 = LANES as u32;
+/// Threads of a block of a kernel with a sink.
+pub const SINK_THREADS: u32 = LANES as u32;
 /// Threads that a block may have. Each may then use 128 registers.
 const MOST_THREADS: u32 = 512;
 /// A multiprocessor is to hold at least so many blocks, of [`MOST_THREADS`], of a kernel that does little but load: the others work
@@ -64,8 +64,8 @@ pub struct Emitted {
     pub recursive: bool,
     /// Buffers and parameters are more than a launch takes: they lie in device memory, and the launch says where.
     pub indirect: bool,
-    /// Stands on the templates of reductions.
-    pub folds: bool,
+    /// What becomes of results in the same kernel; it stands on templates of [`collective`] then.
+    pub sink: Option<Sink>,
     /// Elements that a block of threads goes over together, meeting at barriers; 0: each thread runs by itself.
     pub tile: u64,
 }
@@ -109,9 +109,14 @@ impl Emitted {
     }
     /// What stands between the prelude and the program.
     pub fn templates(&self) -> String {
-        if self.folds { format!("{}\n{}\n", collective::COMMON, collective::REDUCE) } else { String::new() }
+        let templates: &[&str] = match self.sink {
+            None => return String::new(),
+            Some(Sink::Fold(_)) => &[collective::REDUCE],
+            Some(Sink::Sieve(_)) => &collective::SIEVE,
+        };
+        format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
-    /// The words of the kernel's argument, but for those of a reduction, which follow. It is the header, then the addresses of buffers (biased, as numbers) and the
+    /// The words of the kernel's argument, but for those of its sink, which follow. It is the header, then the addresses of buffers (biased, as numbers) and the
     /// parameters, or else where `memory` lies.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[u64], memory: u64) -> Vec<u64> {
         if self.indirect {
@@ -195,16 +200,16 @@ pub fn check(program: &Program) -> Result<()> {
 
 /// Text of a program whose kernel is called `kernel`.
 pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
-    emit_folding(program, layout, kernel, None)
+    emit_into(program, layout, kernel, None)
 }
 
-/// The same; with a fold, elements of its column go to a reduction instead of to memory, in the same kernel.
-pub fn emit_folding(program: &Program, layout: &Layout, kernel: &str, fold: Option<Fold>) -> Emitted {
+/// The same; with a sink, elements of its column go there instead of to memory, in the same kernel.
+pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>) -> Emitted {
     let program = &passes::ahead(program.clone());
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
-    shared.fold = fold;
+    shared.sink = sink;
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
     for &func in order.iter().filter(|f| program.funcs[f.index()].recursive) {
@@ -228,14 +233,14 @@ pub fn emit_folding(program: &Program, layout: &Layout, kernel: &str, fold: Opti
     if !sharing.is_empty() {
         shared.sharing_functions(&mut body, &sharing);
     }
-    body += &match fold {
-        Some(fold) => shared.folding_kernel(kernel, fold, &sharing),
+    body += &match sink {
+        Some(sink) => shared.sinking_kernel(kernel, sink, &sharing),
         None if sharing.is_empty() => shared.kernel(kernel),
         None => shared.sharing_kernel(kernel, &sharing),
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect: shared.indirect(), folds: fold.is_some(), tile }
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect: shared.indirect(), sink, tile }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -324,8 +329,8 @@ struct Shared<'a> {
     written: Vec<bool>,
     /// Statements of each function, with those of its callees.
     sizes: Vec<usize>,
-    /// The column whose elements are reduced, not stored.
-    fold: Option<Fold>,
+    /// Where elements of a column go, if not to memory.
+    sink: Option<Sink>,
 }
 
 impl<'a> Shared<'a> {
@@ -339,7 +344,7 @@ impl<'a> Shared<'a> {
             });
         }
         let (short, listens) = (passes::short(program), listens(program));
-        Self { program, layout, may_stop: program.may_stop(), written, sizes, short, listens, fold: None }
+        Self { program, layout, may_stop: program.may_stop(), written, sizes, short, listens, sink: None }
     }
 
     fn column_name(&self, column: ColumnId) -> String {
@@ -383,14 +388,13 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// The kernel, whose threads run the jobs of tiles, and reduce what they give.
-    fn folding_kernel(&self, kernel: &str, fold: Fold, sharing: &[(&Stage, Reach)]) -> String {
+    /// The kernel, whose threads run the jobs of tiles, and reduce or sieve what they give.
+    fn sinking_kernel(&self, kernel: &str, sink: Sink, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
-        let operation = collective::operation(fold.reduction, fold.element);
-        let element = collective::name(fold.element);
+        let element = collective::name(sink.element());
         let (mark, marked, given_too) =
-            if fold.marks.is_some() { ("\n    u8 given = 0;", "given != 0", ", given") } else { ("", "true", "") };
+            if sink.marks().is_some() { ("\n    u8 given = 0;", "given != 0", ", given") } else { ("", "true", "") };
         let arguments =
             format!("{args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end, element{given_too}");
         let call = match sharing {
@@ -405,30 +409,42 @@ impl<'a> Shared<'a> {
         };
         let run =
             format!("    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};\n    element = 0;{mark}\n    {run}\n");
-        let folding = format!("struct Folding {{\n  {given} args;\n  ReduceArgs reduce;\n}};\n\n");
-        let head = format!(
-            "extern \"C\" __global__ void __launch_bounds__({FOLD_THREADS}) {kernel}(__grid_constant__ const Folding given)"
-        );
-        if let Some((stage, _)) = sharing.first() {
-            let (part, side) = (self.sharing_part(sharing, element, &run), stage.tile[0]);
-            return format!(
-                "{folding}{part}{head} {{
-  __shared__ bool over, raised;
-  Part part = {{given.args, over, raised, false}};
-  reduce_parts<{element}, {operation}, {side}>(given.reduce, part);
-}}
-"
-            );
-        }
         // Jobs whose loads are under way at once: more take registers, and with them threads.
-        let over = if self.program.surely_ends() { "false" } else { "launch_is_over(args.launch)" };
         let ahead = match self.sizes[self.program.entry.index()] {
             0..=40 => 4,
             41..=100 => 2,
             _ => 1,
         };
+        let tile = sharing.first().map(|(stage, _)| stage.tile[0]);
+        let (words, template) = match (sink, tile) {
+            (Sink::Sieve(_), _) => ("SieveArgs", format!("sieve_each<{element}, {ahead}>")),
+            (Sink::Fold(fold), tile) => {
+                let operation = collective::operation(fold.reduction, fold.element);
+                let template = match tile {
+                    Some(side) => format!("reduce_parts<{element}, {operation}, {side}>"),
+                    None => format!("reduce_each<{element}, {operation}, {ahead}>"),
+                };
+                ("ReduceArgs", template)
+            }
+        };
+        let sinking = format!("struct Sinking {{\n  {given} args;\n  {words} sink;\n}};\n\n");
+        let head = format!(
+            "extern \"C\" __global__ void __launch_bounds__({SINK_THREADS}) {kernel}(__grid_constant__ const Sinking given)"
+        );
+        if !sharing.is_empty() {
+            let part = self.sharing_part(sharing, element, &run);
+            return format!(
+                "{sinking}{part}{head} {{
+  __shared__ bool over, raised;
+  Part part = {{given.args, over, raised, false}};
+  {template}(given.sink, part);
+}}
+"
+            );
+        }
+        let over = if self.program.surely_ends() { "false" } else { "launch_is_over(args.launch)" };
         format!(
-            "{folding}struct Job {{
+            "{sinking}struct Job {{
   const {given} &args;
   INLINE_MEMBER bool is_over() const {{ return {over}; }}
   INLINE_MEMBER bool operator()(u64 job, {element} &element) const {{
@@ -436,7 +452,7 @@ impl<'a> Shared<'a> {
 }};
 
 {head} {{
-  reduce_each<{element}, {operation}, {ahead}>(given.reduce, Job{{given.args}});
+  {template}(given.sink, Job{{given.args}});
 }}
 "
         )
@@ -444,8 +460,12 @@ impl<'a> Shared<'a> {
 
     /// Whether buffers and parameters are more than a launch takes.
     fn indirect(&self) -> bool {
-        let reduction = if self.fold.is_some() { REDUCE_WORDS } else { 0 };
-        (Header::WORDS + self.layout.buffers() + self.program.params.len() + reduction) * 8 > ARGUMENT_BYTES
+        let sink = match self.sink {
+            None => 0,
+            Some(Sink::Fold(_)) => REDUCE_WORDS,
+            Some(Sink::Sieve(_)) => collective::SIEVE_WORDS,
+        };
+        (Header::WORDS + self.layout.buffers() + self.program.params.len() + sink) * 8 > ARGUMENT_BYTES
     }
 
     /// `struct Args`: [`Header`], one address per buffer, one word per parameter. Where those lie in memory, the header
@@ -490,10 +510,10 @@ impl<'a> Shared<'a> {
 
     /// A slot as an lvalue; `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
     fn slot(&self, column: ColumnId, row: &str) -> String {
-        if self.fold.is_some_and(|fold| fold.column == column) {
+        if self.sink.is_some_and(|sink| sink.column() == column) {
             return "element".to_owned();
         }
-        if self.fold.is_some_and(|fold| fold.marks == Some(column)) {
+        if self.sink.is_some_and(|sink| sink.marks() == Some(column)) {
             return "given".to_owned();
         }
         let Address::Strided { buffer, stride, offset } = self.layout.address(column);
@@ -526,11 +546,11 @@ impl<'a> Shared<'a> {
                 let _ = write!(text, ", {} &result{i}", scalar(*ty));
             }
         }
-        if let Some(fold) = self.fold
+        if let Some(sink) = self.sink
             && func == self.program.entry
         {
-            let _ = write!(text, ", {} &element", collective::name(fold.element));
-            text += if fold.marks.is_some() { ", u8 &given" } else { "" };
+            let _ = write!(text, ", {} &element", collective::name(sink.element()));
+            text += if sink.marks().is_some() { ", u8 &given" } else { "" };
         }
         text.push(')');
         text

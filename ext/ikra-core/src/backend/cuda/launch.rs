@@ -11,7 +11,7 @@
 mod over;
 
 use super::blas::Blas;
-use super::collective::{self, Collectives, Desk};
+use super::collective::{self, Collectives, Desk, Tray};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::nvrtc::{self, Code};
@@ -22,6 +22,7 @@ use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
 use crate::backend::fold::{self, Fold, Folded};
+use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
@@ -57,11 +58,15 @@ const MOST_STACK: u64 = 500 << 10;
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 /// Fused ticks run for about this long before the host looks at them.
 const SLICE: Duration = Duration::from_millis(100);
-/// Idle lanes, and desks, that are kept.
+/// Idle lanes, desks and trays that are kept.
 const LANES: usize = 4;
 /// Bytes of tiles' states that a desk has at least: enough for a sum of a hundred million elements (16 bytes a tile), or the least and
 /// the greatest of forty million (48).
 const LEAST_DESK: usize = 256 << 10;
+/// Tiles that a tray has room for at least: those of sixteen million jobs, in 70 KB.
+const LEAST_TRAY: u64 = 4096;
+/// What a sieve chose stays in memory for all that there might have been, where that is no more than so many times as much.
+const MOST_SLACK: usize = 3;
 /// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
 const MOST_LAUNCHES: u64 = 384;
 
@@ -73,8 +78,9 @@ pub struct CudaBackend {
     lanes: Arc<Lanes>,
     collectives: Collectives,
     queue: Arc<Queue>,
-    /// Desks at rest.
+    /// Desks and trays at rest.
     desks: Mutex<Vec<Desk>>,
+    trays: Mutex<Vec<Tray>>,
     /// The status block of launches that nothing stops.
     unstopped: OnceCell<Block>,
     /// Those of launches that raise later.
@@ -268,6 +274,7 @@ impl CudaBackend {
             collectives,
             queue,
             desks: Mutex::default(),
+            trays: Mutex::default(),
             unstopped: OnceCell::new(),
             board: OnceCell::new(),
             blas: OnceCell::new(),
@@ -312,11 +319,11 @@ impl CudaBackend {
         program: &Program,
         layout: &Layout,
         options: &CodeOptions,
-        fold: Option<Fold>,
+        sink: Option<Sink>,
     ) -> Result<Arc<dyn Executable>> {
         let start = Instant::now();
         emit::check(program)?;
-        let emitted = emit::emit_folding(program, layout, &emit::kernel_name(program), fold);
+        let emitted = emit::emit_into(program, layout, &emit::kernel_name(program), sink);
         if !self.device.is_entered() {
             // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
             // hears of an error then.
@@ -325,10 +332,7 @@ impl CudaBackend {
         }
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
         let mut columns = Use::of_buffers(program, layout);
-        if let Some(fold) = fold {
-            columns[fold.column.index()] = Use::None;
-            fold.marks.iter().for_each(|marks| columns[marks.index()] = Use::None);
-        }
+        sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
         let kernel = Arc::new(CudaKernel {
             emitted,
             artifact,
@@ -352,13 +356,13 @@ impl CudaBackend {
     }
 
     /// Queues a launch that surely ends well, or that tells later how it ended, and gives what is behind it; None for others.
-    /// `reduction`: the words of a kernel that reduces.
+    /// `sink`: the words of a kernel's sink.
     fn queue_launch(
         &self,
         kernel: &CudaKernel,
         module: &Module,
         launch: &mut Launch<'_>,
-        reduction: &[u64],
+        sink: &[u64],
     ) -> Result<Option<Arc<Event>>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
         let tells = !kernel.harmless && kernel.tells_later && launch.later.is_some();
@@ -396,7 +400,7 @@ impl CudaBackend {
             ..Header::default()
         };
         let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, 0);
-        args.extend_from_slice(reduction);
+        args.extend_from_slice(sink);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let work = |stream: &Stream| module.launch(stream, grid, block, &mut args);
         let event = match &letter {
@@ -458,22 +462,80 @@ impl CudaBackend {
     /// Works with memory for so many bytes of tiles' states. Whoever fails has waited for its kernels; that they count from 0 again is not
     /// sure then, and the memory is dropped.
     fn on_desk<T>(&self, bytes: usize, work: impl FnOnce(&Desk) -> Result<T>) -> Result<T> {
-        let idle = self.desks.lock().pop().filter(|desk| desk.has_room(bytes));
-        let desk = match idle {
-            Some(desk) => desk,
-            None => {
-                let room = bytes.next_power_of_two().max(LEAST_DESK);
-                self.lanes.on_one(|lane| self.with_room(|| Desk::new(&self.device, &lane.stream, room)))?
-            }
+        let room = bytes.next_power_of_two().max(LEAST_DESK);
+        let make = |lane: &Lane| Desk::new(&self.device, &lane.stream, room);
+        self.on_kept(&self.desks, |desk| desk.has_room(bytes), make, work)
+    }
+
+    /// The same for who sieves so many tiles. That no cell has a later launch's mark is not sure after a failure.
+    fn on_tray<T>(&self, tiles: u64, work: impl FnOnce(&Tray) -> Result<T>) -> Result<T> {
+        let make = |lane: &Lane| Tray::new(&self.device, &lane.stream, tiles.next_power_of_two().max(LEAST_TRAY));
+        self.on_kept(&self.trays, |tray| tray.has_room(tiles), make, work)
+    }
+
+    /// Works with one of what is kept, or a new one.
+    fn on_kept<K, T>(
+        &self,
+        kept: &Mutex<Vec<K>>,
+        fits: impl FnOnce(&K) -> bool,
+        make: impl Fn(&Lane) -> Result<K>,
+        work: impl FnOnce(&K) -> Result<T>,
+    ) -> Result<T> {
+        let idle = kept.lock().pop().filter(fits);
+        let one = match idle {
+            Some(one) => one,
+            None => self.lanes.on_one(|lane| self.with_room(|| make(lane)))?,
         };
-        let outcome = work(&desk);
+        let outcome = work(&one);
         if outcome.is_ok() {
-            let mut desks = self.desks.lock();
-            if desks.len() < LANES {
-                desks.push(desk);
+            let mut kept = kept.lock();
+            if kept.len() < LANES {
+                kept.push(one);
             }
         }
         outcome
+    }
+
+    /// Runs one tick of a kernel with a sink, whose words are these, and waits for it. `room`: memory that it writes to.
+    fn launch_into(
+        &self,
+        kernel: &CudaKernel,
+        sink: Sink,
+        mut launch: Launch<'_>,
+        words: &[u64],
+        room: Option<&Arc<dyn DeviceMemory>>,
+    ) -> Result<Outcome> {
+        if kernel.emitted.sink != Some(sink) || launch.ticks != 1 {
+            return Err(internal("a kernel with a sink was launched for several ticks, or another sink"));
+        }
+        // what becomes of the results is wanted at once
+        launch.later = None;
+        if launch.cancel.is_cancelled() {
+            return Ok(Outcome::Cancelled);
+        }
+        self.device.enter()?;
+        let module = kernel.module()?;
+        match self.queue_launch(kernel, module, &mut launch, words)? {
+            Some(event) => event.wait().map(|()| Outcome::Done),
+            None => {
+                wait_for(launch.columns.iter().filter_map(HostColumn::device).chain(room))?;
+                self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, words))
+            }
+        }
+    }
+
+    /// The first bytes of memory that is there, in memory of that size, unless little is lost where they are.
+    fn shrunk(&self, memory: Arc<dyn DeviceMemory>, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
+        if memory.bytes() <= (bytes * MOST_SLACK).max(SMALL) {
+            return Ok(memory);
+        }
+        let less = self.allocate(bytes)?;
+        let (from, to) = (over::cuda(&memory)?, over::cuda(&less)?);
+        let event = self.queue.add(vec![memory.clone(), less.clone()], |stream| {
+            to.block.on(stream).copy_from(&from.block.on(stream).first(bytes))
+        })?;
+        to.pending.set(event);
+        Ok(less)
     }
 
     /// Allocates, once more when what is under way has ended: it holds memory.
@@ -540,10 +602,14 @@ impl CudaKernel {
                 block.min(most)
             }
         };
-        if self.emitted.folds {
-            let resident = u64::from(module.blocks_per_multiprocessor(emit::FOLD_THREADS).max(1));
+        if let Some(sink) = self.emitted.sink {
+            let resident = u64::from(module.blocks_per_multiprocessor(emit::SINK_THREADS).max(1));
             let most = resident * u64::from(facts.multiprocessors.max(1));
-            return Ok((collective::tiles(jobs).min(most).max(1) as u32, emit::FOLD_THREADS));
+            let tiles = match sink {
+                Sink::Fold(_) => collective::tiles(jobs),
+                Sink::Sieve(_) => collective::sieve_tiles(jobs),
+            };
+            return Ok((tiles.min(most).max(1) as u32, emit::SINK_THREADS));
         }
         // there may be nearly twice as many tiles as are filled: blocks without one end at once
         let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
@@ -598,8 +664,8 @@ impl Executable for CudaKernel {
     fn from_cache(&self) -> bool {
         self.from_cache
     }
-    fn folds_at_once(&self) -> bool {
-        self.emitted.folds
+    fn sinks_at_once(&self) -> bool {
+        self.emitted.sink.is_some()
     }
 }
 
@@ -629,55 +695,54 @@ impl Backend for CudaBackend {
         if launch.jobs == 0 || launch.ticks == 0 {
             return Ok(Outcome::Done);
         }
-        if kernel.emitted.folds {
-            return Err(internal("a kernel that reduces was launched without its fold"));
+        if kernel.emitted.sink.is_some() {
+            return Err(internal("a kernel without a column of results was launched for these"));
         }
         self.device.enter()?;
         let module = kernel.module()?;
         if self.queue_launch(kernel, module, &mut launch, &[])?.is_some() {
             return Ok(Outcome::Done);
         }
-        wait_for_columns(&launch)?;
+        wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
         self.making_room(launch.with_buffers(&kernel.layout, |launch| {
             self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &[]))
         }))
     }
 
-    fn prepare_fold(
+    fn prepare_sink(
         &self,
         program: &Program,
         layout: &Layout,
-        fold: Fold,
+        sink: Sink,
         options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        self.prepare_with(program, layout, options, collective::at_once(program).then_some(fold))
+        self.prepare_with(program, layout, options, collective::at_once(program, sink).then_some(sink))
     }
-    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, mut launch: Launch<'_>) -> Result<Folded> {
+    fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
-        if !kernel.emitted.folds || launch.jobs == 0 {
+        if kernel.emitted.sink.is_none() || launch.jobs == 0 {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
         }
-        if launch.ticks != 1 {
-            return Err(internal("a kernel that reduces was launched for several ticks"));
-        }
-        // what it is reduced to is wanted at once
-        launch.later = None;
-        if launch.cancel.is_cancelled() {
-            return Ok((Outcome::Cancelled, None));
-        }
-        self.device.enter()?;
-        let module = kernel.module()?;
         let state = collective::state_bytes(fold.reduction, fold.element);
-        self.making_room(self.on_desk((collective::tiles(launch.jobs) * state) as usize, |desk| {
-            let words = desk.words(0, launch.jobs);
-            let outcome = match self.queue_launch(kernel, module, &mut launch, &words)? {
-                Some(event) => event.wait().map(|()| Outcome::Done)?,
-                None => {
-                    wait_for_columns(&launch)?;
-                    self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &words))?
-                }
-            };
+        let (jobs, bytes) = (launch.jobs, (collective::tiles(launch.jobs) * state) as usize);
+        self.making_room(self.on_desk(bytes, |desk| {
+            let outcome = self.launch_into(kernel, Sink::Fold(fold), launch, &desk.words(0, jobs), None)?;
             Ok((outcome, (outcome == Outcome::Done).then(|| desk.result(fold.reduction, fold.element))))
+        }))
+    }
+    fn launch_sieve(&self, executable: &dyn Executable, sieve: Sieve, launch: Launch<'_>) -> Result<Sieved> {
+        let kernel = own::<CudaKernel>(executable, "cuda")?;
+        let (jobs, storage) = (launch.jobs, sieve.element.storage());
+        self.making_room(self.on_tray(collective::sieve_tiles(jobs), |tray| {
+            let all = self.allocate(jobs as usize * storage.bytes())?;
+            let words = tray.words(over::cuda(&all)?.block.address(), jobs);
+            let outcome = self.launch_into(kernel, Sink::Sieve(sieve), launch, &words, Some(&all))?;
+            if outcome != Outcome::Done {
+                return Ok((outcome, None));
+            }
+            let hits = tray.hits() as usize;
+            let rows = self.shrunk(all, hits * storage.bytes())?;
+            Ok((outcome, Some(HostColumn::on_device(storage, hits, rows))))
         }))
     }
     fn reduce(
@@ -708,14 +773,12 @@ impl Backend for CudaBackend {
     }
 }
 
-/// Until what the queue does to a launch's columns is done.
-fn wait_for_columns(launch: &Launch<'_>) -> Result<()> {
-    for memory in launch.columns.iter().filter_map(HostColumn::device) {
-        if let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>() {
-            memory.pending.wait()?;
-        }
-    }
-    Ok(())
+/// Until what the queue does to memory is done.
+fn wait_for<'a>(mut memories: impl Iterator<Item = &'a Arc<dyn DeviceMemory>>) -> Result<()> {
+    memories.try_for_each(|memory| match memory.as_any().downcast_ref::<CudaMemory>() {
+        Some(memory) => memory.pending.wait(),
+        None => Ok(()),
+    })
 }
 
 /// Where rows are that a device has already; those of another one cannot be used.
@@ -982,14 +1045,14 @@ fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)>> {
 }
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
-/// `reduction`: the words of a kernel that reduces.
+/// `sink`: the words of a kernel's sink.
 fn run(
     device: &Device,
     kernel: &CudaKernel,
     module: &Module,
     lane: &mut Lane,
     launch: Launch<'_>,
-    reduction: &[u64],
+    sink: &[u64],
 ) -> Result<Outcome> {
     // Columns that are on the device already take no part in what moves.
     let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
@@ -1037,7 +1100,7 @@ fn run(
         ..Header::default()
     };
     let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, arena.address + plan.arguments as u64);
-    args.extend_from_slice(reduction);
+    args.extend_from_slice(sink);
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
     let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };

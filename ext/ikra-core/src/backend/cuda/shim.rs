@@ -14,12 +14,14 @@ use super::emit::{self, Emitted, Header};
 use super::nvrtc;
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::fold::{self, Fold, Folded};
+use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
 use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, own};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::{Program, TRAP_WORDS};
 use crate::layout::Layout;
+use crate::memory::column::HostColumn;
 use crate::target::Target;
 use libloading::Library;
 use parking_lot::Mutex;
@@ -78,6 +80,7 @@ pub struct CudaShim {
     barriers: bool,
     /// Kernels that were run by their text.
     texts: Mutex<HashMap<String, (Arc<Library>, Entry)>>,
+    cells: Mutex<Cells>,
 }
 
 type Entry = unsafe extern "C" fn(grid: u32, block: u32, args: *const c_void);
@@ -109,8 +112,8 @@ impl Executable for Kernel {
     fn from_cache(&self) -> bool {
         self.from_cache
     }
-    fn folds_at_once(&self) -> bool {
-        self.emitted.folds
+    fn sinks_at_once(&self) -> bool {
+        self.emitted.sink.is_some()
     }
 }
 
@@ -135,6 +138,7 @@ impl CudaShim {
             sanitize: false,
             barriers: false,
             texts: Mutex::default(),
+            cells: Mutex::default(),
         })
     }
 
@@ -158,8 +162,8 @@ impl CudaShim {
         self.prepare_all(programs, None)
     }
 
-    /// `fold`: of each of them.
-    fn prepare_all(&self, programs: &[(&Program, &Layout)], fold: Option<Fold>) -> Result<Vec<Arc<dyn Executable>>> {
+    /// `sink`: of each of them.
+    fn prepare_all(&self, programs: &[(&Program, &Layout)], sink: Option<Sink>) -> Result<Vec<Arc<dyn Executable>>> {
         let start = Instant::now();
         programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
@@ -168,7 +172,7 @@ impl CudaShim {
             .map(|(i, (program, layout))| {
                 let name = emit::kernel_name(program);
                 let name = if programs.len() == 1 { name } else { format!("{name}_{i}") };
-                emit::emit_folding(program, layout, &name, fold)
+                emit::emit_into(program, layout, &name, sink)
             })
             .collect();
         let mut device = format!("{}\n{}", emit::PRELUDE, emitted.first().map_or_else(String::new, Emitted::templates));
@@ -182,7 +186,7 @@ impl CudaShim {
         }
         let source = format!("{SHIM}\n{device}{source}");
         let (library, from_cache) =
-            self.library(&source, self.barriers || fold.is_some() || emitted.iter().any(|e| e.tile > 0))?;
+            self.library(&source, self.barriers || sink.is_some() || emitted.iter().any(|e| e.tile > 0))?;
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
         let kernel = |(i, emitted): (usize, Emitted)| {
@@ -335,8 +339,8 @@ impl Backend for CudaShim {
     }
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let kernel = own::<Kernel>(executable, "cuda-shim")?;
-        if kernel.emitted.folds {
-            return Err(internal("a kernel that reduces was launched without its fold".to_string()));
+        if kernel.emitted.sink.is_some() {
+            return Err(internal("a kernel without a column of results was launched for these".to_string()));
         }
         let start = Instant::now();
         if !arm(launch.cancel, launch.limit) {
@@ -344,24 +348,24 @@ impl Backend for CudaShim {
         }
         Ok(launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start)))
     }
-    fn prepare_fold(
+    fn prepare_sink(
         &self,
         program: &Program,
         layout: &Layout,
-        fold: Fold,
+        sink: Sink,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        let fold = collective::at_once(program).then_some(fold);
-        let mut kernels = self.prepare_all(&[(program, layout)], fold)?;
+        let sink = collective::at_once(program, sink).then_some(sink);
+        let mut kernels = self.prepare_all(&[(program, layout)], sink)?;
         Ok(kernels.remove(0))
     }
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let kernel = own::<Kernel>(executable, "cuda-shim")?;
-        if !kernel.emitted.folds {
+        if kernel.emitted.sink.is_none() {
             return fold::apart(self, &Threads::new(1), executable, fold, launch);
         }
-        if launch.ticks != 1 {
-            return Err(internal("a kernel that reduces was launched for several ticks".to_string()));
+        if kernel.emitted.sink != Some(Sink::Fold(fold)) || launch.ticks != 1 {
+            return Err(internal("a kernel that reduces was launched for several ticks, or another fold".to_string()));
         }
         let start = Instant::now();
         if !arm(launch.cancel, launch.limit) {
@@ -378,6 +382,46 @@ impl Backend for CudaShim {
         let reduced = fold.reduction.read(fold.element, &out.map(AtomicU64::into_inner));
         Ok((outcome, (outcome == Outcome::Done).then_some(reduced)))
     }
+    fn launch_sieve(&self, executable: &dyn Executable, sieve: Sieve, launch: Launch<'_>) -> Result<Sieved> {
+        let kernel = own::<Kernel>(executable, "cuda-shim")?;
+        if kernel.emitted.sink != Some(Sink::Sieve(sieve)) || launch.ticks != 1 {
+            return Err(internal("a kernel that sieves was launched for several ticks, or another sieve".to_string()));
+        }
+        let start = Instant::now();
+        if !arm(launch.cancel, launch.limit) {
+            return Ok((Outcome::Cancelled, None));
+        }
+        let jobs = launch.jobs;
+        let mut rows = HostColumn::zeroed(sieve.element.storage(), jobs as usize);
+        let hits = AtomicU64::new(0);
+        let mut cells = self.cells.lock();
+        cells.make_room(collective::sieve_tiles(jobs));
+        cells.mark += 1;
+        let [a, b, c, d] = collective::cells(cells.tiles).1.map(|offset| cells.words.as_ptr() as u64 + offset);
+        let words = [rows.as_kernel_ptr(true) as u64, jobs, a, b, c, d, cells.mark, hits.as_ptr() as u64];
+        let outcome = run_with(kernel, self.target.call_depth, launch, start, &words);
+        rows.resize(hits.into_inner() as usize);
+        Ok((outcome, (outcome == Outcome::Done).then_some(rows)))
+    }
+}
+
+/// The board of all sieves, one after the other.
+#[derive(Default)]
+struct Cells {
+    /// For so many tiles.
+    tiles: u64,
+    words: Vec<AtomicU64>,
+    /// The last launch's.
+    mark: u64,
+}
+
+impl Cells {
+    fn make_room(&mut self, tiles: u64) {
+        if self.tiles < tiles {
+            let (bytes, _) = collective::cells(tiles);
+            *self = Self { tiles, words: (0..bytes / 8).map(|_| AtomicU64::new(0)).collect(), mark: 0 };
+        }
+    }
 }
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
@@ -385,8 +429,8 @@ fn run(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant) -> 
     run_with(kernel, call_depth, launch, start, &[])
 }
 
-/// `reduction`: the words of a kernel that reduces; what they point to is the caller's to keep meanwhile.
-fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, reduction: &[u64]) -> Outcome {
+/// `words`: those of a kernel's sink; what they point to is the caller's to keep meanwhile.
+fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant, words: &[u64]) -> Outcome {
     let mut record = Record::new();
     let buffers: Vec<u64> = launch
         .columns
@@ -413,7 +457,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     // No more threads than there are slots.
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
-    let block = if reduction.is_empty() { block } else { emit::FOLD_THREADS };
+    let block = if words.is_empty() { block } else { emit::SINK_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {
         // Later ticks do not start once something stopped the launch.
         if launch.cancel.stop_key().load(Ordering::SeqCst) <= ticks.start << 32 {
@@ -421,7 +465,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
         }
         (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
         let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
-        args.extend_from_slice(reduction);
+        args.extend_from_slice(words);
         let _alone = RUNNING.lock();
         // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words
         // in memory that it points to outlive the call; the columns are borrowed mutably, the record is ours, and the stop key is an

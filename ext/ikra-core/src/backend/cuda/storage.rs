@@ -106,6 +106,12 @@ impl<'a> Arena<'a> {
 }
 
 impl Region<'_> {
+    /// Its first bytes.
+    pub fn first(self, bytes: usize) -> Self {
+        assert!(bytes <= self.bytes, "a part is no longer than the whole");
+        Self { bytes, ..self }
+    }
+
     /// Queues that `length` bytes from `offset` become `byte`.
     ///
     /// # Errors

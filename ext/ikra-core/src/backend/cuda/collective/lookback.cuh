@@ -6,27 +6,27 @@
 // of the groups before its own in the larger group, and what came before the larger group. So sums of Floats are the same
 // each time, and the chain of waits has a link for each 1024 tiles.
 //
-// A word is shown together with a flag, in one store of 16 bytes, so that nobody waits for two things, and needs no fence.
+// A word is shown together with the launch's mark, in one store of 16 bytes, so that nobody waits for two things, and needs no
+// fence. What has another mark was shown to others, or never.
 
 const u32 GROUP = 32;
-const u64 SHOWN = 1;
 
 struct alignas(16) Cell {
-  u64 word, flag;
+  u64 word, mark;
 };
 
-INLINE void show_cell(Cell *cell, u64 word) {
+INLINE void show_cell(Cell *cell, u64 word, u64 mark) {
 #ifdef __CUDA_ARCH__
-  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(cell), "l"(word), "l"(SHOWN) : "memory");
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(cell), "l"(word), "l"(mark) : "memory");
 #else
   cell->word = word;
-  cell->flag = SHOWN;
+  cell->mark = mark;
 #endif
 }
 INLINE Cell see_cell(const Cell *cell) {
   Cell seen;
 #ifdef __CUDA_ARCH__
-  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(seen.word), "=l"(seen.flag) : "l"(cell) : "memory");
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(seen.word), "=l"(seen.mark) : "l"(cell) : "memory");
 #else
   seen = *cell;
 #endif
@@ -37,38 +37,49 @@ INLINE Cell see_cell(const Cell *cell) {
 template <class S> struct Shown {
   Cell cells[sizeof(S) / 8];
 };
-template <class S> INLINE void show(Shown<S> *to, const S &state) {
+template <class S> INLINE void show(Shown<S> *to, const S &state, u64 mark) {
   Words<S> words;
   words.state = state;
 #pragma unroll
-  for (u32 i = 0; i < sizeof(S) / 8; i++) show_cell(to->cells + i, words.words[i]);
+  for (u32 i = 0; i < sizeof(S) / 8; i++) show_cell(to->cells + i, words.words[i], mark);
 }
 // What was seen of a state's cells so far.
 template <class S> struct Seen {
   Words<S> words;
   bool all;
 };
-template <class S> INLINE Seen<S> glance(const Shown<S> *from) {
+template <class S> INLINE Seen<S> glance(const Shown<S> *from, u64 mark) {
   Seen<S> seen;
   seen.all = true;
 #pragma unroll
   for (u32 i = 0; i < sizeof(S) / 8; i++) {
     const Cell cell = see_cell(from->cells + i);
     seen.words.words[i] = cell.word;
-    seen.all = seen.all && cell.flag == SHOWN;
+    seen.all = seen.all && cell.mark == mark;
   }
   return seen;
 }
-template <class S> INLINE S see(const Shown<S> *from, Seen<S> seen) {
-  while (!seen.all) seen = glance(from);
+template <class S> INLINE S see(const Shown<S> *from, Seen<S> seen, u64 mark) {
+  while (!seen.all) seen = glance(from, mark);
   return seen.words.state;
 }
 
-// Where tiles, groups, and larger groups with all before them are shown; nothing is, before the launch.
+// Where tiles, groups, and larger groups with all before them are shown.
 struct Board {
   void *tiles, *groups, *larger;
   // The next tile to be taken; 0 before the launch.
   u32 *next;
+  // That of this launch: no cell has it before.
+  u64 mark;
+};
+
+// How many were chosen.
+struct Hits {
+  struct State {
+    u64 count;
+  };
+  MEMBER State none() { return {0}; }
+  MEMBER void merge(State &state, const State &other) { state.count += other.count; }
 };
 
 // The number of the tile that this block takes: those before it were taken before. BY_INDEX: it is the block's, of which hardware starts
@@ -89,29 +100,30 @@ template <class Op> INLINE typename Op::State look_back(const Board &board, u32 
   Shown<State> *tiles = (Shown<State> *)board.tiles, *groups = (Shown<State> *)board.groups, *larger = (Shown<State> *)board.larger;
   const u32 lane = lane_id(), group = tile / GROUP, large = group / GROUP;
   const u32 in_group = tile % GROUP, in_large = group % GROUP;
-  if (lane == 0) show(tiles + tile, state);
+  const u64 mark = board.mark;
+  if (lane == 0) show(tiles + tile, state, mark);
   // All that is waited for is asked for at once: what is far away mostly is there, and costs no way to memory of its own.
   Seen<State> near_seen, far_seen, all_seen;
-  if (lane < in_group) near_seen = glance(tiles + group * GROUP + lane);
-  if (lane < in_large) far_seen = glance(groups + large * GROUP + lane);
-  if (large > 0) all_seen = glance(larger + large - 1);
+  if (lane < in_group) near_seen = glance(tiles + group * GROUP + lane, mark);
+  if (lane < in_large) far_seen = glance(groups + large * GROUP + lane, mark);
+  if (large > 0) all_seen = glance(larger + large - 1, mark);
   // The tiles of the group before this one, and this one where it completes the group.
   State near = Op::none();
-  if (lane < in_group) near = see(tiles + group * GROUP + lane, near_seen);
+  if (lane < in_group) near = see(tiles + group * GROUP + lane, near_seen, mark);
   const State before = from_lane(warp_tree<Op>(near), 0);
   State whole = before;
   Op::merge(whole, state);
-  if (lane == 0 && in_group == GROUP - 1) show(groups + group, whole);
+  if (lane == 0 && in_group == GROUP - 1) show(groups + group, whole, mark);
   State far = Op::none();
-  if (lane < in_large) far = see(groups + large * GROUP + lane, far_seen);
+  if (lane < in_large) far = see(groups + large * GROUP + lane, far_seen, mark);
   far = from_lane(warp_tree<Op>(far), 0);
   State prefix = Op::none();
-  if (large > 0) prefix = see(larger + large - 1, all_seen);
+  if (large > 0) prefix = see(larger + large - 1, all_seen, mark);
   Op::merge(prefix, far);
   if (lane == 0 && in_group == GROUP - 1 && in_large == GROUP - 1) {
     State all = prefix;
     Op::merge(all, whole);
-    show(larger + large, all);
+    show(larger + large, all, mark);
   }
   Op::merge(prefix, before);
   return prefix;

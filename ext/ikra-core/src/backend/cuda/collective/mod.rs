@@ -15,6 +15,7 @@ mod on_shim;
 mod reduce;
 mod scan;
 mod select;
+mod sieve;
 mod sort;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub use groups::{Grouped, groups};
 pub use reduce::{Desk, at_once, operation, reduce, state_bytes};
 pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
+pub use sieve::{SIEVE, SIEVE_WORDS, Tray, cells, sieve_tiles};
 pub use sort::{Payload, Sorting, Tuning as SortTuning, sort, sort_tuned};
 
 pub(super) const COMMON: &str = include_str!("common.cuh");
@@ -294,12 +296,21 @@ impl Parts {
 /// Where the tiles of a scan show their states: `struct Board` of `lookback.cuh`.
 struct Board<'a> {
     _memory: Box<dyn Scratch + 'a>,
-    words: [u64; 4],
+    words: [u64; 5],
 }
 
 impl<'a> Board<'a> {
     /// For so many tiles with states of so many bytes.
     fn new(machine: &'a impl Machine, tiles: u64, state: u64) -> Result<Self> {
+        let (bytes, offsets) = Board::parts(tiles, state);
+        let memory = machine.allocate(bytes)?;
+        machine.fill(memory.address(), bytes, 0)?;
+        let [a, b, c, d] = offsets.map(|offset| memory.address() + offset);
+        Ok(Self { _memory: memory, words: [a, b, c, d, 1] })
+    }
+
+    /// The bytes of its memory, and where tiles, groups, larger groups and the next tile are in it.
+    fn parts(tiles: u64, state: u64) -> (usize, [u64; 4]) {
         /// Tiles of a group, and groups of a larger one.
         const GROUP: u64 = 32;
         // A cell of 16 bytes for each word.
@@ -307,9 +318,6 @@ impl<'a> Board<'a> {
         let groups = tiles.div_ceil(GROUP);
         let mut parts = Parts::default();
         let offsets = [shown(tiles), shown(groups), shown(groups.div_ceil(GROUP)), 4].map(|bytes| parts.add(bytes));
-        let memory = machine.allocate(parts.bytes)?;
-        machine.fill(memory.address(), parts.bytes, 0)?;
-        let words = offsets.map(|offset| memory.address() + offset);
-        Ok(Self { _memory: memory, words })
+        (parts.bytes, offsets)
     }
 }

@@ -5,6 +5,7 @@ use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::{Element, LANES};
 use crate::backend::cuda::driver::{Device, Stream};
 use crate::backend::cuda::storage::{ALIGNMENT, Mailbox};
+use crate::backend::sink::Sink;
 use crate::error::Result;
 use crate::ir::{Program, Stmt, walk};
 use std::sync::Arc;
@@ -68,12 +69,14 @@ pub fn reduce(
 /// Statements of a program up to which its jobs are run by the threads that reduce.
 const LIGHT: usize = 200;
 
-/// Whether a program's elements are reduced by the kernel that computes them. A tile is gone over by few threads, which is right where
+/// Whether a program's elements are reduced, or sieved, by the kernel that computes them. A tile is gone over by few threads, which is right where
 /// memory is what takes time; jobs that compute for long have a thread each, and what they store is little beside that.
-pub fn at_once(program: &Program) -> bool {
+pub fn at_once(program: &Program, sink: Sink) -> bool {
+    // tiles of several dimensions are in no order of elements; a sieve has tiles of its own
+    let most = usize::from(matches!(sink, Sink::Fold(_)));
     let (mut size, mut light) = (0, !program.uses_slots());
     for func in &program.funcs {
-        light &= !func.recursive && func.stage.as_ref().is_none_or(|stage| stage.tile.len() < 2);
+        light &= !func.recursive && func.stage.as_ref().is_none_or(|stage| stage.tile.len() <= most);
         walk(&func.body, &mut |stmt| {
             size += 1;
             light &= !matches!(stmt, Stmt::Loop { .. });

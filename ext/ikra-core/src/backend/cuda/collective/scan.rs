@@ -85,6 +85,6 @@ pub fn scan_tuned(machine: &impl Machine, scan: Scan, element: Element, way: Way
     }
     let tiles = count.div_ceil(SCAN_TILE as u64);
     let board = Board::new(machine, tiles, operation(scan, element).1)?;
-    let [a, b, c, d] = board.words;
-    machine.run(&text(scan, element, tuning), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, told])
+    let [a, b, c, d, e] = board.words;
+    machine.run(&text(scan, element, tuning), Blocks::All(tiles), &mut [input, output, count, a, b, c, d, e, told])
 }

@@ -7,14 +7,6 @@ const u32 SELECT_THREADS = 256;
 const u32 SELECT_ITEMS = 16;
 const u32 SELECT_TILE = SELECT_THREADS * SELECT_ITEMS;
 
-struct Hits {
-  struct State {
-    u64 count;
-  };
-  MEMBER State none() { return {0}; }
-  MEMBER void merge(State &state, const State &other) { state.count += other.count; }
-};
-
 struct SelectArgs {
   const u8 *flags;
   // Null: the elements are their own indices.

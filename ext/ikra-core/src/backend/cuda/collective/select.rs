@@ -37,8 +37,8 @@ fn run(machine: &impl Machine, from: Flagged, to: u64, others: u64, hits: u64) -
     }
     let tiles = from.count.div_ceil(SELECT_TILE);
     let board = Board::new(machine, tiles, 8)?;
-    let [a, b, c, d] = board.words;
-    let mut args = [from.flags, from.input, to, others, from.count, a, b, c, d, hits];
+    let [a, b, c, d, e] = board.words;
+    let mut args = [from.flags, from.input, to, others, from.count, a, b, c, d, e, hits];
     machine.run(&text(from.width, others != 0), Blocks::All(tiles), &mut args)
 }
 

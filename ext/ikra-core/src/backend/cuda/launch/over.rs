@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Bytes of memory for a word that the host is to see.
 const WORD: usize = 8;
 
-fn cuda(memory: &Arc<dyn DeviceMemory>) -> Result<&CudaMemory> {
+pub(super) fn cuda(memory: &Arc<dyn DeviceMemory>) -> Result<&CudaMemory> {
     memory.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))
 }
 

@@ -1,0 +1,101 @@
+// Selections of what a program's jobs compute (emit.rs), in one pass: those that there are, side by side, in the order of the jobs.
+//
+// A tile is 16 rows of 256 threads, so that neighbours compute neighbours. What they give waits in shared memory until the block
+// knows how many there are before it.
+
+const u32 SIEVE_THREADS = 256;
+const u32 SIEVE_ROWS = 16;
+const u32 SIEVE_TILE = SIEVE_THREADS * SIEVE_ROWS;
+const u32 SIEVE_WARPS = SIEVE_THREADS / WARP;
+// Rows of a warp, in a tile.
+const u32 SIEVE_PARTS = SIEVE_ROWS * SIEVE_WARPS;
+
+struct SieveArgs {
+  void *chosen;
+  u64 count;
+  Board board;
+  // How many were chosen.
+  u64 *hits;
+};
+
+// Computes so many rows from `row` on. `first`: the thread's job of the tile's first row.
+template <class T, u32 AHEAD, bool ALL_THERE, class Job>
+INLINE void sieve_rows(const SieveArgs &args, const Job &job, u64 first, u32 row, T *elements, u32 *masks) {
+  T x[AHEAD];
+  bool given[AHEAD];
+#pragma unroll
+  for (u32 i = 0; i < AHEAD; i++) {
+    const u64 at = first + (row + i) * SIEVE_THREADS;
+    x[i] = 0;
+    given[i] = (ALL_THERE || at < args.count) && job(at, x[i]);
+  }
+#pragma unroll
+  for (u32 i = 0; i < AHEAD; i++) {
+    elements[(row + i) * SIEVE_THREADS + threadIdx.x] = x[i];
+    const u32 mask = __ballot_sync(ALL, given[i]);
+    if (lane_id() == 0) masks[(row + i) * SIEVE_WARPS + warp_id()] = mask;
+  }
+}
+
+// Runs `job` for each index, and keeps what it gives, if it gives anything. So many rows are under way before the first of them is kept.
+template <class T, u32 AHEAD, class Job> INLINE void sieve_each(const SieveArgs &args, const Job &job) {
+  const u32 EACH = SIEVE_PARTS / WARP;
+  __shared__ T elements[SIEVE_TILE];
+  __shared__ u32 masks[SIEVE_PARTS];
+  // Where the first of each part goes, counted from the tile's first.
+  __shared__ u32 places[SIEVE_PARTS];
+  __shared__ u64 prefix;
+  const u32 tiles = u32((args.count + SIEVE_TILE - 1) / SIEVE_TILE);
+  for (;;) {
+    const u32 tile = take_tile<false>(args.board);
+    if (tile >= tiles) {
+      // nobody takes another
+      if (threadIdx.x == 0 && tile == tiles + gridDim.x - 1) *args.board.next = 0;
+      return;
+    }
+    const u64 first = u64(tile) * SIEVE_TILE + threadIdx.x;
+    // Others still wait for what this tile comes to.
+    const bool over = job.is_over();
+    if (over) {
+      for (u32 part = threadIdx.x; part < SIEVE_PARTS; part += SIEVE_THREADS) masks[part] = 0;
+    } else if (u64(tile + 1) * SIEVE_TILE <= args.count) {
+#pragma unroll 1
+      for (u32 row = 0; row < SIEVE_ROWS; row += AHEAD) sieve_rows<T, AHEAD, true>(args, job, first, row, elements, masks);
+    } else {
+#pragma unroll 1
+      for (u32 row = 0; row < SIEVE_ROWS; row++) sieve_rows<T, 1, false>(args, job, first, row, elements, masks);
+    }
+    __syncthreads();
+    if (warp_id() == 0) {
+      u32 sizes[EACH], mine = 0;
+#pragma unroll
+      for (u32 i = 0; i < EACH; i++) mine += sizes[i] = u32(__popc(masks[lane_id() * EACH + i]));
+      u32 sum = mine;
+#pragma unroll
+      for (u32 delta = 1; delta < WARP; delta *= 2) {
+        const u32 left = __shfl_up_sync(ALL, sum, delta);
+        if (lane_id() >= delta) sum += left;
+      }
+      u32 place = sum - mine;
+#pragma unroll
+      for (u32 i = 0; i < EACH; i++) {
+        places[lane_id() * EACH + i] = place;
+        place += sizes[i];
+      }
+      const u64 hits = __shfl_sync(ALL, sum, WARP - 1);
+      const u64 before = look_back<Hits>(args.board, tile, {hits}).count;
+      if (lane_id() == 0) {
+        prefix = before;
+        if (tile == tiles - 1) *args.hits = before + hits;
+      }
+    }
+    __syncthreads();
+    T *chosen = (T *)args.chosen + prefix;
+#pragma unroll 4
+    for (u32 row = 0; row < SIEVE_ROWS; row++) {
+      const u32 part = row * SIEVE_WARPS + warp_id(), mask = masks[part];
+      const u32 place = places[part] + u32(__popc(mask & ((1u << lane_id()) - 1)));
+      if (mask >> lane_id() & 1) chosen[place] = elements[row * SIEVE_THREADS + threadIdx.x];
+    }
+  }
+}

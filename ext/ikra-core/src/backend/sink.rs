@@ -1,0 +1,262 @@
+//! What becomes of a column of results that is not wanted itself, in the kernel that computes it.
+//!
+//! Here: [`Sink`]: it is reduced ([`Fold`]), or those of its rows are wanted, side by side, that there are ([`Sieve`]: `select`,
+//! `filter_map`); and of which programs that can be done while they run. Not here: reductions and selections of rows that are
+//! in memory ([`super::collective`]).
+
+use super::Outcome;
+use super::collective::Element;
+use super::fold::Fold;
+use crate::ir::{ColumnId, FuncId, Jobs, Program, Space, Stmt, filled, walk};
+use crate::layout::Layout;
+use crate::memory::column::HostColumn;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sink {
+    Fold(Fold),
+    Sieve(Sieve),
+}
+
+impl Sink {
+    pub fn column(&self) -> ColumnId {
+        match self {
+            Sink::Fold(fold) => fold.column,
+            Sink::Sieve(sieve) => sieve.column,
+        }
+    }
+    /// Says which rows there are, if not all are.
+    pub fn marks(&self) -> Option<ColumnId> {
+        match self {
+            Sink::Fold(fold) => fold.marks,
+            Sink::Sieve(sieve) => Some(sieve.marks),
+        }
+    }
+    pub fn element(&self) -> Element {
+        match self {
+            Sink::Fold(fold) => fold.element,
+            Sink::Sieve(sieve) => sieve.element,
+        }
+    }
+    /// The columns that it takes the place of.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
+        [self.column()].into_iter().chain(self.marks())
+    }
+    /// The fold that it is.
+    pub fn fold(&self) -> Option<Fold> {
+        match self {
+            Sink::Fold(fold) => Some(*fold),
+            Sink::Sieve(_) => None,
+        }
+    }
+}
+
+/// A column, of which those rows are wanted that another one says there are, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sieve {
+    pub column: ColumnId,
+    pub marks: ColumnId,
+    pub element: Element,
+}
+
+/// How a launch ended, and where that is well, the rows that there are.
+pub type Sieved = (Outcome, Option<HostColumn>);
+
+impl Sieve {
+    /// None where rows are not computed each by its own job and once, where the program does anything else, and of what is no number.
+    pub fn of(program: &Program, layout: &Layout, column: ColumnId, marks: ColumnId) -> Option<Self> {
+        let element = Element::stored(program.columns.get(column.index())?.storage)?;
+        let wanted = [column, marks];
+        let fits = by_own_jobs(program, layout, &wanted) && does_nothing_else(program, &wanted);
+        fits.then_some(Self { column, marks, element })
+    }
+}
+
+/// Whether each row of these columns is stored by its own job, once, and never read; jobs being in the order of rows.
+pub(super) fn by_own_jobs(program: &Program, layout: &Layout, wanted: &[ColumnId]) -> bool {
+    let filled = filled::filled(program);
+    let whole = |column: &ColumnId| {
+        program.columns[column.index()].space == Space::Element
+            && filled[column.index()]
+            && is_stored_by_entry_only(program, *column)
+    };
+    program.jobs == Jobs::Identity && !layout.is_shared() && wanted.iter().all(whole)
+}
+
+/// Whether a program only stores these columns, and draws nothing.
+pub(super) fn does_nothing_else(program: &Program, wanted: &[ColumnId]) -> bool {
+    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
+    !program.uses_random && written.all(|(index, _)| wanted.contains(&ColumnId::new(index)))
+}
+
+fn is_stored_by_entry_only(program: &Program, wanted: ColumnId) -> bool {
+    let mut only = true;
+    for (index, func) in program.funcs.iter().enumerate() {
+        walk(&func.body, &mut |stmt| match stmt {
+            Stmt::Store { column, .. } if *column == wanted => only &= FuncId::new(index) == program.entry,
+            Stmt::Load { column, .. } | Stmt::Atomic { column, .. } | Stmt::FetchAdd { column, .. } => {
+                only &= *column != wanted;
+            }
+            _ => {}
+        });
+    }
+    only
+}
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::CudaShim;
+    use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Timings};
+    use crate::config::CodeOptions;
+    use crate::ir::build::Builder;
+    use crate::ir::{CheckedOp, Cmp, Column, Func, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Storage, Trap};
+    use std::sync::Arc;
+
+    const INPUT: ColumnId = ColumnId(0);
+    const OUTPUT: ColumnId = ColumnId(1);
+    const MARKS: ColumnId = ColumnId(2);
+    const OTHER: ColumnId = ColumnId(3);
+
+    /// `out = in + in`, checked, where `in` is more than the parameter; `more` of the entry.
+    fn twice(more: impl FnOnce(&mut Builder, Operand)) -> Program {
+        let mut b = Builder::new("entry".into(), Vec::new());
+        let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
+        b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
+        let x = b.load(Scalar::I64, INPUT, job.into());
+        let least = b.i64(Op::Param(ParamId(0)), &[]);
+        let there = b.icmp(Cmp::Gt, x, least);
+        let twice = b.checked(CheckedOp::Add, x, x, SiteId(0));
+        b.store(OUTPUT, job.into(), twice);
+        b.store(MARKS, job.into(), there);
+        more(&mut b, job.into());
+        program(b.finish())
+    }
+
+    fn program(entry: Func) -> Program {
+        let column = |name: &str, storage, read| Column {
+            name: name.into(),
+            space: Space::Element,
+            storage,
+            refers: None,
+            read,
+            written: !read,
+        };
+        let mut other = column("other", Storage::I64, false);
+        other.written = false;
+        let site = Site { trap: Trap::IntegerOverflow("+"), path: "test.rb".into(), line: 1, operands: Vec::new() };
+        Program {
+            name: "block at test.rb:1".into(),
+            funcs: vec![entry],
+            entry: FuncId(0),
+            columns: vec![
+                column("in", Storage::I64, true),
+                column("out", Storage::I64, false),
+                column("marks", Storage::U8, false),
+                other,
+            ],
+            params: vec![Param::new("n", Scalar::I64)],
+            heaps: Vec::new(),
+            even: Vec::new(),
+            sites: vec![site],
+            jobs: Jobs::Identity,
+            few: false,
+            fused_ticks: false,
+            uses_random: false,
+            rescued: Default::default(),
+        }
+    }
+
+    fn sieve(program: &Program) -> Option<Sieve> {
+        Sieve::of(program, &Layout::structure_of_arrays(program), OUTPUT, MARKS)
+    }
+
+    struct Sieving {
+        shim: CudaShim,
+        sieve: Sieve,
+        executable: Arc<dyn Executable>,
+    }
+
+    impl Sieving {
+        fn new() -> Self {
+            let shim = CudaShim::new().expect("a C++ compiler is installed");
+            let program = twice(|_, _| ());
+            let sieve = sieve(&program).expect("every element stores its own");
+            let layout = Layout::structure_of_arrays(&program);
+            let executable = shim.prepare_sink(&program, &layout, Sink::Sieve(sieve), &CodeOptions::default());
+            let executable = executable.unwrap_or_else(|e| panic!("{e}"));
+            Self { shim, sieve, executable }
+        }
+
+        fn launch(&self, input: &[i64], least: i64, limit: Key, cancel: &CancelToken) -> Sieved {
+            let of = |storage, len| HostColumn::zeroed(storage, len);
+            let mut columns =
+                [of(Storage::I64, input.len()), of(Storage::I64, 0), of(Storage::U8, 0), of(Storage::I64, 0)];
+            columns[0].view_mut().copy_from_slice(input);
+            let launch = Launch {
+                columns: &mut columns,
+                biases: &[0; 4],
+                params: &[least as u64],
+                jobs: input.len() as u64,
+                slots: 1,
+                fresh: &[],
+                ticks: 1,
+                seed: 0,
+                section: 0,
+                limit,
+                cancel,
+                block_size: None,
+                timings: &mut Timings::default(),
+                later: None,
+            };
+            self.shim.launch_sieve(&*self.executable, self.sieve, launch).unwrap_or_else(|e| panic!("{e}"))
+        }
+
+        fn rows(&self, input: &[i64], least: i64) -> (Outcome, Option<Vec<i64>>) {
+            let (outcome, rows) = self.launch(input, least, Key::NONE, &CancelToken::default());
+            (outcome, rows.map(|rows| rows.view::<i64>().to_vec()))
+        }
+    }
+
+    #[test]
+    fn the_rows_that_there_are_stand_side_by_side_in_order() {
+        let sieving = Sieving::new();
+        assert!(sieving.executable.sinks_at_once());
+        // fewer than a warp, around one row of a block, a tile, a group of 32 tiles
+        for n in [1, 31, 256, 257, 4095, 4096, 4097, 32 * 4096 + 5, 7] {
+            let input: Vec<i64> = (0..n).map(|i| i * 7919 % 1000).collect();
+            for least in [-1, 3, 500, 998, 1000] {
+                let expected = input.iter().filter(|x| **x > least).map(|x| x + x).collect();
+                assert_eq!(sieving.rows(&input, least), (Outcome::Done, Some(expected)), "{n} over {least}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_launch_that_is_stopped_gives_no_rows_and_leaves_nothing_behind() {
+        let sieving = Sieving::new();
+        let mut input = vec![1; 50_000];
+        (input[20_000], input[40_000]) = (i64::MAX, i64::MAX);
+        let (outcome, rows) = sieving.rows(&input, 0);
+        assert!(matches!(outcome, Outcome::Trapped(trap) if trap.key == Key::new(0, 20_000)), "{outcome:?}");
+        assert_eq!(rows, None);
+        let cancel = CancelToken::default();
+        cancel.cancel();
+        assert_eq!(sieving.launch(&input, 0, Key::NONE, &cancel), (Outcome::Cancelled, None));
+        assert_eq!(sieving.rows(&[1; 9000], 0), (Outcome::Done, Some(vec![2; 9000])));
+    }
+
+    #[test]
+    fn what_a_program_also_does_or_reads_is_not_sieved() {
+        assert!(sieve(&twice(|_, _| ())).is_some());
+        let mut program = twice(|b, job| b.store(OTHER, job, Operand::I64(1)));
+        program.columns[OTHER.index()].written = true;
+        assert_eq!(sieve(&program), None, "another column is written");
+        let read = twice(|b, job| {
+            b.load(Scalar::I64, OUTPUT, job);
+        });
+        assert_eq!(sieve(&read), None);
+        assert_eq!(sieve(&Program { jobs: Jobs::Reordered, ..twice(|_, _| ()) }), None);
+        assert_eq!(sieve(&Program { uses_random: true, ..twice(|_, _| ()) }), None);
+    }
+}
