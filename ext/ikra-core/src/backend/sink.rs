@@ -193,22 +193,9 @@ mod tests {
             let mut columns =
                 [of(Storage::I64, input.len()), of(Storage::I64, 0), of(Storage::U8, 0), of(Storage::I64, 0)];
             columns[0].view_mut().copy_from_slice(input);
-            let launch = Launch {
-                columns: &mut columns,
-                biases: &[0; 4],
-                params: &[least as u64],
-                jobs: input.len() as u64,
-                slots: 1,
-                fresh: &[],
-                ticks: 1,
-                seed: 0,
-                section: 0,
-                limit,
-                cancel,
-                block_size: None,
-                timings: &mut Timings::default(),
-                later: None,
-            };
+            let (params, mut timings) = ([least as u64], Timings::default());
+            let jobs = input.len() as u64;
+            let launch = Launch { limit, ..Launch::of(jobs, &mut columns, &[0; 4], &params, cancel, &mut timings) };
             self.shim.launch_sieve(&*self.executable, self.sieve, launch).unwrap_or_else(|e| panic!("{e}"))
         }
 
