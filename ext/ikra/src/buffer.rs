@@ -409,7 +409,7 @@ impl Part {
         let mut done = 0;
         self.stretches(|place, count| {
             let bytes = count * width;
-            to[place * width..][..bytes].copy_from_slice(&from[done..][..bytes]);
+            copy_by_threads(&mut to[place * width..][..bytes], &from[done..][..bytes]);
             done += bytes;
         });
     }
@@ -418,7 +418,7 @@ impl Part {
         let mut done = 0;
         self.stretches(|place, count| {
             let bytes = count * width;
-            to[done..][..bytes].copy_from_slice(&from[place * width..][..bytes]);
+            copy_by_threads(&mut to[done..][..bytes], &from[place * width..][..bytes]);
             done += bytes;
         });
     }
@@ -542,7 +542,7 @@ impl RubyBuffer {
     /// `part(from, count)`: a buffer of its own, on the host, with a copy of a stretch.
     fn part(ruby: &Ruby, this: Obj<Self>, from: usize, count: usize) -> Result<Obj<Self>, Error> {
         let (buffer, from, count) = this.stretch(ruby, &[ruby.into_value(from), ruby.into_value(count)])?;
-        let mut column = HostColumn::zeroed(buffer.storage(), count);
+        let mut column = to_fill(buffer.storage(), count);
         let read = gvl::released(|| buffer.read(from * buffer.storage().bytes(), column.bytes_mut()));
         read.map_err(|error| errors::core(ruby, error))?;
         Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
@@ -559,7 +559,7 @@ impl RubyBuffer {
         let buffer = this.shared(ruby)?;
         let part = Part::new(offset, shape, strides, buffer.len())
             .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
-        let mut column = HostColumn::zeroed(buffer.storage(), part.count());
+        let mut column = to_fill(buffer.storage(), part.count());
         let gathered = gvl::released(|| {
             let elements = buffer.on_host()?;
             part.gather(buffer.storage().bytes(), elements.bytes(), column.bytes_mut());

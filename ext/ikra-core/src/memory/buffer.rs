@@ -29,7 +29,7 @@
 
 use super::column::HostColumn;
 use super::fate::Fate;
-use super::words::HostWords;
+use super::words::{HostWords, copy_by_threads};
 use crate::error::{Error, Poison, Result};
 use crate::ir::Storage;
 use parking_lot::Mutex;
@@ -514,7 +514,7 @@ impl Buffer {
         match (version.host, version.device) {
             (Some(words), _) => {
                 let column = HostColumn::shared(self.storage, self.len, words);
-                to.copy_from_slice(&column.bytes()[from..from + to.len()]);
+                copy_by_threads(to, &column.bytes()[from..from + to.len()]);
                 Ok(())
             }
             (None, Some(memory)) => memory.read(from, to),
