@@ -154,6 +154,14 @@ RSpec.describe "Totals of plazy" do
       some(chains, more).each { |stages, last| expect_as_ruby((1..9)) { |chain| last.call(stages.call(chain)) } }
     end
 
+    it "look for the end of a chain near its beginning first" do
+      near = Ikra.explain { (1..100_000).plazy(backend: backend).map { |x| x * 2 }.take_while { |x| x < 20 }.sum }
+      expect([near.value, near.sections.map(&:elements)]).to eq [90, [256, 9]]
+      far = (0..9999).plazy(backend: backend).with_index.take_while { |x, i| 60 / (x + i - 6000) < 60 }
+      expect { far.count }.to raise_error(ZeroDivisionError) { |error| expect(error.ikra.index).to eq 3000 }
+      expect((0..9999).plazy(backend: backend).with_index.take_while { |x, i| x + i < 6000 }.count).to eq 3000
+    end
+
     it "run blocks once that change objects or draw, where a chain ends early" do
       make = -> { Array.new(9) { |i| DoAsRuby::Person.new("x", i) } }
       chains = [

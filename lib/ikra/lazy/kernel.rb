@@ -439,14 +439,23 @@ module Ikra
       # The position at which +take_while+ ends the chain, which may be none; the error before it; whether it was looked for: not where blocks change something,
       # or draw, as they are to run once more for the values.
       def stop
-        last = @stages.rindex { |stage| stage.name == :take_while }
+        stages = @stages.take(@stages.rindex { |stage| stage.name == :take_while } + 1)
         total = @sizes[@stages.size - 1]
-        begin
-          how, at = run(0, total, :stop, { __only: true }, [[:truth]], stages: @stages.take(last + 1))
-        rescue Located => error
-          return [error.ikra.index, error, true]
+        # the end may be near; but where positions are gone by, the whole list is packed for each section
+        width = Text.by_position?(stages, :stop) ? total : FIRST
+        from = 0
+        while from < total
+          to = [from + width, total].min
+          how, at = run(from, to, :stop, { __only: true }, [[:truth]], stages: stages)
+          return [from + at, nil, true] if how == :found
+          return [nil, nil, false] if how
+
+          from = to
+          width *= 16
         end
-        how == :found ? [at, nil, true] : [nil, nil, how.nil?]
+        [nil, nil, true]
+      rescue Located => error
+        [shifted(error, from).ikra.index, error, true]
       end
 
       # All values for a stencil that looks at them, as {#values} gives them; numbers stay where the kernel left them.
@@ -498,10 +507,16 @@ module Ikra
         [computed(from, to, numbers), nil]
       rescue Located => error
         at = error.ikra.index
-        error.instance_variable_set(:@ikra, Position.new(at + from, error.ikra.tick).freeze) unless from.zero?
+        shifted(error, from)
         raise if strict
 
         [at.zero? ? [] : computed(from, from + at, numbers), error]
+      end
+
+      # The error of a part that begins there.
+      def shifted(error, from)
+        error.instance_variable_set(:@ikra, Position.new(error.ikra.index + from, error.ikra.tick).freeze) unless from.zero?
+        error
       end
 
       # Where some are left out, and the others are numbers, that is done where the kernel runs.
