@@ -21,6 +21,8 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod fold;
+#[cfg(test)]
+mod gathering;
 pub mod libm;
 pub mod philox;
 pub mod races;
@@ -60,6 +62,8 @@ impl Key {
     pub const CANCEL: Key = Key(0);
     /// Greatest number of elements of a launch; indices are less.
     pub const MAX_ELEMENTS: u64 = u32::MAX as u64 - 1;
+    /// Index of no element, behind all that are: what a launch finds wrong when its elements are done.
+    pub const BEHIND_ALL: u64 = u32::MAX as u64 - 1;
     /// Greatest number of ticks.
     pub const MAX_TICKS: u64 = 1 << 31;
 
@@ -228,13 +232,18 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Of a record as kernels leave it, whose key is that of what was raised first, or [`Key::NONE`].
+    /// Of a record as kernels leave it, whose key is that of what was raised first, or [`Key::NONE`]. What is raised behind all elements says
+    /// by its first word which of them it is told of.
     pub(crate) fn recorded(key: u64, site: u64, words: [u64; TRAP_WORDS]) -> Self {
         if key == Key::NONE.0 {
             return Outcome::Done;
         }
         let site = SiteId::new(usize::try_from(site).unwrap_or(usize::MAX));
-        Outcome::Trapped(TrapRecord { key: Key(key), site, words })
+        let key = Key(key);
+        Outcome::Trapped(match key.index() {
+            Key::BEHIND_ALL => TrapRecord { key: Key::new(key.tick(), words[0]), site, words: [0; TRAP_WORDS] },
+            _ => TrapRecord { key, site, words },
+        })
     }
 }
 

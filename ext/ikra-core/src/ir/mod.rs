@@ -24,6 +24,7 @@ pub mod build;
 pub mod effects;
 pub mod eval;
 pub mod filled;
+pub mod gathered;
 pub mod lower;
 pub mod parse;
 pub mod print;

@@ -73,6 +73,11 @@ impl Layout {
     pub fn address(&self, column: ColumnId) -> Address {
         self.addresses[column.index()]
     }
+    /// The buffer of a column that has one for itself, row after row.
+    pub fn own_buffer(&self, program: &Program, column: ColumnId) -> Option<usize> {
+        let Address::Strided { buffer, stride, offset } = self.address(column);
+        (offset == 0 && stride == program.columns[column.index()].storage.bytes()).then_some(buffer)
+    }
     /// How many buffers a launch passes.
     pub fn buffers(&self) -> usize {
         self.strides.len()

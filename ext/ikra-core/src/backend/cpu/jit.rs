@@ -9,14 +9,14 @@
 //! * code is called only while the [`Code`] that owns its pages is borrowed, and the pages go when it is dropped;
 //! * a [`State`] names memory that a launch borrows; [`super::split`] returns from the launch only after every thread
 //!   that it gave a `State` to is done with it;
-//! * rows that a [`State`] is aimed at ([`State::aim`]) are borrowed by the one who runs it, for as long as that takes;
+//! * rows that a [`State`] is aimed at ([`State::aim`], [`State::aim_sums`]) are borrowed by the one who runs it, for as long as that takes;
 //! * no call unwinds: generated code has no frames to unwind, and its helpers do not panic.
 #![allow(unsafe_code, reason = "executable memory, and calls into it")]
 
 use super::helpers::{Helper, Word};
 use super::state;
 use crate::error::{Error, Result};
-use crate::ir::{ColumnId, Program};
+use crate::ir::{AtomicOp, ColumnId, Program};
 use crate::layout::{Address, Layout};
 use crate::memory::column::HostColumn;
 use cranelift_codegen::ir::{AbiParam, FuncRef, Function, Signature, types};
@@ -26,7 +26,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The entry of compiled code: state, first job, end of jobs, first tick, end of ticks; answers the job to go on with.
 type Entry = extern "C" fn(*mut u64, u64, u64, u64, u64) -> u64;
@@ -122,6 +122,8 @@ impl Drop for Code {
 #[derive(Clone)]
 pub struct State {
     words: Vec<u64>,
+    /// The first of the words behind the parameters.
+    away: usize,
 }
 
 /// What a launch has to say to generated code. `columns` and `biases` are of the layout's buffers.
@@ -145,6 +147,7 @@ impl State {
         words[state::SEED] = inputs.seed;
         words[state::SECTION] = inputs.section.into();
         words[state::POLLS] = state::POLL_INTERVAL as u64;
+        words[state::ALONE] = 1;
         let buffers: Vec<u64> = inputs
             .columns
             .iter_mut()
@@ -158,7 +161,9 @@ impl State {
             }
         }));
         words.extend_from_slice(inputs.params);
-        Self { words }
+        let away = words.len();
+        words.resize(away + program.gathers, 0);
+        Self { words, away }
     }
 
     /// Runs jobs `begin..end` for the given ticks until the last is done or one ends early; answers the job after that.
@@ -184,6 +189,36 @@ impl State {
         self.words[state::COLUMNS + column.index()] = address.wrapping_sub(before);
     }
 
+    /// Makes `rows` what this state has of a column, that is gathered as number `at`, from its row `first` on; they are all rows of it. They must
+    /// stay there for as long as this state runs.
+    pub fn aim_sums(&mut self, at: usize, column: ColumnId, rows: &mut HostColumn, first: u64) {
+        let program = self.words[state::COLUMNS + column.index()];
+        self.aim(column, rows, first);
+        self.words[self.away + at] = program.wrapping_sub(self.words[state::COLUMNS + column.index()]);
+    }
+
+    /// Combines a thread's sum with the row of a column of 64 bits that this state knows; answers whether an addition left them.
+    pub fn combine(&self, column: ColumnId, row: u64, op: AtomicOp, sum: i64) -> bool {
+        let address = self.words[state::COLUMNS + column.index()].wrapping_add(row.wrapping_mul(8));
+        // SAFETY: it is a row of a column that the launch borrows mutably, and has the column's alignment; whoever else runs the launch
+        // touches it by atomic operations alone.
+        let slot = unsafe { AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) };
+        let order = Ordering::Relaxed;
+        match op {
+            AtomicOp::Add => return sum != 0 && slot.fetch_add(sum, order).checked_add(sum).is_none(),
+            AtomicOp::FAdd => {
+                let add = |bits: i64| f64::from_bits(bits as u64) + f64::from_bits(sum as u64);
+                let _ = slot.fetch_update(order, order, |bits| Some(add(bits).to_bits() as i64));
+            }
+            AtomicOp::Min => drop(slot.fetch_min(sum, order)),
+            AtomicOp::Max => drop(slot.fetch_max(sum, order)),
+            AtomicOp::And => drop(slot.fetch_and(sum, order)),
+            AtomicOp::Or => drop(slot.fetch_or(sum, order)),
+            AtomicOp::Xor => drop(slot.fetch_xor(sum, order)),
+        }
+        false
+    }
+
     /// The launch's stop key.
     pub fn stop_key(&self) -> &AtomicU64 {
         let address = std::ptr::with_exposed_provenance_mut(self.words[state::STOP_KEY] as usize);
@@ -197,12 +232,15 @@ impl State {
 pub struct Columns {
     addresses: Vec<Address>,
     written: Vec<bool>,
+    /// How many are gathered.
+    gathers: usize,
 }
 
 impl Columns {
-    pub fn new(program: &Program, layout: &Layout) -> Self {
+    pub fn new(program: &Program, layout: &Layout, gathers: usize) -> Self {
         let ids = (0..program.columns.len()).map(crate::ir::ColumnId::new);
-        Self { addresses: ids.map(|column| layout.address(column)).collect(), written: layout.written(program) }
+        let addresses = ids.map(|column| layout.address(column)).collect();
+        Self { addresses, written: layout.written(program), gathers }
     }
     pub fn len(&self) -> usize {
         self.addresses.len()

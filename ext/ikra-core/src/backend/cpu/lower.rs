@@ -15,6 +15,7 @@ use super::jit::Linker;
 use super::state::{self, offset};
 use crate::backend::Key;
 use crate::error::{Error, Result};
+use crate::ir::gathered::Gathered;
 use crate::ir::{
     self, AtomicOp, CheckedOp, Cmp, Column, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId,
     Stmt, Storage, VarId,
@@ -39,14 +40,17 @@ pub struct Facts {
     shares_position: bool,
     /// Functions other than the entry draw random bits.
     shares_draws: bool,
+    /// Columns of which a thread may have rows for itself.
+    gathers: Vec<Gathered>,
     /// The machine multiplies and adds in one.
     fma: bool,
 }
 
 impl Facts {
-    pub fn new(program: &Program, fma: bool) -> Self {
+    pub fn new(program: &Program, gathers: Vec<Gathered>, fma: bool) -> Self {
         let mut facts = Self {
             fma,
+            gathers,
             stops: program.may_stop(),
             polls: vec![false; program.funcs.len()],
             shares_position: false,
@@ -1013,6 +1017,50 @@ impl Lowering<'_, '_> {
     fn atomic(&mut self, op: AtomicOp, column: ColumnId, row: Operand, value: Operand, site: Option<SiteId>) {
         let (address, _, flags) = self.slot(column, row);
         let value = self.get(value);
+        let Some(at) = self.facts.gathers.iter().position(|gathered| gathered.column == column) else {
+            return self.update(op, address, flags, value, site);
+        };
+        let [own, shared, done] = [(); 3].map(|()| self.b.create_block());
+        let place = self.b.append_block_param(shared, types::I64);
+        let alone = self.constant_word(state::ALONE, types::I64);
+        self.b.ins().brif(alone, own, &[], shared, &[address.into()]);
+        self.b.seal_block(own);
+        self.b.switch_to_block(own);
+        let ty = if op == AtomicOp::FAdd { types::F64 } else { types::I64 };
+        let old = self.b.ins().load(ty, flags, address, 0);
+        let new = match op {
+            AtomicOp::FAdd => self.b.ins().fadd(old, value),
+            AtomicOp::Add if site.is_some() => {
+                let (sum, overflow) = self.b.ins().sadd_overflow(old, value);
+                let keep = self.b.create_block();
+                // It is the program's row that says whether the number is too much.
+                let away = state::COLUMNS + self.program.columns.len() + self.program.params.len() + at;
+                let away = self.constant_word(away, types::I64);
+                let program = self.b.ins().iadd(address, away);
+                self.b.ins().brif(overflow, shared, &[program.into()], keep, &[]);
+                self.b.seal_block(keep);
+                self.b.switch_to_block(keep);
+                sum
+            }
+            AtomicOp::Add => self.b.ins().iadd(old, value),
+            AtomicOp::Min => self.b.ins().smin(old, value),
+            AtomicOp::Max => self.b.ins().smax(old, value),
+            AtomicOp::And => self.b.ins().band(old, value),
+            AtomicOp::Or => self.b.ins().bor(old, value),
+            AtomicOp::Xor => self.b.ins().bxor(old, value),
+        };
+        self.b.ins().store(flags, new, address, 0);
+        self.b.ins().jump(done, &[]);
+        self.b.seal_block(shared);
+        self.b.switch_to_block(shared);
+        self.update(op, place, flags, value, site);
+        self.b.ins().jump(done, &[]);
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+    }
+
+    /// What several threads may do at once to what is at an address.
+    fn update(&mut self, op: AtomicOp, address: Value, flags: MemFlagsData, value: Value, site: Option<SiteId>) {
         let rmw = match op {
             AtomicOp::FAdd => return self.atomic_float_add(address, flags, value),
             AtomicOp::Add => AtomicRmwOp::Add,

@@ -4,6 +4,7 @@
 //! and runs them over chunks of jobs ([`split`]). What generated code and its caller share is laid out in [`state`].
 //! Not here: any rule of Ruby.
 
+mod gather;
 mod helpers;
 mod jit;
 mod lower;
@@ -21,6 +22,7 @@ use crate::backend::threads::Threads;
 use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own};
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
+use crate::ir::gathered::Gathered;
 use crate::ir::{FuncId, Program};
 use crate::layout::Layout;
 use crate::target::Target;
@@ -82,6 +84,8 @@ struct CpuExecutable {
     compiled_in: Duration,
     /// Which elements there are is a column, beside which they are reduced.
     marks: bool,
+    /// Columns of which threads may have rows for themselves.
+    gathers: Vec<Gathered>,
 }
 
 impl CpuBackend {
@@ -133,7 +137,8 @@ impl CpuBackend {
     fn compile(&self, program: &Program, layout: &Layout, compiler: &mut Compiler) -> Result<CpuExecutable> {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
-        let facts = lower::Facts::new(program, self.fma);
+        let gathers = gather::columns(program, layout);
+        let facts = lower::Facts::new(program, gathers.clone(), self.fma);
         let mut linker = Linker::new(&self.isa);
         let host = self.isa.default_call_conv();
         let all = || (0..program.funcs.len()).map(FuncId::new);
@@ -152,7 +157,7 @@ impl CpuBackend {
         }
         let code = linker.finish(ids[program.entry.index()])?;
         Ok(CpuExecutable {
-            columns: Columns::new(program, layout),
+            columns: Columns::new(program, layout, gathers.len()),
             layout: layout.clone(),
             params: program.params.len(),
             fused_ticks: program.fused_ticks,
@@ -163,6 +168,7 @@ impl CpuBackend {
             functions,
             compiled_in: start.elapsed(),
             marks: false,
+            gathers,
         })
     }
 
@@ -203,7 +209,7 @@ impl Executable for CpuExecutable {
     }
 
     fn sinks_at_once(&self) -> bool {
-        !self.slots && !self.needs_stack && !self.marks
+        !self.slots && !self.needs_stack && !self.marks && self.gathers.is_empty()
     }
 }
 
@@ -242,7 +248,7 @@ impl Backend for CpuBackend {
         if !begins(executable, &launch)? {
             return Ok(Outcome::Cancelled);
         }
-        launch.with_buffers(layout, |launch| timed(executable, launch, run))
+        launch.with_buffers(layout, |launch| timed(executable, launch, crew.threads(), run))
     }
 
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
@@ -268,7 +274,7 @@ impl CpuBackend {
         let (cancel, jobs) = (launch.cancel, launch.jobs as usize);
         let crew = collective::Crew { threads: self.crew.pool(), cancel };
         let mut reduced = None;
-        let outcome = timed(executable, launch, |work| {
+        let outcome = timed(executable, launch, 1, |work| {
             let record = split::Record::default();
             reduced = reduce_made(crew, fold.reduction, fold.element, jobs, |range, rows| {
                 // nothing of it is wanted behind a trap
@@ -293,13 +299,15 @@ fn begins(executable: &CpuExecutable, launch: &Launch<'_>) -> Result<bool> {
     Ok(arm(launch.cancel.stop_key(), launch.limit))
 }
 
-/// Runs a launch whose columns are the layout's buffers.
+/// Runs a launch whose columns are the layout's buffers, on so many threads.
 fn timed(
     executable: &CpuExecutable,
     launch: Launch<'_>,
+    threads: usize,
     run: impl FnOnce(split::Work) -> Result<Option<TrapRecord>>,
 ) -> Result<Outcome> {
     let start = Instant::now();
+    let gather = gather::Gather::of(&executable.gathers, &launch, threads);
     let inputs = Inputs {
         columns: launch.columns,
         biases: launch.biases,
@@ -316,6 +324,7 @@ fn timed(
         ticks: launch.ticks,
         fused_ticks: executable.fused_ticks,
         chunk: launch.block_size.map(u64::from),
+        gather,
     })?;
     launch.timings.kernel += start.elapsed();
     Ok(match trap {

@@ -7,6 +7,7 @@
 //! through all steps; whoever has time takes the next, and one of a later step waits until the earlier step is done.
 //! Since only threads that run take chunks, nobody waits for a thread that never came.
 
+use super::gather::Gather;
 use super::jit::{Code, State};
 use super::state;
 use crate::backend::{Key, TrapRecord};
@@ -26,15 +27,21 @@ pub struct Work {
     pub fused_ticks: bool,
     /// Jobs per chunk, where the user said so.
     pub chunk: Option<u64>,
+    /// Rows that each of several threads has for itself.
+    pub gather: Option<Gather>,
 }
 
 /// The trap with the least key so far.
 #[derive(Default)]
-pub struct Record(Mutex<Option<TrapRecord>>);
+pub struct Record {
+    least: Mutex<Option<TrapRecord>>,
+    /// What was found behind all jobs: it counts if no job raised anything.
+    behind: Mutex<Option<TrapRecord>>,
+}
 
 impl Record {
     fn keep(&self, trap: TrapRecord, stop_key: &AtomicU64) {
-        let mut least = self.0.lock();
+        let mut least = self.least.lock();
         // Elements beyond the limit, or beyond an earlier trap, do not count.
         if trap.key.0 <= stop_key.load(Ordering::SeqCst) && least.is_none_or(|least| trap.key < least.key) {
             stop_key.fetch_min(trap.key.0, Ordering::SeqCst);
@@ -43,7 +50,7 @@ impl Record {
     }
 
     pub fn get(&self) -> Option<TrapRecord> {
-        *self.0.lock()
+        self.least.lock().or(*self.behind.lock())
     }
 }
 
@@ -179,23 +186,40 @@ impl Shared {
     pub fn help(&self) {
         let mut state = self.work.state.clone();
         state.set_word(state::SLOT, self.slots.fetch_add(1, Ordering::Relaxed));
+        let Some(gather) = &self.work.gather else {
+            state.set_word(state::ALONE, 0);
+            self.take_chunks(&mut state);
+            return;
+        };
+        let own = gather.begin(&mut state);
+        if let Some(key) = self.take_chunks(&mut state)
+            && let Some(site) = own.merge(gather, &self.work.state)
+        {
+            *self.record.behind.lock() = Some(TrapRecord { key, site, words: [0; TRAP_WORDS] });
+        }
+    }
+
+    /// Answers the key of one of the jobs that it ran last.
+    fn take_chunks(&self, state: &mut State) -> Option<Key> {
+        let mut last = None;
         loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
             if chunk >= self.end {
-                return;
+                return last;
             }
             let step = chunk / self.chunks_per_step;
-            if self.work.is_over(&state, step) {
+            if self.work.is_over(state, step) {
                 // Nothing from here on counts; what is still running of earlier steps does.
                 self.next.fetch_max(self.end, Ordering::Relaxed);
                 self.done.fetch_max(self.end, Ordering::Release);
-                return;
+                return last;
             }
             self.wait_for(step * self.chunks_per_step);
             let begin = chunk % self.chunks_per_step * self.chunk;
             let end = self.work.jobs.min(begin + self.chunk);
             let begin = if step == self.first.0 { begin.max(self.first.1) } else { begin };
-            self.work.run(&mut state, step, begin..end, &self.record);
+            self.work.run(state, step, begin..end, &self.record);
+            last = Some(Key::new(self.work.ticks(step).end - 1, begin));
             self.done.fetch_add(1, Ordering::Release);
         }
     }

@@ -10,10 +10,11 @@
 
 mod shared;
 
-use super::collective;
+use super::{collective, gather};
 use crate::backend::collective::LANES;
 use crate::backend::sink::Sink;
 use crate::error::{Error, Result};
+use crate::ir::gathered::{Gathered, gathered};
 use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::is_plain;
 use crate::ir::{
@@ -68,6 +69,8 @@ pub struct Emitted {
     pub sink: Option<Sink>,
     /// Elements that a block of threads goes over together, meeting at barriers; 0: each thread runs by itself.
     pub tile: u64,
+    /// Buffers of which blocks of threads add up rows for themselves, meeting at barriers.
+    pub gathers: Vec<usize>,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -109,15 +112,16 @@ impl Emitted {
     }
     /// What stands between the prelude and the program.
     pub fn templates(&self) -> String {
+        let gathers = if self.gathers.is_empty() { String::new() } else { format!("{}\n", gather::TEMPLATES) };
         let templates: &[&str] = match self.sink {
-            None => return String::new(),
+            None => return gathers,
             Some(Sink::Fold(_)) => &[collective::REDUCE],
             Some(Sink::Sieve(_)) => &collective::SIEVE,
         };
         format!("{}\n{}\n", collective::COMMON, templates.join("\n"))
     }
     /// The words of the kernel's argument, but for those of its sink, which follow. It is the header, then the addresses of buffers (biased, as numbers) and the
-    /// parameters, or else where `memory` lies.
+    /// parameters with what [`gather::Cells`] says behind them, or else where `memory` lies.
     pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[u64], memory: u64) -> Vec<u64> {
         if self.indirect {
             [&header.words()[..], &[memory]].concat()
@@ -210,6 +214,10 @@ pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
     shared.sink = sink;
+    if sink.is_none() && shared.sharing().is_empty() {
+        shared.gathers = gathered(program);
+        shared.gathers.retain(|gathered| layout.own_buffer(program, gathered.column).is_some());
+    }
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
     for &func in order.iter().filter(|f| program.funcs[f.index()].recursive) {
@@ -240,7 +248,9 @@ pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect: shared.indirect(), sink, tile }
+    let gathers = shared.gathers.iter().filter_map(|gathered| layout.own_buffer(program, gathered.column)).collect();
+    let indirect = shared.indirect();
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect, sink, tile, gathers }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -331,6 +341,8 @@ struct Shared<'a> {
     sizes: Vec<usize>,
     /// Where elements of a column go, if not to memory.
     sink: Option<Sink>,
+    /// Columns of which blocks add up rows for themselves.
+    gathers: Vec<Gathered>,
 }
 
 impl<'a> Shared<'a> {
@@ -344,7 +356,17 @@ impl<'a> Shared<'a> {
             });
         }
         let (short, listens) = (passes::short(program), listens(program));
-        Self { program, layout, may_stop: program.may_stop(), written, sizes, short, listens, sink: None }
+        Self {
+            program,
+            layout,
+            may_stop: program.may_stop(),
+            written,
+            sizes,
+            short,
+            listens,
+            sink: None,
+            gathers: Vec::new(),
+        }
     }
 
     fn column_name(&self, column: ColumnId) -> String {
@@ -376,16 +398,51 @@ impl<'a> Shared<'a> {
         } else {
             MOST_THREADS.to_string()
         };
+        let [before, each, behind] = self.gathering();
         format!(
             "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const {given} args) {{
-{over}  const u64 step = u64(gridDim.x) * blockDim.x;
+{over}{before}  const u64 step = u64(gridDim.x) * blockDim.x;
   for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
     Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
     {call}
-  }}
-}}
+{each}  }}
+{behind}}}
 "
         )
+    }
+
+    /// What a block does for its own sums before the first job, behind each, and behind the last.
+    fn gathering(&self) -> [String; 3] {
+        if self.gathers.is_empty() {
+            return Default::default();
+        }
+        let args = if self.indirect() { "args.args->" } else { "args." };
+        let mut before = format!("  const u32 copies = {args}copies;\n  if (copies != 0) {{\n");
+        let mut behind = "  if (copies != 0) {\n    __syncthreads();\n".to_owned();
+        let raises = self.gathers.iter().any(|gathered| gathered.site.is_some());
+        for gathered in &self.gathers {
+            let (operation, cells) = (gather::operation(*gathered), cells_name(gathered.column));
+            let _ = writeln!(before, "    clear_cells<{operation}>(copies, {args}{cells});");
+            let column = self.column_name(gathered.column);
+            let merge = format!("merge_cells<{operation}>(copies, {args}{cells}, {args}{column})");
+            let _ = match gathered.site {
+                Some(site) => writeln!(
+                    behind,
+                    "    if ({merge}) gathered_too_much(args.launch, {}, element);{}",
+                    site.index(),
+                    self.site(site)
+                ),
+                None => writeln!(behind, "    {merge};"),
+            };
+        }
+        before += "    __syncthreads();\n  }\n";
+        behind += "  }\n";
+        if !raises {
+            return [before, String::new(), behind];
+        }
+        // the first thread has run something if any of its block has
+        let shown = "  __shared__ u32 element;\n  if (threadIdx.x == 0) element = last;\n";
+        [before + "  u32 last = 0;\n", "    last = ctx.index;\n".to_owned(), shown.to_owned() + &behind]
     }
 
     /// The kernel, whose threads run the jobs of tiles, and reduce or sieve what they give.
@@ -465,7 +522,8 @@ impl<'a> Shared<'a> {
             Some(Sink::Fold(_)) => REDUCE_WORDS,
             Some(Sink::Sieve(_)) => collective::SIEVE_WORDS,
         };
-        (Header::WORDS + self.layout.buffers() + self.program.params.len() + sink) * 8 > ARGUMENT_BYTES
+        let cells = gather::words(self.gathers.len());
+        (Header::WORDS + self.layout.buffers() + self.program.params.len() + cells + sink) * 8 > ARGUMENT_BYTES
     }
 
     /// `struct Args`: [`Header`], one address per buffer, one word per parameter. Where those lie in memory, the header
@@ -496,6 +554,12 @@ impl<'a> Shared<'a> {
             let name = self.param_name(crate::ir::ParamId::new(index));
             let _ = writeln!(out, "  alignas(8) {} {name};  // {}", scalar(param.ty), param.name);
         }
+        if !self.gathers.is_empty() {
+            out.push_str("  alignas(8) u32 copies;  // of each cell; 0: no rows have any\n");
+        }
+        for gathered in &self.gathers {
+            let _ = writeln!(out, "  Gathered {};", cells_name(gathered.column));
+        }
         out.push_str("};\n\n");
         if self.indirect() {
             out.push_str("struct Given {\n  Launch launch;\n  const Args *args;\n};\n\n");
@@ -504,8 +568,7 @@ impl<'a> Shared<'a> {
 
     /// Whether the column's rows are a plain array.
     fn own_buffer(&self, column: ColumnId) -> bool {
-        let Address::Strided { stride, offset, .. } = self.layout.address(column);
-        offset == 0 && stride == self.program.columns[column.index()].storage.bytes()
+        self.layout.own_buffer(self.program, column).is_some()
     }
 
     /// A slot as an lvalue; `row` is an expression of an unsigned 32-bit or a signed 64-bit number.
@@ -619,6 +682,11 @@ fn storage(storage: Storage) -> &'static str {
         Storage::F32 => "float",
         Storage::F64 => "f64",
     }
+}
+
+/// Which cells blocks have for the rows of a column.
+fn cells_name(column: ColumnId) -> String {
+    format!("{column}_cells")
 }
 
 /// `progress_12` for the register of a Ruby variable, `v12` for one without a name.
@@ -1057,6 +1125,20 @@ impl<'a> Function<'a> {
                     Storage::I64 | Storage::F64 => format!("{slot} = {value};"),
                 };
                 self.line(&text);
+            }
+            Stmt::Atomic { column, row, value, site, .. }
+                if let Some(gathered) = self.shared.gathers.iter().find(|gathered| gathered.column == *column) =>
+            {
+                let (at, value) = (self.operand(*row).text, self.operand(*value).text);
+                let at = if self.func.ty(*row) == Scalar::I32 { format!("u32({at})") } else { at };
+                self.declare(stmt, list, position);
+                let (operation, name) = (gather::operation(*gathered), self.shared.column_name(*column));
+                let cells = cells_name(*column);
+                let call = format!("gather<{operation}>(args.copies, args.{cells}, {at}, args.{name}, {value})");
+                match site {
+                    Some(site) => self.stop_if(&call, *site, &[]),
+                    None => self.line(&format!("{call};")),
+                }
             }
             Stmt::Atomic { op, column, row, value, site } => {
                 let slot = self.row(*column, *row);

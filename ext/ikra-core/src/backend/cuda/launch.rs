@@ -14,6 +14,7 @@ use super::blas::Blas;
 use super::collective::{self, Collectives, Desk, Tray};
 use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
+use super::gather::Cells;
 use super::nvrtc::{self, Code};
 use super::queue::{Pending, Queue, Room};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
@@ -48,6 +49,8 @@ use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
 const BLOCK: u32 = 256;
+/// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
+const GATHERING_BLOCK: u32 = 512;
 /// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
 /// fewer than these.
 const CALL_DEPTH: u32 = 1_000;
@@ -179,6 +182,15 @@ pub struct CudaKernel {
     call_depth: OnceCell<u32>,
     /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
     pace: AtomicU64,
+}
+
+/// How a launch is spread.
+struct Shape {
+    grid: u32,
+    /// Threads of a block.
+    block: u32,
+    /// The words behind the parameters.
+    cells: Vec<u64>,
 }
 
 /// What becomes of a column.
@@ -387,7 +399,8 @@ impl CudaBackend {
             let address = address_of(&self.device, column)?.unwrap_or(0);
             buffers.push(address.wrapping_sub(bias.wrapping_mul(column.storage().bytes() as u64)));
         }
-        let (grid, block) = kernel.shape(module, launch.jobs, launch.slots, launch.block_size)?;
+        let Shape { grid, block, cells } = kernel.shape(module, launch)?;
+        let params = [launch.params, &cells].concat();
         let header = Header {
             jobs: launch.jobs,
             limit: launch.limit.0,
@@ -399,7 +412,7 @@ impl CudaBackend {
             trap: status + 8,
             ..Header::default()
         };
-        let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, 0);
+        let mut args = kernel.emitted.arguments(&header, &buffers, &params, 0);
         args.extend_from_slice(sink);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let work = |stream: &Stream| module.launch(stream, grid, block, &mut args);
@@ -578,11 +591,29 @@ impl CudaKernel {
         self.module.get().map(|m| m.facts)
     }
 
-    /// Blocks and threads of each for so many jobs.
-    fn shape(&self, module: &Module, jobs: u64, slots: u64, hint: Option<u32>) -> Result<(u32, u32)> {
+    /// How a launch is spread. Its columns are the layout's buffers.
+    fn shape(&self, module: &Module, launch: &Launch<'_>) -> Result<Shape> {
+        let cells = Cells::of(&self.emitted.gathers, launch);
+        let apart = Cells::none(self.emitted.gathers.len());
+        if cells.rows > 0 {
+            let (grid, block) = self.blocks(module, launch, GATHERING_BLOCK)?;
+            let grid =
+                grid.min(module.blocks_per_multiprocessor(block).max(1) * self.device.facts.multiprocessors.max(1));
+            // What blocks add to memory in the end is to be less than what their jobs would.
+            if u64::from(grid) * cells.rows <= launch.jobs {
+                return Ok(Shape { grid, block, cells: cells.words });
+            }
+        }
+        let (grid, block) = self.blocks(module, launch, BLOCK)?;
+        Ok(Shape { grid, block, cells: apart.words })
+    }
+
+    /// Blocks and threads of each, `wanted` where there are many jobs.
+    fn blocks(&self, module: &Module, launch: &Launch<'_>, wanted: u32) -> Result<(u32, u32)> {
+        let (jobs, slots) = (launch.jobs, launch.slots);
         let facts = &self.device.facts;
         let most = module.facts.max_threads.max(1);
-        let block = match hint {
+        let block = match launch.block_size {
             Some(wanted) if wanted == 0 || wanted > most => {
                 return Err(Error::Device {
                     what: format!("block_size: {wanted}"),
@@ -598,7 +629,7 @@ impl CudaKernel {
                 // Few jobs are spread over all multiprocessors.
                 let spread =
                     jobs.div_ceil(u64::from(facts.multiprocessors.max(1))).next_multiple_of(u64::from(facts.warp));
-                let block = spread.clamp(u64::from(facts.warp), u64::from(BLOCK)) as u32;
+                let block = spread.clamp(u64::from(facts.warp), u64::from(wanted)) as u32;
                 block.min(most)
             }
         };
@@ -1059,9 +1090,10 @@ fn run(
     let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
     let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
     let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
-    let in_memory = if kernel.emitted.indirect { (lengths.len() + launch.params.len()) * 8 } else { 0 };
+    let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
+    let params = [launch.params, &cells].concat();
+    let in_memory = if kernel.emitted.indirect { (lengths.len() + params.len()) * 8 } else { 0 };
     let plan = Plan::new(&uses, &lengths, in_memory);
-    let (grid, block) = kernel.shape(module, launch.jobs, launch.slots, launch.block_size)?;
     let call_depth = kernel.call_depth()?;
     let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
     let arena = Arena::new(device, stream, plan.end)?;
@@ -1076,8 +1108,7 @@ fn run(
             address.map_or(0, |address| address.wrapping_sub(bias))
         })
         .collect();
-    let memory: Vec<u8> =
-        kernel.emitted.memory(&buffers, launch.params).into_iter().flat_map(u64::to_ne_bytes).collect();
+    let memory: Vec<u8> = kernel.emitted.memory(&buffers, &params).into_iter().flat_map(u64::to_ne_bytes).collect();
 
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
@@ -1099,7 +1130,7 @@ fn run(
         trap: arena.address + plan.status as u64 + 8,
         ..Header::default()
     };
-    let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, arena.address + plan.arguments as u64);
+    let mut args = kernel.emitted.arguments(&header, &buffers, &params, arena.address + plan.arguments as u64);
     args.extend_from_slice(sink);
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };

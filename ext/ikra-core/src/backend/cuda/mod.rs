@@ -3,6 +3,7 @@
 //! | file | what it holds | needs |
 //! | --- | --- | --- |
 //! | [`emit`], `prelude.cuh` | the IR as CUDA C++ | nothing |
+//! | [`gather`], `gather.cuh` | what blocks of threads add up for themselves | nothing |
 //! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
 //! | [`queue`], [`status`] | launches that nobody waits for, and how launches ended | libcuda |
@@ -18,6 +19,7 @@ pub mod blas;
 pub mod collective;
 pub mod driver;
 pub mod emit;
+pub mod gather;
 pub mod launch;
 pub mod nvrtc;
 pub mod queue;

@@ -11,6 +11,7 @@
 
 use super::collective;
 use super::emit::{self, Emitted, Header};
+use super::gather;
 use super::nvrtc;
 use crate::backend::collective::reduce::Reduction;
 use crate::backend::fold::{self, Fold, Folded};
@@ -175,7 +176,8 @@ impl CudaShim {
                 emit::emit_into(program, layout, &name, sink)
             })
             .collect();
-        let mut device = format!("{}\n{}", emit::PRELUDE, emitted.first().map_or_else(String::new, Emitted::templates));
+        let templates = emitted.iter().map(Emitted::templates).max_by_key(String::len).unwrap_or_default();
+        let mut device = format!("{}\n{templates}", emit::PRELUDE);
         let mut source = String::new();
         for (i, e) in emitted.iter().enumerate() {
             device += &format!("namespace program_{i} {{\n{}}}\n", emit::without_comments(&e.body));
@@ -185,8 +187,9 @@ impl CudaShim {
             self.check(&device)?;
         }
         let source = format!("{SHIM}\n{device}{source}");
+        let meets = |e: &Emitted| e.tile > 0 || !e.gathers.is_empty();
         let (library, from_cache) =
-            self.library(&source, self.barriers || sink.is_some() || emitted.iter().any(|e| e.tile > 0))?;
+            self.library(&source, self.barriers || sink.is_some() || emitted.iter().any(meets))?;
         let library = Arc::new(library);
         let share = start.elapsed() / u32::try_from(programs.len().max(1)).unwrap_or(1);
         let kernel = |(i, emitted): (usize, Emitted)| {
@@ -452,7 +455,8 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
         trap: (&raw mut record) as u64,
         ..Header::default()
     };
-    let memory = kernel.emitted.memory(&buffers, launch.params);
+    let params = [launch.params, &gather::Cells::of(&kernel.emitted.gathers, &launch).words].concat();
+    let memory = kernel.emitted.memory(&buffers, &params);
     let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
     // No more threads than there are slots.
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
@@ -464,7 +468,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
             break;
         }
         (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
-        let mut args = kernel.emitted.arguments(&header, &buffers, launch.params, memory.as_ptr() as u64);
+        let mut args = kernel.emitted.arguments(&header, &buffers, &params, memory.as_ptr() as u64);
         args.extend_from_slice(words);
         let _alone = RUNNING.lock();
         // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words

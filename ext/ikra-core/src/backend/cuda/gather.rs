@@ -1,0 +1,79 @@
+//! What blocks of threads add up for themselves ([`crate::ir::gathered`]).
+//!
+//! Here: the words by which a launch says which rows have cells in a block's shared memory, or that none have. Not here: the text
+//! ([`super::emit`], and `gather.cuh`).
+
+use crate::backend::{Key, Launch};
+use crate::ir::AtomicOp;
+use crate::ir::gathered::Gathered;
+
+/// What kernels that gather stand on.
+pub const TEMPLATES: &str = include_str!("gather.cuh");
+/// Cells of a block, as in `gather.cuh`: a third of what blocks may have of shared memory, so that as many run at once as ever.
+const CELLS: u64 = 1024;
+/// Copies of a row's cell, at most: one for each thread of a warp.
+const COPIES: u64 = 32;
+
+/// The words behind a launch's parameters: copies, and two for each column that is gathered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cells {
+    pub words: Vec<u64>,
+    /// Rows with cells; 0: each addition goes to memory at once.
+    pub rows: u64,
+}
+
+impl Cells {
+    pub fn none(columns: usize) -> Self {
+        Self { words: vec![0; words(columns)], rows: 0 }
+    }
+
+    /// For the columns of those buffers, if they have few rows. Launches up to a limit do without: there, what is raised must be raised by
+    /// an element.
+    pub fn of(buffers: &[usize], launch: &Launch<'_>) -> Self {
+        let rows = buffers.iter().map(|buffer| launch.columns[*buffer].len() as u64).sum();
+        if !(1..=CELLS).contains(&rows) || launch.limit != Key::NONE {
+            return Self::none(buffers.len());
+        }
+        let mut copies = COPIES;
+        while copies * rows > CELLS {
+            copies /= 2;
+        }
+        let (mut words, mut cell) = (vec![copies], 0);
+        for buffer in buffers {
+            let rows = launch.columns[*buffer].len() as u64;
+            words.extend([launch.biases[*buffer], cell << 32 | rows]);
+            cell += rows;
+        }
+        Self { words, rows }
+    }
+}
+
+/// How many words there are for so many columns.
+pub fn words(columns: usize) -> usize {
+    if columns == 0 { 0 } else { 1 + 2 * columns }
+}
+
+/// The name of an operation in `gather.cuh`.
+pub fn operation(gathered: Gathered) -> &'static str {
+    match (gathered.op, gathered.site) {
+        (AtomicOp::Add, Some(_)) => "Sums",
+        (AtomicOp::Add, None) => "Wraps",
+        (AtomicOp::FAdd, _) => "FloatSums",
+        (AtomicOp::And, _) => "Ands",
+        (AtomicOp::Or, _) => "Ors",
+        (AtomicOp::Xor, _) => "Xors",
+        (AtomicOp::Min, _) => "Leasts",
+        (AtomicOp::Max, _) => "Greatests",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CudaShim;
+    use crate::backend::gathering;
+
+    #[test]
+    fn sums_of_blocks_are_those_of_all() {
+        gathering::check(&CudaShim::new().expect("a C++ compiler is installed").sanitized(), 2_000);
+    }
+}

@@ -1,0 +1,85 @@
+//! Columns to which a program only ever adds: what a row is in the end is what it was, and what jobs gave to it, in whatever order they came.
+//!
+//! Here: [`gathered`]. Where such columns have few rows, all jobs would wait for these; so backends let those who run together (a block of
+//! threads, a thread of the host) add up for themselves, and bring the sums together when they are done. Not here: how many rows are few.
+
+use super::{AtomicOp, ColumnId, Program, SiteId, Stmt, walk};
+
+/// How a column is touched, everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    pub column: ColumnId,
+    pub op: AtomicOp,
+    /// Where it says so when a sum leaves 64 bits; the first place, if there are several.
+    pub site: Option<SiteId>,
+}
+
+/// The columns that a program touches by one atomic operation alone, in the order of columns.
+pub fn gathered(program: &Program) -> Vec<Gathered> {
+    /// What was seen of a column.
+    #[derive(Clone, Copy)]
+    enum Use {
+        None,
+        Only(Gathered),
+        Other,
+    }
+    let mut uses = vec![Use::None; program.columns.len()];
+    for func in &program.funcs {
+        walk(&func.body, &mut |stmt| match stmt {
+            Stmt::Atomic { op, column, site, .. } => {
+                let seen = &mut uses[column.index()];
+                *seen = match *seen {
+                    Use::None => Use::Only(Gathered { column: *column, op: *op, site: *site }),
+                    Use::Only(all) if all.op == *op && all.site.is_some() == site.is_some() => *seen,
+                    _ => Use::Other,
+                };
+            }
+            Stmt::Load { column, .. } | Stmt::Store { column, .. } | Stmt::FetchAdd { column, .. } => {
+                uses[column.index()] = Use::Other;
+            }
+            _ => {}
+        });
+    }
+    let only = |seen| match seen {
+        Use::Only(gathered) => Some(gathered),
+        Use::None | Use::Other => None,
+    };
+    uses.into_iter().filter_map(only).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::testing::{INTS, program};
+    use crate::ir::{Operand, Scalar};
+
+    fn add(row: i64, site: Option<SiteId>, op: AtomicOp) -> Stmt {
+        Stmt::Atomic { op, column: INTS, row: Operand::I64(row), value: Operand::I64(1), site }
+    }
+
+    #[test]
+    fn a_column_that_is_only_added_to_is_gathered() {
+        let of = |stmts: Vec<Stmt>| gathered(&program(|b, _| stmts.into_iter().for_each(|stmt| b.push(stmt))));
+        let sums = Gathered { column: INTS, op: AtomicOp::Add, site: Some(SiteId(1)) };
+        assert_eq!(of(vec![add(0, Some(SiteId(1)), AtomicOp::Add), add(1, Some(SiteId(0)), AtomicOp::Add)]), [sums]);
+        let max = Gathered { op: AtomicOp::Max, site: None, ..sums };
+        assert_eq!(of(vec![add(0, None, AtomicOp::Max)]), [max]);
+        assert_eq!(of(vec![]), []);
+        // Two operations on a row, or one that wraps and one that does not.
+        assert_eq!(of(vec![add(0, None, AtomicOp::Max), add(0, None, AtomicOp::Min)]), []);
+        assert_eq!(of(vec![add(0, None, AtomicOp::Add), add(0, Some(SiteId(1)), AtomicOp::Add)]), []);
+    }
+
+    #[test]
+    fn what_is_read_or_stored_is_not() {
+        let read = program(|b, _| {
+            b.push(add(0, None, AtomicOp::Add));
+            b.load(Scalar::I64, INTS, Operand::I64(0));
+        });
+        let stored = program(|b, _| {
+            b.store(INTS, Operand::I64(0), Operand::I64(0));
+            b.push(add(0, None, AtomicOp::Add));
+        });
+        assert_eq!([gathered(&read), gathered(&stored)], [[], []]);
+    }
+}
