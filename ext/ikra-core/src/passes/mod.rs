@@ -16,7 +16,7 @@ mod floats;
 mod hoist;
 mod inline;
 mod loads;
-mod loops;
+pub(crate) mod loops;
 mod polls;
 mod ranges;
 mod relations;

@@ -8,6 +8,7 @@
 //! `goto` of a `Break` never jumps over a declaration; [`Emitted::arguments`] and [`Emitted::memory`] write words in the
 //! order of the `Args` that the text declares.
 
+mod neighbours;
 mod shared;
 
 use super::{collective, gather};
@@ -898,6 +899,8 @@ struct Function<'a> {
     out: String,
     /// Stages whose values it reads.
     sharing: Option<&'a [(&'a Stage, Reach)]>,
+    /// What loops around the cursor load several neighbours of at a time.
+    nexts: Vec<VarId>,
 }
 
 impl<'a> Function<'a> {
@@ -917,6 +920,7 @@ impl<'a> Function<'a> {
             indent: 1,
             out: String::new(),
             sharing: None,
+            nexts: Vec::new(),
         }
     }
 
@@ -1103,7 +1107,11 @@ impl<'a> Function<'a> {
                 self.before_assignment(&[*dst]);
                 let own = self.declare(stmt, list, position);
                 let ty = self.func.vars[dst.index()].ty;
-                let value = if self.shared.written[column.index()] { slot } else { format!("__ldg(&{slot})") };
+                let value = match self.shared.written[column.index()] {
+                    _ if self.nexts.contains(dst) => self.next_name(*dst),
+                    true => slot,
+                    false => format!("__ldg(&{slot})"),
+                };
                 let text = match (self.shared.program.columns[column.index()].storage, ty) {
                     (Storage::U8, Scalar::Bool) => format!("{value} != 0"),
                     (Storage::U8 | Storage::I32, Scalar::I64) => format!("i64({value})"),
@@ -1180,7 +1188,10 @@ impl<'a> Function<'a> {
             Stmt::Loop { label, body } => {
                 self.materialise(|_| true);
                 self.declare(stmt, list, position);
-                self.labelled("while (true) {", *label, true, body, (list, position));
+                match self.neighbours(stmt) {
+                    Some(neighbours) => self.over_neighbours(&neighbours, *label, body),
+                    None => self.labelled("while (true) {", *label, true, body, (list, position)),
+                }
             }
             Stmt::Break(label) => {
                 let target =

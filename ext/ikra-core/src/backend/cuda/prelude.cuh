@@ -87,6 +87,24 @@ INLINE f64 float_of(u64 bits) { return __longlong_as_double(i64(bits)); }
 // Exponents beyond these change nothing: the result is already 0 or infinite.
 INLINE f64 scale(f64 x, i64 exponent) { return ldexp(x, exponent < -9999 ? -9999 : exponent > 9999 ? 9999 : i32(exponent)); }
 
+// ---- Neighbours, 16 bytes at a time ----
+
+INLINE bool are_left(i64 from, i64 end, u64 count) { return from < end && u64(end) - u64(from) >= count; }
+INLINE bool is_even(const void *slot) { return (u64(slot) & 15) == 0; }
+INLINE void of_bits(i64 bits, i64 &x) { x = bits; }
+INLINE void of_bits(i64 bits, f64 &x) { x = __longlong_as_double(bits); }
+template <class T, u32 N> struct Neighbours {
+  T at[N];
+  __device__ __forceinline__ Neighbours(const T *from) {
+#pragma unroll
+    for (u32 i = 0; i < N; i += 2) {
+      const longlong2 pair = __ldg((const longlong2 *)(from + i));
+      of_bits(pair.x, at[i]);
+      of_bits(pair.y, at[i + 1]);
+    }
+  }
+};
+
 // ---- Words of a trap ----
 
 INLINE u64 word(bool x) { return x; }

@@ -33,6 +33,9 @@ struct dim3 {
 struct uint4 {
   unsigned x, y, z, w;
 };
+struct longlong2 {
+  long long x, y;
+};
 static shim::dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 template <class T> static inline T __ldg(const T *p) { return *p; }

@@ -8,6 +8,7 @@ use crate::cache::disk::DiskCache;
 use crate::config::CodeOptions;
 use crate::ir::build::Builder;
 use crate::ir::random;
+use crate::ir::testing::turned;
 use crate::ir::{
     CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site,
     SiteId, Space, Stmt, Storage, Trap,
@@ -751,4 +752,41 @@ fn long_loops_and_those_that_poll_are_not_unrolled() {
     assert!(text(&long(30, false)).contains("  #pragma unroll 1\n  while (true) {"));
     assert!(!text(&long(2, true)).contains("#pragma unroll"));
     assert!(text(&long(9, true)).contains("  #pragma unroll 1\n  while (true) {"));
+}
+
+#[test]
+fn neighbours_are_loaded_several_at_a_time() {
+    // From each element to the last, so that half of them begin between two pairs; a check in the loop raises.
+    let sums = program(vec![entry(|b, index| {
+        let (sum, i) = (named(b, Scalar::I64, "sum", Operand::I64(0)), named(b, Scalar::I64, "i", index));
+        let n = b.i64(Op::Param(ParamId(0)), &[]);
+        turned(b, (i, 1, n), false, |b, _| {
+            let x = b.load(Scalar::I64, INPUT, i.into());
+            let more = b.checked(CheckedOp::Add, sum.into(), x, OVERFLOW);
+            b.set(sum, more);
+        });
+        b.store(OUTPUT, index, sum.into());
+    })]);
+    assert!(text(&sums).contains("const Neighbours<i64, 16> v"), "{}", text(&sums));
+    for n in [1, 2, 15, 16, 17, 18, 31, 33, 100] {
+        let input: Vec<i64> = (0..n).map(|i| i * i - 40).collect();
+        let expected: Vec<i64> = (0..n as usize).map(|from| input[from..].iter().sum()).collect();
+        assert_eq!(run(&sums, &input, n).out(), expected, "{n}");
+    }
+    let mut input = vec![0; 40];
+    (input[3], input[21]) = (i64::MAX, 1);
+    let Outcome::Trapped(record) = run(&sums, &input, 40).outcome else { panic!("the first four overflow") };
+    assert_eq!((record.key, record.site), (Key::new(0, 0), OVERFLOW));
+    // What is written is loaded one by one, and so is what is not the next one.
+    let other = |column, step| {
+        text(&program(vec![entry(|b, index| {
+            let i = named(b, Scalar::I64, "i", index);
+            turned(b, (i, step, Operand::I64(100)), false, |b, _| {
+                let x = b.load(Scalar::I64, column, i.into());
+                b.store(OUTPUT, index, x);
+            });
+        })]))
+    };
+    assert!(other(INPUT, 1).contains("Neighbours"));
+    assert!(!other(OUTPUT, 1).contains("Neighbours") && !other(INPUT, 2).contains("Neighbours"));
 }
