@@ -200,4 +200,28 @@ mod tests {
         }
         "#);
     }
+
+    #[test]
+    fn what_no_path_reaches_stays_in_its_loop() {
+        // nobody leaves the innermost block, so nobody leaves the middle one either: what stands behind that looks at what an
+        // earlier pass has found never to be assigned
+        let program = program(|b, index| {
+            let never = b.var(Scalar::I64, Some("never".into()));
+            b.repeat(|b, done| {
+                b.block(|b, outer| {
+                    b.block(|b, middle| {
+                        b.block(|b, _| {
+                            b.store(INTS, index, Operand::I64(1));
+                            b.push(Stmt::Break(outer));
+                        });
+                        b.push(Stmt::Break(middle));
+                    });
+                    let twice = b.i64(Op::Add, &[never.into(), never.into()]);
+                    b.store(INTS, index, twice);
+                });
+                b.push(Stmt::Break(done));
+            });
+        });
+        assert_eq!(after(&[PASS], program.clone()), after(&[], program));
+    }
 }

@@ -133,19 +133,31 @@ pub fn is_read(body: &[Stmt], var: VarId) -> bool {
 
 /// Whether control surely does not reach what follows the statement in its list.
 pub fn never_passed(stmt: &Stmt) -> bool {
-    let list = |body: &[Stmt]| body.iter().any(never_passed);
-    let left_by = |body: &[Stmt], label: LabelId| {
-        let mut left = false;
-        walk(body, &mut |s| left |= matches!(s, Stmt::Break(to) if *to == label));
-        left
-    };
+    !may_pass(stmt, &mut Vec::new())
+}
+
+/// Whether control may come behind a statement. `left`: labels that are left on the way, where control reaches that.
+fn may_pass(stmt: &Stmt, left: &mut Vec<LabelId>) -> bool {
+    let list = |body: &[Stmt], left: &mut Vec<LabelId>| body.iter().all(|stmt| may_pass(stmt, left));
     match stmt {
-        Stmt::If { then, otherwise, .. } => list(then) && list(otherwise),
-        Stmt::Block { label, body } => list(body) && !left_by(body, *label),
-        Stmt::Loop { label, body } => !left_by(body, *label),
+        Stmt::If { then, otherwise, .. } => list(then, left) | list(otherwise, left),
+        Stmt::Block { label, body } => list(body, left) | left.contains(label),
+        Stmt::Loop { label, body } => {
+            list(body, left);
+            left.contains(label)
+        }
         // its handlers follow it
-        Stmt::Try { .. } => false,
-        _ => stmt.ends_list(),
+        Stmt::Try { .. } => {
+            for body in stmt.bodies() {
+                list(body, left);
+            }
+            true
+        }
+        Stmt::Break(label) => {
+            left.push(*label);
+            false
+        }
+        _ => !stmt.ends_list(),
     }
 }
 
