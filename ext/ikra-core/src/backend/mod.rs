@@ -126,7 +126,8 @@ pub struct Launch<'a> {
     pub seed: u64,
     /// Number of this section since seeding, for `rand`.
     pub section: u32,
-    /// Elements with greater keys do not run. [`Key::NONE`] but when a section that was left by `break` runs again.
+    /// Elements with greater keys do not run. [`Key::NONE`] but when a section that was left by `break` runs again:
+    /// a program that surely ends is given no other.
     pub limit: Key,
     pub cancel: &'a CancelToken,
     /// Threads per block or jobs per chunk, as a hint.

@@ -820,7 +820,7 @@ impl Program {
                         Stmt::Checked { .. }
                         | Stmt::Trap { .. }
                         | Stmt::Poll
-                        | Stmt::Begin { .. }
+                        | Stmt::Begin { check: true, .. }
                         | Stmt::Alloc { .. } => true,
                         Stmt::Atomic { site, .. } => site.is_some(),
                         Stmt::Call { func, depth, .. } => depth.is_some() || before[func.index()],

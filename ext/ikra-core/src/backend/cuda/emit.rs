@@ -17,7 +17,7 @@ use crate::backend::sink::Sink;
 use crate::error::{Error, Result};
 use crate::ir::gathered::{Gathered, gathered};
 use crate::ir::stages::{Reach, Stage};
-use crate::ir::visit::is_plain;
+use crate::ir::visit::{is_plain, walk_mut};
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
     Storage, Trap, VarId, walk,
@@ -190,6 +190,21 @@ fn listens(program: &Program) -> bool {
     found || program.funcs.iter().any(|f| f.recursive)
 }
 
+/// The program, whose jobs do not look whether they are still wanted if it surely ends: nothing stops its launches, and none has a
+/// limit. Each look is a branch before an element's loads, which keeps those of several elements from being under way together.
+fn unwatched(mut program: Program) -> Program {
+    if program.surely_ends() {
+        for func in &mut program.funcs {
+            walk_mut(&mut func.body, &mut |stmt| {
+                if let Stmt::Begin { check, .. } = stmt {
+                    *check = false;
+                }
+            });
+        }
+    }
+    program
+}
+
 /// Whether a program can be emitted: a pass must have made its new rows arithmetic.
 ///
 /// # Errors
@@ -210,7 +225,7 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
 
 /// The same; with a sink, elements of its column go there instead of to memory, in the same kernel.
 pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>) -> Emitted {
-    let program = &passes::ahead(program.clone());
+    let program = &unwatched(passes::ahead(program.clone()));
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
