@@ -190,15 +190,20 @@ module Ikra
     end
 
     def preduce(start = (none = true))
-      list = none ? snapshot : [start, *@base]
+      first = none ? [] : [start]
+      list = none ? snapshot : [*first, *@base]
       try_associativity(list)
-      fold(list, :fold)
+      added(first) || fold(list, :fold)
     end
 
     def pscan(start = (none = true))
-      list = none ? snapshot : [start, *@base]
+      first = none ? [] : [start]
+      list = none ? snapshot : [*first, *@base]
       try_associativity(list)
-      none ? scan(list) : scan(list).drop(1)
+      values = scan(list)
+      # that of Integers it is already
+      values[-1] = added(first) || values.last if values.last.is_a?(Float)
+      none ? values : values.drop(1)
     end
 
     def pcombine(*others)
@@ -316,6 +321,18 @@ module Ikra
         list = section(:map, [combine, list, CHUNK], base: 0...chunks(list))
       end
       list.first
+    end
+
+    # What {#preduce} comes to where the block adds numbers of one kind, and there are more than a chunk: their sum, by one kernel. For a zero of Floats, of
+    # which sums know one and the block two, it is nil.
+    def added(start)
+      some = [@base.is_a?(Range) ? @base.begin : @base.first, *start]
+      return unless @base.size > CHUNK && some.all? { |number| number.is_a?(Integer) || number.is_a?(Float) } && Ikra.__sums?(@block, @options)
+
+      sum = reduced(:sum, [:unchanged]) { |values| total(values, :sum) }
+      start.sum(sum) unless sum.nil? || sum.eql?(0.0)
+    rescue CompileError
+      # which the block has to tell
     end
 
     # Combines some neighbours from either end, and raises where that makes a difference, but for the last digits of Floats.

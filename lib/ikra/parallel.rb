@@ -168,6 +168,8 @@ module Ikra
     # associative, as addition is: elements are combined in chunks of 256, in their order, then what the chunks gave, and so
     # on, equally on every backend. It need not commute.
     #
+    # Of more than 256 numbers of one kind a block that adds them gives the sum, as {#psum} does.
+    #
     # Numbers are combined by a Symbol one after the other, as Ruby does it.
     #
     # @example
@@ -458,6 +460,13 @@ module Ikra
         method = number.instance_method(operator)
         method.owner == number && method.source_location.nil?
       end
+    end
+
+    # @api private
+    # Whether a block adds its two values as numbers are added, in 64 bits, and does no more: then it makes their sum.
+    def __sums?(block, options)
+      wanted = ->(option) { options.fetch(option) { config.public_send(option) }.to_s }
+      wanted[:precision] == "f64" && wanted[:overflow] == "raise" && __adds?(block) && !__scan_of(:+).nil?
     end
 
     # @api private

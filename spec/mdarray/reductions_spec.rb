@@ -16,6 +16,12 @@ RSpec.describe Ikra::MDArray do
       expect(md(list).inject(0.5) { |x, y| x + y }).to eq(500_500.5)
       expect(md(list).reduce(:+)).to eq(500_500)
       expect(md(list).inject(7, :+)).to eq(500_507)
+      floats = md(Array.new(1000) { |i| (i % 89) / 7.0 })
+      expect(floats.inject { |x, y| x + y }).to eql(floats.sum)
+      expect(floats[100..899].inject(2, :+)).to eql(2 + floats[100..899].sum)
+      expect((floats * 2).inject(0.0) { |x, y| y + x }).to eql((floats * 2).sum)
+      expect(md([2**62] * 300).inject { |x, y| x + y }).to eq(300 * (2**62))
+      expect(1 / md([-0.0] * 300).inject { |x, y| x + y }).to eq(-Float::INFINITY)
       expect(md(list).inject { |x, y| y }).to eq(1000)
       expect(md(list).inject { |x, y| x }).to eq(1)
       expect((md(list) * 2).inject { |x, y| x > y ? x : y }).to eq(2000)
@@ -150,7 +156,7 @@ RSpec.describe Ikra::MDArray do
       list = Array.new(900) { |i| i % 7 - 3 }
       expect(md(list).scan { |x, y| x + y }).to same_as(list.pscan(:+))
       expect(md(list.map(&:to_f)).scan { |x, y| x > y ? x : y }).to same_as(list.map(&:to_f).pscan { |x, y| x > y ? x : y })
-      expect(md(Array.new(70_000, 0.1)).scan { |x, y| x + y }[-1]).to eq(md(Array.new(70_000, 0.1)).inject { |x, y| x + y }) if Ikra.config.backend == :cpu
+      expect(md(Array.new(70_000, 0.1)).scan { |x, y| x + y + 0.0 }[-1]).to eq(md(Array.new(70_000, 0.1)).inject { |x, y| x + y + 0.0 }) if Ikra.config.backend == :cpu
       expect(md(list).cumsum).to same_as(list.pscan(:+))
       expect(md(list.first(30)).cumprod).to same_as(list.first(30).pscan(:*))
       expect(md(list.map { |x| x * 0.5 }).scan("+")).to same_as(list.map { |x| x * 0.5 }.pscan(:+))

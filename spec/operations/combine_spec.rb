@@ -34,6 +34,34 @@ RSpec.describe "preduce, pscan, psum" do
     expect((1..300).preduce(0.5) { |a, b| a + b }).to eq 45_150.5
   end
 
+  it "sums where the block adds numbers of one kind, by one kernel" do
+    floats = Array.new(1000) { |i| (i % 89) / 7.0 }
+    explanation = Ikra.explain { floats.preduce { |a, b| b + a } }
+    expect(explanation.sections.map(&:elements)).to eq [1000]
+    expect(explanation.to_s).to include("Reduction: sum").and include("{ |a, b| b + a }")
+    [[], [4], [0.25]].each do |start|
+      expect(backends.map { |backend| floats.preduce(*start, backend: backend) { |a, b| a + b } }).to all eql(start.sum(floats.psum))
+      expect(floats.pscan(*start) { _1 + _2 }.last).to eql(start.sum(floats.psum))
+    end
+    # as Ruby does, beyond 64 bits
+    many = [2**62] * 300
+    expect(many.preduce(1) { |a, b| a + b }).to eq(300 * (2**62) + 1)
+    expect((1..100_000).preduce { |a, b| a + b }).to eq(5_000_050_000)
+    expect { many.preduce { |a, b| a + b + 0 } }.to raise_error(Ikra::IntegerOverflow)
+    expect(many.preduce(overflow: :wrap) { |a, b| a + b }).to eq(0)
+    expect([0.1] * 300).not_to(do_as_ruby(:reduce) { |a, b| a + b })
+    expect(([0.1] * 300).preduce(precision: :f32) { |a, b| a + b }).to be_within(1e-3).of(30)
+  end
+
+  it "leaves to the block that adds what no sum tells" do
+    expect(1 / ([-0.0] * 300).preduce { |a, b| a + b }).to eq(-Float::INFINITY)
+    [[1, 0.5] * 150, ["ab"] * 0, [1.5] * 256, [Float::INFINITY] * 300].each { |list| expect(list).to(do_as_ruby(:reduce) { |a, b| a + b }) }
+    expect([Float::INFINITY, -Float::INFINITY] * 150).to(do_as_ruby(:reduce) { |a, b| a + b })
+    expect { ([0.5, nil] * 150).preduce { |a, b| a + b } }.to raise_error(TypeError, /nil/)
+    expect { ([$stdout] * 300).preduce { |a, b| a + b } }.to raise_error(Ikra::CompileError, /a, b/)
+    expect(([1] + [Amount.new(2)] * 299).preduce { |_, b| b }.cents).to eq 2
+  end
+
   it "applies the start once, gives it for nothing, and nil where there is none" do
     expect([].preduce(5) { |a, b| a + b }).to eq 5
     expect([].preduce { |a, b| a + b }).to be_nil

@@ -374,6 +374,11 @@ fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, wrapping: Option<Wra
     Ok(remember(key, site))
 }
 
+/// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source cannot be had.
+pub fn adds(ruby: &Ruby, block: Proc) -> bool {
+    find_site(ruby, block, &Captures::new(block), None).is_ok_and(|site| site.source.unit.adds())
+}
+
 /// What a block is given to, and the values that are given beside it.
 fn wrapping(ruby: &Ruby, within: RArray, finds: bool) -> Result<(Wrapping, RArray), Error> {
     let (mut methods, given) = (Vec::new(), ruby.ary_new());

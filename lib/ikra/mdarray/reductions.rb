@@ -9,7 +9,7 @@ module Ikra
   # are combined in chunks of 256, from the first to the last, then what the chunks gave in the same way, so that the
   # result is the same on every backend.
   class MDArray
-    # Combines elements with a block, which must be associative.
+    # Combines elements with a block, which must be associative. Of more than 256 numbers a block that adds all of them gives their {#sum}.
     #
     # @example
     #   numbers.inject(0.0) { |x, y| x + y }
@@ -27,7 +27,7 @@ module Ikra
         next injected(flat_list.inject(*start, &block)) if dtype == :object && ndim == 1
 
         numbers_for(:inject)
-        folded(run, axis, start)
+        added(start, options, block) || folded(run, axis, start)
       end
     end
     alias reduce inject
@@ -273,6 +273,16 @@ module Ikra
       raise ArgumentError, "wrong number of arguments (given #{start.size}, expected 0..1)" if start.size > 1
 
       [start, block, operator]
+    end
+
+    # What {#inject} comes to where the block adds all elements, and they are more than a chunk: their sum, in one pass. For a zero of Floats, of which sums know one
+    # and the block two, it is nil.
+    def added(start, options, block)
+      return unless ndim == 1 && size > Run::CHUNK && DType.number?(dtype) && start.all? { |value| value.is_a?(Integer) || value.is_a?(Float) }
+      return unless Ikra.__sums?(block, options)
+
+      sum = reduced(:sum, options) { return }
+      start.sum(sum) unless sum.eql?(0.0)
     end
 
     def injected(value) = value

@@ -14,9 +14,10 @@ use super::threads::Threads;
 use super::{Backend, Executable, Launch, Outcome, sink};
 use crate::error::Result;
 use crate::ir::lower::section::Holes;
-use crate::ir::{ColumnId, Program};
+use crate::ir::{ColumnId, Ctx, Op, Operand, Program, Space, Stmt};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use std::time::Instant;
 
 /// A column, and what its rows are reduced to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +27,8 @@ pub struct Fold {
     pub marks: Option<ColumnId>,
     pub element: Element,
     pub reduction: Reduction,
+    /// The column whose very rows the program stores in this one, if that is all that it does.
+    pub copied: Option<ColumnId>,
 }
 
 /// How a launch ended, and where that is well, what the column is reduced to.
@@ -48,8 +51,29 @@ impl Fold {
         let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
         let again = !(again || extreme && element.is_float()) || sink::does_nothing_else(program, &wanted);
         let fits = again && sink::by_own_jobs(program, layout, &wanted);
-        fits.then_some(Self { column, marks, element, reduction })
+        let copied = copied(program, column).filter(|_| marks.is_none());
+        fits.then_some(Self { column, marks, element, reduction, copied })
     }
+}
+
+/// The column of whose rows each job stores its own in this one, and does nothing else.
+fn copied(program: &Program, column: ColumnId) -> Option<ColumnId> {
+    let (mut own, mut loaded, mut stored) = (Vec::new(), None, false);
+    for stmt in &program.funcs[program.entry.index()].body {
+        match stmt {
+            Stmt::Begin { index, .. } => own.push(*index),
+            Stmt::Let { dst, op: Op::Ctx(Ctx::Index), .. } => own.push(Operand::Var(*dst)),
+            Stmt::Load { dst, column, row } if own.contains(row) && loaded.is_none() => loaded = Some((*dst, *column)),
+            Stmt::Store { column: to, row, value: Operand::Var(value) } if *to == column && own.contains(row) => {
+                stored = loaded.is_some_and(|(dst, _)| dst == *value);
+            }
+            Stmt::Return(values) if values.is_empty() => {}
+            _ => return None,
+        }
+    }
+    let (_, from) = loaded.filter(|_| stored)?;
+    let [one, other] = [from, column].map(|column| &program.columns[column.index()]);
+    (one.space == Space::Element && one.storage == other.storage).then_some(from)
 }
 
 /// What stands for elements without a value while all are reduced; None: nothing does.
@@ -77,6 +101,14 @@ pub fn apart<B: Backend + ?Sized>(
 ) -> Result<Folded> {
     let Launch { columns, jobs, cancel, .. } = launch;
     let len = usize::try_from(jobs).unwrap_or(usize::MAX);
+    let crew = Crew { threads, cancel };
+    if let (Some(copied), None) = (fold.copied, backend.store()) {
+        let began = Instant::now();
+        let elements = Stretch { element: fold.element, rows: &columns[copied.index()], range: 0..len };
+        let reduced = reduce::reduce(crew, fold.reduction, elements.values())?;
+        launch.timings.kernel += began.elapsed();
+        return Ok((if reduced.is_some() { Outcome::Done } else { Outcome::Cancelled }, reduced));
+    }
     let wanted = [Some((fold.column, fold.element)), fold.marks.map(|marks| (marks, Element::U8))];
     for (column, element) in wanted.into_iter().flatten() {
         let storage = element.storage();
@@ -91,7 +123,6 @@ pub fn apart<B: Backend + ?Sized>(
         Some(std::mem::replace(&mut columns[column.index()], HostColumn::zeroed(element.storage(), 0)))
     });
     let (Outcome::Done, Some(mut rows)) = (outcome, rows) else { return Ok((outcome, None)) };
-    let crew = Crew { threads, cancel };
     if let Some(marks) = marks {
         let flags = Stretch { element: Element::U8, rows: &marks, range: 0..len };
         let elements = Some(Stretch { element: fold.element, rows: &rows, range: 0..len });

@@ -43,6 +43,25 @@ pub struct Unit {
     pub parsed_in: Duration,
 }
 
+impl Unit {
+    /// Whether all that it does is add its two parameters.
+    pub fn adds(&self) -> bool {
+        if let Some(name) = &self.symbol {
+            return **name == *"+";
+        }
+        let [Pattern::Local(one), Pattern::Local(other)] = self.params.required[..] else { return false };
+        let Kind::Call(call) = &self.body.kind else { return false };
+        let (Some(left), [Arg::Positional(right)]) = (&call.receiver, &call.args[..]) else { return false };
+        let (Kind::Local(left), Kind::Local(right)) = (&left.kind, &right.kind) else { return false };
+        let both = one != other && ((left, right) == (&one, &other) || (left, right) == (&other, &one));
+        both && *call.name == *"+"
+            && self.params.plain()
+            && !call.safe
+            && call.block.is_none()
+            && call.block_arg.is_none()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Local {
     pub name: Name,

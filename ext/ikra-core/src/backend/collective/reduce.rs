@@ -125,12 +125,16 @@ impl Reduction {
 const NOWHERE: u64 = u64::MAX;
 
 /// How an operation combines.
-trait Fold<T: Copy> {
+trait Fold<T: Copy>: Sized {
     type State: Copy + Send;
     fn none() -> Self::State;
     fn take(state: &mut Self::State, x: T, index: u64);
     fn merge(state: &mut Self::State, other: Self::State);
     fn reduced(state: Self::State) -> Reduced;
+    /// The lanes' states of one tile that begins at `first`.
+    fn lanes(tile: &[T], first: u64) -> [Self::State; LANES] {
+        lanes_in_registers::<T, Self>(tile, first)
+    }
 }
 
 trait Numeric: Copy + Sync {
@@ -187,6 +191,19 @@ impl<T: Numeric> Fold<T> for FloatSum {
     #[inline(always)]
     fn take(state: &mut Compensated, x: T, _: u64) {
         state.add(x.float());
+    }
+    /// Row after row, as memory likes it; sums and losses apart, so that they are computed as vectors.
+    fn lanes(tile: &[T], _: u64) -> [Compensated; LANES] {
+        let (mut sums, mut losses) = ([0.0; LANES], [0.0; LANES]);
+        let add = |(x, (sum, lost)): (&T, (&mut f64, &mut f64))| {
+            let mut state = Compensated { sum: *sum, lost: *lost };
+            state.add(x.float());
+            (*sum, *lost) = (state.sum, state.lost);
+        };
+        let (rows, rest) = tile.as_chunks::<LANES>();
+        rows.iter().for_each(|row| row.iter().zip(sums.iter_mut().zip(&mut losses)).for_each(add));
+        rest.iter().zip(sums.iter_mut().zip(&mut losses)).for_each(add);
+        std::array::from_fn(|l| Compensated { sum: sums[l], lost: losses[l] })
     }
     fn merge(state: &mut Compensated, other: Compensated) {
         state.merge(other);
@@ -339,8 +356,8 @@ impl<T: Numeric> Fold<T> for Counting {
 /// Lanes that are computed together.
 const VECTOR: usize = 8;
 
-/// The lanes' states of one tile that begins at `first`.
-fn lanes<T: Numeric, F: Fold<T>>(tile: &[T], first: u64) -> [F::State; LANES] {
+/// [`Fold::lanes`], a few lanes at a time, whose states stay in registers.
+fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State; LANES] {
     let mut lanes = [F::none(); LANES];
     if tile.len() == TILE {
         for (v, out) in lanes.as_chunks_mut::<VECTOR>().0.iter_mut().enumerate() {
@@ -430,7 +447,7 @@ fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: impl Source<T>) -> Result
     let tile = |t: usize| {
         let first = t * TILE;
         let elements = first..values.len().min(first + TILE);
-        values.tile(elements, |tile| tree::<T, F>(lanes::<T, F>(tile, first as u64)))
+        values.tile(elements, |tile| tree::<T, F>(F::lanes(tile, first as u64)))
     };
     let tiles = crew.each(values.len().div_ceil(TILE), tile)?;
     Ok(tiles.map(|tiles| F::reduced(over_tiles::<T, F>(&tiles))))

@@ -254,7 +254,7 @@ impl Backend for CpuBackend {
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         // Pieces are as long as tiles. Where there are few, they are no fair shares, and the column stays in caches anyway.
         let few = launch.jobs < (collective::TILE * PIECES * self.crew.threads()) as u64;
-        if few || launch.ticks != 1 || !executable.sinks_at_once() {
+        if few || fold.copied.is_some() || launch.ticks != 1 || !executable.sinks_at_once() {
             return fold::apart(self, self.crew.pool(), executable, fold, launch);
         }
         let executable = own::<CpuExecutable>(executable, "cpu")?;

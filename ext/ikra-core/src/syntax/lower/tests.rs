@@ -34,6 +34,32 @@ fn assert_bodies(table: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_block_that_adds_its_two_parameters_and_no_more_is_known() {
+    for text in ["{ |a, b| a + b }", "{ |a, b| b + a }", "{ _1 + _2 }", "{ |a, b| a.+(b) }", "->(a, b) { a + b }"] {
+        assert!(block_unit(text).adds(), "{text}");
+    }
+    for text in [
+        "{ |a, b| a - b }",
+        "{ |a, b| a + a }",
+        "{ |a, b| a + cap }",
+        "{ |a, b| a + b + 0 }",
+        "{ |a, b| a&.+(b) }",
+        "{ |a, b, c| a + b }",
+        "{ |a, b = 1| a + b }",
+        "{ |a, *b| a + b }",
+        "{ |(a, b), c| a + b }",
+        "{ |a| a + cap }",
+        "{ |a, b| a.+(b) { } }",
+        "{ |a, b| a += b }",
+        "{ }",
+    ] {
+        assert!(!block_unit(text).adds(), "{text}");
+    }
+    let symbol = |name| symbol_block(&Arc::new(Source::whole("t.rb", "&:+", 1)), name);
+    assert!(symbol("+").adds() && !symbol("-").adds());
+}
+
+#[test]
 fn literals() {
     assert_bodies(&[
         ("nil", "nil"),
