@@ -418,7 +418,8 @@ module Ikra
       list, error = through(before)
       # which tries the block on some values first
       tried = @options.fetch(:check, ::Ikra.config.check).to_s == "associative"
-      folded = cut(last, list, error) { |step, part, failed| chunks(step, part, failed, start, block, told) } unless last.keeps_apart || tried
+      folder = Stage.new(:reduce, [], block)
+      folded = cut(last, list, error) { |step, *parts| step.ending ? left(step, *parts, start, folder) : chunks(step, *parts, start, folder, told) } unless last.lists? || tried
       list, error = folded || through([last], list, error)
       list = [*start, *list] unless folded
       value = Operation.call(list, :preduce, @options, block)
@@ -428,13 +429,26 @@ module Ikra
     end
 
     # What each chunk comes to, and the error that follows; nil: nobody knows where the chain ends, or nothing is computed before.
-    def chunks(step, list, error, start, block, told)
+    def chunks(step, list, error, start, folder, told)
       bounded(step, list, error) do |bounded, failed, to|
         told&.apart(UNBOUNDED, alone: true) unless bounded
         next if bounded.nil? || bounded.lists?
 
         kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
-        [kernel.fold(Stage.new(:reduce, [], block), start), (failed unless kernel.closed?)]
+        [kernel.fold(folder, start), (failed unless kernel.closed?)]
+      end
+    end
+
+    # What each chunk of what +take+ or +drop+ leave comes to, if that is numbers, else all of it; and the error that follows.
+    def left(step, list, error, start, folder)
+      Kernel.new(step, list, @options, open: !error.nil?).left do |parts, failed, enough|
+        folded = parts.select { |_, _, count| count.positive? }.flat_map do |values, from, count|
+          first, start = start, []
+          next [*first, *values[from, count]] unless values.is_a?(Buffer)
+
+          Kernel.part(values, from, count, @options).fold(folder, first)
+        end
+        [[*start, *folded], enough ? nil : failed || error]
       end
     end
   end

@@ -162,6 +162,24 @@ RSpec.describe "Totals of plazy" do
       expect((0..9999).plazy(backend: backend).with_index.take_while { |x, i| x + i < 6000 }.count).to eq 3000
     end
 
+    it "combine what take and drop leave where the kernel left it, by a block" do
+      chains = [
+        ->(chain) { chain.select(&:even?).take(300) }, ->(chain) { chain.map { |x| x * 3 }.drop(4) }, ->(chain) { chain.reject { |x| x % 7 == 3 }.map { |x| x * 0.25 }.take(600) },
+        ->(chain) { chain.map { |x| x > 5 ? nil : x }.compact.drop(2) }, ->(chain) { chain.map { |x| x > 5 ? x : x / 2.0 }.drop(2) }, ->(chain) { chain.map { |x| x > 5 }.drop(1) },
+        ->(chain) { chain.map { |x| 60 / (x - 4) }.select { |x| x != 1 }.take(3) }, ->(chain) { chain.map { |x| 60 / (x - 4) }.drop(2) }
+      ]
+      # which do not commute
+      more = [
+        ->(chain) { chain.reduce { |a, _| a } }, ->(chain) { chain.inject { |_, b| b } }, ->(chain) { chain.reduce(nil) { |a, _| a } }, ->(chain) { chain.reduce(5) { |_, b| b } },
+        ->(chain) { chain.reduce { |a, b| a && b && a > b ? a : b } }
+      ]
+      [[], [4], [1, 2], (0...1), (0...32), (0...33), (0...1000)].product(some(chains, more)).each { |list, (stages, last)| expect_as_ruby(list) { |chain| last.call(stages.call(chain)) } }
+      chain = (0...100_000).plazy(backend: backend).select(&:even?).drop(3)
+      told = Ikra.explain { chain.reduce { |a, b| a + b } }
+      # chunks of 49 997 values, then what they gave
+      expect([told.value, told.sections.map { |section| [section.operation, section.elements] }]).to eq [2_499_949_994, [[:plazy, 100_000], [:plazy, 196], [:preduce, 1]]]
+    end
+
     it "run blocks once that change objects or draw, where a chain ends early" do
       make = -> { Array.new(9) { |i| DoAsRuby::Person.new("x", i) } }
       chains = [

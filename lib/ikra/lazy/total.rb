@@ -136,22 +136,12 @@ module Ikra
 
       # Gives the block the parts in which the values were computed, and of each, from where on and how many of it count.
       def in_parts
-        what, count = @step.ending
-        parts, error, enough = kernel.parts(what == :take ? count : nil, strict: @error.nil?, numbers: true)
-        error = @error if error.nil? && !kernel.closed?
-        raise error if error && !enough
+        kernel.left(strict: @error.nil?) do |parts, error, enough|
+          error = @error if error.nil? && !kernel.closed?
+          raise error if error && !enough
 
-        left = what == :drop ? count : 0
-        room = what == :take ? count : Float::INFINITY
-        yield(parts.map do |values|
-          from = [left, values.size].min
-          taken = [values.size - from, room].min
-          left -= from
-          room -= taken
-          [values, from, taken]
-        end)
-      ensure
-        parts&.grep(Buffer)&.each(&:free)
+          yield(parts)
+        end
       end
 
       # An error follows what the kernel was given, and it comes to that.
