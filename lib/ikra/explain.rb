@@ -64,8 +64,9 @@ module Ikra
       # @api private
       def cut(first, rest)
         count = first.stages.size
-        first.explained = self.class.new(stages.take(count), nil, first.told, first.why, @chain)
+        first.explained = self.class.new(stages.take(count), first.made, first.told, first.why, @chain)
         rest.explained = self
+        self.ending &&= rest.made
         self.stages = stages.drop(count)
         self.notes = rest.told
         add(first.explained)

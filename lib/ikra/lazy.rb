@@ -47,7 +47,7 @@ module Ikra
     # @return [Lazy]
     def filter_map(&block) = with(:filter_map, &needed(:filter_map, block))
 
-    # What the block gives; of arrays, their elements. A kernel ends here.
+    # What the block gives; of arrays, their elements.
     #
     # @yieldparam element
     # @return [Lazy]
@@ -319,16 +319,16 @@ module Ikra
       end
     end
 
-    # Runs a step, in as many parts as its stencils want.
+    # Runs a step, in as many parts as its stencils and flat_maps want.
     def cut(step, list, error)
-      stencil =
+      both =
         begin
           return yield(step, list, error)
         rescue Kernel::Cut => cut
-          cut.stencil
+          cut.of(step)
         end
       # behind the rescue: what is raised from here on has nothing to do with it
-      before, rest = step.cut(stencil)
+      before, rest = both
       list, failed, enough = cut(before, list, error) { |part, from, open| Kernel.new(part, from, @options, open: !open.nil?).kept }
       begin
         cut(rest, list, enough ? nil : failed || error) { |*parts| yield(*parts) }
@@ -399,7 +399,7 @@ module Ikra
     # The value of which a block gives the least, or the greatest.
     def by(name, reduction, block, &on_list)
       with_key = map_packed(block).__send__(:plan)
-      return on_list.call(to_a) if with_key.steps.last.lists?
+      return on_list.call(to_a) if with_key.steps.last.lists? || with_key.steps.last.flat?
 
       on_list.call(forced(:to_a) { return to_total(name, with_key) { |total| total.by(reduction, &on_list) } })
     end
@@ -435,7 +435,9 @@ module Ikra
         next if bounded.nil? || bounded.lists?
 
         kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
-        [kernel.fold(folder, start), (failed unless kernel.closed?)]
+        folded = kernel.fold(folder, start)
+        told&.apart(kernel.given_up, alone: true) unless folded
+        [folded, (failed unless kernel.closed?)] if folded
       end
     end
 

@@ -11,7 +11,9 @@ class Chains
       "map { |x| x + 1 }" => :number, "map { |x| x * 3 - 7 }" => :number, "map { |x| 60 / (x - 4) }" => :number, "map(&:abs)" => :number, "map(&:-@)" => :number,
       "select(&:even?)" => :number, "select { |x| x > 2 }" => :number, "reject { |x| x % 3 == 1 }" => :number, "filter_map { |x| x * 2 if x.odd? }" => :number,
       "take_while { |x| x < 40 }" => :number, "take_while { |x| 100 / (x - 5) < 90 }" => :number, "take(3)" => :number, "take(20)" => :number, "drop(2)" => :number,
-      "flat_map { |x| [x, x + 1] }" => :number, "flat_map { |x| x.even? ? [x] : x }" => :number, "compact" => :number, "with_index { |x, i| x / (i - 9) }" => :number,
+      "flat_map { |x| x % 3 == 0 ? [] : [x, -x, 7] }" => :number, "flat_map { |x| [[x, 1], [2, x]] }" => :array, "flat_map { |x| [x / 2.0, 1.5] }" => :float,
+      "flat_map { |x| x > 3 ? [x, nil] : nil }" => :maybe, "flat_map { |x| [x, 60 / (x - 4)] }" => :number, "flat_map { |x| [x, x + 1] }" => :number,
+      "flat_map { |x| x.even? ? [x] : x }" => :number, "compact" => :number, "with_index { |x, i| x / (i - 9) }" => :number,
       "with_index(3)" => :pair, "each_with_index" => :pair, "zip(1..)" => :pair, "zip([5, 6, 7, 8, 9, 1, 2, 3, 4])" => :with_nil, "map { |x| [x, -x] }" => :array,
       "each_slice(2)" => :slice, "each_slice(3)" => :slice, "map { |x| x / 2.0 }" => :float, "map { |x| x > 3 ? x : nil }" => :maybe
     },

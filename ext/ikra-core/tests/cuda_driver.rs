@@ -726,7 +726,7 @@ fn what_is_reduced_while_it_is_computed() {
         let program = twice(checked);
         let layout = Layout::structure_of_arrays(&program);
         let fold =
-            Fold::of(&program, &layout, OUTPUT, None, Reduction::Sum, false).expect("each element stores its own");
+            Fold::of(&program, &layout, OUTPUT, None, Reduction::Sum, false, &[]).expect("each element stores its own");
         let kernel = cuda.prepare_sink(&program, &layout, Sink::Fold(fold), &CodeOptions::default());
         (fold, kernel.unwrap_or_else(|e| panic!("{e}")))
     };

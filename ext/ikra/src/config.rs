@@ -54,6 +54,8 @@ pub struct Settings {
     pub again: bool,
     /// Where they are not reduced, nothing is run.
     pub only: bool,
+    /// What changes anything but its results, or draws, is not run.
+    pub pure: bool,
     /// Results that are `Ikra::Hole` are left out.
     pub holes: bool,
     /// The section is one of several that go over the elements together.
@@ -118,6 +120,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     exact: false,
     again: false,
     only: false,
+    pure: false,
     piece: false,
     apart: false,
     stencils: None,
@@ -193,6 +196,7 @@ impl Settings {
                 self.exact = name != given;
             }
             "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__pure" => self.pure = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__holes" => self.holes = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,

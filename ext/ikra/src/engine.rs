@@ -47,6 +47,7 @@ use ikra_core::engine::{self, Base, Holes, SectionOp, SectionShape, compile};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
 use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
+use ikra_core::layout::schema::Slot;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::process;
@@ -124,6 +125,8 @@ pub struct Variant {
     divisible: bool,
     /// All that it does is look for an element, and it would find the same again.
     looks: bool,
+    /// It changes nothing that was there, and would give the same again.
+    pure: bool,
 }
 
 /// What is known of one block.
@@ -258,7 +261,7 @@ struct Explained {
 /// reduced so, they are the value as ever. With `__reduce:`, `__into: :numbers`, or `__holes: true`, elements whose result is `Ikra::Hole` are left out where the others'
 /// are numbers of one kind. With `__only: true` what cannot be reduced so is not run, nor what looks for an element and may not find the same once more: it
 /// ended as `:refused`. So did,
-/// with `__piece: true`, what cannot be gone over in several sections. With `__apart: true` a section in which a stencil is better given what another
+/// with `__piece: true`, what cannot be gone over in several sections, and with `__pure: true` what changes more than its results, or draws. With `__apart: true` a section in which a stencil is better given what another
 /// section has computed is not run: it ended as `:apart`, with the number of the stencil among those that look at computed values. What was chosen for
 /// these is told to the Array `__told:` when the section is compiled.
 ///
@@ -541,8 +544,12 @@ impl Section<'_> {
                 return Ok(ended(self.ruby, Some("apart"), stencil, None));
             };
             let fits = variant.fold.is_some() || variant.looks;
-            if self.settings.only && !fits || self.settings.piece && !variant.divisible {
+            let Settings { only, piece, pure, .. } = self.settings;
+            if only && !fits || piece && !variant.divisible || pure && !variant.pure {
                 random::give_back(self.number);
+                if let Some(explained) = &mut self.explained {
+                    explained.account = None;
+                }
                 return Ok(ended(self.ruby, Some("refused"), self.ruby.qnil().as_value(), None));
             }
             let outcome = self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted));
@@ -718,6 +725,7 @@ impl Section<'_> {
         }
         let (program, layout) = (&compiled.lowered.program, &compiled.layout);
         let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
+        let overwritten = compiled.lowered.schema.overwritten();
         let fold = form.reduce.and_then(|reduction| {
             let slot = plan.result.as_ref()?;
             // true and false are counted, and nothing else; as results are, there are no other Integers
@@ -725,7 +733,7 @@ impl Section<'_> {
             if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
                 return None;
             }
-            Fold::of(program, layout, slot.value?, compiled.lowered.schema.marks, reduction, form.again)
+            Fold::of(program, layout, slot.value?, compiled.lowered.schema.marks, reduction, form.again, &overwritten)
         });
         if fold.is_none() && compiled.lowered.schema.has_holes && holes != Some(Holes::Marked) {
             return Ok(Attempt::Unfilled);
@@ -774,6 +782,12 @@ impl Section<'_> {
         let surely_ends = !sinks && program.jobs == Jobs::Identity && program.surely_ends();
         let (sites, divisible) = (later_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
         let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
+        let pure = {
+            let marks = compiled.lowered.schema.marks;
+            let results: Vec<ColumnId> =
+                compiled.lowered.schema.result.iter().flat_map(Slot::columns).chain(marks).collect();
+            program.changes_only(&results, &overwritten)
+        };
         let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
         let variant = Variant {
             form,
@@ -788,6 +802,7 @@ impl Section<'_> {
             surely_ends,
             divisible,
             looks,
+            pure,
         };
         Ok(Attempt::Ready(Box::new(variant)))
     }

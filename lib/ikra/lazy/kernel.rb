@@ -8,15 +8,32 @@ module Ikra
       # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
       FIRST = 256
 
-      # A stencil in it is better given what another kernel has computed: which it is of those that look at computed values. Nothing has run.
-      class Cut < RuntimeError
-        attr_reader :stencil
+      # Arrays of fewer elements may be long, and each is gone over by one thread: then the stages behind +flat_map+ are not in its kernel.
+      FEW = 64
 
-        def initialize(stencil)
-          @stencil = stencil
+      # It is better made two: a stencil in it is better given what another kernel has computed, or what is behind +flat_map+ goes over what that gave.
+      # Nothing has run, or nothing that counts.
+      class Cut < RuntimeError
+        # @yieldparam step [Plan::Step]
+        # @yieldreturn [Array<Plan::Step>]
+        def initialize(&cut)
+          @cut = cut
           super("a chain that is to be cut in two")
         end
+
+        def of(step) = @cut.call(step)
       end
+
+      CHANGES = "blocks change something, or draw"
+      RAISES = "something raises"
+      FEW_ELEMENTS = "there are fewer than #{FEW} elements, whose arrays may be long"
+      NOT_COMPILED = "together they cannot be compiled"
+      # Where what the values of each element come to is reduced.
+      NUMBERS = { sum: "all values are Integers", min: "all values are Integers, or all are Floats", max: "all values are Integers, or all are Floats", count: "they are compiled together" }.freeze
+      private_constant :CHANGES, :RAISES, :FEW_ELEMENTS, :NOT_COMPILED, :NUMBERS
+
+      # Why what is behind +flat_map+ was left to somebody else.
+      attr_reader :given_up
 
       # Of so many elements of a {Buffer} from one on, of which nothing is computed: they can be folded.
       def self.part(buffer, from, count, options)
@@ -68,7 +85,7 @@ module Ikra
       # The values as {#values} gives them, but in parts, as many as it took: each an Array, or numbers in a {Buffer}, where the kernel left them.
       def parts(most, strict: false, numbers: @step.holes?)
         total = @sizes[@stages.size - 1]
-        open = @step.holes? || @step.ending == [:flatten]
+        open = @step.sparse?
         total = [total, most].min if most && !open
         width = most && open ? [most, FIRST].max : [total, 1].max
         parts = []
@@ -81,7 +98,11 @@ module Ikra
           parts << values
           count += values.size
           return [parts, nil, true] if stopped
-          break if error && !(most && count >= most)
+
+          if error && !(most && count >= most)
+            give_up(RAISES) if together?
+            break
+          end
 
           from = to
           width *= 4
@@ -133,6 +154,8 @@ module Ikra
 
       # All values for a stencil that looks at them, as {#values} gives them; numbers stay where the kernel left them.
       def kept
+        return values(nil) if @step.flat?
+
         values = run(0, @sizes[@stages.size - 1], nil, { __into: :numbers })
         [@step.grid? ? @grid.like(@grid.places, values) : values, nil, @closed]
       rescue Located
@@ -147,13 +170,20 @@ module Ikra
       # What it computes does not come to the error after the list.
       def closed? = @closed
 
-      # The values of each chunk together, in order.
+      # The values of each chunk together, in order; nil behind a +flat_map+ that is better off without.
       def fold(folder, start)
         count = @sizes[@stages.size - 1] + start.size
         chunks = (count + Operation::CHUNK - 1) / Operation::CHUNK
         text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
-        list, = Ikra.__sieved(section(text, 0...chunks, { start: start.first, folder: folder }), Hole, Stop)
-        list
+        run = ->(*within) { section(text, 0...chunks, { start: start.first, folder: folder }, *within) }
+        return Ikra.__sieved(run.call, Hole, Stop).first unless @step.flat?
+        return give_up(FEW_ELEMENTS) if few?
+
+        values = alone(text, &run) and Ikra.__sieved(values, Hole, Stop).first
+      rescue Located
+        raise unless @step.flat?
+
+        give_up(RAISES)
       end
 
       # What the values are reduced to by the kernel that computes them: +[:reduced, value]+ (`Ikra.__reduce`). Where it cannot, +[nil, values]+, or
@@ -170,6 +200,22 @@ module Ikra
         [nil, value.to_list].tap { value.free }
       end
 
+      # The same behind +flat_map+, where a text makes numbers of the values of each element, in a kernel that may run again; nil where it cannot.
+      def reduced_together(reduction, ending)
+        return give_up(FEW_ELEMENTS) if few? && behind?
+
+        how, value = run(0, @sizes[@stages.size - 1], ending, { __into: :numbers, __reduce: reduction, __again: true, __only: true }, [])
+        how == :reduced ? value : give_up("that takes that #{NUMBERS.fetch(ending)}, and that blocks change nothing")
+      rescue CompileError, Located
+        give_up(RAISES)
+      end
+
+      # Leaves what is behind +flat_map+ to another kernel, if there is anything.
+      def give_up(why)
+        @given_up = why
+        raise Cut.new { |step| step.cut_flat("what follows is not in it: #{why}") } if behind?
+      end
+
       # The value at a position, which has one.
       def at(index) = @stages.empty? ? part(@list, index, index + 1).first : run(index, index + 1).first
 
@@ -181,6 +227,7 @@ module Ikra
       rescue Located => error
         at = error.ikra.index
         shifted(error, from)
+        give_up(RAISES) if strict && together?
         raise if strict
 
         [at.zero? ? [] : computed(from, from + at, numbers), error]
@@ -193,7 +240,12 @@ module Ikra
       end
 
       # Where some are left out, and the others are numbers, that is done where the kernel runs.
-      def computed(from, to, numbers) = run(from, to, nil, numbers ? { __into: :numbers } : nil)
+      def computed(from, to, numbers)
+        return run(from, to, nil, numbers ? { __into: :numbers } : nil) unless together?
+        return give_up(FEW_ELEMENTS) if few?
+
+        alone(text_of(nil)) { |*within| run(from, to, nil, *within) }
+      end
 
       def listed(values) = values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
 
@@ -202,11 +254,31 @@ module Ikra
         return [values, false] if values.is_a?(Buffer)
 
         list, stopped = Ikra.__sieved(values, Hole, Stop)
-        [@step.ending == [:flatten] ? list.flatten(1) : list, stopped]
+        [@step.flat? ? list.flatten(1) : list, stopped]
       end
 
+      # Whether anything is behind +flat_map+.
+      def behind? = @stages.index { |stage| stage.name == :flat_map } + 1 < @stages.size
+
+      # Whether what is behind +flat_map+ is in the same kernel.
+      def together? = @step.flat? && !Text.joined?(@stages)
+
+      def few? = @sizes[@stages.size - 1] < FEW
+
+      # What the block's section gives, to which it gives these options, where nothing else changes; else it is given up, also for the next time.
+      def alone(text)
+        how, value = text.given_up ? :refused : yield({ __pure: true }, [])
+        return value unless how == :refused
+
+        give_up(text.given_up ||= CHANGES)
+      rescue CompileError
+        give_up(text.given_up = NOT_COMPILED)
+      end
+
+      def text_of(ending, stages = @stages) = Text.of(stages, @step.abreast, @base, ending, nil)
+
       def run(from, to, ending = nil, options = nil, within = nil, stages: @stages)
-        text = Text.of(stages, @step.abreast, @base, ending, nil)
+        text = text_of(ending, stages)
         base = Text.by_position?(stages, ending) ? from...to : part(@list, from, to)
         section(text, base, { from: from }, options, within, ending == :stop ? :find : :map)
       end
@@ -225,7 +297,7 @@ module Ikra
         return Ikra.__section(:plazy, kind, base, 1, options, block, within) unless text.looks?
 
         ended = Ikra.__section(:plazy, kind, base, 1, options.merge(__apart: !@whole, __told: @step.told), block, within || [])
-        raise Cut.new(ended[1]) if ended.first == :apart
+        raise Cut.new { |step| step.cut(ended[1]) } if ended.first == :apart
 
         @whole = true
         within ? ended : ended[1]

@@ -6,8 +6,11 @@ module Ikra
     #
     # A kernel computes one element of what its stages give from the element's position. So a stage that asks for positions
     # (+with_index zip combine stencil each_slice take+) begins another kernel where those of the stages before are known only
-    # after these have run (after +select reject filter_map compact+, and at the end of +take_while+). What +flat_map+ gives is
-    # joined on the host, and what +drop+ leaves out is left out there.
+    # after these have run (after +select reject filter_map compact flat_map+, and at the end of +take_while+). What +drop+ leaves out is left out on
+    # the host.
+    #
+    # Stages behind +flat_map+ go over the array of one element after the other, in the same kernel. What such a kernel gives is an array for each element,
+    # and they are joined on the host. It changes nothing that was there, so it may be given up at any time: the step is {Step#cut} in two then.
     #
     # A stencil over other stages computes them for each of its neighbours anew, or for a tile of elements, which share them, or looks at
     # what a kernel before has computed. Which, is chosen when the kernel is compiled (+ext/ikra-core/src/sched/stencil.rs+): a step may have to
@@ -15,13 +18,19 @@ module Ikra
     # @api private
     class Plan
       # Stages of one kernel; how many values stand side by side in each element that it is given; what is done with its values on the host
-      # (+[:take, n]+, +[:drop, n]+, +[:flatten]+); why the next stage is not in it; what was chosen for its stencils that look at other stages.
+      # (+[:take, n]+, +[:drop, n]+); why the next stage is not in it; what was chosen for its stencils that look at other stages.
       Step = Struct.new(:stages, :abreast, :ending, :why, :told, :explained) do
         # It goes over arrays within arrays: a stencil of more dimensions than one.
         def grid? = stages.any? { |stage| stage.name == :stencil && stage.stencil.sizes.size > 1 }
 
         # Some elements have no value.
         def holes? = stages.any? { |stage| HOLES.include?(stage.name) }
+
+        # What some elements give are several values.
+        def flat? = stages.any? { |stage| stage.name == :flat_map }
+
+        # Not every element is a value.
+        def sparse? = holes? || flat?
 
         # Some elements are the end.
         def ended? = stages.any? { |stage| stage.name == :take_while }
@@ -32,10 +41,13 @@ module Ikra
         # The same in two, before the stencil of that number among those that look at other stages.
         def cut(stencil)
           limits = stages.take_while { |stage| %i[take drop].include?(stage.name) }.size
-          at = stages.each_index.select { |index| index > limits && stages[index].name == :stencil }[stencil]
-          first, rest = self.class.new(stages.take(at), abreast, nil, told[stencil], []), self.class.new(stages.drop(at), 1, ending, why, [])
-          explained&.cut(first, rest)
-          [first, rest]
+          apart(stages.each_index.select { |index| index > limits && stages[index].name == :stencil }[stencil], told[stencil])
+        end
+
+        # The same in two, behind the first +flat_map+; nil: nothing is behind it.
+        def cut_flat(why)
+          at = stages.index { |stage| stage.name == :flat_map } + 1
+          apart(at, why) if at < stages.size
         end
 
         # Why no reduction is a part of it; nil: it may be.
@@ -47,7 +59,7 @@ module Ikra
         end
 
         # Only a list of all values can be reduced.
-        def lists? = !keeps_apart.nil? && (grid? || ending.nil? || ending.first == :flatten)
+        def lists? = !keeps_apart.nil? && (grid? || ending.nil?)
 
         # The same without what ends it, once that is known to be so; tells of who found it.
         def unended
@@ -55,11 +67,28 @@ module Ikra
           explained&.after(stages.take(last + 1).map(&:name))
           dup.tap { |step| step.stages = stages.reject { |stage| stage.name == :take_while } }
         end
+
+        # What the host makes of its values.
+        def made
+          made = ["its arrays one after the other"] if flat?
+          [*made, *ending && WORDS[ending.first].call(ending.last)].join(", ") if made || ending
+        end
+
+        private
+
+        def apart(at, why)
+          first, rest = self.class.new(stages.take(at), abreast, nil, why, []), self.class.new(stages.drop(at), 1, ending, self.why, [])
+          explained&.cut(first, rest)
+          [first, rest]
+        end
       end
 
-      ENDINGS = { take: "taking the first", drop: "leaving out the first", flatten: "joining what flat_map gives" }.freeze
+      ENDINGS = { take: "taking the first", drop: "leaving out the first" }.freeze
 
       HOLES = %i[select reject filter_map compact].freeze
+
+      # Behind these positions are not those of elements.
+      SHIFTING = [*HOLES, :flat_map].freeze
 
       attr_reader :steps
 
@@ -89,13 +118,14 @@ module Ikra
           step.told = []
           # which is the reduction's own block
           names = reduced ? step.stages.map(&:name) - [:map_packed] : step.stages.map(&:name)
-          then_, argument = step.ending
-          why = step.why
+          why, made = step.why, step.made
           last = step.equal?(@steps.last)
           if reduced && last
-            step.keeps_apart ? why = "#{reduced} is not in it: #{step.keeps_apart}" : names << reduced
+            apart = step.keeps_apart
+            apart ? why = "#{reduced} is not in it: #{apart}" : names << reduced
+            made = nil unless apart
           end
-          kernel = Explanation::Chain::Kernel.new(names, WORDS[then_]&.call(argument), step.told, why, chain)
+          kernel = Explanation::Chain::Kernel.new(names, made, step.told, why, chain)
           step.explained = kernel
           kernels << kernel unless step.bare? && !names.include?(reduced)
           kernels << Explanation::Chain::Kernel.new([:reduce], nil, ["by itself"], nil, chain) if reduced == :reduce && last && step.keeps_apart
@@ -105,8 +135,7 @@ module Ikra
 
       WORDS = {
         take: ->(count) { "the first #{count} of its values" },
-        drop: ->(count) { "its values without the first #{count}" },
-        flatten: ->(_) { "its arrays one after the other" }
+        drop: ->(count) { "its values without the first #{count}" }
       }.freeze
       private_constant :WORDS, :ENDINGS
 
@@ -115,15 +144,13 @@ module Ikra
       def add(stage)
         case stage.name
         when :take, :drop then limit(stage)
-        when :with_index, :zip, :combine then positioned(stage, HOLES)
-        when :each_slice then positioned(stage, [*HOLES, :take_while])
+        when :with_index, :zip, :combine then positioned(stage, SHIFTING)
+        when :each_slice then positioned(stage, [*SHIFTING, :take_while])
+        when :take_while then positioned(stage, %i[flat_map], "ends at a position, which is")
         when :stencil then around(stage)
         else
           apart_from_rows
           fuse(stage)
-          return unless stage.name == :flat_map
-
-          finish([:flatten], "how many elements flat_map gives is known only after it has run")
         end
       end
 
@@ -138,10 +165,10 @@ module Ikra
       end
 
       # Cuts before a stage if any of these are there.
-      def positioned(stage, names)
+      def positioned(stage, names, why = "asks for positions, which are")
         apart_from_rows
         before = @steps.last.stages.reverse.find { |other| names.include?(other.name) }
-        finish(nil, "#{stage.name} asks for positions, which are known only after #{before.name} has run") if before
+        finish(nil, "#{stage.name} #{why} known only after #{before.name} has run") if before
         fuse(stage)
       end
 
@@ -153,7 +180,7 @@ module Ikra
       # Positions decide what +take+ means; what +drop+ leaves out runs all the same, as in Ruby.
       def limit(stage)
         apart_from_rows
-        before = @steps.last.stages.reverse.find { |other| stage.name == :take ? HOLES.include?(other.name) : !%i[take drop].include?(other.name) }
+        before = @steps.last.stages.reverse.find { |other| stage.name == :take ? SHIFTING.include?(other.name) : !%i[take drop].include?(other.name) }
         return fuse(stage) unless before
 
         finish([stage.name, *stage.args], stage.name == :take ? "which elements #{stage} means is known only after #{before.name} has run" : "blocks run for what #{stage} leaves out, too")
@@ -161,7 +188,7 @@ module Ikra
 
       def around(stage)
         dimensions = stage.stencil.sizes.size
-        return positioned(stage, [*HOLES, :take_while]) if dimensions == 1
+        return positioned(stage, [*SHIFTING, :take_while]) if dimensions == 1
 
         alike = @steps.last.stages.all? { |other| other.name == :stencil && other.stencil.sizes.size == dimensions }
         finish(nil, "a stencil of #{dimensions} dimensions goes over whole rows") unless alike

@@ -22,8 +22,9 @@ module Ikra
         # @param stages [Array<Stage>]
         # @param abreast [Integer] how many values stand side by side in an element
         # @param base [:array, :range, :part] what elements are looked up in; part of a list
-        # @param ending [nil, :there, :stop, :fold, :fold_from] what is made of the values: all of them; whether there is one; whether the chain ends there;
-        #   those of each chunk together, beginning with the first or with a start
+        # @param ending [nil, :there, :stop, :fold, :fold_from, :count, :sum, :min, :max] what is made of the values: all of them; whether there is one;
+        #   whether the chain ends there; those of each chunk together, beginning with the first or with a start; behind +flat_map+ what those of one element
+        #   come to
         # @param folder [Stage, nil] what combines two of them
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
@@ -34,9 +35,48 @@ module Ikra
           end
         end
 
+        # Whether the values of a chain are the arrays that its last stage gives, joined.
+        def joined?(stages) = stages.last&.name == :flat_map && stages.one? { |stage| stage.name == :flat_map }
+
         # Whether kernels over these go by positions, not from element to element.
         def by_position?(stages, ending) = FOLDS.include?(ending) || stages.any? { |stage| LOOKING.include?(stage.name) }
       end
+
+      # Lines of a text, in loops that are ended together.
+      class Lines
+        include Enumerable
+
+        def initialize
+          @lines = []
+          @depth = 0
+        end
+
+        def <<(line)
+          @lines << "#{"  " * @depth}#{line}"
+          self
+        end
+
+        def concat(lines) = lines.each { |line| self << line }
+
+        def open(line)
+          self << line
+          @depth += 1
+        end
+
+        def close
+          while @depth.positive?
+            @depth -= 1
+            self << "end"
+          end
+          self
+        end
+
+        def each(&block) = @lines.each(&block)
+      end
+      private_constant :Lines
+
+      # Why the stages behind +flat_map+ turned out to be better off in a kernel of their own; nil: they did not.
+      attr_accessor :given_up
 
       # Names of captured variables with what they hold: +[:list]+, +[:block, stage]+, +[:arg, stage, number]+, …
       attr_reader :given, :source
@@ -53,6 +93,7 @@ module Ikra
         @fixed = !FOLDS.include?(ending)
         @by_position = Text.by_position?(stages, ending)
         folds = FOLDS.include?(ending)
+        @joined = stages.size - 1 if ending.nil? && Text.joined?(stages)
         body = folds ? fold(ending) : element(ending)
         parameter = folds ? "_chunk" : @by_position ? "i" : "x"
         @source = "proc do |#{parameter}|\n#{body.map { |line| "  #{line}\n" }.join}end"
@@ -84,19 +125,52 @@ module Ikra
       def fresh(name) = "#{name}#{@names += 1}"
 
       def element(ending)
-        lines = []
+        lines = Lines.new
         there, stop = ending == :there, ending == :stop
         ways = { hole: there || stop ? "next false" : "next #{give("hole", :hole)}", stop: stop ? "next true" : "next #{give("stop", :stop)}" }
+        return elements(ending, lines, ways) if flat?(@stages.size) && @joined.nil?
+
         values = value(@stages.size - 1, "i", lines, **ways)
         lines << (there ? "true" : stop ? "false" : packed(values))
       end
+
+      # Behind +flat_map+: an array of the values of one element, or what they come to.
+      def elements(ending, lines, ways)
+        lines << { nil => "out = []", count: "out = 0", sum: "out = 0" }.fetch(ending, "out = nil")
+        lines << "other = false" if %i[sum min max].include?(ending)
+        value = packed(value(@stages.size - 1, "i", lines, **ways))
+        case ending
+        when nil then lines << "out << #{value}"
+        when :count then lines << "out += 1"
+        when :sum then numbers(lines, value, "Integer", "out += #{value}")
+        # NaN stays, and is told
+        else numbers(lines, value, "Integer", "Float", "out = #{value} if out.nil? || #{value} #{ending == :min ? "<" : ">"} out || #{value} != #{value}")
+        end
+        lines.close
+        case ending
+        when nil, :count then lines << "out"
+        when :sum then lines << "other ? #{give("stop", :stop)} : out"
+        else lines << "other ? #{give("stop", :stop)} : out.nil? ? #{give("hole", :hole)} : out"
+        end
+      end
+
+      # Where a value may be of other classes, what the element comes to is no number: then it is not computed so.
+      def numbers(lines, value, *classes, line)
+        lines << "if #{classes.map { |name| "#{value}.is_a?(::#{name})" }.join(" || ")}" << "  #{line}" << "else" << "  other = true" << "end"
+      end
+
+      # Whether several values of an element may reach a stage.
+      def flat?(at) = @stages.first(at).any? { |stage| stage.name == :flat_map }
+
+      # What leaves out a value that reaches a stage.
+      def leave(at, ways) = flat?(at) ? "next" : ways.fetch(:hole)
 
       # `preduce` over the values of a chunk (+__fold+ in the prelude).
       def fold(ending)
         width = give("width", :chunk)
         size = give("size", :size, @stages.size - 1)
         lines = ["i = ::Ikra.index * #{width}#{" - 1" if ending == :fold_from}", "last = i + #{width}", "last = #{size} if last > #{size}"]
-        holes = @stages.any? { |stage| Plan::HOLES.include?(stage.name) }
+        holes = @stages.any? { |stage| Plan::SHIFTING.include?(stage.name) }
         holes ? fold_with_holes(ending, lines) : fold_all(ending, lines)
       end
 
@@ -109,9 +183,10 @@ module Ikra
       def fold_with_holes(ending, lines)
         lines << "memo = nil" << "none = true"
         lines << "if i < 0" << "  memo = #{give("start", :start)}" << "  none = false" << "  i = 0" << "end" if ending == :fold_from
-        inner = []
+        inner = Lines.new
         values = value(@stages.size - 1, "at", inner, hole: "next")
         inner << "memo = none ? #{packed(values)} : #{call(@folder, ["memo", packed(values)], :fold)}" << "none = false"
+        inner.close
         lines << "while i < last" << "  at = i" << "  i += 1"
         lines.concat(inner.map { |line| "  #{line}" })
         lines << "end" << "none ? #{give("hole", :hole)} : memo"
@@ -164,7 +239,7 @@ module Ikra
 
       def element_at(name, index, at, fixed:)
         before, @fixed = @fixed, fixed
-        inner = []
+        inner = Lines.new
         values = value(at, index, inner)
         @fixed = before
         ["#{name} = lambda do |#{index}|", *inner.map { |line| "  #{line}" }, "  #{packed(values)}", "end"]
@@ -229,7 +304,19 @@ module Ikra
         values = value(at - 1, index, lines, **ways)
         assign(call(stage, values, at, lines), lines)
       end
-      alias on_flat_map on_map
+
+      # Its arrays are joined where nothing follows in the kernel; else what follows goes over each.
+      def on_flat_map(stage, at, index, lines, ways)
+        given = on_map(stage, at, index, lines, ways)
+        return given if at == @joined
+
+        value = given.first
+        list, place = fresh("x"), fresh("i")
+        lines << "#{list} = #{value}.is_a?(::Array) ? #{value} : #{value}.respond_to?(:to_ary) ? #{value}.to_ary || [#{value}] : [#{value}]"
+        lines << "raise ::TypeError, 'no array' unless #{list}.is_a?(::Array)" << "#{place} = 0"
+        lines.open("while #{place} < #{list}.size")
+        assign("#{list}[#{place}]", lines).tap { lines << "#{place} += 1" }
+      end
 
       def on_map_packed(stage, at, index, lines, ways)
         values = value(at - 1, index, lines, **ways)
@@ -238,7 +325,7 @@ module Ikra
 
       def on_select(stage, at, index, lines, ways, test = "unless")
         values = value(at - 1, index, lines, **ways)
-        lines << "#{ways.fetch(:hole)} #{test} #{call(stage, values, at, lines, together: true)}"
+        lines << "#{leave(at, ways)} #{test} #{call(stage, values, at, lines, together: true)}"
         values
       end
 
@@ -246,13 +333,13 @@ module Ikra
 
       def on_compact(_stage, at, index, lines, ways)
         values = value(at - 1, index, lines, **ways)
-        lines << "#{ways.fetch(:hole)} if #{values.first}.nil?" if values.size == 1
+        lines << "#{leave(at, ways)} if #{values.first}.nil?" if values.size == 1
         values
       end
 
       def on_filter_map(stage, at, index, lines, ways)
         values = on_map(stage, at, index, lines, ways)
-        lines << "#{ways.fetch(:hole)} unless #{values.first}"
+        lines << "#{leave(at, ways)} unless #{values.first}"
         values
       end
 

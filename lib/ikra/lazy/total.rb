@@ -89,12 +89,27 @@ module Ikra
       def reduced(reduction, again: true)
         return [false, @list] unless @step
         return reduced_in_parts(reduction) if in_parts?
+        return reduced_together(reduction) if @step.flat?
 
         how, value = kernel.reduced(reduction, again: again && @step.holes?)
         failed
         apart unless how
         [!how.nil?, value]
       end
+
+      # What the values of each element come to is reduced, where that is Integers, or for extremes Floats; so Floats are added as they would be without.
+      def reduced_together(reduction)
+        ending = TOGETHER[reduction]
+        ending = nil if ending == :sum && @options.fetch(:overflow, Ikra.config.overflow).to_s == "wrap"
+        value = ending ? kernel.reduced_together(reduction == :exact_sum ? :sum : reduction, ending) : kernel.give_up("behind flat_map it needs a list")
+        return [true, value].tap { failed } if value
+
+        apart(kernel.given_up)
+        [false, listed(kernel)]
+      end
+
+      TOGETHER = { sum: :sum, exact_sum: :sum, min: :min, max: :max }.freeze
+      private_constant :TOGETHER
 
       # All values of a kernel, if no error follows that it comes to.
       def listed(kernel)
@@ -168,15 +183,17 @@ module Ikra
       def on_list(list, name) = ::Enumerable.instance_method(name).bind_call(list)
 
       # Whether it may be what stands for elements without a value.
-      def filled?(reduction, value) = @step.holes? && Ikra.__filled(reduction).include?(value)
+      def filled?(reduction, value) = @step.sparse? && Ikra.__filled(reduction).include?(value)
 
       # How many elements have a value.
       def there
+        return kernel.reduced_together(:sum, :count) || listed(kernel).size if @step.flat?
+
         how, value = kernel.reduced(:count, ending: :there)
         how ? value : value.count(true)
       end
 
-      def none? = @step.holes? && !in_parts? && there.zero?
+      def none? = @step.sparse? && !in_parts? && there.zero?
     end
     private_constant :Total
   end

@@ -36,8 +36,8 @@ pub type Folded = (Outcome, Option<Reduced>);
 
 impl Fold {
     /// None where rows are not computed each by its own job and once: elements that run in an order of their own, several to a
-    /// job; rows that the program also reads; and what are no numbers. Nor, where the program does anything else, for extremes of Floats and what
-    /// may have to be computed `again`: whoever meets a NaN has to compute all elements again, to say what Ruby compares it with.
+    /// job; rows that the program also reads; and what are no numbers. Nor, where the program changes anything else that was there (`overwritten`: where), for
+    /// extremes of Floats and what may have to be computed `again`: whoever meets a NaN has to compute all elements again, to say what Ruby compares it with.
     pub fn of(
         program: &Program,
         layout: &Layout,
@@ -45,11 +45,12 @@ impl Fold {
         marks: Option<ColumnId>,
         reduction: Reduction,
         again: bool,
+        overwritten: &[ColumnId],
     ) -> Option<Self> {
         let element = Element::stored(program.columns.get(column.index())?.storage)?;
         let wanted: Vec<ColumnId> = [Some(column), marks].into_iter().flatten().collect();
         let extreme = matches!(reduction, Reduction::Min | Reduction::Max | Reduction::MinMax);
-        let again = !(again || extreme && element.is_float()) || sink::does_nothing_else(program, &wanted);
+        let again = !(again || extreme && element.is_float()) || program.changes_only(&wanted, overwritten);
         let fits = again && sink::by_own_jobs(program, layout, &wanted);
         let copied = copied(program, column).filter(|_| marks.is_none());
         fits.then_some(Self { column, marks, element, reduction, copied })
@@ -153,10 +154,11 @@ mod tests {
     use crate::backend::sink::Sink;
     use crate::backend::{CancelToken, Key, Timings};
     use crate::config::CodeOptions;
+    use crate::id::ArrayKind;
     use crate::ir::build::Builder;
     use crate::ir::{
-        CheckedOp, Column, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Space, Stmt, Storage,
-        Trap,
+        CheckedOp, Column, Func, FuncId, Heap, Jobs, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Space, Stmt,
+        Storage, Trap,
     };
     use std::sync::Arc;
 
@@ -267,8 +269,8 @@ mod tests {
 
     fn prepare(machine: &dyn Backend, program: &Program, reduction: Reduction) -> Compiled {
         let layout = Layout::structure_of_arrays(program);
-        let fold =
-            Fold::of(program, &layout, OUTPUT, None, reduction, false).expect("every element stores its own number");
+        let fold = Fold::of(program, &layout, OUTPUT, None, reduction, false, &[])
+            .expect("every element stores its own number");
         let executable = machine.prepare_sink(program, &layout, Sink::Fold(fold), &CodeOptions::default());
         Compiled { fold, executable: executable.unwrap_or_else(|e| panic!("{}: {e}", machine.name())) }
     }
@@ -427,18 +429,35 @@ mod tests {
     }
 
     #[test]
+    fn what_may_run_again_may_make_arrays_and_write_to_no_others() {
+        let mut program = copies(Storage::F64);
+        let arrays = Space::Array(ArrayKind::new(0));
+        let elements = ColumnId::new(program.columns.len());
+        program.columns.push(Column { space: arrays, written: true, ..program.columns[OUTPUT.index()].clone() });
+        let layout = Layout::structure_of_arrays(&program);
+        let of = |program: &Program, overwritten: &[ColumnId]| {
+            Fold::of(program, &layout, OUTPUT, None, Reduction::Min, true, overwritten).is_some()
+        };
+        assert!(!of(&program, &[]), "the program takes no rows of that space, so it cannot have made them");
+        let heap = Heap { space: arrays, scratch: true, start: ParamId(0), capacity: ParamId(0), taken: OTHER };
+        program.heaps.push(heap);
+        assert_eq!([of(&program, &[]), of(&program, &[elements])], [true, false]);
+    }
+
+    #[test]
     fn columns_that_are_read_or_stored_in_part_or_out_of_order_are_not_reduced() {
         let of = |program: &Program| {
             let layout = Layout::structure_of_arrays(program);
-            Fold::of(program, &layout, OUTPUT, None, Reduction::Sum, false).is_some()
+            Fold::of(program, &layout, OUTPUT, None, Reduction::Sum, false, &[]).is_some()
         };
         let program = copies(Storage::I64);
         assert!(of(&program));
         let extreme = |storage| {
             let mut program = copies(storage);
             let layout = Layout::structure_of_arrays(&program);
-            let of =
-                |program: &Program, again| Fold::of(program, &layout, OUTPUT, None, Reduction::Min, again).is_some();
+            let of = |program: &Program, again| {
+                Fold::of(program, &layout, OUTPUT, None, Reduction::Min, again, &[]).is_some()
+            };
             program.columns[OTHER.index()].written = true;
             let with_other = [false, true].map(|again| of(&program, again));
             program.columns[OTHER.index()].written = false;

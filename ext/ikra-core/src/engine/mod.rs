@@ -8,7 +8,7 @@ use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{self, BlockSource};
 use crate::ir::lower::section;
-use crate::ir::{ColumnId, Lowered, Program, verify};
+use crate::ir::{Lowered, Program, verify};
 use crate::layout::Layout;
 use crate::layout::schema::Schema;
 use crate::passes;
@@ -107,11 +107,7 @@ fn with_stencils(mut program: Program, schema: &Schema, means: Means) -> Result<
         return Ok((passes::run(program)?, Vec::new()));
     }
     let mut improved = passes::run(program.clone())?;
-    let fields = schema.fields.iter().filter(|field| field.overwritten).map(|field| &field.slot);
-    let arrays = schema.arrays.iter().filter(|array| array.overwritten).map(|array| &array.slot);
-    let overwritten: Vec<ColumnId> =
-        fields.chain(arrays).flat_map(|slot| slot.value.into_iter().chain(slot.tag)).collect();
-    let choices = stencil::choose(&improved, &overwritten, means);
+    let choices = stencil::choose(&improved, &schema.overwritten(), means);
     if choices.iter().all(|choice| choice.way == Way::Shared) || choices.iter().any(|choice| choice.way == Way::Apart) {
         stencil::follow(&mut improved, &choices);
         return Ok((improved, choices));

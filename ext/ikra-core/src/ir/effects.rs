@@ -1,6 +1,6 @@
 //! What a call of each function may read, write and do, callees included.
 
-use super::{ColumnId, Op, Program, Stmt, walk};
+use super::{Column, ColumnId, Op, Program, Stmt, walk};
 
 /// Summary of a function. Columns are a set of flags in the program's order.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -31,6 +31,19 @@ impl Effects {
 }
 
 impl Program {
+    /// Whether these columns are all that a run changes, but for what it makes itself, and it draws nothing: it may run again. `overwritten`: columns in
+    /// which the program changes what it did not make.
+    pub fn changes_only(&self, wanted: &[ColumnId], overwritten: &[ColumnId]) -> bool {
+        let made = |id: ColumnId, column: &Column| {
+            let own = self.heaps.iter().any(|heap| heap.taken == id || column.space.covers(heap.space));
+            own && !overwritten.contains(&id)
+        };
+        let kept = |(at, column): (usize, &Column)| {
+            let id = ColumnId::new(at);
+            !column.written || wanted.contains(&id) || made(id, column)
+        };
+        !self.uses_random && self.columns.iter().enumerate().all(kept)
+    }
     /// For each function, what a call of it may do.
     pub fn effects(&self) -> Vec<Effects> {
         let none = vec![false; self.columns.len()];

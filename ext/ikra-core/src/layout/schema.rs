@@ -22,6 +22,12 @@ pub struct Slot {
     pub tag: Option<ColumnId>,
 }
 
+impl Slot {
+    pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
+        self.value.into_iter().chain(self.tag)
+    }
+}
+
 /// Classes that share one id space, in preorder; the class at position `i` owns ids `base[i] .. base[i + 1]`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Hierarchy {
@@ -152,6 +158,12 @@ impl Schema {
             out.resize(out.len() + usize::from(literal.bytes.is_empty()), 0);
         }
         out
+    }
+    /// Columns in which the program changes what it did not make itself.
+    pub fn overwritten(&self) -> Vec<ColumnId> {
+        let fields = self.fields.iter().filter(|field| field.overwritten).map(|field| &field.slot);
+        let arrays = self.arrays.iter().filter(|array| array.overwritten).map(|array| &array.slot);
+        fields.chain(arrays).flat_map(Slot::columns).collect()
     }
     /// Hierarchy and preorder position of a class.
     pub fn position(&self, class: ClassId) -> Option<(usize, usize)> {

@@ -430,7 +430,7 @@ mod tests {
         for reduction in [Reduction::Sum, Reduction::MinMax, Reduction::Count] {
             let of = |program| {
                 let layout = Layout::structure_of_arrays(program);
-                (Fold::of(program, &layout, INTS, None, reduction, true).expect("nothing else is stored"), layout)
+                (Fold::of(program, &layout, INTS, None, reduction, true, &[]).expect("nothing else is stored"), layout)
             };
             let [reference, device] = backends.map(|(machine, program)| {
                 let (fold, layout) = of(program);
