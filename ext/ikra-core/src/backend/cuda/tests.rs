@@ -790,3 +790,23 @@ fn neighbours_are_loaded_several_at_a_time() {
     assert!(other(INPUT, 1).contains("Neighbours"));
     assert!(!other(OUTPUT, 1).contains("Neighbours") && !other(INPUT, 2).contains("Neighbours"));
 }
+
+#[test]
+fn no_neighbour_is_loaded_before_it_is_known_to_be_there() {
+    // The count ends behind the last row, which a check before each load says.
+    let checked = program(vec![entry(|b, index| {
+        let (sum, i) = (named(b, Scalar::I64, "sum", Operand::I64(0)), named(b, Scalar::I64, "i", Operand::I64(0)));
+        let n = b.i64(Op::Param(ParamId(0)), &[]);
+        turned(b, (i, 1, Operand::I64(1000)), false, |b, _| {
+            let beyond = b.icmp(Cmp::Ge, i.into(), n);
+            b.trap_if(beyond, ZERO, vec![]);
+            let x = b.load(Scalar::I64, INPUT, i.into());
+            let more = b.i64(Op::Add, &[sum.into(), x]);
+            b.set(sum, more);
+        });
+        b.store(OUTPUT, index, sum.into());
+    })]);
+    assert!(!text(&checked).contains("Neighbours"), "{}", text(&checked));
+    let Outcome::Trapped(record) = run(&checked, &[1; 9], 9).outcome else { panic!("there are 9 rows") };
+    assert_eq!(record.site, ZERO);
+}

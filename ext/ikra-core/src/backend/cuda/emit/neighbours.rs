@@ -14,8 +14,8 @@
 //! }
 //! ```
 //!
-//! Here: which loops these are, and their text. They are the loops whose only way out, but for what raises, is the test at the end, and that load
-//! first what nothing writes.
+//! Here: which loops these are, and their text. They load what nothing writes, and their only way out is the test at the end, but for results that leave
+//! 64 bits. What else raises may be what says that a row is there, and before it nothing is loaded that is behind it in Ruby's order.
 
 use super::{Function, Open, UNROLL_PLAIN, scalar};
 use crate::ir::{ColumnId, LabelId, Op, Operand, Scalar, Stmt, Storage, VarId, walk};
@@ -50,7 +50,7 @@ impl Function<'_> {
         let (mut assigned, mut straight) = (vec![0u32; self.func.vars.len()], true);
         walk(repeated, &mut |stmt| {
             stmt.assigns().iter().for_each(|dst| assigned[dst.index()] += 1);
-            straight &= !matches!(stmt, Stmt::Break(_) | Stmt::Block { .. } | Stmt::Return(_));
+            straight &= !matches!(stmt, Stmt::Break(_) | Stmt::Block { .. } | Stmt::Return(_) | Stmt::Trap { .. });
         });
         if !straight || self.size(repeated) > UNROLL_PLAIN {
             return None;
@@ -127,17 +127,11 @@ impl Function<'_> {
         several.iter().for_each(|line| self.line(line));
         self.line("#pragma unroll");
         self.line(&format!("for (u32 next = 0; next < {n}; next++) {{"));
-        self.indent += 1;
-        taken.iter().for_each(|line| self.line(line));
-        self.again(repetition, 2);
-        self.indent -= 1;
+        self.repetition(&taken, repetition, 2);
         self.line("}");
         self.indent -= 1;
         self.line("} else {");
-        self.indent += 1;
-        one.iter().for_each(|line| self.line(line));
-        self.again(repetition, 1);
-        self.indent -= 1;
+        self.repetition(&one, repetition, 1);
         self.line("}");
         self.indent -= 1;
         self.out.push_str(exit);
@@ -145,8 +139,11 @@ impl Function<'_> {
         self.line("}");
     }
 
-    /// Lines that were written before, so much deeper.
-    fn again(&mut self, lines: &str, deeper: usize) {
+    /// What a repetition is given, and its lines, which were written before, so much deeper.
+    fn repetition(&mut self, given: &[String], lines: &str, deeper: usize) {
+        self.indent += 1;
+        given.iter().for_each(|line| self.line(line));
+        self.indent -= 1;
         for line in lines.lines() {
             self.out.push_str(&"  ".repeat(deeper));
             self.out.push_str(line);
