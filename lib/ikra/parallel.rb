@@ -360,8 +360,8 @@ module Ikra
       # @example
       #   Array.pnew(3) { |i| i * i }         # => [0, 1, 4], 1 kernel
       #   Array.pnew(2, 3) { |y, x| y * 10 + x } # => [[0, 1, 2], [10, 11, 12]], 1 kernel
-      # @param sizes [Array<Integer>] from the outermost
       #   Array.pnew(2).with_index(5) { |i, n| [i, n] } # => [[0, 5], [1, 6]], 1 kernel
+      # @param sizes [Array<Integer>] from the outermost
       # @yieldparam indices [Integer] one parameter for each size
       # @return [Array] without a block an Enumerator of the indices
       # @raise [ArgumentError] for a negative size

@@ -1,6 +1,7 @@
 //! One section from Ruby to Ruby: observe, compile, pack, run, unpack.
 //!
-//! Here: [`section`], the order of the steps, and what is kept of each block between calls. Not here: any of the steps.
+//! Here: [`section`], the order of the steps, and what is kept of each block between calls. Not here: the steps, of which the first, what a block
+//! becomes for the values that are there, is in [`compile`].
 //! Invariant: until [`crate::unpack::Changes::apply`] nothing of the user's has changed, whatever happens.
 //!
 //! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by its
@@ -10,6 +11,7 @@
 //! A section of an operation runs the block within methods of the prelude ([`ikra_core::syntax::Wrapping`]), which are given
 //! values; each such use of a block is a site of its own.
 
+mod compile;
 pub mod resident;
 
 use crate::backends;
@@ -26,7 +28,7 @@ use crate::iseq::Failure;
 use crate::kept;
 use crate::later::Later;
 use crate::made::{Made, Rooms};
-use crate::observe::{Bounds, Observer};
+use crate::observe::Bounds;
 use crate::over::Where;
 use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
@@ -35,27 +37,26 @@ use crate::random;
 use crate::registry::{self, Kept, symbols};
 use crate::trace::{Misfit, Tables};
 use crate::unpack::Unpacker;
-use crate::world::{self, Guards, LiveWorld};
+use crate::world::{self, Guards};
+use compile::is_dtype;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
-use ikra_core::backend::fold::{self, Fold};
+use ikra_core::backend::fold::Fold;
 use ikra_core::backend::resident::{Resident, Write};
-use ikra_core::backend::sink::{Sieve, Sink};
+use ikra_core::backend::sink::Sieve;
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::engine::{self, Base, Holes, SectionOp, SectionShape, compile};
+use ikra_core::engine::{Base, SectionOp};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
-use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, Program, Site as Raise, Storage, Trap};
-use ikra_core::layout::schema::Slot;
+use ikra_core::ir::{Column, ColumnId, Lowered, Program, Site as Raise, Storage, Trap};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
-use ikra_core::process;
 use ikra_core::sched::cost::{History, Side, Taken};
-use ikra_core::sched::stencil::{Means, Way};
+use ikra_core::sched::stencil::Means;
 use ikra_core::syntax::{self, Wrapping};
 use ikra_core::types::{Repr, Unit};
-use ikra_core::world::{Assumption, Facts, Place, Root, World};
+use ikra_core::world::{Assumption, Root};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -94,15 +95,6 @@ struct Form {
 
 /// A variant that fits what is there, and its columns.
 type Fitting = (Arc<Variant>, Packed, Arc<Tables>);
-
-/// What a block became for a form.
-enum Attempt {
-    Ready(Box<Variant>),
-    /// Elements without a value are to be filled with what suits a reduction, and there is none.
-    Unfilled,
-    /// A stencil is to look at what another section has computed.
-    Cut,
-}
 
 /// A block compiled for some types.
 pub struct Variant {
@@ -403,48 +395,6 @@ fn ended(ruby: &Ruby, how: Option<&str>, value: Value, before: Option<RArray>) -
     ruby.ary_new_from_values(&[how, value, before]).as_value()
 }
 
-/// What results are as elements of an array on the device; None: no such array holds them.
-fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
-    let natural = match slot.repr {
-        Repr::Int => Dtype::I64,
-        Repr::Float => Dtype::F64,
-        Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Dtype::Bool,
-        _ => return None,
-    };
-    match into {
-        Results::As(dtype) => Some(dtype).filter(|dtype| natural.prims() == dtype.prims()),
-        Results::Natural | Results::Numbers => Some(natural),
-    }
-}
-
-/// The column of results, if all that a program does is store them, in numbers.
-fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
-    let results = plan.result.as_ref()?.value?;
-    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
-    let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty();
-    alone.then_some(results)
-}
-
-fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
-    let program = &lowered.program;
-    // what is looked for ends a section without a value
-    let leaves = program.sites.iter().any(|site| site.trap == Trap::Break && !site.operands.is_empty());
-    let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks(program, plan) };
-    only && !program.uses_random && !lowered.asks_index && !leaves
-}
-
-/// Whether all that a program does is look at elements.
-fn looks(program: &Program, plan: &Plan) -> bool {
-    plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written)
-}
-
-/// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
-fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
-    only_results(program, plan)?;
-    let later = !sinks && program.jobs == Jobs::Identity && program.can_tell_later();
-    later.then(|| program.sites.as_slice().into())
-}
-
 /// Where results are after a launch.
 enum Gave {
     Column,
@@ -489,32 +439,6 @@ fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
 }
 
 impl Section<'_> {
-    fn form(&self) -> Form {
-        let base = if self.range.is_some() { Base::Range } else { Base::Array };
-        Form {
-            op: self.op,
-            base,
-            code: self.settings.code,
-            backend: self.choice,
-            process: process::id(),
-            few: self.len() < ikra_core::ir::FEW as usize,
-            results: match self.settings.into {
-                Some(Results::As(dtype)) => Some(dtype.storage()),
-                _ => None,
-            },
-            reduce: self.settings.reduce,
-            exact: self.settings.exact,
-            again: self.settings.again,
-            sieved: self.settings.holes || self.settings.into == Some(Results::Numbers),
-            stays: self.scope.is_some(),
-            means: Means {
-                shared_memory: self.backend.target().shared_memory,
-                apart: self.settings.apart,
-                wanted: self.settings.stencils,
-            },
-        }
-    }
-
     fn len(&self) -> usize {
         self.range.map_or_else(|| heap::elements(self.base.as_raw()).len(), |(_, len)| len)
     }
@@ -641,170 +565,6 @@ impl Section<'_> {
             self.ruby.exception_runtime_error(),
             "the objects of a section kept changing their types while it was compiled for them",
         ))
-    }
-
-    /// None: the section is to be cut in two.
-    fn compile(&mut self, form: &Form) -> Result<Option<Variant>, Error> {
-        let marked = form.sieved.then_some(Holes::Marked);
-        let filled = form.reduce.filter(|_| form.sieved).and_then(fold::neutral);
-        for holes in filled.map(Some).into_iter().chain([marked]) {
-            match self.compile_with(form, holes)? {
-                Attempt::Ready(variant) => return Ok(Some(*variant)),
-                Attempt::Cut => return Ok(None),
-                Attempt::Unfilled => {}
-            }
-        }
-        Err(errors::internal(self.ruby, "elements without a value in a column that is kept"))
-    }
-
-    fn compile_with(&mut self, form: &Form, holes: Option<Holes>) -> Result<Attempt, Error> {
-        let elements = self.len();
-        let Section {
-            ruby,
-            captures,
-            clock,
-            site,
-            base,
-            range,
-            ticks,
-            settings,
-            backend,
-            explained,
-            operation,
-            told,
-            ..
-        } = self;
-        let mut facts = Facts::default();
-        {
-            let state = site.state.lock();
-            state.refuted.iter().for_each(|assumption| facts.refute(assumption));
-            facts.widen(&state.wide);
-            if state.uneven || form.stays {
-                facts.saw_uneven();
-            }
-        }
-        if let Some((first, _)) = range {
-            facts.saw_integer(&Root::Element, *first);
-        }
-        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base));
-        let compiled = clock.measure(Phase::Infer, || {
-            // what is wrong with an element is told where the block looks at it
-            let _ = world.scan_root(&Root::Element, &mut facts);
-            let elements = facts.get(&Place::Root(Root::Element)).unwrap_or_default();
-            let shape = SectionShape {
-                op: form.op,
-                base: form.base,
-                grouped: world.observer.grouped,
-                reordered: form.code.reorder && Observer::mixed(&elements),
-                few: form.few,
-                results: form.results,
-                holes,
-            };
-            if explained.is_some() {
-                let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
-                return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
-            }
-            let compiled = compile(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
-            compiled.map(|compiled| (compiled, None))
-        });
-        if let Some(error) = world.raised.take() {
-            return Err(error);
-        }
-        let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
-        site.state.lock().wide.extend(facts.wide().iter().cloned());
-        if let Some(told) = told {
-            told.clear()?;
-            compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
-        }
-        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.way == Way::Apart) {
-            let mut state = site.state.lock();
-            state.cuts.retain(|(known, _)| known != form);
-            state.cuts.truncate(MOST_VARIANTS - 1);
-            state.cuts.insert(0, (form.clone(), cut));
-            return Ok(Attempt::Cut);
-        }
-        let (program, layout) = (&compiled.lowered.program, &compiled.layout);
-        let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
-        let overwritten = compiled.lowered.schema.overwritten();
-        let fold = form.reduce.and_then(|reduction| {
-            let slot = plan.result.as_ref()?;
-            // true and false are counted, and nothing else; as results are, there are no other Integers
-            let dtype = is_dtype(settings.into.unwrap_or(Results::Numbers), slot)?;
-            if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
-                return None;
-            }
-            Fold::of(program, layout, slot.value?, compiled.lowered.schema.marks, reduction, form.again, &overwritten)
-        });
-        if fold.is_none() && compiled.lowered.schema.has_holes && holes != Some(Holes::Marked) {
-            return Ok(Attempt::Unfilled);
-        }
-        let began = Instant::now();
-        let sieve = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
-            (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
-                slot.value.and_then(|column| Sieve::of(program, layout, column, marks))
-            }
-            _ => None,
-        };
-        let sink = fold.map(Sink::Fold).or(sieve.map(Sink::Sieve));
-        let prepare = || match sink {
-            Some(sink) => backend.prepare_sink(program, layout, sink, &form.code),
-            None => backend.prepare(program, layout, &form.code),
-        };
-        let executable = clock.measure(Phase::Compile, || gvl::released(prepare)).map_err(|e| errors::core(ruby, e))?;
-        let at_once = executable.sinks_at_once();
-        let sieve = sieve.filter(|_| at_once);
-        let preparing = began.elapsed();
-        if let (Some(explained), Some(explanation)) = (explained, explanation) {
-            let unit = &site.source.unit;
-            let history = *site.history.lock();
-            explained.account = Some(Account {
-                operation: operation.name()?.into_owned(),
-                elements,
-                ticks: *ticks,
-                source: unit.source.clone(),
-                backend: backend.name(),
-                why: backends::reason(settings.backend, elements, *ticks, &history),
-                reading: site.read_in.saturating_sub(unit.parsed_in),
-                preparing,
-                explanation,
-                program: program.clone(),
-                layout: compiled.layout.clone(),
-                options: form.code,
-                executable: executable.clone(),
-                sink: sink.map(|sink| (sink, at_once)),
-            });
-        }
-        if let Some(note) = backends::cache_note() {
-            errors::warn(ruby, &format!("Ikra: {note}"))?;
-        }
-        let rooms = Rooms::new(program, elements);
-        let sinks = fold.is_some() || sieve.is_some();
-        let surely_ends = !sinks && program.jobs == Jobs::Identity && program.surely_ends();
-        let (sites, divisible) = (later_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
-        let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
-        let pure = {
-            let marks = compiled.lowered.schema.marks;
-            let results: Vec<ColumnId> =
-                compiled.lowered.schema.result.iter().flat_map(Slot::columns).chain(marks).collect();
-            program.changes_only(&results, &overwritten)
-        };
-        let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
-        let variant = Variant {
-            form,
-            guards,
-            lowered,
-            plan,
-            rooms,
-            executable,
-            fold,
-            sieve,
-            sites,
-            surely_ends,
-            divisible,
-            looks,
-            pure,
-        };
-        Ok(Attempt::Ready(Box::new(variant)))
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {

@@ -156,54 +156,18 @@ mod tests {
     use crate::config::CodeOptions;
     use crate::id::ArrayKind;
     use crate::ir::build::Builder;
-    use crate::ir::{
-        CheckedOp, Column, Func, FuncId, Heap, Jobs, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Space, Stmt,
-        Storage, Trap,
-    };
+    use crate::ir::testing::{OVERFLOW, over_elements};
+    use crate::ir::{CheckedOp, Column, Heap, Jobs, Op, Operand, ParamId, Scalar, Space, Stmt, Storage};
     use std::sync::Arc;
 
     const INPUT: ColumnId = ColumnId(0);
     const OUTPUT: ColumnId = ColumnId(1);
     const OTHER: ColumnId = ColumnId(2);
 
-    /// Columns `in` and `out` of elements, another one of Integers, a parameter.
-    fn program(storage: Storage, entry: Func) -> Program {
-        let column = |name: &str, storage, read, written| Column {
-            name: name.into(),
-            space: Space::Element,
-            storage,
-            refers: None,
-            read,
-            written,
-        };
-        let site = Site { trap: Trap::IntegerOverflow("+"), path: "test.rb".into(), line: 1, operands: Vec::new() };
-        Program {
-            name: "block at test.rb:1".into(),
-            funcs: vec![entry],
-            entry: FuncId(0),
-            columns: vec![
-                column("in", storage, true, false),
-                column("out", storage, false, true),
-                column("other", Storage::I64, false, storage == Storage::I64),
-            ],
-            params: vec![Param::new("n", Scalar::I64)],
-            heaps: Vec::new(),
-            even: Vec::new(),
-            sites: vec![site],
-            jobs: Jobs::Identity,
-            few: false,
-            fused_ticks: false,
-            uses_random: false,
-            rescued: Default::default(),
-        }
-    }
-
-    fn entry(body: impl FnOnce(&mut Builder, Operand)) -> Func {
-        let mut b = Builder::new("entry".into(), Vec::new());
-        let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
-        b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
-        body(&mut b, job.into());
-        b.finish()
+    /// Columns `in` and `out` of elements, another one of Integers.
+    fn computing(storage: Storage, body: impl FnOnce(&mut Builder, Operand)) -> Program {
+        let other = ("other", Storage::I64, false, storage == Storage::I64);
+        over_elements(&[("in", storage, true, false), ("out", storage, false, true), other], body)
     }
 
     /// `out = in`; of Integers of 64 bits `in + n`, checked, and `other = in`, so that there is a column that is not reduced.
@@ -212,36 +176,30 @@ mod tests {
             Storage::F64 | Storage::F32 => Scalar::F64,
             _ => Scalar::I64,
         };
-        program(
-            storage,
-            entry(|b, index| {
-                let x = b.load(ty, INPUT, index);
-                if storage == Storage::I64 {
-                    let n = b.i64(Op::Param(ParamId(0)), &[]);
-                    let sum = b.checked(CheckedOp::Add, x, n, SiteId(0));
-                    b.store(OTHER, index, x);
-                    b.store(OUTPUT, index, sum);
-                } else {
-                    b.store(OUTPUT, index, x);
-                }
-            }),
-        )
+        computing(storage, |b, index| {
+            let x = b.load(ty, INPUT, index);
+            if storage == Storage::I64 {
+                let n = b.i64(Op::Param(ParamId(0)), &[]);
+                let sum = b.checked(CheckedOp::Add, x, n, OVERFLOW);
+                b.store(OTHER, index, x);
+                b.store(OUTPUT, index, sum);
+            } else {
+                b.store(OUTPUT, index, x);
+            }
+        })
     }
 
     /// The same behind a loop, for which kernels do not reduce at once.
     fn slowly() -> Program {
-        program(
-            Storage::I64,
-            entry(|b, index| {
-                b.repeat(|b, done| {
-                    b.push(Stmt::Poll);
-                    let positive = b.icmp(crate::ir::Cmp::Ge, index, Operand::I64(0));
-                    b.when(positive, |b| b.push(Stmt::Break(done)));
-                });
-                let x = b.load(Scalar::I64, INPUT, index);
-                b.store(OUTPUT, index, x);
-            }),
-        )
+        computing(Storage::I64, |b, index| {
+            b.repeat(|b, done| {
+                b.push(Stmt::Poll);
+                let positive = b.icmp(crate::ir::Cmp::Ge, index, Operand::I64(0));
+                b.when(positive, |b| b.push(Stmt::Break(done)));
+            });
+            let x = b.load(Scalar::I64, INPUT, index);
+            b.store(OUTPUT, index, x);
+        })
     }
 
     fn machines() -> Vec<Box<dyn Backend>> {
@@ -349,7 +307,7 @@ mod tests {
             };
             let (outcome, reduced) = run(&values, Key::NONE);
             let Outcome::Trapped(record) = outcome else { panic!("{}: {outcome:?}", machine.name()) };
-            assert_eq!((record.key, record.site, reduced), (Key::new(0, 3 * TILE as u64 + 5), SiteId(0), None));
+            assert_eq!((record.key, record.site, reduced), (Key::new(0, 3 * TILE as u64 + 5), OVERFLOW, None));
             // nothing is left behind for the next launch
             let sum = Reduced::Integer(6 * 3 * TILE as i128);
             assert_eq!(run(&values[..3 * TILE], Key::NONE), (Outcome::Done, Some(sum)), "{}", machine.name());
@@ -467,24 +425,24 @@ mod tests {
         assert_eq!(extreme(Storage::F64), ([false, false], true, false), "a NaN makes all be computed again");
         assert_eq!(extreme(Storage::I64), ([true, false], true, true));
         assert!(!of(&Program { jobs: Jobs::Reordered, ..program.clone() }));
-        assert!(!of(&Program { jobs: Jobs::Grouped, ..program.clone() }));
+        assert!(!of(&Program { jobs: Jobs::Grouped, ..program }));
         assert!(!of(&copies(Storage::U32)), "references are no numbers");
-        let read = entry(|b, index| {
+        let read = computing(Storage::I64, |b, index| {
             b.store(OUTPUT, index, Operand::I64(1));
             let x = b.load(Scalar::I64, OUTPUT, index);
             b.store(OTHER, index, x);
         });
-        assert!(!of(&Program { funcs: vec![read], ..program.clone() }));
-        let partly = entry(|b, index| {
+        assert!(!of(&read));
+        let partly = computing(Storage::I64, |b, index| {
             let x = b.load(Scalar::I64, INPUT, index);
             let positive = b.icmp(crate::ir::Cmp::Gt, x, Operand::I64(0));
             b.when(positive, |b| b.store(OUTPUT, index, x));
         });
-        assert!(!of(&Program { funcs: vec![partly], ..program.clone() }));
-        let elsewhere = entry(|b, index| {
+        assert!(!of(&partly));
+        let elsewhere = computing(Storage::I64, |b, index| {
             let next = b.i64(Op::Add, &[index, Operand::I64(1)]);
             b.store(OUTPUT, next, index);
         });
-        assert!(!of(&Program { funcs: vec![elsewhere], ..program }));
+        assert!(!of(&elsewhere));
     }
 }

@@ -70,6 +70,11 @@ impl Sieve {
         let fits = by_own_jobs(program, layout, &wanted) && does_nothing_else(program, &wanted);
         fits.then_some(Self { column, marks, element })
     }
+
+    /// How a launch of no jobs ends, for which no kernel runs.
+    pub fn of_nothing(&self) -> Sieved {
+        (Outcome::Done, Some(HostColumn::zeroed(self.element.storage(), 0)))
+    }
 }
 
 /// Whether each row of these columns is stored by its own job, once, and never read; jobs being in the order of rows.
@@ -110,7 +115,8 @@ mod tests {
     use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Timings};
     use crate::config::CodeOptions;
     use crate::ir::build::Builder;
-    use crate::ir::{CheckedOp, Cmp, Column, Func, Op, Operand, Param, ParamId, Scalar, Site, SiteId, Storage, Trap};
+    use crate::ir::testing::{OVERFLOW, over_elements};
+    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Scalar, Storage};
     use std::sync::Arc;
 
     const INPUT: ColumnId = ColumnId(0);
@@ -120,51 +126,21 @@ mod tests {
 
     /// `out = in + in`, checked, where `in` is more than the parameter; `more` of the entry.
     fn twice(more: impl FnOnce(&mut Builder, Operand)) -> Program {
-        let mut b = Builder::new("entry".into(), Vec::new());
-        let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
-        b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
-        let x = b.load(Scalar::I64, INPUT, job.into());
-        let least = b.i64(Op::Param(ParamId(0)), &[]);
-        let there = b.icmp(Cmp::Gt, x, least);
-        let twice = b.checked(CheckedOp::Add, x, x, SiteId(0));
-        b.store(OUTPUT, job.into(), twice);
-        b.store(MARKS, job.into(), there);
-        more(&mut b, job.into());
-        program(b.finish())
-    }
-
-    fn program(entry: Func) -> Program {
-        let column = |name: &str, storage, read| Column {
-            name: name.into(),
-            space: Space::Element,
-            storage,
-            refers: None,
-            read,
-            written: !read,
-        };
-        let mut other = column("other", Storage::I64, false);
-        other.written = false;
-        let site = Site { trap: Trap::IntegerOverflow("+"), path: "test.rb".into(), line: 1, operands: Vec::new() };
-        Program {
-            name: "block at test.rb:1".into(),
-            funcs: vec![entry],
-            entry: FuncId(0),
-            columns: vec![
-                column("in", Storage::I64, true),
-                column("out", Storage::I64, false),
-                column("marks", Storage::U8, false),
-                other,
-            ],
-            params: vec![Param::new("n", Scalar::I64)],
-            heaps: Vec::new(),
-            even: Vec::new(),
-            sites: vec![site],
-            jobs: Jobs::Identity,
-            few: false,
-            fused_ticks: false,
-            uses_random: false,
-            rescued: Default::default(),
-        }
+        let columns = [
+            ("in", Storage::I64, true, false),
+            ("out", Storage::I64, false, true),
+            ("marks", Storage::U8, false, true),
+            ("other", Storage::I64, false, false),
+        ];
+        over_elements(&columns, |b, job| {
+            let x = b.load(Scalar::I64, INPUT, job);
+            let least = b.i64(Op::Param(ParamId(0)), &[]);
+            let there = b.icmp(Cmp::Gt, x, least);
+            let twice = b.checked(CheckedOp::Add, x, x, OVERFLOW);
+            b.store(OUTPUT, job, twice);
+            b.store(MARKS, job, there);
+            more(b, job);
+        })
     }
 
     fn sieve(program: &Program) -> Option<Sieve> {
@@ -209,8 +185,8 @@ mod tests {
     fn the_rows_that_there_are_stand_side_by_side_in_order() {
         let sieving = Sieving::new();
         assert!(sieving.executable.sinks_at_once());
-        // fewer than a warp, around one row of a block, a tile, a group of 32 tiles
-        for n in [1, 31, 256, 257, 4095, 4096, 4097, 32 * 4096 + 5, 7] {
+        // none, fewer than a warp, around one row of a block, a tile, a group of 32 tiles
+        for n in [0, 1, 31, 256, 257, 4095, 4096, 4097, 32 * 4096 + 5, 7] {
             let input: Vec<i64> = (0..n).map(|i| i * 7919 % 1000).collect();
             for least in [-1, 3, 500, 998, 1000] {
                 let expected = input.iter().filter(|x| **x > least).map(|x| x + x).collect();

@@ -96,6 +96,29 @@ pub fn heaps(program: &mut Program) {
     }
 }
 
+/// A program over columns of elements and an I64 parameter `n`, whose entry is given the job. Its one site is [`OVERFLOW`].
+///
+/// `columns`: the name of each, how it is stored, whether it is read, and whether it is written.
+pub fn over_elements(columns: &[(&str, Storage, bool, bool)], body: impl FnOnce(&mut Builder, Operand)) -> Program {
+    let mut b = Builder::new("entry".into(), Vec::new());
+    let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
+    b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
+    body(&mut b, job.into());
+    let column = |&(name, storage, read, written): &(&str, Storage, bool, bool)| Column {
+        name: name.into(),
+        space: Space::Element,
+        storage,
+        refers: None,
+        read,
+        written,
+    };
+    let mut program = shell(vec![b.finish()]);
+    program.columns = columns.iter().map(column).collect();
+    program.params.truncate(1);
+    program.sites.truncate(1);
+    program
+}
+
 /// A program of these functions, the first of which is the entry.
 pub fn shell(funcs: Vec<Func>) -> Program {
     let column = |name: &str, space, storage| Column {

@@ -331,6 +331,12 @@ mod tests {
 
     const WORDS: usize = LEAST / 8;
 
+    /// Words that were lent before.
+    fn again(pool: &Arc<Pool>) -> HostWords {
+        drop(pool.lend(WORDS));
+        pool.lend(WORDS).expect("there is room")
+    }
+
     #[test]
     fn memory_is_page_locked_when_it_is_lent_again() {
         let (pool, locks) = pool(9, 1 << 30);
@@ -366,8 +372,7 @@ mod tests {
     #[test]
     fn locking_ends_before_a_fork_and_begins_anew() {
         let (pool, locks) = pool(9, 1 << 30);
-        drop(pool.lend(WORDS));
-        let mut words = pool.lend(WORDS).expect("there is room");
+        let mut words = again(&pool);
         words.fill(5);
         pool.unlock();
         assert_eq!((locks.load(Ordering::Relaxed), words.locked().is_none(), words[WORDS - 1]), (0, true, 5));
@@ -399,8 +404,7 @@ mod tests {
     #[test]
     fn a_child_finds_the_contents_and_lends_nothing() {
         let (pool, locks) = pool(9, 1 << 30);
-        drop(pool.lend(WORDS));
-        let mut words = pool.lend(WORDS).expect("there is room");
+        let mut words = again(&pool);
         words.fill(3);
         // SAFETY: the child looks at its memory and leaves by `_exit`.
         let child = unsafe { libc::fork() };

@@ -52,11 +52,9 @@ struct Sums {
   }
 };
 
-// Sums that wrap.
-struct Wraps {
-  typedef i64 Value;
+// Sums that wrap: what is beyond 64 bits is left where it is.
+struct Wraps : Sums {
   typedef i64 Total;
-  static __device__ void clear(u32 i) { cells[i] = 0, beyond[i] = 0; }
   static __device__ Total nothing() { return 0; }
   static __device__ bool directly(i64 *slot, i64 x) { return atomic_add(slot, x), false; }
   static __device__ bool give(u32 i, i64 x) { return Sums::give(i, x), false; }

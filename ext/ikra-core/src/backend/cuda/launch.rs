@@ -2,13 +2,12 @@
 //!
 //! Here: [`CudaBackend`]. A launch takes a *lane* (stream, page-locked memory, events) from a pool, puts all columns into
 //! one arena, runs the ticks in batches that it waits for while it watches the cancel token, and brings back what was
-//! written. Not here: raw calls ([`super::driver`], [`super::storage`]).
-//!
-//! The arena of a launch, in this order: columns that are only read; arguments, where a launch does not take so many;
-//! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
-//! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
+//! written. Not here: raw calls ([`super::driver`], [`super::storage`]), where columns lie in an arena ([`plan`]), and memory that outlives
+//! launches ([`memory`]).
 
+mod memory;
 mod over;
+mod plan;
 
 use super::blas::Blas;
 use super::collective::{self, Collectives, Desk, Tray};
@@ -16,7 +15,7 @@ use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::gather::Cells;
 use super::nvrtc::{self, Code};
-use super::queue::{Pending, Queue, Room};
+use super::queue::{Pending, Queue};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
 use super::storage::{ALIGNMENT, Arena, Block, HostLocker, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
@@ -25,20 +24,21 @@ use crate::backend::collective::rows::Collective;
 use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Executable, Fresh, Key, Launch, Outcome, own};
+use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Column, Jobs, Program, filled};
+use crate::ir::{Jobs, Program};
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
 use crate::memory::pool::Pool;
-use crate::memory::words::HostWords;
 use crate::target::Target;
+use memory::{CudaMemory, address_of, wait_for};
 use once_cell::sync::{Lazy, OnceCell};
 use parking_lot::Mutex;
+use plan::{Plan, Use, runs};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -191,45 +191,6 @@ struct Shape {
     block: u32,
     /// The words behind the parameters.
     cells: Vec<u64>,
-}
-
-/// What becomes of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    /// It is not moved.
-    None,
-    Read,
-    /// In part: what is not written is as before.
-    Written,
-    /// Every row, by its own element.
-    Filled,
-}
-
-impl Use {
-    /// Of a layout's buffers. What several columns share is never written whole by each of them.
-    fn of_buffers(program: &Program, layout: &Layout) -> Vec<Self> {
-        let columns = Self::of_columns(program);
-        let one = |buffer| {
-            let fields: Vec<Use> = layout.fields(buffer).map(|(column, _)| columns[column]).collect();
-            match fields[..] {
-                [alone] => alone,
-                _ if fields.iter().any(|u| matches!(u, Use::Written | Use::Filled)) => Use::Written,
-                _ if fields.contains(&Use::Read) => Use::Read,
-                _ => Use::None,
-            }
-        };
-        (0..layout.buffers()).map(one).collect()
-    }
-
-    fn of_columns(program: &Program) -> Vec<Self> {
-        let one = |(column, filled): (&Column, bool)| match (column.read, column.written) {
-            (false, false) => Use::None,
-            (true, false) => Use::Read,
-            (false, true) if filled => Use::Filled,
-            _ => Use::Written,
-        };
-        program.columns.iter().zip(filled::filled(program)).map(one).collect()
-    }
 }
 
 /// What the disk cache keeps: code, and the largest stack frame of its functions.
@@ -764,6 +725,9 @@ impl Backend for CudaBackend {
     fn launch_sieve(&self, executable: &dyn Executable, sieve: Sieve, launch: Launch<'_>) -> Result<Sieved> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
         let (jobs, storage) = (launch.jobs, sieve.element.storage());
+        if jobs == 0 {
+            return Ok(sieve.of_nothing());
+        }
         self.making_room(self.on_tray(collective::sieve_tiles(jobs), |tray| {
             let all = self.allocate(jobs as usize * storage.bytes())?;
             let words = tray.words(over::cuda(&all)?.block.address(), jobs);
@@ -804,137 +768,6 @@ impl Backend for CudaBackend {
     }
 }
 
-/// Until what the queue does to memory is done.
-fn wait_for<'a>(mut memories: impl Iterator<Item = &'a Arc<dyn DeviceMemory>>) -> Result<()> {
-    memories.try_for_each(|memory| match memory.as_any().downcast_ref::<CudaMemory>() {
-        Some(memory) => memory.pending.wait(),
-        None => Ok(()),
-    })
-}
-
-/// Where rows are that a device has already; those of another one cannot be used.
-fn address_of(device: &Device, column: &HostColumn) -> Result<Option<u64>> {
-    let Some(memory) = column.device() else { return Ok(None) };
-    match memory.as_any().downcast_ref::<CudaMemory>() {
-        Some(memory) if std::ptr::eq(&**memory.block.device(), device) => Ok(Some(memory.block.address())),
-        _ => Err(internal("rows of another device")),
-    }
-}
-
-/// Memory that outlives launches. No launch is under way that uses it when the last drops it: launches hold what they use.
-struct CudaMemory {
-    block: Block,
-    lanes: Arc<Lanes>,
-    queue: Arc<Queue>,
-    pending: Pending,
-}
-
-impl std::fmt::Debug for CudaMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.block.fmt(f)
-    }
-}
-
-impl DeviceMemory for CudaMemory {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn bytes(&self) -> usize {
-        self.block.bytes()
-    }
-    fn read(&self, from: usize, to: &mut [u8]) -> Result<()> {
-        if to.is_empty() {
-            return Ok(());
-        }
-        self.pending.wait()?;
-        self.lanes.on_one(|lane| {
-            let region = self.block.on(&lane.stream);
-            let download = lane.staging.begin_download(&region, from..from + to.len())?;
-            lane.staging.finish_download(&region, download, &mut [(from, to)])
-        })
-    }
-    fn lend(&self, words: usize) -> Option<HostWords> {
-        self.lanes.pool.lend(words)
-    }
-    fn read_column(&self, to: &mut HostColumn) -> Result<()> {
-        if let Some((_locked, bytes)) = to.locked_mut() {
-            self.pending.wait()?;
-            return self.lanes.on_one(|lane| self.block.on(&lane.stream).read(bytes));
-        }
-        self.read(0, to.bytes_mut())
-    }
-    fn write(&mut self, from: usize, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        self.pending.wait()?;
-        self.lanes.on_one(|lane| {
-            let queued = lane.staging.upload(&self.block.on(&lane.stream), &[(from, bytes)]);
-            lane.stream.finish()?;
-            queued
-        })
-    }
-    fn settle(&self) -> Result<()> {
-        if !self.block.device().is_ours() {
-            return Ok(());
-        }
-        self.pending.wait()?;
-        self.queue.sweep()
-    }
-}
-
-impl DeviceStore for CudaBackend {
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
-        self.device.enter()?;
-        let Room { memory, behind } = self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
-        if let (Some(event), Some(memory)) = (behind, memory.as_any().downcast_ref::<CudaMemory>()) {
-            memory.pending.set(event);
-        }
-        Ok(memory)
-    }
-    fn upload(&self, bytes: usize, from: Option<&[u8]>) -> Result<Arc<dyn DeviceMemory>> {
-        let block = self.block(bytes, |lane, block| match from {
-            Some(from) if bytes > 0 => lane.staging.upload(&block.on(&lane.stream), &[(0, from)]),
-            _ => block.on(&lane.stream).fill(0, bytes, 0),
-        });
-        Ok(self.memory(block?))
-    }
-    fn upload_column(&self, from: &HostColumn) -> Result<Arc<dyn DeviceMemory>> {
-        match from.locked() {
-            Some((_locked, bytes)) => {
-                Ok(self.memory(self.block(bytes.len(), |lane, block| block.on(&lane.stream).write(bytes))?))
-            }
-            None => self.upload(from.byte_len(), Some(from.bytes())),
-        }
-    }
-    fn lend(&self, words: usize) -> Option<HostWords> {
-        self.lanes.pool.lend(words)
-    }
-    fn lent(&self) -> (usize, usize) {
-        self.lanes.pool.held()
-    }
-    fn before_fork(&self) {
-        self.lanes.pool.unlock();
-    }
-    fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
-        let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;
-        from.pending.wait()?;
-        let copied = |lane: &mut Lane, block: &Block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream));
-        Ok(self.memory(self.block(from.bytes(), copied)?))
-    }
-    fn held(&self) -> u64 {
-        self.device.ledger.held() + self.device.ledger.kept()
-    }
-    fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
-        let own = memory.as_any().downcast_ref::<CudaMemory>();
-        own.is_some_and(|own| self.queue.has_alone(memory, holders, &own.pending).unwrap_or(false))
-    }
-    fn owns(&self, memory: &dyn DeviceMemory) -> bool {
-        let memory = memory.as_any().downcast_ref::<CudaMemory>();
-        memory.is_some_and(|memory| Arc::ptr_eq(memory.block.device(), &self.device) && self.device.is_ours())
-    }
-}
-
 /// Threads that fill and empty page-locked memory. A pool of its own: the global one hangs in forked processes.
 fn copying_threads() -> Arc<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
@@ -944,135 +777,6 @@ fn copying_threads() -> Arc<rayon::ThreadPool> {
 
 fn internal(detail: &str) -> Error {
     Error::Internal { stage: "cuda", detail: detail.to_string() }
-}
-
-/// Where the columns of a launch lie in its arena.
-struct Plan {
-    /// Offset of each column; none for those that do not move.
-    offsets: Vec<Option<usize>>,
-    /// Of the arguments in memory.
-    arguments: usize,
-    /// From the first written column on.
-    written: usize,
-    status: usize,
-    /// From the first column on that is written whole.
-    filled: usize,
-    end: usize,
-}
-
-impl Plan {
-    fn new(columns: &[Use], lengths: &[usize], arguments: usize) -> Self {
-        let mut offsets = vec![None; columns.len()];
-        let mut place = |mut end: usize, wanted: Use| {
-            for (i, column) in columns.iter().enumerate() {
-                if *column == wanted {
-                    offsets[i] = Some(end);
-                    end += lengths[i].next_multiple_of(ALIGNMENT);
-                }
-            }
-            end
-        };
-        let read = place(0, Use::Read);
-        let written = read + arguments.next_multiple_of(ALIGNMENT);
-        let status = place(written, Use::Written);
-        let filled = (status + STATUS_WORDS * 8).next_multiple_of(ALIGNMENT);
-        let end = place(filled, Use::Filled);
-        Self { offsets, arguments: read, written, status, filled, end }
-    }
-
-    /// What goes up, at ascending offsets; with `whole`, all of it.
-    fn parts_up<'a>(
-        &self,
-        columns: &'a [HostColumn],
-        fresh: &[Fresh],
-        arguments: &'a [u8],
-        status: &'a [u8],
-        whole: bool,
-    ) -> Vec<(usize, &'a [u8])> {
-        let mut parts = Vec::new();
-        for (i, (column, offset)) in columns.iter().zip(&self.offsets).enumerate() {
-            let Some(offset) = *offset else { continue };
-            for range in meaningful(column, fresh.iter().filter(|f| f.column.index() == i), |_| 0) {
-                parts.push((offset + range.start, &column.bytes()[range]));
-            }
-        }
-        parts.retain(|(offset, _)| whole || *offset < self.filled);
-        parts.extend([(self.arguments, arguments), (self.status, status)].into_iter().filter(|p| !p.1.is_empty()));
-        parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
-        parts
-    }
-
-    /// What comes back, at ascending offsets.
-    fn parts_back<'a>(
-        &self,
-        columns: &'a mut [HostColumn],
-        fresh: &[Fresh],
-        status: &'a mut [u8],
-    ) -> Vec<(usize, &'a mut [u8])> {
-        // So many rows of each stretch were taken.
-        let taken = |f: &Fresh| f.taken.map_or(0, |c| columns[c.index()].view::<u64>()[0]);
-        let taken: Vec<u64> = fresh.iter().map(taken).collect();
-        let mut parts = Vec::new();
-        for (i, (column, offset)) in columns.iter_mut().zip(&self.offsets).enumerate() {
-            let Some(offset) = *offset else { continue };
-            let here = || fresh.iter().enumerate().filter(|(_, f)| f.column.index() == i);
-            let count = |f: &Fresh| here().find(|(_, other)| *other == f).map_or(0, |(at, _)| taken[at]);
-            let ranges = meaningful(column, here().map(|(_, f)| f), count);
-            let (mut rest, mut at) = (column.bytes_mut(), 0);
-            for range in ranges {
-                let (_, tail) = rest.split_at_mut(range.start - at);
-                let (part, tail) = tail.split_at_mut(range.len());
-                parts.push((offset + range.start, part));
-                (rest, at) = (tail, range.end);
-            }
-        }
-        parts.retain(|(offset, _)| *offset >= self.written);
-        parts.push((self.status, status));
-        parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
-        parts
-    }
-}
-
-/// The bytes of a column but for rows that mean nothing: of each stretch of fresh ones, all but the first `taken`.
-fn meaningful<'a>(
-    column: &HostColumn,
-    fresh: impl Iterator<Item = &'a Fresh>,
-    taken: impl Fn(&Fresh) -> u64,
-) -> Vec<Range<usize>> {
-    let width = column.storage().bytes();
-    let mut left: Vec<Range<usize>> = fresh
-        .map(|f| {
-            let begin = f.rows.end.min(f.rows.start.saturating_add(taken(f)));
-            begin as usize * width..f.rows.end as usize * width
-        })
-        .filter(|r| !r.is_empty())
-        .collect();
-    left.sort_by_key(|r| r.start);
-    let mut ranges = Vec::new();
-    let mut at = 0;
-    for gap in left {
-        ranges.push(at..gap.start);
-        at = gap.end;
-    }
-    ranges.push(at..column.byte_len());
-    ranges.retain(|r| !r.is_empty());
-    ranges
-}
-
-/// Parts that lie close enough to each other to be moved in one go; those between which much lies that nobody wants are
-/// moved apart.
-fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)>> {
-    let mut runs: Vec<Vec<(usize, T)>> = Vec::new();
-    let mut end = 0;
-    for (offset, part) in parts {
-        let length = part.as_ref().len();
-        match runs.last_mut() {
-            Some(run) if offset <= end + SMALL => run.push((offset, part)),
-            _ => runs.push(vec![(offset, part)]),
-        }
-        end = offset + length;
-    }
-    runs
 }
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
@@ -1332,27 +1036,6 @@ impl Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Storage;
-
-    #[test]
-    fn an_arena_holds_what_is_read_then_what_is_written_then_the_status() {
-        let uses = [Use::Written, Use::None, Use::Filled, Use::Read, Use::Written];
-        let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 0);
-        assert_eq!(plan.offsets, [Some(512), None, Some(1280), Some(0), Some(768)]);
-        assert_eq!((plan.written, plan.status, plan.filled, plan.end), (512, 1024, 1280, 2304));
-        let mut columns = [10, 99, 1000, 300, 256].map(|n| HostColumn::zeroed(Storage::U8, n));
-        let offsets = |parts: Vec<(usize, &[u8])>| parts.iter().map(|p| p.0).collect::<Vec<_>>();
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], false)), [0, 512, 768, 1024]);
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true)), [0, 512, 768, 1024, 1280]);
-        let mut status = [0; 64];
-        let back = plan.parts_back(&mut columns, &[], &mut status);
-        assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
-        // Arguments go up with what is read, and do not come back.
-        let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 5000);
-        assert_eq!((plan.arguments, plan.written, plan.end), (512, 5632, 7424));
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false)), [0, 512, 5632, 5888, 6144]);
-        assert_eq!(plan.parts_back(&mut columns, &[], &mut status)[0].0, 5632);
-    }
 
     #[test]
     fn artifacts_survive_the_disk() {

@@ -390,6 +390,9 @@ impl Backend for CudaShim {
         if kernel.emitted.sink != Some(Sink::Sieve(sieve)) || launch.ticks != 1 {
             return Err(internal("a kernel that sieves was launched for several ticks, or another sieve".to_string()));
         }
+        if launch.jobs == 0 {
+            return Ok(sieve.of_nothing());
+        }
         let start = Instant::now();
         if !arm(launch.cancel, launch.limit) {
             return Ok((Outcome::Cancelled, None));

@@ -6,7 +6,8 @@
 
 #![allow(unsafe_code, reason = "operations over addresses of memory that is held here")]
 
-use super::{CudaBackend, CudaMemory, internal};
+use super::memory::CudaMemory;
+use super::{CudaBackend, internal};
 use crate::backend::Backend;
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};

@@ -1,0 +1,208 @@
+//! Where the columns of a launch lie while it lasts, and which of their bytes move.
+//!
+//! Here: what becomes of each column ([`Use`]), their places in the launch's arena ([`Plan`]), and what goes there in one copy ([`runs`]). Not here: the copies.
+//!
+//! The arena of a launch, in this order: columns that are only read; arguments, where a launch does not take so many;
+//! columns that are written here and there; the status block, which is the stop key and the trap record of the prelude;
+//! columns that are written whole, which need not go up. Whatever is small goes up in one copy and comes back in one.
+
+use super::{ALIGNMENT, SMALL, STATUS_WORDS};
+use crate::backend::Fresh;
+use crate::ir::{Column, Program, filled};
+use crate::layout::Layout;
+use crate::memory::column::HostColumn;
+use std::ops::Range;
+
+/// What becomes of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It is not moved.
+    None,
+    Read,
+    /// In part: what is not written is as before.
+    Written,
+    /// Every row, by its own element.
+    Filled,
+}
+
+impl Use {
+    /// Of a layout's buffers. What several columns share is never written whole by each of them.
+    pub(super) fn of_buffers(program: &Program, layout: &Layout) -> Vec<Self> {
+        let columns = Self::of_columns(program);
+        let one = |buffer| {
+            let fields: Vec<Use> = layout.fields(buffer).map(|(column, _)| columns[column]).collect();
+            match fields[..] {
+                [alone] => alone,
+                _ if fields.iter().any(|u| matches!(u, Use::Written | Use::Filled)) => Use::Written,
+                _ if fields.contains(&Use::Read) => Use::Read,
+                _ => Use::None,
+            }
+        };
+        (0..layout.buffers()).map(one).collect()
+    }
+
+    fn of_columns(program: &Program) -> Vec<Self> {
+        let one = |(column, filled): (&Column, bool)| match (column.read, column.written) {
+            (false, false) => Use::None,
+            (true, false) => Use::Read,
+            (false, true) if filled => Use::Filled,
+            _ => Use::Written,
+        };
+        program.columns.iter().zip(filled::filled(program)).map(one).collect()
+    }
+}
+
+/// Where the columns of a launch lie in its arena.
+pub(super) struct Plan {
+    /// Offset of each column; none for those that do not move.
+    pub(super) offsets: Vec<Option<usize>>,
+    /// Of the arguments in memory.
+    pub(super) arguments: usize,
+    /// From the first written column on.
+    pub(super) written: usize,
+    pub(super) status: usize,
+    /// From the first column on that is written whole.
+    pub(super) filled: usize,
+    pub(super) end: usize,
+}
+
+impl Plan {
+    pub(super) fn new(columns: &[Use], lengths: &[usize], arguments: usize) -> Self {
+        let mut offsets = vec![None; columns.len()];
+        let mut place = |mut end: usize, wanted: Use| {
+            for (i, column) in columns.iter().enumerate() {
+                if *column == wanted {
+                    offsets[i] = Some(end);
+                    end += lengths[i].next_multiple_of(ALIGNMENT);
+                }
+            }
+            end
+        };
+        let read = place(0, Use::Read);
+        let written = read + arguments.next_multiple_of(ALIGNMENT);
+        let status = place(written, Use::Written);
+        let filled = (status + STATUS_WORDS * 8).next_multiple_of(ALIGNMENT);
+        let end = place(filled, Use::Filled);
+        Self { offsets, arguments: read, written, status, filled, end }
+    }
+
+    /// What goes up, at ascending offsets; with `whole`, all of it.
+    pub(super) fn parts_up<'a>(
+        &self,
+        columns: &'a [HostColumn],
+        fresh: &[Fresh],
+        arguments: &'a [u8],
+        status: &'a [u8],
+        whole: bool,
+    ) -> Vec<(usize, &'a [u8])> {
+        let mut parts = Vec::new();
+        for (i, (column, offset)) in columns.iter().zip(&self.offsets).enumerate() {
+            let Some(offset) = *offset else { continue };
+            for range in meaningful(column, fresh.iter().filter(|f| f.column.index() == i), |_| 0) {
+                parts.push((offset + range.start, &column.bytes()[range]));
+            }
+        }
+        parts.retain(|(offset, _)| whole || *offset < self.filled);
+        parts.extend([(self.arguments, arguments), (self.status, status)].into_iter().filter(|p| !p.1.is_empty()));
+        parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
+        parts
+    }
+
+    /// What comes back, at ascending offsets.
+    pub(super) fn parts_back<'a>(
+        &self,
+        columns: &'a mut [HostColumn],
+        fresh: &[Fresh],
+        status: &'a mut [u8],
+    ) -> Vec<(usize, &'a mut [u8])> {
+        // So many rows of each stretch were taken.
+        let taken = |f: &Fresh| f.taken.map_or(0, |c| columns[c.index()].view::<u64>()[0]);
+        let taken: Vec<u64> = fresh.iter().map(taken).collect();
+        let mut parts = Vec::new();
+        for (i, (column, offset)) in columns.iter_mut().zip(&self.offsets).enumerate() {
+            let Some(offset) = *offset else { continue };
+            let here = || fresh.iter().enumerate().filter(|(_, f)| f.column.index() == i);
+            let count = |f: &Fresh| here().find(|(_, other)| *other == f).map_or(0, |(at, _)| taken[at]);
+            let ranges = meaningful(column, here().map(|(_, f)| f), count);
+            let (mut rest, mut at) = (column.bytes_mut(), 0);
+            for range in ranges {
+                let (_, tail) = rest.split_at_mut(range.start - at);
+                let (part, tail) = tail.split_at_mut(range.len());
+                parts.push((offset + range.start, part));
+                (rest, at) = (tail, range.end);
+            }
+        }
+        parts.retain(|(offset, _)| *offset >= self.written);
+        parts.push((self.status, status));
+        parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
+        parts
+    }
+}
+
+/// The bytes of a column but for rows that mean nothing: of each stretch of fresh ones, all but the first `taken`.
+pub(super) fn meaningful<'a>(
+    column: &HostColumn,
+    fresh: impl Iterator<Item = &'a Fresh>,
+    taken: impl Fn(&Fresh) -> u64,
+) -> Vec<Range<usize>> {
+    let width = column.storage().bytes();
+    let mut left: Vec<Range<usize>> = fresh
+        .map(|f| {
+            let begin = f.rows.end.min(f.rows.start.saturating_add(taken(f)));
+            begin as usize * width..f.rows.end as usize * width
+        })
+        .filter(|r| !r.is_empty())
+        .collect();
+    left.sort_by_key(|r| r.start);
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    for gap in left {
+        ranges.push(at..gap.start);
+        at = gap.end;
+    }
+    ranges.push(at..column.byte_len());
+    ranges.retain(|r| !r.is_empty());
+    ranges
+}
+
+/// Parts that lie close enough to each other to be moved in one go; those between which much lies that nobody wants are
+/// moved apart.
+pub(super) fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)>> {
+    let mut runs: Vec<Vec<(usize, T)>> = Vec::new();
+    let mut end = 0;
+    for (offset, part) in parts {
+        let length = part.as_ref().len();
+        match runs.last_mut() {
+            Some(run) if offset <= end + SMALL => run.push((offset, part)),
+            _ => runs.push(vec![(offset, part)]),
+        }
+        end = offset + length;
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Storage;
+
+    #[test]
+    fn an_arena_holds_what_is_read_then_what_is_written_then_the_status() {
+        let uses = [Use::Written, Use::None, Use::Filled, Use::Read, Use::Written];
+        let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 0);
+        assert_eq!(plan.offsets, [Some(512), None, Some(1280), Some(0), Some(768)]);
+        assert_eq!((plan.written, plan.status, plan.filled, plan.end), (512, 1024, 1280, 2304));
+        let mut columns = [10, 99, 1000, 300, 256].map(|n| HostColumn::zeroed(Storage::U8, n));
+        let offsets = |parts: Vec<(usize, &[u8])>| parts.iter().map(|p| p.0).collect::<Vec<_>>();
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], false)), [0, 512, 768, 1024]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true)), [0, 512, 768, 1024, 1280]);
+        let mut status = [0; 64];
+        let back = plan.parts_back(&mut columns, &[], &mut status);
+        assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
+        // Arguments go up with what is read, and do not come back.
+        let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 5000);
+        assert_eq!((plan.arguments, plan.written, plan.end), (512, 5632, 7424));
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false)), [0, 512, 5632, 5888, 6144]);
+        assert_eq!(plan.parts_back(&mut columns, &[], &mut status)[0].0, 5632);
+    }
+}

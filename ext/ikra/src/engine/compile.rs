@@ -1,0 +1,275 @@
+//! What a block becomes for the values that are there: a [`Variant`].
+//!
+//! Here: what it is compiled for ([`Form`]), the compilation, and what is known of the program behind it: where results may go, and whether it may run in parts, be told of
+//! later, or not be waited for. Not here: which variant fits ([`super`]), and any stage of the compiler ([`ikra_core::engine`]).
+
+use super::{Form, MOST_VARIANTS, Section, Variant};
+use crate::backends;
+use crate::buffer::Dtype;
+use crate::config::Results;
+use crate::errors;
+use crate::explain::Account;
+use crate::gvl;
+use crate::made::Rooms;
+use crate::observe::Observer;
+use crate::plan::{Plan, SlotPlan};
+use crate::profile::Phase;
+use crate::world::LiveWorld;
+use ikra_core::backend::collective::reduce::Reduction;
+use ikra_core::backend::fold::{self, Fold};
+use ikra_core::backend::sink::{Sieve, Sink};
+use ikra_core::engine::{self, Base, Holes, SectionShape, compile};
+use ikra_core::ir::{ColumnId, Jobs, Lowered, Program, Site as Raise, Trap};
+use ikra_core::layout::schema::Slot;
+use ikra_core::process;
+use ikra_core::sched::stencil::{Means, Way};
+use ikra_core::types::{Repr, Unit};
+use ikra_core::world::{Facts, Place, Root, World};
+use magnus::Error;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a block became for a form.
+enum Attempt {
+    Ready(Box<Variant>),
+    /// Elements without a value are to be filled with what suits a reduction, and there is none.
+    Unfilled,
+    /// A stencil is to look at what another section has computed.
+    Cut,
+}
+
+/// What results are as elements of an array on the device; None: no such array holds them.
+pub(super) fn is_dtype(into: Results, slot: &SlotPlan) -> Option<Dtype> {
+    let natural = match slot.repr {
+        Repr::Int => Dtype::I64,
+        Repr::Float => Dtype::F64,
+        Repr::Bool | Repr::Unit(Unit::True | Unit::False) => Dtype::Bool,
+        _ => return None,
+    };
+    match into {
+        Results::As(dtype) => Some(dtype).filter(|dtype| natural.prims() == dtype.prims()),
+        Results::Natural | Results::Numbers => Some(natural),
+    }
+}
+
+/// The column of results, if all that a program does is store them, in numbers.
+fn only_results(program: &Program, plan: &Plan) -> Option<ColumnId> {
+    let results = plan.result.as_ref()?.value?;
+    let mut written = program.columns.iter().enumerate().filter(|(_, column)| column.written);
+    let alone = written.all(|(at, _)| at == results.index()) && plan.accumulators.is_empty();
+    alone.then_some(results)
+}
+
+/// Whether a program's elements may be gone over in several sections.
+fn is_divisible(lowered: &Lowered, plan: &Plan) -> bool {
+    let program = &lowered.program;
+    // what is looked for ends a section without a value
+    let leaves = program.sites.iter().any(|site| site.trap == Trap::Break && !site.operands.is_empty());
+    let only = if plan.result.is_some() { only_results(program, plan).is_some() } else { looks(program, plan) };
+    only && !program.uses_random && !lowered.asks_index && !leaves
+}
+
+/// Whether all that a program does is look at elements.
+fn looks(program: &Program, plan: &Plan) -> bool {
+    plan.accumulators.is_empty() && !program.columns.iter().any(|column| column.written)
+}
+
+/// What a program raises where, if all that it does is store results in numbers, and what it raises can be told later.
+fn later_sites(program: &Program, plan: &Plan, sinks: bool) -> Option<Arc<[Raise]>> {
+    only_results(program, plan)?;
+    let later = !sinks && program.jobs == Jobs::Identity && program.can_tell_later();
+    later.then(|| program.sites.as_slice().into())
+}
+
+impl Section<'_> {
+    /// What a variant is to be compiled for.
+    pub(super) fn form(&self) -> Form {
+        let base = if self.range.is_some() { Base::Range } else { Base::Array };
+        Form {
+            op: self.op,
+            base,
+            code: self.settings.code,
+            backend: self.choice,
+            process: process::id(),
+            few: self.len() < ikra_core::ir::FEW as usize,
+            results: match self.settings.into {
+                Some(Results::As(dtype)) => Some(dtype.storage()),
+                _ => None,
+            },
+            reduce: self.settings.reduce,
+            exact: self.settings.exact,
+            again: self.settings.again,
+            sieved: self.settings.holes || self.settings.into == Some(Results::Numbers),
+            stays: self.scope.is_some(),
+            means: Means {
+                shared_memory: self.backend.target().shared_memory,
+                apart: self.settings.apart,
+                wanted: self.settings.stencils,
+            },
+        }
+    }
+
+    /// None: the section is to be cut in two.
+    pub(super) fn compile(&mut self, form: &Form) -> Result<Option<Variant>, Error> {
+        let marked = form.sieved.then_some(Holes::Marked);
+        let filled = form.reduce.filter(|_| form.sieved).and_then(fold::neutral);
+        for holes in filled.map(Some).into_iter().chain([marked]) {
+            match self.compile_with(form, holes)? {
+                Attempt::Ready(variant) => return Ok(Some(*variant)),
+                Attempt::Cut => return Ok(None),
+                Attempt::Unfilled => {}
+            }
+        }
+        Err(errors::internal(self.ruby, "elements without a value in a column that is kept"))
+    }
+
+    fn compile_with(&mut self, form: &Form, holes: Option<Holes>) -> Result<Attempt, Error> {
+        let elements = self.len();
+        let Section {
+            ruby,
+            captures,
+            clock,
+            site,
+            base,
+            range,
+            ticks,
+            settings,
+            backend,
+            explained,
+            operation,
+            told,
+            ..
+        } = self;
+        let mut facts = Facts::default();
+        {
+            let state = site.state.lock();
+            state.refuted.iter().for_each(|assumption| facts.refute(assumption));
+            facts.widen(&state.wide);
+            if state.uneven || form.stays {
+                facts.saw_uneven();
+            }
+        }
+        if let Some((first, _)) = range {
+            facts.saw_integer(&Root::Element, *first);
+        }
+        let mut world = LiveWorld::new(ruby, captures, range.is_none().then_some(*base));
+        let compiled = clock.measure(Phase::Infer, || {
+            // what is wrong with an element is told where the block looks at it
+            let _ = world.scan_root(&Root::Element, &mut facts);
+            let elements = facts.get(&Place::Root(Root::Element)).unwrap_or_default();
+            let shape = SectionShape {
+                op: form.op,
+                base: form.base,
+                grouped: world.observer.grouped,
+                reordered: form.code.reorder && Observer::mixed(&elements),
+                few: form.few,
+                results: form.results,
+                holes,
+            };
+            if explained.is_some() {
+                let answer = engine::explain(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
+                return answer.map(|(compiled, explanation)| (compiled, Some(explanation)));
+            }
+            let compiled = compile(&mut world, &mut facts, &site.source, &shape, &form.code, form.means);
+            compiled.map(|compiled| (compiled, None))
+        });
+        if let Some(error) = world.raised.take() {
+            return Err(error);
+        }
+        let (compiled, explanation) = compiled.map_err(|e| errors::core(ruby, e))?;
+        site.state.lock().wide.extend(facts.wide().iter().cloned());
+        if let Some(told) = told {
+            told.clear()?;
+            compiled.stencils.iter().try_for_each(|choice| told.push(choice.to_string()))?;
+        }
+        if let Some(cut) = compiled.stencils.iter().position(|choice| choice.way == Way::Apart) {
+            let mut state = site.state.lock();
+            state.cuts.retain(|(known, _)| known != form);
+            state.cuts.truncate(MOST_VARIANTS - 1);
+            state.cuts.insert(0, (form.clone(), cut));
+            return Ok(Attempt::Cut);
+        }
+        let (program, layout) = (&compiled.lowered.program, &compiled.layout);
+        let plan = Plan::new(ruby, program, &compiled.lowered.schema, &facts).map_err(|e| errors::core(ruby, e))?;
+        let overwritten = compiled.lowered.schema.overwritten();
+        let fold = form.reduce.and_then(|reduction| {
+            let slot = plan.result.as_ref()?;
+            // true and false are counted, and nothing else; as results are, there are no other Integers
+            let dtype = is_dtype(settings.into.unwrap_or(Results::Numbers), slot)?;
+            if dtype == Dtype::Bool && reduction != Reduction::Count || form.exact && dtype != Dtype::I64 {
+                return None;
+            }
+            Fold::of(program, layout, slot.value?, compiled.lowered.schema.marks, reduction, form.again, &overwritten)
+        });
+        if fold.is_none() && compiled.lowered.schema.has_holes && holes != Some(Holes::Marked) {
+            return Ok(Attempt::Unfilled);
+        }
+        let began = Instant::now();
+        let sieve = match (settings.into, &plan.result, compiled.lowered.schema.marks) {
+            (Some(into), Some(slot), Some(marks)) if fold.is_none() && is_dtype(into, slot).is_some() => {
+                slot.value.and_then(|column| Sieve::of(program, layout, column, marks))
+            }
+            _ => None,
+        };
+        let sink = fold.map(Sink::Fold).or(sieve.map(Sink::Sieve));
+        let prepare = || match sink {
+            Some(sink) => backend.prepare_sink(program, layout, sink, &form.code),
+            None => backend.prepare(program, layout, &form.code),
+        };
+        let executable = clock.measure(Phase::Compile, || gvl::released(prepare)).map_err(|e| errors::core(ruby, e))?;
+        let at_once = executable.sinks_at_once();
+        let sieve = sieve.filter(|_| at_once);
+        let preparing = began.elapsed();
+        if let (Some(explained), Some(explanation)) = (explained, explanation) {
+            let unit = &site.source.unit;
+            let history = *site.history.lock();
+            explained.account = Some(Account {
+                operation: operation.name()?.into_owned(),
+                elements,
+                ticks: *ticks,
+                source: unit.source.clone(),
+                backend: backend.name(),
+                why: backends::reason(settings.backend, elements, *ticks, &history),
+                reading: site.read_in.saturating_sub(unit.parsed_in),
+                preparing,
+                explanation,
+                program: program.clone(),
+                layout: compiled.layout.clone(),
+                options: form.code,
+                executable: executable.clone(),
+                sink: sink.map(|sink| (sink, at_once)),
+            });
+        }
+        if let Some(note) = backends::cache_note() {
+            errors::warn(ruby, &format!("Ikra: {note}"))?;
+        }
+        let rooms = Rooms::new(program, elements);
+        let sinks = fold.is_some() || sieve.is_some();
+        let surely_ends = !sinks && program.jobs == Jobs::Identity && program.surely_ends();
+        let (sites, divisible) = (later_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
+        let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
+        let pure = {
+            let marks = compiled.lowered.schema.marks;
+            let results: Vec<ColumnId> =
+                compiled.lowered.schema.result.iter().flat_map(Slot::columns).chain(marks).collect();
+            program.changes_only(&results, &overwritten)
+        };
+        let (form, guards, lowered) = (form.clone(), world.guards, compiled.lowered);
+        let variant = Variant {
+            form,
+            guards,
+            lowered,
+            plan,
+            rooms,
+            executable,
+            fold,
+            sieve,
+            sites,
+            surely_ends,
+            divisible,
+            looks,
+            pure,
+        };
+        Ok(Attempt::Ready(Box::new(variant)))
+    }
+}
