@@ -43,8 +43,9 @@ module Ikra
 
       # The reduction turned out not to be a part of the last kernel.
       # @api private
-      def apart(why, alone: false)
+      def apart(why, alone: false, ending: nil)
         name = kernels.last.stages.pop
+        kernels.last.ending = ending
         kernels.last.why = "#{name} is not in it: #{why}"
         kernels << Chain::Kernel.new([name], nil, ["by itself"], nil, self) if alone
       end

@@ -436,7 +436,7 @@ module Ikra
 
         kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
         folded = kernel.fold(folder, start)
-        told&.apart(kernel.given_up, alone: true) unless folded
+        told&.apart(kernel.given_up, alone: true, ending: bounded.made) unless folded
         [folded, (failed unless kernel.closed?)] if folded
       end
     end

@@ -110,6 +110,17 @@ RSpec.describe "flat_map in a chain of plazy" do
       expect(drawn).to all(be_between(0.0, 1.0))
     end
 
+    it "adds Floats in the order in which it adds any list's, and compares NaN as Ruby does" do
+      list = Array.new(1000) { |i| i.even? ? 1e16 : 0.1 * i }
+      values = list.flat_map { |x| [x, 1 / x, -x] }.map { |x| x - 3.0 }
+      chain = list.plazy(backend: backend).flat_map { |x| [x, 1 / x, -x] }
+      expect(chain.map { |x| x - 3.0 }.sum).to eql(values.plazy(backend: backend).map { |x| x }.sum)
+      expect([chain.sum, chain.minmax, chain.map { |x| -x }.minmax]).to eql([list.lazy.flat_map { |x| [x, 1 / x, -x] }.sum, [-1e16, 1e16], [-1e16, 1e16]])
+      [->(one) { one.minmax }, ->(one) { one.min }].each do |last|
+        expect_as_ruby(list, ->(one) { one.flat_map { |x| [x, 1 / x] }.map { |x| x > 90 ? Float::NAN : x } }, last)
+      end
+    end
+
     it "is one kernel with what follows, and with what that is reduced to" do
       chain = (0...1000).plazy(backend: backend).flat_map { |x| [x, x * 2] }
       works = {
@@ -144,15 +155,24 @@ RSpec.describe "flat_map in a chain of plazy" do
     TEXT
     expect(told { chain.map { |x| x * 0.5 }.sum }.to_s).to eq <<~TEXT.chomp
       plazy.flat_map.map.sum
+        kernel 1: flat_map, map
+          then its arrays one after the other
+          sum is not in it: that takes that all values are Integers, and that blocks change nothing
+        # kernels: 1
+    TEXT
+    people = Array.new(64) { |i| DoAsRuby::Person.new("x", i) }
+    expect(told { people.plazy.flat_map { |person| [person, person] }.map { |person| person.age += 1 }.sum }.to_s).to eq <<~TEXT.chomp
+      plazy.flat_map.map.sum
         kernel 1: flat_map
           then its arrays one after the other
-          what follows is not in it: that takes that all values are Integers, and that blocks change nothing
-        kernel 2: map, sum
+          what follows is not in it: blocks change something, or draw
+        kernel 2: map
+          sum is not in it: its values are not all Integers or all Floats, or blocks change what they would run for again
         # kernels: 2
     TEXT
     expect(told { (0...9).plazy.flat_map { |x| [x] }.map { |x| x + 1 }.count }.to_s).to include("what follows is not in it: there are fewer than 64 elements, whose arrays may be long")
     expect(told { chain.map { |_| rand }.to_a }.to_s).to include("what follows is not in it: blocks change something, or draw")
-    expect(told { chain.minmax }.to_s).to include("minmax is not in it: behind flat_map it needs a list")
+    expect(told { chain.minmax }.to_s).to include("minmax is not in it: behind flat_map it is made of the values")
     expect(told { chain.take_while { |x| x < 9 }.to_a }.to_s).to include("take_while ends at a position, which is known only after flat_map has run")
   end
 end

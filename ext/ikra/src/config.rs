@@ -56,6 +56,8 @@ pub struct Settings {
     pub only: bool,
     /// What changes anything but its results, or draws, is not run.
     pub pure: bool,
+    /// Of results that are arrays of numbers, the elements become a buffer, one array's after the other's.
+    pub join: bool,
     /// Results that are `Ikra::Hole` are left out.
     pub holes: bool,
     /// The section is one of several that go over the elements together.
@@ -121,6 +123,7 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     again: false,
     only: false,
     pure: false,
+    join: false,
     piece: false,
     apart: false,
     stencils: None,
@@ -197,6 +200,7 @@ impl Settings {
             }
             "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__pure" => self.pure = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__join" => self.join = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__holes" => self.holes = one_of(ruby, key, &given, &["false", "true"])? == 1,
             "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,

@@ -255,7 +255,8 @@ struct Explained {
 /// ended as `:refused`. So did,
 /// with `__piece: true`, what cannot be gone over in several sections, and with `__pure: true` what changes more than its results, or draws. With `__apart: true` a section in which a stencil is better given what another
 /// section has computed is not run: it ended as `:apart`, with the number of the stencil among those that look at computed values. What was chosen for
-/// these is told to the Array `__told:` when the section is compiled.
+/// these is told to the Array `__told:` when the section is compiled. With `__join: true` and results that are arrays of Integers, or of Floats, which
+/// the section made, the value is a buffer of their elements, one array's after the other's.
 ///
 /// # Errors
 /// CompileError and its kin, whatever the block itself raises, and interrupts.
@@ -961,7 +962,16 @@ impl Section<'_> {
                 let place = Where::as_left(self.ruby, &marks)?;
                 (None, place.chosen(self.ruby, (dtype, &buffer), 0..len, &marks)?)
             }
-            (None, Some(slot)) => (None, unpacker.results(slot, len)?.as_value()),
+            (None, Some(slot)) => {
+                let joined = if self.settings.join { unpacker.joined(slot, len)? } else { None };
+                let value = match joined {
+                    Some((dtype, rows)) => {
+                        buffer::wrap(self.ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
+                    }
+                    None => unpacker.results(slot, len)?.as_value(),
+                };
+                (None, value)
+            }
             (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
             (None, None) => (None, self.base),
         };

@@ -267,6 +267,11 @@ impl Tables {
         rows.offsets.binary_search(&offset).ok().map(|at| rows.arrays[at])
     }
 
+    /// Whether there are arrays of a kind that no kernel made.
+    pub fn has_arrays(&self, kind: usize) -> bool {
+        !self.kinds[kind].arrays.is_empty()
+    }
+
     /// Objects, arrays and Strings.
     pub fn rows(&self) -> usize {
         let objects: usize = self.classes.iter().map(|rows| rows.objects.len()).sum();

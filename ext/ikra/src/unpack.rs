@@ -5,6 +5,7 @@
 //! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change
 //! and the last.
 
+use crate::buffer::Dtype;
 use crate::crew::{self, PIECE};
 use crate::decode::{Broken, Decoded, Decoder, same};
 use crate::heap::{self, FieldReader, Raw, Seen};
@@ -282,6 +283,38 @@ impl Unpacker<'_> {
             protect(|| unsafe { rb_sys::rb_ary_cat(array.as_raw(), values.as_ptr(), values.len() as _) })?;
         }
         self.finished(slot, array, rest)
+    }
+
+    /// The elements of the arrays that are the block's values, one array's after the other's; None where they are no numbers of one kind, or the kernel did
+    /// not make all arrays of that kind: of others it may not know the elements.
+    ///
+    /// # Errors
+    /// Rows that mean nothing.
+    pub fn joined(&self, slot: &SlotPlan, len: usize) -> Result<Option<(Dtype, HostColumn)>, Error> {
+        let (Repr::Array(_), Some(kind), Some(arrays)) = (slot.repr, slot.kind, slot.value) else { return Ok(None) };
+        let Some(elements) = self.plan.kinds[kind].slot.as_ref().filter(|_| !self.tables.has_arrays(kind)) else {
+            return Ok(None);
+        };
+        let (dtype, column) = match (elements.repr, elements.value) {
+            (Repr::Int, Some(column)) => (Dtype::I64, column),
+            (Repr::Float, Some(column)) => (Dtype::F64, column),
+            _ => return Ok(None),
+        };
+        let arrays = &self.columns[arrays.index()].view::<u64>()[..len];
+        let from = self.columns[column.index()].view::<u64>();
+        let mut joined = HostColumn::zeroed(dtype.storage(), arrays.iter().map(|word| *word as u32 as usize).sum());
+        let mut to = joined.view_mut::<u64>();
+        for word in arrays {
+            let (offset, length) = ((word >> 32) as usize, *word as u32 as usize);
+            let (here, rest) = to.split_at_mut(length);
+            // an array of none may be anywhere
+            if length > 0 {
+                let rows = from.get(offset..offset + length);
+                here.copy_from_slice(rows.ok_or_else(|| self.broken("an array beyond all elements"))?);
+            }
+            to = rest;
+        }
+        Ok(Some((dtype, joined)))
     }
 
     /// The block's values, with those that only Ruby makes.

@@ -111,7 +111,7 @@ module Ikra
         [parts, error, error.nil? && (@closed || (!most.nil? && count >= most))]
       end
 
-      # Gives the block the values that +take+ or +drop+ leave, in the parts in which they were computed; of each, from where on and how many of it count.
+      # Gives the block the values, or what +take+ or +drop+ leave of them, in the parts in which they were computed; of each, from where on and how many of it count.
       # Then the error that ended them, and whether it was the chain that did. Numbers are where the kernel left them, until the block ends.
       def left(strict: false)
         what, argument = @step.ending
@@ -205,7 +205,10 @@ module Ikra
         return give_up(FEW_ELEMENTS) if few? && behind?
 
         how, value = run(0, @sizes[@stages.size - 1], ending, { __into: :numbers, __reduce: reduction, __again: true, __only: true }, [])
-        how == :reduced ? value : give_up("that takes that #{NUMBERS.fetch(ending)}, and that blocks change nothing")
+        return value if how == :reduced
+
+        @given_up = "that takes that #{NUMBERS.fetch(ending)}, and that blocks change nothing"
+        nil
       rescue CompileError, Located
         give_up(RAISES)
       end
@@ -215,6 +218,9 @@ module Ikra
         @given_up = why
         raise Cut.new { |step| step.cut_flat("what follows is not in it: #{why}") } if behind?
       end
+
+      # Whether anything is behind +flat_map+.
+      def behind? = @stages.index { |stage| stage.name == :flat_map } + 1 < @stages.size
 
       # The value at a position, which has one.
       def at(index) = @stages.empty? ? part(@list, index, index + 1).first : run(index, index + 1).first
@@ -241,10 +247,12 @@ module Ikra
 
       # Where some are left out, and the others are numbers, that is done where the kernel runs.
       def computed(from, to, numbers)
-        return run(from, to, nil, numbers ? { __into: :numbers } : nil) unless together?
+        options = numbers ? { __into: :numbers } : {}
+        options[:__join] = true if @step.flat?
+        return run(from, to, nil, options) unless together?
         return give_up(FEW_ELEMENTS) if few?
 
-        alone(text_of(nil)) { |*within| run(from, to, nil, *within) }
+        alone(text_of(nil)) { |pure, within| run(from, to, nil, options.merge(pure), within) }
       end
 
       def listed(values) = values.is_a?(Buffer) ? values.to_list.tap { values.free } : values
@@ -256,9 +264,6 @@ module Ikra
         list, stopped = Ikra.__sieved(values, Hole, Stop)
         [@step.flat? ? list.flatten(1) : list, stopped]
       end
-
-      # Whether anything is behind +flat_map+.
-      def behind? = @stages.index { |stage| stage.name == :flat_map } + 1 < @stages.size
 
       # Whether what is behind +flat_map+ is in the same kernel.
       def together? = @step.flat? && !Text.joined?(@stages)

@@ -137,6 +137,8 @@ module Ikra
       # Behind +flat_map+: an array of the values of one element, or what they come to.
       def elements(ending, lines, ways)
         lines << { nil => "out = []", count: "out = 0", sum: "out = 0" }.fetch(ending, "out = nil")
+        # so that all that is given are arrays
+        ways[:hole] = "next out" if ending.nil?
         lines << "other = false" if %i[sum min max].include?(ending)
         value = packed(value(@stages.size - 1, "i", lines, **ways))
         case ending

@@ -97,15 +97,18 @@ module Ikra
         [!how.nil?, value]
       end
 
-      # What the values of each element come to is reduced, where that is Integers, or for extremes Floats; so Floats are added as they would be without.
+      # What the values of each element come to is reduced, where that is Integers, or for extremes Floats; else the values are, where the kernel left them.
+      # But for Floats that flat_map gives itself, which are added one after the other.
       def reduced_together(reduction)
         ending = TOGETHER[reduction]
         ending = nil if ending == :sum && @options.fetch(:overflow, Ikra.config.overflow).to_s == "wrap"
-        value = ending ? kernel.reduced_together(reduction == :exact_sum ? :sum : reduction, ending) : kernel.give_up("behind flat_map it needs a list")
+        value = kernel.reduced_together(reduction == :exact_sum ? :sum : reduction, ending) if ending
         return [true, value].tap { failed } if value
 
-        apart(kernel.given_up)
-        [false, listed(kernel)]
+        # there may be more kernels then, and it a part of the last
+        reduced = kernel.behind? || reduction == :minmax ? reduced_in_parts(reduction) : [false, listed(kernel)]
+        apart(kernel.given_up || "behind flat_map it is made of the values", ending: @step.made)
+        reduced
       end
 
       TOGETHER = { sum: :sum, exact_sum: :sum, min: :min, max: :max }.freeze
@@ -123,7 +126,7 @@ module Ikra
       # What is reduced is not all that the kernel computes.
       def in_parts? = !@step.ending.nil? || @step.ended?
 
-      # The values that +take+ and +drop+ leave are in parts, where the kernel left them; each is reduced there, where they are numbers, and then what they gave.
+      # The values, or what +take+ and +drop+ leave of them, are in parts, where the kernel left them; each is reduced there, where they are numbers, and then what they gave.
       def reduced_in_parts(reduction)
         in_parts do |parts|
           numbers = parts.all? { |values, _, _| values.is_a?(Buffer) && values.dtype == (reduction == :exact_sum ? :i64 : parts.first.first.dtype) }
@@ -164,8 +167,8 @@ module Ikra
         raise @error if @error && !kernel.closed?
       end
 
-      def apart(why = "its values are not all Integers or all Floats, or blocks change what they would run for again")
-        @told&.apart(why)
+      def apart(why = "its values are not all Integers or all Floats, or blocks change what they would run for again", ending: nil)
+        @told&.apart(why, ending: ending)
       end
 
       def extreme(reduction)
@@ -187,7 +190,7 @@ module Ikra
 
       # How many elements have a value.
       def there
-        return kernel.reduced_together(:sum, :count) || listed(kernel).size if @step.flat?
+        return kernel.reduced_together(:sum, :count) || in_parts { |parts| parts.sum { |_, _, count| count } } if @step.flat?
 
         how, value = kernel.reduced(:count, ending: :there)
         how ? value : value.count(true)
