@@ -152,7 +152,8 @@ module Ikra
 
     # What {Parallel#preduce} gives for the values. A block combines them in the kernel that computes them.
     #
-    # Chunks are of 256 elements before any of them are left out. Integers are added (+:++) by the kernel that computes them.
+    # Chunks are of 256 elements before any of them are left out. Integers are added (+:++) by the kernel that computes them. A block that adds more than a
+    # chunk of numbers of one kind gives their sum, by one kernel.
     #
     # @return [Object, nil]
     def reduce(*args, &block)
@@ -435,7 +436,8 @@ module Ikra
         next if bounded.nil? || bounded.lists?
 
         kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
-        folded = kernel.fold(folder, start)
+        sum = kernel.added(start) if ::Ikra.__sums?(folder.block, @options)
+        folded = sum ? [sum] : kernel.fold(folder, start)
         told&.apart(kernel.given_up, alone: true, ending: bounded.made) unless folded
         [folded, (failed unless kernel.closed?)] if folded
       end

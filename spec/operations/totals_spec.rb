@@ -180,6 +180,18 @@ RSpec.describe "Totals of plazy" do
       expect([told.value, told.sections.map { |section| [section.operation, section.elements] }]).to eq [2_499_949_994, [[:plazy, 100_000], [:plazy, 196], [:preduce, 1]]]
     end
 
+    it "are sums where a block adds numbers of one kind, and what it gives where it does not" do
+      floats = Array.new(1000) { |i| ((i % 89) - 40) / 7.0 }
+      chain = floats.plazy(backend: backend).map { |x| x * 3 }
+      expect([[], [4], [0.25]].map { |start| chain.reduce(*start) { |a, b| a + b } }).to eql([[], [4], [0.25]].map { |start| floats.map { |x| x * 3 }.preduce(*start) { |a, b| a + b } })
+      chains = [
+        ->(one) { one.map { |x| x * (2**46) } }, ->(one) { one.select { |x| x > 5000 } }, ->(one) { one.map { |x| x.odd? ? x : x / 2.0 } }, ->(one) { one.map { |x| [x] }.select { |x| x } },
+        ->(one) { one.map { |x| x > 9 ? nil : x } }, ->(one) { one.map { |x| x - 350 } }, ->(one) { one.flat_map { |x| [x, 2**54] } }, ->(one) { one.map { |x| 60 / (x - 4) } }
+      ]
+      more = [->(one) { one.reduce { |a, b| a + b } }, ->(one) { one.inject(7) { |a, b| b + a } }]
+      [0...200, 0...701].product(some(chains, more)).each { |list, (stages, last)| expect_as_ruby(list) { |one| last.call(stages.call(one)) } }
+    end
+
     it "run blocks once that change objects or draw, where a chain ends early" do
       make = -> { Array.new(9) { |i| DoAsRuby::Person.new("x", i) } }
       chains = [

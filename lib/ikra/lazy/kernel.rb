@@ -186,6 +186,17 @@ module Ikra
         give_up(RAISES)
       end
 
+      # What a block that adds makes of all values, and of a start, where they are more than a chunk and numbers of one kind: their sum. nil: it is to be
+      # asked itself, as where the sum is zero, which may be that of no values, and of which there are two Floats.
+      def added(start)
+        return unless @sizes[@stages.size - 1] > Operation::CHUNK && start.all? { |value| value.is_a?(Integer) || value.is_a?(Float) }
+
+        how, sum = @step.flat? ? [:reduced, reduced_together(:sum, :sum)] : reduced(:sum, again: true, only: true)
+        start.sum(sum) unless how != :reduced || sum.nil? || sum.zero?
+      rescue CompileError
+        # which the block has to tell
+      end
+
       # What the values are reduced to by the kernel that computes them: +[:reduced, value]+ (`Ikra.__reduce`). Where it cannot, +[nil, values]+, or
       # with +only+ nothing has run: +[:refused, nil]+.
       #
