@@ -235,6 +235,12 @@ module Ikra
       define_method(name) { |&block| ::Ikra.__operate(to_a, :"p#{name}", options, block) }
     end
 
+    # @return [Array] the first value for each of the block's values; without a block each value once
+    def uniq(&block) = block ? ::Ikra.__operate(to_a, :puniq, options, block) : to_a.uniq
+
+    # @return [Hash{Object => Integer}] how often each value is there
+    def tally(*counts) = counts.empty? ? ::Ikra.__tally(to_a) : super
+
     # @return [Integer, nil] how many values there are, where that is known before any is computed
     def size
       return if @stages.any? { |stage| %i[select reject filter_map compact flat_map take_while].include?(stage.name) }

@@ -113,6 +113,18 @@ RSpec.describe "Totals of plazy" do
       expect_as_ruby([4, 1, 9]) { |chain| chain.map { |x| x * 2 }.zip([9, 1, 5]).select { |_, y| y > 2 }.max_by { |x, y| x + y } }
     end
 
+    it "are groups, too" do
+      chains = [->(one) { one.map { |x| x % 5 } }, ->(one) { one.select(&:odd?).map { |x| x / 2.0 } }, ->(one) { one.map { |x| x > 3 ? :many : x } }, ->(one) { one.flat_map { |x| [x % 3, nil] } }]
+      more = [
+        ->(one) { one.tally }, ->(one) { one.tally({ 1 => 2 }) }, ->(one) { one.uniq.to_a }, ->(one) { one.uniq { |x| x == 1 ? nil : x }.to_a }, ->(one) { one.group_by { |x| x == 1 } },
+        ->(one) { one.partition { |x| x == 1 } }, ->(one) { one.sort_by { |x| x == 1 ? 0 : 1 } }, ->(one) { one.minmax_by { |x| x == 1 ? 0 : 1 } }
+      ]
+      [[], [1], 0...33, 0...1000].product(chains, more).each do |list, stages, last|
+        expect(outcome { last.call(stages.call(list.plazy(backend: backend))) }).to eql(outcome { last.call(stages.call(list.lazy)) })
+      end
+      expect(Ikra.explain { (0...100).plazy(backend: backend).map { |x| x % 5 }.uniq { |x| x % 2 } }.sections.size).to eq 2
+    end
+
     it "raise what Ruby raises, and not what Ruby would not come to" do
       chains = [
         ->(chain) { chain.map { |x| 60 / (x - 4) } }, ->(chain) { chain.select { |x| 60 / (x - 4) > 0 } }, ->(chain) { chain.take(3).map { |x| 60 / (x - 4) } },
