@@ -238,7 +238,7 @@ impl CudaBackend {
         let pool = Pool::new(Box::new(HostLocker(device.clone())));
         let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers, pool });
         let collectives = Collectives::new(device.clone(), cache.clone());
-        let queue = Arc::new(Queue::new(device.clone()));
+        let queue = Arc::new(Queue::new(device.clone(), CudaMemory::pending));
         Ok(Self {
             device,
             target,

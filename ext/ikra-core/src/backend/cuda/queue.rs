@@ -26,11 +26,15 @@ impl Pending {
         let event = self.0.lock().clone();
         let Some(event) = event else { return Ok(()) };
         event.wait()?;
+        self.passed(&event);
+        Ok(())
+    }
+    /// That is passed.
+    pub fn passed(&self, event: &Arc<Event>) {
         let mut now = self.0.lock();
-        if now.as_ref().is_some_and(|other| Arc::ptr_eq(other, &event)) {
+        if now.as_ref().is_some_and(|other| Arc::ptr_eq(other, event)) {
             *now = None;
         }
-        Ok(())
     }
     pub fn set(&self, event: Arc<Event>) {
         *self.0.lock() = Some(event);
@@ -41,6 +45,8 @@ impl Pending {
 pub struct Queue {
     device: Arc<Device>,
     line: OnceCell<Line>,
+    /// What memory waits for.
+    pending: fn(&dyn DeviceMemory) -> Option<&Pending>,
 }
 
 struct Line {
@@ -87,6 +93,8 @@ struct State {
 const IDLE: usize = 256;
 /// Launches that are looked at for memory that they alone hold.
 const LAST: usize = 8;
+/// Bytes that launches may hold though they are done.
+const LITTLE: usize = 16 << 20;
 
 impl State {
     /// Whether nobody has memory but so many holders and the launches queued last.
@@ -106,25 +114,34 @@ impl State {
         }
         behind
     }
-    /// Lets go what is done.
-    fn sweep(&mut self) -> Result<()> {
+    /// Lets go what is done. Where the last is, all are: the driver is asked once. Memory that outlives its launch waits for nothing any more, and the event is free.
+    fn sweep(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
+        let Some(last) = self.under_way.back() else { return Ok(()) };
+        let all = last.behind.is_past()?;
         while let Some(work) = self.under_way.front()
-            && work.behind.is_past()?
+            && (all || work.behind.is_past()?)
         {
             // dropping memory only notes that it is free
-            if let Some(work) = self.under_way.pop_front()
-                && self.idle.len() < IDLE
-            {
+            let Some(work) = self.under_way.pop_front() else { break };
+            work.holds.iter().filter_map(|memory| pending(&**memory)).for_each(|pending| pending.passed(&work.behind));
+            if self.idle.len() < IDLE {
                 self.idle.push(work.behind.clone());
             }
         }
         Ok(())
     }
+    /// The same before more is queued. A question to the driver takes a good part of the time that a launch does: the few launches that are looked at for
+    /// memory that they alone hold may hold it for longer than they need it, where it is little.
+    fn sweep_many(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
+        let held = self.under_way.iter().flat_map(|work| &work.holds).map(|memory| memory.bytes());
+        if self.under_way.len() < LAST && held.sum::<usize>() <= LITTLE { Ok(()) } else { self.sweep(pending) }
+    }
 }
 
 impl Queue {
-    pub fn new(device: Arc<Device>) -> Self {
-        Self { device, line: OnceCell::new() }
+    /// `pending`: what memory waits for.
+    pub fn new(device: Arc<Device>, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Self {
+        Self { device, line: OnceCell::new(), pending }
     }
 
     fn line(&self) -> Result<&Line> {
@@ -158,7 +175,7 @@ impl Queue {
         // also where that failed: part of it may be under way
         let done = line.stream.finish();
         queued.and(done)?;
-        line.state.lock().sweep()
+        line.state.lock().sweep(self.pending)
     }
 
     /// As [`Queue::add`], of a launch that may raise: says so by the letter.
@@ -189,14 +206,14 @@ impl Queue {
     ) -> Result<Arc<Event>> {
         let line = self.line()?;
         let mut state = line.state.lock();
-        state.sweep()?;
+        state.sweep_many(self.pending)?;
         let queued = work(&line.stream, &mut holds).and_then(|()| self.mark(line, &mut state));
         match &queued {
             Ok(event) => state.under_way.push_back(Work { behind: event.clone(), holds, letter }),
             Err(_) => {
                 // what was queued before it failed uses the memory still
                 if line.stream.finish().is_ok() {
-                    let _ = state.sweep();
+                    let _ = state.sweep(self.pending);
                 }
                 drop(holds);
             }
@@ -220,7 +237,7 @@ impl Queue {
     /// # Errors
     /// `Device`.
     pub fn sweep(&self) -> Result<()> {
-        self.line.get().map_or(Ok(()), |line| line.state.lock().sweep())
+        self.line.get().map_or(Ok(()), |line| line.state.lock().sweep(self.pending))
     }
 
     /// Memory for what the queue is to make. Until others may have it the queue holds it, too: it may be used again as soon as it is dropped.
@@ -248,7 +265,7 @@ impl Queue {
     fn held_alone(&self, bytes: usize) -> Result<Option<Room>> {
         let Some(line) = self.line.get() else { return Ok(None) };
         let mut state = line.state.lock();
-        state.sweep()?;
+        state.sweep_many(self.pending)?;
         let mut last = state.under_way.iter().rev().take(LAST).flat_map(|work| &work.holds);
         let found = last.find(|memory| memory.bytes() == bytes && state.has_alone(memory, 0)).cloned();
         Ok(found.map(|memory| {
@@ -264,7 +281,7 @@ impl Queue {
     pub fn has_alone(&self, memory: &Arc<dyn DeviceMemory>, holders: usize, pending: &Pending) -> Result<bool> {
         let Some(line) = self.line.get() else { return Ok(Arc::strong_count(memory) == holders) };
         let mut state = line.state.lock();
-        state.sweep()?;
+        state.sweep_many(self.pending)?;
         if !state.has_alone(memory, holders) {
             return Ok(false);
         }

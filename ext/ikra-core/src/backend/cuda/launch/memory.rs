@@ -39,6 +39,13 @@ pub(super) struct CudaMemory {
     pub(super) pending: Pending,
 }
 
+impl CudaMemory {
+    /// What memory waits for, if it is such.
+    pub(super) fn pending(memory: &dyn DeviceMemory) -> Option<&Pending> {
+        memory.as_any().downcast_ref::<Self>().map(|memory| &memory.pending)
+    }
+}
+
 impl std::fmt::Debug for CudaMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.block.fmt(f)
