@@ -5,7 +5,7 @@
 #
 # And what a chain of +plazy+ costs beside the one block that does all its arithmetic: chains of 1, 10 and 100 maps that are one kernel, the
 # same maps one after the other, and a reduction that is a part of the kernel before it; sums of expressions over arrays that are on the device, with and
-# without an array in between, and how long it takes until the sum of a few numbers there is in Ruby's hands.
+# without an array in between, how long it takes until the sum of a few numbers there is in Ruby's hands, and how long warm calls take that have nearly nothing to do.
 #
 # Kernel times are those of Ikra's profile; the others are from Ruby to Ruby, in which packing Floats and making new ones is most.
 #
@@ -37,6 +37,7 @@ class OperationsBenchmark
       reduction(backend)
       sums(backend)
       latency(backend)
+      host_time(backend)
       blocks(backend)
     end
     in_ruby
@@ -147,6 +148,23 @@ class OperationsBenchmark
       each = @bench.time(label, runs: @runs, warmup: 2) { CALLS.times { work.call } }.median / CALLS * 1e6
       @bench.value("#{label}: each", each, "µs")
       @bench.target("#{backend}: warm #{name} on the device", each, unit: "µs", at_most: 15) if name == "a.sum" && backend == :cuda
+    end
+  end
+
+  # Calls over 16 numbers that are there, until the caller goes on: all but the work itself. What is queued on a GPU is not waited for.
+  def host_time(backend)
+    array = on(backend, 16) { |i| i * 0.5 }
+    list, scale = array.to_a, 2.0
+    calls = {
+      "map" => -> { array.map { |x| x * 2.0 } }, "map, a captured number" => -> { array.map { |x| x * scale } }, "map!" => -> { array.map! { |x| x * 1.0 } },
+      "pmap" => -> { list.pmap { |x| x * 2.0 } }, "pmap, a captured number" => -> { list.pmap { |x| x * scale } }
+    }
+    calls.each do |name, work|
+      label = "#{backend}: #{name} of 16, #{CALLS} calls"
+      @bench.same(label, list.map { |x| name == "map!" ? x : x * 2.0 }, work.call.to_a)
+      each = @bench.time(label, runs: 3 * @runs, warmup: 2) { CALLS.times { work.call } }.median / CALLS * 1e6
+      @bench.value("#{label}: each", each, "µs")
+      @bench.target("#{backend}: warm #{name}", each, unit: "µs", at_most: 5) if backend == :cpu
     end
   end
 

@@ -146,7 +146,7 @@ module Ikra
       @layout = layout
       @shape = layout.shape
       @dtype = storage.dtype
-      @view = view
+      @view = true if view
       @storage = storage
       self
     end
@@ -251,6 +251,12 @@ module Ikra
       storage
     end
 
+    # What hands a block the element at each position.
+    def handed
+      force if @storage.nil? && @pending&.seen
+      @storage && @layout.packed? ? [:stored, @storage.buffer] : [:computed, at]
+    end
+
     # A lambda that computes the element at a position. Who is the first to look at what is pending keeps nothing of it.
     def at
       pending = @pending
@@ -282,7 +288,7 @@ module Ikra
       count = shape.reduce(1, :*)
       within = rank == 1 ? [] : [[:"cells_#{rank}", *shape.drop(1)]]
       left = run.ending do
-        buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, *within, later: true)
+        buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, within, later: true)
         __set(Storage.new(buffer, dtype), Layout.packed(shape))
         return
       end

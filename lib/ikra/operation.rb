@@ -242,7 +242,10 @@ module Ikra
     def ended(kind, within, base: @base, ticks: 1, **more)
       within << [:with_index, @offset] if @offset
       options = more.empty? ? @options : @options.merge(more)
-      how, value, before = Ikra.__section(@name, kind, base, ticks, options, @block, within)
+      left = Ikra.__section(@name, kind, base, ticks, options, @block, within)
+      return [nil, left] if left.is_a?(Buffer)
+
+      how, value, before = left
       return [how, value] unless how == :left
 
       yield(before) if before && block_given?

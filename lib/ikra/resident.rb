@@ -238,15 +238,6 @@ module Ikra
       end
     end
 
-    # Sections of programs in which a scope is open.
-    module Sections
-      def __section(*arguments)
-        return super unless __resident?
-
-        Resident.section(arguments[5]) { super }
-      end
-    end
-
     # What reads ivars past the object's methods.
     module Dumps
       def dump(...)
@@ -254,9 +245,8 @@ module Ikra
         super
       end
     end
-    private_constant :Later, :Singles, :Sections, :Dumps
+    private_constant :Later, :Singles, :Dumps
 
-    ::Ikra.singleton_class.prepend(Sections)
     ::Marshal.singleton_class.prepend(Dumps)
   end
 
@@ -301,6 +291,10 @@ module Ikra
       __resident_changed
       nil
     end
+
+    # @api private
+    # A section, where a scope is open.
+    def __section_watched(*arguments) = Resident.section(arguments[5]) { __section_now(*arguments) }
 
     # @api private
     def __watch(owner, written) = Resident.watch(owner, written)

@@ -5,10 +5,10 @@
 //! ([`crate::iseq`]).
 
 use crate::errors::caller;
-use crate::heap::Raw;
+use crate::heap::{self, Raw, Seen};
 use crate::iseq::{Failure, Sequence, seen_locals};
 use crate::reflect;
-use crate::registry::{self, keep};
+use crate::registry::{self, keep, names};
 use crate::world;
 use ikra_core::diagnostic::Diagnostic;
 use ikra_core::id::ScopeId;
@@ -21,6 +21,8 @@ use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Symbol, Value};
 use once_cell::unsync::OnceCell;
+use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Which code a block is.
@@ -149,16 +151,21 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
 pub struct Captures {
     block: Proc,
     binding: OnceCell<Value>,
-    /// By [`syntax::given`].
-    given: Option<RArray>,
+    /// By [`syntax::given`]. Who calls keeps them.
+    given: Given,
+    /// What stands in place of the first of them.
+    found: Cell<Option<u64>>,
 }
+
+/// Values that are given beside what a block captures.
+pub type Given = SmallVec<[Raw; 8]>;
 
 impl Captures {
     pub fn new(block: Proc) -> Self {
-        Self { block, binding: OnceCell::new(), given: None }
+        Self { block, binding: OnceCell::new(), given: Given::new(), found: Cell::new(None) }
     }
 
-    pub fn with(self, given: Option<RArray>) -> Self {
+    pub fn with(self, given: Given) -> Self {
         Self { given, ..self }
     }
 
@@ -167,7 +174,7 @@ impl Captures {
             return Ok(Some(*binding));
         }
         // `&:name` has none
-        match self.block.funcall::<_, _, Value>("binding", ()) {
+        match self.block.funcall::<_, _, Value>(*names::BINDING, ()) {
             Ok(binding) => Ok(Some(*self.binding.get_or_init(|| binding))),
             Err(error) if error.is_kind_of(Ruby::get_with(self.block).exception_arg_error()) => Ok(None),
             Err(error) => Err(error),
@@ -180,7 +187,7 @@ impl Captures {
     /// What Ruby raises.
     pub fn receiver(&self, ruby: &Ruby) -> Result<Value, Error> {
         match self.binding()? {
-            Some(binding) => binding.funcall("receiver", ()),
+            Some(binding) => binding.funcall(*names::RECEIVER, ()),
             None => Ok(ruby.qnil().as_value()),
         }
     }
@@ -190,11 +197,14 @@ impl Captures {
     /// # Errors
     /// What Ruby raises.
     pub fn get(&self, ruby: &Ruby, name: &str) -> Result<Value, Error> {
-        if let (Some(at), Some(given)) = (syntax::given_at(name), &self.given) {
-            return given.entry(at as isize);
+        if let Some(at) = syntax::given_at(name) {
+            return Ok(match (at, self.found.get()) {
+                (0, Some(index)) => ruby.into_value(index),
+                _ => reflect::value(self.given.get(at).copied().unwrap_or(heap::NIL)),
+            });
         }
         match self.binding()? {
-            Some(binding) => binding.funcall("local_variable_get", (registry::symbol(ruby, name),)),
+            Some(binding) => binding.funcall(*names::LOCAL_VARIABLE_GET, (registry::symbol(ruby, name),)),
             None => Ok(ruby.qnil().as_value()),
         }
     }
@@ -210,17 +220,14 @@ impl Captures {
         Ok(())
     }
 
-    /// Puts the index of the first element that was looked for in place of what is given first; false: it is there already.
-    ///
-    /// # Errors
-    /// What Ruby raises.
-    pub fn find_another(&self, ruby: &Ruby, index: u64) -> Result<bool, Error> {
-        let Some(given) = &self.given else { return Ok(false) };
-        let new = given.entry::<i64>(0)? < 0;
+    /// Puts the index of the first element that was looked for in place of what is given first, a negative number; false: it is there already.
+    pub fn find_another(&self, index: u64) -> bool {
+        let first = self.given.first().map(|first| heap::see(*first));
+        let new = self.found.get().is_none() && matches!(first, Some(Seen::Int(none)) if none < 0);
         if new {
-            given.store(0, ruby.into_value(index))?;
+            self.found.set(Some(index));
         }
-        Ok(new)
+        new
     }
 
     fn names(&self, _ruby: &Ruby) -> Result<Vec<String>, Error> {

@@ -9,7 +9,7 @@ use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::list;
-use crate::registry;
+use crate::registry::{self, names};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, Residence};
@@ -18,6 +18,7 @@ use ikra_core::memory::words::copy_by_threads;
 use ikra_core::types::Prims;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
+use magnus::symbol::IntoSymbol;
 use magnus::typed_data::Obj;
 use magnus::value::Lazy;
 use magnus::{
@@ -71,7 +72,7 @@ impl Dtype {
     /// # Errors
     /// ArgumentError for an unknown name.
     pub fn of(ruby: &Ruby, name: Value) -> Result<Self, Error> {
-        let given = Symbol::from_value(name).map(|symbol| symbol.name().map(|n| n.into_owned())).transpose()?;
+        let given = Symbol::from_value(name).map(Symbol::name).transpose()?;
         let known = Self::ALL.iter().find(|(known, _)| Some(*known) == given.as_deref());
         known.map(|(_, dtype)| *dtype).ok_or_else(|| {
             let names: Vec<String> = Self::ALL.iter().map(|(name, _)| format!(":{name}")).collect();
@@ -468,7 +469,7 @@ impl RubyBuffer {
     }
 
     fn dtype(ruby: &Ruby, this: Obj<Self>) -> Symbol {
-        registry::symbol(ruby, this.dtype.name())
+        names::DTYPES[this.dtype as usize].into_symbol_with(ruby)
     }
 
     fn len(ruby: &Ruby, this: Obj<Self>) -> Result<usize, Error> {

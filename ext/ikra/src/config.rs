@@ -6,13 +6,15 @@
 
 use crate::buffer::Dtype;
 use crate::heap;
+use crate::registry::names;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::config::{Arrangement, CodeOptions, Overflow, Precision};
 use ikra_core::sched::stencil::Way;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RHash, Ruby, Symbol, TryConvert, Value};
+use magnus::value::LazyId;
+use magnus::{Error, RArray, RHash, Ruby, Symbol, TryConvert, Value};
 use parking_lot::Mutex;
 use std::borrow::Cow;
 
@@ -129,23 +131,45 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     stencils: None,
 });
 
+/// What a section is asked for beside settings.
+#[derive(Clone, Copy, Default)]
+pub struct Asked {
+    /// Who tells later what the section raised, where it need not be waited for.
+    pub teller: Option<Value>,
+    /// Hears what was chosen for each stencil.
+    pub told: Option<RArray>,
+}
+
 impl Settings {
     /// The defaults, changed by a call's keywords.
     ///
     /// # Errors
     /// ArgumentError for an unknown key or value.
     pub fn for_call(ruby: &Ruby, options: Option<RHash>) -> Result<Self, Error> {
-        let mut settings = *DEFAULTS.lock();
-        if let Some(options) = options.filter(|o| !o.is_empty()) {
-            options.foreach(|key: Value, value: Value| {
-                // the section looks at these itself
-                if !matches!(&*text(key), "__later" | "__told") {
-                    settings.set(ruby, &text(key), value)?;
-                }
-                Ok(ForEach::Continue)
-            })?;
-        }
-        Ok(settings)
+        Self::of_section(ruby, options).map(|(settings, _)| settings)
+    }
+
+    /// The same, and what a section is asked for beside them.
+    ///
+    /// # Errors
+    /// As [`Settings::for_call`].
+    pub fn of_section(ruby: &Ruby, options: Option<RHash>) -> Result<(Self, Asked), Error> {
+        let (mut settings, mut asked) = (*DEFAULTS.lock(), Asked::default());
+        let Some(options) = options.filter(|options| !options.is_empty()) else { return Ok((settings, asked)) };
+        let is = |key: Value, name: &'static LazyId| Symbol::from_value(key).is_some_and(|key| key == *name);
+        options.foreach(|key: Value, value: Value| {
+            if is(key, &names::LATER) {
+                asked.teller = Some(value);
+            } else if is(key, &names::TOLD) {
+                asked.told = RArray::from_value(value);
+            } else if is(key, &names::INTO) && value.as_raw() == heap::TRUE {
+                settings.into = Some(Results::Natural);
+            } else {
+                settings.set(ruby, &text(key), value)?;
+            }
+            Ok(ForEach::Continue)
+        })?;
+        Ok((settings, asked))
     }
 
     fn set(&mut self, ruby: &Ruby, key: &str, value: Value) -> Result<(), Error> {
@@ -264,7 +288,7 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
 /// A Symbol or String as text; nil is `none`.
 fn text(value: Value) -> Cow<'static, str> {
     match Symbol::from_value(value) {
-        Some(symbol) => symbol.name().map(|n| n.into_owned()).unwrap_or_default().into(),
+        Some(symbol) => symbol.name().unwrap_or_default(),
         None => match value.as_raw() {
             heap::NIL => "none".into(),
             heap::TRUE => "true".into(),

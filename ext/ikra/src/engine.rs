@@ -15,15 +15,16 @@ mod compile;
 pub mod resident;
 
 use crate::backends;
-use crate::block::{self, Captures, Key as BlockKey};
+use crate::block::{self, Captures, Given, Key as BlockKey};
 use crate::buffer::{self, Dtype};
 use crate::collect;
-use crate::config::{Choice, Results, Settings};
+use crate::config::{Asked, Choice, Results, Settings};
 use crate::errors;
 use crate::explain::{self, Account};
 use crate::gvl;
-use crate::heap::{self, Hashes, Raw, Seen};
+use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
+use crate::identity::WordMap;
 use crate::iseq::Failure;
 use crate::kept;
 use crate::later::Later;
@@ -34,7 +35,8 @@ use crate::pack::{Elements, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::{About, Clock, Phase};
 use crate::random;
-use crate::registry::{self, Kept, symbols};
+use crate::reflect;
+use crate::registry::{self, Kept, names, symbols};
 use crate::trace::{Misfit, Tables};
 use crate::unpack::Unpacker;
 use crate::world::{self, Guards};
@@ -59,12 +61,16 @@ use ikra_core::types::{Repr, Unit};
 use ikra_core::world::{Assumption, Root};
 use magnus::block::Proc;
 use magnus::prelude::*;
-use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
+use magnus::rb_sys::{AsRawId, AsRawValue};
+use magnus::value::{Id, IntoId};
+use magnus::{Error, RArray, RHash, RModule, Ruby, Symbol, Value};
 use parking_lot::Mutex;
+use rb_sys::ID;
 use resident::{Scope, State};
-use std::collections::{BTreeSet, HashMap};
+use smallvec::{SmallVec, smallvec};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a variant was compiled for, beside types.
@@ -131,6 +137,8 @@ struct Site {
     state: Mutex<SiteState>,
     /// What it has taken.
     history: Mutex<History>,
+    /// When it was last used, by the clock of [`Sites`].
+    last_used: AtomicU64,
 }
 
 #[derive(Default)]
@@ -144,15 +152,25 @@ struct SiteState {
     uneven: bool,
     /// Of chains: for which forms a stencil is to look at what another section has computed, and which it is.
     cuts: Vec<(Form, usize)>,
-    last_used: u64,
 }
 
 /// A block, and what it is given to.
-type Use = (BlockKey, Option<Wrapping>);
+#[derive(PartialEq, Eq, Hash)]
+struct Use {
+    block: BlockKey,
+    within: Within,
+}
+
+/// The methods that a block is given to, each with the number of values that are given beside it.
+#[derive(PartialEq, Eq, Hash, Default)]
+struct Within {
+    methods: SmallVec<[(ID, usize); 4]>,
+    finds: bool,
+}
 
 #[derive(Default)]
 struct Sites {
-    by_block: HashMap<Use, Arc<Site>>,
+    by_block: WordMap<Use, Arc<Site>>,
     clock: u64,
 }
 
@@ -169,7 +187,7 @@ fn known_site(key: &Use) -> Option<Arc<Site>> {
     let sites = sites.get_or_insert_default();
     sites.clock += 1;
     let site = sites.by_block.get(key)?.clone();
-    site.state.lock().last_used = sites.clock;
+    site.last_used.store(sites.clock, Ordering::Relaxed);
     Some(site)
 }
 
@@ -178,10 +196,10 @@ fn remember(key: Use, site: Site) -> Arc<Site> {
     let mut sites = SITES.lock();
     let sites = sites.get_or_insert_default();
     if sites.by_block.len() >= MOST_SITES {
-        let mut uses: Vec<u64> = sites.by_block.values().map(|s| s.state.lock().last_used).collect();
+        let mut uses: Vec<u64> = sites.by_block.values().map(|s| s.last_used.load(Ordering::Relaxed)).collect();
         uses.sort_unstable();
         let middle = uses[uses.len() / 2];
-        sites.by_block.retain(|_, s| s.state.lock().last_used > middle);
+        sites.by_block.retain(|_, s| s.last_used.load(Ordering::Relaxed) > middle);
     }
     sites.by_block.entry(key).or_insert(site).clone()
 }
@@ -248,7 +266,7 @@ struct Explained {
 /// each `[name, given…]`.
 ///
 /// Gives the section's value. Within methods it gives an array of how the section ended and its value: nil, `:found` (and the
-/// index), or `:left` (by `break`, with its value), then also the results of the elements before. With the option `__reduce:` the value
+/// index), or `:left` (by `break`, with its value), then also the results of the elements before; but results that are a buffer it gives as they are. With the option `__reduce:` the value
 /// is what results are reduced to ([`collect::reduce_buffer`]), and within methods it ended as `:reduced`; where results are such as cannot be
 /// reduced so, they are the value as ever. With `__reduce:`, `__into: :numbers`, or `__holes: true`, elements whose result is `Ikra::Hole` are left out where the others'
 /// are numbers of one kind. With `__only: true` what cannot be reduced so is not run, nor what looks for an element and may not find the same once more: it
@@ -271,12 +289,32 @@ pub fn section(
     block: Proc,
     within: Option<RArray>,
 ) -> Result<Value, Error> {
-    let another = op.name()? == "another";
-    let finds = another || op.name()? == "find";
-    let op = if op.name()? == "map" { SectionOp::Map } else { SectionOp::Each };
-    let settings = Settings::for_call(ruby, options)?;
-    let teller = options.and_then(|options| options.get(registry::symbol(ruby, "__later")));
-    let told = options.and_then(|options| options.get(registry::symbol(ruby, "__told"))).and_then(RArray::from_value);
+    if resident::is_open() {
+        let ikra: RModule = ruby.class_object().const_get("Ikra")?;
+        return ikra.funcall("__section_watched", (operation, op, base, ticks, options, block, within));
+    }
+    section_now(ruby, operation, op, base, ticks, options, block, within)
+}
+
+/// `Ikra.__section_now`: the same, whoever watches.
+///
+/// # Errors
+/// As [`section`].
+#[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
+pub fn section_now(
+    ruby: &Ruby,
+    operation: Symbol,
+    op: Symbol,
+    base: Value,
+    ticks: u64,
+    options: Option<RHash>,
+    block: Proc,
+    within: Option<RArray>,
+) -> Result<Value, Error> {
+    let another = op == names::ANOTHER;
+    let finds = another || op == names::FIND;
+    let op = if op == names::MAP { SectionOp::Map } else { SectionOp::Each };
+    let (settings, Asked { teller, told }) = Settings::of_section(ruby, options)?;
     let range = match RArray::from_value(base) {
         Some(_) => None,
         None => Some(int_range(ruby, base)?),
@@ -287,7 +325,7 @@ pub fn section(
         let value = match op {
             SectionOp::Map if let Some(into @ (Results::Natural | Results::As(_))) = settings.into => {
                 let dtype = if let Results::As(dtype) = into { dtype } else { Dtype::F64 };
-                buffer::wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), 0))).as_value()
+                return Ok(buffer::wrap(ruby, dtype, Arc::new(Buffer::zeroed(dtype.storage(), 0))).as_value());
             }
             SectionOp::Map => ruby.ary_new().as_value(),
             SectionOp::Each if another => ruby.into_value(-1),
@@ -301,15 +339,13 @@ pub fn section(
     }
     let mut clock = Clock::start(ruby);
     let wrapped = within.is_some();
-    let (wrapping, given) = within.map(|within| wrapping(ruby, within, finds)).transpose()?.unzip();
+    let (mut within, given) = Within::of(within, finds)?;
     let captures = Captures::new(block).with(given);
-    // within nothing it is the same block as without
-    let mut wrapping = wrapping.filter(|wrapping| !wrapping.methods.is_empty());
-    if block.is_lambda() && wrapping.is_none() {
-        wrapping = Some(Wrapping { methods: vec![("lambda".into(), 0)], finds });
+    if block.is_lambda() && within.methods.is_empty() {
+        within = Within { methods: smallvec![(names::LAMBDA.into_id_with(ruby).as_raw(), 0)], finds };
     }
     let site = clock
-        .measure(Phase::Source, || find_site(ruby, block, &captures, wrapping))
+        .measure(Phase::Source, || find_site(ruby, block, &captures, within))
         .map_err(|f| errors::source(ruby, f))?;
     let scope = resident::scope(ruby);
     // columns that stay are where they are
@@ -352,41 +388,51 @@ pub fn section(
     section.run()
 }
 
-fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, wrapping: Option<Wrapping>) -> Result<Arc<Site>, Failure> {
+fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, within: Within) -> Result<Arc<Site>, Failure> {
     let identified = block::identify(ruby, block)?;
-    let key = (identified.key, wrapping);
+    let key = Use { block: identified.key, within };
     if let Some(site) = known_site(&key) {
         return Ok(site);
     }
     let began = Instant::now();
-    let source = block::read(ruby, &key.0, captures, key.1.as_ref())?;
+    let source = block::read(ruby, &key.block, captures, key.within.wrapping().as_ref())?;
     let site = Site {
         source,
         read_in: began.elapsed(),
         _holds: identified.holds.map(Kept::new),
         state: Mutex::default(),
         history: Mutex::default(),
+        last_used: AtomicU64::default(),
     };
     Ok(remember(key, site))
 }
 
 /// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source cannot be had.
 pub fn adds(ruby: &Ruby, block: Proc) -> bool {
-    find_site(ruby, block, &Captures::new(block), None).is_ok_and(|site| site.source.unit.adds())
+    find_site(ruby, block, &Captures::new(block), Within::default()).is_ok_and(|site| site.source.unit.adds())
 }
 
-/// What a block is given to, and the values that are given beside it.
-fn wrapping(ruby: &Ruby, within: RArray, finds: bool) -> Result<(Wrapping, RArray), Error> {
-    let (mut methods, given) = (Vec::new(), ruby.ary_new());
-    for method in within {
-        let method = RArray::try_convert(method)?;
-        let name: Symbol = method.entry(0)?;
-        methods.push((Arc::from(&*name.name()?), method.len() - 1));
-        for at in 1..method.len() {
-            given.push(method.entry::<Value>(at as isize)?)?;
+impl Within {
+    /// What a block is given to, and the values that are given beside it, which stay in the list. Within nothing it is the same block as without.
+    fn of(list: Option<RArray>, finds: bool) -> Result<(Self, Given), Error> {
+        let (mut within, mut given) = (Self::default(), Given::new());
+        let methods = list.map(|list| heap::elements(list.as_raw())).unwrap_or_default();
+        for method in methods {
+            let method = RArray::try_convert(reflect::value(*method))?;
+            let [name, values @ ..] = heap::elements(method.as_raw()) else { continue };
+            let name = Symbol::try_convert(reflect::value(*name))?;
+            within.methods.push((Id::from(name).as_raw(), values.len()));
+            given.extend_from_slice(values);
         }
+        within.finds = finds && !within.methods.is_empty();
+        Ok((within, given))
     }
-    Ok((Wrapping { methods, finds }, given))
+
+    /// The same for the compiler; None: it is given to nothing.
+    fn wrapping(&self) -> Option<Wrapping> {
+        let methods = self.methods.iter().map(|(id, count)| (reflect::name_of(*id).into(), *count)).collect::<Vec<_>>();
+        (!methods.is_empty()).then_some(Wrapping { methods, finds: self.finds })
+    }
 }
 
 /// What a section within methods gives.
@@ -525,22 +571,18 @@ impl Section<'_> {
             scope.write_back(self.ruby)?;
         }
         for _ in 0..MOST_ATTEMPTS {
-            let known: Vec<Arc<Variant>> = match &self.explained {
-                Some(explained) => explained.variant.iter().cloned().collect(),
-                None => {
-                    let state = self.site.state.lock();
-                    state.variants.iter().filter(|v| v.form == form).cloned().collect()
-                }
-            };
-            for (nth, variant) in known.into_iter().enumerate() {
+            let mut nth = 0;
+            while let Some(variant) = self.known(&form, nth) {
                 if !variant.guards.hold(self.ruby)? {
+                    if self.explained.is_some() {
+                        break;
+                    }
                     self.site.state.lock().variants.retain(|v| !Arc::ptr_eq(v, &variant));
                     continue;
                 }
-                if !variant.guards.outside_hold(self.ruby, &self.captures)? {
-                    continue;
-                }
-                if let Some((mut packed, tables)) = self.pack(&variant, holder)? {
+                if variant.guards.outside_hold(self.ruby, &self.captures)?
+                    && let Some((mut packed, tables)) = self.pack(&variant, holder)?
+                {
                     if let (Some(scope), None) = (self.scope.clone(), &self.explained) {
                         (self.state, packed) = self.make_state(&scope, &variant, packed, &tables, holder)?;
                     }
@@ -551,6 +593,7 @@ impl Section<'_> {
                     }
                     return Ok(Some((variant, packed, tables)));
                 }
+                nth += 1;
             }
             let Some(variant) = self.compile(&form)? else { return Ok(None) };
             let variant = Arc::new(variant);
@@ -566,6 +609,14 @@ impl Section<'_> {
             self.ruby.exception_runtime_error(),
             "the objects of a section kept changing their types while it was compiled for them",
         ))
+    }
+
+    /// The variants for a form, the last used first.
+    fn known(&self, form: &Form, nth: usize) -> Option<Arc<Variant>> {
+        match &self.explained {
+            Some(explained) => explained.variant.iter().nth(nth).cloned(),
+            None => self.site.state.lock().variants.iter().filter(|v| v.form == *form).nth(nth).cloned(),
+        }
     }
 
     fn root_value(&self, root: &Root) -> Result<Value, Error> {
@@ -591,21 +642,21 @@ impl Section<'_> {
     fn pack(&mut self, variant: &Arc<Variant>, holder: &LazyHolder) -> Result<Option<(Packed, Arc<Tables>)>, Error> {
         let (ruby, plan, lowered) = (self.ruby, &variant.plan, &variant.lowered);
         let schema = &lowered.schema;
-        let mut roots = Vec::with_capacity(schema.roots.len());
+        let mut roots: SmallVec<[RootValue; 8]> = SmallVec::new();
         for root in &schema.roots {
             let value = self.root_value(&root.root)?;
             holder.add(ruby, value.as_raw());
             roots.push(RootValue::of(ruby, value));
         }
-        let raws: Vec<Raw> = roots.iter().map(|r| r.value).collect();
-        if !plan.plain {
+        let raws: SmallVec<[Raw; 8]> = roots.iter().map(|r| r.value).collect();
+        if !plan.flat {
             holder.get(ruby);
         }
         let warp = self.backend.target().warp;
         let room = variant.rooms.now(&lowered.program, self.slots());
-        let mut hashes: Arc<Hashes> = Arc::default();
+        let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;
-        let mut earlier = if self.scope.is_none() && !plan.plain { kept::take(variant, key) } else { None };
+        let mut earlier = if self.scope.is_none() && !plan.flat { kept::take(variant, key) } else { None };
         loop {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -640,16 +691,16 @@ impl Section<'_> {
                 return Err(self.writes_its_base());
             }
             // rows of results that a buffer will have
-            let elsewhere: Vec<ColumnId> = match (self.settings.into, &plan.result) {
+            let elsewhere: SmallVec<[ColumnId; 2]> = match (self.settings.into, &plan.result) {
                 (Some(into), Some(slot)) if is_dtype(into, slot).is_some() => match variant.fold {
                     None => slot.value.into_iter().chain(schema.marks).collect(),
                     // a device's kernel that reduces has no such column
                     Some(fold) if variant.executable.sinks_at_once() && self.backend.store().is_some() => {
                         [fold.column].into_iter().chain(fold.marks).collect()
                     }
-                    Some(_) => Vec::new(),
+                    Some(_) => SmallVec::new(),
                 },
-                _ => Vec::new(),
+                _ => SmallVec::new(),
             };
             let packed = self.clock.measure(Phase::Pack, || {
                 let program = &lowered.program;
@@ -661,7 +712,7 @@ impl Section<'_> {
                         tables.forget_numbers();
                     }
                     let tables = Arc::new(tables);
-                    if !plan.plain {
+                    if !plan.flat {
                         holder.get(ruby).hold_tables(&tables);
                     }
                     return Ok(Some((packed, tables)));
@@ -773,7 +824,9 @@ impl Section<'_> {
         };
         let (mut fates, mut ending, may_wait) = (Vec::new(), None, later.is_some());
         let moved = bytes_to_move(&variant.lowered.program, &packed.columns);
-        let began = Instant::now();
+        // where nobody measures and nothing moves, nobody asks for the time
+        let timed = self.clock.is_running() || self.backend.store().is_some();
+        let began = timed.then(Instant::now);
         let (mut reduced, mut chosen, mut copied) = (None, None, 0);
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
@@ -782,11 +835,11 @@ impl Section<'_> {
             let (section, cancel, timings, reduced) = (self.number, &cancel, &mut timings, &mut reduced);
             let (fates, ending, chosen, copied) = (&mut fates, &mut ending, &mut chosen, &mut copied);
             let work = || {
-                let began = Instant::now();
+                let began = timed.then(Instant::now);
                 for resident in &residents {
                     *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *fates), in_place)?;
                 }
-                timings.upload += began.elapsed();
+                timings.upload += began.map(|began| began.elapsed()).unwrap_or_default();
                 let launch = Launch {
                     columns,
                     biases,
@@ -837,12 +890,13 @@ impl Section<'_> {
             }
         };
         self.clock.copied(copied);
-        let mut at = began;
-        for (phase, time) in
-            [(Phase::Upload, timings.upload), (Phase::Kernel, timings.kernel), (Phase::Download, timings.download)]
-        {
-            self.clock.add(phase, at, time);
-            at += time;
+        if let Some(mut at) = began {
+            for (phase, time) in
+                [(Phase::Upload, timings.upload), (Phase::Kernel, timings.kernel), (Phase::Download, timings.download)]
+            {
+                self.clock.add(phase, at, time);
+                at += time;
+            }
         }
         let outcome = match outcome {
             None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
@@ -895,7 +949,7 @@ impl Section<'_> {
                 let grown = variant.rooms.grow(program, heap, record.words[0], record.key, size, memory, site);
                 return grown.map(|()| Err(Again::Room)).map_err(|e| self.failed(e));
             }
-            if self.another && site.operands.is_empty() && self.captures.find_another(ruby, record.key.index())? {
+            if self.another && site.operands.is_empty() && self.captures.find_another(record.key.index()) {
                 return Ok(Err(Again::Past));
             }
             if site.trap == Trap::Break && limit != record.key {
@@ -989,7 +1043,8 @@ impl Section<'_> {
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }
-        Ok(if self.wrapped { ended(self.ruby, how, value, before) } else { value })
+        let bare = !self.wrapped || how.is_none() && heap::see(value.as_raw()) == Seen::Buffer;
+        Ok(if bare { value } else { ended(self.ruby, how, value, before) })
     }
 
     /// Where results go: to a buffer, but where they are to be an Array.

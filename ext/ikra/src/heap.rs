@@ -32,6 +32,7 @@
 
 use crate::identity::RawMap;
 use ikra_core::types::Encoding;
+use once_cell::sync::OnceCell;
 use rb_sys::{ID, VALUE, ruby_value_type as T};
 use std::os::raw::c_int;
 use std::sync::Arc;
@@ -516,6 +517,12 @@ pub enum FieldReader {
 
 /// Hashes with the arrays that they were laid out as, and their default values.
 pub type Hashes = RawMap<[Raw; 4]>;
+
+/// None at all, as nearly always.
+pub fn no_hashes() -> Arc<Hashes> {
+    static NONE: OnceCell<Arc<Hashes>> = OnceCell::new();
+    NONE.get_or_init(Arc::default).clone()
+}
 
 /// What field of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

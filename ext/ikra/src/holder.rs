@@ -1,7 +1,7 @@
 //! Keeps objects alive and where they are while Rust remembers their addresses.
 //!
 //! Here: [`Holder`], a Ruby object whose only work is to mark; it lives on the machine stack of whoever needs it, and
-//! [`LazyHolder`]. Not here: whose objects they are.
+//! [`LazyHolder`], which keeps a few objects on that stack by itself. Not here: whose objects they are.
 //! Invariant: the vectors change only under their lock, and no Ruby function is called under it; so when the GC comes,
 //! from whatever thread, the lock is free.
 
@@ -13,6 +13,7 @@ use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, gc};
 use once_cell::unsync::OnceCell;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Marks VALUEs, which pins them too.
@@ -83,23 +84,55 @@ impl Holder {
     }
 }
 
-/// A holder that is made when the first object comes.
+/// As many objects are kept without a holder.
+const FEW: usize = 8;
+
+/// Keeps objects for as long as it is a local variable of a Ruby thread: the GC looks through that thread's machine stack, and leaves alone, and where it is,
+/// whatever a word there may name. A holder is made when there are more objects than a few, or somebody asks for it.
 #[derive(Default)]
-pub struct LazyHolder(OnceCell<Obj<Holder>>);
+pub struct LazyHolder {
+    few: [Cell<Raw>; FEW],
+    count: Cell<usize>,
+    holder: OnceCell<Obj<Holder>>,
+}
 
 impl LazyHolder {
+    /// The holder, which holds what is kept.
     pub fn get(&self, ruby: &Ruby) -> Obj<Holder> {
-        *self.0.get_or_init(|| Holder::new(ruby))
+        *self.holder.get_or_init(|| {
+            let holder = Holder::new(ruby);
+            holder.hold(self.few[..self.count.get()].iter().map(Cell::get).collect());
+            holder
+        })
     }
     /// Holds no tables any more.
     pub fn let_tables_go(&self) {
-        if let Some(holder) = self.0.get() {
+        if let Some(holder) = self.holder.get() {
             holder.let_tables_go();
         }
     }
     pub fn add(&self, ruby: &Ruby, object: Raw) {
-        if !crate::heap::is_immediate(object) {
-            self.get(ruby).add(object);
+        if crate::heap::is_immediate(object) {
+            return;
         }
+        let at = self.count.get();
+        match (self.few.get(at), self.holder.get()) {
+            (Some(place), None) => {
+                // SAFETY: a word of this thread's own. Nobody but the GC reads it, so that the compiler must not leave it out.
+                #[allow(unsafe_code)]
+                unsafe {
+                    place.as_ptr().write_volatile(object);
+                }
+                self.count.set(at + 1);
+            }
+            _ => self.get(ruby).add(object),
+        }
+    }
+}
+
+impl Drop for LazyHolder {
+    fn drop(&mut self) {
+        // until here
+        std::hint::black_box(&self.few);
     }
 }

@@ -41,6 +41,8 @@ pub type RawMap<V> = WordMap<Raw, V>;
 
 /// Two objects on Ruby's heap are at least this many bytes apart, in every Ruby since 2.0.
 const APART: usize = 40;
+/// Objects that need no region.
+const FEW: usize = 8;
 const REGION_BITS: u32 = 16;
 const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 
@@ -48,23 +50,34 @@ const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40 is the index, so that no two objects meet. Where a region is known, many threads may set words of it.
+///
+/// As long as there are but a few objects, they stand in a list, and there are no regions: one takes longer to clear than a small launch does.
+#[derive(Default)]
 pub struct IdentityMap {
+    few: [(Raw, u64); FEW],
+    count: usize,
     /// Open addressing: region number + 1 (0: free), and its index in `regions`.
     buckets: Vec<(usize, u32)>,
     regions: Vec<Box<[AtomicU64; REGION_SLOTS]>>,
     last: (usize, u32),
 }
 
-impl Default for IdentityMap {
-    fn default() -> Self {
-        Self { buckets: vec![(0, 0); 64], regions: Vec::new(), last: (0, 0) }
-    }
-}
-
 impl IdentityMap {
     /// The word of an object: 0 at first. To be set by whoever sees it first.
     #[inline]
     pub fn entry(&mut self, object: Raw) -> &mut u64 {
+        if self.regions.is_empty() {
+            let known = self.few[..self.count].iter().position(|(known, _)| *known == object);
+            let at = known.unwrap_or(self.count);
+            if at < FEW {
+                if known.is_none() {
+                    self.few[at] = (object, 0);
+                    self.count += 1;
+                }
+                return &mut self.few[at].1;
+            }
+            self.spread();
+        }
         let (region, slot) = place(object);
         let index = if self.last.0 == region { self.last.1 } else { self.find_or_add(region) };
         self.regions[index as usize][slot].get_mut()
@@ -72,6 +85,10 @@ impl IdentityMap {
     /// The word of an object, 0 if it has none.
     #[inline]
     pub fn get(&self, object: Raw) -> u64 {
+        if self.regions.is_empty() {
+            let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
+            return known.map_or(0, |(_, word)| *word);
+        }
         let (region, slot) = place(object);
         let index = if self.last.0 == region {
             self.last.1
@@ -90,6 +107,7 @@ impl IdentityMap {
     }
     /// Makes a region known.
     pub fn reserve(&mut self, region: usize) {
+        self.spread();
         self.find_or_add(region);
     }
     /// Gives an object its word; false where it has one already, or its region is not known.
@@ -103,7 +121,7 @@ impl IdentityMap {
 
     /// Whether no object has a word.
     pub fn is_empty(&self) -> bool {
-        self.regions.is_empty()
+        self.regions.is_empty() && self.count == 0
     }
 
     /// Asks for the memory of an object's word ahead of its use.
@@ -112,6 +130,16 @@ impl IdentityMap {
         let (region, slot) = place(object);
         if let Some(index) = self.find(region) {
             crate::heap::prefetch((&raw const self.regions[index as usize][slot]) as Raw);
+        }
+    }
+
+    /// Moves the few to their regions.
+    fn spread(&mut self) {
+        for at in 0..std::mem::take(&mut self.count) {
+            let (object, word) = self.few[at];
+            let (region, slot) = place(object);
+            let index = self.find_or_add(region);
+            *self.regions[index as usize][slot].get_mut() = word;
         }
     }
 
@@ -128,10 +156,16 @@ impl IdentityMap {
     }
     #[inline]
     fn find(&self, region: usize) -> Option<u32> {
+        if self.regions.is_empty() {
+            return None;
+        }
         let bucket = self.buckets[self.bucket(region)];
         (bucket.0 == region).then_some(bucket.1)
     }
     fn find_or_add(&mut self, region: usize) -> u32 {
+        if self.buckets.is_empty() {
+            self.buckets = vec![(0, 0); 64];
+        }
         let at = self.bucket(region);
         let index = if self.buckets[at].0 == region {
             self.buckets[at].1

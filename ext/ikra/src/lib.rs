@@ -73,6 +73,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", function!(engine::section, 7))?;
     ikra.define_singleton_method("__adds?", function!(engine::adds, 1))?;
+    ikra.define_singleton_method("__section_now", function!(engine::section_now, 7))?;
     ikra.define_singleton_method("__check", function!(config::check, 1))?;
     ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;
     ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;

@@ -116,6 +116,8 @@ pub struct Plan {
     pub string_class: Raw,
     /// Nothing leads on: no tables are needed.
     pub plain: bool,
+    /// At most roots lead on, and to nothing that does: the tables have roots alone.
+    pub flat: bool,
 }
 
 impl Plan {
@@ -138,6 +140,7 @@ impl Plan {
             literals: schema.literal_bytes(),
             string_class: ruby.class_string().as_raw(),
             plain: true,
+            flat: true,
         };
         for (h, hierarchy) in schema.hierarchies.iter().enumerate() {
             plan.hierarchies.push(plan.classes.len());
@@ -216,6 +219,7 @@ impl Plan {
         let arrays = plan.kinds.iter().filter_map(|k| k.slot.as_ref());
         let leads: Vec<&SlotPlan> = fields.chain(arrays).collect();
         plan.any_owned = leads.iter().any(|slot| slot.owned);
+        plan.flat = leads.iter().copied().chain(&plan.elements).all(|slot| !slot.leads_on()) && plan.classes.is_empty();
         plan.linked = plan.elements.iter().any(|elements| leads.iter().any(|slot| slot.meets(elements)));
         Ok(plan)
     }

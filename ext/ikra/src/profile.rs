@@ -79,6 +79,9 @@ impl Clock {
     pub fn stopped() -> Self {
         Self(None)
     }
+    pub fn is_running(&self) -> bool {
+        self.0.is_some()
+    }
     /// Says which section it is.
     pub fn tell(&mut self, about: impl FnOnce() -> About) {
         if let Some((_, record)) = &mut self.0 {

@@ -4,7 +4,7 @@
 //! look-up gives. Not here: what the answers mean to a program ([`crate::world`]).
 
 use crate::heap::{self, Raw};
-use crate::registry::{self, Kept, classes, keep};
+use crate::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
 use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
@@ -218,7 +218,7 @@ fn look_up_own(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Err
 /// # Errors
 /// What Ruby raises.
 pub fn iseq_of(code: Value) -> Result<Option<Value>, Error> {
-    natives().iseq_class.value().funcall("of", (code,))
+    natives().iseq_class.value().funcall(*names::OF, (code,))
 }
 
 /// The ancestors of a class or module, itself first.
@@ -486,7 +486,8 @@ fn method_entry(class: Raw, id: rb_sys::ID) -> Option<(Raw, usize)> {
     }
 }
 
-fn name_of(id: rb_sys::ID) -> String {
+/// The name of an ID.
+pub fn name_of(id: rb_sys::ID) -> String {
     // SAFETY: an ID that Ruby made from a name.
     #[allow(unsafe_code)]
     let symbol = value(unsafe { rb_sys::rb_id2sym(id) });

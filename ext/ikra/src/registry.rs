@@ -320,3 +320,38 @@ pub fn id(ruby: &Ruby, name: &str) -> rb_sys::ID {
     let id: Id = ruby.intern(name);
     id.as_raw()
 }
+
+/// Names that warm calls need: Ruby need not look for them.
+pub mod names {
+    use crate::buffer::Dtype;
+    use magnus::value::LazyId;
+
+    pub static BINDING: LazyId = LazyId::new("binding");
+    pub static LAMBDA: LazyId = LazyId::new("lambda");
+    pub static LOCAL_VARIABLE_GET: LazyId = LazyId::new("local_variable_get");
+    pub static OF: LazyId = LazyId::new("of");
+    pub static RECEIVER: LazyId = LazyId::new("receiver");
+
+    /// Of elements, in their order.
+    pub static DTYPES: [LazyId; Dtype::ALL.len()] = {
+        let [i64, i32, u8, f64, f32, bool] = Dtype::ALL;
+        [
+            LazyId::new(i64.0),
+            LazyId::new(i32.0),
+            LazyId::new(u8.0),
+            LazyId::new(f64.0),
+            LazyId::new(f32.0),
+            LazyId::new(bool.0),
+        ]
+    };
+
+    // kinds of section
+    pub static MAP: LazyId = LazyId::new("map");
+    pub static FIND: LazyId = LazyId::new("find");
+    pub static ANOTHER: LazyId = LazyId::new("another");
+
+    // what Ikra's own Ruby code asks for
+    pub static INTO: LazyId = LazyId::new("__into");
+    pub static LATER: LazyId = LazyId::new("__later");
+    pub static TOLD: LazyId = LazyId::new("__told");
+}

@@ -90,7 +90,6 @@ enum Scope {
 }
 
 /// A constant as one scope sees it.
-#[derive(Clone)]
 struct Const {
     from: From,
     id: rb_sys::ID,
@@ -107,7 +106,7 @@ enum From {
 struct Numbers {
     methods: Vec<Method>,
     scopes: Vec<Scope>,
-    consts: Vec<Const>,
+    consts: Vec<Arc<Const>>,
 }
 
 static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { methods: Vec::new(), scopes: Vec::new(), consts: Vec::new() });
@@ -127,7 +126,6 @@ impl Const {
     /// The value now; None if it is not defined.
     fn get(&self) -> Result<Option<Raw>, Error> {
         let id = self.id;
-        let object = classes::get(well_known::OBJECT).raw;
         // SAFETY: classes and modules of scopes are kept; `protect` catches what `const_missing` and autoload raise.
         #[allow(unsafe_code)]
         unsafe {
@@ -138,7 +136,8 @@ impl Const {
                             return protect(|| rb_sys::rb_const_get_at(*module, id)).map(Some);
                         }
                     }
-                    let innermost = nesting.first().copied().unwrap_or(object);
+                    let object = || classes::get(well_known::OBJECT).raw;
+                    let innermost = nesting.first().copied().unwrap_or_else(object);
                     if rb_sys::rb_const_defined(innermost, id) == 0 {
                         return Ok(None);
                     }
@@ -168,7 +167,7 @@ fn number_constant(from: From, id: rb_sys::ID, name: &str) -> ConstId {
     let mut numbers = NUMBERS.lock();
     let at = numbers.consts.iter().position(|c| c.id == id && c.from == from);
     let at = at.unwrap_or_else(|| {
-        numbers.consts.push(Const { from, id, name: name.into() });
+        numbers.consts.push(Arc::new(Const { from, id, name: name.into() }));
         numbers.consts.len() - 1
     });
     ConstId::new(at)

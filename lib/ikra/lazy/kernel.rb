@@ -204,11 +204,11 @@ module Ikra
       # @param again [Boolean] the chain may have to be computed once more for it
       def reduced(reduction, ending: nil, again: false, only: false)
         options = { __into: :numbers, __reduce: reduction, __again: again, __only: only }
-        how, value = run(0, @sizes[@stages.size - 1], ending, options, [])
-        return [how, value] unless how.nil?
-        return [nil, Ikra.__sieved(value, Hole, Stop).first] unless value.is_a?(Buffer)
+        left = run(0, @sizes[@stages.size - 1], ending, options, [])
+        return [nil, left.to_list].tap { left.free } if left.is_a?(Buffer)
 
-        [nil, value.to_list].tap { value.free }
+        how, value = left
+        how.nil? ? [nil, Ikra.__sieved(value, Hole, Stop).first] : [how, value]
       end
 
       # The same behind +flat_map+, where a text makes numbers of the values of each element, in a kernel that may run again; nil where it cannot.
@@ -283,7 +283,10 @@ module Ikra
 
       # What the block's section gives, to which it gives these options, where nothing else changes; else it is given up, also for the next time.
       def alone(text)
-        how, value = text.given_up ? :refused : yield({ __pure: true }, [])
+        left = text.given_up ? :refused : yield({ __pure: true }, [])
+        return left if left.is_a?(Buffer)
+
+        how, value = left
         return value unless how == :refused
 
         give_up(text.given_up ||= CHANGES)
@@ -313,6 +316,7 @@ module Ikra
         return Ikra.__section(:plazy, kind, base, 1, options, block, within) unless text.looks?
 
         ended = Ikra.__section(:plazy, kind, base, 1, options.merge(__apart: !@whole, __told: @step.told), block, within || [])
+        return ended.tap { @whole = true } if ended.is_a?(Buffer)
         raise Cut.new { |step| step.cut(ended[1]) } if ended.first == :apart
 
         @whole = true

@@ -48,6 +48,8 @@ module Ikra
 
       def computed(_, given, at) = yield(*given.map { |element| element.call(at) })
 
+      def stored(_, (list), at) = yield(list[at])
+
       def selected(_, (element, hole), at)
         x = element.call(at)
         yield(x) ? x : hole

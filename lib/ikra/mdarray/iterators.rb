@@ -32,7 +32,7 @@ module Ikra
       over(:map!, options, block) do |run, within|
         next store_objects(run.objects(size, *within, base: base)) if dtype == :object
 
-        put(run.values(size, dtype, shape, *within, base: base, later: true, pieces: self).first) unless empty?
+        put(run.values(size, dtype, shape, within, base: base, later: true, pieces: self).first) unless empty?
       end
       self
     end
@@ -142,11 +142,11 @@ module Ikra
     private
 
     # What a section goes over: objects are elements of the section, others are computed from positions.
-    def base = dtype == :object ? flat_list : 0...size
+    def base = @dtype == :object ? flat_list : (@layout ? @layout.positions : 0...size)
 
     def over(name, options, block)
       run = Run.new(name, options, block)
-      run.ending { yield(run, dtype == :object ? [] : [[:computed, at]]) }
+      run.ending { yield(run, dtype == :object ? [] : [handed]) }
     end
 
     def indexed(name, options, block)
@@ -160,15 +160,16 @@ module Ikra
     # An array of a block's values. Those of objects may be objects.
     def made(run, dtype, within, shape, base: self.base, pieces: nil)
       dtype &&= DType.check(dtype)
-      count = shape.reduce(1, :*)
+      own = @layout && shape.equal?(@shape)
+      count = own ? @layout.size : shape.reduce(1, :*)
       if dtype == :object || (dtype.nil? && self.dtype == :object)
         list = run.objects(count, *within, base: base)
         kind = dtype || (list.empty? ? :object : DType.of(list.first))
         kind = :object unless list.all? { |value| DType.of(value) == kind }
         return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
       end
-      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, *within, base: base, later: true, pieces: pieces)
-      MDArray.__of(buffer, kind, @layout && shape.equal?(@shape) ? @layout : shape)
+      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, within, base: base, later: true, pieces: pieces)
+      MDArray.__of(buffer, kind, own ? @layout : shape)
     end
 
     def store_objects(list)
@@ -194,7 +195,7 @@ module Ikra
 
     # As many flags as elements first, which may be computed stretch by stretch.
     def by_flags(wanted, run, within, options)
-      flags, = run.values(size, :bool, shape, *(wanted ? [] : [[:falsity]]), *within, base: base, pieces: (self unless dtype == :object))
+      flags, = run.values(size, :bool, shape, wanted ? within : [[:falsity], *within], base: base, pieces: (self unless dtype == :object))
       compacted(flags, options).tap { flags.free }
     end
 

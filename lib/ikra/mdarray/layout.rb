@@ -50,6 +50,9 @@ module Ikra
 
       def rank = @shape.size
 
+      # The numbers of the elements, row after row.
+      def positions = @positions ||= 0...@size
+
       # Whether the elements are all of a list from the first on, row after row.
       def packed? = (@packed ||= @offset.zero? && in_order? ? 1 : 0) == 1
 

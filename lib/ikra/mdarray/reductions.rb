@@ -309,7 +309,7 @@ module Ikra
       within = [:begun, Text.element(buffer, kind), start.first]
       return run.objects(1, within).first if rest.empty?
 
-      buffer, kind = run.values(buffer.size, nil, rest, within)
+      buffer, kind = run.values(buffer.size, nil, rest, [within])
       MDArray.__of(buffer, kind, rest)
     end
 

@@ -13,6 +13,10 @@ module Ikra
       CHUNK = 256
       # `precision:`, of a call or for all, is for users' blocks: Ikra's own blocks and texts compute in 64 bits, or say themselves what they round.
       EXACT = { precision: :f64 }.freeze
+      # Nothing is asked of a section.
+      NOTHING = {}.freeze
+      # Its block runs by itself.
+      NOWHERE = [].freeze
 
       attr_reader :name, :options
 
@@ -36,17 +40,24 @@ module Ikra
       #
       # @param dtype [Symbol, nil] of the buffer; nil: what the values are
       # @param shape what an error's index is told in
+      # @param within the methods that hand the block what it is given
       # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
       # @param pieces [Array, nil] an array of which the block is given each element, and nothing else: where memory does not suffice, stretch by stretch
       # @param part [Boolean] of what is done in parts: a block is refused that depends on where elements are
-      def values(count, dtype, shape, *within, base: 0...count, later: false, pieces: nil, part: false)
+      def values(count, dtype, shape, within = NOWHERE, base: 0...count, later: false, pieces: nil, part: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [[:"as_#{dtype}"], *within] if dtype
-        into = { __into: dtype || true }
-        into[:__later] = Told.new(within, shape) if later
+        into = later ? { __into: dtype || true, __later: Told.new(within, shape) } : { __into: dtype || true }
         into[:__piece] = true if part
-        buffer = pieces ? in_pieces(pieces, within, shape, into) { section(:map, base, within, shape, **into) } : section(:map, base, within, shape, **into)
+        buffer =
+          begin
+            section(:map, base, within, shape, into)
+          rescue DeviceMemoryError => error
+            raise unless pieces
+
+            in_pieces(error, pieces, within, shape, into)
+          end
         [buffer, buffer.dtype]
       end
 
@@ -54,7 +65,7 @@ module Ikra
       def present(count, dtype, *within)
         return Buffer.new(dtype, 0) if count.zero?
 
-        values = section(:map, 0...count, within, nil, __into: dtype, __holes: true)
+        values = section(:map, 0...count, within, nil, { __into: dtype, __holes: true })
         values.is_a?(Buffer) ? values : Buffer.from_list(dtype, values - [Hole])
       end
 
@@ -63,12 +74,12 @@ module Ikra
         reduce = { __into: true, __reduce: operation }
         value =
           begin
-            section(:map, base, within, nil, **reduce)
+            section(:map, base, within, nil, reduce)
           rescue DeviceMemoryError => error
             raise unless pieces
             return counted(error, pieces, within) if operation == :count
 
-            in_pieces(pieces, within, nil, { __into: true }) { raise error }
+            in_pieces(error, pieces, within, nil, { __into: true })
           end
         return value unless value.is_a?(Buffer)
 
@@ -92,7 +103,7 @@ module Ikra
         raise unless pieces
 
         by_stretches(error, pieces, pieces.shape) do |node|
-          Tiles.find(node) { |stretch| section(:find, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, __piece: true) }
+          Tiles.find(node) { |stretch| section(:find, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, { __piece: true }) }
         end
       end
 
@@ -118,7 +129,7 @@ module Ikra
       # @param part [Boolean] of an array that does not fit the device's memory
       def fold_chunks(at, outer, length, inner, dtype, shape, part: false)
         chunks = (length + CHUNK - 1) / CHUNK
-        values(outer * chunks * inner, (dtype if chunks == 1), shape, [:fold_at, at, length, chunks, inner, CHUNK], part: part)
+        values(outer * chunks * inner, (dtype if chunks == 1), shape, [[:fold_at, at, length, chunks, inner, CHUNK]], part: part)
       end
 
       # All values on the way of {#fold}.
@@ -205,18 +216,16 @@ module Ikra
         by_stretches(error, array, array.shape) do |node|
           Tiles.reduce(node, :count) do |stretch|
             part = [*within[0...-1], [:computed, stretched(stretch)]]
-            Run.reduced(section(:map, 0...stretch.shape.first, part, nil, __into: true, __reduce: :count, __piece: true), :count, @options)
+            Run.reduced(section(:map, 0...stretch.shape.first, part, nil, { __into: true, __reduce: :count, __piece: true }), :count, @options)
           end
         end
       end
 
-      # What the block gives for the elements of an array, which the last of the methods hands to it: at once, or else stretch by stretch.
-      def in_pieces(array, within, shape, into)
-        yield
-      rescue DeviceMemoryError => error
+      # What the block gives for the elements of an array, which the last of the methods hands to it, stretch by stretch: there was no memory to do it at once.
+      def in_pieces(error, array, within, shape, into)
         by_stretches(error, array, shape || array.shape) do |node|
           Tiles.run(node) do |stretch|
-            section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, **into, __later: Tiles, __piece: true)
+            section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, { **into, __later: Tiles, __piece: true })
           end
         end
       end
@@ -243,9 +252,12 @@ module Ikra
       # The element of an expression, such as a stretch, at a position.
       def stretched(stretch) = Text.block(stretch, stretch.shape, :lambda)
 
-      def section(kind, base, within, shape = nil, **into)
+      def section(kind, base, within, shape = nil, into = NOTHING)
         options = @options.empty? ? into : @options.merge(into)
-        how, value, = Ikra.__section(@name, kind, base, 1, options, @block, within)
+        left = Ikra.__section(@name, kind, base, 1, options, @block, within)
+        return left if left.is_a?(Buffer)
+
+        how, value, = left
         throw(self, value) if how == :left
         raise Tiles::Refused if how == :refused
         kind == :find && how != :found ? nil : value

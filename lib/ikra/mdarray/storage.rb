@@ -10,7 +10,7 @@ module Ikra
     class Storage
       attr_reader :dtype
       # Set by the array that it belongs to, when that is frozen.
-      attr_accessor :read_only
+      attr_writer :read_only
       # The shape that an error of the section that makes it is told in.
       attr_accessor :shape
 
@@ -18,11 +18,12 @@ module Ikra
         @buffer = buffer
         @dtype = dtype
         @retained = retained
-        @read_only = false
       end
 
       # @raise [ArgumentError] after {#free}
       def buffer = @buffer || raise(ArgumentError, "the array's elements are freed")
+
+      def read_only = @read_only == true
 
       def freed? = @buffer.nil?
 

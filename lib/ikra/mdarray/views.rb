@@ -330,7 +330,7 @@ module Ikra
     def computed
       return __packed.copy unless pending?
 
-      Run.own(:fill) { |x| x }.values(size, dtype, shape, [:computed, at], later: true, pieces: self).first
+      Run.own(:fill) { |x| x }.values(size, dtype, shape, [[:computed, at]], later: true, pieces: self).first
     end
 
     # Puts the elements of a buffer that nobody else has in place of all, through the layout.

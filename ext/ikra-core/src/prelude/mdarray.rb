@@ -8,6 +8,11 @@ module Kernel
     yield(at.call(__position))
   end
 
+  # The same of a list that has the elements as they lie.
+  def __stored(_x, list)
+    yield(list.__at(__position))
+  end
+
   # The element, where the block is true for it, or is not; else what says that there is none.
   def __selected(_x, at, hole)
     x = at.call(__position)

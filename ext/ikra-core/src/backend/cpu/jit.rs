@@ -141,7 +141,9 @@ pub struct Inputs<'a> {
 impl State {
     /// Names the memory of a launch. Whoever makes one drops it, and every clone of it, before that memory goes.
     pub fn new(program: &Columns, inputs: Inputs<'_>) -> Self {
-        let mut words = vec![0; state::COLUMNS];
+        let count = state::COLUMNS + program.addresses.len() + inputs.params.len() + program.gathers;
+        let mut words = Vec::with_capacity(count);
+        words.resize(state::COLUMNS, 0);
         words[state::STOP_KEY] = inputs.stop_key.as_ptr().expose_provenance() as u64;
         words[state::DEPTH] = inputs.depth;
         words[state::SEED] = inputs.seed;
