@@ -246,6 +246,7 @@ module Ikra
 
     # The storage, to be written.
     def writable
+      storage = self.storage
       raise FrozenError.new("can't modify frozen #{self.class}: #{inspect}", receiver: self) if frozen? || storage.read_only
 
       storage

@@ -17,6 +17,17 @@ RSpec.describe Ikra::Buffer do
     expect([buffer.where, buffer.to_list, buffer.where]).to eq([nil, [0, 0, 0], :host])
   end
 
+  it "gives its contents to one that it succeeds, and is freed" do
+    array = described_class.from_list(:i64, [1, 2])
+    later = described_class.from_list(:i64, [3, 4])
+    copy = array.copy
+    later.succeed(array)
+    expect([array.to_list, copy.to_list, later.freed?]).to eq([[3, 4], [1, 2], true])
+    expect { later.succeed(array) }.to raise_error(RuntimeError, "this array was freed")
+    expect { described_class.new(:f64, 2).succeed(array) }.to raise_error(ArgumentError, "contents of another form")
+    expect(array.to_list).to eq([3, 4])
+  end
+
   it "names the element that does not fit" do
     expect { described_class.from_list(:u8, [1, 256]) }.to raise_error(RangeError, "256 at index 1 is out of range of u8")
     expect { described_class.from_list(:i64, [2**63]) }.to raise_error(RangeError, /at index 0/)

@@ -657,6 +657,18 @@ impl RubyBuffer {
         Ok(())
     }
 
+    /// `succeed(earlier)`: the other has what this one has from now on, as [`RubyBuffer::follow`] has it, and this one is freed.
+    fn succeed(ruby: &Ruby, this: Obj<Self>, earlier: Obj<Self>) -> Result<(), Error> {
+        let (buffer, before) = (this.shared(ruby)?, earlier.shared(ruby)?);
+        // nearly always there is nothing to wait for
+        if !(buffer.is_sure() && before.is_sure()) {
+            Self::follow(ruby, this, earlier)?;
+        }
+        Self::take_over(ruby, earlier, this)?;
+        Self::free(this);
+        Ok(())
+    }
+
     /// Whether it may yet have again what it had before.
     fn may_come_back(ruby: &Ruby, this: Obj<Self>) -> Result<bool, Error> {
         Ok(this.shared(ruby)?.may_come_back())
@@ -766,6 +778,8 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
         .define_method("take_over", method!(|ruby: &Ruby, this, other| RubyBuffer::take_over(ruby, this, other), 1))?;
     class.define_method("poisoned?", method!(|ruby: &Ruby, this| RubyBuffer::is_poisoned(ruby, this), 0))?;
     class.define_method("follow", method!(|ruby: &Ruby, this, earlier| RubyBuffer::follow(ruby, this, earlier), 1))?;
+    class
+        .define_method("succeed", method!(|ruby: &Ruby, this, earlier| RubyBuffer::succeed(ruby, this, earlier), 1))?;
     class.define_method("may_come_back?", method!(|ruby: &Ruby, this| RubyBuffer::may_come_back(ruby, this), 0))?;
     class.define_method("copy", method!(|ruby: &Ruby, this| RubyBuffer::copy(ruby, this), 0))?;
     class.define_method("where", method!(|ruby: &Ruby, this| RubyBuffer::residence(ruby, this), 0))?;

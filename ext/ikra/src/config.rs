@@ -164,6 +164,10 @@ impl Settings {
                 asked.told = RArray::from_value(value);
             } else if is(key, &names::INTO) && value.as_raw() == heap::TRUE {
                 settings.into = Some(Results::Natural);
+            } else if is(key, &names::INTO)
+                && let Some(at) = names::DTYPES.iter().position(|name| is(value, name))
+            {
+                settings.into = Some(Results::As(Dtype::ALL[at].1));
             } else {
                 settings.set(ruby, &text(key), value)?;
             }

@@ -160,16 +160,16 @@ module Ikra
     # An array of a block's values. Those of objects may be objects.
     def made(run, dtype, within, shape, base: self.base, pieces: nil)
       dtype &&= DType.check(dtype)
-      own = @layout && shape.equal?(@shape)
-      count = own ? @layout.size : shape.reduce(1, :*)
-      if dtype == :object || (dtype.nil? && self.dtype == :object)
+      own = @layout if shape.equal?(@shape)
+      count = own ? own.size : shape.reduce(1, :*)
+      if dtype == :object || (dtype.nil? && @dtype == :object)
         list = run.objects(count, *within, base: base)
         kind = dtype || (list.empty? ? :object : DType.of(list.first))
         kind = :object unless list.all? { |value| DType.of(value) == kind }
         return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
       end
-      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, within, base: base, later: true, pieces: pieces)
-      MDArray.__of(buffer, kind, own ? @layout : shape)
+      buffer, kind = run.values(count, dtype || (@dtype if count.zero?), shape, within, base: base, later: true, pieces: pieces)
+      MDArray.__of(buffer, kind, own || shape)
     end
 
     def store_objects(list)

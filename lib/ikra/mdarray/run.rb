@@ -17,6 +17,8 @@ module Ikra
       NOTHING = {}.freeze
       # Its block runs by itself.
       NOWHERE = [].freeze
+      # What makes elements of values, by their kind.
+      AS = [*DType::SIZES.keys, :object].to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
 
       attr_reader :name, :options
 
@@ -47,7 +49,7 @@ module Ikra
       def values(count, dtype, shape, within = NOWHERE, base: 0...count, later: false, pieces: nil, part: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
-        within = [[:"as_#{dtype}"], *within] if dtype
+        within = [AS.fetch(dtype), *within] if dtype
         into = later ? { __into: dtype || true, __later: Told.new(within, shape) } : { __into: dtype || true }
         into[:__piece] = true if part
         buffer =

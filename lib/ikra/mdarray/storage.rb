@@ -60,10 +60,12 @@ module Ikra
       # Puts new elements, of a buffer that nobody else has, in place of all. Where it turns out that they never came to be, these are there again, once
       # somebody was told.
       def supersede(buffer)
+        # what was there is let go now, not when the GC comes by
+        return buffer.succeed(self.buffer) unless @lent || @retained.positive?
+
         @lent ? buffer.settle : buffer.follow(self.buffer)
         return replace(buffer) if @retained.positive?
 
-        # what was there is let go now, not when the GC comes by
         @buffer.take_over(buffer)
         buffer.free
       end
