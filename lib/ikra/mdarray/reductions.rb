@@ -27,7 +27,7 @@ module Ikra
         next injected(flat_list.inject(*start, &block)) if dtype == :object && ndim == 1
 
         numbers_for(:inject)
-        added(start, options, block) || folded(run, axis, start)
+        added(start, operator ? { **options, **Run::EXACT } : options, block) || folded(run, axis, start)
       end
     end
     alias reduce inject
