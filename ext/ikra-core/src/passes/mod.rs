@@ -9,6 +9,7 @@ mod algebra;
 mod carry;
 mod checks;
 mod dead;
+mod escapes;
 mod even;
 mod expand;
 mod facts;
@@ -35,6 +36,7 @@ mod wrap;
 use crate::error::Result;
 use crate::ir::{Program, verify};
 pub use ahead::ahead;
+pub use escapes::{escapes, is_turned};
 pub use ranges::short;
 
 /// One step from a program to a better one.

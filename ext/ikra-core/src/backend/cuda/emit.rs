@@ -225,7 +225,7 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
 
 /// The same; with a sink, elements of its column go there instead of to memory, in the same kernel.
 pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>) -> Emitted {
-    let program = &unwatched(passes::ahead(program.clone()));
+    let program = &unwatched(passes::escapes(passes::ahead(program.clone())));
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
@@ -1342,6 +1342,8 @@ impl<'a> Function<'a> {
         self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
         if is_loop {
             match self.size(body) {
+                // each repetition would have its own branch again
+                _ if passes::is_turned(label, body) => self.line("#pragma unroll 1"),
                 ..=UNROLL_PLAIN if is_plain(body) => self.line("#pragma unroll 4"),
                 ..=UNROLL_SIZE => {}
                 _ => self.line("#pragma unroll 1"),
