@@ -814,16 +814,7 @@ fn run(
         .collect();
     let memory: Vec<u8> = kernel.emitted.memory(&buffers, &params).into_iter().flat_map(u64::to_ne_bytes).collect();
 
-    marks[0].record(stream)?;
-    let initial = Status::initial(launch.limit);
-    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
-    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= launch.jobs;
-    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
-    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
-        staging.upload(&arena, &run)?;
-    }
-    marks[1].record(stream)?;
-
+    // All of this before anything is queued: what the host does between the uploads and the kernel would count as the kernel's time.
     let header = Header {
         jobs: launch.jobs,
         limit: launch.limit.0,
@@ -839,6 +830,16 @@ fn run(
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
     let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };
+
+    marks[0].record(stream)?;
+    let initial = Status::initial(launch.limit);
+    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
+    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= launch.jobs;
+    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
+    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
+        staging.upload(&arena, &run)?;
+    }
+    marks[1].record(stream)?;
 
     // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
     let small = plan.end - plan.written <= SMALL;
