@@ -135,3 +135,77 @@ pub fn is_turned(label: LabelId, body: &[Stmt]) -> bool {
     let [.., Stmt::Let { dst, op: Op::Or, .. }, Stmt::If { cond, then, otherwise }] = body else { return false };
     *cond == (*dst).into() && then[..] == [Stmt::Break(label)] && otherwise.is_empty()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{escapes, is_turned};
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{INPUT, OUT, program, turned};
+    use crate::ir::visit::size;
+    use crate::ir::{Cmp, LabelId, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify, walk};
+
+    /// `x = 0.5; i = 0; begin test; x *= 3.0; i += 1 end while i < n; out[index] = result`, where the test may leave what is around the loop.
+    fn stepping(
+        test: impl Fn(&mut Builder, VarId, Operand, LabelId),
+        result: impl Fn(VarId, Operand) -> Operand,
+    ) -> Program {
+        program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let (i, x) = (b.var(Scalar::I64, Some("i".into())), b.var(Scalar::F64, Some("x".into())));
+            b.set(i, Operand::I64(0));
+            b.set(x, Operand::float(0.5));
+            b.block(|b, out| {
+                turned(b, (i, 1, n), false, |b, _| {
+                    test(b, x, index, out);
+                    b.push(Stmt::Let { dst: x, op: Op::FMul, args: vec![x.into(), Operand::float(3.0)] });
+                });
+            });
+            b.store(OUT, index, result(x, i.into()));
+        })
+    }
+
+    fn leaves_if_large(b: &mut Builder, x: VarId, out: LabelId) {
+        let square = b.f64(Op::FMul, &[x.into(), x.into()]);
+        let large = b.fcmp(Cmp::Gt, square, Operand::float(4.0));
+        b.when(large, |b| b.push(Stmt::Break(out)));
+    }
+
+    fn is_left(program: &Program) -> bool {
+        escapes(program.clone()) == *program
+    }
+
+    #[test]
+    fn the_ways_out_of_a_loop_that_computes_are_one_branch_at_its_end() {
+        let before = stepping(|b, x, _, out| leaves_if_large(b, x, out), |x, _| x.into());
+        let after = escapes(before.clone());
+        verify::verify(&after).expect("a program in order");
+        let mut loops = Vec::new();
+        walk(&after.funcs[0].body, &mut |stmt| {
+            if let Stmt::Loop { label, body } = stmt {
+                let mut breaks = 0;
+                walk(body, &mut |stmt| breaks += usize::from(matches!(stmt, Stmt::Break(_))));
+                loops.push((is_turned(*label, body), breaks, size(body)));
+            }
+        });
+        assert!(matches!(loops[..], [(true, 1, _)]), "{after}");
+        assert!(is_left(&after), "once");
+    }
+
+    #[test]
+    fn what_reads_memory_or_is_looked_at_behind_stays_as_it_is() {
+        let loads = |b: &mut Builder, x: VarId, index: Operand, out: LabelId| {
+            let limit = b.load(Scalar::I64, INPUT, index);
+            let limit = b.f64(Op::IntToFloat, &[limit]);
+            let large = b.fcmp(Cmp::Gt, x.into(), limit);
+            b.when(large, |b| b.push(Stmt::Break(out)));
+        };
+        assert!(is_left(&stepping(loads, |x, _| x.into())), "it loads");
+        let steps = |b: &mut Builder, x: VarId, _: Operand, out: LabelId| {
+            b.push(Stmt::Let { dst: x, op: Op::FAdd, args: vec![x.into(), Operand::float(1.0)] });
+            leaves_if_large(b, x, out);
+        };
+        assert!(is_left(&stepping(steps, |x, _| x.into())), "once more would be a step more");
+        let never = |_: &mut Builder, _: VarId, _: Operand, _: LabelId| {};
+        assert!(is_left(&stepping(never, |x, _| x.into())), "it has one way out");
+    }
+}
