@@ -123,10 +123,12 @@ RSpec.describe "flat_map in a chain of plazy" do
 
     it "is one kernel with what follows, and with what that is reduced to" do
       chain = (0...1000).plazy(backend: backend).flat_map { |x| [x, x * 2] }
+      many = (0...17_000).plazy(backend: backend).flat_map { |x| x < 300 ? [] : [x, nil] }
+      expect([many.reduce { |a, _| a }, many.compact.reduce(-1) { |_, b| b }, many.reduce { |_, b| b }]).to eq [300, 16_999, nil]
       works = {
         %i[flat_map sum] => -> { chain.sum }, %i[flat_map map sum] => -> { chain.map { |x| x + 1 }.sum }, %i[flat_map map max] => -> { chain.map { |x| x / 2.0 }.max },
         %i[flat_map select count] => -> { chain.select(&:odd?).count }, %i[flat_map flat_map min] => -> { chain.flat_map { |x| [x, 1] }.min },
-        %i[flat_map map reduce] => -> { chain.map { |x| x + 1 }.reduce { |a, b| a > b ? a : b } }, [:flat_map, :"reduce(:+)"] => -> { chain.reduce(:+) },
+        %i[flat_map map reduce] => -> { many.map { |x| x }.reduce { |a, _| a } }, [:flat_map, :"reduce(:+)"] => -> { chain.reduce(:+) },
         %i[flat_map map] => -> { chain.map { |x| x + 1 }.to_a }
       }
       works.each do |stages, work|

@@ -8,7 +8,7 @@ module Ikra
       # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
       FIRST = 256
 
-      # Arrays of fewer elements may be long, and each is gone over by one thread: then the stages behind +flat_map+ are not in its kernel.
+      # Arrays of fewer elements may be long, and each is gone over by one thread, or those of a chunk where they are folded: then the stages behind +flat_map+ are not in its kernel.
       FEW = 64
 
       # It is better made two: a stencil in it is better given what another kernel has computed, or what is behind +flat_map+ goes over what that gave.
@@ -27,10 +27,11 @@ module Ikra
       CHANGES = "blocks change something, or draw"
       RAISES = "something raises"
       FEW_ELEMENTS = "there are fewer than #{FEW} elements, whose arrays may be long"
+      FEW_CHUNKS = "there are fewer than #{FEW} chunks of #{Operation::CHUNK} elements, whose arrays may be long"
       NOT_COMPILED = "together they cannot be compiled"
       # Where what the values of each element come to is reduced.
       NUMBERS = { sum: "all values are Integers", min: "all values are Integers, or all are Floats", max: "all values are Integers, or all are Floats", count: "they are compiled together" }.freeze
-      private_constant :CHANGES, :RAISES, :FEW_ELEMENTS, :NOT_COMPILED, :NUMBERS
+      private_constant :CHANGES, :RAISES, :FEW_ELEMENTS, :FEW_CHUNKS, :NOT_COMPILED, :NUMBERS
 
       # Why what is behind +flat_map+ was left to somebody else.
       attr_reader :given_up
@@ -177,7 +178,7 @@ module Ikra
         text = Text.of(@stages, @step.abreast, @base, start.empty? ? :fold : :fold_from, folder)
         run = ->(*within) { section(text, 0...chunks, { start: start.first, folder: folder }, *within) }
         return Ikra.__sieved(run.call, Hole, Stop).first unless @step.flat?
-        return give_up(FEW_ELEMENTS) if few?
+        return give_up(FEW_CHUNKS) if chunks < FEW
 
         values = alone(text, &run) and Ikra.__sieved(values, Hole, Stop).first
       rescue Located
