@@ -7,6 +7,8 @@ module Ikra
   # @!method self.new(dtype, length)
   #   Zeros (or +false+), which take no memory before somebody looks.
   #   @param dtype [Symbol] +:i64+, +:i32+, +:u8+, +:f64+, +:f32+ or +:bool+
+  # @!method self.kind(array)
+  #   @return [Symbol, nil] +:i64+, +:f64+ or +:bool+, where all elements are Integers, Floats, or true and false
   # @!method self.from_list(dtype, array)
   #   @raise [RangeError, TypeError, FloatDomainError] for an element that does not fit, with its index
   # @!method self.from_bytes(dtype, string)

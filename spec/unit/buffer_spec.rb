@@ -3,6 +3,16 @@
 RSpec.describe Ikra::Buffer do
   dtypes = { i64: [-(2**63), 2**63 - 1], i32: [-(2**31), 2**31 - 1], u8: [0, 255], f64: [-1.5, 1e300], f32: [0.5, -2.0], bool: [true, false] }
 
+  it "knows the kind of elements, and takes many as it takes few" do
+    kinds = { [1, 2**70] => :i64, [0.5, 1e300, 0.0] => :f64, [true, false] => :bool, [1, 0.5] => nil, [] => nil, [nil] => nil, [[1]] => nil, [1r] => nil }
+    expect(kinds.keys.map { |list| described_class.kind(list) }).to eq(kinds.values)
+    many = Array.new(50_000) { |i| i.even? ? i * 0.25 : 1e200 * i }
+    expect([described_class.kind(many), described_class.kind([*many, 1]), described_class.from_list(:f64, many).to_list]).to eq([:f64, nil, many])
+    expect(described_class.from_list(:i64, many.map { |x| x % 1e9 }).to_list).to eq(many.map { |x| (x % 1e9).to_i })
+    expect { described_class.from_list(:u8, [*[7] * 49_000, -1, 300]) }.to raise_error(RangeError, "-1 at index 49000 is out of range of u8")
+    expect { described_class.from_list(:f64, [*many, "x", nil]) }.to raise_error(TypeError, /at index 50000/)
+  end
+
   it "gives back what it was given" do
     dtypes.each do |dtype, list|
       buffer = described_class.from_list(dtype, list)

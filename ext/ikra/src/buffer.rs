@@ -5,6 +5,7 @@
 //!
 //! The GC only drops a handle; the device's memory is given back by whoever allocates next.
 
+use crate::encode;
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
@@ -81,7 +82,7 @@ impl Dtype {
         })
     }
     /// Least and greatest of an Integer dtype.
-    fn bounds(self) -> (i64, i64) {
+    pub fn bounds(self) -> (i64, i64) {
         match self {
             Dtype::U8 => (0, 255),
             Dtype::I32 => (i32::MIN.into(), i32::MAX.into()),
@@ -266,39 +267,6 @@ fn wrong(ruby: &Ruby, dtype: Dtype, value: Value, index: Option<usize>) -> Error
     }
 }
 
-/// Stores a value as Ruby's `to_i` and `to_f` would convert numbers.
-fn put(column: &mut HostColumn, dtype: Dtype, at: usize, raw: Raw) -> bool {
-    match (dtype, heap::see(raw)) {
-        (Dtype::F64, Seen::Float(f)) => column.view_mut::<f64>()[at] = f,
-        (Dtype::F64, Seen::Int(i)) => column.view_mut::<f64>()[at] = i as f64,
-        (Dtype::F32, Seen::Float(f)) => column.view_mut::<f32>()[at] = f as f32,
-        (Dtype::F32, Seen::Int(i)) => column.view_mut::<f32>()[at] = i as f32,
-        (Dtype::Bool, Seen::True) => column.view_mut::<u8>()[at] = 1,
-        (Dtype::Bool, Seen::False) => column.view_mut::<u8>()[at] = 0,
-        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Int(i)) => return put_int(column, dtype, at, i),
-        (Dtype::I64 | Dtype::I32 | Dtype::U8, Seen::Float(f)) if f.is_finite() => {
-            let whole = f.trunc();
-            let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
-            return fits && put_int(column, dtype, at, whole as i64);
-        }
-        _ => return false,
-    }
-    true
-}
-
-fn put_int(column: &mut HostColumn, dtype: Dtype, at: usize, i: i64) -> bool {
-    let (least, greatest) = dtype.bounds();
-    if !(least..=greatest).contains(&i) {
-        return false;
-    }
-    match dtype {
-        Dtype::I64 => column.view_mut::<i64>()[at] = i,
-        Dtype::I32 => column.view_mut::<i32>()[at] = i as i32,
-        _ => column.view_mut::<u8>()[at] = i as u8,
-    }
-    true
-}
-
 /// The value of an element of a stretch of bytes that begins with it.
 fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
     match dtype {
@@ -441,13 +409,16 @@ impl RubyBuffer {
     fn from_list(ruby: &Ruby, dtype: Value, list: RArray) -> Result<Obj<Self>, Error> {
         let dtype = Dtype::of(ruby, dtype)?;
         let mut column = to_fill(dtype.storage(), list.len());
-        // nothing here runs Ruby code: the list stays as it is
-        for (at, raw) in heap::elements(list.as_raw()).iter().enumerate() {
-            if !put(&mut column, dtype, at, *raw) {
-                return Err(wrong(ruby, dtype, crate::reflect::value(*raw), Some(at)));
-            }
+        let values = heap::elements(list.as_raw());
+        if let Some(at) = encode::fill(dtype, values, column.bytes_mut()) {
+            return Err(wrong(ruby, dtype, crate::reflect::value(values[at]), Some(at)));
         }
         Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
+    }
+
+    /// `Buffer.kind(array)`: the kind of its elements, where they are all Integers, all Floats, or all true and false; else nil.
+    fn kind(ruby: &Ruby, list: RArray) -> Option<Symbol> {
+        encode::kind(heap::elements(list.as_raw())).map(|dtype| registry::symbol(ruby, dtype.name()))
     }
 
     /// `Buffer.from_bytes(dtype, string)`.
@@ -531,7 +502,7 @@ impl RubyBuffer {
         }
         let (buffer, at, _) = this.stretch(ruby, &[index, ruby.into_value(1)])?;
         let mut one = HostColumn::zeroed(buffer.storage(), 1);
-        if !put(&mut one, this.dtype, 0, value.as_raw()) {
+        if encode::fill(this.dtype, &[value.as_raw()], one.bytes_mut()).is_some() {
             return Err(wrong(ruby, this.dtype, value, None));
         }
         let width = buffer.storage().bytes();
@@ -735,6 +706,7 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     Lazy::force(&CLASS, ruby);
     CLASS_WORD.store(class.as_raw() as usize, Ordering::Relaxed);
     class.define_singleton_method("new", function!(RubyBuffer::new, 2))?;
+    class.define_singleton_method("kind", function!(RubyBuffer::kind, 1))?;
     class.define_singleton_method("from_list", function!(RubyBuffer::from_list, 2))?;
     class.define_singleton_method("from_bytes", function!(RubyBuffer::from_bytes, 2))?;
     class.define_method("dtype", method!(|ruby: &Ruby, this| RubyBuffer::dtype(ruby, this), 0))?;

@@ -175,7 +175,7 @@ pub fn see(v: Raw) -> Seen {
     if v & 1 == 1 {
         return Seen::Int((v as i64) >> 1);
     }
-    if v & 3 == 2 {
+    if is_flonum(v) {
         return Seen::Float(flonum(v));
     }
     if is_immediate(v) {
@@ -205,6 +205,12 @@ pub fn see(v: Raw) -> Seen {
         k if k == T::RUBY_T_DATA as usize && crate::buffer::is_buffer(class_word(v)) => Seen::Buffer,
         _ => Seen::Other,
     }
+}
+
+/// Whether a value is a Float in its own bits.
+#[inline]
+pub fn is_flonum(v: Raw) -> bool {
+    v & 3 == 2
 }
 
 /// The Float in a flonum's bits, as Ruby's `rb_float_flonum_value`.

@@ -39,6 +39,7 @@ mod collect;
 mod config;
 mod crew;
 mod decode;
+mod encode;
 mod engine;
 mod errors;
 mod explain;

@@ -257,7 +257,7 @@ impl Packer<'_> {
             (Repr::Float, Cells::Words(out)) => {
                 for (i, out) in out.iter_mut().enumerate() {
                     let Some(value) = read(i) else { return Ok(false) };
-                    *out = if value & 3 == 2 {
+                    *out = if heap::is_flonum(value) {
                         heap::flonum(value).to_bits()
                     } else {
                         match heap::see(value) {

@@ -157,7 +157,7 @@ module Ikra
             shape << size
             list = list.flatten(1)
           end
-          at = list.index { |element| element.is_a?(Array) }
+          at = list.index { |element| element.is_a?(Array) } unless Buffer.kind(list)
           mixed_depth(list, shape, at) if at
           [list, shape]
         end
@@ -166,9 +166,10 @@ module Ikra
         #
         # @raise [ArgumentError] for several; the message has the index path of the first other one
         def kind(list, shape)
-          dtype = DType.of(list.first)
-          return dtype if (dtype == :i64 && list.all?(Integer)) || (dtype == :f64 && list.all?(Float))
+          kind = Buffer.kind(list)
+          return kind if kind
 
+          dtype = DType.of(list.first)
           at = list.index { |element| DType.of(element) != dtype }
           mixed(list, shape, at) if at
           dtype

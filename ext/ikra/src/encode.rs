@@ -1,0 +1,86 @@
+//! Ruby's values as elements of arrays: numbers, true and false, as many as there are.
+//!
+//! Here: [`fill`], and [`kind`], which kind of elements a list has. Not here: what a block's columns hold ([`crate::pack`]), and the way back
+//! ([`crate::buffer`]).
+//!
+//! Nothing here runs Ruby code, so a list stays as it is meanwhile, and workers may read it ([`crate::crew`]).
+
+use crate::buffer::Dtype;
+use crate::crew::{self, PIECE};
+use crate::heap::{self, Raw, Seen};
+
+/// Stores values as `to_i` and `to_f` would convert numbers. Gives the index of the first that does not fit, where there is one; what is behind it means nothing
+/// then.
+pub fn fill(dtype: Dtype, values: &[Raw], out: &mut [u8]) -> Option<usize> {
+    let pieces: Vec<_> =
+        values.chunks(PIECE).zip(out.chunks_mut(PIECE * dtype.storage().bytes())).enumerate().collect();
+    let unfit = crew::map(values.len(), pieces, |(piece, (values, out))| {
+        let at = match dtype {
+            Dtype::F64 => each(values, out, |value| float(value).map(f64::to_ne_bytes)),
+            Dtype::F32 => each(values, out, |value| float(value).map(|x| (x as f32).to_ne_bytes())),
+            Dtype::I64 => each(values, out, |value| int(dtype, value).map(i64::to_ne_bytes)),
+            Dtype::I32 => each(values, out, |value| int(dtype, value).map(|x| (x as i32).to_ne_bytes())),
+            Dtype::U8 => each(values, out, |value| int(dtype, value).map(|x| [x as u8])),
+            Dtype::Bool => each(values, out, |value| match value {
+                heap::TRUE => Some([1]),
+                heap::FALSE => Some([0]),
+                _ => None,
+            }),
+        };
+        at.map(|at| piece * PIECE + at)
+    });
+    unfit.into_iter().flatten().next()
+}
+
+fn each<const N: usize>(values: &[Raw], out: &mut [u8], encode: impl Fn(Raw) -> Option<[u8; N]>) -> Option<usize> {
+    for (at, (value, out)) in values.iter().zip(out.as_chunks_mut::<N>().0).enumerate() {
+        match encode(*value) {
+            Some(bytes) => *out = bytes,
+            None => return Some(at),
+        }
+    }
+    None
+}
+
+#[inline]
+fn float(value: Raw) -> Option<f64> {
+    if heap::is_flonum(value) {
+        return Some(heap::flonum(value));
+    }
+    match heap::see(value) {
+        Seen::Float(f) => Some(f),
+        Seen::Int(i) => Some(i as f64),
+        _ => None,
+    }
+}
+
+#[inline]
+fn int(dtype: Dtype, value: Raw) -> Option<i64> {
+    let i = match heap::see(value) {
+        Seen::Int(i) => i,
+        Seen::Float(f) if f.is_finite() => {
+            let whole = f.trunc();
+            if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole) {
+                return None;
+            }
+            whole as i64
+        }
+        _ => return None,
+    };
+    let (least, greatest) = dtype.bounds();
+    (least..=greatest).contains(&i).then_some(i)
+}
+
+/// The kind of all values, where they are all Integers, all Floats, or all true and false.
+pub fn kind(values: &[Raw]) -> Option<Dtype> {
+    let of = |value: Raw| match heap::see(value) {
+        Seen::Int(_) | Seen::BigInt => Some(Dtype::I64),
+        Seen::Float(_) => Some(Dtype::F64),
+        Seen::True | Seen::False => Some(Dtype::Bool),
+        _ => None,
+    };
+    let first = of(*values.first()?)?;
+    let pieces: Vec<_> = values.chunks(PIECE).collect();
+    let same = crew::map(values.len(), pieces, |values| values.iter().all(|value| of(*value) == Some(first)));
+    same.into_iter().all(|same| same).then_some(first)
+}
