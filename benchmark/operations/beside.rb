@@ -6,13 +6,12 @@ require_relative "../harness"
 # Operations on whole arrays that lie where they are computed, beside what one would have written otherwise: plain Ruby, C++ with OpenMP (peers.cpp), NumPy and
 # Numba on the CPU; CUB (peers.cu), CuPy, JAX and Numba on the GPU, where they are installed (`rake benchmark:python`; peers.py).
 #
-# A run is from Ruby, or Python, or C++, until the result is there, where it was computed: nothing is transferred. Beside CUB, whose kernels are what is compared,
-# operations that nobody has to wait for are queued several at a time, so that a run is what the device takes. Everything is compared with plain Ruby first, at
+# A run is from Ruby, or Python, or C++, until the result is there, where it was computed: nothing is transferred. Everything is compared with plain Ruby first, at
 # a small size, bit by bit but for what is added in another order, and with each peer at the size that is timed: to a billionth, since libraries' compilers
 # contract multiplications and additions.
 class Beside
-  # What is computed: of which arrays, in Ikra, and by Ruby of nested Arrays. +loose+: in an order of one's own. +queues+: Ikra's result need not be waited for.
-  Case = Struct.new(:name, :inputs, :ikra, :ruby, :loose, :queues, keyword_init: true)
+  # What is computed: of which arrays, in Ikra, and by Ruby of nested Arrays. +loose+: in an order of one's own.
+  Case = Struct.new(:name, :inputs, :ikra, :ruby, :loose, keyword_init: true)
 
   PEERS = { cpu: %w[c numpy numba], cuda: %w[cub cupy jax numba-cuda] }.freeze
   PYTHON = File.expand_path("peers.py", __dir__)
@@ -22,8 +21,6 @@ class Beside
   LOOSE = 1e-9
   # The same in 32 bits.
   SINGLE = 1e-6
-  # Runs that are queued before the last is waited for.
-  QUEUED = 8
   # How fast operations are to be beside CUB's.
   WANTED = { %w[cub sum] => 0.95, %w[cub scan] => 0.8, %w[cub select] => 0.8, %w[cub sort] => 0.8 }.freeze
   # Runs before those that count, here and in the peers: one compiles, and a GPU that was idle takes some to get to its clock.
@@ -43,10 +40,9 @@ class Beside
     inputs = work.inputs.call(elements)
     inputs.each { |array| there(array) }
     @warmup = @bench.tiny? ? 1 : WARMUP.fetch(backend, 2)
-    ours = { nil => time(name, inputs) { [there(work.ikra.call(*inputs))] } }
+    ours = time(name, inputs) { there(work.ikra.call(*inputs)) }
+    @bench.value("#{name}, bytes read", inputs.sum(&:bytesize) / ours.median / 1e9, "GB/s")
     result = there(work.ikra.call(*inputs))
-    ours["cub"] = queued(name, work, inputs, result) if work.queues && @peers.fetch(backend, []).include?("cub")
-    @bench.value("#{name}, bytes read", inputs.sum(&:bytesize) / ours[nil].median / 1e9, "GB/s")
     Dir.mktmpdir("ikra-beside") do |folder|
       paths = inputs.each_with_index.map { |array, at| File.join(folder, "in#{at}.npy").tap { |path| array.write(path) } }
       @peers.fetch(backend, []).each { |library| peer(name, library, work, paths, result, ours, File.join(folder, "out.npy")) }
@@ -57,30 +53,21 @@ class Beside
 
   # One run after the other, as in the peers: a GPU that waits for a run of the GC in between is slower. As theirs, a result's memory is there for the next: it
   # is given back, where it is not one of the inputs.
-  def time(name, inputs, count = 1)
+  def time(name, inputs)
     GC.start
     seconds = Array.new(@warmup + @runs) do
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      results = yield
+      result = yield
       took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - began
-      results.each { |result| result.free if result.is_a?(Ikra::MDArray) && inputs.none? { |input| input.equal?(result) } }
-      took / count
+      result.free if result.is_a?(Ikra::MDArray) && inputs.none? { |input| input.equal?(result) }
+      took
     end
     @bench.timed(name, seconds.drop(@warmup))
   end
 
-  # Several runs before anybody waits, and the time of each.
-  def queued(name, work, inputs, result)
-    name = "#{name}, #{QUEUED} queued: each"
-    runs = -> { Array.new(QUEUED) { work.ikra.call(*inputs) }.each { |one| there(one) } }
-    @bench.same(name, true, runs.call.all? { |one| near?(one, result, LOOSE) })
-    time(name, inputs, QUEUED, &runs)
-  end
-
   def peer(backend_and_work, library, work, paths, result, ours, out)
     name = "#{backend_and_work}: #{library}"
-    ours, queued = ours.key?(library) ? [ours[library], QUEUED] : [ours[nil], 1]
-    answer = ask(library, work.name, out, paths, queued)
+    answer = ask(library, work.name, out, paths)
     return @bench.note("#{name}: not measured, #{answer[:missing]}") if answer[:missing]
 
     @bench.same(name, true, near?(result, Ikra::MDArray.read(out), work.name.end_with?("f32") ? SINGLE : LOOSE))
@@ -90,11 +77,11 @@ class Beside
   end
 
   # What a library says: seconds, or why there are none.
-  def ask(library, operation, out, paths, queued)
+  def ask(library, operation, out, paths)
     command = command(library)
     return { missing: command } if command.is_a?(String)
 
-    said = IO.popen([{ "WARMUP" => @warmup.to_s, "QUEUED" => queued.to_s }, *command, operation, @runs.to_s, out, *paths], err: File::NULL, &:read).lines.last
+    said = IO.popen([{ "WARMUP" => @warmup.to_s }, *command, operation, @runs.to_s, out, *paths], err: File::NULL, &:read).lines.last
     said ? JSON.parse(said, symbolize_names: true) : { missing: "it failed" }
   end
 

@@ -35,19 +35,14 @@ static double *upload(const Array &array) {
 }
 
 // `call(temporary, bytes)` is CUB's protocol.
-// QUEUED=n in the environment: n calls before anybody waits, and the time of each.
 template <class F> static std::vector<double> run(int runs, F &&call) {
-  const char *given = std::getenv("QUEUED");
-  const int queued = given ? std::atoi(given) : 1;
   size_t bytes = 0;
   CHECK(call(nullptr, bytes));
   char *temporary = device<char>(bytes ? bytes : 1);
-  std::vector<double> seconds = seconds_of(runs, [&] {
-    for (int i = 0; i < queued; i++) CHECK(call(temporary, bytes));
+  return seconds_of(runs, [&] {
+    CHECK(call(temporary, bytes));
     CHECK(cudaDeviceSynchronize());
   });
-  for (double &each : seconds) each /= queued;
-  return seconds;
 }
 
 int main(int argc, char **argv) {
