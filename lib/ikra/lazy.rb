@@ -442,7 +442,7 @@ module Ikra
         next if bounded.nil? || bounded.lists?
 
         kernel = Kernel.new(bounded, list, @options, open: to.nil? && !failed.nil?, to: to)
-        sum = kernel.added(start) if ::Ikra.__sums?(folder.block, @options)
+        sum = kernel.added(start) if ::Ikra.__sums?(folder.block, @options, start)
         folded = sum ? [sum] : kernel.fold(folder, start)
         told&.apart(kernel.given_up, alone: true, ending: bounded.made) unless folded
         [folded, (failed unless kernel.closed?)] if folded

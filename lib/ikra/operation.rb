@@ -329,8 +329,8 @@ module Ikra
     # What {#preduce} comes to where the block adds numbers of one kind, and there are more than a chunk: their sum, by one kernel. For a zero of Floats, of
     # which sums know one and the block two, it is nil.
     def added(start)
-      some = [@base.is_a?(Range) ? @base.begin : @base.first, *start]
-      return unless @base.size > CHUNK && some.all? { |number| number.is_a?(Integer) || number.is_a?(Float) } && Ikra.__sums?(@block, @options)
+      one = @base.is_a?(Range) ? @base.begin : @base.first
+      return unless @base.size > CHUNK && Ikra.__sums?(@block, @options, [one, *start])
 
       sum = reduced(:sum, [:unchanged]) { |values| total(values, :sum) }
       start.sum(sum) unless sum.nil? || sum.eql?(0.0)

@@ -463,10 +463,11 @@ module Ikra
     end
 
     # @api private
-    # Whether a block adds its two values as numbers are added, in 64 bits, and does no more: then it makes their sum.
-    def __sums?(block, options)
+    # Whether a block adds its two values as numbers are added, in 64 bits, and does no more: then it makes their sum. The values that are known are numbers, too.
+    def __sums?(block, options, known)
       wanted = ->(option) { options.fetch(option) { config.public_send(option) }.to_s }
-      wanted[:precision] == "f64" && wanted[:overflow] == "raise" && __adds?(block) && !__scan_of(:+).nil?
+      known.all? { |value| value.is_a?(Integer) || value.is_a?(Float) } &&
+        wanted[:precision] == "f64" && wanted[:overflow] == "raise" && __adds?(block) && !__scan_of(:+).nil?
     end
 
     # @api private

@@ -190,7 +190,7 @@ module Ikra
       # What a block that adds makes of all values, and of a start, where they are more than a chunk and numbers of one kind: their sum. nil: it is to be
       # asked itself, as where the sum is zero, which may be that of no values, and of which there are two Floats.
       def added(start)
-        return unless @sizes[@stages.size - 1] > Operation::CHUNK && start.all? { |value| value.is_a?(Integer) || value.is_a?(Float) }
+        return unless @sizes[@stages.size - 1] > Operation::CHUNK
 
         how, sum = @step.flat? ? [:reduced, reduced_together(:sum, :sum)] : reduced(:sum, again: true, only: true)
         start.sum(sum) unless how != :reduced || sum.nil? || sum.zero?

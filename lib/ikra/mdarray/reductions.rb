@@ -278,8 +278,7 @@ module Ikra
     # What {#inject} comes to where the block adds all elements, and they are more than a chunk: their sum, in one pass. For a zero of Floats, of which sums know one
     # and the block two, it is nil.
     def added(start, options, block)
-      return unless ndim == 1 && size > Run::CHUNK && DType.number?(dtype) && start.all? { |value| value.is_a?(Integer) || value.is_a?(Float) }
-      return unless Ikra.__sums?(block, options)
+      return unless ndim == 1 && size > Run::CHUNK && DType.number?(dtype) && Ikra.__sums?(block, options, start)
 
       sum = reduced(:sum, options) { return }
       start.sum(sum) unless sum.eql?(0.0)
