@@ -169,6 +169,15 @@ impl Captures {
         Self { given, ..self }
     }
 
+    /// What is given beside, in its order.
+    pub fn given(&self) -> &[Raw] {
+        &self.given
+    }
+
+    pub fn is_lambda(&self) -> bool {
+        self.block.is_lambda()
+    }
+
     fn binding(&self) -> Result<Option<Value>, Error> {
         if let Some(binding) = self.binding.get() {
             return Ok(Some(*binding));

@@ -159,8 +159,7 @@ pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
     #[allow(unsafe_code)]
     let value = unsafe { Value::from_raw(raw) };
     let buffer = Obj::<RubyBuffer>::try_convert(value).ok()?;
-    let shared = buffer.buffer.lock().clone()?;
-    Some((buffer.dtype, shared))
+    buffer.contents()
 }
 
 /// A buffer for Ruby.
@@ -394,6 +393,12 @@ impl Part {
 }
 
 impl RubyBuffer {
+    /// What it has; None: it was freed.
+    pub fn contents(&self) -> Option<(Dtype, Arc<Buffer>)> {
+        let shared = self.buffer.lock().clone()?;
+        Some((self.dtype, shared))
+    }
+
     fn shared(&self, ruby: &Ruby) -> Result<Arc<Buffer>, Error> {
         let freed = || Error::new(ruby.exception_runtime_error(), "this array was freed");
         self.buffer.lock().clone().ok_or_else(freed)

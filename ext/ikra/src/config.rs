@@ -17,6 +17,7 @@ use magnus::value::LazyId;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, TryConvert, Value};
 use parking_lot::Mutex;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Which backend is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ impl Choice {
 }
 
 /// Everything that a section can be told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub backend: Choice,
     pub code: CodeOptions,
@@ -130,6 +131,8 @@ static DEFAULTS: Mutex<Settings> = Mutex::new(Settings {
     apart: false,
     stencils: None,
 });
+/// How often the defaults were changed.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// What a section is asked for beside settings.
 #[derive(Clone, Copy, Default)]
@@ -147,6 +150,17 @@ impl Settings {
     /// ArgumentError for an unknown key or value.
     pub fn for_call(ruby: &Ruby, options: Option<RHash>) -> Result<Self, Error> {
         Self::of_section(ruby, options).map(|(settings, _)| settings)
+    }
+
+    /// Whether these are the defaults, but for what results become, which is not asked; and a number that is another once those are changed.
+    pub fn are_defaults(&self) -> Option<u64> {
+        let defaults = DEFAULTS.lock();
+        (Self { into: None, ..*self } == *defaults).then(Self::changes)
+    }
+
+    /// How often the defaults were changed.
+    pub fn changes() -> u64 {
+        CHANGES.load(Ordering::Relaxed)
     }
 
     /// The same, and what a section is asked for beside them.
@@ -286,6 +300,7 @@ pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
     let mut settings = *DEFAULTS.lock();
     settings.set(ruby, &key.name()?, value)?;
     *DEFAULTS.lock() = settings;
+    CHANGES.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 

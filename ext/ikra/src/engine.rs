@@ -13,6 +13,7 @@
 
 mod compile;
 pub mod resident;
+pub mod warm;
 
 use crate::backends;
 use crate::block::{self, Captures, Given, Key as BlockKey};
@@ -72,6 +73,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use warm::Warm;
 
 /// What a variant was compiled for, beside types.
 #[derive(Clone, PartialEq, Eq)]
@@ -137,6 +139,8 @@ struct Site {
     state: Mutex<SiteState>,
     /// What it has taken.
     history: Mutex<History>,
+    /// How calls of it may go the short way, the last found out first.
+    warm: Mutex<SmallVec<[Arc<Warm>; 1]>>,
     /// When it was last used, by the clock of [`Sites`].
     last_used: AtomicU64,
 }
@@ -181,6 +185,23 @@ const MOST_SITES: usize = 4_096;
 const MOST_VARIANTS: usize = 6;
 /// How often a section is compiled for values that change while it is.
 const MOST_ATTEMPTS: usize = 50;
+
+impl Site {
+    /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote, for those that `auto` comes after it.
+    fn note(&self, choice: Choice, (elements, ticks): (u64, u64), timings: &Timings, (up, down): (f64, f64)) {
+        let side = match choice {
+            Choice::Cpu => Side::Cpu,
+            Choice::Cuda => Side::Gpu,
+            _ => return,
+        };
+        // a launch that is not waited for tells nothing
+        if timings.kernel.is_zero() {
+            return;
+        }
+        let (moved, kernel) = ((timings.upload + timings.download).as_secs_f64(), timings.kernel.as_secs_f64());
+        self.history.lock().note(side, Taken { elements, ticks, kernel, moved, up, down });
+    }
+}
 
 fn known_site(key: &Use) -> Option<Arc<Site>> {
     let mut sites = SITES.lock();
@@ -402,6 +423,7 @@ fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, within: Within) -> R
         _holds: identified.holds.map(Kept::new),
         state: Mutex::default(),
         history: Mutex::default(),
+        warm: Mutex::default(),
         last_used: AtomicU64::default(),
     };
     Ok(remember(key, site))
@@ -526,7 +548,12 @@ impl Section<'_> {
             let outcome = self.launch(&variant, packed, &tables, &holder, (limit, beside, evicted));
             self.keep(&variant, tables, &holder);
             match outcome? {
-                Ok(value) => return Ok(value),
+                Ok(value) => {
+                    if let Some(warm) = Warm::of(self, &variant).filter(|_| limit == Key::NONE) {
+                        self.site.remember(warm);
+                    }
+                    return Ok(value);
+                }
                 // each time some heap at least doubles, so that memory ends first
                 Err(Again::Room) => attempts -= 1,
                 Err(Again::Compile) => {
@@ -737,24 +764,13 @@ impl Section<'_> {
         }
     }
 
-    /// Remembers what a launch took, for those that `auto` comes after it.
-    fn note(&self, timings: &Timings, (up, down): (f64, f64)) {
-        let side = match self.choice {
-            Choice::Cpu => Side::Cpu,
-            Choice::Cuda => Side::Gpu,
-            _ => return,
-        };
-        // a launch that is not waited for tells nothing
-        if timings.kernel.is_zero() {
-            return;
-        }
+    /// Remembers what a launch took.
+    fn note(&self, timings: &Timings, moved: (f64, f64)) {
         // who says where it is to run does not wait for that
-        if side == Side::Gpu && self.settings.backend == Choice::Auto {
+        if self.choice == Choice::Cuda && !timings.kernel.is_zero() && self.settings.backend == Choice::Auto {
             backends::measure_ways(&self.backend);
         }
-        let moved = (timings.upload + timings.download).as_secs_f64();
-        let (elements, ticks, kernel) = (self.len() as u64, self.ticks, timings.kernel.as_secs_f64());
-        self.site.history.lock().note(side, Taken { elements, ticks, kernel, moved, up, down });
+        self.site.note(self.choice, (self.len() as u64, self.ticks), timings, moved);
     }
 
     /// The block writes the array that it runs over, through a variable: in later ticks Ruby's elements would be the

@@ -56,10 +56,14 @@ type Accounts = Vec<Arc<Account>>;
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 static BY_THREAD: Mutex<Option<RawMap<Vec<Accounts>>>> = Mutex::new(None);
 
+/// Whether sections of some thread are to be explained.
+pub fn is_running() -> bool {
+    RUNNING.load(Ordering::Relaxed) > 0
+}
+
 /// Whether sections of this thread are to be explained.
 pub fn wanted(ruby: &Ruby) -> bool {
-    RUNNING.load(Ordering::Relaxed) > 0
-        && BY_THREAD.lock().as_ref().is_some_and(|all| all.contains_key(&ruby.thread_current().as_raw()))
+    is_running() && BY_THREAD.lock().as_ref().is_some_and(|all| all.contains_key(&ruby.thread_current().as_raw()))
 }
 
 /// Hands an account to all who asked on this thread.

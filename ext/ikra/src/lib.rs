@@ -73,6 +73,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     let ikra = ruby.define_module("Ikra")?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", function!(engine::section, 7))?;
+    ikra.define_singleton_method("__again", function!(engine::warm::again, 4))?;
     ikra.define_singleton_method("__adds?", function!(engine::adds, 1))?;
     ikra.define_singleton_method("__section_now", function!(engine::section_now, 7))?;
     ikra.define_singleton_method("__check", function!(config::check, 1))?;

@@ -17,6 +17,7 @@ use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage};
 use ikra_core::layout::schema::{RootParam, Schema};
+use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::even;
 use ikra_core::types::{Prims, Repr, Tag};
@@ -89,6 +90,39 @@ pub fn params(
     let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
     let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
     if unknown.is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
+}
+
+/// Sets the parameters of one root, beside tables in which nothing is.
+///
+/// # Errors
+/// A value outside its slot's type, and a symbol that is new.
+pub fn root(
+    plan: &Plan,
+    lowered: &Lowered,
+    tables: &Tables,
+    at: usize,
+    value: RootValue,
+    params: &mut [u64],
+) -> Result<()> {
+    let mut unknown = Vec::new();
+    let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
+    packer.root(&lowered.program, &lowered.schema.roots[at], &plan.roots[at], value, params)?;
+    if unknown.is_empty() { Ok(()) } else { Err(Misfit::Symbols) }
+}
+
+/// Sets the parameters of a root that is the only array that there is.
+///
+/// # Errors
+/// One that is too long.
+pub fn sole_array(lowered: &Lowered, at: usize, len: usize, params: &mut [u64]) -> Result<()> {
+    let length = u32::try_from(len).map_err(|_| Misfit::TooMany)?;
+    store(&lowered.program, &lowered.schema.roots[at], (Tag::ARRAY, length.into()), params);
+    Ok(())
+}
+
+/// Whether all parameters are where they were taken to lie.
+pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
+    wide(&lowered.program, &lowered.schema, params).is_none()
 }
 
 /// Fills columns and parameters. Columns whose rows are `elsewhere` get none.
@@ -406,10 +440,14 @@ impl Packer<'_> {
         let mut residents: Vec<Resident> = Vec::new();
         for (at, kind) in self.plan.kinds.iter().enumerate() {
             let buffers = self.tables.kinds[at].arrays.iter().any(|array| heap::see(*array) == Seen::Buffer);
-            let Some(column) = kind.slot.as_ref().and_then(|slot| slot.value).filter(|_| buffers) else { continue };
+            let Some(slot) = kind.slot.as_ref().filter(|_| buffers) else { continue };
+            let Some(column) = slot.value else { continue };
             let storage = program.columns[column.index()].storage;
             let write = if kind.written { Write::Some } else { Write::None };
-            match self.tables.sole_buffer(at).filter(|(_, buffer)| buffer.storage() == storage) {
+            // bytes may be Integers, or true and false
+            let as_it_is =
+                |dtype: Dtype, buffer: &Buffer| buffer.storage() == storage && slot.prims.contains(dtype.prims());
+            match self.tables.sole_buffer(at).filter(|(dtype, buffer)| as_it_is(*dtype, buffer)) {
                 Some((_, buffer)) => residents.push(Resident { column, buffer, write }),
                 // together with others they are copied, and copies are not written back
                 None if kind.overwritten => return Err(Misfit::Value),
@@ -610,11 +648,8 @@ impl Packer<'_> {
         for ((root, slot), value) in schema.roots.iter().zip(&self.plan.roots).zip(roots) {
             self.root(program, root, slot, *value, &mut params)?;
         }
-        let fits = |param: ParamId| program.params[param.index()].takes(params[param.index()]);
-        let roots = schema.roots.iter().map(|root| (&root.root, root.value));
-        let range = schema.range.map(|first| (&Root::Element, Some(first)));
-        match roots.chain(range).find(|(_, param)| !param.is_none_or(fits)) {
-            Some((root, _)) => Err(Misfit::Wide(root.clone())),
+        match wide(program, schema, &params) {
+            Some(root) => Err(Misfit::Wide(root.clone())),
             None => Ok(params),
         }
     }
@@ -651,17 +686,30 @@ impl Packer<'_> {
             return Ok(());
         }
         let (tag, payload) = self.encode(slot, value.value, None)?;
-        if let Some(param) = root.value {
-            params[param.index()] = match program.params[param.index()].ty {
-                Scalar::I32 => i64::from(payload as u32 as i32) as u64,
-                _ => payload,
-            };
-        }
-        if let Some(param) = root.tag {
-            params[param.index()] = i64::from(tag) as u64;
-        }
+        store(program, root, (tag, payload), params);
         Ok(())
     }
+}
+
+/// Sets the parameters of a root that is no Range.
+fn store(program: &Program, root: &RootParam, (tag, payload): (i32, u64), params: &mut [u64]) {
+    if let Some(param) = root.value {
+        params[param.index()] = match program.params[param.index()].ty {
+            Scalar::I32 => i64::from(payload as u32 as i32) as u64,
+            _ => payload,
+        };
+    }
+    if let Some(param) = root.tag {
+        params[param.index()] = i64::from(tag) as u64;
+    }
+}
+
+/// The root whose value is not where it was taken to lie.
+fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a Root> {
+    let fits = |param: ParamId| program.params[param.index()].takes(params[param.index()]);
+    let roots = schema.roots.iter().map(|root| (&root.root, root.value));
+    let range = schema.range.map(|first| (&Root::Element, Some(first)));
+    roots.chain(range).find(|(_, param)| !param.is_none_or(fits)).map(|(root, _)| root)
 }
 
 /// Rows of a slot's columns.

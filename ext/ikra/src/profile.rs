@@ -63,13 +63,17 @@ struct Frame {
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 static BY_THREAD: Mutex<Option<RawMap<Vec<Frame>>>> = Mutex::new(None);
 
+/// Whether anybody measures.
+pub fn is_running() -> bool {
+    RUNNING.load(Ordering::Relaxed) > 0
+}
+
 /// Measures one section's phases.
 pub struct Clock(Option<(Raw, Record)>);
 
 impl Clock {
     pub fn start(ruby: &Ruby) -> Self {
-        let measured = RUNNING.load(Ordering::Relaxed) > 0;
-        Self(measured.then(|| {
+        Self(is_running().then(|| {
             let record =
                 Record { begun: Instant::now(), about: None, spans: Vec::new(), took: Duration::ZERO, copied: 0 };
             (ruby.thread_current().as_raw(), record)

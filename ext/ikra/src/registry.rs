@@ -331,6 +331,7 @@ pub mod names {
     pub static LOCAL_VARIABLE_GET: LazyId = LazyId::new("local_variable_get");
     pub static OF: LazyId = LazyId::new("of");
     pub static RECEIVER: LazyId = LazyId::new("receiver");
+    pub static STORED: LazyId = LazyId::new("stored");
 
     /// Of elements, in their order.
     pub static DTYPES: [LazyId; Dtype::ALL.len()] = {
@@ -344,6 +345,16 @@ pub mod names {
             LazyId::new(bool.0),
         ]
     };
+
+    /// The methods of the prelude that make elements of values, in the same order.
+    pub static AS: [LazyId; Dtype::ALL.len()] = [
+        LazyId::new("as_i64"),
+        LazyId::new("as_i32"),
+        LazyId::new("as_u8"),
+        LazyId::new("as_f64"),
+        LazyId::new("as_f32"),
+        LazyId::new("as_bool"),
+    ];
 
     // kinds of section
     pub static MAP: LazyId = LazyId::new("map");

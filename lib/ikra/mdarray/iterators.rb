@@ -14,6 +14,9 @@ module Ikra
     def map(dtype: nil, **options, &block)
       return flat_list.map unless block
 
+      made = again(block) if dtype.nil? && options.empty?
+      return MDArray.__of(made, made.dtype, @layout) if made
+
       MDArray.__parameters(block, 1, "it is given one element")
       over(:map, options, block) { |run, within| made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
     end
@@ -28,6 +31,12 @@ module Ikra
       raise LocalJumpError, "no block given" unless block
 
       writable
+      made = again(block, same: true) if options.empty?
+      if made
+        put(made)
+        return self
+      end
+
       MDArray.__parameters(block, 1, "it is given one element")
       over(:map!, options, block) do |run, within|
         next store_objects(run.objects(size, *within, base: base)) if dtype == :object
@@ -140,6 +149,13 @@ module Ikra
     end
 
     private
+
+    # What a block gives that has run over such elements before, the short way; nil: a section is to find out what it gives.
+    #
+    # @param same [Boolean] whether elements of the same kind are made of its values
+    def again(block, same: false)
+      Ikra.__again(block, @storage.buffer, @layout.size, same) if @storage && @dtype != :object && @layout.packed?
+    end
 
     # What a section goes over: objects are elements of the section, others are computed from positions.
     def base = @dtype == :object ? flat_list : (@layout ? @layout.positions : 0...size)

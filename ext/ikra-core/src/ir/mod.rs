@@ -788,6 +788,17 @@ impl Program {
         ends
     }
 
+    /// Whether each job comes to its end without repeating anything: it may raise.
+    pub fn is_straight(&self) -> bool {
+        let mut straight = !self.funcs.iter().any(|func| func.recursive);
+        for func in &self.funcs {
+            walk(&func.body, &mut |stmt| {
+                straight &= !matches!(stmt, Stmt::Loop { .. } | Stmt::Poll | Stmt::Call { depth: Some(_), .. });
+            });
+        }
+        straight
+    }
+
     /// Whether a launch surely ends, needs nothing of the host on the way (rows, other code), and raises only what is told by its words alone. So
     /// nobody has to wait for it to hear how it ended.
     pub fn can_tell_later(&self) -> bool {

@@ -1,0 +1,288 @@
+//! The same block once more, over the elements of a buffer as they lie: a call in one step.
+//!
+//! Here: [`Warm`], what a section leaves behind of itself where a later call of the same block may go the short way, and [`again`], that way. Not here: every other
+//! call, and whatever turns out to be otherwise than it was. Then [`again`] says so, and leaves nothing behind; who asked runs a section ([`super::section`]), which looks at
+//! everything.
+//!
+//! The short way is open to a block within `stored`, perhaps within what makes elements of its values, whose program reads that buffer and launch parameters, and writes its results,
+//! and nothing else. What a section checks is checked here, too:
+//!
+//! | what | how |
+//! | --- | --- |
+//! | the code, and what it is within | they are the [`Site`]'s |
+//! | options | none; the defaults are those that it was compiled for ([`Settings::changes`]) |
+//! | the backend, and the process | `auto` chooses anew; the variant's form says of which process it is |
+//! | methods, constants, captured Procs | the variant's guards |
+//! | what is captured, `self`'s ivars | read anew, and encoded as packing does |
+//! | elements | of the same kind; fewer than a few, or not, as then |
+//! | scopes, profiles, explanations | none is open, on any thread |
+//!
+//! What may raise later on a device leaves somebody to tell of it; that takes the long way.
+
+use super::{Section, Site, Use, Variant, Within, known_site};
+use crate::backends;
+use crate::block::{Captures, Given, Key as BlockKey};
+use crate::buffer::{self, Dtype, RubyBuffer};
+use crate::config::{Choice, Settings};
+use crate::explain;
+use crate::gvl;
+use crate::pack::{self, RootValue};
+use crate::profile;
+use crate::random;
+use crate::reflect;
+use crate::registry::names;
+use crate::trace::Tables;
+use crate::world;
+use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
+use ikra_core::error::Result as CoreResult;
+use ikra_core::ir::ColumnId;
+use ikra_core::memory::buffer::{Buffer, Residence};
+use ikra_core::memory::column::HostColumn;
+use ikra_core::process;
+use ikra_core::syntax;
+use ikra_core::world::Root;
+use magnus::block::Proc;
+use magnus::prelude::*;
+use magnus::rb_sys::{AsRawId, AsRawValue};
+use magnus::typed_data::Obj;
+use magnus::value::{IntoId, LazyId};
+use magnus::{Error, Ruby};
+use rb_sys::ID;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// So many elements are done before leaving the GVL, and coming back to it, would have been.
+const FEW: usize = 2048;
+
+/// As many ways of one block are remembered.
+const MOST_WARM: usize = 4;
+
+/// What is known of a block's section.
+pub(super) struct Warm {
+    variant: Arc<Variant>,
+    backend: Arc<dyn Backend>,
+    /// Which backend was asked for.
+    asked: Choice,
+    /// How often the defaults had been changed.
+    defaults: u64,
+    lambda: bool,
+    /// The elements that it is given, and those that it makes.
+    given: Dtype,
+    made: Dtype,
+    /// The column of what it is given, and the root that refers to it, where the program looks at it.
+    from: Option<(ColumnId, usize)>,
+    to: ColumnId,
+    /// Of nothing.
+    tables: Tables,
+    /// No job takes long, and none waits.
+    straight: bool,
+}
+
+impl Warm {
+    /// Of a section that ended well, if a later one may go the short way.
+    pub(super) fn of(section: &Section<'_>, variant: &Arc<Variant>) -> Option<Self> {
+        let plain = section.wrapped
+            && !section.another
+            && section.ticks == 1
+            && section.scope.is_none()
+            && section.explained.is_none()
+            && section.told.is_none()
+            && matches!(section.range, Some((0, len)) if len > 0);
+        let sure = variant.surely_ends || variant.sites.is_some() && section.backend.store().is_none();
+        if !plain || !sure || variant.fold.is_some() || variant.sieve.is_some() {
+            return None;
+        }
+        let defaults = section.settings.are_defaults()?;
+        let (plan, lowered) = (&variant.plan, &variant.lowered);
+        let (program, schema) = (&lowered.program, &lowered.schema);
+        let result = plan.result.as_ref()?;
+        let (into, to) = (section.settings.into?, result.value?);
+        let made = super::compile::is_dtype(into, result)?;
+        let [given] = section.captures.given()[..] else { return None };
+        let (dtype, buffer) = buffer::of(given)?;
+        let mut leading = plan.roots.iter().enumerate().filter(|(_, slot)| slot.leads_on());
+        let from = match (leading.next(), leading.next(), &plan.kinds[..]) {
+            (None, _, []) => None,
+            (Some((at, root)), None, [kind]) => {
+                let column = kind.slot.as_ref()?.value?;
+                let is_given = matches!(&schema.roots[at].root, Root::Capture(name) if *name == syntax::given(0));
+                let as_it_is = program.columns[column.index()].storage == buffer.storage();
+                if !is_given || !as_it_is || kind.written || kind.frozen.is_some() || root.kind != Some(0) {
+                    return None;
+                }
+                Some((column, at))
+            }
+            _ => return None,
+        };
+        let nothing_else = plan.classes.is_empty()
+            && plan.elements.is_none()
+            && plan.accumulators.is_empty()
+            && program.heaps.is_empty()
+            && program.even.is_empty()
+            && schema.marks.is_none()
+            && schema.bytes.is_none()
+            && schema.order.is_none()
+            && schema.starts.is_none()
+            && program.columns.len() == 1 + usize::from(from.is_some());
+        nothing_else.then(|| Self {
+            variant: variant.clone(),
+            backend: section.backend.clone(),
+            asked: section.settings.backend,
+            defaults,
+            lambda: section.captures.is_lambda(),
+            given: dtype,
+            made,
+            from,
+            to,
+            tables: Tables::empty(plan),
+            straight: program.is_straight(),
+        })
+    }
+
+    /// Whether it is of calls like this one, as far as that is no affair of the block's.
+    fn fits(&self, lambda: bool, given: Dtype, few: bool, defaults: u64, process: u32) -> bool {
+        let form = &self.variant.form;
+        (self.lambda, self.given, self.defaults) == (lambda, given, defaults)
+            && (form.few, form.process) == (few, process)
+    }
+
+    /// The parameters of the launch; None where something does not fit.
+    fn params(&self, ruby: &Ruby, captures: &Captures, buffer: &Buffer) -> Result<Option<SmallVec<[u64; 16]>>, Error> {
+        let (plan, lowered) = (&self.variant.plan, &self.variant.lowered);
+        let mut params: SmallVec<[u64; 16]> = smallvec![0; lowered.program.params.len()];
+        for (at, root) in lowered.schema.roots.iter().enumerate() {
+            let packed = match self.from {
+                Some((_, from)) if from == at => pack::sole_array(lowered, at, buffer.len(), &mut params),
+                _ => {
+                    let value = RootValue::of(ruby, world::captured(ruby, captures, &root.root)?);
+                    pack::root(plan, lowered, &self.tables, at, value, &mut params)
+                }
+            };
+            if packed.is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(pack::in_range(lowered, &params).then_some(params))
+    }
+
+    /// Whether the launch is over, or queued, in no time: nothing is to be waited for.
+    fn is_quick(&self, from: &Buffer, count: usize) -> bool {
+        let there = match self.backend.store() {
+            Some(_) => false,
+            None => matches!(from.residence(), Residence::Nowhere | Residence::Host | Residence::Both),
+        };
+        self.straight && count <= FEW && there && from.is_sure()
+    }
+
+    /// Runs it. What it makes is `results`' if it ends well.
+    fn launch(
+        &self,
+        number: u32,
+        (from, results, count): (&Arc<Buffer>, &Arc<Buffer>, usize),
+        params: &[u64],
+        cancel: &CancelToken,
+        timings: &mut Timings,
+    ) -> CoreResult<Outcome> {
+        let backend = &*self.backend;
+        let read = self.from.map(|(column, _)| Resident { column, buffer: from.clone(), write: Write::None });
+        let made = Resident { column: self.to, buffer: results.clone(), write: Write::All };
+        let nothing = || HostColumn::zeroed(results.storage(), 0);
+        let (mut columns, mut fates) = ([nothing(), nothing()], Vec::new());
+        let columns = &mut columns[..1 + usize::from(read.is_some())];
+        for resident in read.iter().chain([&made]) {
+            resident.enter(backend, columns, Some(&mut fates), false)?;
+        }
+        let launch = Launch {
+            columns,
+            biases: &[0, 0][..1 + usize::from(read.is_some())],
+            params,
+            jobs: count as u64,
+            slots: 1,
+            fresh: &[],
+            ticks: 1,
+            seed: random::seed(),
+            section: number,
+            limit: Key::NONE,
+            cancel,
+            block_size: None,
+            timings,
+            later: None,
+        };
+        let outcome = backend.launch(&*self.variant.executable, launch)?;
+        if outcome == Outcome::Done {
+            made.keep(columns, &fates);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Site {
+    /// Remembers how later calls may go the short way.
+    pub(super) fn remember(&self, new: Warm) {
+        let mut warm = self.warm.lock();
+        let now = Settings::changes();
+        warm.retain(|old| {
+            old.defaults == now && !old.fits(new.lambda, new.given, new.variant.form.few, now, new.variant.form.process)
+        });
+        warm.truncate(MOST_WARM - 1);
+        warm.insert(0, Arc::new(new));
+    }
+
+    /// How a call may go the short way, as far as is known.
+    fn warm(&self, lambda: bool, given: Dtype, count: usize) -> Option<Arc<Warm>> {
+        let (few, now, process) = (count < ikra_core::ir::FEW as usize, Settings::changes(), process::id());
+        let warm = self.warm.lock().iter().find(|warm| warm.fits(lambda, given, few, now, process)).cloned()?;
+        let history = *self.history.lock();
+        (backends::choose(warm.asked, count, 1, &history) == warm.variant.form.backend).then_some(warm)
+    }
+}
+
+/// `Ikra.__again(block, buffer, count, same)`: what a section over the first `count` elements of a buffer gives, of a block within `stored`, and where elements of the `same` kind are
+/// made of its values, within the method that does; nil: it is to be run.
+///
+/// # Errors
+/// What Ruby raises while it is asked, and interrupts.
+pub fn again(
+    ruby: &Ruby,
+    block: Proc,
+    from: Obj<RubyBuffer>,
+    count: usize,
+    same: bool,
+) -> Result<Option<Obj<RubyBuffer>>, Error> {
+    if super::resident::is_open() || profile::is_running() || explain::is_running() {
+        return Ok(None);
+    }
+    let Some(iseq) = reflect::iseq_of(block.as_value())? else { return Ok(None) };
+    let Some((given, buffer)) = from.contents() else { return Ok(None) };
+    let id = |name: &LazyId| name.into_id_with(ruby).as_raw();
+    let mut methods: SmallVec<[(ID, usize); 4]> = SmallVec::new();
+    methods.extend(same.then(|| (id(&names::AS[given as usize]), 0)));
+    methods.push((id(&names::STORED), 1));
+    let key = Use { block: BlockKey::Iseq(iseq.as_raw()), within: Within { methods, finds: false } };
+    let Some(site) = known_site(&key) else { return Ok(None) };
+    let Some(warm) = site.warm(block.is_lambda(), given, count) else { return Ok(None) };
+    if count == 0 || count > buffer.len() {
+        return Ok(None);
+    }
+    let captures = Captures::new(block).with(Given::from_slice(&[from.as_raw()]));
+    let guards = &warm.variant.guards;
+    if !guards.hold(ruby)? || !guards.outside_hold(ruby, &captures)? {
+        return Ok(None);
+    }
+    let Some(params) = warm.params(ruby, &captures, &buffer)? else { return Ok(None) };
+    let number = random::next_section();
+    let results = Arc::new(Buffer::zeroed(warm.made.storage(), count));
+    let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+    let mut work = || warm.launch(number, (&buffer, &results, count), &params, &cancel, &mut timings);
+    let outcome = if warm.is_quick(&buffer, count) { Some(work()) } else { gvl::run(ruby, &cancel, work)? };
+    // whatever else became of it is found out once more, and told, by who looks at everything
+    if !matches!(outcome, Some(Ok(Outcome::Done))) {
+        random::give_back(number);
+        return Ok(None);
+    }
+    if warm.asked == Choice::Auto {
+        site.note(warm.variant.form.backend, (count as u64, 1), &timings, (0.0, 0.0));
+    }
+    Ok(Some(buffer::wrap(ruby, warm.made, results)))
+}
