@@ -25,7 +25,7 @@ use ikra_core::ir::{
     Space, Stmt, Storage, Trap,
 };
 use ikra_core::layout::Layout;
-use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::buffer::{Buffer, DeviceMemory};
 use ikra_core::memory::column::HostColumn;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -58,6 +58,7 @@ const SCENES: &[Scene] = &[
     ("page_locking_that_fails", &[], page_locking_that_fails),
     ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
     ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
+    ("launches_one_after_the_other", &[], launches_one_after_the_other),
     ("launches_that_raise_later", &[], launches_that_raise_later),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
@@ -826,6 +827,53 @@ fn launches_that_raise_later() {
             assert!(made.iter().enumerate().all(|(i, x)| *x == 2 * (number + i as i64)), "{number}");
         }
     }
+}
+
+/// A loop that makes small arrays, which are let go a thousand at a time: the driver is asked for hardly more than the launches.
+fn launches_one_after_the_other() {
+    let cuda = open();
+    let store = cuda.store().expect("it has memory");
+    let kernel = prepare(&cuda, &twice(false));
+    let rows = 100;
+    // all but what is made is there from the beginning
+    let there: Vec<HostColumn> = Run::new(0..rows)
+        .columns
+        .iter()
+        .map(|rows| {
+            let memory = store.upload(rows.byte_len(), Some(rows.bytes())).unwrap_or_else(|e| panic!("{e}"));
+            HostColumn::on_device(rows.storage(), rows.len(), memory)
+        })
+        .collect();
+    let read = |memory: &Arc<dyn DeviceMemory>| {
+        let mut bytes = vec![0; rows as usize * 8];
+        memory.read(0, &mut bytes).unwrap_or_else(|e| panic!("{e}"));
+        bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect::<Vec<_>>()
+    };
+    let round = || {
+        let asked = || (stand_in("stand_in_questions"), stand_in("stand_in_allocations"));
+        let before = asked();
+        let made: Vec<Arc<dyn DeviceMemory>> = (0..1000)
+            .map(|_| {
+                let memory = store.allocate(rows as usize * 8).unwrap_or_else(|e| panic!("{e}"));
+                let mut run = Run::new(0..rows);
+                run.columns.clone_from(&there);
+                run.columns[1] = HostColumn::on_device(Storage::I64, rows as usize, memory.clone());
+                let cancel = CancelToken::default();
+                let outcome = cuda.launch(&*kernel, run.launch(&cancel)).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(outcome, Outcome::Done);
+                memory
+            })
+            .collect();
+        let after = asked();
+        let twice: Vec<i64> = (0..rows).map(|i| 2 * i).collect();
+        assert!(made.iter().step_by(37).chain(made.last()).all(|memory| read(memory) == twice));
+        assert!(made.last().is_some_and(|last| last.settle().is_ok()));
+        (after.0 - before.0, after.1 - before.1)
+    };
+    let (questions, allocations) = round();
+    assert!(questions <= 2000 / 16 && allocations <= 1100, "{questions} questions, {allocations} allocations");
+    let (questions, allocations) = round();
+    assert!(questions <= 1000 / 16 && allocations <= 64, "{questions} questions, {allocations} allocations again");
 }
 
 fn memory_that_runs_out() {

@@ -110,6 +110,10 @@ pub trait DeviceStore: Send + Sync {
     fn held(&self) -> u64;
     /// Whether the next launch may write to memory: none but so many holders have it, and launches under way, which that comes behind.
     fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool;
+    /// Whether a launch that nobody waits for is queued at once, as far as can be known: so few are under way.
+    fn is_at_leisure(&self) -> bool {
+        false
+    }
     /// Whether memory is this store's, and this process's.
     fn owns(&self, memory: &dyn DeviceMemory) -> bool;
 }

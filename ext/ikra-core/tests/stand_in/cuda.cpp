@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked and stand_in_copies. Not here: speed.
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions and stand_in_allocations. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -93,7 +93,7 @@ static size_t total() {
 
 // The host's memory that is page-locked where it is.
 static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0};
+static std::atomic<long> copies{0}, questions{0}, allocations{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -124,6 +124,9 @@ unsigned long stand_in_locked() {
 }
 // Copies to and from the device.
 long stand_in_copies() { return copies; }
+// What the host asked for that takes time: whether events had passed, and memory.
+long stand_in_questions() { return questions; }
+long stand_in_allocations() { return allocations; }
 
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
 Result cuInit(unsigned) {
@@ -177,6 +180,7 @@ Result cuMemGetInfo_v2(size_t *free, size_t *all) {
 // A pool that never fits a smaller block into a larger one that was freed: it grows unless it is trimmed.
 Result cuMemAllocAsync(uint64_t *address, size_t bytes, Stream *) {
   USABLE;
+  allocations++;
   std::lock_guard<std::mutex> lock(memory_mutex);
   if (fails() || reserved + bytes > total()) return NO_MEMORY;
   reserved += bytes;
@@ -272,6 +276,7 @@ Result cuEventRecord(Event *event, Stream *stream) {
 }
 Result cuEventQuery(Event *event) {
   USABLE;
+  questions++;
   return event->pending ? NOT_READY : OK;
 }
 Result cuEventSynchronize(Event *event) {

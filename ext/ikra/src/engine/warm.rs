@@ -168,11 +168,12 @@ impl Warm {
 
     /// Whether the launch is over, or queued, in no time: nothing is to be waited for.
     fn is_quick(&self, from: &Buffer, count: usize) -> bool {
-        let there = match self.backend.store() {
-            Some(_) => false,
-            None => matches!(from.residence(), Residence::Nowhere | Residence::Host | Residence::Both),
+        let there = || match (self.backend.store(), from.residence()) {
+            (Some(store), Residence::Device | Residence::Both) => self.variant.surely_ends && store.is_at_leisure(),
+            (None, Residence::Nowhere | Residence::Host | Residence::Both) => true,
+            _ => false,
         };
-        self.straight && count <= FEW && there && from.is_sure()
+        self.straight && count <= FEW && from.is_sure() && there()
     }
 
     /// Runs it. What it makes is `results`' if it ends well.

@@ -77,8 +77,8 @@ struct Dropped {
     bytes: usize,
 }
 
-/// Dropped blocks that are kept at most, and their bytes.
-const MOST_DROPPED: usize = 1_024;
+/// Dropped blocks that are kept at most, and their bytes. The GC drops thousands of small ones at a time, which the loop that made them wants again.
+const MOST_DROPPED: usize = 65_536;
 const MOST_DROPPED_BYTES: usize = 4 << 30;
 
 impl Ledger {

@@ -123,12 +123,16 @@ impl Emitted {
     }
     /// The words of the kernel's argument, but for those of its sink, which follow. It is the header, then the addresses of buffers (biased, as numbers) and the
     /// parameters with what [`gather::Cells`] says behind them, or else where `memory` lies.
-    pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[u64], memory: u64) -> Vec<u64> {
+    pub fn arguments(&self, header: &Header, buffers: &[u64], params: &[&[u64]], memory: u64) -> Vec<u64> {
+        let mut words = Vec::with_capacity(Header::WORDS + buffers.len() + 16);
+        words.extend(header.words());
         if self.indirect {
-            [&header.words()[..], &[memory]].concat()
+            words.push(memory);
         } else {
-            [&header.words(), buffers, params].concat()
+            words.extend_from_slice(buffers);
+            params.iter().for_each(|params| words.extend_from_slice(params));
         }
+        words
     }
     /// The words that must lie in device memory for the launch.
     pub fn memory(&self, buffers: &[u64], params: &[u64]) -> Vec<u64> {

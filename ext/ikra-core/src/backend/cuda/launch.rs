@@ -361,7 +361,6 @@ impl CudaBackend {
             buffers.push(address.wrapping_sub(bias.wrapping_mul(column.storage().bytes() as u64)));
         }
         let Shape { grid, block, cells } = kernel.shape(module, launch)?;
-        let params = [launch.params, &cells].concat();
         let header = Header {
             jobs: launch.jobs,
             limit: launch.limit.0,
@@ -373,8 +372,7 @@ impl CudaBackend {
             trap: status + 8,
             ..Header::default()
         };
-        let mut args = kernel.emitted.arguments(&header, &buffers, &params, 0);
-        args.extend_from_slice(sink);
+        let mut args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let work = |stream: &Stream| module.launch(stream, grid, block, &mut args);
         let event = match &letter {
@@ -490,7 +488,11 @@ impl CudaBackend {
         self.device.enter()?;
         let module = kernel.module()?;
         match self.queue_launch(kernel, module, &mut launch, words)? {
-            Some(event) => event.wait().map(|()| Outcome::Done),
+            Some(event) => {
+                event.wait()?;
+                self.queue.passed(&event);
+                Ok(Outcome::Done)
+            }
             None => {
                 wait_for(launch.columns.iter().filter_map(HostColumn::device).chain(room))?;
                 self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, words))
@@ -825,7 +827,7 @@ fn run(
         trap: arena.address + plan.status as u64 + 8,
         ..Header::default()
     };
-    let mut args = kernel.emitted.arguments(&header, &buffers, &params, arena.address + plan.arguments as u64);
+    let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], arena.address + plan.arguments as u64);
     args.extend_from_slice(sink);
     let mut ticks =
         Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };

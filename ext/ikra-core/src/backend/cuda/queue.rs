@@ -18,15 +18,16 @@ use std::sync::Arc;
 pub struct Pending(Mutex<Option<Arc<Event>>>);
 
 impl Pending {
-    /// Blocks until the memory holds what it is to hold.
+    /// Blocks until the memory holds what it is to hold. What the queue did before that is let go.
     ///
     /// # Errors
     /// `Device`, also for what failed on the device since.
-    pub fn wait(&self) -> Result<()> {
+    pub fn wait(&self, queue: &Queue) -> Result<()> {
         let event = self.0.lock().clone();
         let Some(event) = event else { return Ok(()) };
         event.wait()?;
         self.passed(&event);
+        queue.passed(&event);
         Ok(())
     }
     /// That is passed.
@@ -85,6 +86,12 @@ impl Drop for Work {
 struct State {
     /// In the stream's order: behind each launch, and the memory that it uses.
     under_way: VecDeque<Work>,
+    /// How many were before those.
+    gone: u64,
+    /// Bytes that they hold.
+    held: usize,
+    /// How many there may be before the driver is asked which are done.
+    patience: usize,
     /// Events that nobody waits for any more.
     idle: Vec<Arc<Event>>,
 }
@@ -93,6 +100,10 @@ struct State {
 const IDLE: usize = 256;
 /// Launches that are looked at for memory that they alone hold.
 const LAST: usize = 8;
+/// Launches that may be done and not be known to be, at least.
+const MANY: usize = 32;
+/// A driver that has many more launches to do lets others wait.
+const SHORT: usize = 256;
 /// Bytes that launches may hold though they are done.
 const LITTLE: usize = 16 << 20;
 
@@ -107,34 +118,65 @@ impl State {
         let mut behind = None;
         for work in self.under_way.iter_mut().rev().take(LAST) {
             if behind.is_some() {
+                let before = work.holds.len();
                 work.holds.retain(|other| !Arc::ptr_eq(other, memory));
+                self.held -= (before - work.holds.len()) * memory.bytes();
             } else if work.holds.iter().any(|other| Arc::ptr_eq(other, memory)) {
                 behind = Some(work.behind.clone());
             }
         }
         behind
     }
-    /// Lets go what is done. Where the last is, all are: the driver is asked once. Memory that outlives its launch waits for nothing any more, and the event is free.
-    fn sweep(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
-        let Some(last) = self.under_way.back() else { return Ok(()) };
-        let all = last.behind.is_past()?;
-        while let Some(work) = self.under_way.front()
-            && (all || work.behind.is_past()?)
-        {
-            // dropping memory only notes that it is free
-            let Some(work) = self.under_way.pop_front() else { break };
-            work.holds.iter().filter_map(|memory| pending(&**memory)).for_each(|pending| pending.passed(&work.behind));
+    fn add(&mut self, work: Work) {
+        self.held += work.holds.iter().map(|memory| memory.bytes()).sum::<usize>();
+        self.under_way.push_back(work);
+    }
+    /// Lets go the first so many, which are done. Memory that outlives its launch waits for nothing any more, and the event is free.
+    fn let_go(&mut self, count: usize, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
+        for mut work in self.under_way.drain(..count) {
+            if let Some(letter) = work.letter.take() {
+                letter.note();
+            }
+            for memory in &work.holds {
+                self.held -= memory.bytes();
+                if let Some(pending) = pending(&**memory) {
+                    pending.passed(&work.behind);
+                }
+            }
             if self.idle.len() < IDLE {
                 self.idle.push(work.behind.clone());
             }
+            // dropping memory only notes that it is free
         }
+        self.gone += count as u64;
+        self.patience = self.under_way.len() + MANY;
+    }
+    /// Lets go what is done. Where the last is, all are: the driver is asked once.
+    fn sweep(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
+        let Some(last) = self.under_way.back() else { return Ok(()) };
+        let mut done = if last.behind.is_past()? { self.under_way.len() } else { 0 };
+        while let Some(work) = self.under_way.get(done)
+            && work.behind.is_past()?
+        {
+            done += 1;
+        }
+        self.let_go(done, pending);
         Ok(())
     }
-    /// The same before more is queued. A question to the driver takes a good part of the time that a launch does: the few launches that are looked at for
-    /// memory that they alone hold may hold it for longer than they need it, where it is little.
+    /// The same before more is queued. A question to the driver takes half of the time that a launch does, so it is asked once for many launches, whether the first half of them
+    /// is done: these may hold memory for longer than they need it, where it is little.
     fn sweep_many(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
-        let held = self.under_way.iter().flat_map(|work| &work.holds).map(|memory| memory.bytes());
-        if self.under_way.len() < LAST && held.sum::<usize>() <= LITTLE { Ok(()) } else { self.sweep(pending) }
+        if self.held > LITTLE {
+            return if self.under_way.len() < 2 { Ok(()) } else { self.sweep(pending) };
+        }
+        let many = self.under_way.len();
+        if many < self.patience.max(MANY) {
+            return Ok(());
+        }
+        let half = many / 2;
+        let done = if self.under_way[half - 1].behind.is_past()? { half } else { 0 };
+        self.let_go(done, pending);
+        Ok(())
     }
 }
 
@@ -146,6 +188,12 @@ impl Queue {
 
     fn line(&self) -> Result<&Line> {
         self.line.get_or_try_init(|| Ok(Line { stream: Stream::new(&self.device)?, state: Mutex::default() }))
+    }
+
+    /// Whether another launch would not have to wait until one is done. Of a queue that somebody adds to right now that is not known.
+    pub fn is_short(&self) -> bool {
+        let state = self.line.get().and_then(|line| line.state.try_lock());
+        state.is_some_and(|state| state.under_way.len() < SHORT)
     }
 
     /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. The event behind it. Where that fails, nothing
@@ -167,15 +215,27 @@ impl Queue {
     /// As [`Queue::add`].
     pub fn run(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
         let line = self.line()?;
-        let queued = {
+        let (queued, before) = {
             // one launch at a time is added
-            let _state = line.state.lock();
-            work(&line.stream)
+            let state = line.state.lock();
+            (work(&line.stream), state.gone + state.under_way.len() as u64)
         };
         // also where that failed: part of it may be under way
         let done = line.stream.finish();
         queued.and(done)?;
-        line.state.lock().sweep(self.pending)
+        let mut state = line.state.lock();
+        let known = before.saturating_sub(state.gone) as usize;
+        state.let_go(known, self.pending);
+        Ok(())
+    }
+
+    /// What an event is behind is done: it is let go.
+    pub fn passed(&self, event: &Arc<Event>) {
+        let Some(line) = self.line.get() else { return };
+        let mut state = line.state.lock();
+        if let Some(at) = state.under_way.iter().position(|work| Arc::ptr_eq(&work.behind, event)) {
+            state.let_go(at + 1, self.pending);
+        }
     }
 
     /// As [`Queue::add`], of a launch that may raise: says so by the letter.
@@ -209,7 +269,7 @@ impl Queue {
         state.sweep_many(self.pending)?;
         let queued = work(&line.stream, &mut holds).and_then(|()| self.mark(line, &mut state));
         match &queued {
-            Ok(event) => state.under_way.push_back(Work { behind: event.clone(), holds, letter }),
+            Ok(event) => state.add(Work { behind: event.clone(), holds, letter }),
             Err(_) => {
                 // what was queued before it failed uses the memory still
                 if line.stream.finish().is_ok() {
@@ -282,6 +342,10 @@ impl Queue {
         let Some(line) = self.line.get() else { return Ok(Arc::strong_count(memory) == holders) };
         let mut state = line.state.lock();
         state.sweep_many(self.pending)?;
+        if !state.has_alone(memory, holders) && state.under_way.len() > LAST {
+            // what was queued before those may be done
+            state.sweep(self.pending)?;
+        }
         if !state.has_alone(memory, holders) {
             return Ok(false);
         }
@@ -298,13 +362,14 @@ impl Queue {
     pub fn finish(&self) -> Result<()> {
         let Some(line) = self.line.get() else { return Ok(()) };
         // what is queued from now on keeps what it holds
-        let mut done = std::mem::take(&mut line.state.lock().under_way);
-        let finished = line.stream.finish();
-        if finished.is_err() {
-            let mut state = line.state.lock();
-            done.append(&mut state.under_way);
-            std::mem::swap(&mut state.under_way, &mut done);
-        }
-        finished
+        let before = {
+            let state = line.state.lock();
+            state.gone + state.under_way.len() as u64
+        };
+        line.stream.finish()?;
+        let mut state = line.state.lock();
+        let known = before.saturating_sub(state.gone) as usize;
+        state.let_go(known, self.pending);
+        Ok(())
     }
 }

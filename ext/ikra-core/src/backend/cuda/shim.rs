@@ -471,7 +471,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
             break;
         }
         (header.tick_begin, header.tick_end) = (ticks.start, ticks.end);
-        let mut args = kernel.emitted.arguments(&header, &buffers, &params, memory.as_ptr() as u64);
+        let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], memory.as_ptr() as u64);
         args.extend_from_slice(words);
         let _alone = RUNNING.lock();
         // SAFETY: `args` has the words of the kernel's parameter. The columns, the stop key, the record and the words

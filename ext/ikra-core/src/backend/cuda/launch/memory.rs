@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Until what the queue does to memory is done.
 pub(super) fn wait_for<'a>(mut memories: impl Iterator<Item = &'a Arc<dyn DeviceMemory>>) -> Result<()> {
     memories.try_for_each(|memory| match memory.as_any().downcast_ref::<CudaMemory>() {
-        Some(memory) => memory.pending.wait(),
+        Some(memory) => memory.wait(),
         None => Ok(()),
     })
 }
@@ -44,6 +44,10 @@ impl CudaMemory {
     pub(super) fn pending(memory: &dyn DeviceMemory) -> Option<&Pending> {
         memory.as_any().downcast_ref::<Self>().map(|memory| &memory.pending)
     }
+    /// Until it holds what it is to hold.
+    fn wait(&self) -> Result<()> {
+        self.pending.wait(&self.queue)
+    }
 }
 
 impl std::fmt::Debug for CudaMemory {
@@ -63,7 +67,7 @@ impl DeviceMemory for CudaMemory {
         if to.is_empty() {
             return Ok(());
         }
-        self.pending.wait()?;
+        self.wait()?;
         self.lanes.on_one(|lane| {
             let region = self.block.on(&lane.stream);
             let download = lane.staging.begin_download(&region, from..from + to.len())?;
@@ -75,7 +79,7 @@ impl DeviceMemory for CudaMemory {
     }
     fn read_column(&self, to: &mut HostColumn) -> Result<()> {
         if let Some((_locked, bytes)) = to.locked_mut() {
-            self.pending.wait()?;
+            self.wait()?;
             return self.lanes.on_one(|lane| self.block.on(&lane.stream).read(bytes));
         }
         self.read(0, to.bytes_mut())
@@ -84,7 +88,7 @@ impl DeviceMemory for CudaMemory {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.pending.wait()?;
+        self.wait()?;
         self.lanes.on_one(|lane| {
             let queued = lane.staging.upload(&self.block.on(&lane.stream), &[(from, bytes)]);
             lane.stream.finish()?;
@@ -95,8 +99,7 @@ impl DeviceMemory for CudaMemory {
         if !self.block.device().is_ours() {
             return Ok(());
         }
-        self.pending.wait()?;
-        self.queue.sweep()
+        self.wait()
     }
 }
 
@@ -135,7 +138,7 @@ impl DeviceStore for CudaBackend {
     }
     fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
         let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;
-        from.pending.wait()?;
+        from.wait()?;
         let copied = |lane: &mut Lane, block: &Block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream));
         Ok(self.memory(self.block(from.bytes(), copied)?))
     }
@@ -145,6 +148,9 @@ impl DeviceStore for CudaBackend {
     fn may_write(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
         let own = memory.as_any().downcast_ref::<CudaMemory>();
         own.is_some_and(|own| self.queue.has_alone(memory, holders, &own.pending).unwrap_or(false))
+    }
+    fn is_at_leisure(&self) -> bool {
+        self.queue.is_short()
     }
     fn owns(&self, memory: &dyn DeviceMemory) -> bool {
         let memory = memory.as_any().downcast_ref::<CudaMemory>();
