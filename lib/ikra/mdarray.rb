@@ -14,9 +14,6 @@ module Ikra
   class MDArray
     include Enumerable
 
-    # @return [Symbol] the kind of elements
-    attr_reader :dtype
-
     # Elements that {#inspect} shows of each dimension.
     SHOWN = 6
     # Blocks are given as many indices.
@@ -94,8 +91,18 @@ module Ikra
       end
     end
 
+    # @return [Symbol] the kind of elements
+    def dtype
+      # first what another thread that computes it may take away
+      pending = @pending
+      (@storage || pending).dtype
+    end
+
     # @return [Array<Integer>] the sizes of the dimensions, from the outermost
-    attr_reader :shape
+    def shape
+      pending = @pending
+      (@layout || pending).shape
+    end
 
     # @return [Integer] the number of elements
     def size = @layout ? @layout.size : shape.reduce(1, :*)
@@ -144,18 +151,14 @@ module Ikra
     # @api private
     def __set(storage, layout, view: false)
       @layout = layout
-      @shape = layout.shape
-      @dtype = storage.dtype
-      @view = true if view
       @storage = storage
+      @view = true if view
       self
     end
 
     # @api private
     def __wait(operation)
       @pending = operation
-      @shape = operation.shape
-      @dtype = operation.dtype
       self
     end
 

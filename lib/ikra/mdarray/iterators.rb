@@ -15,7 +15,7 @@ module Ikra
       return flat_list.map unless block
 
       made = again(block) if dtype.nil? && options.empty?
-      return MDArray.__of(made, made.dtype, @layout) if made
+      return MDArray.allocate.__set(Storage.new(made, made.dtype), @layout) if made
 
       MDArray.__parameters(block, 1, "it is given one element")
       over(:map, options, block) { |run, within| made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
@@ -154,11 +154,12 @@ module Ikra
     #
     # @param same [Boolean] whether elements of the same kind are made of its values
     def again(block, same: false)
-      Ikra.__again(block, @storage.buffer, @layout.size, same) if @storage && @dtype != :object && @layout.packed?
+      storage = @storage
+      Ikra.__again(block, storage.buffer, @layout.size, same) if storage && @layout.packed? && storage.dtype != :object
     end
 
     # What a section goes over: objects are elements of the section, others are computed from positions.
-    def base = @dtype == :object ? flat_list : (@layout ? @layout.positions : 0...size)
+    def base = dtype == :object ? flat_list : (@layout ? @layout.positions : 0...size)
 
     def over(name, options, block)
       run = Run.new(name, options, block)
@@ -176,15 +177,15 @@ module Ikra
     # An array of a block's values. Those of objects may be objects.
     def made(run, dtype, within, shape, base: self.base, pieces: nil)
       dtype &&= DType.check(dtype)
-      own = @layout if shape.equal?(@shape)
+      own = @layout if @layout && shape.equal?(@layout.shape)
       count = own ? own.size : shape.reduce(1, :*)
-      if dtype == :object || (dtype.nil? && @dtype == :object)
+      if dtype == :object || (dtype.nil? && self.dtype == :object)
         list = run.objects(count, *within, base: base)
         kind = dtype || (list.empty? ? :object : DType.of(list.first))
         kind = :object unless list.all? { |value| DType.of(value) == kind }
         return MDArray.__of(kind == :object ? list : Buffer.from_list(kind, list), kind, shape)
       end
-      buffer, kind = run.values(count, dtype || (@dtype if count.zero?), shape, within, base: base, later: true, pieces: pieces)
+      buffer, kind = run.values(count, dtype || (self.dtype if count.zero?), shape, within, base: base, later: true, pieces: pieces)
       MDArray.__of(buffer, kind, own || shape)
     end
 
