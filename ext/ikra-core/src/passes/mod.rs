@@ -4,6 +4,7 @@
 //! nothing and keeps no state. Invariant: a pass changes no result, no trap and no draw of `rand`; only when an element
 //! is stopped may differ. (But `wrap` takes away overflows that Ruby would not notice.) `facts` is what passes share: knowledge about registers that follows control flow.
 
+mod addends;
 mod ahead;
 mod algebra;
 mod carry;
@@ -29,6 +30,7 @@ mod strips;
 mod tallies;
 mod thread;
 mod ticks;
+mod truths;
 mod unwind;
 mod values;
 mod wrap;
@@ -89,6 +91,9 @@ pub const PASSES: &[Pass] = &[
     dead::PASS,
     // Once the fields that results depend on are in registers.
     results::PASS,
+    // No pass from here on asks which way is the rarer.
+    truths::PASS,
+    addends::PASS,
     values::PASS,
     dead::PASS,
     // What can go is gone, and nothing moves any more.

@@ -651,11 +651,28 @@ impl Lowering<'_, '_> {
         self.b.ins().jump(block, &[]);
     }
 
+    /// Goes to the end of the block or loop with this label, or on: by one branch. What is computed for either way is so computed once, before it.
+    fn leave_if(&mut self, cond: Value, label: usize) {
+        let on = self.b.create_block();
+        let (out, used) = self.labels[label].as_mut().expect("a break is inside of what it leaves");
+        *used = true;
+        let out = *out;
+        self.b.ins().brif(cond, out, &[], on, &[]);
+        self.b.seal_block(on);
+        self.b.switch_to_block(on);
+    }
+
     fn branch(&mut self, cond: Operand, then: &[Stmt], otherwise: &[Stmt]) -> Result<Flow> {
         if let Operand::Bool(cond) = cond {
             return self.list(if cond { then } else { otherwise });
         }
         let cond = self.get(cond);
+        if let [Stmt::Break(label)] = then
+            && otherwise.is_empty()
+        {
+            self.leave_if(cond, label.index());
+            return Ok(Flow::On);
+        }
         let after = self.b.create_block();
         let mut sides = [(then, after), (otherwise, after)];
         for (list, block) in &mut sides {
