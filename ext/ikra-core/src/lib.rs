@@ -21,8 +21,8 @@
 //! | [`backend`] | reference interpreter, CPU, CUDA |
 //! | [`engine`] | the only module that sees all others |
 //!
-//! `unsafe` is open in [`process`], [`memory::column`], [`memory::pages`], [`memory::pool`], [`cache::disk`], [`backend::libm`], the CPU backend's `jit` and the CUDA
-//! backend's driver-facing files; nowhere else.
+//! `unsafe` is open in [`process`], [`memory::column`], [`memory::pages`], [`memory::pool`], [`cache::disk`], [`backend::libm`],
+//! [`backend::collective`]'s `vectors`, the CPU backend's `jit` and the CUDA backend's driver-facing files; nowhere else.
 #![deny(unsafe_code)]
 
 pub mod backend;

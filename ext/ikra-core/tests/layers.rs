@@ -30,6 +30,7 @@ const UNSAFE: &[&str] = &[
     "memory/column.rs",
     "memory/pages.rs",
     "memory/pool.rs",
+    "backend/collective/vectors.rs",
     "backend/libm.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",

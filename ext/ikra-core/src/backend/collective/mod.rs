@@ -32,6 +32,7 @@ pub mod select;
 pub mod sort;
 #[cfg(test)]
 pub mod testing;
+mod vectors;
 
 use crate::backend::CancelToken;
 use crate::backend::threads::Threads;

@@ -3,11 +3,13 @@
 //! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs, which
 //! leave the words that [`Reduction::read`] reads.
 
+use super::vectors::{Work, widest};
 use super::{Crew, Element, LANES, Number, TILE, Values, WARP};
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::column::{self, HostColumn};
 use parking_lot::Mutex;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// What elements are reduced to.
@@ -132,6 +134,7 @@ trait Fold<T: Copy>: Sized {
     fn merge(state: &mut Self::State, other: Self::State);
     fn reduced(state: Self::State) -> Reduced;
     /// The lanes' states of one tile that begins at `first`.
+    #[inline(always)]
     fn lanes(tile: &[T], first: u64) -> [Self::State; LANES] {
         lanes_in_registers::<T, Self>(tile, first)
     }
@@ -193,6 +196,7 @@ impl<T: Numeric> Fold<T> for FloatSum {
         state.add(x.float());
     }
     /// Row after row, as memory likes it; sums and losses apart, so that they are computed as vectors.
+    #[inline(always)]
     fn lanes(tile: &[T], _: u64) -> [Compensated; LANES] {
         let (mut sums, mut losses) = ([0.0; LANES], [0.0; LANES]);
         let add = |(x, (sum, lost)): (&T, (&mut f64, &mut f64))| {
@@ -205,6 +209,7 @@ impl<T: Numeric> Fold<T> for FloatSum {
         rest.iter().zip(sums.iter_mut().zip(&mut losses)).for_each(add);
         std::array::from_fn(|l| Compensated { sum: sums[l], lost: losses[l] })
     }
+    #[inline(always)]
     fn merge(state: &mut Compensated, other: Compensated) {
         state.merge(other);
     }
@@ -357,6 +362,7 @@ impl<T: Numeric> Fold<T> for Counting {
 const VECTOR: usize = 8;
 
 /// [`Fold::lanes`], a few lanes at a time, whose states stay in registers.
+#[inline(always)]
 fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State; LANES] {
     let mut lanes = [F::none(); LANES];
     if tile.len() == TILE {
@@ -379,6 +385,7 @@ fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State;
 }
 
 /// The lanes of a tile become one, as threads of a block do it.
+#[inline(always)]
 fn tree<T: Copy, F: Fold<T>>(mut lanes: [F::State; LANES]) -> F::State {
     for warp in lanes.as_chunks_mut::<WARP>().0 {
         halve::<T, F>(warp);
@@ -388,6 +395,7 @@ fn tree<T: Copy, F: Fold<T>>(mut lanes: [F::State; LANES]) -> F::State {
     warps[0]
 }
 
+#[inline(always)]
 fn halve<T: Copy, F: Fold<T>>(states: &mut [F::State]) {
     let mut half = states.len() / 2;
     while half > 0 {
@@ -443,11 +451,26 @@ impl<T: column::Element, M: Fn(Range<u64>, &mut HostColumn) + Sync> Source<T> fo
     }
 }
 
+/// The state of one tile.
+struct Tile<'a, T, F> {
+    tile: &'a [T],
+    first: u64,
+    fold: PhantomData<F>,
+}
+
+impl<T: Copy, F: Fold<T>> Work for Tile<'_, T, F> {
+    type Result = F::State;
+    #[inline(always)]
+    fn run(self) -> F::State {
+        tree::<T, F>(F::lanes(self.tile, self.first))
+    }
+}
+
 fn run<T: Numeric, F: Fold<T>>(crew: Crew<'_>, values: impl Source<T>) -> Result<Option<Reduced>> {
     let tile = |t: usize| {
         let first = t * TILE;
         let elements = first..values.len().min(first + TILE);
-        values.tile(elements, |tile| tree::<T, F>(F::lanes(tile, first as u64)))
+        values.tile(elements, |tile| widest(Tile { tile, first: first as u64, fold: PhantomData::<F> }))
     };
     let tiles = crew.each(values.len().div_ceil(TILE), tile)?;
     Ok(tiles.map(|tiles| F::reduced(over_tiles::<T, F>(&tiles))))
