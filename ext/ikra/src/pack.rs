@@ -15,7 +15,7 @@ use crate::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
-use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage};
+use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage, filled};
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
@@ -145,9 +145,21 @@ pub fn pack(
     let packer = Packer { plan, tables, unknown: Mutex::new(&mut *unknown) };
     let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
     // first what is by element: what the tables know of elements is then forgotten, before the rest takes its memory
+    let filled = filled::filled(program);
+    let given: Vec<ColumnId> = match elements {
+        Elements::Values(_) => plan.elements.iter().flat_map(|slot| [slot.value, slot.tag]).flatten().collect(),
+        _ => Vec::new(),
+    };
     let by_element = |(at, column): (usize, &Column)| {
         let here = column.space == Space::Element && !elsewhere.iter().any(|column| column.index() == at);
-        HostColumn::zeroed(column.storage, if here { elements.len() } else { 0 })
+        let rows = if here { elements.len() } else { 0 };
+        // by the launch, of which nobody looks at what an element did not come to; or right below
+        let is_written = !column.read && column.written && filled[at];
+        if is_written || given.iter().any(|column| column.index() == at) {
+            HostColumn::to_fill(column.storage, rows, None)
+        } else {
+            HostColumn::zeroed(column.storage, rows)
+        }
     };
     let mut columns: Vec<HostColumn> = program.columns.iter().enumerate().map(by_element).collect();
     for (column, numbers) in [(schema.order, order), (schema.starts, starts)] {

@@ -58,7 +58,7 @@ impl Resident {
                 copied = rows.1;
                 rows.0
             }
-            (None, Write::All) => HostColumn::zeroed(storage, len),
+            (None, Write::All) => HostColumn::to_fill(storage, len, None),
             // the host's kernels copy what they write
             (None, _) if fates.is_some() => self.buffer.on_host_later()?,
             (None, _) => self.buffer.on_host()?,

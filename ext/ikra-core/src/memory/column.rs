@@ -48,12 +48,12 @@ impl HostColumn {
     pub fn zeroed(storage: Storage, len: usize) -> Self {
         Self { words: Words::Own(HostWords::zeroed(words(storage, len))), storage, len }
     }
-    /// Rows that are all to be written: in such words, which mean nothing yet, if they are lent, else zeroes.
+    /// Rows that are all to be written, and mean nothing yet: in such words, if some are lent.
     ///
     /// # Panics
     /// If there are fewer words.
     pub fn to_fill(storage: Storage, len: usize, lent: Option<HostWords>) -> Self {
-        let Some(rows) = lent else { return Self::zeroed(storage, len) };
+        let rows = lent.unwrap_or_else(|| HostWords::unset(words(storage, len)));
         assert!(rows.len() >= words(storage, len), "the words hold the rows");
         Self { words: Words::Own(rows), storage, len }
     }

@@ -1,6 +1,6 @@
 //! Advice about the host's pages.
 //!
-//! Here: [`large_pages`]. Not here: whose memory that is.
+//! Here: [`large_pages`], and that the system listens to it. Not here: whose memory that is.
 #![allow(unsafe_code, reason = "advice about pages")]
 
 /// Asks for large pages where memory is large that nobody has touched yet: most of the time that it takes to fill it is its pages' first touch.
@@ -11,9 +11,40 @@ pub fn large_pages(address: usize, bytes: usize) {
         const LARGE: usize = 4 << 20;
         let (from, to) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
         if to > from && to - from >= LARGE {
+            once::heed_advice();
             // SAFETY: the range is one of whole pages, and this advice is about how they are backed: it frees, moves and changes nothing that a program
             // sees, whoever uses them. Where there are none, or the kernel knows no large pages, it is refused, and then nothing has happened.
             unsafe { libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_HUGEPAGE) };
         }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod once {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Of `PR_SET_THP_DISABLE`, from Linux 6.18 on.
+    const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+
+    /// Ruby ends large pages for its whole process when it starts, advised or not: a heap that gets them unasked is copied in large pieces after each fork. Memory
+    /// that somebody asks for is none of that heap, so it may have them again: where the kernel can tell the two apart, or gives large pages to nobody who does not ask.
+    pub fn heed_advice() {
+        static DONE: AtomicBool = AtomicBool::new(false);
+        if DONE.swap(true, Ordering::Relaxed) || !matches!(control(libc::PR_GET_THP_DISABLE, 0, 0), 1) {
+            return;
+        }
+        if control(libc::PR_SET_THP_DISABLE, 1, EXCEPT_ADVISED) == 0 {
+            return;
+        }
+        let given = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+        if given.contains("[madvise]") {
+            control(libc::PR_SET_THP_DISABLE, 0, 0);
+        }
+    }
+
+    fn control(what: libc::c_int, value: libc::c_ulong, flags: libc::c_ulong) -> libc::c_int {
+        let none: libc::c_ulong = 0;
+        // SAFETY: both requests take numbers and touch no memory of the process; what a kernel does not know it refuses.
+        unsafe { libc::prctl(what, value, flags, none, none) }
     }
 }

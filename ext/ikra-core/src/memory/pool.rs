@@ -1,10 +1,10 @@
-//! The host's memory for large columns on their way to and from a device, used again and page-locked.
+//! The host's memory for large columns, used again; for those on their way to and from a device, page-locked too.
 //!
-//! Here: [`Pool`], which maps stretches of memory, lends them ([`Lent`]), and keeps what comes back; when they are page-locked, and when that ends. Not here: how
-//! memory is page-locked (a backend's [`Locker`]), what is in it ([`super::words`]), and who asks for it.
+//! Here: [`Pool`], which maps stretches of memory, lends them ([`Lent`]), and keeps what comes back; when they are page-locked, and when that ends; the pool of all
+//! columns that no device asks for ([`host`]). Not here: how memory is page-locked (a backend's [`Locker`]), what is in it ([`super::words`]), and who asks for it.
 //!
-//! Most of the time that it takes to fetch a large array is the first touch of fresh pages, and page-locking takes as long once more. So a stretch is as any
-//! other memory when it is lent for the first time; what is lent again is page-locked first, and stays so.
+//! Most of the time that it takes to fetch a large array, or to compute one that is bound by memory, is the first touch of fresh pages, and page-locking takes as long
+//! once more. So a stretch is as any other memory when it is lent for the first time; what is lent again is page-locked first, where there is a device, and stays so.
 //!
 //! Whoever drops what was lent, be it the GC, only notes that it is free: no driver is called, nothing waited for. What is much, or has not been used for long, is
 //! given back by whoever asks next.
@@ -14,6 +14,7 @@
 #![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
 
 use super::words::HostWords;
+use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashMap;
 use std::fmt;
@@ -28,6 +29,25 @@ pub trait Locker: Send + Sync {
     fn lock(&self, memory: NonNull<u8>, bytes: usize) -> bool;
     /// Of memory that was locked. False: it is locked still, for the rest of the process.
     fn unlock(&self, memory: NonNull<u8>) -> bool;
+}
+
+/// Of memory that no device copies.
+struct Unlocked;
+
+impl Locker for Unlocked {
+    fn lock(&self, _: NonNull<u8>, _: usize) -> bool {
+        false
+    }
+    fn unlock(&self, _: NonNull<u8>) -> bool {
+        true
+    }
+}
+
+/// The pool of this process for columns that no device asks for. A child of `fork` that finds its parent's has none.
+pub fn host() -> &'static Arc<Pool> {
+    // no lock: one that another thread holds during a fork nobody gives back in the child
+    static HOST: OnceBox<Arc<Pool>> = OnceBox::new();
+    HOST.get_or_init(|| Box::new(Pool::new(Box::new(Unlocked))))
 }
 
 /// Columns of fewer bytes are the allocator's.
@@ -136,6 +156,10 @@ impl Pool {
 
     /// So many words, whose contents mean nothing; None: these are better had from the allocator.
     pub fn lend(self: &Arc<Self>, words: usize) -> Option<HostWords> {
+        self.lend_known(words).map(|(words, _)| words)
+    }
+    /// As [`Pool::lend`], and whether they are fresh, so that each is zero.
+    pub fn lend_known(self: &Arc<Self>, words: usize) -> Option<(HostWords, bool)> {
         let bytes = words.checked_mul(8)?;
         if bytes < LEAST || bytes > self.most || self.process != crate::process::id() {
             return None;
@@ -143,15 +167,15 @@ impl Pool {
         let wanted = bytes.next_multiple_of(PAGE);
         let (found, gone) = self.state.lock().find(wanted, self.most);
         self.give_back(gone);
-        let mapping = match found {
+        let (mapping, fresh) = match found {
             Found::Idle(mapping) => {
                 mapping.lock(&*self.locker);
-                mapping
+                (mapping, false)
             }
-            Found::Room => self.map(wanted)?,
+            Found::Room => (self.map(wanted)?, true),
             Found::Nothing => return None,
         };
-        Some(HostWords::lent(Lent { mapping, words, pool: self.clone() }))
+        Some((HostWords::lent(Lent { mapping, words, pool: self.clone() }), fresh))
     }
     fn map(&self, bytes: usize) -> Option<Arc<Mapping>> {
         let mapping = Mapping::new(bytes).or_else(|| {

@@ -3,7 +3,7 @@
 //! Here: [`HostWords`], the allocator's or lent by a pool ([`super::pool`]), and copies of much by several threads. Not here: what the words mean
 //! ([`super::column`]).
 
-use super::pool::{Lent, Locked};
+use super::pool::{self, Lent, Locked};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
@@ -19,8 +19,19 @@ enum Source {
 }
 
 impl HostWords {
-    /// Words that are zero, in large pages where they are many.
+    /// Words that are zero; many are in memory that was used before, where there is some.
     pub fn zeroed(count: usize) -> Self {
+        let Some((mut words, fresh)) = pool::host().lend_known(count) else { return Self::of_allocator(count) };
+        if !fresh {
+            clear_by_threads(&mut words);
+        }
+        words
+    }
+    /// Words that mean nothing, and are all to be written.
+    pub fn unset(count: usize) -> Self {
+        pool::host().lend(count).unwrap_or_else(|| Self::of_allocator(count))
+    }
+    fn of_allocator(count: usize) -> Self {
         let words = vec![0u64; count];
         super::pages::large_pages(words.as_ptr() as usize, count * 8);
         Self(Source::Allocator(words))
@@ -87,13 +98,13 @@ impl DerefMut for HostWords {
 
 impl Clone for HostWords {
     fn clone(&self) -> Self {
-        let mut copy = Self::zeroed(self.len());
+        let mut copy = Self::unset(self.len());
         copy_by_threads(&mut copy, self);
         copy
     }
 }
 
-/// As much is copied by one thread in the time that others take to start.
+/// As much is copied, or cleared, by one thread in the time that others take to start.
 const MUCH: usize = 8 << 20;
 /// Threads that copy, at most: fewer than that keep a machine's memory busy.
 const THREADS: usize = 8;
@@ -105,19 +116,31 @@ const PIECE: usize = 1 << 20;
 /// # Panics
 /// If the two are of different lengths.
 pub fn copy_by_threads<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
-    static CORES: OnceCell<usize> = OnceCell::new();
     assert_eq!(to.len(), from.len(), "a copy is as long as what is copied");
-    let threads = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS)));
-    if size_of_val(from) < MUCH || threads == 1 {
-        to.copy_from_slice(from);
-        return;
+    let bytes = size_of_val(from);
+    if bytes < MUCH {
+        return to.copy_from_slice(from);
     }
     let piece = (PIECE / size_of::<T>().max(1)).max(1);
-    let pieces = Mutex::new(to.chunks_mut(piece).zip(from.chunks(piece)));
+    by_threads(to.chunks_mut(piece).zip(from.chunks(piece)), |(to, from)| to.copy_from_slice(from));
+}
+
+fn clear_by_threads(words: &mut [u64]) {
+    if words.len() * 8 < MUCH {
+        return words.fill(0);
+    }
+    by_threads(words.chunks_mut(PIECE / 8), |words| words.fill(0));
+}
+
+/// Does something with each piece.
+fn by_threads<T>(pieces: impl Iterator<Item = T> + Send, each: impl Fn(T) + Sync) {
+    static CORES: OnceCell<usize> = OnceCell::new();
+    let threads = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS)));
+    let pieces = Mutex::new(pieces);
     let work = || {
         loop {
-            let Some((to, from)) = pieces.lock().next() else { break };
-            to.copy_from_slice(from);
+            let Some(piece) = pieces.lock().next() else { break };
+            each(piece);
         }
     };
     std::thread::scope(|scope| {
@@ -139,6 +162,20 @@ mod tests {
         copy_by_threads(&mut to, &from);
         assert!(to == from);
         assert!(HostWords::from(from).clone()[..] == to[..]);
+    }
+
+    #[test]
+    fn words_that_are_zero_are_so_in_memory_that_was_used_before() {
+        // of a length that no other test has
+        let count = MUCH / 8 + 3 * (1 << 20);
+        let place = {
+            let mut words = HostWords::unset(count);
+            words.fill(7);
+            words.as_ptr()
+        };
+        assert_eq!(HostWords::unset(count).as_ptr(), place, "what comes back is lent again");
+        let words = HostWords::zeroed(count);
+        assert!(words.as_ptr() == place && words.len() == count && words.iter().all(|word| *word == 0));
     }
 
     #[test]
