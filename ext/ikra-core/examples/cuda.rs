@@ -65,9 +65,9 @@ fn main() {
     for rows in [1 << 24, 1 << 26] {
         let mut run = Run::new(rows, 1);
         for turn in 0..3 {
-            run.timings = Timings::default();
+            run.timings = Timings { exact: true, ..Timings::default() };
             let time = run.on(&cuda, &*kernel);
-            let Timings { upload, kernel, download } = run.timings;
+            let Timings { upload, kernel, download, .. } = run.timings;
             let rate = |bytes: usize, t: Duration| bytes as f64 / t.as_secs_f64() / 1e9;
             let bytes = rows * 8;
             println!(
@@ -88,7 +88,7 @@ fn main() {
             let ticks = 10_000;
             let mut run = Run::new(rows, ticks);
             run.on(&cuda, &*kernel);
-            run.timings = Timings::default();
+            run.timings = Timings { exact: true, ..Timings::default() };
             let time = run.on(&cuda, &*kernel);
             let per_tick = run.timings.kernel / ticks as u32;
             println!("{ticks} ticks over {rows} rows, {name}: {time:?}; on the device {per_tick:?} a tick");

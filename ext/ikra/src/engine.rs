@@ -813,7 +813,7 @@ impl Section<'_> {
     ) -> Result<Result<Value, Again>, Error> {
         let ruby = self.ruby;
         let cancel = CancelToken::default();
-        let mut timings = Timings::default();
+        let mut timings = Timings { exact: self.clock.is_running(), ..Timings::default() };
         let result = match (self.settings.into, &variant.plan.result) {
             (Some(_), Some(_)) if variant.sieve.is_some() => Gave::Sieve,
             (Some(into), Some(slot)) if variant.fold.is_none() => {

@@ -212,6 +212,8 @@ pub struct Fresh {
 /// Wall-clock time of a launch's phases, as far as a backend has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
+    /// Somebody reads them: a kernel's time is then to be that of the kernel alone, which costs the launch two calls of a driver more.
+    pub exact: bool,
     pub upload: Duration,
     pub kernel: Duration,
     pub download: Duration,

@@ -137,7 +137,7 @@ impl Lanes {
             stream: Stream::new(device)?,
             beside: Stream::new(device)?,
             staging: Staging::new(device, self.copiers.clone())?,
-            mailbox: Mailbox::new(device, ZERO_LETTER + 1)?,
+            mailbox: Mailbox::new(device, LETTERS)?,
             batches: [event()?, event()?],
             marks: [event()?, event()?, event()?, event()?],
         })
@@ -150,7 +150,7 @@ struct Lane {
     /// On which the stop key is overwritten while the other is busy.
     beside: Stream,
     staging: Staging,
-    /// Two letters for the status of batches under way, one that stays zero.
+    /// Two letters for the status of batches under way, one that stays zero, one that holds the stream.
     mailbox: Mailbox,
     /// Behind each batch under way.
     batches: [Event; 2],
@@ -159,6 +159,8 @@ struct Lane {
 }
 
 const ZERO_LETTER: usize = 2;
+const GATE_LETTER: usize = 3;
+const LETTERS: usize = 4;
 
 /// A compiled program; its code reaches the device at the first launch, or earlier in the background.
 pub struct CudaKernel {
@@ -816,7 +818,6 @@ fn run(
         .collect();
     let memory: Vec<u8> = kernel.emitted.memory(&buffers, &params).into_iter().flat_map(u64::to_ne_bytes).collect();
 
-    // All of this before anything is queued: what the host does between the uploads and the kernel would count as the kernel's time.
     let header = Header {
         jobs: launch.jobs,
         limit: launch.limit.0,
@@ -841,6 +842,8 @@ fn run(
     for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
         staging.upload(&arena, &run)?;
     }
+    // What the host does before the kernel is queued would count as the kernel's time, wherever the device waits for it: after short uploads.
+    let mut gate = if launch.timings.exact { mailbox.hold(GATE_LETTER, stream) } else { None };
     marks[1].record(stream)?;
 
     // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
@@ -858,6 +861,7 @@ fn run(
                 if ticks.are_over() {
                     marks[2].record(stream)?;
                 }
+                drop(gate.take());
                 if ticks.are_over() && small {
                     download = Some(staging.begin_download(&arena, plan.written..plan.end)?);
                 } else {
@@ -883,6 +887,7 @@ fn run(
         }
         Ok::<_, Error>(())
     })();
+    drop(gate);
     if let Err(e) = ended.and_then(|()| watch.end()) {
         // Nothing may use the lane's memory after it is gone.
         let _ = watch.stop();

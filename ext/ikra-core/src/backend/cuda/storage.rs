@@ -17,6 +17,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// Offsets in an arena are multiples of this, so that every column starts as `cuMemAlloc` would start it.
 pub const ALIGNMENT: usize = 256;
@@ -368,6 +369,20 @@ impl Mailbox {
         self.memory.pointer as u64 + (letter * Self::LETTER) as u64
     }
 
+    /// Holds a stream, from here on, until what is given back is dropped. None: this device's streams cannot be held. `letter` is
+    /// for nothing else.
+    pub fn hold(&self, letter: usize, stream: &Stream) -> Option<Gate<'_>> {
+        let address = self.address(letter);
+        // SAFETY: the letter is within the allocation, aligned, and written by nobody else: the host's last hold of it is over.
+        unsafe { (address as *mut u32).write_volatile(0) };
+        fence(Ordering::SeqCst);
+        let flags = sys::CUstreamWaitValue_flags_enum::CU_STREAM_WAIT_VALUE_GEQ as u32;
+        // SAFETY: the stream is alive; the word is page-locked memory, which has one address for the host and for all devices, and lives
+        // as long as the lane whose stream it is.
+        let status = unsafe { sys::cuStreamWaitValue32_v2(stream.raw, address, 1, flags) };
+        (status == CUresult::CUDA_SUCCESS).then_some(Gate { mailbox: self, letter })
+    }
+
     /// Queues a copy of a letter's worth of device memory.
     ///
     /// # Errors
@@ -398,6 +413,20 @@ impl Mailbox {
             sys::cuMemcpyHtoDAsync_v2(region.address + offset as u64, zero, 8, stream.raw)
         };
         region.device.check("cuMemcpyHtoDAsync", status)
+    }
+}
+
+/// A stream that is held: it goes on when this is dropped, so that it does whatever happens.
+pub struct Gate<'a> {
+    mailbox: &'a Mailbox,
+    letter: usize,
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        fence(Ordering::SeqCst);
+        // SAFETY: as in `Mailbox::hold`; the device only reads the word.
+        unsafe { (self.mailbox.address(self.letter) as *mut u32).write_volatile(1) };
     }
 }
 
