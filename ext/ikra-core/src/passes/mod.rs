@@ -17,6 +17,7 @@ mod facts;
 mod floats;
 mod hoist;
 mod inline;
+pub mod jam;
 mod loads;
 pub(crate) mod loops;
 mod polls;

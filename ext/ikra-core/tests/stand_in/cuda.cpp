@@ -250,6 +250,14 @@ Result cuStreamCreate(Stream **stream, unsigned) {
   return *stream = new Stream, OK;
 }
 Result cuStreamSynchronize(Stream *stream) { return stream->finish(), sticky; }
+Result cuStreamWaitValue32_v2(Stream *stream, uint64_t address, uint32_t value, unsigned flags) {
+  USABLE;
+  if (flags != 0) return INVALID;
+  stream->push([address, value] {
+    while (((std::atomic<uint32_t> *)address)->load() < value) std::this_thread::yield();
+  });
+  return OK;
+}
 Result cuStreamDestroy_v2(Stream *stream) {
   {
     std::lock_guard<std::mutex> lock(stream->mutex);

@@ -137,6 +137,7 @@ pub fn lower(
         labels: vec![None; func.labels],
         bases: vec![None; program.columns.len()],
         flags: vec![None; program.columns.len()],
+        sums: HashMap::new(),
         loops: 0,
         job: None,
         tick: None,
@@ -243,6 +244,8 @@ struct Lowering<'a, 'b> {
     bases: Vec<Option<Value>>,
     /// Flags of columns' slots, as far as they were asked for.
     flags: Vec<Option<MemFlagsData>>,
+    /// Sums of something and a constant: an address takes the constant for nothing.
+    sums: HashMap<Value, (Value, i64)>,
     /// How many loops are open, but that over jobs.
     loops: usize,
     /// Of the entry: the running job and its element.
@@ -609,7 +612,7 @@ impl Lowering<'_, '_> {
             Stmt::Store { column, row, value } => self.store(*column, *row, *value),
             Stmt::Atomic { op, column, row, value, site } => self.atomic(*op, *column, *row, *value, *site),
             Stmt::FetchAdd { dst, column, row, value } => {
-                let (address, _, flags) = self.slot(*column, *row);
+                let (address, flags) = self.place(*column, *row);
                 let value = self.get(*value);
                 let old = self.b.ins().atomic_rmw(types::I64, flags, AtomicRmwOp::Add, address, value);
                 self.set(*dst, old);
@@ -990,14 +993,23 @@ impl Lowering<'_, '_> {
         match self.layout.address(column) {
             // The offset is in the column's word.
             Address::Strided { stride, .. } => {
+                let bytes = |more: i64| more.checked_mul(stride as i64).and_then(|bytes| i32::try_from(bytes).ok());
+                let sum = self.sums.get(&row).and_then(|(from, more)| Some((*from, bytes(*more)?)));
+                let (row, more) = sum.unwrap_or((row, 0));
                 let distance = match stride {
                     1 => row,
                     s if s.is_power_of_two() => self.b.ins().ishl_imm_u(row, i64::from(s.trailing_zeros())),
                     s => self.b.ins().imul_imm_s(row, s as i64),
                 };
-                (self.b.ins().iadd(base, distance), 0, flags)
+                (self.b.ins().iadd(base, distance), more, flags)
             }
         }
+    }
+
+    /// Address and flags of a slot, for what takes no offset.
+    fn place(&mut self, column: ColumnId, row: Operand) -> (Value, MemFlagsData) {
+        let (address, at, flags) = self.slot(column, row);
+        (if at == 0 { address } else { self.b.ins().iadd_imm_s(address, i64::from(at)) }, flags)
     }
 
     fn load(&mut self, dst: VarId, column: ColumnId, row: Operand) {
@@ -1032,7 +1044,7 @@ impl Lowering<'_, '_> {
     }
 
     fn atomic(&mut self, op: AtomicOp, column: ColumnId, row: Operand, value: Operand, site: Option<SiteId>) {
-        let (address, _, flags) = self.slot(column, row);
+        let (address, flags) = self.place(column, row);
         let value = self.get(value);
         let Some(at) = self.facts.gathers.iter().position(|gathered| gathered.column == column) else {
             return self.update(op, address, flags, value, site);
@@ -1136,7 +1148,12 @@ impl Lowering<'_, '_> {
             self.narrow(wanted, op, args)?
         } else {
             let values: Vec<Value> = args.iter().map(|arg| self.get(*arg)).collect();
-            self.compute(wanted, op, args, &values)?
+            let value = self.compute(wanted, op, args, &values)?;
+            if let (Op::Add, [Operand::Var(_), Operand::I64(more)]) = (op, args) {
+                let (from, before) = self.sums.get(&values[0]).copied().unwrap_or((values[0], 0));
+                self.sums.insert(value, (from, before.wrapping_add(*more)));
+            }
+            value
         };
         self.set(dst, value);
         Ok(())

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::ir::gathered::Gathered;
 use crate::ir::{FuncId, Program};
 use crate::layout::Layout;
+use crate::passes::jam::{Jam, Way};
 use crate::target::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::Function;
@@ -86,7 +87,12 @@ struct CpuExecutable {
     marks: bool,
     /// Columns of which threads may have rows for themselves.
     gathers: Vec<Gathered>,
+    /// The same for several jobs at once.
+    jammed: Option<(Jam, Box<CpuExecutable>)>,
 }
+
+/// Groups for each thread from which on jobs run together: fewer are no fair shares.
+const GROUPS: u64 = 4;
 
 impl CpuBackend {
     /// Uses as many threads as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
@@ -169,6 +175,7 @@ impl CpuBackend {
             compiled_in: start.elapsed(),
             marks: false,
             gathers,
+            jammed: None,
         })
     }
 
@@ -200,12 +207,13 @@ impl Executable for CpuExecutable {
     }
 
     fn listing(&self) -> String {
-        let texts: Vec<String> = self.functions.iter().map(|(name, f)| format!("; {name}\n{}", f.display())).collect();
-        texts.join("\n")
+        let texts = self.functions.iter().map(|(name, f)| format!("; {name}\n{}", f.display()));
+        let together = self.jammed.iter().map(|(jam, code)| jam.listing(&code.listing()));
+        texts.chain(together).collect::<Vec<_>>().join("\n")
     }
 
     fn compiled_in(&self) -> Duration {
-        self.compiled_in
+        self.compiled_in + self.jammed.as_ref().map_or(Duration::ZERO, |(_, together)| together.compiled_in)
     }
 
     fn sinks_at_once(&self) -> bool {
@@ -223,7 +231,15 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(self.prepared(program, layout)?))
+        let executable = self.prepared(program, layout)?;
+        let jammed = match Jam::of(program, Way::Next) {
+            Some(jam) => {
+                let together = self.prepared(&jam.program, layout)?;
+                Some((jam, Box::new(together)))
+            }
+            None => None,
+        };
+        Ok(Arc::new(CpuExecutable { jammed, ..executable }))
     }
 
     fn prepare_sink(
@@ -243,12 +259,15 @@ impl Backend for CpuBackend {
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let executable = own::<CpuExecutable>(executable, "cpu")?;
-        let (layout, crew) = (&executable.layout, &self.crew);
-        let run = |work: split::Work| if executable.needs_stack { crew.run_away(work) } else { Ok(crew.run(work)) };
-        if !begins(executable, &launch)? {
-            return Ok(Outcome::Cancelled);
+        let worth =
+            |jam: &Jam| launch.limit == Key::NONE && launch.jobs >= jam.width * GROUPS * self.crew.threads() as u64;
+        if let Some((jam, together)) = executable.jammed.as_ref().filter(|(jam, _)| worth(jam))
+            && let Some((groups, params)) = jam.groups(launch.jobs, launch.params)
+        {
+            let block_size = launch.block_size.map(|jobs| jobs.div_ceil(jam.width as u32));
+            return self.run_jobs(together, Launch { jobs: groups, params: &params, block_size, ..launch });
         }
-        launch.with_buffers(layout, |launch| timed(executable, launch, crew.threads(), run))
+        self.run_jobs(executable, launch)
     }
 
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
@@ -269,6 +288,15 @@ impl Backend for CpuBackend {
 const PIECES: usize = 4;
 
 impl CpuBackend {
+    fn run_jobs(&self, executable: &CpuExecutable, launch: Launch<'_>) -> Result<Outcome> {
+        let (layout, crew) = (&executable.layout, &self.crew);
+        let run = |work: split::Work| if executable.needs_stack { crew.run_away(work) } else { Ok(crew.run(work)) };
+        if !begins(executable, &launch)? {
+            return Ok(Outcome::Cancelled);
+        }
+        launch.with_buffers(layout, |launch| timed(executable, launch, crew.threads(), run))
+    }
+
     /// Runs jobs tile by tile, and reduces each tile's elements while they are in the cache.
     fn run_tiles(&self, executable: &CpuExecutable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
         let (cancel, jobs) = (launch.cancel, launch.jobs as usize);

@@ -34,6 +34,7 @@ use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
 use crate::memory::pool::Pool;
+use crate::passes::jam::{Jam, Way};
 use crate::target::Target;
 use memory::{CudaMemory, address_of, wait_for};
 use once_cell::sync::{Lazy, OnceCell};
@@ -184,7 +185,19 @@ pub struct CudaKernel {
     call_depth: OnceCell<u32>,
     /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
     pace: AtomicU64,
+    /// The same for several jobs at once.
+    jammed: Option<Jammed>,
 }
+
+/// Code for several jobs at once, which is compiled while other code is, or runs.
+struct Jammed {
+    jam: Jam,
+    kernel: OnceCell<Arc<CudaKernel>>,
+    options: CodeOptions,
+}
+
+/// Groups for each multiprocessor from which on jobs run together: with fewer, its threads would be too few to work while others wait.
+const GROUPS: u64 = 256;
 
 /// How a launch is spread.
 struct Shape {
@@ -296,6 +309,23 @@ impl CudaBackend {
         options: &CodeOptions,
         sink: Option<Sink>,
     ) -> Result<Arc<dyn Executable>> {
+        let compiled = self.compiled(program, layout, options, sink)?;
+        let jam = if sink.is_none() { Jam::of(program, Way::Below) } else { None };
+        let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new(), options: *options });
+        let kernel = Arc::new(CudaKernel { jammed, ..compiled });
+        // The first launch finds the code on the device, and the caller may trace meanwhile.
+        let early = kernel.clone();
+        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
+        Ok(kernel)
+    }
+
+    fn compiled(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        options: &CodeOptions,
+        sink: Option<Sink>,
+    ) -> Result<CudaKernel> {
         let start = Instant::now();
         emit::check(program)?;
         let emitted = emit::emit_into(program, layout, &emit::kernel_name(program), sink);
@@ -308,7 +338,7 @@ impl CudaBackend {
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
         let mut columns = Use::of_buffers(program, layout);
         sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
-        let kernel = Arc::new(CudaKernel {
+        Ok(CudaKernel {
             emitted,
             artifact,
             compiled_in: start.elapsed(),
@@ -323,11 +353,24 @@ impl CudaBackend {
             module: OnceCell::new(),
             call_depth: OnceCell::new(),
             pace: AtomicU64::new(0),
-        });
-        // The first launch finds the code on the device, and the caller may trace meanwhile.
-        let early = kernel.clone();
-        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
-        Ok(kernel)
+            jammed: None,
+        })
+    }
+
+    /// The kernel for several jobs at once with how a launch runs on it, where that is worth it.
+    fn together<'k>(
+        &self,
+        kernel: &'k CudaKernel,
+        launch: &Launch<'_>,
+    ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
+        let Some(Jammed { jam, kernel: together, options }) = &kernel.jammed else { return Ok(None) };
+        let least = GROUPS * u64::from(self.device.facts.multiprocessors.max(1));
+        if launch.limit != Key::NONE || launch.jobs < least * jam.width {
+            return Ok(None);
+        }
+        let Some((groups, params)) = jam.groups(launch.jobs, launch.params) else { return Ok(None) };
+        let make = || self.compiled(&jam.program, &kernel.layout, options, None).map(Arc::new);
+        Ok(Some((together.get_or_try_init(make)?, groups, params)))
     }
 
     /// Queues a launch that surely ends well, or that tells later how it ended, and gives what is behind it; None for others.
@@ -652,7 +695,13 @@ impl Executable for CudaKernel {
                 self.device.facts.name, self.device.facts.threads_per_multiprocessor, self.device.facts.multiprocessors,
             );
         }
-        text + &self.emitted.body
+        text += &self.emitted.body;
+        if let Some(Jammed { jam, kernel, .. }) = &self.jammed
+            && let Some(kernel) = kernel.get()
+        {
+            text += &jam.listing(&kernel.listing());
+        }
+        text
     }
     fn compiled_in(&self) -> Duration {
         self.compiled_in
@@ -683,7 +732,7 @@ impl Backend for CudaBackend {
         resident.min(jobs.next_multiple_of(u64::from(facts.warp.max(1))))
     }
 
-    fn launch(&self, executable: &dyn Executable, mut launch: Launch<'_>) -> Result<Outcome> {
+    fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let kernel = own::<CudaKernel>(executable, "cuda")?;
         if launch.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
@@ -695,6 +744,11 @@ impl Backend for CudaBackend {
             return Err(internal("a kernel without a column of results was launched for these"));
         }
         self.device.enter()?;
+        let together = self.together(kernel, &launch)?;
+        let (kernel, mut launch) = match &together {
+            Some((together, groups, params)) => (*together, Launch { jobs: *groups, params, ..launch }),
+            None => (kernel, launch),
+        };
         let module = kernel.module()?;
         if self.queue_launch(kernel, module, &mut launch, &[])?.is_some() {
             return Ok(Outcome::Done);

@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::ir::{Program, TRAP_WORDS};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use crate::passes::jam::{Jam, Way};
 use crate::target::Target;
 use libloading::Library;
 use parking_lot::Mutex;
@@ -96,6 +97,8 @@ struct Kernel {
     entry: Entry,
     compiled_in: Duration,
     from_cache: bool,
+    /// The same for several jobs at once.
+    jammed: Option<(Jam, Box<Kernel>)>,
     /// Keeps `entry` valid.
     _library: Arc<Library>,
 }
@@ -105,7 +108,8 @@ impl Executable for Kernel {
         self
     }
     fn listing(&self) -> String {
-        self.emitted.body.clone()
+        let together = self.jammed.iter().map(|(jam, kernel)| jam.listing(&kernel.emitted.body));
+        std::iter::once(self.emitted.body.clone()).chain(together).collect()
     }
     fn compiled_in(&self) -> Duration {
         self.compiled_in
@@ -165,6 +169,20 @@ impl CudaShim {
 
     /// `sink`: of each of them.
     fn prepare_all(&self, programs: &[(&Program, &Layout)], sink: Option<Sink>) -> Result<Vec<Arc<dyn Executable>>> {
+        let of = |program| if sink.is_none() { Jam::of(program, Way::Below) } else { None };
+        let mut jams: Vec<Option<Jam>> = programs.iter().map(|(program, _)| of(program)).collect();
+        let together =
+            programs.iter().zip(&jams).filter_map(|((_, layout), jam)| Some((&jam.as_ref()?.program, *layout)));
+        let mut kernels =
+            self.compile_all(&programs.iter().copied().chain(together).collect::<Vec<_>>(), sink)?.into_iter();
+        let mut singles: Vec<Kernel> = kernels.by_ref().take(programs.len()).collect();
+        for (single, jam) in singles.iter_mut().zip(&mut jams) {
+            single.jammed = jam.take().map(|jam| (jam, Box::new(kernels.next().expect("it was compiled"))));
+        }
+        Ok(singles.into_iter().map(|kernel| Arc::new(kernel) as Arc<dyn Executable>).collect())
+    }
+
+    fn compile_all(&self, programs: &[(&Program, &Layout)], sink: Option<Sink>) -> Result<Vec<Kernel>> {
         let start = Instant::now();
         programs.iter().try_for_each(|(program, _)| emit::check(program))?;
         let emitted: Vec<Emitted> = programs
@@ -197,7 +215,7 @@ impl CudaShim {
             // signature. The pointer is used only through a `Kernel`, which keeps the library loaded.
             let entry = unsafe { library.get::<Entry>(format!("launch_{i}\0")) };
             let entry = *entry.map_err(|e| internal(format!("{e}\n{source}")))?;
-            Ok(Arc::new(Kernel {
+            Ok(Kernel {
                 emitted,
                 layout: programs[i].1.clone(),
                 fused_ticks: programs[i].0.fused_ticks,
@@ -206,8 +224,9 @@ impl CudaShim {
                 entry,
                 compiled_in: share,
                 from_cache,
+                jammed: None,
                 _library: library.clone(),
-            }) as Arc<dyn Executable>)
+            })
         };
         emitted.into_iter().enumerate().map(kernel).collect()
     }
@@ -349,7 +368,15 @@ impl Backend for CudaShim {
         if !arm(launch.cancel, launch.limit) {
             return Ok(Outcome::Cancelled);
         }
-        Ok(launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start)))
+        let run = |kernel: &Kernel, launch: Launch<'_>| {
+            launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start))
+        };
+        if let Some((jam, together)) = kernel.jammed.as_ref().filter(|_| launch.limit == Key::NONE)
+            && let Some((groups, params)) = jam.groups(launch.jobs, launch.params)
+        {
+            return Ok(run(together, Launch { jobs: groups, params: &params, ..launch }));
+        }
+        Ok(run(kernel, launch))
     }
     fn prepare_sink(
         &self,

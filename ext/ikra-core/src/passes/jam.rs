@@ -1,0 +1,317 @@
+//! Runs several jobs as one, statement by statement: unroll-and-jam of the loop over jobs.
+//!
+//! Where neighbouring jobs go the same way through the same loops, what all of them compute and load alike is done once for all of them, and what each
+//! computes for itself is several chains that a processor works on at the same time, in place of one in which each step waits for the one before. In a product
+//! of matrices, eight elements beside each other share an element of the row, and what they multiply it with lies in one line of a cache.
+//!
+//! Which registers are alike is the business of [`shapes`]. Here: which jobs are one *group*, and what its entry is:
+//!
+//! ```text
+//! block done {
+//!   block singly { …all of them at once; leaves `singly` where they turn out not to go the same way, or one would raise…; break done }
+//!   loop { …one after the other, as they were… }
+//! }
+//! ```
+//!
+//! A group that leaves `singly` has stored nothing by then, so that its jobs can run from the beginning; what raises is told by them. What raises in all of a group
+//! alike is raised by its first job, which has the least key.
+//!
+//! There are two ways to make groups. On a host, a group is [next](Way::Next) jobs: what they load lies beside each other. On a GPU the threads of a warp run
+//! jobs that lie beside each other, and should go on to; there a group is jobs [below](Way::Below) each other in the table that a division of the job's number
+//! by a width makes of the jobs, as elements of a matrix are found.
+//!
+//! Not one of [`super::PASSES`]: a backend has both programs, and says at each launch which of them runs.
+//!
+//! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994; on GPUs
+//! A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
+
+mod shapes;
+mod weave;
+
+use super::loops::Counts;
+use super::{dead, values};
+use crate::ir::eval::{Value, eval};
+use crate::ir::visit::{freshen_labels, walk_mut};
+use crate::ir::{Cmp, Func, Jobs, LabelId, Op, Operand, Param, ParamId, Program, Scalar, Stmt, Var, VarId, walk};
+use shapes::Shapes;
+use std::collections::HashMap;
+use weave::Weaver;
+
+/// Which jobs are a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// So many that follow each other.
+    Next,
+    /// So many that lie below each other.
+    Below,
+}
+
+/// A program whose jobs are groups of another's.
+#[derive(Debug)]
+pub struct Jam {
+    /// Behind its parameters are those that [`Jam::groups`] adds.
+    pub program: Program,
+    /// Jobs of a group.
+    pub width: u64,
+    way: Way,
+    division: Option<Division>,
+    params: Vec<Scalar>,
+}
+
+/// The most registers that a loop carries, of all jobs of a group: what a processor has for them.
+const CARRIED: usize = 12;
+const WIDTHS: [usize; 3] = [8, 4, 2];
+
+impl Jam {
+    /// None: jobs do not go the same way, or have nothing in common that is worth it.
+    pub fn of(program: &Program, way: Way) -> Option<Self> {
+        let entry = &program.funcs[program.entry.index()];
+        if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
+            return None;
+        }
+        let division = Division::of(entry);
+        if way == Way::Below && (division.is_none() || !program.few) {
+            return None;
+        }
+        let widths = if way == Way::Next { &WIDTHS[..] } else { &WIDTHS[1..2] };
+        let width = widths.iter().copied().find(|width| {
+            let shapes = Shapes::of(entry, way, *width, division.as_ref());
+            shapes.is_some_and(|shapes| shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED)
+        })?;
+        let shapes = Shapes::of(entry, way, width, division.as_ref())?;
+
+        let mut jammed = program.clone();
+        let mut param = |name: &str, lo: i64| {
+            jammed.params.push(Param { name: name.to_owned(), ty: Scalar::I64, range: Some((lo, i64::MAX)) });
+            ParamId::new(jammed.params.len() - 1)
+        };
+        let jobs = param("jobs", 0);
+        let across = (way == Way::Below).then(|| param("across", 1));
+        let group = Group { jobs, across, width: width as i64 };
+        jammed.funcs[program.entry.index()] = group.entry(entry, &shapes, division.as_ref())?;
+        let program_params = program.params.iter().map(|param| param.ty).collect();
+        let improved = [values::PASS, dead::PASS].iter().fold(jammed, |program, pass| (pass.run)(program));
+        Some(Self { program: improved, width: width as u64, way, division, params: program_params })
+    }
+
+    /// What code for people says of itself.
+    pub fn listing(&self, code: &str) -> String {
+        let (comment, lie) =
+            if self.way == Way::Next { (";", "follow each other") } else { ("//", "lie below each other") };
+        format!("\n{comment} {} jobs at once that {lie}\n{code}", self.width)
+    }
+
+    /// How many groups so many jobs are, and the parameters of a launch of them. None: they are no groups.
+    pub fn groups(&self, jobs: u64, params: &[u64]) -> Option<(u64, Vec<u64>)> {
+        let (groups, more) = self.more(jobs, params)?;
+        Some((groups, [params, &more].concat()))
+    }
+
+    fn more(&self, jobs: u64, params: &[u64]) -> Option<(u64, Vec<u64>)> {
+        let across = match &self.division {
+            Some(division) => Some(u64::try_from(division.divisor(params, &self.params)?).ok().filter(|n| *n > 0)?),
+            None => None,
+        };
+        match (self.way, across) {
+            // all groups would begin in one row and end in another
+            (Way::Next, Some(across)) if across < self.width => None,
+            (Way::Next, _) => Some((jobs.div_ceil(self.width), vec![jobs])),
+            (Way::Below, Some(across)) if jobs >= across * self.width => {
+                Some((jobs.div_ceil(across).div_ceil(self.width) * across, vec![jobs, across]))
+            }
+            (Way::Below, _) => None,
+        }
+    }
+}
+
+fn has_loop(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk(body, &mut |s| found |= matches!(s, Stmt::Loop { .. }));
+    found
+}
+
+/// The first division of the job's number, by something that the launch's parameters tell.
+#[derive(Debug)]
+pub(super) struct Division {
+    /// What is computed before, in order.
+    before: Vec<(VarId, Scalar, Op, Vec<Operand>)>,
+    /// The quotient or remainder.
+    dst: VarId,
+    divisor: Operand,
+}
+
+impl Division {
+    fn of(entry: &Func) -> Option<Self> {
+        let mut jobs = vec![entry.params[0]];
+        let counts = Counts::of(entry);
+        let once = |operand: &Operand| !matches!(operand, Operand::Var(v) if counts.assigned(*v) != 1);
+        let mut before = Vec::new();
+        for stmt in &entry.body {
+            let Stmt::Let { dst, op, args } = stmt else { continue };
+            let of_job = matches!(args.first(), Some(Operand::Var(v)) if jobs.contains(v));
+            match op {
+                Op::Copy | Op::Narrow if of_job => jobs.push(*dst),
+                Op::Div | Op::UDiv | Op::Rem | Op::URem if of_job && once(&args[1]) => {
+                    return Some(Self { before, dst: *dst, divisor: args[1] });
+                }
+                _ => before.push((*dst, entry.ty((*dst).into()), *op, args.clone())),
+            }
+        }
+        None
+    }
+
+    /// What a launch with these parameters divides by. None: parameters alone do not tell.
+    fn divisor(&self, params: &[u64], types: &[Scalar]) -> Option<i64> {
+        let mut known: HashMap<VarId, Value> = HashMap::new();
+        let value = |known: &HashMap<VarId, Value>, operand: &Operand| match operand {
+            Operand::Var(v) => known.get(v).copied(),
+            constant => Value::of(*constant),
+        };
+        for (dst, ty, op, args) in &self.before {
+            let found = match op {
+                Op::Param(p) => Some(Value::from_word(types[p.index()], params[p.index()])),
+                Op::Math(_) | Op::Ctx(_) | Op::Random => None,
+                _ => {
+                    let args: Option<Vec<_>> = args.iter().map(|arg| value(&known, arg)).collect();
+                    args.and_then(|args| eval(*op, *ty, &args).ok())
+                }
+            };
+            // what is assigned twice is not known
+            match (known.contains_key(dst), found) {
+                (false, Some(found)) => drop(known.insert(*dst, found)),
+                _ => drop(known.remove(dst)),
+            }
+        }
+        match value(&known, &self.divisor)? {
+            Value::I64(n) => Some(n),
+            Value::I32(n) => Some(i64::from(n as u32)),
+            _ => None,
+        }
+    }
+}
+
+/// How the entry of a group finds its jobs.
+struct Group {
+    /// The parameter that says how many jobs there are.
+    jobs: ParamId,
+    /// The one that says how many lie beside each other, where the jobs of a group lie below each other.
+    across: Option<ParamId>,
+    width: i64,
+}
+
+/// Where a group goes on.
+pub(super) struct Exits {
+    pub done: LabelId,
+    pub singly: LabelId,
+}
+
+impl Group {
+    fn entry(&self, single: &Func, shapes: &Shapes, division: Option<&Division>) -> Option<Func> {
+        let [single_job, ..] = single.params[..] else { return None };
+        let mut func = single.clone();
+        // the group's number takes the place of the job's
+        let number = fresh(&mut func, Scalar::I64);
+        func.params[0] = number;
+        func.body = Vec::new();
+        let exits = Exits { done: label(&mut func), singly: label(&mut func) };
+        let mut body = Vec::new();
+        let jobs = self.given(&mut func, self.jobs, &mut body);
+        let (first, step) = match self.across {
+            None => (op(&mut func, Op::Mul, [number.into(), Operand::I64(self.width)], &mut body), Operand::I64(1)),
+            Some(across) => {
+                let across = self.given(&mut func, across, &mut body);
+                let row = op(&mut func, Op::Div, [number.into(), across], &mut body);
+                let column = op(&mut func, Op::Rem, [number.into(), across], &mut body);
+                let many = op(&mut func, Op::Mul, [across, Operand::I64(self.width)], &mut body);
+                let start = op(&mut func, Op::Mul, [row, many], &mut body);
+                (op(&mut func, Op::Add, [start, column], &mut body), across)
+            }
+        };
+
+        let mut together = Vec::new();
+        let mut all = vec![first];
+        for _ in 1..self.width {
+            let next = op(&mut func, Op::Add, [all[all.len() - 1], step], &mut together);
+            all.push(next);
+        }
+        let ends = test(&mut func, Cmp::Ge, all[all.len() - 1], jobs, &mut together);
+        together.push(leave(ends, exits.singly));
+        let across = self.across.map(|_| step);
+        let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, division.zip(across));
+        together.extend(weaver.list(&single.body)?);
+        if !together.last().is_some_and(Stmt::ends_list) {
+            together.push(Stmt::Break(exits.done));
+        }
+
+        let mut apart = vec![Stmt::Block { label: exits.singly, body: together }];
+        self.singly(&mut func, single, single_job, (first, step, jobs), &mut apart);
+        body.push(Stmt::Block { label: exits.done, body: apart });
+        body.push(Stmt::Return(Vec::new()));
+        func.body = body;
+        Some(func)
+    }
+
+    fn given(&self, func: &mut Func, param: ParamId, out: &mut Vec<Stmt>) -> Operand {
+        let dst = fresh(func, Scalar::I64);
+        out.push(Stmt::Let { dst, op: Op::Param(param), args: Vec::new() });
+        dst.into()
+    }
+
+    /// The jobs one after the other, as they were.
+    fn singly(
+        &self,
+        func: &mut Func,
+        single: &Func,
+        job: VarId,
+        (first, step, jobs): (Operand, Operand, Operand),
+        out: &mut Vec<Stmt>,
+    ) {
+        let mut body = single.body.clone();
+        freshen_labels(&mut body, func);
+        let (next, left) = (label(func), fresh(func, Scalar::I64));
+        walk_mut(&mut body, &mut |stmt| {
+            if matches!(stmt, Stmt::Return(_)) {
+                *stmt = Stmt::Break(next);
+            }
+        });
+        let copy = |dst: VarId, value: Operand| Stmt::Let { dst, op: Op::Copy, args: vec![value] };
+        let at = fresh(func, Scalar::I64);
+        out.extend([copy(at, first), copy(left, Operand::I64(self.width))]);
+        let (label, mut each) = (label(func), Vec::new());
+        let none = test(func, Cmp::Le, left.into(), Operand::I64(0), &mut each);
+        each.push(leave(none, label));
+        let over = test(func, Cmp::Ge, at.into(), jobs, &mut each);
+        each.push(leave(over, label));
+        each.push(copy(job, at.into()));
+        each.push(Stmt::Block { label: next, body });
+        each.push(Stmt::Let { dst: at, op: Op::Add, args: vec![at.into(), step] });
+        each.push(Stmt::Let { dst: left, op: Op::Sub, args: vec![left.into(), Operand::I64(1)] });
+        out.push(Stmt::Loop { label, body: each });
+    }
+}
+
+fn fresh(func: &mut Func, ty: Scalar) -> VarId {
+    func.vars.push(Var { ty, name: None });
+    VarId::new(func.vars.len() - 1)
+}
+
+fn label(func: &mut Func) -> LabelId {
+    func.labels += 1;
+    LabelId::new(func.labels - 1)
+}
+
+fn op(func: &mut Func, op: Op, args: [Operand; 2], out: &mut Vec<Stmt>) -> Operand {
+    let dst = fresh(func, func.ty(args[0]));
+    out.push(Stmt::Let { dst, op, args: args.to_vec() });
+    dst.into()
+}
+
+fn test(func: &mut Func, cmp: Cmp, a: Operand, b: Operand, out: &mut Vec<Stmt>) -> Operand {
+    let dst = fresh(func, Scalar::Bool);
+    out.push(Stmt::Let { dst, op: Op::ICmp(cmp), args: vec![a, b] });
+    dst.into()
+}
+
+fn leave(cond: Operand, label: LabelId) -> Stmt {
+    Stmt::If { cond, then: vec![Stmt::Break(label)], otherwise: Vec::new() }
+}

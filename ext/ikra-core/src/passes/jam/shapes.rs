@@ -1,0 +1,245 @@
+//! How a register's values in the jobs of a group differ.
+//!
+//! Here: one [`Shape`] for each register, the same wherever it is read: the least that holds for all of its assignments, by a fixpoint. Not here: code.
+//!
+//! A division of what steps is known only under a condition, which the group tests when it comes to it ([`Guard`]): neighbours are of one row, but for those at its end.
+
+use super::{Division, Way};
+use crate::ir::{Ctx, Func, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::passes::loops::Counts;
+use std::collections::HashSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// All have the same.
+    Same,
+    /// The next job has so much more. `exact`: of 32 bits, no value but the first wraps around if read as an unsigned number.
+    Step {
+        by: i64,
+        exact: bool,
+    },
+    /// The job's number, where jobs lie below each other: each has more by how many lie beside each other.
+    Row,
+    Differs,
+}
+
+impl Shape {
+    fn step(by: i64) -> Self {
+        if by == 0 { Shape::Same } else { Shape::Step { by, exact: false } }
+    }
+
+    fn join(self, other: Shape) -> Shape {
+        match (self, other) {
+            (Shape::Step { by, exact }, Shape::Step { by: other, exact: too }) if by == other => {
+                Shape::Step { by, exact: exact && too }
+            }
+            (a, b) if a == b => a,
+            _ => Shape::Differs,
+        }
+    }
+}
+
+/// What must hold for an assignment to have the shape that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// The last job's result is the first one's.
+    Equal,
+    /// It is as much more as the last job's operand is.
+    Stepping,
+}
+
+/// Steps beyond this are no neighbours.
+const MOST_STEP: i64 = 1 << 10;
+
+pub struct Shapes {
+    way: Way,
+    width: i64,
+    divided: Option<(VarId, Operand)>,
+    /// None: never assigned.
+    of: Vec<Option<Shape>>,
+}
+
+impl Shapes {
+    /// None: something is done that a group cannot do together.
+    pub fn of(func: &Func, way: Way, width: usize, division: Option<&Division>) -> Option<Self> {
+        let mut of = vec![None; func.vars.len()];
+        let [job, rest @ ..] = &func.params[..] else { return None };
+        of[job.index()] = Some(if way == Way::Next { Shape::step(1) } else { Shape::Row });
+        rest.iter().for_each(|v| of[v.index()] = Some(Shape::Same));
+        let divided = division.map(|division| (division.dst, division.divisor));
+        let mut shapes = Self { way, width: width as i64, divided, of };
+        loop {
+            let before = shapes.of.clone();
+            shapes.list(&func.body, false)?;
+            if shapes.of == before {
+                return Some(shapes);
+            }
+        }
+    }
+
+    pub fn operand(&self, operand: Operand) -> Shape {
+        match operand {
+            Operand::Var(v) => self.of[v.index()].unwrap_or(Shape::Same),
+            _ => Shape::Same,
+        }
+    }
+
+    /// Whether something that jobs differ in is computed in a loop from something that all of them load there.
+    pub fn is_worth_it(&self, func: &Func) -> bool {
+        let mut worth = false;
+        walk(&func.body, &mut |stmt| {
+            let Stmt::Loop { body, .. } = stmt else { return };
+            if body.iter().any(|s| matches!(s, Stmt::Loop { .. })) {
+                return;
+            }
+            let (mut shares, mut differs) = (false, false);
+            walk(body, &mut |s| {
+                shares |= matches!(s, Stmt::Load { row, .. } if self.operand(*row) == Shape::Same);
+                differs |= s.assigns().iter().any(|v| self.operand((*v).into()) == Shape::Differs);
+            });
+            worth |= shares && differs;
+        });
+        worth
+    }
+
+    /// How many registers in which jobs differ go from one repetition of a loop to the next.
+    pub fn carried(&self, func: &Func) -> usize {
+        let counts = Counts::of(func);
+        let mut found: HashSet<VarId> = HashSet::new();
+        walk(&func.body, &mut |stmt| {
+            if let Stmt::Loop { body, .. } = stmt {
+                walk(body, &mut |s| {
+                    let carried = |v: &&VarId| counts.assigned(**v) > 1 && self.operand((**v).into()) == Shape::Differs;
+                    found.extend(s.assigns().iter().filter(carried).copied());
+                });
+            }
+        });
+        found.len()
+    }
+
+    fn list(&mut self, body: &[Stmt], in_loop: bool) -> Option<()> {
+        for stmt in body {
+            match stmt {
+                Stmt::Let { dst, op, args } => {
+                    if let Some((shape, _)) = self.assigned(*op, args, in_loop)? {
+                        self.set(*dst, shape);
+                    }
+                }
+                Stmt::Load { dst, row, .. } => {
+                    if let Some([row]) = self.known([*row]) {
+                        self.set(*dst, if row == Shape::Same { Shape::Same } else { Shape::Differs });
+                    }
+                }
+                Stmt::Checked { dst, args, .. } => {
+                    if let Some(args) = self.known(*args) {
+                        self.set(*dst, if args == [Shape::Same; 2] { Shape::Same } else { Shape::Differs });
+                    }
+                }
+                Stmt::If { then, otherwise, .. } => {
+                    self.list(then, in_loop)?;
+                    self.list(otherwise, in_loop)?;
+                }
+                Stmt::Block { body, .. } => self.list(body, in_loop)?,
+                Stmt::Loop { body, .. } => self.list(body, true)?,
+                Stmt::Store { .. }
+                | Stmt::Break(_)
+                | Stmt::Return(_)
+                | Stmt::Trap { .. }
+                | Stmt::Poll
+                | Stmt::Begin { .. } => {}
+                Stmt::Atomic { .. }
+                | Stmt::FetchAdd { .. }
+                | Stmt::Alloc { .. }
+                | Stmt::Try { .. }
+                | Stmt::Call { .. }
+                | Stmt::Place(_) => return None,
+            }
+        }
+        Some(())
+    }
+
+    fn set(&mut self, v: VarId, shape: Shape) {
+        let known = &mut self.of[v.index()];
+        *known = Some(known.map_or(shape, |known| known.join(shape)));
+    }
+
+    /// The shapes of operands, once all of them have one.
+    fn known<const N: usize>(&self, operands: [Operand; N]) -> Option<[Shape; N]> {
+        let all = operands.iter().all(|o| !matches!(o, Operand::Var(v) if self.of[v.index()].is_none()));
+        all.then(|| operands.map(|o| self.operand(o)))
+    }
+
+    /// What an assignment gives, and what must hold for it. None outside: it is nothing for a group; inside: its operands are not known yet.
+    #[expect(clippy::option_option, reason = "what is refused is not what waits")]
+    pub fn assigned(&self, op: Op, args: &[Operand], in_loop: bool) -> Option<Option<(Shape, Option<Guard>)>> {
+        use Shape::{Differs, Row, Same, Step};
+        if matches!(op, Op::Random | Op::Ctx(Ctx::Slot | Ctx::Index)) {
+            return None;
+        }
+        if args.iter().any(|o| matches!(o, Operand::Var(v) if self.of[v.index()].is_none())) {
+            return Some(None);
+        }
+        let shapes: Vec<Shape> = args.iter().map(|o| self.operand(*o)).collect();
+        let free = |shape| (shape, None);
+        let stepping = |by: i64| by.abs() <= MOST_STEP;
+        let divides = |divisor: &Operand| self.divided.is_some_and(|(_, found)| found == *divisor);
+        Some(Some(match (op, &shapes[..]) {
+            (_, all) if all.iter().all(|shape| *shape == Same) => free(Same),
+            (Op::Copy, [shape]) => free(*shape),
+            (Op::Add, [Step { by, .. }, Same] | [Same, Step { by, .. }]) => free(Shape::step(*by)),
+            (Op::Add, [Step { by, .. }, Step { by: other, .. }]) if stepping(by + other) => {
+                free(Shape::step(by + other))
+            }
+            (Op::Sub, [Step { by, .. }, Same]) => free(Shape::step(*by)),
+            (Op::Sub, [Same, Step { by, .. }]) => free(Shape::step(-by)),
+            (Op::Sub, [Step { by, .. }, Step { by: other, .. }]) if stepping(by - other) => {
+                free(Shape::step(by - other))
+            }
+            (Op::Mul, [Step { by, .. }, Same]) => match constant(args[1]) {
+                Some(n) if stepping(by.saturating_mul(n)) => free(Shape::step(by * n)),
+                _ => free(Differs),
+            },
+            (Op::Widen, [Step { by, exact: true }]) => free(Step { by: *by, exact: true }),
+            (Op::Narrow, [Step { by, .. }]) => free(Shape::step(*by)),
+            (Op::Narrow, [Row]) => free(Row),
+            (Op::Div | Op::UDiv, [Row, Same]) if divides(&args[1]) => free(Step { by: 1, exact: true }),
+            (Op::Rem | Op::URem, [Row, Same]) if divides(&args[1]) => free(Same),
+            (Op::Div | Op::UDiv, [Step { by: 1.., .. }, Same]) if !in_loop => (Same, Some(Guard::Equal)),
+            (Op::Rem | Op::URem, [Step { by: by @ 1.., .. }, Same]) if !in_loop => {
+                (Step { by: *by, exact: true }, Some(Guard::Stepping))
+            }
+            (Op::And, [Step { by: by @ 1.., .. }, Same]) if !in_loop && self.steps_below(args[1], *by) => {
+                (Step { by: *by, exact: true }, Some(Guard::Stepping))
+            }
+            _ => free(Differs),
+        }))
+    }
+
+    /// Whether a mask takes so many low bits that steps do not go round them.
+    fn steps_below(&self, mask: Operand, by: i64) -> bool {
+        let Operand::I64(mask) = mask else { return false };
+        mask > 0 && mask & (mask + 1) == 0 && by * self.width <= mask
+    }
+
+    /// The divisor, where an assignment is the division that says how jobs lie below each other.
+    pub fn divides(&self, dst: VarId) -> Option<Operand> {
+        self.divided.filter(|(divided, _)| self.way == Way::Below && *divided == dst).map(|(_, divisor)| divisor)
+    }
+
+    pub fn width(&self) -> i64 {
+        self.width
+    }
+}
+
+fn constant(operand: Operand) -> Option<i64> {
+    match operand {
+        Operand::I64(n) => Some(n),
+        Operand::I32(n) => Some(n.into()),
+        _ => None,
+    }
+}
+
+/// A constant of a type.
+pub fn number(ty: Scalar, n: i64) -> Operand {
+    if ty == Scalar::I32 { Operand::I32(n as i32) } else { Operand::I64(n) }
+}

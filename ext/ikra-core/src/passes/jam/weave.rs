@@ -1,0 +1,259 @@
+//! The statements of one job, for all jobs of a group.
+//!
+//! Here: what is alike once, what differs once for each job, and where the group gives up. Not here: what is alike ([`super::shapes`]).
+
+use super::shapes::{Guard, Shape, Shapes, number};
+use super::{Division, Exits, fresh, leave, op};
+use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId};
+use std::collections::HashMap;
+
+pub struct Weaver<'a> {
+    func: &'a mut Func,
+    single: &'a Func,
+    shapes: &'a Shapes,
+    exits: &'a Exits,
+    /// How many jobs lie beside each other, as the launch says; the division that says it too.
+    across: Option<(&'a Division, Operand)>,
+    /// The registers that hold each job's value, or the first one's alone.
+    lanes: Vec<Vec<VarId>>,
+    labels: HashMap<LabelId, LabelId>,
+    in_loop: bool,
+    /// Something was stored: from here on nothing gives up.
+    stored: bool,
+}
+
+impl<'a> Weaver<'a> {
+    /// `jobs`: the numbers of all jobs of the group.
+    pub fn new(
+        func: &'a mut Func,
+        single: &'a Func,
+        shapes: &'a Shapes,
+        jobs: &[Operand],
+        exits: &'a Exits,
+        across: Option<(&'a Division, Operand)>,
+    ) -> Self {
+        let mut lanes = Vec::with_capacity(single.vars.len());
+        for (index, var) in single.vars.iter().enumerate() {
+            let several = matches!(shapes.operand(VarId::new(index).into()), Shape::Differs | Shape::Row);
+            let count = if several { jobs.len() } else { 1 };
+            let new = |func: &mut Func| {
+                func.vars.push(Var { ty: var.ty, name: var.name.clone() });
+                VarId::new(func.vars.len() - 1)
+            };
+            lanes.push((0..count).map(|_| new(func)).collect::<Vec<_>>());
+        }
+        // parameters but the job are the same registers, and jobs are what they were found to be
+        let [job, rest @ ..] = &single.params[..] else { unreachable!("an entry is given its job") };
+        rest.iter().for_each(|v| lanes[v.index()] = vec![*v]);
+        let register = |job: &Operand| if let Operand::Var(v) = job { *v } else { unreachable!("it was computed") };
+        let count = lanes[job.index()].len();
+        lanes[job.index()] = jobs[..count].iter().map(register).collect();
+        Self { func, single, shapes, exits, across, lanes, labels: HashMap::new(), in_loop: false, stored: false }
+    }
+
+    /// None: this is nothing for a group.
+    pub fn list(&mut self, body: &[Stmt]) -> Option<Vec<Stmt>> {
+        let mut out = Vec::new();
+        for stmt in body {
+            self.stmt(stmt, &mut out)?;
+            if out.last().is_some_and(Stmt::ends_list) {
+                break;
+            }
+        }
+        Some(out)
+    }
+
+    fn width(&self) -> usize {
+        self.shapes.width() as usize
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) -> Option<()> {
+        match stmt {
+            Stmt::Let { dst, op, args } => self.assign(*dst, *op, args, out)?,
+            Stmt::Load { dst, column, row } => {
+                for lane in 0..self.lanes[dst.index()].len() {
+                    let row = self.lane(*row, lane, out);
+                    out.push(Stmt::Load { dst: self.lanes[dst.index()][lane], column: *column, row });
+                }
+            }
+            Stmt::Checked { dst, op, args, site } => {
+                let [Shape::Same, Shape::Same] = args.map(|arg| self.shapes.operand(arg)) else { return None };
+                self.may_end()?;
+                let args = args.map(|arg| self.lane(arg, 0, out));
+                for lane in self.lanes[dst.index()].clone() {
+                    out.push(Stmt::Checked { dst: lane, op: *op, args, site: *site });
+                }
+            }
+            Stmt::Store { column, row, value } => {
+                // what all of them store in one place, the last would win; what is stored in a loop is followed by what may give up
+                if self.in_loop || self.shapes.operand(*row) == Shape::Same {
+                    return None;
+                }
+                self.stored = true;
+                for lane in 0..self.width() {
+                    let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
+                    out.push(Stmt::Store { column: *column, row, value });
+                }
+            }
+            Stmt::If { cond, then, otherwise } if self.shapes.operand(*cond) == Shape::Same => {
+                let cond = self.lane(*cond, 0, out);
+                // on each way by itself
+                let stored = self.stored;
+                let then = self.list(then)?;
+                let then_stored = std::mem::replace(&mut self.stored, stored);
+                let otherwise = self.list(otherwise)?;
+                self.stored |= then_stored;
+                out.push(Stmt::If { cond, then, otherwise });
+            }
+            Stmt::If { cond, then, otherwise } => self.part(*cond, then, otherwise, out)?,
+            Stmt::Block { label, body } => {
+                let label = self.label(*label);
+                let body = self.list(body)?;
+                out.push(Stmt::Block { label, body });
+            }
+            Stmt::Loop { label, body } => {
+                self.may_end()?;
+                let label = self.label(*label);
+                let around = std::mem::replace(&mut self.in_loop, true);
+                let body = self.list(body)?;
+                self.in_loop = around;
+                out.push(Stmt::Loop { label, body });
+            }
+            Stmt::Break(label) => out.push(Stmt::Break(self.label(*label))),
+            Stmt::Return(_) => out.push(Stmt::Break(self.exits.done)),
+            Stmt::Trap { site, operands } => {
+                self.may_end()?;
+                let operands = operands.iter().map(|o| self.lane(*o, 0, out)).collect();
+                out.push(Stmt::Trap { site: *site, operands });
+            }
+            Stmt::Poll => {
+                self.may_end()?;
+                out.push(Stmt::Poll);
+            }
+            Stmt::Begin { index, tick, check } => {
+                self.may_end()?;
+                let (index, tick) = (self.lane(*index, 0, out), self.lane(*tick, 0, out));
+                out.push(Stmt::Begin { index, tick, check: *check });
+            }
+            Stmt::Atomic { .. }
+            | Stmt::FetchAdd { .. }
+            | Stmt::Alloc { .. }
+            | Stmt::Try { .. }
+            | Stmt::Call { .. }
+            | Stmt::Place(_) => return None,
+        }
+        Some(())
+    }
+
+    fn label(&mut self, label: LabelId) -> LabelId {
+        let func = &mut *self.func;
+        *self.labels.entry(label).or_insert_with(|| super::label(func))
+    }
+
+    /// Nothing that was stored may be stored again.
+    fn may_end(&self) -> Option<()> {
+        (!self.stored).then_some(())
+    }
+
+    /// What an operand is in a job of the group.
+    fn lane(&mut self, operand: Operand, lane: usize, out: &mut Vec<Stmt>) -> Operand {
+        let Operand::Var(v) = operand else { return operand };
+        let first = self.lanes[v.index()][0].into();
+        match self.shapes.operand(operand) {
+            Shape::Same => first,
+            Shape::Step { .. } if lane == 0 => first,
+            Shape::Step { by, .. } => {
+                let more = number(self.single.ty(operand), by * lane as i64);
+                op(self.func, Op::Add, [first, more], out)
+            }
+            Shape::Row | Shape::Differs => self.lanes[v.index()][lane].into(),
+        }
+    }
+
+    fn assign(&mut self, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
+        if let Some(divisor) = self.shapes.divides(dst) {
+            self.test_across(divisor, out)?;
+        }
+        if let (_, Some(guard)) = self.shapes.assigned(op, args, self.in_loop)?? {
+            self.guard(guard, dst, op, args, out)?;
+        }
+        for lane in 0..self.lanes[dst.index()].len() {
+            let args = args.iter().map(|arg| self.lane(*arg, lane, out)).collect();
+            out.push(Stmt::Let { dst: self.lanes[dst.index()][lane], op, args });
+        }
+        Some(())
+    }
+
+    /// Gives up where jobs do not lie as the launch says.
+    fn test_across(&mut self, divisor: Operand, out: &mut Vec<Stmt>) -> Option<()> {
+        let (_, across) = self.across?;
+        let divisor = self.lane(divisor, 0, out);
+        let wide = match self.func.ty(divisor) {
+            Scalar::I32 => {
+                let dst = fresh(self.func, Scalar::I64);
+                out.push(Stmt::Let { dst, op: Op::Widen, args: vec![divisor] });
+                dst.into()
+            }
+            _ => divisor,
+        };
+        let other = super::test(self.func, Cmp::Ne, wide, across, out);
+        out.push(leave(other, self.exits.singly));
+        Some(())
+    }
+
+    /// Gives up where the last job's result is not what the first one's tells.
+    fn guard(&mut self, guard: Guard, dst: VarId, op: Op, args: &[Operand], out: &mut Vec<Stmt>) -> Option<()> {
+        self.may_end()?;
+        let last = self.width() - 1;
+        let ends = [0, last].map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect::<Vec<_>>());
+        // between them nothing wraps around
+        let unsigned = matches!(op, Op::UDiv | Op::URem);
+        let wraps = fresh(self.func, Scalar::Bool);
+        let less = if unsigned { Op::UCmp(Cmp::Lt) } else { Op::ICmp(Cmp::Lt) };
+        out.push(Stmt::Let { dst: wraps, op: less, args: vec![ends[1][0], ends[0][0]] });
+        out.push(leave(wraps.into(), self.exits.singly));
+        let ty = self.single.ty(dst.into());
+        let [first, other] = ends.map(|args| {
+            let dst = fresh(self.func, ty);
+            out.push(Stmt::Let { dst, op, args });
+            Operand::from(dst)
+        });
+        let expected = match (guard, self.shapes.operand(args[0])) {
+            (Guard::Stepping, Shape::Step { by, .. }) => {
+                super::op(self.func, Op::Add, [first, number(ty, by * last as i64)], out)
+            }
+            _ => first,
+        };
+        let apart = super::test(self.func, Cmp::Ne, other, expected, out);
+        out.push(leave(apart, self.exits.singly));
+        Some(())
+    }
+
+    /// A branch in which jobs may part: they give up where one of them raises. Else they do not go the same way.
+    fn part(&mut self, cond: Operand, then: &[Stmt], otherwise: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
+        self.may_end()?;
+        let raises = |list: &[Stmt]| matches!(list.last(), Some(Stmt::Trap { .. }));
+        let (all, rest) = match (raises(then), raises(otherwise)) {
+            (true, _) => (Op::Or, otherwise),
+            (_, true) => (Op::And, then),
+            _ => return None,
+        };
+        let mut cond_of_all = self.lane(cond, 0, out);
+        for lane in 1..self.width() {
+            let next = self.lane(cond, lane, out);
+            cond_of_all = op(self.func, all, [cond_of_all, next], out);
+        }
+        let (then, otherwise) = match all {
+            Op::Or => (vec![Stmt::Break(self.exits.singly)], Vec::new()),
+            _ => (Vec::new(), vec![Stmt::Break(self.exits.singly)]),
+        };
+        out.push(Stmt::If { cond: cond_of_all, then, otherwise });
+        for stmt in rest {
+            self.stmt(stmt, out)?;
+            if out.last().is_some_and(Stmt::ends_list) {
+                break;
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,279 @@
+//! Jobs that run together come to what they come to one after the other.
+
+use ikra_core::backend::reference::ReferenceBackend;
+use ikra_core::backend::{Backend, Launch, Outcome, Timings};
+use ikra_core::config::CodeOptions;
+use ikra_core::ir::Program;
+use ikra_core::ir::parse::parse;
+use ikra_core::ir::verify::verify;
+use ikra_core::layout::Layout;
+use ikra_core::memory::column::HostColumn;
+use ikra_core::passes::jam::{Jam, Way};
+use ikra_core::types::Storage;
+
+const WAYS: [Way; 2] = [Way::Next, Way::Below];
+
+/// A product of matrices; `body`: what is in the loop besides, `before` and `behind` it.
+fn product(before: &str, body: &str, behind: &str) -> Program {
+    let text = format!(
+        r#"program "product" jobs identity, few, ticks fused
+column c0 "result" f64 in element, written
+column c1 "left" f64 in array 0, read
+column c2 "right" f64 in array 1, read
+column c3 "counts" i64 in element, read written
+param p0 "across" i64 from 0 to 536870911
+param p1 "inner" i64 from 0 to 536870911
+param p2 "length" i64 from 0 to 536870911
+site s0 refuted "/tmp/product.rb" 7 1 at "/tmp/product.rb":7 (int)
+site s1 overflow "+" at "/tmp/product.rb":8 ()
+
+entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {{
+  begin check job.0, tick_begin.1
+  v3: i64 = param p0 "across"
+  v4: bool = icmp.lt v3, 1
+  v5: i64 = select v4, 1, v3
+  v6: i32 = narrow job.0
+  v7: i32 = narrow v5
+  v8: i32 = udiv v6, v7
+  v9: i64 = widen v8
+  v10: i32 = urem v6, v7
+  v11: i64 = widen v10
+  v12: i64 = param p1 "inner"
+  v13: i64 = mul v9, v12
+  v14: i64 = param p2 "length"
+  sum.15: f64 = copy 0.0
+  k.16: i64 = copy 0
+  count.17: i64 = copy 0
+  {before}
+  loop L0 {{
+    v18: bool = icmp.ge k.16, v12
+    if v18 {{
+      break L0
+    }}
+    v19: i64 = add v13, k.16
+    v20: f64 = load left[v19]
+    v21: i64 = mul k.16, v5
+    v22: i64 = add v21, v11
+    {body}
+    v23: f64 = load right[v22]
+    v24: f64 = fmul v20, v23
+    sum.15 = fadd sum.15, v24
+    k.16 = add k.16, 1
+    poll
+  }}
+  {behind}
+  store result[job.0] = sum.15
+  return
+}}
+"#
+    );
+    let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    verify(&program).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    program
+}
+
+/// How a run ended, and what is in its columns then.
+type Came = (Outcome, Vec<u64>, Vec<i64>);
+
+/// `rows` by `across` elements, of sums of `inner` products; indices from `length` on are none.
+fn run(program: &Program, jobs: u64, params: &[u64], sizes: [usize; 3]) -> Came {
+    let [rows, across, inner] = sizes;
+    let numbers = |count: usize, step: u64| {
+        let mut column = HostColumn::zeroed(Storage::F64, count);
+        let mut state = step;
+        for number in column.view_mut::<f64>() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *number = (state >> 40) as f64 / 1024.0 - 5000.0;
+        }
+        column
+    };
+    let counts = HostColumn::zeroed(Storage::I64, rows * across);
+    let mut columns =
+        [HostColumn::zeroed(Storage::F64, rows * across), numbers(rows * inner, 1), numbers(inner * across, 2), counts];
+    let backend = ReferenceBackend::default();
+    let executable = backend
+        .prepare(program, &Layout::structure_of_arrays(program), &CodeOptions::default())
+        .unwrap_or_else(|e| panic!("{e}\n{program}"));
+    let (cancel, mut timings) = (Default::default(), Timings::default());
+    let launch = Launch::of(jobs, &mut columns, &[0; 4], params, &cancel, &mut timings);
+    let outcome = backend.launch(&*executable, launch).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    let bits = columns[0].view::<f64>().iter().map(|x| x.to_bits()).collect();
+    (outcome, bits, columns[3].view::<i64>().to_vec())
+}
+
+/// Runs a program singly and in groups, and gives how it ended, and whether it ran in groups.
+fn both(program: &Program, way: Way, length: u64, sizes: [usize; 3]) -> (Outcome, bool) {
+    let [rows, across, inner] = sizes;
+    let (jobs, params) = ((rows * across) as u64, [across as u64, inner as u64, length]);
+    let singly = run(program, jobs, &params, sizes);
+    let jam = Jam::of(program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
+    verify(&jam.program).unwrap_or_else(|e| panic!("{e}\n{}", jam.program));
+    let Some((groups, params)) = jam.groups(jobs, &params) else { return (singly.0, false) };
+    assert!(groups < jobs, "{groups} groups of {jobs} jobs");
+    let together = run(&jam.program, groups, &params, sizes);
+    if singly.0 == Outcome::Done {
+        assert_eq!(together, singly, "{way:?} {sizes:?}");
+    } else {
+        assert_eq!(together.0, singly.0, "{way:?} {sizes:?}");
+    }
+    (singly.0, true)
+}
+
+#[test]
+fn groups_compute_what_jobs_compute_at_all_sizes() {
+    let program = product("", "", "");
+    let mut grouped = [0, 0];
+    for (turn, way) in WAYS.into_iter().enumerate() {
+        for rows in [1, 2, 3, 4, 5, 7, 8, 9, 17] {
+            for across in [1, 2, 7, 8, 9, 16, 19] {
+                for inner in [0, 1, 2, 5] {
+                    grouped[turn] += usize::from(both(&program, way, 0, [rows, across, inner]).1);
+                }
+            }
+        }
+    }
+    assert!(grouped.iter().all(|count| *count > 100), "{grouped:?}");
+}
+
+#[test]
+fn where_one_job_of_a_group_raises_the_first_that_does_is_told() {
+    // a product's index beyond `length` raises, in some jobs of a group alone
+    let checks = "v30: bool = icmp.ge v22, v14\n    if v30 {\n      trap s0 v22\n    }";
+    let program = product("", checks, "");
+    for way in WAYS {
+        let mut ends = [0, 0];
+        for length in 0..60 {
+            let (outcome, together) = both(&program, way, length, [9, 11, 5]);
+            assert!(together);
+            ends[usize::from(outcome == Outcome::Done)] += 1;
+        }
+        assert!(ends.iter().all(|count| *count > 0), "{ends:?}");
+    }
+}
+
+#[test]
+fn what_all_raise_alike_is_raised_by_the_first() {
+    let checks = "v30: bool = icmp.ge k.16, v14\n    if v30 {\n      trap s0 k.16\n    }\n    count.17 = checked add count.17, k.16 else s1";
+    let program = product("", checks, "");
+    for way in WAYS {
+        for length in 0..7 {
+            both(&program, way, length, [9, 11, 5]);
+        }
+    }
+}
+
+#[test]
+fn columns_that_several_rows_of_a_job_are_stored_in_keep_them() {
+    let program = product("", "", "store counts[job.0] = v9");
+    for way in WAYS {
+        assert!(both(&program, way, 0, [12, 13, 3]).1);
+    }
+}
+
+#[test]
+fn jobs_that_part_or_store_in_loops_are_no_groups() {
+    let parts = "v31: bool = fcmp.gt sum.15, 0.0\n    if v31 {\n      count.17 = add count.17, 1\n    }";
+    let stores = "store counts[job.0] = k.16";
+    let adds = "atomic add counts[job.0], 1 else s1";
+    let overflows = "v32: i64 = add v9, v11\n    count.17 = checked add count.17, v32 else s1";
+    for body in [parts, stores, adds, overflows] {
+        for way in WAYS {
+            assert!(Jam::of(&product("", body, ""), way).is_none(), "{way:?}: {body}");
+        }
+    }
+    // what is stored is not stored again by those who run singly
+    let late = "store counts[job.0] = k.16\n  v30: bool = icmp.ge v11, v14\n  if v30 {\n    trap s0 v11\n  }";
+    for way in WAYS {
+        assert!(Jam::of(&product("", "", late), way).is_none(), "{way:?}");
+    }
+}
+
+#[test]
+fn where_nothing_is_loaded_by_all_of_them_there_are_no_groups() {
+    let text = product("", "", "").to_string().replace("load left[v19]", "load left[v22]");
+    let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert!(Jam::of(&program, Way::Next).is_none());
+}
+
+/// Statements that compute numbers from what is at hand, before the loop or in it, and now and then raise.
+fn statements(choices: &[u16], in_loop: bool) -> String {
+    let mut next = choices.iter().copied().map(usize::from);
+    let mut ints: Vec<String> = ["job.0", "v9", "v11", "v13", "v14", "v5"].map(str::to_owned).into();
+    if in_loop {
+        ints.extend(["v40", "v41", "k.16", "v19", "v22"].map(str::to_owned));
+    }
+    let first = if in_loop { 60 } else { 40 };
+    let mut text = String::new();
+    let mut count = 0;
+    while let (Some(kind), Some(a), Some(b)) = (next.next(), next.next(), next.next()) {
+        let (x, y) = (ints[a % ints.len()].clone(), ints[b % ints.len()].clone());
+        let small = 1 + b % 5;
+        let what = match kind % 12 {
+            0 => format!("add {x}, {y}"),
+            1 => format!("sub {x}, {y}"),
+            2 => format!("mul {x}, {small}"),
+            3 => format!("add {x}, {small}"),
+            4 => format!("sub {small}, {x}"),
+            5 => format!("and {x}, {}", [1, 3, 7, 63, 12][small - 1]),
+            6 => format!("div {x}, {small}"),
+            7 => format!("rem {x}, {small}"),
+            8 => format!("rem {x}, v5"),
+            9 => format!("div {x}, v5"),
+            10 => format!("copy {x}"),
+            _ => {
+                let id = first + 10 + count;
+                text +=
+                    &format!("  v{id}: bool = icmp.gt {x}, {}\n  if v{id} {{\n    trap s0 {x}\n  }}\n", 200 * small);
+                count += 1;
+                continue;
+            }
+        };
+        let id = first + count;
+        text += &format!("  v{id}: i64 = {what}\n");
+        ints.push(format!("v{id}"));
+        count += 1;
+        if count == 9 {
+            break;
+        }
+    }
+    let last = ints[ints.len() - 1].clone();
+    let id = if in_loop { 80 } else { 81 };
+    text + &format!("  v{id}: f64 = int_to_float {last}\n  sum.15 = fadd sum.15, v{id}\n")
+}
+
+#[test]
+fn random_loops_come_to_the_same() {
+    use proptest::test_runner::{Config, TestRunner};
+    let cases = (
+        proptest::collection::vec(0..1000u16, 6..27),
+        proptest::collection::vec(0..1000u16, 3..27),
+        (1..13usize, 1..20usize, 1..4usize),
+    );
+    let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
+    let grouped = std::cell::Cell::new([0, 0]);
+    let result = runner.run(&cases, |(before, body, (rows, across, inner))| {
+        // two numbers from before the loop are looked at in it
+        let before = statements(&before, false);
+        let known = |id: usize| before.contains(&format!("v{id}: i64"));
+        let mut body = statements(&body, true);
+        for id in [40, 41] {
+            if !known(id) {
+                body = body.replace(&format!("v{id},"), "v9,").replace(&format!("v{id}\n"), "v9\n");
+            }
+        }
+        let program = product(&before, &body, "");
+        for (turn, way) in WAYS.into_iter().enumerate() {
+            if Jam::of(&program, way).is_some() && both(&program, way, 7, [rows, across, inner]).1 {
+                let mut counts = grouped.get();
+                counts[turn] += 1;
+                grouped.set(counts);
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    let grouped = grouped.get();
+    assert!(grouped.iter().all(|count| *count > 50), "{grouped:?}");
+}
