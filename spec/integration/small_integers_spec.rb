@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# What is taken for granted of captured Integers and of where Ranges begin: that they are small and not negative, as long as they are.
+# What is taken for granted of captured Integers and of where Ranges begin: that they are small and not negative; and of Integers that a block reads from arrays
+# and objects: that they are small. As long as they are.
 module SmallIntegers
   # What a scope keeps.
   Point = Struct.new(:x, :y)
@@ -10,6 +11,11 @@ module SmallIntegers
     def moved(by) = (0...3).pmap { |i| i + by }
     def counted(by) = (0...3).pmap { |i| i + by + by }
     def squares(from) = (from...from + 3).pmap { |i| i * i }
+    # Of elements, of what objects hold, of elements of their arrays.
+    def products(list) = list.pmap { |x| x * x }
+    def areas(points) = points.pmap { |point| point.x * point.y }
+    def norms(rows) = rows.pmap { |row| row.sum { |x| x * x } }
+    def norm(list) = (0...2).pmap { |i| list[i] * list[i] + i }
   end
 end
 
@@ -49,5 +55,42 @@ RSpec.describe "Small Integers" do
   it "compiles once for values of one size, and again for a greater one" do
     counts = [5, 6, 2**29 - 1, -1, 2**40, -9].map { |by| Ikra.profile { SmallIntegers.counted(by) }.phases[:compile].positive? }
     expect(counts).to eq([true, false, false, true, false, false])
+  end
+
+  it "gives Ruby's results, and notices what is beyond 64 bits, when those of arrays and objects grow and shrink" do
+    lists = [[3, -4], [2**29 - 1, -2**29], [2**29, -2**29 - 1], [2**30, -2**30], [1, 2]]
+    lists.each do |list|
+      expect(SmallIntegers.products(list)).to eq(list.map { |x| x * x })
+      expect(SmallIntegers.areas([SmallIntegers::Point.new(*list)])).to eq([list.inject(:*)])
+      expect(SmallIntegers.norms([list, list.reverse])).to eq([list.sum { |x| x * x }] * 2)
+      expect(SmallIntegers.norm(list)).to eq(list.each_with_index.map { |x, i| x * x + i })
+    end
+    [2**32, -2**40, 2**62].each do |large|
+      expect { SmallIntegers.products([1, large]) }.to raise_error(Ikra::IntegerOverflow)
+      expect { SmallIntegers.areas([SmallIntegers::Point.new(large, large)]) }.to raise_error(Ikra::IntegerOverflow)
+      expect { SmallIntegers.norms([[1], [large]]) }.to raise_error(Ikra::IntegerOverflow)
+      expect { SmallIntegers.norm([large, 1]) }.to raise_error(Ikra::IntegerOverflow)
+    end
+    expect(SmallIntegers.products([5])).to eq([25])
+  end
+
+  it "looks at what was small when the block was compiled for it, and is not any more" do
+    points = Array.new(20_000) { |i| SmallIntegers::Point.new(i, 3) }
+    3.times { expect(SmallIntegers.areas(points)).to eq(points.map { |point| point.x * point.y }) }
+    points[12_345].x = 2**62
+    expect { SmallIntegers.areas(points + []) }.to raise_error(Ikra::IntegerOverflow)
+    expect { SmallIntegers.areas(points) }.to raise_error(Ikra::IntegerOverflow)
+  end
+
+  it "takes nothing for granted of arrays that nobody looks at, nor of objects that stay on the device" do
+    small = Ikra::MDArray.new([3, 4])
+    expect([SmallIntegers.norm([3, 4]), SmallIntegers.norm(small)]).to eq([[9, 17]] * 2)
+    expect { SmallIntegers.norm(Ikra::MDArray.new([2**40, 1])) }.to raise_error(Ikra::IntegerOverflow)
+    points = [SmallIntegers::Point.new(3, 4)]
+    Ikra.resident(points) do
+      expect(SmallIntegers.areas(points)).to eq([12])
+      points[0].x = 2**62
+      expect { SmallIntegers.areas(points) }.to raise_error(Ikra::IntegerOverflow)
+    end
   end
 end

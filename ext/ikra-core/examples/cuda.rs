@@ -153,6 +153,7 @@ fn program(name: &str, fused_ticks: bool, funcs: Vec<Func>) -> Program {
         space: Space::Element,
         storage: Storage::I64,
         refers: None,
+        small: false,
         read: true,
         written,
     };

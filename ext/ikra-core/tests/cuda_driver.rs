@@ -142,6 +142,7 @@ fn program(fused_ticks: bool, funcs: Vec<Func>) -> Program {
         space: Space::Element,
         storage,
         refers: None,
+        small: false,
         read,
         written,
     };

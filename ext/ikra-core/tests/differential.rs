@@ -98,12 +98,15 @@ fn ready<'c>(
     toggle_order: bool,
     backend: &dyn Backend,
 ) -> Result<Option<Ready<'c>>, String> {
-    let (mut refuted, mut uneven) = (Vec::new(), false);
+    let (mut refuted, mut uneven, mut large) = (Vec::new(), false, false);
     for _ in 0..100 {
         let mut section = case.section(run)?;
         let mut facts = Facts::default();
         if uneven {
             facts.saw_uneven();
+        }
+        if large {
+            facts.saw_large_rows();
         }
         for assumption in &refuted {
             facts.refute(assumption);
@@ -123,6 +126,7 @@ fn ready<'c>(
         match ready.run(&ready.improved, backend, &*executable)? {
             (_, Answer::Refuted(assumption)) => refuted.push(assumption),
             (_, Answer::Uneven) => uneven = true,
+            (_, Answer::Large) => large = true,
             (mut section, answer) => return compare(run, &mut section, answer).map(|()| Some(ready)),
         }
     }
@@ -156,6 +160,7 @@ fn compare(run: &Run, section: &mut Section, answer: Answer) -> Result<(), Strin
         (Answer::Raises(raised), Some(expected)) if same(&raised, expected) => {}
         (Answer::Raises(raised), expected) => wrong.push(format!("raises {raised:?}\n  not {expected:?}")),
         (Answer::Uneven, _) => wrong.push("uneven once more".to_owned()),
+        (Answer::Large, _) => wrong.push("large once more".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
     for (expression, expected) in &run.expected.after {

@@ -132,6 +132,7 @@ fn differences(run: &Run, section: &mut Section, answer: Answer) -> Vec<String> 
         (Answer::Raises(raised), Some(expected)) => wrong.push(format!("raises {raised:?}, not {expected:?}")),
         (Answer::Raises(raised), None) => wrong.push(format!("raises {raised:?}")),
         (Answer::Uneven, _) => wrong.push("uneven once more".to_owned()),
+        (Answer::Large, _) => wrong.push("large once more".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
     for (expression, expected) in &run.expected.after {
@@ -166,12 +167,15 @@ impl Ready {
 /// Compiles, as often as speculations turn out wrong, and runs on the first backend.
 fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome), Outcome> {
     let options = CodeOptions::default();
-    let (mut refuted, mut uneven) = (Vec::new(), false);
+    let (mut refuted, mut uneven, mut large) = (Vec::new(), false, false);
     for _ in 0..200 {
         let mut section = program.case.section(program.run()).map_err(Outcome::Failed)?;
         let mut facts = Facts::default();
         if uneven {
             facts.saw_uneven();
+        }
+        if large {
+            facts.saw_large_rows();
         }
         refuted.iter().for_each(|assumption| facts.refute(assumption));
         let shape = shape(&section);
@@ -191,6 +195,7 @@ fn compile(program: &Program, backend: &dyn Backend) -> Result<(Ready, Outcome),
         match ready.answer(&program.case.file.text, backend, &*executable) {
             (_, Ok(Answer::Refuted(assumption))) => refuted.push(assumption),
             (_, Ok(Answer::Uneven)) => uneven = true,
+            (_, Ok(Answer::Large)) => large = true,
             (mut section, answer) => {
                 let outcome = program.judge(&mut section, answer);
                 return Ok((ready, outcome));

@@ -154,6 +154,8 @@ struct SiteState {
     wide: BTreeSet<Root>,
     /// Arrays once did not lie evenly.
     uneven: bool,
+    /// Integers of a column once were not small.
+    large: bool,
     /// Of chains: for which forms a stencil is to look at what another section has computed, and which it is.
     cuts: Vec<(Form, usize)>,
 }
@@ -797,6 +799,10 @@ impl Section<'_> {
             }
             Misfit::Uneven => {
                 self.site.state.lock().uneven = true;
+                Ok(())
+            }
+            Misfit::Large => {
+                self.site.state.lock().large = true;
                 Ok(())
             }
             Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),

@@ -13,6 +13,7 @@ use crate::reflect;
 use crate::registry::classes;
 use crate::trace::CHUNK;
 use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::ir::SMALL_ROWS;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
 use ikra_core::world::{Facts, Opaque, Place, Root};
@@ -39,6 +40,8 @@ type Result<T> = std::result::Result<T, Refusal>;
 #[derive(Default)]
 struct Summary {
     prims: u16,
+    /// Some Integer is not small.
+    large: bool,
     classes: Vec<ClassId>,
     modules: Vec<ClassId>,
 }
@@ -49,6 +52,12 @@ impl Summary {
         ty.objects.clone_from(&self.classes);
         ty.modules.clone_from(&self.modules);
         ty
+    }
+    fn tell(&self, place: &Place, facts: &mut Facts) {
+        if self.large {
+            facts.saw_large(place);
+        }
+        facts.saw(place, &self.ty());
     }
     fn class(&mut self, class: ClassId) {
         if let Err(at) = self.classes.binary_search(&class) {
@@ -164,7 +173,7 @@ impl Observer {
         let place = self.place(&Place::Root(root.clone()));
         let mut summary = Summary::default();
         self.value(ruby, place, value, &mut summary, facts, &|| what.into())?;
-        facts.saw(&self.places[place as usize].clone(), &summary.ty());
+        summary.tell(&self.places[place as usize], facts);
         self.settle(ruby, facts)
     }
 
@@ -182,7 +191,7 @@ impl Observer {
             self.value(ruby, place, value, &mut summary, facts, &|| format!("element {index}"))?;
             i += 1;
         }
-        facts.saw(&Place::Root(Root::Element), &summary.ty());
+        summary.tell(&Place::Root(Root::Element), facts);
         self.settle(ruby, facts)
     }
 
@@ -250,7 +259,10 @@ impl Observer {
             Seen::Nil => Prims::NIL,
             Seen::False => Prims::FALSE,
             Seen::True => Prims::TRUE,
-            Seen::Int(_) => Prims::INT,
+            Seen::Int(i) => {
+                summary.large |= !(SMALL_ROWS.0..=SMALL_ROWS.1).contains(&i);
+                Prims::INT
+            }
             Seen::Float(_) => Prims::FLOAT,
             Seen::Symbol => Prims::SYM,
             Seen::Object => {
@@ -458,7 +470,7 @@ impl Observer {
         }
         self.tables[table].demands[demand].cursor = i;
         if i > start {
-            facts.saw(&self.places[place as usize].clone(), &summary.ty());
+            summary.tell(&self.places[place as usize], facts);
             self.tell_owned(place, facts);
         }
         Ok(i > start)
@@ -499,7 +511,7 @@ impl Observer {
         }
         self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = i;
         if i > start {
-            facts.saw(&Place::Elements(facts.find(kind)), &summary.ty());
+            summary.tell(&Place::Elements(facts.find(kind)), facts);
             self.tell_owned(place, facts);
         }
         Ok(i > start)

@@ -19,7 +19,7 @@ use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRI
 use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
-use ikra_core::memory::even;
+use ikra_core::memory::{even, small};
 use ikra_core::types::{Prims, Repr, Tag};
 use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
@@ -85,7 +85,10 @@ pub fn params(
     elements: Elements<'_>,
     roots: &[RootValue],
 ) -> Result<Vec<u64>> {
-    debug_assert!(lowered.program.even.is_empty(), "columns that stay are not looked at again");
+    debug_assert!(
+        lowered.program.even.is_empty() && !lowered.program.columns.iter().any(|column| column.small),
+        "columns that stay are not looked at again"
+    );
     let mut unknown = Vec::new();
     let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
     let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
@@ -211,6 +214,9 @@ pub fn pack(
     }
     if !even::find(program, &columns, &biases, &mut params) {
         return Err(Misfit::Uneven);
+    }
+    if !packer.are_small(program, &columns, &residents) {
+        return Err(Misfit::Large);
     }
     let flags = schema.hierarchies.iter().filter_map(|h| h.frozen).chain(schema.arrays.iter().filter_map(|a| a.frozen));
     let flags: Vec<usize> = flags.map(|c| c.index()).collect();
@@ -445,6 +451,17 @@ impl Packer<'_> {
             }
             _ => 0,
         }
+    }
+
+    /// Whether the Integers are small that the program takes to be. At those of a buffer nobody looks.
+    fn are_small(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> bool {
+        let is_small = |column: ColumnId| program.columns[column.index()].small;
+        let look = |rows: &HostColumn| {
+            let rows: &[i64] = rows.view();
+            crew::map(rows.len(), rows.chunks(PIECE).collect(), small::are_small).into_iter().all(|small| small)
+        };
+        !residents.iter().any(|resident| is_small(resident.column))
+            && program.columns.iter().zip(columns).all(|(column, rows)| !column.small || look(rows))
     }
 
     /// Columns that need not be filled: each is the contents of one buffer.

@@ -32,6 +32,8 @@ pub enum Misfit {
     Wide(Root),
     /// Arrays that do not lie evenly ([`ikra_core::ir::Even`]).
     Uneven,
+    /// Integers that are not small ([`ikra_core::ir::Column::small`]).
+    Large,
     /// Symbols that are not in the table yet; nothing need be compiled.
     Symbols,
     /// Hashes that were not laid out yet; nothing need be compiled.

@@ -39,7 +39,7 @@ pub mod visit;
 use crate::id::{ArrayKind, define_id};
 use crate::layout::schema::Schema;
 pub use crate::types::Storage;
-pub use crate::world::FEW;
+pub use crate::world::{FEW, SMALL_ROWS};
 use std::sync::Arc;
 
 define_id!(
@@ -486,6 +486,8 @@ pub struct Column {
     pub storage: Storage,
     /// Of a column of ids: all that it ever holds are rows of this space. None: some may be ids of nothing.
     pub refers: Option<Space>,
+    /// Of a column of I64 that the program only reads: all rows are within [`SMALL_ROWS`]. The host launches the program only where they are.
+    pub small: bool,
     pub read: bool,
     pub written: bool,
 }

@@ -335,7 +335,8 @@ impl Display for Column {
             (true, false) => f.write_str(", read"),
             (false, true) => f.write_str(", written"),
             (false, false) => Ok(()),
-        }
+        }?;
+        if self.small { f.write_str(", small") } else { Ok(()) }
     }
 }
 

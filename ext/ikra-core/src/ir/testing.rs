@@ -88,6 +88,7 @@ pub fn heaps(program: &mut Program) {
             space: if scratch { Space::Slot } else { Space::Single },
             storage: Storage::I64,
             refers: None,
+            small: false,
             read: true,
             written: true,
         });
@@ -109,6 +110,7 @@ pub fn over_elements(columns: &[(&str, Storage, bool, bool)], body: impl FnOnce(
         space: Space::Element,
         storage,
         refers: None,
+        small: false,
         read,
         written,
     };
@@ -126,6 +128,7 @@ pub fn shell(funcs: Vec<Func>) -> Program {
         space,
         storage,
         refers: None,
+        small: false,
         read: true,
         written: true,
     };

@@ -19,7 +19,7 @@ use super::tallies;
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
 use crate::ir::visit::is_plain;
-use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, Scalar, Stmt, Storage, Var, VarId, walk};
+use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk};
 use std::collections::HashSet;
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
@@ -109,6 +109,8 @@ fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
 struct Given {
     effects: Vec<Effects>,
     storages: Vec<Storage>,
+    /// Columns whose Integers are small.
+    small: Vec<bool>,
     /// Of parameters, where the host says something of them.
     params: Vec<Option<Interval>>,
     /// The greatest index of an element, and number of a job.
@@ -128,6 +130,7 @@ impl Given {
         Self {
             effects: program.effects(),
             storages: program.columns.iter().map(|c| c.storage).collect(),
+            small: program.columns.iter().map(|c| c.small).collect(),
             params: program.params.iter().map(|p| p.range).collect(),
             elements,
             jobs,
@@ -323,6 +326,7 @@ impl<'a> Walker<'a> {
                 let range = match (self.given.storages[column.index()], self.func.vars[dst.index()].ty) {
                     (Storage::U8, Scalar::I32 | Scalar::I64) => (0, 255),
                     (Storage::I32, _) => (i32::MIN.into(), i32::MAX.into()),
+                    (_, Scalar::I64) if self.given.small[column.index()] => SMALL_ROWS,
                     (_, ty) => bounds(ty),
                 };
                 self.assign(*dst, range, 0);
@@ -1180,6 +1184,26 @@ mod tests {
         assert!(counting(Operand::I64(1), true).contains("checked"));
         assert!(counting(Operand::I64(1 << 40), false).contains("checked"));
         assert!(counting(Operand::Var(VarId(0)), false).contains("checked"));
+    }
+
+    #[test]
+    fn what_small_integers_of_a_column_differ_by_has_squares_that_can_be_added() {
+        let distance = |small: bool| {
+            let mut program = program(|b, index| {
+                let squares = [1, 2].map(|apart| {
+                    let there = b.i64(Op::Add, &[index, Operand::I64(apart)]);
+                    let (x, y) = (b.load(Scalar::I64, INPUT, index), b.load(Scalar::I64, INPUT, there));
+                    let by = b.checked(CheckedOp::Sub, x, y, OVERFLOW);
+                    b.checked(CheckedOp::Mul, by, by, OVERFLOW)
+                });
+                let sum = b.checked(CheckedOp::Add, squares[0], squares[1], OVERFLOW);
+                b.store(INTS, index, sum);
+            });
+            program.columns[INPUT.index()].small = small;
+            program.columns[INPUT.index()].written = false;
+            after(&[PASS], program).matches("checked").count()
+        };
+        assert_eq!([distance(true), distance(false)], [0, 5]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub const FEW: i64 = 1 << 29;
 /// Sizes, counts and positions. Products of two of them fit into 64 bits, so nothing need be checked, and sums of four
 /// into 32, which is what a GPU computes with.
 const SMALL: Interval = (0, FEW - 1);
+/// Where the Integers of a column are taken to lie that a program only reads: what two of them differ by has a square, and two such squares a sum, of 63 bits.
+pub const SMALL_ROWS: Interval = (-FEW, FEW - 1);
 
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -51,6 +53,10 @@ pub struct Facts {
     integers: BTreeMap<Root, Interval>,
     /// Roots that were once beyond [`SMALL`]: nothing is taken for granted of them.
     wide: BTreeSet<Root>,
+    /// Places where an Integer was seen that is beyond [`SMALL_ROWS`].
+    large: BTreeSet<Place>,
+    /// Integers of a column were once found to be: of no column it is taken for granted that they are not.
+    any_large: bool,
     /// Classes of which a frozen object was seen.
     frozen: BTreeSet<ClassId>,
     /// Whether a frozen array was seen.
@@ -252,6 +258,20 @@ impl Facts {
     /// do if they were found in the order of the column. A launch for which they do not needs another program.
     pub fn is_even(&self, kind: ArrayKind) -> bool {
         !self.uneven && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
+    }
+    /// At a place there is an Integer beyond [`SMALL_ROWS`].
+    pub fn saw_large(&mut self, place: &Place) {
+        let place = self.canonical(place);
+        self.large.insert(place);
+    }
+    /// Of Integers in columns nothing is taken for granted.
+    pub fn saw_large_rows(&mut self) {
+        self.any_large = true;
+    }
+    /// Whether the Integers at a place are taken to be small: those that were seen are.
+    pub fn are_small(&self, place: &Place) -> bool {
+        let place = self.canonical(place);
+        !self.any_large && !self.large.iter().any(|large| self.canonical(large) == place)
     }
     /// Of where arrays lie nothing is taken for granted.
     pub fn saw_uneven(&mut self) {

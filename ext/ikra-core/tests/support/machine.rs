@@ -8,7 +8,7 @@ use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
 use ikra_core::layout::schema::{Accumulator, Combine, Slot};
 use ikra_core::memory::column::HostColumn;
-use ikra_core::memory::even;
+use ikra_core::memory::{even, small};
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
@@ -26,6 +26,8 @@ pub enum Answer {
     Refuted(ikra_core::world::Assumption),
     /// Arrays do not lie evenly: compile again for any.
     Uneven,
+    /// Integers are not small: compile again for any.
+    Large,
 }
 
 /// Words that a slot's value is made of.
@@ -81,6 +83,9 @@ pub fn run(
         machine.fill(backend.target().warp);
         if !even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
             return Ok(Answer::Uneven);
+        }
+        if !small::fits(&lowered.program, &machine.columns) {
+            return Ok(Answer::Large);
         }
         let (cancel, mut timings) = (CancelToken::default(), Timings::default());
         let Machine { columns, biases, params, jobs, section, .. } = &mut machine;

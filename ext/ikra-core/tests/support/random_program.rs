@@ -143,6 +143,7 @@ fn columns() -> Vec<Column> {
         space,
         storage,
         refers: None,
+        small: false,
         read: true,
         written,
     };

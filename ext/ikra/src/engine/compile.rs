@@ -148,6 +148,9 @@ impl Section<'_> {
             if state.uneven || form.stays {
                 facts.saw_uneven();
             }
+            if state.large || form.stays {
+                facts.saw_large_rows();
+            }
         }
         if let Some((first, _)) = range {
             facts.saw_integer(&Root::Element, *first);

@@ -19,7 +19,15 @@ use std::time::{Duration, Instant};
 static BACKEND: LazyLock<CpuBackend> = LazyLock::new(|| CpuBackend::with_threads(4).expect("this host is supported"));
 
 fn column(storage: Storage) -> Column {
-    Column { name: format!("{storage:?}"), space: Space::Element, storage, refers: None, read: true, written: true }
+    Column {
+        name: format!("{storage:?}"),
+        space: Space::Element,
+        storage,
+        refers: None,
+        small: false,
+        read: true,
+        written: true,
+    }
 }
 
 fn site() -> Site {

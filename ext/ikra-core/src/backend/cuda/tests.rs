@@ -32,6 +32,7 @@ fn program(funcs: Vec<Func>) -> Program {
         space,
         storage,
         refers: None,
+        small: false,
         read: true,
         written,
     };

@@ -74,6 +74,9 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     }
     // who looks for races looks at what was written
     let even = if options.races { Vec::new() } else { t.even(an.facts) };
+    if !options.races {
+        t.mark_small(an.facts);
+    }
     let program = Program {
         name: name.into(),
         funcs: shared.funcs,

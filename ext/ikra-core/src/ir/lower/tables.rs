@@ -163,7 +163,15 @@ impl Tables {
     }
 
     pub fn column(&mut self, name: &str, space: Space, storage: Storage) -> ColumnId {
-        self.columns.push(Column { name: name.into(), space, storage, refers: None, read: false, written: false });
+        self.columns.push(Column {
+            name: name.into(),
+            space,
+            storage,
+            refers: None,
+            small: false,
+            read: false,
+            written: false,
+        });
         ColumnId::new(self.columns.len() - 1)
     }
 
@@ -434,6 +442,28 @@ impl Tables {
             Even { column, start: param("start", start), step: param("step", few), length: param("length", few) }
         };
         columns.into_iter().map(one).collect()
+    }
+
+    /// Marks the columns whose Integers are taken to be small: nothing is put into them, and they have no rows but the host's, which looks at them.
+    pub fn mark_small(&mut self, facts: &Facts) {
+        let Schema { elements, fields, arrays, .. } = &self.schema;
+        let elements = elements.iter().map(|slot| (slot, facts.are_small(&Place::Root(Root::Element))));
+        let fields = fields.iter().map(|f| (&f.slot, facts.are_small(&Place::Field(f.class, f.ivar.clone()))));
+        // what is stored in a way of its own, nobody has looked at
+        let is_seen = |kind: ArrayKind| facts.storage(kind).is_none() && facts.are_small(&Place::Elements(kind));
+        let arrays = arrays.iter().map(|a| (&a.slot, is_seen(a.kind)));
+        let mut small: Vec<Option<bool>> = vec![None; self.columns.len()];
+        for (slot, is_small) in elements.chain(fields).chain(arrays) {
+            if let Some(id) = slot.value {
+                let all = &mut small[id.index()];
+                *all = Some(all.unwrap_or(true) && is_small && slot.repr == Repr::Int);
+            }
+        }
+        for (column, small) in self.columns.iter_mut().zip(small) {
+            let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
+            let is_read = column.read && !column.written && column.storage == Storage::I64;
+            column.small = small == Some(true) && is_read && !fresh;
+        }
     }
 
     /// The column of all Strings' bytes.

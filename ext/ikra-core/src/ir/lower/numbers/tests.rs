@@ -181,6 +181,7 @@ fn program(shared: Shared, entry: crate::ir::Func, uses_random: bool) -> Program
         storage: Storage::I64,
         read: true,
         refers: None,
+        small: false,
         written: true,
     };
     Program {
