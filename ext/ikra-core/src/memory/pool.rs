@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// What page-locks memory. Neither touches its contents.
@@ -47,23 +47,31 @@ impl Locker for Unlocked {
 pub fn host() -> &'static Arc<Pool> {
     // no lock: one that another thread holds during a fork nobody gives back in the child
     static HOST: OnceBox<Arc<Pool>> = OnceBox::new();
-    HOST.get_or_init(|| Box::new(Pool::new(Box::new(Unlocked))))
+    HOST.get_or_init(|| Box::new(Arc::new(Pool { staggered: true, ..Pool::default() })))
 }
 
 /// Columns of fewer bytes are the allocator's.
 pub const LEAST: usize = 4 << 20;
-/// Stretches are whole numbers of so many bytes, and start at such: a large page.
+/// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not: a large page.
 const PAGE: usize = 2 << 20;
 /// What nobody used for so long is given back.
 const LONG: Duration = Duration::from_secs(30);
 /// Bytes of all stretches, at most; and no more than an eighth of the machine's.
 const MOST: usize = 8 << 30;
 
+/// How far apart two stretches begin that follow each other, but for whole large pages, and how many do before the first such place comes again. A kernel goes over
+/// several columns side by side: at equal places of large pages, their rows would all want the same few lines of each cache.
+const STAGGER: usize = 4096 + 256;
+const PLACES: usize = 61;
+
 /// See the module.
 pub struct Pool {
     locker: Box<dyn Locker>,
     most: usize,
     process: u32,
+    /// Stretches begin at places of their large pages that differ.
+    staggered: bool,
+    mapped: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -101,9 +109,9 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroes that nobody has touched; None: there is no memory.
-    fn new(bytes: usize) -> Option<Self> {
-        let length = bytes.checked_add(PAGE)?;
+    /// Zeroes that nobody has touched, which begin so many bytes behind the start of a large page; None: there is no memory.
+    fn new(bytes: usize, behind: usize) -> Option<Self> {
+        let length = bytes.checked_add(PAGE + behind)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: new memory of the system's choosing, which nothing else has.
         let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
@@ -111,8 +119,8 @@ impl Mapping {
             return None;
         }
         let base = NonNull::new(address.cast::<u8>())?;
-        // SAFETY: at most `PAGE` bytes on, of `bytes + PAGE`.
-        let start = unsafe { base.add(base.as_ptr().align_offset(PAGE).min(PAGE)) };
+        // SAFETY: at most `PAGE + behind` bytes on, of `bytes` more.
+        let start = unsafe { base.add(base.as_ptr().align_offset(PAGE).min(PAGE) + behind) };
         super::pages::large_pages(start.as_ptr() as usize, bytes);
         let (locked, refused, gone) = (RwLock::new(false), AtomicBool::new(false), AtomicBool::new(false));
         Some(Self { start, bytes, mapped: (base, length), locked, refused, gone })
@@ -145,13 +153,27 @@ impl Drop for Mapping {
     }
 }
 
+impl Default for Pool {
+    /// Of nothing that is locked.
+    fn default() -> Self {
+        Self {
+            locker: Box::new(Unlocked),
+            most: most(),
+            process: crate::process::id(),
+            staggered: false,
+            mapped: AtomicUsize::new(0),
+            state: Mutex::default(),
+        }
+    }
+}
+
 impl Pool {
     pub fn new(locker: Box<dyn Locker>) -> Arc<Self> {
-        Self::with_room(locker, MOST.min(machine() / 8))
+        Self::with_room(locker, most())
     }
     /// Of so many bytes at most.
     pub fn with_room(locker: Box<dyn Locker>, most: usize) -> Arc<Self> {
-        Arc::new(Self { locker, most, process: crate::process::id(), state: Mutex::default() })
+        Arc::new(Self { locker, most, ..Self::default() })
     }
 
     /// So many words, whose contents mean nothing; None: these are better had from the allocator.
@@ -178,9 +200,11 @@ impl Pool {
         Some((HostWords::lent(Lent { mapping, words, pool: self.clone() }), fresh))
     }
     fn map(&self, bytes: usize) -> Option<Arc<Mapping>> {
-        let mapping = Mapping::new(bytes).or_else(|| {
+        let before = self.mapped.fetch_add(1, Ordering::Relaxed);
+        let behind = if self.staggered { before % PLACES * STAGGER } else { 0 };
+        let mapping = Mapping::new(bytes, behind).or_else(|| {
             self.clear();
-            Mapping::new(bytes)
+            Mapping::new(bytes, behind)
         });
         let mut state = self.state.lock();
         let Some(mapping) = mapping.map(Arc::new) else {
@@ -264,6 +288,11 @@ impl State {
     }
 }
 
+/// Bytes of all stretches of a pool, at most.
+fn most() -> usize {
+    MOST.min(machine() / 8)
+}
+
 /// Memory of the machine.
 fn machine() -> usize {
     // SAFETY: both ask the system for a number.
@@ -328,7 +357,6 @@ impl Drop for Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
 
     /// Locks so many stretches, and counts those that are.
     struct Counting {
@@ -379,6 +407,16 @@ mod tests {
         drop(again);
         pool.clear();
         assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((0, 0), 0));
+    }
+
+    #[test]
+    fn stretches_of_the_host_begin_at_places_of_their_pages_that_differ() {
+        let pool = Arc::new(Pool { staggered: true, ..Pool::default() });
+        let mut words: Vec<_> = (0..3).map(|_| pool.lend(WORDS).expect("there is room")).collect();
+        let places: Vec<_> = words.iter().map(|words| words.as_ptr() as usize % PAGE).collect();
+        assert_eq!(places, [0, STAGGER, 2 * STAGGER]);
+        words.iter_mut().for_each(|words| words.fill(5));
+        assert!(words.iter().all(|words| words[WORDS - 1] == 5));
     }
 
     #[test]
