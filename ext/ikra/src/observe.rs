@@ -6,6 +6,7 @@
 //!
 //! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about.
 
+use crate::crew::{self, PIECE};
 use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
 use crate::holder::Holder;
 use crate::identity::{IdentityMap, RawMap, WordMap};
@@ -184,7 +185,7 @@ impl Observer {
     pub fn base(&mut self, ruby: &Ruby, array: Raw, facts: &mut Facts) -> Result<()> {
         let place = self.place(&Place::Root(Root::Element));
         let mut summary = Summary::default();
-        let mut i = 0;
+        let mut i = begin(heap::elements(array), &mut summary);
         while let Some(value) = heap::elements(array).get(i).copied() {
             ask_at(heap::elements(array), i);
             let index = i;
@@ -260,7 +261,7 @@ impl Observer {
             Seen::False => Prims::FALSE,
             Seen::True => Prims::TRUE,
             Seen::Int(i) => {
-                summary.large |= !(SMALL_ROWS.0..=SMALL_ROWS.1).contains(&i);
+                summary.large |= is_large(i);
                 Prims::INT
             }
             Seen::Float(_) => Prims::FLOAT,
@@ -502,7 +503,7 @@ impl Observer {
                 summary.prims |= dtype.prims().0;
                 continue;
             }
-            let mut at = 0;
+            let mut at = begin(heap::elements(array), &mut summary);
             while let Some(value) = heap::elements(array).get(at).copied() {
                 ask_at(heap::elements(array), at);
                 self.value(ruby, place, value, &mut summary, facts, &|| "an element of an array".into())?;
@@ -516,6 +517,52 @@ impl Observer {
         }
         Ok(i > start)
     }
+}
+
+/// Notes the values with which a long list begins, as long as all that is to be known of them is their kinds; answers how many these are. Workers look at them, while the Ruby
+/// thread waits: nothing of Ruby runs meanwhile, so the list stays as it is.
+fn begin(values: &[Raw], summary: &mut Summary) -> usize {
+    if !crew::many(values.len()) {
+        return 0;
+    }
+    let pieces: Vec<&[Raw]> = values.chunks(PIECE).collect();
+    let found = crew::map(values.len(), pieces, |values| plain(values).map(|found| (found, values.len())));
+    let mut noted = 0;
+    for ((prims, large), len) in found.into_iter().map_while(|found| found) {
+        summary.prims |= prims;
+        summary.large |= large;
+        noted += len;
+    }
+    noted
+}
+
+/// The kinds of values that lead nowhere, and whether some Integer is not small. None: there are others.
+fn plain(values: &[Raw]) -> Option<(u16, bool)> {
+    let (mut prims, mut large) = (0, false);
+    for value in values {
+        // nearly all are
+        if heap::is_flonum(*value) {
+            prims |= Prims::FLOAT.0;
+            continue;
+        }
+        prims |= match heap::see(*value) {
+            Seen::Int(i) => {
+                large |= is_large(i);
+                Prims::INT.0
+            }
+            Seen::Float(_) => Prims::FLOAT.0,
+            Seen::Nil => Prims::NIL.0,
+            Seen::False => Prims::FALSE.0,
+            Seen::True => Prims::TRUE.0,
+            Seen::Symbol => Prims::SYM.0,
+            _ => return None,
+        };
+    }
+    Some((prims, large))
+}
+
+fn is_large(i: i64) -> bool {
+    !(SMALL_ROWS.0..=SMALL_ROWS.1).contains(&i)
 }
 
 /// Now and then asks for what is looked at next.
