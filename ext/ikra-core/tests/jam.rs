@@ -109,7 +109,7 @@ fn both(program: &Program, way: Way, length: u64, sizes: [usize; 3]) -> (Outcome
     let jam = Jam::of(program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
     verify(&jam.program).unwrap_or_else(|e| panic!("{e}\n{}", jam.program));
     let Some((groups, params)) = jam.groups(jobs, &params) else { return (singly.0, false) };
-    assert!(groups < jobs, "{groups} groups of {jobs} jobs");
+    assert!(groups < jobs.max(across as u64 * 64), "{groups} groups of {jobs} jobs");
     let together = run(&jam.program, groups, &params, sizes);
     if singly.0 == Outcome::Done {
         assert_eq!(together, singly, "{way:?} {sizes:?}");
@@ -125,14 +125,14 @@ fn groups_compute_what_jobs_compute_at_all_sizes() {
     let mut grouped = [0, 0];
     for (turn, way) in WAYS.into_iter().enumerate() {
         for rows in [1, 2, 3, 4, 5, 7, 8, 9, 17] {
-            for across in [1, 2, 7, 8, 9, 16, 19] {
-                for inner in [0, 1, 2, 5] {
+            for across in [1, 2, 7, 8, 9, 16, 31, 32, 33, 65] {
+                for inner in [0, 1, 3] {
                     grouped[turn] += usize::from(both(&program, way, 0, [rows, across, inner]).1);
                 }
             }
         }
     }
-    assert!(grouped.iter().all(|count| *count > 100), "{grouped:?}");
+    assert!(grouped.iter().all(|count| *count > 50), "{grouped:?}");
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn where_one_job_of_a_group_raises_the_first_that_does_is_told() {
     let program = product("", checks, "");
     for way in WAYS {
         let mut ends = [0, 0];
-        for length in 0..60 {
-            let (outcome, together) = both(&program, way, length, [9, 11, 5]);
+        for length in 0..180 {
+            let (outcome, together) = both(&program, way, length, [9, 35, 5]);
             assert!(together);
             ends[usize::from(outcome == Outcome::Done)] += 1;
         }
@@ -157,7 +157,7 @@ fn what_all_raise_alike_is_raised_by_the_first() {
     let program = product("", checks, "");
     for way in WAYS {
         for length in 0..7 {
-            both(&program, way, length, [9, 11, 5]);
+            both(&program, way, length, [9, 35, 5]);
         }
     }
 }
@@ -166,7 +166,7 @@ fn what_all_raise_alike_is_raised_by_the_first() {
 fn columns_that_several_rows_of_a_job_are_stored_in_keep_them() {
     let program = product("", "", "store counts[job.0] = v9");
     for way in WAYS {
-        assert!(both(&program, way, 0, [12, 13, 3]).1);
+        assert!(both(&program, way, 0, [12, 37, 3]).1);
     }
 }
 
@@ -243,11 +243,12 @@ fn statements(choices: &[u16], in_loop: bool) -> String {
 
 #[test]
 fn random_loops_come_to_the_same() {
+    use proptest::prop_oneof;
     use proptest::test_runner::{Config, TestRunner};
     let cases = (
         proptest::collection::vec(0..1000u16, 6..27),
         proptest::collection::vec(0..1000u16, 3..27),
-        (1..13usize, 1..20usize, 1..4usize),
+        (1..13usize, prop_oneof![1..20usize, 32..70usize], 1..4usize),
     );
     let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
     let grouped = std::cell::Cell::new([0, 0]);

@@ -18,7 +18,8 @@
 //!
 //! There are two ways to make groups. On a host, a group is [next](Way::Next) jobs: what they load lies beside each other. On a GPU the threads of a warp run
 //! jobs that lie beside each other, and should go on to; there a group is jobs [below](Way::Below) each other in the table that a division of the job's number
-//! by a width makes of the jobs, as elements of a matrix are found.
+//! by a width makes of the jobs, as elements of a matrix are found. Groups that follow each other go down such a table, too, in strips as wide as a warp: what the threads of a
+//! block load is that of a square, not of a row.
 //!
 //! Not one of [`super::PASSES`]: a backend has both programs, and says at each launch which of them runs.
 //!
@@ -61,6 +62,8 @@ pub struct Jam {
 /// The most registers that a loop carries, of all jobs of a group: what a processor has for them.
 const CARRIED: usize = 12;
 const WIDTHS: [usize; 3] = [8, 4, 2];
+/// Jobs beside each other in a strip.
+const STRIP: u64 = 32;
 
 impl Jam {
     /// None: jobs do not go the same way, or have nothing in common that is worth it.
@@ -86,8 +89,8 @@ impl Jam {
             ParamId::new(jammed.params.len() - 1)
         };
         let jobs = param("jobs", 0);
-        let across = (way == Way::Below).then(|| param("across", 1));
-        let group = Group { jobs, across, width: width as i64 };
+        let table = (way == Way::Below).then(|| [param("across", 1), param("down", 1)]);
+        let group = Group { jobs, table, width: width as i64 };
         jammed.funcs[program.entry.index()] = group.entry(entry, &shapes, division.as_ref())?;
         let program_params = program.params.iter().map(|param| param.ty).collect();
         let improved = [values::PASS, dead::PASS].iter().fold(jammed, |program, pass| (pass.run)(program));
@@ -116,12 +119,20 @@ impl Jam {
             // all groups would begin in one row and end in another
             (Way::Next, Some(across)) if across < self.width => None,
             (Way::Next, _) => Some((jobs.div_ceil(self.width), vec![jobs])),
-            (Way::Below, Some(across)) if jobs >= across * self.width => {
-                Some((jobs.div_ceil(across).div_ceil(self.width) * across, vec![jobs, across]))
+            (Way::Below, Some(across)) if across >= STRIP && jobs >= across * self.width => {
+                let down = jobs.div_ceil(across).div_ceil(self.width);
+                Some((across.next_multiple_of(STRIP) * down, vec![jobs, across, down]))
             }
             (Way::Below, _) => None,
         }
     }
+}
+
+/// Whether in a loop all jobs of a program load something in common, with which each computes something else.
+pub fn shares(program: &Program) -> bool {
+    let entry = &program.funcs[program.entry.index()];
+    program.jobs == Jobs::Identity
+        && Shapes::of(entry, Way::Next, 2, None).is_some_and(|shapes| shapes.is_worth_it(entry))
 }
 
 fn has_loop(body: &[Stmt]) -> bool {
@@ -194,8 +205,8 @@ impl Division {
 struct Group {
     /// The parameter that says how many jobs there are.
     jobs: ParamId,
-    /// The one that says how many lie beside each other, where the jobs of a group lie below each other.
-    across: Option<ParamId>,
+    /// Those that say how many jobs lie beside each other, and how many groups below each other, where the jobs of a group do.
+    table: Option<[ParamId; 2]>,
     width: i64,
 }
 
@@ -216,15 +227,24 @@ impl Group {
         let exits = Exits { done: label(&mut func), singly: label(&mut func) };
         let mut body = Vec::new();
         let jobs = self.given(&mut func, self.jobs, &mut body);
-        let (first, step) = match self.across {
+        let (first, step) = match self.table {
             None => (op(&mut func, Op::Mul, [number.into(), Operand::I64(self.width)], &mut body), Operand::I64(1)),
-            Some(across) => {
-                let across = self.given(&mut func, across, &mut body);
-                let row = op(&mut func, Op::Div, [number.into(), across], &mut body);
-                let column = op(&mut func, Op::Rem, [number.into(), across], &mut body);
-                let many = op(&mut func, Op::Mul, [across, Operand::I64(self.width)], &mut body);
-                let start = op(&mut func, Op::Mul, [row, many], &mut body);
-                (op(&mut func, Op::Add, [start, column], &mut body), across)
+            Some(table) => {
+                let [across, down] = table.map(|param| self.given(&mut func, param, &mut body));
+                let mut op = |kind, args| op(&mut func, kind, args, &mut body);
+                let strip = Operand::I64(STRIP as i64);
+                let warp = op(Op::Div, [number.into(), strip]);
+                let lane = op(Op::Rem, [number.into(), strip]);
+                let (strips, row) = (op(Op::Div, [warp, down]), op(Op::Rem, [warp, down]));
+                let left = op(Op::Mul, [strips, strip]);
+                let column = op(Op::Add, [left, lane]);
+                let many = op(Op::Mul, [across, Operand::I64(self.width)]);
+                let start = op(Op::Mul, [row, many]);
+                let first = op(Op::Add, [start, column]);
+                // the last strip may be broader than what is left
+                let beyond = test(&mut func, Cmp::Ge, column, across, &mut body);
+                body.push(Stmt::If { cond: beyond, then: vec![Stmt::Return(Vec::new())], otherwise: Vec::new() });
+                (first, across)
             }
         };
 
@@ -236,7 +256,7 @@ impl Group {
         }
         let ends = test(&mut func, Cmp::Ge, all[all.len() - 1], jobs, &mut together);
         together.push(leave(ends, exits.singly));
-        let across = self.across.map(|_| step);
+        let across = self.table.map(|_| step);
         let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, division.zip(across));
         together.extend(weaver.list(&single.body)?);
         if !together.last().is_some_and(Stmt::ends_list) {

@@ -309,7 +309,9 @@ impl CudaBackend {
         options: &CodeOptions,
         sink: Option<Sink>,
     ) -> Result<Arc<dyn Executable>> {
-        let compiled = self.compiled(program, layout, options, sink)?;
+        let name = emit::kernel_name(program);
+        let compiled =
+            self.compiled(program, layout, options, sink, || emit::emit_into(program, layout, &name, sink))?;
         let jam = if sink.is_none() { Jam::of(program, Way::Below) } else { None };
         let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new(), options: *options });
         let kernel = Arc::new(CudaKernel { jammed, ..compiled });
@@ -325,10 +327,11 @@ impl CudaBackend {
         layout: &Layout,
         options: &CodeOptions,
         sink: Option<Sink>,
+        emit: impl FnOnce() -> Emitted,
     ) -> Result<CudaKernel> {
         let start = Instant::now();
         emit::check(program)?;
-        let emitted = emit::emit_into(program, layout, &emit::kernel_name(program), sink);
+        let emitted = emit();
         if !self.device.is_entered() {
             // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
             // hears of an error then.
@@ -369,7 +372,11 @@ impl CudaBackend {
             return Ok(None);
         }
         let Some((groups, params)) = jam.groups(launch.jobs, launch.params) else { return Ok(None) };
-        let make = || self.compiled(&jam.program, &kernel.layout, options, None).map(Arc::new);
+        let make = || {
+            let (program, layout) = (&jam.program, &kernel.layout);
+            let emit = || emit::emit_groups(program, layout, &emit::kernel_name(program));
+            self.compiled(program, layout, options, None, emit).map(Arc::new)
+        };
         Ok(Some((together.get_or_try_init(make)?, groups, params)))
     }
 
