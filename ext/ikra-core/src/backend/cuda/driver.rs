@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ pub struct Ledger {
 #[derive(Default)]
 struct Dropped {
     /// Addresses by length.
-    blocks: HashMap<usize, Vec<u64>>,
+    blocks: BTreeMap<usize, Vec<u64>>,
     count: usize,
     bytes: usize,
 }

@@ -15,7 +15,7 @@ use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::gather::Cells;
 use super::nvrtc::{self, Code};
-use super::queue::{Pending, Queue};
+use super::queue::{Length, Mark, Pending, Queue};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
 use super::storage::{ALIGNMENT, Arena, Block, HostLocker, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
@@ -62,6 +62,8 @@ const MOST_STACK: u64 = 500 << 10;
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
 /// Fused ticks run for about this long before the host looks at them.
 const SLICE: Duration = Duration::from_millis(100);
+/// Jobs of a launch that takes microseconds, where none repeats anything.
+const LITTLE: u64 = 64 << 10;
 /// Idle lanes, desks and trays that are kept.
 const LANES: usize = 4;
 /// Bytes of tiles' states that a desk has at least: enough for a sum of a hundred million elements (16 bytes a tile), or the least and
@@ -388,7 +390,7 @@ impl CudaBackend {
         module: &Module,
         launch: &mut Launch<'_>,
         sink: &[u64],
-    ) -> Result<Option<Arc<Event>>> {
+    ) -> Result<Option<Arc<Mark>>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
         let tells = !kernel.harmless && kernel.tells_later && launch.later.is_some();
         if !(kernel.harmless || tells)
@@ -427,9 +429,10 @@ impl CudaBackend {
         let mut args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let work = |stream: &Stream| module.launch(stream, grid, block, &mut args);
-        let event = match &letter {
+        let little = launch.jobs <= LITTLE && sink.is_empty();
+        let mark = match &letter {
             Some(letter) => self.queue.add_telling(holds, letter, work)?,
-            None => self.queue.add(holds, work)?,
+            None => self.queue.add(holds, if little { Length::Little } else { Length::Any }, work)?,
         };
         if let (Some(letter), Some(later)) = (letter, launch.later.as_deref_mut()) {
             *later = Some(Box::new(Told(letter)));
@@ -438,10 +441,10 @@ impl CudaBackend {
             if let (Some(memory), Use::Written | Use::Filled) = (column.device(), used)
                 && let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>()
             {
-                memory.pending.set(event.clone());
+                memory.pending.set(mark.clone());
             }
         }
-        Ok(Some(event))
+        Ok(Some(mark))
     }
 
     /// The status block of launches that nothing stops.
@@ -540,11 +543,7 @@ impl CudaBackend {
         self.device.enter()?;
         let module = kernel.module()?;
         match self.queue_launch(kernel, module, &mut launch, words)? {
-            Some(event) => {
-                event.wait()?;
-                self.queue.passed(&event);
-                Ok(Outcome::Done)
-            }
+            Some(mark) => self.queue.wait(&mark).map(|()| Outcome::Done),
             None => {
                 wait_for(launch.columns.iter().filter_map(HostColumn::device).chain(room))?;
                 self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, words))
@@ -559,10 +558,10 @@ impl CudaBackend {
         }
         let less = self.allocate(bytes)?;
         let (from, to) = (over::cuda(&memory)?, over::cuda(&less)?);
-        let event = self.queue.add(vec![memory.clone(), less.clone()], |stream| {
+        let mark = self.queue.add(vec![memory.clone(), less.clone()], Length::Any, |stream| {
             to.block.on(stream).copy_from(&from.block.on(stream).first(bytes))
         })?;
-        to.pending.set(event);
+        to.pending.set(mark);
         Ok(less)
     }
 

@@ -13,9 +13,23 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// A place in the stream, behind some work. Where that is little, there is no event before somebody asks, or the place is behind many: then it is behind what was queued meanwhile, too.
+#[derive(Default)]
+pub struct Mark(OnceCell<Arc<Event>>);
+
+impl Mark {
+    /// Whether it is known that the stream has passed it.
+    ///
+    /// # Errors
+    /// `Device`, also for what failed on the device before it.
+    fn is_past(&self) -> Result<bool> {
+        self.0.get().map_or(Ok(false), |event| event.is_past())
+    }
+}
+
 /// What is behind the last work of the queue on some memory. It is passed, or will be.
 #[derive(Default)]
-pub struct Pending(Mutex<Option<Arc<Event>>>);
+pub struct Pending(Mutex<Option<Arc<Mark>>>);
 
 impl Pending {
     /// Blocks until the memory holds what it is to hold. What the queue did before that is let go.
@@ -23,22 +37,21 @@ impl Pending {
     /// # Errors
     /// `Device`, also for what failed on the device since.
     pub fn wait(&self, queue: &Queue) -> Result<()> {
-        let event = self.0.lock().clone();
-        let Some(event) = event else { return Ok(()) };
-        event.wait()?;
-        self.passed(&event);
-        queue.passed(&event);
+        let mark = self.0.lock().clone();
+        let Some(mark) = mark else { return Ok(()) };
+        queue.wait(&mark)?;
+        self.passed(&mark);
         Ok(())
     }
     /// That is passed.
-    pub fn passed(&self, event: &Arc<Event>) {
+    pub fn passed(&self, mark: &Arc<Mark>) {
         let mut now = self.0.lock();
-        if now.as_ref().is_some_and(|other| Arc::ptr_eq(other, event)) {
+        if now.as_ref().is_some_and(|other| Arc::ptr_eq(other, mark)) {
             *now = None;
         }
     }
-    pub fn set(&self, event: Arc<Event>) {
-        *self.0.lock() = Some(event);
+    pub fn set(&self, mark: Arc<Mark>) {
+        *self.0.lock() = Some(mark);
     }
 }
 
@@ -59,12 +72,12 @@ struct Line {
 pub struct Room {
     pub memory: Arc<dyn DeviceMemory>,
     /// What others than the queue have to wait for.
-    pub behind: Option<Arc<Event>>,
+    pub behind: Option<Arc<Mark>>,
 }
 
 /// A launch that is under way.
 struct Work {
-    behind: Arc<Event>,
+    behind: Arc<Mark>,
     /// Until the launch is done.
     holds: Vec<Arc<dyn DeviceMemory>>,
     /// Says how it ended, if it may raise.
@@ -90,12 +103,24 @@ struct State {
     gone: u64,
     /// Bytes that they hold.
     held: usize,
+    /// Behind the last of them, which are so many, if it has no event yet.
+    open: Option<(Arc<Mark>, usize)>,
     /// How many there may be before the driver is asked which are done.
     patience: usize,
     /// Events that nobody waits for any more.
     idle: Vec<Arc<Event>>,
 }
 
+/// How long work is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Microseconds: who waits for it may as well wait for a few more such.
+    Little,
+    Any,
+}
+
+/// Little work behind which one event is.
+const TOGETHER: usize = 8;
 /// Events that are kept.
 const IDLE: usize = 256;
 /// Launches that are looked at for memory that they alone hold.
@@ -114,7 +139,7 @@ impl State {
         Arc::strong_count(memory) == holders + last.filter(|other| Arc::ptr_eq(other, memory)).count()
     }
     /// What is behind the last of these launches that uses memory. That one holds it for those before from now on.
-    fn last_use(&mut self, memory: &Arc<dyn DeviceMemory>) -> Option<Arc<Event>> {
+    fn last_use(&mut self, memory: &Arc<dyn DeviceMemory>) -> Option<Arc<Mark>> {
         let mut behind = None;
         for work in self.under_way.iter_mut().rev().take(LAST) {
             if behind.is_some() {
@@ -131,8 +156,14 @@ impl State {
         self.held += work.holds.iter().map(|memory| memory.bytes()).sum::<usize>();
         self.under_way.push_back(work);
     }
-    /// Lets go the first so many, which are done. Memory that outlives its launch waits for nothing any more, and the event is free.
+    /// How many are before the mark that is behind one of them.
+    fn before(&self, at: usize) -> usize {
+        let mark = &self.under_way[at].behind;
+        at + self.under_way.range(at..).take_while(|work| Arc::ptr_eq(&work.behind, mark)).count()
+    }
+    /// Lets go the first so many, which are done: all that are before a mark. Memory that outlives its launch waits for nothing any more, and events are free.
     fn let_go(&mut self, count: usize, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
+        let mut last: Option<Arc<Mark>> = None;
         for mut work in self.under_way.drain(..count) {
             if let Some(letter) = work.letter.take() {
                 letter.note();
@@ -143,13 +174,51 @@ impl State {
                     pending.passed(&work.behind);
                 }
             }
-            if self.idle.len() < IDLE {
-                self.idle.push(work.behind.clone());
+            if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &work.behind)) {
+                let event = work.behind.0.get().filter(|_| self.idle.len() < IDLE);
+                self.idle.extend(event.cloned());
+                last = Some(work.behind.clone());
             }
             // dropping memory only notes that it is free
         }
         self.gone += count as u64;
         self.patience = self.under_way.len() + MANY;
+    }
+    /// An event behind all that is queued.
+    fn record(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
+        let free = self.idle.iter().position(|event| Arc::strong_count(event) == 1);
+        let event = match free {
+            Some(at) => self.idle.swap_remove(at),
+            None => Arc::new(Event::without_time(device)?),
+        };
+        event.record(stream)?;
+        Ok(event)
+    }
+    /// Gives a mark its event, if it has none.
+    fn close(&mut self, mark: &Arc<Mark>, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
+        let event = mark.0.get_or_try_init(|| self.record(stream, device))?.clone();
+        if self.open.as_ref().is_some_and(|(open, _)| Arc::ptr_eq(open, mark)) {
+            self.open = None;
+        }
+        Ok(event)
+    }
+    /// The same of the one that is open: what is queued from now on is behind it.
+    fn close_open(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<()> {
+        let Some((open, _)) = self.open.take() else { return Ok(()) };
+        if Arc::strong_count(&open) == 1 {
+            // nobody can ask for it: what was before it is gone, and an event is not dropped before the stream has passed it
+            return Ok(());
+        }
+        self.close(&open, stream, device).map(drop)
+    }
+    /// What is behind the work that was just queued.
+    fn mark(&mut self, length: Length, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Mark>> {
+        let (mark, count) = self.open.take().unwrap_or_default();
+        self.open = Some((mark.clone(), count + 1));
+        if length == Length::Any || count + 1 == TOGETHER {
+            self.close(&mark, stream, device)?;
+        }
+        Ok(mark)
     }
     /// Lets go what is done. Where the last is, all are: the driver is asked once.
     fn sweep(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
@@ -158,7 +227,7 @@ impl State {
         while let Some(work) = self.under_way.get(done)
             && work.behind.is_past()?
         {
-            done += 1;
+            done = self.before(done);
         }
         self.let_go(done, pending);
         Ok(())
@@ -174,7 +243,7 @@ impl State {
             return Ok(());
         }
         let half = many / 2;
-        let done = if self.under_way[half - 1].behind.is_past()? { half } else { 0 };
+        let done = if self.under_way[half].behind.is_past()? { self.before(half) } else { 0 };
         self.let_go(done, pending);
         Ok(())
     }
@@ -196,7 +265,7 @@ impl Queue {
         state.is_some_and(|state| state.under_way.len() < SHORT)
     }
 
-    /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. The event behind it. Where that fails, nothing
+    /// Queues work on the stream. `holds`: memory that it uses, kept until it is done. What is behind it. Where that fails, nothing
     /// of it is under way any more.
     ///
     /// # Errors
@@ -204,9 +273,10 @@ impl Queue {
     pub fn add(
         &self,
         holds: Vec<Arc<dyn DeviceMemory>>,
+        length: Length,
         work: impl FnOnce(&Stream) -> Result<()>,
-    ) -> Result<Arc<Event>> {
-        self.add_making(holds, None, |stream, _| work(stream))
+    ) -> Result<Arc<Mark>> {
+        self.add_making(holds, length, None, |stream, _| work(stream))
     }
 
     /// Works on the stream, and waits until that is done: whoever is waited for holds its own memory, and needs no event.
@@ -217,7 +287,8 @@ impl Queue {
         let line = self.line()?;
         let (queued, before) = {
             // one launch at a time is added
-            let state = line.state.lock();
+            let mut state = line.state.lock();
+            state.close_open(&line.stream, &self.device)?;
             (work(&line.stream), state.gone + state.under_way.len() as u64)
         };
         // also where that failed: part of it may be under way
@@ -229,13 +300,28 @@ impl Queue {
         Ok(())
     }
 
-    /// What an event is behind is done: it is let go.
-    pub fn passed(&self, event: &Arc<Event>) {
-        let Some(line) = self.line.get() else { return };
+    /// Waits until the stream has passed a mark. What is before it is let go.
+    ///
+    /// # Errors
+    /// `Device`, also for what failed on the device since.
+    pub fn wait(&self, mark: &Arc<Mark>) -> Result<()> {
+        let event = match mark.0.get() {
+            Some(event) => event.clone(),
+            None => {
+                // in a child of the process the lock may be another's
+                self.device.enter()?;
+                let line = self.line()?;
+                line.state.lock().close(mark, &line.stream, &self.device)?
+            }
+        };
+        event.wait()?;
+        let Some(line) = self.line.get() else { return Ok(()) };
         let mut state = line.state.lock();
-        if let Some(at) = state.under_way.iter().position(|work| Arc::ptr_eq(&work.behind, event)) {
-            state.let_go(at + 1, self.pending);
+        if let Some(at) = state.under_way.iter().position(|work| Arc::ptr_eq(&work.behind, mark)) {
+            let done = state.before(at);
+            state.let_go(done, self.pending);
         }
+        Ok(())
     }
 
     /// As [`Queue::add`], of a launch that may raise: says so by the letter.
@@ -247,33 +333,39 @@ impl Queue {
         holds: Vec<Arc<dyn DeviceMemory>>,
         letter: &Arc<Letter>,
         work: impl FnOnce(&Stream) -> Result<()>,
-    ) -> Result<Arc<Event>> {
-        let event = self.add_making(holds, Some(letter.clone()), |stream, _| {
+    ) -> Result<Arc<Mark>> {
+        let mark = self.add_making(holds, Length::Any, Some(letter.clone()), |stream, _| {
             letter.begin(stream)?;
             work(stream)?;
             letter.send(stream)
         })?;
-        letter.sent(event.clone());
-        Ok(event)
+        mark.0.get().into_iter().for_each(|event| letter.sent(event.clone()));
+        Ok(mark)
     }
 
     /// As [`Queue::add`], of work that also uses memory that it makes, and adds to what is held.
     fn add_making(
         &self,
         mut holds: Vec<Arc<dyn DeviceMemory>>,
+        length: Length,
         letter: Option<Arc<Letter>>,
         work: impl FnOnce(&Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
-    ) -> Result<Arc<Event>> {
-        let line = self.line()?;
-        let mut state = line.state.lock();
+    ) -> Result<Arc<Mark>> {
+        let Line { stream, state } = self.line()?;
+        let mut state = state.lock();
         state.sweep_many(self.pending)?;
-        let queued = work(&line.stream, &mut holds).and_then(|()| self.mark(line, &mut state));
+        if length == Length::Any {
+            // nobody who waits for what is little waits for this
+            state.close_open(stream, &self.device)?;
+        }
+        let queued = work(stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
         match &queued {
-            Ok(event) => state.add(Work { behind: event.clone(), holds, letter }),
+            Ok(mark) => state.add(Work { behind: mark.clone(), holds, letter }),
             Err(_) => {
                 // what was queued before it failed uses the memory still
-                if line.stream.finish().is_ok() {
-                    let _ = state.sweep(self.pending);
+                if stream.finish().is_ok() {
+                    let all = state.under_way.len();
+                    state.let_go(all, self.pending);
                 }
                 drop(holds);
             }
@@ -281,23 +373,15 @@ impl Queue {
         queued
     }
 
-    /// An event behind all that is queued.
-    fn mark(&self, line: &Line, state: &mut State) -> Result<Arc<Event>> {
-        let free = state.idle.iter().position(|event| Arc::strong_count(event) == 1);
-        let event = match free {
-            Some(at) => state.idle.swap_remove(at),
-            None => Arc::new(Event::without_time(&self.device)?),
-        };
-        event.record(&line.stream)?;
-        Ok(event)
-    }
-
     /// Lets go the memory of what is done.
     ///
     /// # Errors
     /// `Device`.
     pub fn sweep(&self) -> Result<()> {
-        self.line.get().map_or(Ok(()), |line| line.state.lock().sweep(self.pending))
+        let Some(line) = self.line.get() else { return Ok(()) };
+        let mut state = line.state.lock();
+        state.close_open(&line.stream, &self.device)?;
+        state.sweep(self.pending)
     }
 
     /// Memory for what the queue is to make. Until others may have it the queue holds it, too: it may be used again as soon as it is dropped.
@@ -312,12 +396,12 @@ impl Queue {
             return Ok(room);
         }
         let mut made: Option<Arc<dyn DeviceMemory>> = None;
-        let event = self.add_making(Vec::new(), None, |stream, holds| {
+        let mark = self.add_making(Vec::new(), Length::Little, None, |stream, holds| {
             let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
             holds.push(memory.clone());
             Ok(())
         })?;
-        Ok(Room { memory: made.expect("the work was done"), behind: Some(event) })
+        Ok(Room { memory: made.expect("the work was done"), behind: Some(mark) })
     }
 
     /// Memory of so many bytes that nobody holds but what was queued last: what is queued from now on comes behind that. So a loop that writes an
@@ -363,7 +447,8 @@ impl Queue {
         let Some(line) = self.line.get() else { return Ok(()) };
         // what is queued from now on keeps what it holds
         let before = {
-            let state = line.state.lock();
+            let mut state = line.state.lock();
+            state.close_open(&line.stream, &self.device)?;
             state.gone + state.under_way.len() as u64
         };
         line.stream.finish()?;

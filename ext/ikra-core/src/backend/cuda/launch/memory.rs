@@ -107,8 +107,8 @@ impl DeviceStore for CudaBackend {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.device.enter()?;
         let Room { memory, behind } = self.with_room(|| self.queue.allocate(bytes, |block| self.memory(block)))?;
-        if let (Some(event), Some(memory)) = (behind, memory.as_any().downcast_ref::<CudaMemory>()) {
-            memory.pending.set(event);
+        if let (Some(mark), Some(memory)) = (behind, memory.as_any().downcast_ref::<CudaMemory>()) {
+            memory.pending.set(mark);
         }
         Ok(memory)
     }

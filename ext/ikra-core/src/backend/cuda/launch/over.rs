@@ -15,6 +15,7 @@ use crate::backend::collective::rows::{Collective, Give, GroupedRows, Matrix, Pr
 use crate::backend::collective::scan::{Scan, Told};
 use crate::backend::cuda::blas::{Addresses, Blas};
 use crate::backend::cuda::collective::{self, Flagged, Grouped, Machine, OnStream, Payload, Rows, Sorting, Way};
+use crate::backend::cuda::queue::Length;
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
@@ -62,9 +63,9 @@ impl CudaBackend {
         self.device.enter()?;
         // SAFETY: the operations of this file are given addresses of what `begin` and `room` put into `holds`, with the lengths of those stretches, or of
         // scratch memory of their own; the queue keeps what it holds until the stream has passed the work, and whoever else writes there waits for that.
-        let event = self.queue.add(holds, |stream| work(&unsafe { self.collectives.on(stream) }))?;
+        let mark = self.queue.add(holds, Length::Any, |stream| work(&unsafe { self.collectives.on(stream) }))?;
         made.iter().try_for_each(|memory| {
-            cuda(memory)?.pending.set(event.clone());
+            cuda(memory)?.pending.set(mark.clone());
             Ok(())
         })
     }
@@ -188,13 +189,13 @@ impl Collective for CudaBackend {
         let room = scratch.bytes();
         holds.push(scratch);
         let mut taken = false;
-        let event = self.making_room(self.queue.add(holds, |stream| {
+        let mark = self.making_room(self.queue.add(holds, Length::Any, |stream| {
             // SAFETY: the addresses are of memory that the queue holds until the stream has passed this; both sides' elements are all
             // there (just asked), what is made has room for all, and only products on the queue's stream use the scratch memory.
             taken = unsafe { blas.multiply(stream, product, at, room)? };
             Ok(())
         }))?;
-        cuda(&made)?.pending.set(event);
+        cuda(&made)?.pending.set(mark);
         Ok(taken.then(|| HostColumn::on_device(element.storage(), product.len(), made)))
     }
 }
