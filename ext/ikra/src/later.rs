@@ -34,6 +34,8 @@ struct Ended {
 
 /// Fates that were open when they were last looked at.
 static OPEN: Mutex<VecDeque<Weak<Fate>>> = Mutex::new(VecDeque::new());
+/// So many may be, whatever became of them: of one that was before as many, its backend knows by itself, and need not ask a driver.
+const MANY: usize = 64;
 
 impl Later {
     pub fn new(sites: &Arc<[Site]>, teller: Value) -> Self {
@@ -45,7 +47,7 @@ impl Later {
         Poison(Arc::new(Ended { record, later: self }))
     }
 
-    /// It is under way. Those that are known meanwhile forget what they would have told.
+    /// It is under way. Those that were long before it, and are known meanwhile, forget what they would have told.
     pub fn fate(self, ending: Box<dyn Ending>) -> Arc<Fate> {
         let mut later = Some(self);
         let fate = Arc::new(Fate::open(move |wait| {
@@ -55,8 +57,14 @@ impl Later {
             }))
         }));
         let mut open = OPEN.lock();
-        while open.front().is_some_and(|first| first.upgrade().is_none_or(|fate| !matches!(fate.is_well(), Ok(false))))
-        {
+        for _ in 0..2 {
+            let forgets = open.front().is_some_and(|first| match first.upgrade() {
+                None => true,
+                Some(fate) => open.len() > MANY && !matches!(fate.is_well(), Ok(false)),
+            });
+            if !forgets {
+                break;
+            }
             open.pop_front();
         }
         open.push_back(Arc::downgrade(&fate));
