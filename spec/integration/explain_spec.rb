@@ -207,7 +207,7 @@ RSpec.describe "Ikra.explain" do
 
   it "is readable" do
     scale = 2
-    told = section { [1, 2, 3].pmap(backend: :cpu) { |x| x * scale } }
+    told = section { [1, 2, 2**40].pmap(backend: :cpu) { |x| x * scale } }
     text = told.to_s.sub(/Compiled in: .*/, "Compiled in: …").gsub(__FILE__, "spec.rb").gsub(/\b#{told.line}\b/, "7").sub(/^ +7/, "     7")
     expect(text).to eq(<<~TEXT.chomp)
       pmap at spec.rb:7, over 3 elements

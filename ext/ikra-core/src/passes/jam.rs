@@ -128,11 +128,9 @@ impl Jam {
     }
 }
 
-/// Whether in a loop all jobs of a program load something in common, with which each computes something else.
+/// Whether all jobs of a program go the same way through a loop, and load something in common there, with which each computes something else.
 pub fn shares(program: &Program) -> bool {
-    let entry = &program.funcs[program.entry.index()];
-    program.jobs == Jobs::Identity
-        && Shapes::of(entry, Way::Next, 2, None).is_some_and(|shapes| shapes.is_worth_it(entry))
+    Jam::of(program, Way::Next).is_some()
 }
 
 fn has_loop(body: &[Stmt]) -> bool {
