@@ -13,9 +13,10 @@
 //! come along where their row is surely one of the column, whatever the branch looks at. What the loop writes stays where it is.
 //! Not one of [`super::PASSES`]: other processors do so by themselves.
 
+use super::Twin;
 use super::loops::{Counting, Counts, References, assigned_in, completes, is_movable};
 use crate::ir::visit::walk_mut;
-use crate::ir::{Cmp, Column, ColumnId, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use crate::ir::{Cmp, Column, ColumnId, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
 /// Registers that hold what was loaded ahead, at most: each is one more that lives all through the loop.
@@ -26,17 +27,22 @@ const MOST_STATEMENTS: usize = 24;
 /// Branches of so few assignments are none.
 const MOST_SELECTED: usize = 4;
 
-/// The program, for processors that wait for loads.
-pub fn ahead(mut program: Program) -> Program {
-    for func in &mut program.funcs {
+/// The program, for processors that wait for loads. `twins`: of loops that are there twice, those that compute without a branch are left to compilers,
+/// and those that run rarely as they are.
+pub fn ahead(mut program: Program, twins: &[Twin]) -> Program {
+    for (i, func) in program.funcs.iter_mut().enumerate() {
         let mut body = std::mem::take(&mut func.body);
         let mut loops = false;
         walk(&body, &mut |s| loops |= matches!(s, Stmt::Loop { .. }));
         if loops {
             func.body = body;
             let (counts, references) = (Counts::of(func), References::of(func, &program.columns));
+            let twins = twins.iter().filter(|twin| twin.func == FuncId::new(i));
+            let left =
+                twins.flat_map(|twin| [twin.floats.then_some(twin.presumes), Some(twin.exact)]).flatten().collect();
             body = std::mem::take(&mut func.body);
-            let looked = Looked { counts, reads: reads(&body, func.vars.len()), references, columns: &program.columns };
+            let looked =
+                Looked { counts, reads: reads(&body, func.vars.len()), references, columns: &program.columns, left };
             list(&looked, func, &mut body);
         }
         func.body = body;
@@ -51,6 +57,8 @@ struct Looked<'a> {
     reads: Vec<u32>,
     references: References,
     columns: &'a [Column],
+    /// Loops that stay as they are.
+    left: HashSet<LabelId>,
 }
 
 fn reads(body: &[Stmt], vars: usize) -> Vec<u32> {
@@ -68,6 +76,10 @@ fn reads(body: &[Stmt], vars: usize) -> Vec<u32> {
 fn list(looked: &Looked<'_>, func: &mut Func, body: &mut Vec<Stmt>) {
     let mut out = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
+        if stmt.label().is_some_and(|label| looked.left.contains(&label)) {
+            out.push(stmt);
+            continue;
+        }
         let found = Counting::of(&stmt, false).filter(|(_, repeated)| repeated.iter().all(|s| completes(s, &[])));
         match found.and_then(|(counting, repeated)| Some((slice(looked, repeated, counting.i)?, counting))) {
             Some((slice, counting)) => load_ahead(looked, func, &mut stmt, slice, counting, &mut out),
@@ -331,15 +343,18 @@ mod tests {
     }
 
     fn is_left(program: Program) -> bool {
-        ahead(program.clone()) == program
+        ahead(program.clone(), &[]) == program
     }
 
     #[test]
     fn what_a_root_is_computed_of_is_loaded_one_repetition_before() {
-        let program = ahead(summed(|b, i| {
-            let speed = speed(b, i);
-            b.f64(Op::FSqrt, &[speed])
-        }));
+        let program = ahead(
+            summed(|b, i| {
+                let speed = speed(b, i);
+                b.f64(Op::FSqrt, &[speed])
+            }),
+            &[],
+        );
         verify::verify(&program).expect("a program in order");
         let text = program.to_string();
         insta::assert_snapshot!(&text[text.find("entry func").expect("an entry")..], @r#"
@@ -420,7 +435,7 @@ mod tests {
     #[test]
     fn in_a_branch_only_rows_that_are_there_for_certain_are_loaded_ahead() {
         let loads_in_loop = |program: Program| {
-            let text = ahead(program).to_string();
+            let text = ahead(program, &[]).to_string();
             let (_, behind) = text.split_once("loop").expect("a loop");
             let (ahead, rest) = behind.split_once("if ").expect("the branch");
             (ahead.matches("= load").count(), rest.matches("= load").count())

@@ -20,7 +20,9 @@ mod inline;
 pub mod jam;
 mod loads;
 pub(crate) mod loops;
+mod nested;
 mod polls;
+mod presume;
 mod ranges;
 mod relations;
 mod results;
@@ -40,6 +42,8 @@ use crate::error::Result;
 use crate::ir::{Program, verify};
 pub use ahead::ahead;
 pub use escapes::{escapes, is_turned};
+pub use nested::nested;
+pub use presume::{Twin, is_quick, presume};
 pub use ranges::short;
 
 /// One step from a program to a better one.

@@ -20,10 +20,10 @@ use crate::ir::stages::{Reach, Stage};
 use crate::ir::visit::{is_plain, walk_mut};
 use crate::ir::{
     AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId, Stmt,
-    Storage, Trap, VarId, walk,
+    Storage, Trap, VarId, verify, walk,
 };
 use crate::layout::{Address, Layout};
-use crate::passes;
+use crate::passes::{self, Twin};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -60,6 +60,9 @@ const UNROLL_SIZE: usize = 10;
 /// The same where the loop has no loop or call in it, and does not poll: four repetitions at a time, so that loads of the next
 /// ones are under way while this one computes.
 const UNROLL_PLAIN: usize = 40;
+/// Statements of a loop that [presumes](passes::presume) for one of another, at most: marks in place of a check are more statements, and fewer
+/// instructions.
+const MARKS: usize = 4;
 /// Longest expression that is folded into another.
 const FOLD_WIDTH: usize = 72;
 
@@ -237,31 +240,41 @@ pub fn emit(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
 
 /// The same; with a sink, elements of its column go there instead of to memory, in the same kernel.
 pub fn emit_into(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>) -> Emitted {
-    emit_bound(program, layout, kernel, sink, &bounds(program))
+    emit_bound(program, layout, kernel, sink, false)
 }
 
 /// The same of a program whose jobs are groups of another's.
 pub fn emit_groups(program: &Program, layout: &Layout, kernel: &str) -> Emitted {
-    emit_bound(program, layout, kernel, None, &format!("{GROUP_THREADS}, {FEWEST_SHARING}"))
+    emit_bound(program, layout, kernel, None, true)
 }
 
 /// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
-fn bounds(program: &Program) -> String {
+fn bounds(program: &Program, twins: &[Twin]) -> String {
     if mostly_loads(program) {
         format!("{MOST_THREADS}, {FEWEST_BLOCKS}")
-    } else if passes::jam::shares(program) {
+    } else if passes::jam::shares(program) || twins.iter().any(|twin| twin.floats) {
         format!("{MOST_THREADS}, {FEWEST_SHARING}")
     } else {
         MOST_THREADS.to_string()
     }
 }
 
-fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, bounds: &str) -> Emitted {
-    let program = &unwatched(passes::escapes(passes::ahead(program.clone())));
+fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
+    let given = program;
+    let (program, twins) = passes::presume(program.clone());
+    let bounds = if groups { format!("{GROUP_THREADS}, {FEWEST_SHARING}") } else { bounds(given, &twins) };
+    let program = &unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins))));
+    if cfg!(debug_assertions)
+        && let Err(broken) = verify::verify_after("cuda", program)
+        && verify::verify(given).is_ok()
+    {
+        panic!("{broken}");
+    }
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);
     shared.sink = sink;
+    shared.twins = twins;
     if sink.is_none() && shared.sharing().is_empty() {
         shared.gathers = gathered(program);
         shared.gathers.retain(|gathered| layout.own_buffer(program, gathered.column).is_some());
@@ -291,7 +304,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     }
     body += &match sink {
         Some(sink) => shared.sinking_kernel(kernel, sink, &sharing),
-        None if sharing.is_empty() => shared.kernel(kernel, bounds),
+        None if sharing.is_empty() => shared.kernel(kernel, &bounds),
         None => shared.sharing_kernel(kernel, &sharing),
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
@@ -391,6 +404,8 @@ struct Shared<'a> {
     sink: Option<Sink>,
     /// Columns of which blocks add up rows for themselves.
     gathers: Vec<Gathered>,
+    /// Loops that are there twice.
+    twins: Vec<Twin>,
 }
 
 impl<'a> Shared<'a> {
@@ -414,6 +429,7 @@ impl<'a> Shared<'a> {
             listens,
             sink: None,
             gathers: Vec::new(),
+            twins: Vec::new(),
         }
     }
 
@@ -1368,15 +1384,26 @@ impl<'a> Function<'a> {
         self.line("}");
     }
 
+    /// How many statements of a plain loop count as one; none where it runs too rarely to be more than its text.
+    fn scale(&self, label: LabelId) -> Option<usize> {
+        let twins = || self.shared.twins.iter().filter(|twin| twin.func == self.id);
+        let rare = twins().any(|twin| twin.exact == label);
+        (!rare).then(|| if twins().any(|twin| twin.presumes == label) { MARKS } else { 1 })
+    }
+
     fn labelled(&mut self, head: &str, label: LabelId, is_loop: bool, body: &[Stmt], at: (ListId, usize)) {
         let last = self.open.last().is_some_and(|o| (o.list, o.length) == (at.0, at.1 + 1));
         self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
         if is_loop {
-            match self.size(body) {
+            match (self.scale(label), self.size(body)) {
                 // each repetition would have its own branch again
                 _ if passes::is_turned(label, body) => self.line("#pragma unroll 1"),
-                ..=UNROLL_PLAIN if is_plain(body) => self.line("#pragma unroll 4"),
-                ..=UNROLL_SIZE => {}
+                // roots and quotients of several repetitions are computed side by side, and each is a long chain
+                (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) && self.is_quick_loop(label) => {
+                    self.line("#pragma unroll 8")
+                }
+                (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) => self.line("#pragma unroll 4"),
+                (Some(_), ..=UNROLL_SIZE) => {}
                 _ => self.line("#pragma unroll 1"),
             }
         }
@@ -1465,9 +1492,11 @@ impl<'a> Function<'a> {
             Op::FAdd => self.infix("+", args),
             Op::FSub => self.infix("-", args),
             Op::FMul => self.infix("*", args),
+            Op::FDiv if self.is_quick(op, args) => self.helper("quick_div", args),
             Op::FDiv => self.infix("/", args),
             Op::FNeg => self.prefix("-", args[0]),
             Op::FAbs => self.helper("fabs", args),
+            Op::FSqrt if self.is_quick(op, args) => self.helper("quick_sqrt", args),
             Op::FSqrt => self.helper("sqrt", args),
             Op::FFloor => self.helper("floor", args),
             Op::FCeil => self.helper("ceil", args),
@@ -1502,6 +1531,15 @@ impl<'a> Function<'a> {
             Op::Random => Expr::atom("random_bits(ctx)".to_string(), Vec::new()),
             Op::Param(param) => Expr::atom(format!("args.{}", self.shared.param_name(param)), Vec::new()),
         }
+    }
+
+    /// Whether what an operation gives without a branch will do: a loop around looks behind itself whether it was right.
+    fn is_quick(&self, op: Op, args: &[Operand]) -> bool {
+        passes::is_quick(op, args) && self.open.iter().any(|o| o.is_loop && self.is_quick_loop(o.label))
+    }
+
+    fn is_quick_loop(&self, label: LabelId) -> bool {
+        self.shared.twins.iter().any(|twin| twin.func == self.id && twin.floats && twin.presumes == label)
     }
 
     fn helper(&mut self, name: &str, args: &[Operand]) -> Expr {

@@ -9,12 +9,14 @@ use crate::config::CodeOptions;
 use crate::ir::build::Builder;
 use crate::ir::random;
 use crate::ir::testing::turned;
+use crate::ir::visit::walk_mut;
 use crate::ir::{
     CheckedOp, Cmp, Column, ColumnId, Ctx, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site,
     SiteId, Space, Stmt, Storage, Trap,
 };
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use crate::passes;
 use once_cell::sync::Lazy;
 use std::sync::Arc;
 
@@ -753,6 +755,147 @@ fn long_loops_and_those_that_poll_are_not_unrolled() {
     assert!(text(&long(30, false)).contains("  #pragma unroll 1\n  while (true) {"));
     assert!(!text(&long(2, true)).contains("#pragma unroll"));
     assert!(text(&long(9, true)).contains("  #pragma unroll 1\n  while (true) {"));
+}
+
+/// `sum = in[0]; n times { sum = op(sum, in[i]), or of a constant }`, the latter within another loop, in which presuming was perhaps wrong before.
+fn accumulated(op: CheckedOp, by: Option<i64>) -> Program {
+    program(vec![entry(|b, index| {
+        let first = b.load(Scalar::I64, INPUT, Operand::I64(0));
+        let sum = named(b, Scalar::I64, "sum", first);
+        let n = b.i64(Op::Param(ParamId(0)), &[]);
+        let times = named(b, Scalar::I64, "times", Operand::I64(0));
+        turned(b, (times, 1, Operand::I64(2)), false, |b, _| {
+            let i = named(b, Scalar::I64, "i", Operand::I64(0));
+            turned(b, (i, 1, n), false, |b, _| {
+                let x = b.load(Scalar::I64, INPUT, i.into());
+                let next = b.checked(op, sum.into(), by.map_or(x, Operand::I64), OVERFLOW);
+                b.set(sum, next);
+            });
+        });
+        b.store(OUTPUT, index, sum.into());
+    })])
+}
+
+#[test]
+fn loops_that_presume_answer_and_raise_as_the_program_says() {
+    let small = [0, 1, 2, 3, 1000, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, 1 << 32, 3_037_000_499, 3_037_000_500];
+    let large = [1 << 62, i64::MAX / 3, i64::MAX / 2, i64::MAX - 1, i64::MAX, i64::MIN];
+    let numbers: Vec<i64> = small.into_iter().chain(large).flat_map(|x| [x, x.wrapping_neg()]).collect();
+    let reference = ReferenceBackend::default();
+    let answer = |program: &Program, input: [i64; 2]| {
+        let executable = reference
+            .prepare(program, &Layout::structure_of_arrays(program), &CodeOptions::default())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let mut columns = columns(&input);
+        let outcome = launch_on(&reference, &*executable, &mut columns, 2, Key::NONE, &CancelToken::default());
+        (outcome, columns)
+    };
+    for op in [CheckedOp::Add, CheckedOp::Sub, CheckedOp::Mul, CheckedOp::And] {
+        for by in std::iter::once(None).chain(numbers.iter().copied().map(Some)) {
+            let program = accumulated(op, by);
+            let (presuming, twins) = passes::presume(program.clone());
+            assert_eq!(twins.len(), 1);
+            for a in &numbers {
+                // constants are met with one number only
+                for b in if by.is_none() { &numbers[..] } else { &[5] } {
+                    let (expected, found) = (answer(&program, [*a, *b]), answer(&presuming, [*a, *b]));
+                    assert_eq!(found.0, expected.0, "{op:?} of {a} and {b}, by {by:?}\n{presuming}");
+                    let raised = !matches!(expected.0, Outcome::Done);
+                    assert!(
+                        raised || random::same(&found.1, &expected.1),
+                        "{op:?} of {a} and {b}, by {by:?}\n{presuming}"
+                    );
+                }
+            }
+        }
+    }
+    // and as C++
+    let squares = accumulated(CheckedOp::Mul, None);
+    let checks = |text: String| text.matches("mul_overflows").count();
+    assert_eq!(checks(text(&squares)), 1, "{}", text(&squares));
+    assert_eq!(run(&squares, &[-3, 7], 2).out(), [-3 * -3 * 7 * -3 * 7; 2]);
+    let wide = 1 << 40;
+    assert_eq!(run(&squares, &[1, wide], 1).out()[0], 1);
+    let Outcome::Trapped(record) = run(&squares, &[1, wide], 2).outcome else { panic!("a square of 2⁸⁰") };
+    assert_eq!((record.key, record.site), (Key::new(0, 0), OVERFLOW));
+}
+
+#[test]
+fn quick_quotients_and_roots_are_looked_at_behind_the_loop() {
+    let program = |op: Op, args: fn(Operand) -> Vec<Operand>| {
+        program(vec![entry(|b, index| {
+            let last = named(b, Scalar::F64, "last", Operand::float(0.0));
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let i = named(b, Scalar::I64, "i", Operand::I64(0));
+            turned(b, (i, 1, n), false, |b, _| {
+                let bits = b.load(Scalar::I64, INPUT, i.into());
+                let x = b.f64(Op::FloatFromBits, &[bits]);
+                let value = b.f64(op, &args(x));
+                b.set(last, value);
+            });
+            let bits = b.i64(Op::FloatBits, &[last.into()]);
+            b.store(OUTPUT, index, bits);
+        })])
+    };
+    let reference = ReferenceBackend::default();
+    let answer = |program: &Program, x: f64| {
+        let layout = Layout::structure_of_arrays(program);
+        let executable = reference.prepare(program, &layout, &CodeOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let mut columns = columns(&[x.to_bits() as i64]);
+        launch_on(&reference, &*executable, &mut columns, 1, Key::NONE, &CancelToken::default());
+        columns[1].view::<i64>()[0]
+    };
+    let (least, beyond) = (2.0_f64.powi(-255), 2.0_f64.powi(257));
+    let ordinary = [1.0, 2.5, 1e-70, 1e70, least, beyond.next_down()];
+    let others = [0.0, least.next_down(), beyond, 1e-300, 5e-324, f64::MAX, f64::INFINITY, f64::NAN];
+    for (exact, is_root) in [
+        (program(Op::FDiv, |x| vec![x, Operand::float(3.0)]), false),
+        (program(Op::FDiv, |x| vec![Operand::float(3.0), x]), false),
+        (program(Op::FSqrt, |x| vec![x]), true),
+    ] {
+        assert!(text(&exact).contains(if is_root { "quick_sqrt(" } else { "quick_div(" }), "{}", text(&exact));
+        // with something else in place of what is quick, the answer is that of the other loop or wrong
+        let (mut wrong, twins) = passes::presume(exact.clone());
+        assert!(matches!(twins[..], [twin] if twin.floats));
+        walk_mut(&mut wrong.funcs[0].body, &mut |stmt| {
+            let Stmt::Loop { label, body } = stmt else { return };
+            for stmt in body.iter_mut().filter(|_| *label == twins[0].presumes) {
+                if let Stmt::Let { op, args, .. } = stmt
+                    && passes::is_quick(*op, args)
+                {
+                    (*op, *args) = (Op::Copy, vec![Operand::float(77.0)]);
+                }
+            }
+        });
+        for x in ordinary {
+            assert_eq!(f64::from_bits(answer(&wrong, x) as u64), 77.0, "{x}");
+            assert!(!is_root || answer(&wrong, -x) == answer(&exact, -x), "{x}");
+            assert!(is_root || f64::from_bits(answer(&wrong, -x) as u64) == 77.0, "{x}");
+        }
+        for x in others.iter().flat_map(|x| [*x, -x]) {
+            assert_eq!(answer(&wrong, x), answer(&exact, x), "{x}");
+        }
+    }
+    // in 32 bits, by a power of two, or where something has a precondition on it, there is no quick way
+    let plain = |program: &Program| !text(program).contains("quick_");
+    assert!(plain(&program(Op::FDiv, |x| vec![x, Operand::float(4.0)])));
+    assert!(plain(&program(Op::FDiv, |x| vec![x, Operand::float(1e100)])));
+    let rounded = |op: Op| {
+        let mut rounded = program(Op::FDiv, |x| vec![x, Operand::float(3.0)]);
+        let func = &mut rounded.funcs[0];
+        walk_mut(&mut func.body, &mut |stmt| {
+            if let Stmt::Loop { body, .. } = stmt {
+                let at = body.iter().position(|s| matches!(s, Stmt::Let { op: Op::FDiv, .. })).expect("it divides");
+                let Stmt::Let { dst, .. } = body[at] else { return };
+                let ty = if op == Op::FSingle { Scalar::F64 } else { Scalar::I64 };
+                func.vars.push(crate::ir::Var { ty, name: None });
+                let to = crate::ir::VarId::new(func.vars.len() - 1);
+                body.insert(at + 1, Stmt::Let { dst: to, op, args: vec![dst.into()] });
+            }
+        });
+        rounded
+    };
+    assert!(plain(&rounded(Op::FSingle)) && plain(&rounded(Op::FloatToInt)) && !plain(&rounded(Op::FloatBits)));
 }
 
 #[test]

@@ -52,7 +52,8 @@ impl Function<'_> {
             stmt.assigns().iter().for_each(|dst| assigned[dst.index()] += 1);
             straight &= !matches!(stmt, Stmt::Break(_) | Stmt::Block { .. } | Stmt::Return(_) | Stmt::Trap { .. });
         });
-        if !straight || self.size(repeated) > UNROLL_PLAIN {
+        let scale = self.scale(stmt.label()?)?;
+        if !straight || self.size(repeated) > scale * UNROLL_PLAIN {
             return None;
         }
         let once = |v: VarId| assigned[v.index()] == 1;
@@ -70,7 +71,7 @@ impl Function<'_> {
             _ => None,
         };
         let loads: Vec<Next> = repeated.iter().enumerate().filter_map(next).collect();
-        let at_once = if loads.len() == 1 && repeated.len() <= LITTLE { MOST_AT_ONCE } else { AT_ONCE };
+        let at_once = if loads.len() == 1 && repeated.len() <= scale * LITTLE { MOST_AT_ONCE } else { AT_ONCE };
         (!loads.is_empty()).then_some(Neighbours { loads, count, end, at_once })
     }
 

@@ -1,0 +1,568 @@
+//! Computes loops as if no Integer left 64 bits, and looks behind them whether one did.
+//!
+//! A check is a branch, and a branch keeps compilers for GPUs from having the loads of several repetitions under way together: each repetition waits for
+//! each of its loads. So `loop { x = load c[i]; y = x * x or raise; …; i += 1; break if i >= n }` becomes
+//!
+//! ```text
+//! was = what changes from one repetition to the next; wide = 0
+//! loop { x = load c[i]; y = low(x) * low(x); wide |= x does not fit into 32 bits; …; i += 1; break if i >= n }
+//! if wide != 0 { what changes = was; loop { as it was } }
+//! ```
+//!
+//! The second loop does what the program says, from where the first began: it raises where that raises, and computes where a presumption was too
+//! narrow, for a product is presumed to be one of 32 bits, which costs a fifth of a checked one of 64. Where loops are in loops, those that were wrong
+//! of Integers once do not presume again; Floats that are 0 or out of the ordinary are rare.
+//!
+//! A quotient and a root of Floats are branches, too: compilers compute both by a dozen instructions that do for nearly all numbers, and call something else where they do
+//! not. In the first loop all are computed so, without a branch (`quick_div` and `quick_sqrt` of the prelude), and noted is whether each of their operands lies between
+//! 2⁻²⁵⁵ and 2²⁵⁷, where that gives the same bits as Ruby's division. So several repetitions are computed at once, where one waited for its own root.
+//!
+//! In the first loop registers may hold what Ruby has no number for. So nothing of it is stored, no row is found by it, nothing that has a
+//! precondition is computed of it, no branch with a load looks at it, and the count alone ends the loop.
+//!
+//! Not one of [`super::PASSES`]: processors that guess branches have nothing of it.
+
+use super::loops::{Counting, Counts, is_movable};
+use crate::ir::visit::{size, walk_mut};
+use crate::ir::{CheckedOp, Cmp, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use std::collections::{HashMap, HashSet};
+
+/// The most statements of a loop: its text is there twice.
+const BODY: usize = 60;
+/// Half of the bits of an Integer, and the bits behind a sign in as many.
+const HALF: i64 = 32;
+const SIGN: i32 = 31;
+/// Added to the upper half of a Float, it leaves both of these bits set if the exponent is an ordinary one (from -255 to 256), and else not. Quotients of two such Floats
+/// are far from what is denormal or infinite.
+const ORDINARY: i32 = 768 << 20;
+const IS_ORDINARY: i32 = 3 << 29;
+
+/// A loop of which there are two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Twin {
+    pub func: FuncId,
+    pub presumes: LabelId,
+    /// Runs where the other was wrong, which is rare.
+    pub exact: LabelId,
+    /// Quotients and roots of Floats are presumed to be of ordinary ones.
+    pub floats: bool,
+}
+
+/// Whether an operation is one of Floats that has a quick way, which loops may presume.
+pub fn is_quick(op: Op, args: &[Operand]) -> bool {
+    match (op, args) {
+        // by a power of two is a product
+        (Op::FDiv, [_, Operand::F64(by)]) => by & ((1 << 52) - 1) != 0,
+        (Op::FDiv | Op::FSqrt, _) => true,
+        _ => false,
+    }
+}
+
+/// The program, for processors that wait for loads and branch together, and the loops that it has twice.
+pub fn presume(mut program: Program) -> (Program, Vec<Twin>) {
+    let mut twins = Vec::new();
+    for (i, func) in program.funcs.iter_mut().enumerate() {
+        let (counts, reads) = (Counts::of(func), reads(&func.body, func.vars.len()));
+        let mut body = std::mem::take(&mut func.body);
+        let mut walker = Walker { func, id: FuncId::new(i), counts, reads, wrong: Vec::new(), twins: &mut twins };
+        walker.list(&mut body, false);
+        func.body = body;
+    }
+    (program, twins)
+}
+
+struct Walker<'a> {
+    func: &'a mut Func,
+    id: FuncId,
+    /// Of the function as it was.
+    counts: Counts,
+    /// How often each register is read there.
+    reads: Vec<u32>,
+    /// Of the loops in the outermost one around: whether they were wrong before.
+    wrong: Vec<VarId>,
+    twins: &'a mut Vec<Twin>,
+}
+
+impl Walker<'_> {
+    fn list(&mut self, body: &mut Vec<Stmt>, nested: bool) {
+        for mut stmt in std::mem::take(body) {
+            if let Some(floats) = presumes(&stmt) {
+                self.twice(stmt, floats, nested, body);
+                continue;
+            }
+            let inside = nested || matches!(stmt, Stmt::Loop { .. });
+            stmt.bodies_mut().into_iter().flatten().for_each(|inner| self.list(inner, inside));
+            if !nested {
+                let none = |wrong: VarId| Stmt::Let { dst: wrong, op: Op::Copy, args: vec![Operand::Bool(false)] };
+                body.extend(self.wrong.drain(..).map(none));
+            }
+            body.push(stmt);
+        }
+    }
+
+    fn twice(&mut self, exact: Stmt, floats: bool, nested: bool, out: &mut Vec<Stmt>) {
+        let Stmt::Loop { label, body } = &exact else { return };
+        let presumes = self.label();
+        self.twins.push(Twin { func: self.id, presumes, exact: *label, floats });
+        let copy = |(dst, from): (VarId, VarId)| Stmt::Let { dst, op: Op::Copy, args: vec![from.into()] };
+        let (changed, own) = self.assigned(body);
+        let kept: Vec<(VarId, VarId)> = changed.into_iter().map(|v| (self.like(v), v)).collect();
+        let mut first: Vec<Stmt> = kept.iter().copied().map(copy).collect();
+
+        let mut repeated = body.clone();
+        let own: HashMap<VarId, VarId> = own.into_iter().map(|v| (v, self.like(v))).collect();
+        rename(&mut repeated, &own);
+        let mut presuming = Presuming { floats, signs: None, wide: None, ordinary: None };
+        self.presuming(&mut repeated, &mut presuming);
+        walk_mut(&mut repeated, &mut |stmt| {
+            if let Stmt::Break(to) = stmt {
+                *to = presumes;
+            }
+        });
+        let set = |mark, bits| Stmt::Let { dst: mark, op: Op::Copy, args: vec![Operand::I32(bits)] };
+        let words = [(presuming.signs, 0), (presuming.wide, 0), (presuming.ordinary, IS_ORDINARY)];
+        first.extend(words.iter().filter_map(|(mark, bits)| Some(set((*mark)?, *bits))));
+        first.push(Stmt::Loop { label: presumes, body: repeated });
+        let mut failed = Operand::Bool(false);
+        for ((mark, bits), cmp) in words.into_iter().zip([Cmp::Lt, Cmp::Ne, Cmp::Ne]) {
+            let Some(mark) = mark else { continue };
+            let one = self.push(&mut first, Scalar::Bool, Op::ICmp(cmp), &[mark.into(), Operand::I32(bits)]);
+            failed = match failed {
+                Operand::Bool(false) => one,
+                other => self.push(&mut first, Scalar::Bool, Op::Or, &[other, one]),
+            };
+        }
+        let mut again: Vec<Stmt> = kept.into_iter().map(|(was, v)| copy((v, was))).collect();
+        let done = self.label();
+        let wrong = (nested && !floats).then(|| self.var(Scalar::Bool));
+        again.extend(wrong.map(|wrong| Stmt::Let { dst: wrong, op: Op::Copy, args: vec![Operand::Bool(true)] }));
+        first.push(Stmt::If { cond: failed, then: again, otherwise: vec![Stmt::Break(done)] });
+        if let Some(wrong) = wrong {
+            self.wrong.push(wrong);
+            first = vec![Stmt::If { cond: wrong.into(), then: Vec::new(), otherwise: first }];
+        }
+        first.push(exact);
+        out.push(Stmt::Block { label: done, body: first });
+    }
+
+    /// What a loop assigns that had a value before it, and what is its own: nobody else reads it.
+    fn assigned(&self, body: &[Stmt]) -> (Vec<VarId>, Vec<VarId>) {
+        let (mut assigned, read) = (vec![0; self.func.vars.len()], reads(body, self.func.vars.len()));
+        walk(body, &mut |s| s.assigns().iter().for_each(|v| assigned[v.index()] += 1));
+        let within = (0..assigned.len()).filter(|v| assigned[*v] > 0).map(VarId::new);
+        let (changed, new): (Vec<VarId>, Vec<VarId>) =
+            within.partition(|v| self.counts.assigned(*v) > assigned[v.index()]);
+        (changed, new.into_iter().filter(|v| self.reads[v.index()] == read[v.index()]).collect())
+    }
+
+    /// A register of the same type.
+    fn like(&mut self, v: VarId) -> VarId {
+        self.var(self.func.vars[v.index()].ty)
+    }
+
+    fn label(&mut self) -> LabelId {
+        self.func.labels += 1;
+        LabelId::new(self.func.labels - 1)
+    }
+
+    fn var(&mut self, ty: Scalar) -> VarId {
+        self.func.vars.push(Var { ty, name: None });
+        VarId::new(self.func.vars.len() - 1)
+    }
+
+    fn push(&mut self, out: &mut Vec<Stmt>, ty: Scalar, op: Op, args: &[Operand]) -> Operand {
+        let dst = self.var(ty);
+        out.push(Stmt::Let { dst, op, args: args.to_vec() });
+        dst.into()
+    }
+
+    /// Makes checks of a body marks.
+    fn presuming(&mut self, body: &mut Vec<Stmt>, marks: &mut Presuming) {
+        for mut stmt in std::mem::take(body) {
+            if let Stmt::Checked { dst, op, args: [a, b], .. } = stmt {
+                // the operands are looked at behind it
+                let result = if [a, b].contains(&dst.into()) { self.var(Scalar::I64) } else { dst };
+                self.checked(body, (result, op, a, b), marks);
+                if result != dst {
+                    body.push(Stmt::Let { dst, op: Op::Copy, args: vec![result.into()] });
+                }
+                continue;
+            }
+            if let Stmt::Let { op, args, .. } = &stmt
+                && marks.floats
+                && is_quick(*op, args)
+            {
+                for x in args {
+                    self.ordinary(body, *x, marks);
+                }
+                if let (Op::FSqrt, [x @ Operand::Var(_)]) = (op, &args[..]) {
+                    let high = self.high_of_float(body, *x);
+                    self.mark(body, &mut marks.signs, high);
+                }
+            }
+            stmt.bodies_mut().into_iter().flatten().for_each(|inner| self.presuming(inner, marks));
+            body.push(stmt);
+        }
+    }
+
+    /// Marks a Float that is not ordinary.
+    fn ordinary(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Presuming) {
+        if let Operand::F64(_) = x {
+            return;
+        }
+        let high = self.high_of_float(out, x);
+        let moved = self.push(out, Scalar::I32, Op::Add, &[high, Operand::I32(ORDINARY)]);
+        let mark = *marks.ordinary.get_or_insert_with(|| self.var(Scalar::I32));
+        out.push(Stmt::Let { dst: mark, op: Op::And, args: vec![mark.into(), moved] });
+    }
+
+    fn high_of_float(&mut self, out: &mut Vec<Stmt>, x: Operand) -> Operand {
+        let bits = self.push(out, Scalar::I64, Op::FloatBits, &[x]);
+        self.high(out, bits)
+    }
+
+    fn checked(
+        &mut self,
+        out: &mut Vec<Stmt>,
+        (dst, op, a, b): (VarId, CheckedOp, Operand, Operand),
+        marks: &mut Presuming,
+    ) {
+        let result = |op, args: [Operand; 2]| Stmt::Let { dst, op, args: args.to_vec() };
+        let sum = |op| if op == CheckedOp::Add { Op::Add } else { Op::Sub };
+        match (op, a, b) {
+            (CheckedOp::Add | CheckedOp::Sub, ..) => {
+                out.push(result(sum(op), [a, b]));
+                let [first, second, high] = [a, b, dst.into()].map(|x| self.high(out, x));
+                // a sum has the sign of one of them, and a difference that of the first or not that of the second
+                let one = self.push(out, Scalar::I32, Op::Xor, &[first, high]);
+                let from = if op == CheckedOp::Add { high } else { first };
+                let other = self.push(out, Scalar::I32, Op::Xor, &[second, from]);
+                let both = self.push(out, Scalar::I32, Op::And, &[one, other]);
+                self.mark(out, &mut marks.signs, both);
+            }
+            (CheckedOp::And, ..) => {
+                out.push(result(Op::And, [a, b]));
+                let high = self.high(out, dst.into());
+                self.mark(out, &mut marks.signs, high);
+            }
+            (CheckedOp::Mul, x, Operand::I64(by)) | (CheckedOp::Mul, Operand::I64(by), x)
+                if !(-1..=1).contains(&by) =>
+            {
+                out.push(result(Op::Mul, [a, b]));
+                // from -most to most it fits
+                let most = i64::MAX / by.checked_abs().unwrap_or(i64::MAX);
+                let up = self.push(out, Scalar::I64, Op::Add, &[x, Operand::I64(most)]);
+                let beyond = self.push(out, Scalar::Bool, Op::UCmp(Cmp::Gt), &[up, Operand::I64(2 * most)]);
+                let beyond = self.push(out, Scalar::I32, Op::BoolToInt, &[beyond]);
+                self.mark(out, &mut marks.wide, beyond);
+            }
+            (CheckedOp::Mul, ..) => {
+                let first = self.low(out, a, marks);
+                let second = if a == b { first } else { self.low(out, b, marks) };
+                out.push(result(Op::Mul, [first, second]));
+            }
+        }
+    }
+
+    fn high(&mut self, out: &mut Vec<Stmt>, x: Operand) -> Operand {
+        if let Operand::I64(x) = x {
+            return Operand::I32((x >> HALF) as i32);
+        }
+        let high = self.push(out, Scalar::I64, Op::UShr, &[x, Operand::I64(HALF)]);
+        self.push(out, Scalar::I32, Op::Narrow, &[high])
+    }
+
+    /// The Integer, as one of 32 bits and a sign, which it is marked for not to be.
+    fn low(&mut self, out: &mut Vec<Stmt>, x: Operand, marks: &mut Presuming) -> Operand {
+        let high = self.high(out, x);
+        let narrow = self.push(out, Scalar::I32, Op::Narrow, &[x]);
+        let sign = self.push(out, Scalar::I32, Op::Shr, &[narrow, Operand::I32(SIGN)]);
+        let differs = self.push(out, Scalar::I32, Op::Xor, &[high, sign]);
+        self.mark(out, &mut marks.wide, differs);
+        let up = self.push(out, Scalar::I64, Op::Shl, &[x, Operand::I64(HALF)]);
+        self.push(out, Scalar::I64, Op::Shr, &[up, Operand::I64(HALF)])
+    }
+
+    fn mark(&mut self, out: &mut Vec<Stmt>, mark: &mut Option<VarId>, bits: Operand) {
+        let mark = *mark.get_or_insert_with(|| self.var(Scalar::I32));
+        out.push(Stmt::Let { dst: mark, op: Op::Or, args: vec![mark.into(), bits] });
+    }
+}
+
+fn reads(body: &[Stmt], vars: usize) -> Vec<u32> {
+    let mut reads = vec![0; vars];
+    walk(body, &mut |stmt| {
+        stmt.reads(|operand| {
+            if let Operand::Var(v) = operand {
+                reads[v.index()] += 1;
+            }
+        });
+    });
+    reads
+}
+
+fn rename(body: &mut [Stmt], names: &HashMap<VarId, VarId>) {
+    walk_mut(body, &mut |stmt| {
+        stmt.reads_mut(|operand| {
+            if let Operand::Var(v) = operand {
+                *v = names.get(v).copied().unwrap_or(*v);
+            }
+        });
+        stmt.assigns_mut().iter_mut().for_each(|v| *v = names.get(v).copied().unwrap_or(*v));
+    });
+}
+
+/// What a loop notes: words of 32 bits.
+struct Presuming {
+    /// Whether it has the quick ways of Floats.
+    floats: bool,
+    /// Negative: a sum left 64 bits.
+    signs: Option<VarId>,
+    /// Not 0: a factor was not one of 32 bits, or too large.
+    wide: Option<VarId>,
+    /// Not [`IS_ORDINARY`]: a Float was out of the ordinary. It has no other bit.
+    ordinary: Option<VarId>,
+}
+
+/// Whether a loop checks or has quick ways, counts, and is one in which numbers that are none do no harm; and whether it may have the quick ways.
+fn presumes(stmt: &Stmt) -> Option<bool> {
+    let (_, repeated) = Counting::of(stmt, false)?;
+    let (mut checks, mut quick, mut floats, mut simple) = (false, false, true, true);
+    walk(repeated, &mut |s| {
+        checks |= matches!(s, Stmt::Checked { .. });
+        simple &= matches!(s, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Checked { .. } | Stmt::If { .. });
+        if let Stmt::Let { op, args, .. } = s {
+            quick |= is_quick(*op, args);
+            let given = |x: &Operand| !matches!(x, Operand::F64(bits) if !is_ordinary(*bits));
+            floats &= !is_quick(*op, args) || args.iter().all(given);
+            // Floats of 32 bits are divided in 32 bits, and functions branch whatever is presumed
+            floats &= !matches!(op, Op::FSingle | Op::Math(_));
+        }
+    });
+    if !simple || size(repeated) > BODY {
+        return None;
+    }
+    let tried = [(quick && floats).then_some(true), checks.then_some(false)];
+    tried.into_iter().flatten().find(|floats| is_harmless(repeated, *floats))
+}
+
+fn is_ordinary(bits: u64) -> bool {
+    ((bits >> HALF) as i32).wrapping_add(ORDINARY) & IS_ORDINARY == IS_ORDINARY
+}
+
+/// Whether what may be no number does no harm in a loop's body.
+fn is_harmless(body: &[Stmt], floats: bool) -> bool {
+    let mut doubtful = Doubtful { floats, registers: HashSet::new() };
+    // until nothing is added that a repetition leaves to the next
+    loop {
+        let before = doubtful.registers.len();
+        let harmless = doubtful.spreads(body, false);
+        if !harmless || doubtful.registers.len() == before {
+            return harmless;
+        }
+    }
+}
+
+/// Registers that may hold what Ruby has no number for.
+struct Doubtful {
+    /// Quotients and roots are among them.
+    floats: bool,
+    registers: HashSet<VarId>,
+}
+
+impl Doubtful {
+    fn has(&self, operand: &Operand) -> bool {
+        matches!(operand, Operand::Var(v) if self.registers.contains(v))
+    }
+
+    /// Adds what a list assigns to them. False: one may do harm. `doubted`: a branch that looked at one.
+    fn spreads(&mut self, body: &[Stmt], doubted: bool) -> bool {
+        body.iter().all(|stmt| match stmt {
+            Stmt::Checked { dst, .. } => {
+                self.registers.insert(*dst);
+                true
+            }
+            Stmt::Let { dst, op, args } => {
+                let anything = doubted || args.iter().any(|arg| self.has(arg));
+                if anything || self.floats && is_quick(*op, args) {
+                    self.registers.insert(*dst);
+                }
+                *op != Op::Random && (!anything || is_safe(*op, args))
+            }
+            Stmt::Load { row, .. } => !doubted && !self.has(row),
+            Stmt::If { cond, then, otherwise } => {
+                let doubted = doubted || self.has(cond);
+                self.spreads(then, doubted) && self.spreads(otherwise, doubted)
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Whether the operation may be computed of anything.
+fn is_safe(op: Op, args: &[Operand]) -> bool {
+    match (op, args) {
+        (Op::Shl | Op::Shr | Op::UShr, [_, Operand::I64(_) | Operand::I32(_)]) => true,
+        (Op::Div | Op::Rem | Op::UDiv | Op::URem, [_, Operand::I64(by)]) => ![0, -1].contains(by),
+        (Op::MulMod | Op::AddMod, [_, _, Operand::I64(by)]) => *by > 0,
+        _ => is_movable(op),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::presume;
+    use crate::ir::build::Builder;
+    use crate::ir::testing::{INPUT, INTS, OVERFLOW, program, turned};
+    use crate::ir::{CheckedOp, Cmp, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify};
+
+    /// `sum = 0; i = 0; begin body; i += 1 end while i < n; ints[index] = sum`
+    fn summed(body: impl Fn(&mut Builder, Operand, VarId)) -> Program {
+        program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let (i, sum) = (b.var(Scalar::I64, Some("i".into())), b.var(Scalar::I64, Some("sum".into())));
+            b.set(i, Operand::I64(0));
+            b.set(sum, Operand::I64(0));
+            turned(b, (i, 1, n), false, |b, _| body(b, i.into(), sum));
+            b.store(INTS, index, sum.into());
+        })
+    }
+
+    fn add(b: &mut Builder, sum: VarId, x: Operand) {
+        b.push(Stmt::Checked { dst: sum, op: CheckedOp::Add, args: [sum.into(), x], site: OVERFLOW });
+    }
+
+    fn is_left(body: impl Fn(&mut Builder, Operand, VarId)) -> bool {
+        let program = summed(body);
+        let (after, twins) = presume(program.clone());
+        assert_eq!(after == program, twins.is_empty());
+        twins.is_empty()
+    }
+
+    #[test]
+    fn checks_of_a_loop_are_one_behind_it() {
+        let (program, _) = presume(summed(|b, i, sum| {
+            let x = b.load(Scalar::I64, INPUT, i);
+            let square = b.checked(CheckedOp::Mul, x, x, OVERFLOW);
+            add(b, sum, square);
+        }));
+        verify::verify(&program).expect("a program in order");
+        let text = program.to_string();
+        insta::assert_snapshot!(&text[text.find("  v3").expect("its begin")..], @r#"
+          v3: i64 = index
+          v4: i64 = param p0 "n"
+          i.5: i64 = copy 0
+          sum.6: i64 = copy 0
+          block L2 {
+            v10: i64 = copy i.5
+            v11: i64 = copy sum.6
+            v33: i32 = copy 0i32
+            v20: i32 = copy 0i32
+            loop L1 {
+              v12: i64 = load in[i.5]
+              v15: i64 = ushr v12, 32
+              v16: i32 = narrow v15
+              v17: i32 = narrow v12
+              v18: i32 = shr v17, 31i32
+              v19: i32 = xor v16, v18
+              v20 = or v20, v19
+              v21: i64 = shl v12, 32
+              v22: i64 = shr v21, 32
+              v13: i64 = mul v22, v22
+              v23: i64 = add sum.6, v13
+              v24: i64 = ushr sum.6, 32
+              v25: i32 = narrow v24
+              v26: i64 = ushr v13, 32
+              v27: i32 = narrow v26
+              v28: i64 = ushr v23, 32
+              v29: i32 = narrow v28
+              v30: i32 = xor v25, v29
+              v31: i32 = xor v27, v29
+              v32: i32 = and v30, v31
+              v33 = or v33, v32
+              sum.6 = copy v23
+              i.5 = add i.5, 1
+              v14: bool = icmp.ge i.5, v4
+              if v14 {
+                break L1
+              }
+            }
+            v34: bool = icmp.lt v33, 0i32
+            v35: bool = icmp.ne v20, 0i32
+            v36: bool = or v34, v35
+            if v36 {
+              i.5 = copy v10
+              sum.6 = copy v11
+            } else {
+              break L2
+            }
+            loop L0 {
+              v7: i64 = load in[i.5]
+              v8: i64 = checked mul v7, v7 else s0
+              sum.6 = checked add sum.6, v8 else s0
+              i.5 = add i.5, 1
+              v9: bool = icmp.ge i.5, v4
+              if v9 {
+                break L0
+              }
+            }
+          }
+          store ints[v3] = sum.6
+        }
+        "#);
+    }
+
+    #[test]
+    fn numbers_that_are_none_do_no_harm() {
+        let sums = |b: &mut Builder, i: Operand, sum: VarId| {
+            let x = b.load(Scalar::I64, INPUT, i);
+            add(b, sum, x);
+            x
+        };
+        assert!(!is_left(|b, i, sum| {
+            sums(b, i, sum);
+        }));
+        assert!(is_left(|b, i, sum| {
+            sums(b, i, sum);
+            b.store(INTS, i, sum.into());
+        }));
+        assert!(is_left(|b, i, sum| {
+            sums(b, i, sum);
+            let x = b.load(Scalar::I64, INPUT, sum.into());
+            add(b, sum, x);
+        }));
+        // what one repetition computes, the next one finds a row by
+        assert!(is_left(|b, i, sum| {
+            let x = b.load(Scalar::I64, INPUT, sum.into());
+            b.set(sum, i);
+            add(b, sum, x);
+        }));
+        assert!(is_left(|b, i, sum| {
+            let x = sums(b, i, sum);
+            let quotient = b.i64(Op::Div, &[x, sum.into()]);
+            b.set(sum, quotient);
+        }));
+        assert!(!is_left(|b, i, sum| {
+            let x = sums(b, i, sum);
+            let quotient = b.i64(Op::Div, &[x, Operand::I64(7)]);
+            b.set(sum, quotient);
+        }));
+        assert!(is_left(|b, i, sum| {
+            sums(b, i, sum);
+            let positive = b.icmp(Cmp::Gt, sum.into(), Operand::I64(0));
+            b.when(positive, |b| {
+                sums(b, i, sum);
+            });
+        }));
+        assert!(is_left(|b, i, sum| {
+            sums(b, i, sum);
+            let bits = b.i64(Op::Random, &[]);
+            b.set(sum, bits);
+        }));
+        assert!(is_left(|b, i, sum| {
+            let x = sums(b, i, sum);
+            let negative = b.icmp(Cmp::Lt, x, Operand::I64(0));
+            b.trap_if(negative, OVERFLOW, vec![]);
+        }));
+    }
+}
