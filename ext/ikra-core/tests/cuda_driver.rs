@@ -764,6 +764,7 @@ fn what_is_reduced_while_it_is_computed() {
             }
         }
     }
+    sums_of_a_column_itself(&cuda);
     let (fold, kernel) = program(true);
     let run_of = |values: Vec<i64>| run(fold, &*kernel, &mut Run::new(values.into_iter()));
     let mut values = vec![1; 50_000];
@@ -772,6 +773,40 @@ fn what_is_reduced_while_it_is_computed() {
     assert!(matches!(outcome, Outcome::Trapped(trap) if trap.key == Key::new(0, 20_000)), "{outcome:?}");
     assert_eq!(reduced, None);
     assert_eq!(run_of(vec![1; 9000]), (Outcome::Done, Some(Reduced::Integer(18_000))), "nothing is left of it");
+}
+
+/// Of one that the host has, and of one that is on the device.
+fn sums_of_a_column_itself(cuda: &CudaBackend) {
+    let mut b = Builder::new("entry".into(), Vec::new());
+    let [job, begin, _] = [(); 3].map(|()| b.param(Scalar::I64, None));
+    b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
+    let x = b.load(Scalar::I64, INPUT, job.into());
+    b.store(OUTPUT, job.into(), x);
+    let mut program = program(false, vec![b.finish()]);
+    program.columns[OUTPUT.index()].read = false;
+    program.columns[TAGS.index()].written = false;
+    let layout = Layout::structure_of_arrays(&program);
+    let fold =
+        Fold::of(&program, &layout, OUTPUT, None, Reduction::Sum, false, &[]).expect("each element stores its own");
+    assert_eq!(fold.copied, Some(INPUT));
+    let kernel = cuda.prepare_sink(&program, &layout, Sink::Fold(fold), &CodeOptions::default());
+    let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
+    let store = cuda.store().expect("it has memory");
+    let cancel = CancelToken::default();
+    for rows in [0, 1, 33, 8191, 8192, 8193, 3 * 8192, 100_000, 1_000_003] {
+        let sum = Some(Reduced::Integer(i128::from(rows * (rows - 1) / 2)));
+        let mut run = Run::new(0..rows);
+        let answer =
+            |run: &mut Run| cuda.launch_fold(&*kernel, fold, run.launch(&cancel)).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(answer(&mut run), (Outcome::Done, sum), "{rows} rows");
+        if rows > 0 {
+            let input = &run.columns[INPUT.index()];
+            let memory = store.upload(input.byte_len(), Some(input.bytes()));
+            run.columns[INPUT.index()] =
+                HostColumn::on_device(input.storage(), input.len(), memory.unwrap_or_else(|e| panic!("{e}")));
+            assert_eq!(answer(&mut run), (Outcome::Done, sum), "{rows} rows on the device");
+        }
+    }
 }
 
 /// Nobody waits for them; each says how it ended when asked, in any order, and those that nobody asks leave room for others.

@@ -189,6 +189,15 @@ mod tests {
         })
     }
 
+    /// `out = in`, and nothing else.
+    fn only_copies(storage: Storage) -> Program {
+        let ty = if Element::stored(storage).is_some_and(Element::is_float) { Scalar::F64 } else { Scalar::I64 };
+        computing(storage, |b, index| {
+            let x = b.load(ty, INPUT, index);
+            b.store(OUTPUT, index, x);
+        })
+    }
+
     /// The same behind a loop, for which kernels do not reduce at once.
     fn slowly() -> Program {
         computing(Storage::I64, |b, index| {
@@ -269,8 +278,9 @@ mod tests {
     fn what_is_reduced_while_it_is_computed_is_what_the_host_reduces_to_the_bit() {
         let samples = testing::samples(&[0, 1, 31, 32, 33, TILE - 1, TILE, TILE + 1, 9 * TILE + 7]);
         for machine in machines() {
-            for element in Element::ALL {
-                let program = copies(element.storage());
+            let programs = Element::ALL.map(|element| (element, copies(element.storage())));
+            let only = (Element::I64, only_copies(Storage::I64));
+            for (element, program) in programs.into_iter().chain([only]) {
                 for reduction in Reduction::ALL {
                     let compiled = prepare(&*machine, &program, reduction);
                     for values in samples.iter().filter(|values| values.view().element() == element) {
@@ -286,13 +296,30 @@ mod tests {
                         let reduced = reduced.expect("all ended well");
                         let name = machine.name();
                         assert_eq!(testing::bits(reduced), testing::bits(host), "{name}: {reduction:?} of {values:?}");
-                        if element == Element::I64 {
+                        if compiled.fold.copied.is_none() {
                             assert_eq!(columns[2].view::<i64>(), columns[0].view::<i64>(), "{name}: the other column");
                         }
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_column_that_is_only_copied_is_reduced_where_it_is() {
+        let shim = CudaShim::new().expect("a C++ compiler is installed");
+        let listing = |program: &Program| {
+            let compiled = prepare(&shim, program, Reduction::Sum);
+            (compiled.fold.copied, compiled.executable.listing())
+        };
+        for storage in [Storage::I64, Storage::F64, Storage::U8] {
+            let (copied, text) = listing(&only_copies(storage));
+            assert_eq!(copied, Some(INPUT));
+            assert!(text.contains("reduce_loaded<") && !text.contains("reduce_each<"), "{text}");
+        }
+        let (copied, text) = listing(&copies(Storage::I64));
+        assert_eq!(copied, None, "it adds, and stores to another column");
+        assert!(text.contains("reduce_each<"), "{text}");
     }
 
     #[test]

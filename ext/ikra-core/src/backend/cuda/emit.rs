@@ -13,6 +13,7 @@ mod shared;
 
 use super::{collective, gather};
 use crate::backend::collective::LANES;
+use crate::backend::fold::Fold;
 use crate::backend::sink::Sink;
 use crate::error::{Error, Result};
 use crate::ir::gathered::{Gathered, gathered};
@@ -248,6 +249,15 @@ pub fn emit_groups(program: &Program, layout: &Layout, kernel: &str) -> Emitted 
     emit_bound(program, layout, kernel, None, true)
 }
 
+/// What a kernel with a sink is given.
+fn sinking(given: &str, words: &str) -> String {
+    format!("struct Sinking {{\n  {given} args;\n  {words} sink;\n}};\n\n")
+}
+
+fn sinking_head(kernel: &str, bounds: &str) -> String {
+    format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const Sinking given)")
+}
+
 /// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
 fn bounds(program: &Program, twins: &[Twin]) -> String {
     if mostly_loads(program) {
@@ -302,10 +312,13 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     if !sharing.is_empty() {
         shared.sharing_functions(&mut body, &sharing);
     }
-    body += &match sink {
-        Some(sink) => shared.sinking_kernel(kernel, sink, &sharing),
-        None if sharing.is_empty() => shared.kernel(kernel, &bounds),
-        None => shared.sharing_kernel(kernel, &sharing),
+    let fold = sink.and_then(|sink| sink.fold());
+    let copied = fold.and_then(|fold| Some((fold, fold.copied.filter(|column| shared.own_buffer(*column))?)));
+    body += &match (sink, copied) {
+        (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
+        (Some(sink), None) => shared.sinking_kernel(kernel, sink, &sharing),
+        (None, None) if sharing.is_empty() => shared.kernel(kernel, &bounds),
+        (None, None) => shared.sharing_kernel(kernel, &sharing),
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
@@ -504,6 +517,23 @@ impl<'a> Shared<'a> {
         [before + "  u32 last = 0;\n", "    last = ctx.index;\n".to_owned(), shown.to_owned() + &behind]
     }
 
+    /// The kernel of a program whose jobs do nothing but give a column's own rows: it reduces these where they are.
+    fn copying_kernel(&self, kernel: &str, fold: Fold, copied: ColumnId) -> String {
+        let (given, _) = self.given();
+        let args = if self.indirect() { "given.args.args->" } else { "given.args." };
+        let (element, operation) =
+            (collective::name(fold.element), collective::operation(fold.reduction, fold.element));
+        format!(
+            "{}{} {{
+  reduce_loaded<{element}, {operation}>(given.sink, {args}{});
+}}
+",
+            sinking(given, "ReduceArgs"),
+            sinking_head(kernel, &format!("{SINK_THREADS}, {}", collective::fewest_blocks(fold.reduction))),
+            self.column_name(copied),
+        )
+    }
+
     /// The kernel, whose threads run the jobs of tiles, and reduce or sieve what they give.
     fn sinking_kernel(&self, kernel: &str, sink: Sink, sharing: &[(&Stage, Reach)]) -> String {
         let (given, args) = self.given();
@@ -543,13 +573,13 @@ impl<'a> Shared<'a> {
                 ("ReduceArgs", template)
             }
         };
-        let sinking = format!("struct Sinking {{\n  {given} args;\n  {words} sink;\n}};\n\n");
-        let bounds = match sink {
-            Sink::Fold(_) => format!("{SINK_THREADS}, {FEWEST_FOLDING}"),
-            Sink::Sieve(_) => SINK_THREADS.to_string(),
-        };
-        let head = format!(
-            "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const Sinking given)"
+        let sinking = sinking(given, words);
+        let head = sinking_head(
+            kernel,
+            &match sink {
+                Sink::Fold(_) => format!("{SINK_THREADS}, {FEWEST_FOLDING}"),
+                Sink::Sieve(_) => SINK_THREADS.to_string(),
+            },
         );
         if !sharing.is_empty() {
             let part = self.sharing_part(sharing, element, &run);

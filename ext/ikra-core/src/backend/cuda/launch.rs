@@ -650,11 +650,11 @@ impl CudaKernel {
         if let Some(sink) = self.emitted.sink {
             let resident = u64::from(module.blocks_per_multiprocessor(emit::SINK_THREADS).max(1));
             let most = resident * u64::from(facts.multiprocessors.max(1));
-            let tiles = match sink {
-                Sink::Fold(_) => collective::tiles(jobs),
-                Sink::Sieve(_) => collective::sieve_tiles(jobs),
+            let grid = match sink {
+                Sink::Fold(_) => collective::blocks(collective::tiles(jobs), most),
+                Sink::Sieve(_) => collective::sieve_tiles(jobs).clamp(1, most),
             };
-            return Ok((tiles.min(most).max(1) as u32, emit::SINK_THREADS));
+            return Ok((grid as u32, emit::SINK_THREADS));
         }
         // there may be nearly twice as many tiles as are filled: blocks without one end at once
         let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };

@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 pub use gather::{Rows, gather, order_of_rows};
 pub use groups::{Grouped, groups};
-pub use reduce::{Desk, at_once, operation, reduce, state_bytes};
+pub use reduce::{Desk, at_once, blocks, fewest_blocks, operation, reduce, state_bytes};
 pub use scan::{Tuning as ScanTuning, Way, scan, scan_tuned};
 pub use select::{Flagged, chosen, indices, split};
 pub use sieve::{SIEVE, SIEVE_WORDS, Tray, cells, sieve_tiles};
@@ -89,6 +89,8 @@ enum Blocks {
     All(u64),
     /// As many as run at once, but no more than so many.
     Resident(u64),
+    /// For so many tiles, shared out evenly among those that run at once.
+    Even(u64),
 }
 
 /// C++'s name of a type of elements.
@@ -186,7 +188,7 @@ impl Collectives {
             }
         };
         Ok(move |stream: &Stream, args: &mut [u64]| {
-            launch(&kernel, reduce::THREADS, stream, Blocks::Resident(tiles(count)), args)
+            launch(&kernel, reduce::THREADS, stream, Blocks::Even(tiles(count)), args)
         })
     }
 
@@ -265,11 +267,12 @@ impl Machine for OnStream<'_> {
     }
 }
 
-fn launch(kernel: &OnceCell<Loaded>, threads: u32, stream: &Stream, blocks: Blocks, args: &mut [u64]) -> Result<()> {
+fn launch(kernel: &OnceCell<Loaded>, threads: u32, stream: &Stream, wanted: Blocks, args: &mut [u64]) -> Result<()> {
     let Some(Loaded { module, resident }) = kernel.get() else { unreachable!("it was just made") };
-    let grid = match blocks {
+    let grid = match wanted {
         Blocks::All(all) => all,
         Blocks::Resident(most) => most.min(*resident),
+        Blocks::Even(tiles) => blocks(tiles, *resident),
     };
     module.launch(stream, grid.clamp(1, i32::MAX as u64) as u32, threads, args)
 }

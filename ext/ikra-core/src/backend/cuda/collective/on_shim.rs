@@ -48,6 +48,7 @@ impl Machine for OnShim<'_> {
         let grid = match blocks {
             Blocks::All(all) => all,
             Blocks::Resident(most) => most.min(BLOCKS),
+            Blocks::Even(tiles) => super::blocks(tiles, BLOCKS),
         };
         // SAFETY: the functions of the module above give each kernel the words of its parameter; what they point to is alive as in
         // `fill`.

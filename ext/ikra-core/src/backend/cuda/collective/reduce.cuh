@@ -6,8 +6,6 @@
 const u32 TILE = 8192;
 const u32 LANES = 256;
 const u32 ROWS = TILE / LANES;
-// Rows that are loaded before the first of them is used.
-const u32 AHEAD = 16;
 // States of tiles that are.
 const u32 BATCH = 8;
 const u64 NOWHERE = ~0ull;
@@ -184,22 +182,34 @@ template <class Op> INLINE void reduce_tiles(const ReduceArgs &args, u64 tiles) 
   }
 }
 
-// Elements that are in memory.
-template <class T> struct Loaded {
-  const T *in;
-  MEMBER bool is_over() { return false; }
-  INLINE_MEMBER bool operator()(u64 i, T &element) const {
-    element = __ldg(in + i);
-    return true;
+// Takes what `job` gives for the elements of the last tile, from this one on; so many rows are under way at once.
+template <class T, class Op, u32 FEW, class Job>
+INLINE void take_rest(typename Op::State &state, u64 row, u64 count, const Job &job) {
+#pragma unroll 1
+  for (; row < count; row += FEW * LANES) {
+    T x[FEW];
+    bool given[FEW];
+#pragma unroll
+    for (u32 i = 0; i < FEW; i++) given[i] = row + i * LANES < count && job(row + i * LANES, x[i]);
+#pragma unroll
+    for (u32 i = 0; i < FEW; i++) {
+      if (given[i]) Op::take(state, x[i], row + i * LANES);
+    }
   }
-};
+}
+
+// What the lanes of a tile came to becomes the tile's state; where there is one tile it is that of all: joined with none it stays what it is.
+template <class Op> INLINE void tile_ends(const ReduceArgs &args, u64 tile, u64 tiles, typename Op::State state) {
+  state = block_tree<Op, LANES>(state);
+  if (threadIdx.x != 0) return;
+  if (tiles == 1) Op::finish(state, args.out);
+  else store_shared_state((typename Op::State *)args.tiles + tile, state);
+}
 
 // Reduces what `job` gives for each index, if it gives anything. So many rows are under way before the first of them is used.
 template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const ReduceArgs &args, const Job &job) {
   typedef typename Op::State State;
   const u64 tiles = (args.count + TILE - 1) / TILE;
-  // in the last tile
-  const u32 FEW = AHEAD < 4 ? AHEAD : 4;
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     State state = Op::none();
     const u64 first = tile * TILE + threadIdx.x;
@@ -218,24 +228,53 @@ template <class T, class Op, u32 AHEAD, class Job> INLINE void reduce_each(const
         }
       }
     } else {
+      take_rest<T, Op, (AHEAD < 4 ? AHEAD : 4)>(state, first, args.count, job);
+    }
+    tile_ends<Op>(args, tile, tiles, state);
+  }
+  if (tiles != 1) reduce_tiles<Op>(args, tiles);
+}
+
+// Elements that are in memory.
+template <class T> struct Loaded {
+  const T *in;
+  INLINE_MEMBER bool operator()(u64 i, T &element) const {
+    element = __ldg(in + i);
+    return true;
+  }
+};
+
+template <class T, u32 AHEAD> INLINE void load_rows(T *rows, const T *first) {
+#pragma unroll
+  for (u32 i = 0; i < AHEAD; i++) rows[i] = __ldg(first + i * LANES);
+}
+
+// Reduces elements that are in memory. The rows that follow are under way while some are taken, those of the block's next tile while the lanes of
+// this one are joined: memory never waits for the arithmetic.
+template <class T, class Op> INLINE void reduce_loaded(const ReduceArgs &args, const T *in) {
+  typedef typename Op::State State;
+  const u32 AHEAD = sizeof(T) == 8 ? 8 : 16;
+  const u64 tiles = (args.count + TILE - 1) / TILE, whole = args.count / TILE;
+  T next[AHEAD];
+  if (blockIdx.x < whole) load_rows<T, AHEAD>(next, in + blockIdx.x * u64(TILE) + threadIdx.x);
+  for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    State state = Op::none();
+    const u64 first = tile * TILE + threadIdx.x;
+    if (tile < whole) {
 #pragma unroll 1
-      for (u64 row = first; row < args.count; row += FEW * LANES) {
-        T x[FEW];
-        bool given[FEW];
+      for (u32 row = 0; row < ROWS; row += AHEAD) {
+        T x[AHEAD];
 #pragma unroll
-        for (u32 i = 0; i < FEW; i++) given[i] = row + i * LANES < args.count && job(row + i * LANES, x[i]);
+        for (u32 i = 0; i < AHEAD; i++) x[i] = next[i];
+        if (row + AHEAD < ROWS) load_rows<T, AHEAD>(next, in + first + (row + AHEAD) * LANES);
+        else if (tile + gridDim.x < whole) load_rows<T, AHEAD>(next, in + first + u64(gridDim.x) * TILE);
 #pragma unroll
-        for (u32 i = 0; i < FEW; i++) {
-          if (given[i]) Op::take(state, x[i], row + i * LANES);
-        }
+        for (u32 i = 0; i < AHEAD; i++) Op::take(state, x[i], first + (row + i) * LANES);
       }
+    } else {
+      take_rest<T, Op, 4>(state, first, args.count, Loaded<T>{in});
     }
-    state = block_tree<Op, LANES>(state);
-    if (threadIdx.x == 0) {
-      // where there is one tile its state is that of all: joined with none it stays what it is
-      if (tiles == 1) Op::finish(state, args.out);
-      else store_shared_state((State *)args.tiles + tile, state);
-    }
+    tile_ends<Op>(args, tile, tiles, state);
   }
   if (tiles != 1) reduce_tiles<Op>(args, tiles);
 }
@@ -256,15 +295,11 @@ template <class T, class Op, u32 SIDE, class Part> INLINE void reduce_parts(cons
       }
       __syncthreads();
     }
-    state = block_tree<Op, LANES>(state);
-    if (threadIdx.x == 0) {
-      if (tiles == 1) Op::finish(state, args.out);
-      else store_shared_state((State *)args.tiles + tile, state);
-    }
+    tile_ends<Op>(args, tile, tiles, state);
   }
   if (tiles != 1) reduce_tiles<Op>(args, tiles);
 }
 
 template <class T, class Op> INLINE void reduce(const ReduceArgs &args) {
-  reduce_each<T, Op, AHEAD>(args, Loaded<T>{(const T *)args.in});
+  reduce_loaded<T, Op>(args, (const T *)args.in);
 }

@@ -40,11 +40,24 @@ pub fn state_bytes(reduction: Reduction, element: Element) -> u64 {
 /// Threads of a block.
 pub const THREADS: u32 = LANES as u32;
 
+/// How many blocks a multiprocessor is to hold at least where elements are loaded: with four, of 64 registers each thread, enough rows are always under
+/// way. States of the least and the greatest need twice as many.
+pub fn fewest_blocks(reduction: Reduction) -> u32 {
+    if reduction == Reduction::MinMax { 1 } else { 4 }
+}
+
 pub fn text(reduction: Reduction, element: Element) -> Text {
     let operation = operation(reduction, element);
     let ty = name(element);
     let kernel = format!("ikra_reduce_{reduction:?}_{ty}").to_lowercase();
-    Text::new(kernel, &[REDUCE], (THREADS, 1), "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
+    let bounds = (THREADS, fewest_blocks(reduction));
+    Text::new(kernel, &[REDUCE], bounds, "ReduceArgs", &format!("reduce<{ty}, {operation}>(args)"))
+}
+
+/// Of so many tiles and so many blocks that run at once: how many blocks there are, so that each has as many tiles as any other, but for one.
+pub fn blocks(tiles: u64, resident: u64) -> u64 {
+    let most = resident.max(1);
+    tiles.div_ceil(tiles.div_ceil(most).max(1)).max(1)
 }
 
 /// Queues the reduction of `count` elements at `input`; [`Reduction::WORDS`] words at `out` then hold what
@@ -63,7 +76,7 @@ pub fn reduce(
     let tiles = tiles(count);
     let states = machine.allocate((tiles * state_bytes(reduction, element)) as usize)?;
     let mut args = [input, count, states.address(), machine.counter()?, out];
-    machine.run(&text(reduction, element), Blocks::Resident(tiles), &mut args)
+    machine.run(&text(reduction, element), Blocks::Even(tiles), &mut args)
 }
 
 /// Statements of a program up to which its jobs are run by the threads that reduce.
