@@ -20,6 +20,7 @@ use ikra_core::cache::disk::DiskCache;
 use ikra_core::config::CodeOptions;
 use ikra_core::error::{Error, Result};
 use ikra_core::ir::build::Builder;
+use ikra_core::ir::parse::parse;
 use ikra_core::ir::{
     CheckedOp, Cmp, Column, ColumnId, Func, FuncId, Jobs, Op, Operand, Param, ParamId, Program, Scalar, Site, SiteId,
     Space, Stmt, Storage, Trap,
@@ -50,6 +51,7 @@ const SCENES: &[Scene] = &[
     ("recursion_on_a_full_device", &[("STAND_IN_STACK", "4500")], || recursion(16)),
     ("recursion_without_memory", &[("STAND_IN_STACK", "4000")], recursion_without_memory),
     ("block_sizes", &[], block_sizes),
+    ("groups_of_jobs", &[], groups_of_jobs),
     ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
     ("reductions", &[], reductions),
@@ -448,6 +450,64 @@ fn block_sizes() {
     let message = run.try_on(&cuda, &*kernel, &CancelToken::default()).expect_err("that is too large").to_string();
     assert!(message.contains("block_size: 2048") && message.contains("1 to 512 threads"), "{message}");
     assert!(kernel.listing().starts_with("// Stand-in: 32 registers"), "{}", kernel.listing());
+}
+
+/// Jobs run together where there are many, unless somebody sizes their blocks; what every job stores does not go up for a group either.
+fn groups_of_jobs() {
+    let text = r#"program "product" jobs identity, few, ticks fused
+column c0 "result" i64 in element, written
+column c1 "left" i64 in array 0, read
+column c2 "right" i64 in array 1, read
+param p0 "across" i64 from 1 to 536870911
+param p1 "inner" i64 from 0 to 536870911
+
+entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {
+  begin check job.0, tick_begin.1
+  v3: i64 = param p0 "across"
+  v4: i64 = param p1 "inner"
+  v5: i64 = div job.0, v3
+  v6: i64 = rem job.0, v3
+  v7: i64 = mul v5, v4
+  sum.8: i64 = copy 0
+  k.9: i64 = copy 0
+  loop L0 {
+    v10: bool = icmp.ge k.9, v4
+    if v10 {
+      break L0
+    }
+    v11: i64 = add v7, k.9
+    v12: i64 = load left[v11]
+    v13: i64 = mul k.9, v3
+    v14: i64 = add v13, v6
+    v15: i64 = load right[v14]
+    v16: i64 = mul v12, v15
+    sum.8 = add sum.8, v16
+    k.9 = add k.9, 1
+    poll
+  }
+  store result[job.0] = sum.8
+  return
+}
+"#;
+    let product = parse(text).unwrap_or_else(|e| panic!("{e}"));
+    let (cuda, [rows, across, inner]) = (open(), [500, 600, 3]);
+    let kernel = prepare(&cuda, &product);
+    let element = |i: i64| (0..inner).map(|k| (i / across * inner + k) * (k * across + i % across)).sum::<i64>();
+    let mut moved = Vec::new();
+    for block_size in [None, None, Some(256)] {
+        let column = |count: i64| HostColumn::zeroed(Storage::I64, count as usize);
+        let mut columns = [column(rows * across), column(rows * inner), column(inner * across)];
+        columns[1..].iter_mut().for_each(|c| c.view_mut::<i64>().iter_mut().zip(0..).for_each(|(x, i)| *x = i));
+        let (params, cancel, mut timings) = ([across as u64, inner as u64], CancelToken::default(), Timings::default());
+        let plain = Launch::of((rows * across) as u64, &mut columns, &[0; 3], &params, &cancel, &mut timings);
+        let before = stand_in("stand_in_copies");
+        let outcome = cuda.launch(&*kernel, Launch { block_size, ..plain }).unwrap_or_else(|e| panic!("{e}"));
+        moved.push(stand_in("stand_in_copies") - before);
+        assert_eq!(outcome, Outcome::Done);
+        assert!(columns[0].view::<i64>().iter().copied().eq((0..rows * across).map(element)), "{block_size:?}");
+        assert!(kernel.listing().contains("4 jobs at once that lie below each other"), "{}", kernel.listing());
+    }
+    assert_eq!(moved[1], moved[2], "copies of groups, and of jobs");
 }
 
 /// More parameters than a launch takes lie in the arena: with small columns and large, for ticks in batches and fused.

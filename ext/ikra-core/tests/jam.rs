@@ -278,3 +278,18 @@ fn random_loops_come_to_the_same() {
     let grouped = grouped.get();
     assert!(grouped.iter().all(|count| *count > 50), "{grouped:?}");
 }
+
+#[test]
+fn a_table_too_wide_for_any_launch_is_no_table_of_groups() {
+    let narrow = "  v6: i32 = narrow job.0\n  v7: i32 = narrow v5\n  v8: i32 = udiv v6, v7\n  v9: i64 = widen v8\n  v10: i32 = urem v6, v7\n  v11: i64 = widen v10\n";
+    let text = product("", "", "").to_string().replace(" from 0 to 536870911", "");
+    let wide = text.replace(narrow, "  v9: i64 = div job.0, v5\n  v11: i64 = rem job.0, v5\n");
+    let program = parse(&wide).unwrap_or_else(|e| panic!("{e}\n{wide}"));
+    for way in WAYS {
+        let jam = Jam::of(&program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
+        for across in [1 << 62, (1 << 62) + 1, i64::MAX as u64] {
+            let groups = jam.groups(100_000, &[across, 3, 9]).map(|(groups, _)| groups);
+            assert_eq!(groups, (way == Way::Next).then(|| 100_000_u64.div_ceil(jam.width)), "{way:?} {across}");
+        }
+    }
+}

@@ -56,7 +56,6 @@ pub struct Jam {
     pub width: u64,
     way: Way,
     division: Option<Division>,
-    params: Vec<Scalar>,
 }
 
 /// The most registers that a loop carries, of all jobs of a group: what a processor has for them.
@@ -77,11 +76,11 @@ impl Jam {
             return None;
         }
         let widths = if way == Way::Next { &WIDTHS[..] } else { &WIDTHS[1..2] };
-        let width = widths.iter().copied().find(|width| {
-            let shapes = Shapes::of(entry, way, *width, division.as_ref());
-            shapes.is_some_and(|shapes| shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED)
+        let (width, shapes) = widths.iter().find_map(|width| {
+            let shapes = Shapes::of(entry, way, *width, division.as_ref())?;
+            let pays = shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED;
+            pays.then_some((*width, shapes))
         })?;
-        let shapes = Shapes::of(entry, way, width, division.as_ref())?;
 
         let mut jammed = program.clone();
         let mut param = |name: &str, lo: i64| {
@@ -92,9 +91,8 @@ impl Jam {
         let table = (way == Way::Below).then(|| [param("across", 1), param("down", 1)]);
         let group = Group { jobs, table, width: width as i64 };
         jammed.funcs[program.entry.index()] = group.entry(entry, &shapes, division.as_ref())?;
-        let program_params = program.params.iter().map(|param| param.ty).collect();
         let improved = [values::PASS, dead::PASS].iter().fold(jammed, |program, pass| (pass.run)(program));
-        Some(Self { program: improved, width: width as u64, way, division, params: program_params })
+        Some(Self { program: improved, width: width as u64, way, division })
     }
 
     /// What code for people says of itself.
@@ -112,14 +110,16 @@ impl Jam {
 
     fn more(&self, jobs: u64, params: &[u64]) -> Option<(u64, Vec<u64>)> {
         let across = match &self.division {
-            Some(division) => Some(u64::try_from(division.divisor(params, &self.params)?).ok().filter(|n| *n > 0)?),
+            Some(division) => {
+                Some(u64::try_from(division.divisor(params, &self.program.params)?).ok().filter(|n| *n > 0)?)
+            }
             None => None,
         };
         match (self.way, across) {
             // all groups would begin in one row and end in another
             (Way::Next, Some(across)) if across < self.width => None,
             (Way::Next, _) => Some((jobs.div_ceil(self.width), vec![jobs])),
-            (Way::Below, Some(across)) if across >= STRIP && jobs >= across * self.width => {
+            (Way::Below, Some(across)) if across >= STRIP && jobs >= across.saturating_mul(self.width) => {
                 let down = jobs.div_ceil(across).div_ceil(self.width);
                 Some((across.next_multiple_of(STRIP) * down, vec![jobs, across, down]))
             }
@@ -169,8 +169,8 @@ impl Division {
         None
     }
 
-    /// What a launch with these parameters divides by. None: parameters alone do not tell.
-    fn divisor(&self, params: &[u64], types: &[Scalar]) -> Option<i64> {
+    /// What a launch with these words for parameters divides by, as far as straight-line code tells: a group tests that it does. None: it does not tell.
+    fn divisor(&self, words: &[u64], params: &[Param]) -> Option<i64> {
         let mut known: HashMap<VarId, Value> = HashMap::new();
         let value = |known: &HashMap<VarId, Value>, operand: &Operand| match operand {
             Operand::Var(v) => known.get(v).copied(),
@@ -178,18 +178,17 @@ impl Division {
         };
         for (dst, ty, op, args) in &self.before {
             let found = match op {
-                Op::Param(p) => Some(Value::from_word(types[p.index()], params[p.index()])),
+                Op::Param(p) => Some(Value::from_word(params[p.index()].ty, words[p.index()])),
                 Op::Math(_) | Op::Ctx(_) | Op::Random => None,
                 _ => {
                     let args: Option<Vec<_>> = args.iter().map(|arg| value(&known, arg)).collect();
                     args.and_then(|args| eval(*op, *ty, &args).ok())
                 }
             };
-            // what is assigned twice is not known
-            match (known.contains_key(dst), found) {
-                (false, Some(found)) => drop(known.insert(*dst, found)),
-                _ => drop(known.remove(dst)),
-            }
+            match found {
+                Some(found) => known.insert(*dst, found),
+                None => known.remove(dst),
+            };
         }
         match value(&known, &self.divisor)? {
             Value::I64(n) => Some(n),

@@ -34,7 +34,7 @@ use crate::registry::names;
 use crate::trace::Tables;
 use crate::world;
 use ikra_core::backend::resident::{Resident, Write};
-use ikra_core::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings};
+use ikra_core::backend::{Backend, CancelToken, Launch, Outcome, Timings};
 use ikra_core::error::Result as CoreResult;
 use ikra_core::ir::ColumnId;
 use ikra_core::memory::buffer::{Buffer, Residence};
@@ -194,22 +194,9 @@ impl Warm {
         for resident in read.iter().chain([&made]) {
             resident.enter(backend, columns, Some(&mut fates), false)?;
         }
-        let launch = Launch {
-            columns,
-            biases: &[0, 0][..1 + usize::from(read.is_some())],
-            params,
-            jobs: count as u64,
-            slots: 1,
-            fresh: &[],
-            ticks: 1,
-            seed: random::seed(),
-            section: number,
-            limit: Key::NONE,
-            cancel,
-            block_size: None,
-            timings,
-            later: None,
-        };
+        let biases = &[0, 0][..columns.len()];
+        let launch = Launch::of(count as u64, columns, biases, params, cancel, timings);
+        let launch = Launch { seed: random::seed(), section: number, ..launch };
         let outcome = backend.launch(&*self.variant.executable, launch)?;
         if outcome == Outcome::Done {
             made.keep(columns, &fates);

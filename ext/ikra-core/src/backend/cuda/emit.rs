@@ -272,7 +272,6 @@ fn bounds(program: &Program, twins: &[Twin]) -> String {
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
     let given = program;
     let (program, twins) = passes::presume(program.clone());
-    let bounds = if groups { format!("{GROUP_THREADS}, {FEWEST_SHARING}") } else { bounds(given, &twins) };
     let program = &unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins))));
     if cfg!(debug_assertions)
         && let Err(broken) = verify::verify_after("cuda", program)
@@ -317,7 +316,8 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     body += &match (sink, copied) {
         (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
         (Some(sink), None) => shared.sinking_kernel(kernel, sink, &sharing),
-        (None, None) if sharing.is_empty() => shared.kernel(kernel, &bounds),
+        (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {FEWEST_SHARING}")),
+        (None, None) if sharing.is_empty() => shared.kernel(kernel, &bounds(given, &shared.twins)),
         (None, None) => shared.sharing_kernel(kernel, &sharing),
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);

@@ -370,14 +370,17 @@ impl CudaBackend {
     ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
         let Some(Jammed { jam, kernel: together, options }) = &kernel.jammed else { return Ok(None) };
         let least = GROUPS * u64::from(self.device.facts.multiprocessors.max(1));
-        if launch.limit != Key::NONE || launch.jobs < least * jam.width {
+        // blocks that somebody sizes are of jobs
+        if launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * jam.width {
             return Ok(None);
         }
         let Some((groups, params)) = jam.groups(launch.jobs, launch.params) else { return Ok(None) };
         let make = || {
             let (program, layout) = (&jam.program, &kernel.layout);
             let emit = || emit::emit_groups(program, layout, &emit::kernel_name(program));
-            self.compiled(program, layout, options, None, emit).map(Arc::new)
+            let compiled = self.compiled(program, layout, options, None, emit)?;
+            // together they do to columns what each does, which is seen less well
+            Ok::<_, Error>(Arc::new(CudaKernel { columns: kernel.columns.clone(), ..compiled }))
         };
         Ok(Some((together.get_or_try_init(make)?, groups, params)))
     }
@@ -546,7 +549,8 @@ impl CudaBackend {
             Some(mark) => self.queue.wait(&mark).map(|()| Outcome::Done),
             None => {
                 wait_for(launch.columns.iter().filter_map(HostColumn::device).chain(room))?;
-                self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, words))
+                let jobs = launch.jobs;
+                self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, words))
             }
         }
     }
@@ -750,6 +754,7 @@ impl Backend for CudaBackend {
             return Err(internal("a kernel without a column of results was launched for these"));
         }
         self.device.enter()?;
+        let jobs = launch.jobs;
         let together = self.together(kernel, &launch)?;
         let (kernel, mut launch) = match &together {
             Some((together, groups, params)) => (*together, Launch { jobs: *groups, params, ..launch }),
@@ -761,7 +766,7 @@ impl Backend for CudaBackend {
         }
         wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
         self.making_room(launch.with_buffers(&kernel.layout, |launch| {
-            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, launch, &[]))
+            self.lanes.on_one(|lane| run(&self.device, kernel, module, lane, jobs, launch, &[]))
         }))
     }
 
@@ -844,12 +849,13 @@ fn internal(detail: &str) -> Error {
 }
 
 /// Runs all ticks; the launch's columns are the layout's buffers.
-/// `sink`: the words of a kernel's sink.
+/// `jobs`: of the program; those of the launch may be groups of them. `sink`: the words of a kernel's sink.
 fn run(
     device: &Device,
     kernel: &CudaKernel,
     module: &Module,
     lane: &mut Lane,
+    jobs: u64,
     launch: Launch<'_>,
     sink: &[u64],
 ) -> Result<Outcome> {
@@ -897,7 +903,7 @@ fn run(
     marks[0].record(stream)?;
     let initial = Status::initial(launch.limit);
     // Rows that no element stores would be lost: whoever stops at a limit needs them all.
-    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= launch.jobs;
+    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
     let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
     for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
         staging.upload(&arena, &run)?;
