@@ -6,7 +6,8 @@
 #   IKRA_BACKEND=cpu ruby -Ilib benchmark/suite/run.rb PROGRAM ikra INPUT OUTPUT RUNS
 #
 # INPUT and OUTPUT are files of columns. Prints as its last line {"seconds": […], "yjit": true}, and for Ikra also "first" (of the first call, which compiles),
-# "first_phases" and "phases": of each run what Ikra's profile says. The first run counts for neither.
+# "first_phases" and "phases": of each run what Ikra's profile says, and "backends": those of the last run. The first run counts for neither, nor do those that
+# follow it for SETTLE seconds, if that is given, on the state that the first one left.
 
 require "json"
 require_relative "program"
@@ -32,6 +33,8 @@ again = lambda do
 end
 
 first = again.call
+settled = clock.call + Float(ENV.fetch("SETTLE", "0"))
+program.compute(state) while clock.call < settled
 # Plain Ruby whose first run took long is what it is: a second one says nothing new.
 timed = !ikra && first > 2.0 ? [first] : Array.new([Integer(runs), [2, (10 / (ikra ? first.seconds : first)).floor].max].min) { again.call }
 
@@ -41,7 +44,8 @@ written.write(output)
 
 found = { yjit: defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? true : false }
 if ikra
-  found.update(seconds: timed.map(&:seconds), phases: timed.map(&:phases), first: first.seconds, first_phases: first.phases)
+  backends = timed.last&.sections.to_a.map { |section| section.backend.to_s }.uniq
+  found.update(seconds: timed.map(&:seconds), phases: timed.map(&:phases), first: first.seconds, first_phases: first.phases, backends: backends)
 else
   found[:seconds] = timed
 end

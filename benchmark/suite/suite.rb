@@ -144,7 +144,7 @@ class Suite
     kept = { lines: version.lines(program), kind: version.kind, device: version.device, phases: phases(facts) }
     kept.update(Harness::Timing.new(seconds.map { |time| time * scale }).to_h.except(:runs)) unless seconds.empty?
     kept[:scaled_from] = found[:ruby_size] unless scale == 1.0
-    kept.update(facts.slice(:yjit, :version, :threads, :compile, :first, :first_phases))
+    kept.update(facts.slice(:yjit, :version, :threads, :compile, :first, :first_phases, :backends))
     kept[:kernel] = kept[:phases][:kernel] || kept[:median]
     found[:versions][version.name] = kept
     show(version, kept)

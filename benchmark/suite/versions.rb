@@ -52,6 +52,11 @@ class Version
 
   def self.named(name) = all.find { |version| version.name == name } || raise(ArgumentError, "no version #{name}: there are #{all.map(&:name).join(", ")}")
 
+  # Ikra where it chooses the backend itself: timed after so many seconds of calls.
+  def self.auto(settle:)
+    ikra("auto", "ikra.rb", "SETTLE" => settle.to_s)
+  end
+
   class << self
     private
 
@@ -61,13 +66,13 @@ class Version
       end
     end
 
-    def ikra(backend, file)
+    def ikra(backend, file, environment = {})
       name = file == "ikra.rb" ? backend : "#{backend}, MDArray"
-      device = backend == "cuda" ? :gpu : :cpu
+      device = backend == "cpu" ? :cpu : :gpu
       new(name, :ikra, device, ["model.rb", file]) do |bench, program|
         next "no GPU" if device == :gpu && !bench.gpu?
 
-        [{ "IKRA_BACKEND" => backend }, [RbConfig.ruby, "-I#{bench.ikra}", File.join(HERE, "run.rb"), program.name, File.basename(file, ".rb")]]
+        [{ "IKRA_BACKEND" => backend, **environment }, [RbConfig.ruby, "-I#{bench.ikra}", File.join(HERE, "run.rb"), program.name, File.basename(file, ".rb")]]
       end
     end
 

@@ -124,7 +124,7 @@ RSpec.describe "benchmark/programs" do
     end
   end
 
-  %w[calls ceilings compile enumerable mdarray micro/layout micro/objects operations scaling].each do |name|
+  %w[auto calls ceilings compile enumerable mdarray micro/layout micro/objects operations scaling].each do |name|
     it "has #{name}.rb beside them, which runs", slow: true do
       environment = { "IKRA_BENCH_TINY" => "1", "IKRA_BENCH_BACKENDS" => "cpu" }
       output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "#{name}.rb"))

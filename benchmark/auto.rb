@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+# Whether `auto` picks the faster backend: every program at every size of its scale, with Ikra on the CPU, on CUDA, and by itself, each in a process of its own. What is
+# timed of `auto` is what it does once it has seen what it goes by (SETTLE seconds of calls); results are compared as everywhere.
+#
+# It was right where the backend that it ended with takes no more than NEAR times what the other one does; where blocks of one program ended on different ones,
+# where it takes no more than that itself. What it lost by being wrong is said, too.
+#
+#   ruby -Ilib benchmark/auto.rb      # PROGRAMS=map,traffic RUNS= SETTLE= BUDGET= SEED= in the environment
+
+require_relative "suite/suite"
+
+class AutoBenchmark
+  NEAR = 1.1
+  # The times of the versions at one size, and what `auto` ran on.
+  Choice = Struct.new(:program, :size, :cpu, :cuda, :auto, :backends) do
+    def best = [cpu, cuda].min
+    def taken = [auto, *({ "cpu" => cpu, "cuda" => cuda }[backends.first] if backends.size == 1)].min
+    def right? = taken <= best * NEAR
+
+    def to_s
+      both = "cpu #{Harness.show(cpu)}, cuda #{Harness.show(cuda)}"
+      "#{program}, #{size}: #{cpu < cuda ? "cpu" : "cuda"} is faster (#{both}), auto ended with #{backends.join(" and ")} (#{Harness.show(auto)})"
+    end
+  end
+
+  def initialize
+    @bench = Harness.new("auto")
+    versions = [Version.named("cpu"), Version.named("cuda"), Version.auto(settle: @bench.tiny? ? 0 : Float(ENV.fetch("SETTLE", "1.5")))]
+    @suite = Suite.new(@bench, versions: versions, seed: @bench.seed)
+    @names = ENV.fetch("PROGRAMS", Program.names.join(",")).split(",")
+    @runs = Integer(ENV.fetch("RUNS", @bench.tiny? ? "1" : "5"))
+    @ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Float(ENV.fetch("BUDGET", "Infinity").sub("Infinity", "1e9"))
+    @left_out = []
+  end
+
+  def run
+    places.each { |name, size| measure(name, size) }
+    conclude unless choices.empty?
+    @bench.note("left out, as the time was over: #{@left_out.join("; ")}") unless @left_out.empty?
+    @bench.finish
+    abort "\nOther results:\n  #{@suite.failed.join("\n  ")}" unless @suite.failed.empty?
+  end
+
+  private
+
+  # The least sizes of all programs first.
+  def places
+    scales = @names.to_h { |name| [name, Program.find(name).sizes.fetch(:scaling)] }
+    most = @bench.tiny? ? 1 : scales.values.map(&:size).max
+    (0...most).flat_map { |step| scales.filter_map { |name, sizes| [name, sizes[step]] if sizes[step] } }
+  end
+
+  def measure(name, size)
+    return @left_out << "#{name}, #{size}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > @ends
+
+    puts "\n#{name}, size #{size}"
+    found = @suite.measure(name, size, runs: @runs, ruby_size: size)
+    times = %w[cpu cuda auto].map { |version| found[:versions].dig(version, :median) }
+    return unless times.all?
+
+    choices << Choice.new(name, size, *times, found[:versions]["auto"][:backends])
+    puts "  #{choices.last.right? ? "right" : "WRONG"}: #{choices.last.backends.join(" and ")}"
+  end
+
+  def choices = @choices ||= []
+
+  def conclude
+    wrong = choices.reject(&:right?)
+    @bench.record("choices", "all", choices.map { |choice| choice.to_h.merge(right: choice.right?) })
+    wrong.each { |choice| @bench.note(choice.to_s) }
+    @bench.value("sizes of programs", choices.size, "")
+    @bench.value("time lost where it was wrong, of all", wrong.sum { |choice| choice.taken - choice.best } / choices.sum(&:best) * 100, "%")
+    @bench.target("auto picks the faster backend", (choices.size - wrong.size) * 100.0 / choices.size, unit: "%", at_least: 95)
+  end
+end
+
+AutoBenchmark.new.run if $PROGRAM_NAME == __FILE__
