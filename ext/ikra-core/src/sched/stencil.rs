@@ -549,7 +549,7 @@ mod tests {
           for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             u64 rest = tile;
             const i64 from0 = first + i64(rest) * 2048;
-            if (threadIdx.x == 0) over = launch_is_over(args.launch), raised = false;
+            if (threadIdx.x == 0) over = false, raised = false;
             __syncthreads();
             if (over) return;
             bool shares = true;

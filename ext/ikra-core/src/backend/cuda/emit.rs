@@ -461,12 +461,17 @@ impl<'a> Shared<'a> {
         if self.indirect() { ("Given", "*args.args") } else { ("Args", "args") }
     }
 
+    /// Whether a kernel looks, before it begins, whether its launch is still wanted. One whose jobs repeat nothing is over as soon as the word that says so has
+    /// come, which all its loads would wait for; and what a launch stores behind one that was stopped is lost anyway.
+    fn looks(&self) -> bool {
+        !self.program.is_straight()
+    }
+
     /// The kernel, whose threads run jobs.
     fn kernel(&self, kernel: &str, bounds: &str) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
-        // Whoever waits for that word before it begins takes twice as long where there is little to do.
-        let over = if self.program.surely_ends() { "" } else { "  if (launch_is_over(args.launch)) return;\n" };
+        let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
         let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)");
         let stops = self.may_stop[self.program.entry.index()];
         let call = if stops { format!("if ({call}) ended(ctx);") } else { format!("{call};") };
@@ -592,7 +597,7 @@ impl<'a> Shared<'a> {
 "
             );
         }
-        let over = if self.program.surely_ends() { "false" } else { "launch_is_over(args.launch)" };
+        let over = if self.looks() { "launch_is_over(args.launch)" } else { "false" };
         format!(
             "{sinking}struct Job {{
   const {given} &args;

@@ -308,7 +308,6 @@ fn text_of_checked_arithmetic() {
     }
 
     extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
-      if (launch_is_over(args.launch)) return;
       const u64 step = u64(gridDim.x) * blockDim.x;
       for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
         Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};

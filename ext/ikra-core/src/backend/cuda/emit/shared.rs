@@ -114,11 +114,10 @@ impl Shared<'_> {
 
     /// Before a tile is begun: whether the launch is over.
     fn begun(&self, sharing: &[(&Stage, Reach)], leave: &str) -> String {
-        let ends = self.program.surely_ends();
-        if !self.sharing_may_fail(sharing) && ends {
+        if !self.sharing_may_fail(sharing) && !self.looks() {
             return String::new();
         }
-        let over = if ends { "false" } else { "launch_is_over(args.launch)" };
+        let over = if self.looks() { "launch_is_over(args.launch)" } else { "false" };
         format!(
             "    if (threadIdx.x == 0) over = {over}, raised = false;\n    __syncthreads();\n    if (over) {leave};\n"
         )
