@@ -1,5 +1,6 @@
 //! Jobs that run together come to what they come to one after the other.
 
+use ikra_core::backend::cpu::CpuBackend;
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::backend::{Backend, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
@@ -77,6 +78,18 @@ type Came = (Outcome, Vec<u64>, Vec<i64>);
 
 /// `rows` by `across` elements, of sums of `inner` products; indices from `length` on are none.
 fn run(program: &Program, jobs: u64, params: &[u64], sizes: [usize; 3]) -> Came {
+    run_on(&ReferenceBackend::default(), program, jobs, params, sizes, false)
+}
+
+/// As [`run`]; `special`: with numbers among the elements that are not like others.
+fn run_on(
+    backend: &dyn Backend,
+    program: &Program,
+    jobs: u64,
+    params: &[u64],
+    sizes: [usize; 3],
+    special: bool,
+) -> Came {
     let [rows, across, inner] = sizes;
     let numbers = |count: usize, step: u64| {
         let mut column = HostColumn::zeroed(Storage::F64, count);
@@ -84,13 +97,15 @@ fn run(program: &Program, jobs: u64, params: &[u64], sizes: [usize; 3]) -> Came 
         for number in column.view_mut::<f64>() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *number = (state >> 40) as f64 / 1024.0 - 5000.0;
+            if special && state >> 32 & 3 == 0 {
+                *number = SPECIAL[(state >> 34) as usize % SPECIAL.len()];
+            }
         }
         column
     };
     let counts = HostColumn::zeroed(Storage::I64, rows * across);
     let mut columns =
         [HostColumn::zeroed(Storage::F64, rows * across), numbers(rows * inner, 1), numbers(inner * across, 2), counts];
-    let backend = ReferenceBackend::default();
     let executable = backend
         .prepare(program, &Layout::structure_of_arrays(program), &CodeOptions::default())
         .unwrap_or_else(|e| panic!("{e}\n{program}"));
@@ -100,6 +115,9 @@ fn run(program: &Program, jobs: u64, params: &[u64], sizes: [usize; 3]) -> Came 
     let bits = columns[0].view::<f64>().iter().map(|x| x.to_bits()).collect();
     (outcome, bits, columns[3].view::<i64>().to_vec())
 }
+
+const SPECIAL: [f64; 10] =
+    [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, f64::MIN_POSITIVE / 8.0, f64::MAX, f64::MIN, 1.0, -1.0];
 
 /// Runs a program singly and in groups, and gives how it ended, and whether it ran in groups.
 fn both(program: &Program, way: Way, length: u64, sizes: [usize; 3]) -> (Outcome, bool) {
@@ -292,4 +310,124 @@ fn a_table_too_wide_for_any_launch_is_no_table_of_groups() {
             assert_eq!(groups, (way == Way::Next).then(|| 100_000_u64.div_ceil(jam.width)), "{way:?} {across}");
         }
     }
+}
+
+/// Runs a program singly in the interpreter, and in groups on the CPU; gives the code of these.
+fn on_the_cpu(program: &Program, sizes: [usize; 3]) -> String {
+    let [rows, across, inner] = sizes;
+    let (jobs, params) = ((rows * across) as u64, [across as u64, inner as u64, 0]);
+    let backend = CpuBackend::with_threads(1).expect("this host is supported");
+    let numbers = |(outcome, bits, counts): Came| {
+        let number = |bits: u64| if f64::from_bits(bits).is_nan() { "NaN".to_owned() } else { format!("{bits:x}") };
+        (outcome, bits.into_iter().map(number).collect::<Vec<_>>(), counts)
+    };
+    let expected = numbers(run_on(&ReferenceBackend::default(), program, jobs, &params, sizes, true));
+    let found = numbers(run_on(&backend, program, jobs, &params, sizes, true));
+    assert_eq!(found, expected, "{sizes:?}\n{program}");
+    let layout = Layout::structure_of_arrays(program);
+    let listing = backend.prepare(program, &layout, &CodeOptions::default()).expect("it compiles").listing();
+    let (_, together) = listing.split_once("jobs at once").unwrap_or_else(|| panic!("no groups\n{program}"));
+    together.to_owned()
+}
+
+/// From few to many, and around what groups are.
+const MANY: [[usize; 3]; 6] = [[1, 33, 2], [4, 9, 3], [3, 16, 1], [7, 31, 4], [40, 8, 5], [5, 67, 0]];
+
+#[test]
+fn two_jobs_are_one_vector() {
+    let code = on_the_cpu(&product("", "", ""), [4, 20, 3]);
+    for parts in ["load.f64x2", "splat.f64x2", "fmul v", "fadd.f64x2"] {
+        assert!(code.contains(parts), "{parts}\n{code}");
+    }
+    // eight jobs are four vectors, which are put together and taken apart outside of loops alone
+    assert!(code.matches("load.f64x2").count() >= 4 && !code.contains("insertlane"), "{code}");
+    assert_eq!(code.matches("extractlane").count(), 8, "{code}");
+}
+
+#[test]
+fn what_costs_more_than_it_saves_is_no_vector() {
+    let calls = "v50: f64 = load right[v22]\n v51: f64 = math.exp v50\n sum.15 = fadd sum.15, v51";
+    let text = product("", calls, "").to_string().replace("fadd sum.15, v24", "fadd sum.15, v20");
+    let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let code = on_the_cpu(&program, [4, 20, 3]);
+    assert!(!code.contains("f64x2"), "{code}");
+}
+
+#[test]
+fn vectors_are_what_their_lanes_are() {
+    let bodies = [
+        "v50: f64 = fneg v20\n sum.15 = fsub sum.15, v50",
+        "v50: f64 = load right[v22]\n v51: f64 = fdiv v50, v20\n v52: f64 = fabs v51\n sum.15 = fsub sum.15, v52",
+        "v50: f64 = load right[v22]\n v51: f64 = fabs v50\n v52: f64 = fsqrt v51\n v53: f64 = fdiv v20, v52\n sum.15 = fsub v53, sum.15",
+        "v50: f64 = load right[v22]\n v51: f64 = fneg v50\n v52: f64 = fmul v51, -0.0\n sum.15 = copy v52",
+        // a lane by itself, and Floats that are no Floats of neighbours
+        "v50: f64 = load right[v22]\n v51: f64 = ffloor v50\n v52: f64 = fdiv v51, v50\n sum.15 = fdiv v52, sum.15",
+        "v50: i64 = add v22, k.16\n v51: f64 = int_to_float v50\n v52: f64 = fdiv v20, v51\n sum.15 = fmul sum.15, v52",
+        "v50: i64 = mul v11, 7\n v51: i64 = rem v50, v5\n v52: f64 = load right[v51]\n v53: f64 = fsqrt v52\n sum.15 = fdiv sum.15, v53",
+        "v50: bool = fcmp.lt sum.15, v20\n sum.15 = select v50, v20, sum.15",
+        "v50: bool = fcmp.lt sum.15, v20\n v51: f64 = fdiv v20, sum.15\n sum.15 = select v50, v51, sum.15",
+    ];
+    for body in bodies {
+        let program = product("", body, "");
+        for sizes in MANY {
+            on_the_cpu(&program, sizes);
+        }
+    }
+}
+
+/// Statements that compute Floats from others.
+fn floats(choices: &[u16]) -> String {
+    let mut floats: Vec<String> = ["v20", "v50", "v51", "sum.15", "0.5", "-0.0"].map(str::to_owned).into();
+    let mut text = "    v50: f64 = load right[v22]\n    v51: f64 = int_to_float v22\n".to_owned();
+    let mut counted = 60..;
+    for choice in choices.chunks_exact(3) {
+        let [kind, a, b] = [0, 1, 2].map(|at| usize::from(choice[at]));
+        // the newest more often, so that chains are long
+        let pick = |n: usize| floats[(floats.len() - 1).saturating_sub(n % (floats.len() + 3))].clone();
+        let (x, y) = (pick(a), pick(b));
+        let id = counted.next().expect("there is no last");
+        let what = match kind % 14 {
+            0 | 1 => format!("fadd {x}, {y}"),
+            2 | 3 => format!("fsub {x}, {y}"),
+            4 | 5 => format!("fmul {x}, {y}"),
+            6 | 7 => format!("fdiv {x}, {y}"),
+            8 => format!("fsqrt {x}"),
+            9 => format!("fneg {x}"),
+            10 => format!("fabs {x}"),
+            11 => format!("ffloor {x}"),
+            12 => format!("copy {x}"),
+            _ => {
+                let test = counted.next().expect("there is no last");
+                text += &format!("    v{test}: bool = fcmp.le {x}, {y}\n");
+                format!("select v{test}, {y}, {x}")
+            }
+        };
+        if kind % 5 == 0 {
+            text += &format!("    sum.15 = {what}\n");
+        } else {
+            text += &format!("    v{id}: f64 = {what}\n");
+            floats.push(format!("v{id}"));
+        }
+    }
+    text + &format!("    sum.15 = fadd sum.15, {}\n", floats[floats.len() - 1])
+}
+
+#[test]
+fn random_floats_of_groups_come_to_the_same() {
+    use proptest::test_runner::{Config, TestRunner};
+    let cases = (proptest::collection::vec(0..1000u16, 3..40), 0..MANY.len());
+    let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
+    let vectors = std::cell::Cell::new(0);
+    let result = runner.run(&cases, |(choices, sizes)| {
+        let program = product("", &floats(&choices), "");
+        if Jam::of(&program, Way::Next).is_some() {
+            let code = on_the_cpu(&program, MANY[sizes]);
+            vectors.set(vectors.get() + usize::from(code.contains("f64x2")));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(vectors.get() > 100, "{}", vectors.get());
 }

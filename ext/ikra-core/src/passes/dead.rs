@@ -11,17 +11,26 @@ use crate::ir::{Func, FuncId, LabelId, Op, Operand, Program, Stmt, VarId, walk};
 
 pub const PASS: Pass = Pass { name: "dead", description: "nothing that nobody reads", run };
 
-fn run(mut program: Program) -> Program {
+fn run(program: Program) -> Program {
+    renumbered(program).0
+}
+
+/// The new numbers of the entry's registers, too.
+pub fn renumbered(mut program: Program) -> (Program, Vec<Option<VarId>>) {
     drop_functions(&mut program);
     let effects = program.effects();
-    for func in &mut program.funcs {
+    let mut numbers = Vec::new();
+    for (id, func) in program.funcs.iter_mut().enumerate() {
         let mut body = std::mem::take(&mut func.body);
         coalesce(func, &mut body);
         let none = vec![false; func.vars.len()];
         Liveness { effects: &effects, remove: true, at_end: vec![None; func.labels], heads: vec![None; func.labels] }
             .list(&mut body, none);
         func.body = body;
-        renumber(func);
+        let registers = renumber(func);
+        if id == program.entry.index() {
+            numbers = registers;
+        }
     }
     let left = program.effects();
     for (i, column) in program.columns.iter_mut().enumerate() {
@@ -29,7 +38,7 @@ fn run(mut program: Program) -> Program {
         column.written &= left.iter().any(|e| e.writes[i]);
     }
     program.uses_random &= left.iter().any(|e| e.draws);
-    program
+    (program, numbers)
 }
 
 /// Keeps what the entry reaches.
@@ -229,8 +238,8 @@ impl Liveness<'_> {
     }
 }
 
-/// Numbers the registers and labels that are left, in the order in which they stand.
-fn renumber(func: &mut Func) {
+/// Numbers the registers and labels that are left, in the order in which they stand. Answers the registers' new numbers.
+fn renumber(func: &mut Func) -> Vec<Option<VarId>> {
     let mut vars: Vec<Option<VarId>> = vec![None; func.vars.len()];
     let mut order = Vec::new();
     let mut number = |v: VarId| {
@@ -258,6 +267,7 @@ fn renumber(func: &mut Func) {
     });
     func.vars = order.iter().map(|v| func.vars[v.index()].clone()).collect();
     func.labels = count;
+    vars
 }
 
 #[cfg(test)]

@@ -54,6 +54,9 @@ pub struct Jam {
     pub program: Program,
     /// Jobs of a group.
     pub width: u64,
+    /// Registers of the entry in which two jobs of a group beside each other hold the same Float of theirs. What assigns the second stands directly behind what assigns the first,
+    /// but where a pass made something else of one of them.
+    pub pairs: Vec<[VarId; 2]>,
     way: Way,
     division: Option<Division>,
 }
@@ -90,9 +93,12 @@ impl Jam {
         let jobs = param("jobs", 0);
         let table = (way == Way::Below).then(|| [param("across", 1), param("down", 1)]);
         let group = Group { jobs, table, width: width as i64 };
-        jammed.funcs[program.entry.index()] = group.entry(entry, &shapes, division.as_ref())?;
-        let improved = [values::PASS, dead::PASS].iter().fold(jammed, |program, pass| (pass.run)(program));
-        Some(Self { program: improved, width: width as u64, way, division })
+        let (entry, pairs) = group.entry(entry, &shapes, division.as_ref())?;
+        jammed.funcs[program.entry.index()] = entry;
+        let (improved, numbers) = dead::renumbered((values::PASS.run)(jammed));
+        let number = |v: VarId| numbers[v.index()];
+        let pairs = pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?])).collect();
+        Some(Self { program: improved, width: width as u64, pairs, way, division })
     }
 
     /// What code for people says of itself.
@@ -214,7 +220,8 @@ pub(super) struct Exits {
 }
 
 impl Group {
-    fn entry(&self, single: &Func, shapes: &Shapes, division: Option<&Division>) -> Option<Func> {
+    /// The entry, and the registers of [`Jam::pairs`].
+    fn entry(&self, single: &Func, shapes: &Shapes, division: Option<&Division>) -> Option<(Func, Vec<[VarId; 2]>)> {
         let [single_job, ..] = single.params[..] else { return None };
         let mut func = single.clone();
         // the group's number takes the place of the job's
@@ -256,6 +263,7 @@ impl Group {
         let across = self.table.map(|_| step);
         let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, division.zip(across));
         together.extend(weaver.list(&single.body)?);
+        let pairs = weaver.pairs();
         if !together.last().is_some_and(Stmt::ends_list) {
             together.push(Stmt::Break(exits.done));
         }
@@ -265,7 +273,7 @@ impl Group {
         body.push(Stmt::Block { label: exits.done, body: apart });
         body.push(Stmt::Return(Vec::new()));
         func.body = body;
-        Some(func)
+        Some((func, pairs))
     }
 
     fn given(&self, func: &mut Func, param: ParamId, out: &mut Vec<Stmt>) -> Operand {

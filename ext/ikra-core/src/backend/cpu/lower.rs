@@ -10,8 +10,11 @@
 //! Traps are data: the site and its words are stored in the state and the function returns. Nothing is called, so that
 //! a hot loop with traps keeps its registers.
 
+mod pairs;
+
 use super::helpers::Helper;
 use super::jit::Linker;
+use super::pairs::{Lane, Pairs};
 use super::state::{self, offset};
 use crate::backend::Key;
 use crate::error::{Error, Result};
@@ -44,13 +47,16 @@ pub struct Facts {
     gathers: Vec<Gathered>,
     /// The machine multiplies and adds in one.
     fma: bool,
+    /// Registers of the entry that are vectors.
+    pairs: Pairs,
 }
 
 impl Facts {
-    pub fn new(program: &Program, gathers: Vec<Gathered>, fma: bool) -> Self {
+    pub fn new(program: &Program, gathers: Vec<Gathered>, fma: bool, pairs: Pairs) -> Self {
         let mut facts = Self {
             fma,
             gathers,
+            pairs,
             stops: program.may_stop(),
             polls: vec![false; program.funcs.len()],
             shares_position: false,
@@ -132,8 +138,10 @@ pub fn lower(
     b.seal_block(start);
     let state = b.block_params(start)[0];
 
+    let (registers, vectors) = registers(func, (id == program.entry).then_some(&facts.pairs), &mut b);
     let mut lowering = Lowering {
-        registers: registers(func, &mut b),
+        registers,
+        vectors,
         labels: vec![None; func.labels],
         bases: vec![None; program.columns.len()],
         flags: vec![None; program.columns.len()],
@@ -172,16 +180,42 @@ enum Register {
     /// Assigned in one place, which dominates every use.
     Once(Option<Value>),
     Many(Variable),
+    /// Of a pair of which both are assigned at once.
+    Lane(Lane),
 }
 
-fn registers(func: &ir::Func, b: &mut FunctionBuilder<'_>) -> Vec<Register> {
+impl Register {
+    fn set(&mut self, value: Value, b: &mut FunctionBuilder<'_>) {
+        match self {
+            Register::Once(slot) => *slot = Some(value),
+            Register::Many(variable) => b.def_var(*variable, value),
+            Register::Lane(_) => unreachable!("a register of a pair is never assigned alone"),
+        }
+    }
+}
+
+/// The registers of a function, and the vectors that pairs of them are.
+fn registers(func: &ir::Func, pairs: Option<&Pairs>, b: &mut FunctionBuilder<'_>) -> (Vec<Register>, Vec<Register>) {
     let mut assignments = vec![0u32; func.vars.len()];
     for v in &func.params {
         assignments[v.index()] += 1;
     }
     ir::walk(&func.body, &mut |stmt| stmt.assigns().iter().for_each(|dst| assignments[dst.index()] += 1));
-    let vars = func.vars.iter().zip(assignments);
-    vars.map(|(var, n)| if n > 1 { Register::Many(b.declare_var(ty(var.ty))) } else { Register::Once(None) }).collect()
+    let mut register = |n: u32, ty| if n > 1 { Register::Many(b.declare_var(ty)) } else { Register::Once(None) };
+    let mut vectors = vec![Register::Once(None); pairs.map_or(0, Pairs::len)];
+    let mut registers = Vec::with_capacity(func.vars.len());
+    for (id, (var, n)) in func.vars.iter().zip(assignments).enumerate() {
+        match pairs.and_then(|pairs| pairs.lane(VarId::new(id))) {
+            Some(lane) => {
+                if lane.lane == 0 {
+                    vectors[lane.pair] = register(n, types::F64X2);
+                }
+                registers.push(Register::Lane(lane));
+            }
+            None => registers.push(register(n, ty(var.ty))),
+        }
+    }
+    (registers, vectors)
 }
 
 /// How a register is held. An I32 is zero-extended to 64 bits: most are ids, loaded so and added to addresses so.
@@ -238,6 +272,7 @@ struct Lowering<'a, 'b> {
     b: FunctionBuilder<'b>,
     state: Value,
     registers: Vec<Register>,
+    vectors: Vec<Register>,
     /// Where a break of each label goes; made when its block or loop opens. True once a break goes there.
     labels: Vec<Option<(Block, bool)>>,
     /// Base addresses of columns, as far as they are loaded.
@@ -569,13 +604,7 @@ impl Lowering<'_, '_> {
     // Registers
 
     fn set(&mut self, v: VarId, value: Value) {
-        match &mut self.registers[v.index()] {
-            Register::Once(slot) => *slot = Some(value),
-            Register::Many(variable) => {
-                let variable = *variable;
-                self.b.def_var(variable, value);
-            }
-        }
+        self.registers[v.index()].set(value, &mut self.b);
     }
 
     fn get(&mut self, operand: Operand) -> Value {
@@ -585,6 +614,7 @@ impl Lowering<'_, '_> {
                 // Never assigned, hence never reached.
                 Register::Once(None) => self.zero(self.func.vars[v.index()].ty),
                 Register::Many(variable) => self.b.use_var(variable),
+                Register::Lane(Lane { pair, lane }) => self.lane(pair, lane),
             },
             Operand::Bool(value) => self.b.ins().iconst(types::I8, i64::from(value)),
             Operand::I32(value) => self.b.ins().iconst(types::I64, i64::from(value as u32)),
@@ -596,10 +626,20 @@ impl Lowering<'_, '_> {
     // Control
 
     fn list(&mut self, stmts: &[Stmt]) -> Result<Flow> {
-        for stmt in stmts {
+        let mut rest = stmts;
+        while let [stmt, behind @ ..] = rest {
+            if self.entry
+                && let [second, after @ ..] = behind
+                && let Some(pair) = self.facts.pairs.assigned(rest)
+            {
+                self.both(pair, stmt, second);
+                rest = after;
+                continue;
+            }
             if self.stmt(stmt)? == Flow::Ended {
                 return Ok(Flow::Ended);
             }
+            rest = behind;
         }
         Ok(Flow::On)
     }
@@ -608,7 +648,10 @@ impl Lowering<'_, '_> {
         match stmt {
             Stmt::Let { dst, op, args } => self.operation(*dst, *op, args)?,
             Stmt::Checked { dst, op, args, site } => self.checked(*dst, *op, *args, *site),
-            Stmt::Load { dst, column, row } => self.load(*dst, *column, *row),
+            Stmt::Load { dst, column, row } => {
+                let value = self.loaded(*dst, *column, *row);
+                self.set(*dst, value);
+            }
             Stmt::Store { column, row, value } => self.store(*column, *row, *value),
             Stmt::Atomic { op, column, row, value, site } => self.atomic(*op, *column, *row, *value, *site),
             Stmt::FetchAdd { dst, column, row, value } => {
@@ -1012,10 +1055,10 @@ impl Lowering<'_, '_> {
         (if at == 0 { address } else { self.b.ins().iadd_imm_s(address, i64::from(at)) }, flags)
     }
 
-    fn load(&mut self, dst: VarId, column: ColumnId, row: Operand) {
+    fn loaded(&mut self, dst: VarId, column: ColumnId, row: Operand) -> Value {
         let (address, at, flags) = self.slot(column, row);
         let wanted = self.func.vars[dst.index()].ty;
-        let value = match (self.program.columns[column.index()].storage, wanted) {
+        match (self.program.columns[column.index()].storage, wanted) {
             (Storage::U8, Scalar::I32 | Scalar::I64) => self.b.ins().uload8(types::I64, flags, address, at),
             (Storage::U32, _) => self.b.ins().uload32(flags, address, at),
             (Storage::I32, _) => self.b.ins().sload32(flags, address, at),
@@ -1024,8 +1067,7 @@ impl Lowering<'_, '_> {
                 self.b.ins().fpromote(types::F64, single)
             }
             _ => self.b.ins().load(ty(wanted), flags, address, at),
-        };
-        self.set(dst, value);
+        }
     }
 
     fn store(&mut self, column: ColumnId, row: Operand, value: Operand) {

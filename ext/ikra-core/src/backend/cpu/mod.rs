@@ -8,6 +8,7 @@ mod gather;
 mod helpers;
 mod jit;
 mod lower;
+mod pairs;
 mod pool;
 mod split;
 mod state;
@@ -23,7 +24,7 @@ use crate::backend::{Backend, Executable, Key, Launch, Outcome, TrapRecord, own}
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
 use crate::ir::gathered::Gathered;
-use crate::ir::{FuncId, Program};
+use crate::ir::{FuncId, Program, VarId};
 use crate::layout::Layout;
 use crate::passes::jam::{Jam, Way};
 use crate::target::Target;
@@ -33,6 +34,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use jit::{Code, Columns, Inputs, Linker, State};
+use pairs::Pairs;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
@@ -140,11 +142,17 @@ impl CpuBackend {
         Ok(Self { target, isa, fma, crew: pool::Crew::new(threads), compilers: Mutex::new(Vec::new()) })
     }
 
-    fn compile(&self, program: &Program, layout: &Layout, compiler: &mut Compiler) -> Result<CpuExecutable> {
+    fn compile(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        pairs: &[[VarId; 2]],
+        compiler: &mut Compiler,
+    ) -> Result<CpuExecutable> {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
         let gathers = gather::columns(program, layout);
-        let facts = lower::Facts::new(program, gathers.clone(), self.fma);
+        let facts = lower::Facts::new(program, gathers.clone(), self.fma, self.pairs(program, pairs));
         let mut linker = Linker::new(&self.isa);
         let host = self.isa.default_call_conv();
         let all = || (0..program.funcs.len()).map(FuncId::new);
@@ -179,10 +187,17 @@ impl CpuBackend {
         })
     }
 
-    fn prepared(&self, program: &Program, layout: &Layout) -> Result<CpuExecutable> {
+    /// The vectors of an entry, where Cranelift has any for this processor.
+    fn pairs(&self, program: &Program, candidates: &[[VarId; 2]]) -> Pairs {
+        let has_vectors = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+        let candidates = if has_vectors { candidates } else { &[] };
+        Pairs::of(&program.funcs[program.entry.index()], candidates)
+    }
+
+    fn prepared(&self, program: &Program, layout: &Layout, pairs: &[[VarId; 2]]) -> Result<CpuExecutable> {
         // Never waits: in a forked child, the thread that held the lock may not exist.
         let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
-        let executable = self.compile(program, layout, &mut compiler)?;
+        let executable = self.compile(program, layout, pairs, &mut compiler)?;
         if let Some(mut rest) = self.compilers.try_lock() {
             rest.push(compiler);
         }
@@ -231,10 +246,10 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
-        let executable = self.prepared(program, layout)?;
+        let executable = self.prepared(program, layout, &[])?;
         let jammed = match Jam::of(program, Way::Next) {
             Some(jam) => {
-                let together = self.prepared(&jam.program, layout)?;
+                let together = self.prepared(&jam.program, layout, &jam.pairs)?;
                 Some((jam, Box::new(together)))
             }
             None => None,
@@ -249,7 +264,7 @@ impl Backend for CpuBackend {
         sink: Sink,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        let executable = self.prepared(program, layout)?;
+        let executable = self.prepared(program, layout, &[])?;
         Ok(Arc::new(CpuExecutable { marks: sink.marks().is_some(), ..executable }))
     }
 

@@ -1,6 +1,6 @@
 //! The statements of one job, for all jobs of a group.
 //!
-//! Here: what is alike once, what differs once for each job, and where the group gives up. Not here: what is alike ([`super::shapes`]).
+//! Here: what is alike once, what differs once for each job, one directly behind the other, and where the group gives up. Not here: what is alike ([`super::shapes`]).
 
 use super::shapes::{Guard, Shape, Shapes, number};
 use super::{Division, Exits, fresh, leave, op};
@@ -63,6 +63,12 @@ impl<'a> Weaver<'a> {
         Some(out)
     }
 
+    /// Registers in which two jobs beside each other hold the same Float of theirs.
+    pub fn pairs(&self) -> Vec<[VarId; 2]> {
+        let floats = self.lanes.iter().filter(|lanes| self.func.vars[lanes[0].index()].ty == Scalar::F64);
+        floats.flat_map(|lanes| lanes.as_chunks().0.to_vec()).collect()
+    }
+
     fn width(&self) -> usize {
         self.shapes.width() as usize
     }
@@ -71,10 +77,10 @@ impl<'a> Weaver<'a> {
         match stmt {
             Stmt::Let { dst, op, args } => self.assign(*dst, *op, args, out)?,
             Stmt::Load { dst, column, row } => {
-                for lane in 0..self.lanes[dst.index()].len() {
-                    let row = self.lane(*row, lane, out);
-                    out.push(Stmt::Load { dst: self.lanes[dst.index()][lane], column: *column, row });
-                }
+                let dsts = self.lanes[dst.index()].clone();
+                let rows: Vec<Operand> = (0..dsts.len()).map(|lane| self.lane(*row, lane, out)).collect();
+                let loads = dsts.into_iter().zip(rows);
+                out.extend(loads.map(|(dst, row)| Stmt::Load { dst, column: *column, row }));
             }
             Stmt::Checked { dst, op, args, site } => {
                 let [Shape::Same, Shape::Same] = args.map(|arg| self.shapes.operand(arg)) else { return None };
@@ -173,10 +179,10 @@ impl<'a> Weaver<'a> {
         if let (_, Some(guard)) = self.shapes.assigned(op, args, self.in_loop)?? {
             self.guard(guard, dst, op, args, out)?;
         }
-        for lane in 0..self.lanes[dst.index()].len() {
-            let args = args.iter().map(|arg| self.lane(*arg, lane, out)).collect();
-            out.push(Stmt::Let { dst: self.lanes[dst.index()][lane], op, args });
-        }
+        let dsts = self.lanes[dst.index()].clone();
+        let args: Vec<_> =
+            (0..dsts.len()).map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect()).collect();
+        out.extend(dsts.into_iter().zip(args).map(|(dst, args)| Stmt::Let { dst, op, args }));
         Some(())
     }
 

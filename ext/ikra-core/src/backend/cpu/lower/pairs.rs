@@ -1,0 +1,110 @@
+//! Code for what is assigned to two jobs' registers at once ([`crate::backend::cpu::pairs`] says which).
+//!
+//! Such a pair is one vector. A lane that is wanted by itself is taken out; what is no pair is made one where it is used. Both have no effect, so
+//! Cranelift makes each once, and before the loops in which it does not change.
+
+use super::{Lowering, Register};
+use crate::ir::{ColumnId, Op, Operand, Stmt, Storage, VarId};
+use crate::layout::Address;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+
+impl Lowering<'_, '_> {
+    /// Two statements that assign a pair.
+    pub(super) fn both(&mut self, pair: usize, first: &Stmt, second: &Stmt) {
+        let value = match (first, second) {
+            (Stmt::Let { op, args, .. }, Stmt::Let { args: others, .. }) => {
+                let values: Vec<Value> =
+                    args.iter().zip(others).map(|(one, other)| self.vector([*one, *other])).collect();
+                self.compute_both(*op, &values)
+            }
+            (Stmt::Load { dst, column, row }, Stmt::Load { dst: other, row: next, .. }) => {
+                self.load_both([*dst, *other], *column, [*row, *next])
+            }
+            _ => unreachable!("nothing else assigns a pair"),
+        };
+        self.vectors[pair].set(value, &mut self.b);
+    }
+
+    /// Each operation for each lane, as [`Lowering::compute`] has it for one.
+    fn compute_both(&mut self, op: Op, values: &[Value]) -> Value {
+        let v = |i: usize| values[i];
+        let ins = self.b.ins();
+        match op {
+            Op::Copy => v(0),
+            Op::FAdd => ins.fadd(v(0), v(1)),
+            Op::FSub => ins.fsub(v(0), v(1)),
+            Op::FMul => ins.fmul(v(0), v(1)),
+            Op::FDiv => ins.fdiv(v(0), v(1)),
+            Op::FNeg => ins.fneg(v(0)),
+            Op::FAbs => ins.fabs(v(0)),
+            Op::FSqrt => ins.sqrt(v(0)),
+            _ => unreachable!("no operation of pairs"),
+        }
+    }
+
+    fn vector(&mut self, operands: [Operand; 2]) -> Value {
+        if let Some(pair) = self.facts.pairs.whole(operands) {
+            return self.whole(pair);
+        }
+        let [first, second] = operands;
+        let first_value = self.get(first);
+        if first == second {
+            return self.b.ins().splat(types::F64X2, first_value);
+        }
+        let second_value = self.get(second);
+        self.vector_of(first_value, second_value)
+    }
+
+    fn vector_of(&mut self, first: Value, second: Value) -> Value {
+        let all = self.b.ins().splat(types::F64X2, first);
+        self.b.ins().insertlane(all, second, 1)
+    }
+
+    /// Rows beside each other at once.
+    fn load_both(&mut self, dsts: [VarId; 2], column: ColumnId, rows: [Operand; 2]) -> Value {
+        if self.lie_beside(column, rows) {
+            let (address, at, flags) = self.slot(column, rows[0]);
+            // a vector's address need not be a multiple of its size
+            let mut unaligned = MemFlagsData::new().with_notrap().with_alias_region(flags.alias_region());
+            if flags.readonly() {
+                unaligned.set_readonly();
+            }
+            return self.b.ins().load(types::F64X2, unaligned, address, at);
+        }
+        let [first, second] = [0, 1].map(|lane| self.loaded(dsts[lane], column, rows[lane]));
+        self.vector_of(first, second)
+    }
+
+    /// Whether the second row's Float lies behind the first one's.
+    fn lie_beside(&mut self, column: ColumnId, rows: [Operand; 2]) -> bool {
+        let Address::Strided { stride, .. } = self.layout.address(column);
+        if self.program.columns[column.index()].storage != Storage::F64 || stride != 8 {
+            return false;
+        }
+        let [(from, more), (other, most)] = rows.map(|row| {
+            let row = self.get(row);
+            self.sums.get(&row).copied().unwrap_or((row, 0))
+        });
+        from == other && more.checked_add(1) == Some(most)
+    }
+
+    /// The vector that a pair is.
+    fn whole(&mut self, pair: usize) -> Value {
+        match self.vectors[pair] {
+            Register::Once(Some(value)) => value,
+            // never assigned, hence never reached
+            Register::Once(None) => {
+                let zero = self.b.ins().f64const(0.0);
+                self.b.ins().splat(types::F64X2, zero)
+            }
+            Register::Many(variable) => self.b.use_var(variable),
+            Register::Lane(_) => unreachable!("a vector is no lane"),
+        }
+    }
+
+    /// One of a pair.
+    pub(super) fn lane(&mut self, pair: usize, lane: u8) -> Value {
+        let vector = self.whole(pair);
+        self.b.ins().extractlane(vector, lane)
+    }
+}

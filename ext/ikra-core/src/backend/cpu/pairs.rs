@@ -1,0 +1,246 @@
+//! Which Floats of two neighbouring jobs are one vector.
+//!
+//! In a group of jobs ([`crate::passes::jam`]) each statement stands once for each job, and a register in which jobs differ is as many registers. Two of them,
+//! those of jobs beside each other, may live as the lanes of one vector from their first assignment to their last use: what is assigned to both, by one
+//! operation, is one instruction. Processors take no longer for two roots or quotients than for one.
+//!
+//! Here: which pairs do, and which statements assign both. Not here: the code for them ([`super::lower`]), nor what such a program means: it is the same either way, statement by
+//! statement, as every operation of a vector is that of each lane. Invariant: a register of a pair is never assigned alone.
+//!
+//! Source: S. Larsen, S. Amarasinghe, Exploiting superword level parallelism with multimedia instruction sets, 2000; which statements correspond is known here.
+
+use crate::ir::{Func, Op, Operand, Stmt, VarId, walk};
+use std::collections::{HashMap, HashSet};
+
+/// The pairs of an entry that are vectors.
+#[derive(Default)]
+pub struct Pairs {
+    /// The pair and the lane of a register.
+    of: HashMap<VarId, Lane>,
+    count: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Lane {
+    pub pair: usize,
+    pub lane: u8,
+}
+
+impl Pairs {
+    /// Of registers that may be pairs, those of which it is worth it.
+    pub fn of(func: &Func, candidates: &[[VarId; 2]]) -> Self {
+        let mut pairs = Self::default();
+        candidates.iter().for_each(|pair| pairs.add(*pair));
+        let mut alone = vec![false; pairs.count];
+        pairs.assigned_alone(&func.body, &mut alone);
+        let pairs = pairs.without(&alone);
+        let poor = Costs::of(func, &pairs).poor();
+        pairs.without(&poor)
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn lane(&self, v: VarId) -> Option<Lane> {
+        self.of.get(&v).copied()
+    }
+
+    /// The pair whose lanes two operands are.
+    pub fn whole(&self, [first, second]: [Operand; 2]) -> Option<usize> {
+        let (Operand::Var(first), Operand::Var(second)) = (first, second) else { return None };
+        let (first, second) = (self.lane(first)?, self.lane(second)?);
+        (first.pair == second.pair && (first.lane, second.lane) == (0, 1)).then_some(first.pair)
+    }
+
+    /// The pair that the first two statements of a list assign as one.
+    pub fn assigned(&self, list: &[Stmt]) -> Option<usize> {
+        let [first, second, ..] = list else { return None };
+        let dsts = match (first, second) {
+            (Stmt::Let { dst, op, .. }, Stmt::Let { dst: other, op: too, args })
+                if op == too && is_for_each_lane(*op) && !args.contains(&(*dst).into()) =>
+            {
+                [*dst, *other]
+            }
+            (Stmt::Load { dst, column, .. }, Stmt::Load { dst: other, column: too, row })
+                if column == too && *row != (*dst).into() =>
+            {
+                [*dst, *other]
+            }
+            _ => return None,
+        };
+        self.whole(dsts.map(Operand::from))
+    }
+
+    fn add(&mut self, registers: [VarId; 2]) {
+        let pair = self.count;
+        self.of.extend(registers.into_iter().zip(0..).map(|(v, lane)| (v, Lane { pair, lane })));
+        self.count += 1;
+    }
+
+    /// Finds those of which a register is assigned, but not both as one.
+    fn assigned_alone(&self, list: &[Stmt], alone: &mut [bool]) {
+        let mut rest = list;
+        while let [stmt, behind @ ..] = rest {
+            if self.assigned(rest).is_some() {
+                rest = &behind[1..];
+                continue;
+            }
+            stmt.assigns().iter().filter_map(|v| self.lane(*v)).for_each(|lane| alone[lane.pair] = true);
+            stmt.bodies().into_iter().for_each(|body| self.assigned_alone(body, alone));
+            rest = behind;
+        }
+    }
+
+    fn without(self, dropped: &[bool]) -> Self {
+        let mut kept = 0;
+        let numbers: Vec<_> = dropped.iter().map(|dropped| (!dropped).then(|| (kept, kept += 1).0)).collect();
+        let of = self.of.into_iter().filter_map(|(v, lane)| Some((v, Lane { pair: numbers[lane.pair]?, ..lane })));
+        Self { of: of.collect(), count: kept }
+    }
+}
+
+/// Whether processors have it for vectors of Floats.
+fn is_for_each_lane(op: Op) -> bool {
+    matches!(op, Op::Copy | Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FNeg | Op::FAbs | Op::FSqrt)
+}
+
+/// What pairs save and cost, in instructions, by a rough guess. Pairs of which one is computed from the other stand and fall together.
+struct Costs<'a> {
+    pairs: &'a Pairs,
+    /// The next pair towards the one that stands for all that belong together.
+    next: Vec<usize>,
+    gains: Vec<i64>,
+    /// Rows that are so much more than others.
+    sums: HashMap<VarId, (Operand, i64)>,
+    /// What the innermost loop assigns. Whatever else is made of it is made before the loop.
+    changing: HashSet<VarId>,
+    /// Lanes and vectors that were made already of what changes in that loop.
+    made: HashSet<[Operand; 2]>,
+    /// How often what stands here runs.
+    times: i64,
+}
+
+impl<'a> Costs<'a> {
+    fn of(func: &Func, pairs: &'a Pairs) -> Self {
+        let mut sums = HashMap::new();
+        walk(&func.body, &mut |stmt| {
+            if let Stmt::Let { dst, op: Op::Add, args } = stmt
+                && let [from @ Operand::Var(_), Operand::I64(more)] = args[..]
+            {
+                sums.insert(*dst, (from, more));
+            }
+        });
+        let (changing, made) = (HashSet::new(), HashSet::new());
+        let (next, gains) = ((0..pairs.len()).collect(), vec![0; pairs.len()]);
+        let mut costs = Self { pairs, next, gains, sums, changing, made, times: 1 };
+        costs.list(&func.body);
+        costs
+    }
+
+    /// Those that cost what they save.
+    fn poor(mut self) -> Vec<bool> {
+        let all = 0..self.gains.len();
+        for pair in all.clone() {
+            let root = self.root(pair);
+            if root != pair {
+                self.gains[root] += self.gains[pair];
+            }
+        }
+        all.map(|pair| self.gains[self.root(pair)] <= 0).collect()
+    }
+
+    fn root(&self, mut pair: usize) -> usize {
+        while self.next[pair] != pair {
+            pair = self.next[pair];
+        }
+        pair
+    }
+
+    fn list(&mut self, list: &[Stmt]) {
+        let mut rest = list;
+        while let [stmt, behind @ ..] = rest {
+            match (self.pairs.assigned(rest), behind) {
+                (Some(pair), [second, after @ ..]) => {
+                    self.both(pair, stmt, second);
+                    rest = after;
+                }
+                _ => {
+                    self.single(stmt);
+                    rest = behind;
+                }
+            }
+        }
+    }
+
+    fn both(&mut self, pair: usize, first: &Stmt, second: &Stmt) {
+        match (first, second) {
+            (Stmt::Let { op, args, .. }, Stmt::Let { args: others, .. }) => {
+                self.gains[pair] += self.times
+                    * match op {
+                        Op::Copy => 0,
+                        Op::FDiv | Op::FSqrt => 5,
+                        _ => 1,
+                    };
+                args.iter().zip(others).for_each(|(one, other)| self.operand(pair, [*one, *other]));
+            }
+            (Stmt::Load { row, .. }, Stmt::Load { row: other, .. }) => {
+                [row, other].into_iter().for_each(|row| self.read(*row));
+                self.gains[pair] += if self.is_next(*row, *other) { self.times } else { -self.times };
+            }
+            _ => unreachable!("nothing else assigns a pair"),
+        }
+    }
+
+    fn is_next(&self, row: Operand, other: Operand) -> bool {
+        let sum = |row: Operand| match row {
+            Operand::Var(v) => self.sums.get(&v).copied().unwrap_or((row, 0)),
+            _ => (row, 0),
+        };
+        let ((from, more), (other, most)) = (sum(row), sum(other));
+        from == other && more.checked_add(1) == Some(most)
+    }
+
+    /// What a pair is computed from.
+    fn operand(&mut self, pair: usize, operands: [Operand; 2]) {
+        if let Some(other) = self.pairs.whole(operands) {
+            let (root, other) = (self.root(pair), self.root(other));
+            self.next[root] = other;
+            return;
+        }
+        if !operands.iter().any(|operand| self.changes(*operand)) || !self.made.insert(operands) {
+            return;
+        }
+        self.gains[pair] -= if operands[0] == operands[1] { self.times } else { 2 * self.times };
+        operands.into_iter().for_each(|operand| self.read(operand));
+    }
+
+    fn changes(&self, operand: Operand) -> bool {
+        matches!(operand, Operand::Var(v) if self.changing.contains(&v))
+    }
+
+    /// A register of a pair is wanted by itself.
+    fn read(&mut self, operand: Operand) {
+        let Operand::Var(v) = operand else { return };
+        let Some(Lane { pair, lane }) = self.pairs.lane(v) else { return };
+        // the first is at hand
+        if lane > 0 && self.changes(operand) && self.made.insert([operand; 2]) {
+            self.gains[pair] -= self.times;
+        }
+    }
+
+    fn single(&mut self, stmt: &Stmt) {
+        let mut reads = Vec::new();
+        stmt.reads(|operand| reads.push(operand));
+        reads.into_iter().for_each(|operand| self.read(operand));
+        let Stmt::Loop { body, .. } = stmt else {
+            return stmt.bodies().into_iter().for_each(|body| self.list(body));
+        };
+        let mut changing = HashSet::new();
+        walk(body, &mut |stmt| changing.extend(stmt.assigns()));
+        let around = (std::mem::replace(&mut self.changing, changing), std::mem::take(&mut self.made), self.times);
+        self.times = self.times.saturating_mul(8).min(1 << 30);
+        self.list(body);
+        (self.changing, self.made, self.times) = around;
+    }
+}
