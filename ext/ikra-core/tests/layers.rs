@@ -32,6 +32,7 @@ const UNSAFE: &[&str] = &[
     "memory/pool.rs",
     "backend/collective/vectors.rs",
     "backend/libm.rs",
+    "backend/team.rs",
     "backend/cpu/jit.rs",
     "backend/cuda/blas.rs",
     "backend/cuda/nvrtc.rs",

@@ -29,6 +29,7 @@ pub mod races;
 pub mod reference;
 pub mod resident;
 pub mod sink;
+mod team;
 pub mod threads;
 
 use crate::config::CodeOptions;

@@ -38,6 +38,7 @@ use crate::backend::CancelToken;
 use crate::backend::threads::Threads;
 use crate::error::Result;
 use crate::ir::Storage;
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 /// Elements of a tile of a reduction.
@@ -126,6 +127,8 @@ pub struct Crew<'a> {
 
 /// Pieces that are worth waking threads for.
 const SEVERAL: usize = 4;
+/// Who takes pieces leaves at least so many such shares to each of the others, and to itself.
+const SHARES: usize = 2;
 
 impl Crew<'_> {
     /// What `piece` gives for each of `0..count`, in order. None: cancelled.
@@ -153,9 +156,35 @@ impl Crew<'_> {
     /// `Device` when the system gives no threads.
     pub fn all<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Result<Option<Vec<T>>> {
         let one = |i| (!self.cancel.is_cancelled()).then(|| piece(i));
-        if pieces.len() < SEVERAL || self.threads.count() == 1 {
+        let threads = self.threads.count();
+        if pieces.len() < SEVERAL || threads == 1 {
             return Ok(pieces.into_iter().map(one).collect());
         }
-        Ok(self.threads.pool()?.install(|| pieces.into_par_iter().map(one).collect()))
+        let helpers = pieces.len() - 1;
+        let mut pieces: Vec<Option<I>> = pieces.into_iter().map(Some).collect();
+        let mut made: Vec<Option<T>> = pieces.iter().map(|_| None).collect();
+        let left = Mutex::new((&mut pieces[..], &mut made[..]));
+        // Neighbours, as memory likes it; the fewer the nearer the end, so that all threads come to it at the same time.
+        let take = || {
+            let mut left = left.lock();
+            let (pieces, made) = std::mem::take(&mut *left);
+            let some = pieces.len().div_ceil(SHARES * threads);
+            let ((own, others), (to, rest)) = (pieces.split_at_mut(some), made.split_at_mut(some));
+            *left = (others, rest);
+            (own, to)
+        };
+        let work = || {
+            loop {
+                let (own, to) = take();
+                if own.is_empty() {
+                    return;
+                }
+                for (piece, to) in own.iter_mut().zip(to) {
+                    *to = piece.take().and_then(one);
+                }
+            }
+        };
+        self.threads.share(helpers, &work)?;
+        Ok(made.into_iter().collect())
     }
 }

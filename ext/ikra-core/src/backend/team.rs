@@ -1,0 +1,190 @@
+//! Work that several threads do together.
+//!
+//! Here: [`Threads::share`], which calls the threads of a pool for help. Not here: which piece of the work each of them takes ([`super::cpu`],
+//! [`super::collective`]).
+//!
+//! The calling thread works too, and waits only for helpers that have begun: a pool that is busy with other work delays nobody.
+#![allow(unsafe_code, reason = "helpers borrow what the calling thread has")]
+
+use super::threads::Threads;
+use crate::error::Result;
+use parking_lot::{Condvar, Mutex};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long who waits for the last helpers looks for them before it sleeps: to be woken takes longer than what they still do.
+const LOOKING: Duration = Duration::from_micros(50);
+/// Whom a thread calls before it works itself: a call takes it a few microseconds, and who is called ten times as long to wake, so that calling all, or one who
+/// calls the others, takes longer.
+const CALLS: usize = 4;
+/// Of [`Gate::inside`]: nobody comes in any more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+impl Threads {
+    /// Does `work` on this thread, and at the same time on so many others at most, each of which does it once. Whoever does it takes pieces until
+    /// there are none; so it is done when this thread is through with it, and those who came have left.
+    ///
+    /// # Errors
+    /// `Device` when the system gives no threads; then nothing was done.
+    ///
+    /// # Panics
+    /// As the work does, on whichever thread.
+    pub fn share(&self, helpers: usize, work: &(dyn Fn() + Sync)) -> Result<()> {
+        let helpers = helpers.min(self.count() - 1);
+        if helpers == 0 {
+            work();
+            return Ok(());
+        }
+        let pool = self.pool()?;
+        let gate = Arc::new(Gate::new(work));
+        let closing = Closing(&gate);
+        for (gate, helpers) in gate.parties(helpers) {
+            pool.spawn(move || gate.join(helpers));
+        }
+        work();
+        drop(closing);
+        let raised = gate.raised.lock().take();
+        raised.map_or(Ok(()), |raised| resume_unwind(raised))
+    }
+}
+
+/// Work, and how many helpers are at it.
+struct Gate {
+    work: *const (dyn Fn() + Sync),
+    inside: AtomicUsize,
+    /// What a helper's work panicked with.
+    raised: Mutex<Option<Box<dyn Any + Send>>>,
+    left: Condvar,
+}
+
+// SAFETY: `work` is `Sync`, and looked at only as `join` says; all else is made for several threads.
+unsafe impl Send for Gate {}
+// SAFETY: as above.
+unsafe impl Sync for Gate {}
+
+impl Gate {
+    fn new<'a>(work: &'a (dyn Fn() + Sync + 'a)) -> Self {
+        let work: *const (dyn Fn() + Sync + 'a) = work;
+        // SAFETY: only the bound of a lifetime is changed, of a pointer. `join` says why nobody follows it for too long.
+        let work: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(work) };
+        Self { work, inside: AtomicUsize::new(0), raised: Mutex::default(), left: Condvar::new() }
+    }
+
+    /// Whom one thread calls, each of whom calls so many less one.
+    fn parties(self: &Arc<Self>, helpers: usize) -> impl Iterator<Item = (Arc<Self>, usize)> {
+        (0..CALLS).map(move |at| (self.clone(), (helpers + at) / CALLS)).filter(|(_, helpers)| *helpers > 0)
+    }
+
+    /// Calls more helpers, and works.
+    fn join(self: Arc<Self>, helpers: usize) {
+        let enter = |inside: usize| (inside & CLOSED == 0).then_some(inside + 1);
+        if self.inside.fetch_update(Ordering::SeqCst, Ordering::SeqCst, enter).is_err() {
+            return;
+        }
+        for (gate, helpers) in self.parties(helpers - 1) {
+            rayon::spawn(move || gate.join(helpers));
+        }
+        // SAFETY: `share` borrows the work until it has closed the gate and seen that nobody is inside. This thread came in before it was closed, so
+        // `share` waits until it has left, below; whatever the work does, it comes back to here.
+        let worked = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
+        if let Err(raised) = worked {
+            *self.raised.lock() = Some(raised);
+        }
+        if self.inside.fetch_sub(1, Ordering::SeqCst) == CLOSED + 1 {
+            // whoever found the gate still full holds this lock until it sleeps
+            drop(self.raised.lock());
+            self.left.notify_one();
+        }
+    }
+}
+
+/// Closes the gate, and waits until all have left.
+struct Closing<'a>(&'a Gate);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let Gate { inside, raised, left, .. } = self.0;
+        inside.fetch_or(CLOSED, Ordering::SeqCst);
+        let full = || inside.load(Ordering::SeqCst) != CLOSED;
+        let began = Instant::now();
+        while full() && began.elapsed() < LOOKING {
+            std::hint::spin_loop();
+        }
+        let mut lock = raised.lock();
+        while full() {
+            left.wait(&mut lock);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn what_is_shared_is_done_once_however_many_help() {
+        for threads in 1..5 {
+            let crew = Threads::new(threads);
+            for pieces in [0, 1, 7, 10_000] {
+                let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
+                let work = || {
+                    while let Some(piece) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|piece| *piece < pieces) {
+                        sum.fetch_add(piece + 1, Ordering::Relaxed);
+                    }
+                };
+                crew.share(threads, &work).expect("there are threads");
+                assert_eq!(sum.into_inner(), pieces * (pieces + 1) / 2, "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_come_than_are_asked_and_all_of_them_at_once() {
+        let crew = Threads::new(4);
+        let (all, came) = (Barrier::new(3), AtomicUsize::new(0));
+        let work = || {
+            came.fetch_add(1, Ordering::Relaxed);
+            all.wait();
+        };
+        crew.share(2, &work).expect("there are threads");
+        assert_eq!(came.into_inner(), 3);
+    }
+
+    #[test]
+    fn a_pool_that_is_busy_delays_nobody() {
+        let crew = Threads::new(2);
+        let (busy, on) = (Arc::new(Barrier::new(3)), Arc::new(Barrier::new(3)));
+        for _ in 0..2 {
+            let (busy, on) = (busy.clone(), on.clone());
+            crew.pool().expect("there are threads").spawn(move || {
+                busy.wait();
+                on.wait();
+            });
+        }
+        busy.wait();
+        let done = AtomicUsize::new(0);
+        crew.share(1, &|| {
+            done.fetch_add(1, Ordering::Relaxed);
+        })
+        .expect("there are threads");
+        assert_eq!(done.into_inner(), 1, "nobody else had time, and nobody waits for them");
+        on.wait();
+    }
+
+    #[test]
+    fn a_panic_of_a_helper_is_told_when_all_have_left() {
+        let crew = Threads::new(3);
+        let (all, here) = (Barrier::new(3), std::thread::current().id());
+        let work = || {
+            all.wait();
+            assert!(std::thread::current().id() == here, "a helper fails");
+        };
+        let raised = catch_unwind(AssertUnwindSafe(|| crew.share(2, &work)));
+        assert!(raised.is_err());
+        crew.share(2, &|| ()).expect("there are threads");
+    }
+}
