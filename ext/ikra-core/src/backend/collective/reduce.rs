@@ -3,7 +3,7 @@
 //! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs, which
 //! leave the words that [`Reduction::read`] reads.
 
-use super::vectors::{Work, widest};
+use super::vectors::{Work, soon, widest};
 use super::{Crew, Element, LANES, Number, TILE, Values, WARP};
 use crate::error::Result;
 use crate::ir::Storage;
@@ -133,10 +133,10 @@ trait Fold<T: Copy>: Sized {
     fn take(state: &mut Self::State, x: T, index: u64);
     fn merge(state: &mut Self::State, other: Self::State);
     fn reduced(state: Self::State) -> Reduced;
-    /// The lanes' states of one tile that begins at `first`.
+    /// The state of one tile that begins at `first`.
     #[inline(always)]
-    fn lanes(tile: &[T], first: u64) -> [Self::State; LANES] {
-        lanes_in_registers::<T, Self>(tile, first)
+    fn tile(tile: &[T], first: u64) -> Self::State {
+        tree::<T, Self>(lanes_in_registers::<T, Self>(tile, first))
     }
 }
 
@@ -195,19 +195,13 @@ impl<T: Numeric> Fold<T> for FloatSum {
     fn take(state: &mut Compensated, x: T, _: u64) {
         state.add(x.float());
     }
-    /// Row after row, as memory likes it; sums and losses apart, so that they are computed as vectors.
     #[inline(always)]
-    fn lanes(tile: &[T], _: u64) -> [Compensated; LANES] {
-        let (mut sums, mut losses) = ([0.0; LANES], [0.0; LANES]);
-        let add = |(x, (sum, lost)): (&T, (&mut f64, &mut f64))| {
-            let mut state = Compensated { sum: *sum, lost: *lost };
-            state.add(x.float());
-            (*sum, *lost) = (state.sum, state.lost);
-        };
-        let (rows, rest) = tile.as_chunks::<LANES>();
-        rows.iter().for_each(|row| row.iter().zip(sums.iter_mut().zip(&mut losses)).for_each(add));
-        rest.iter().zip(sums.iter_mut().zip(&mut losses)).for_each(add);
-        std::array::from_fn(|l| Compensated { sum: sums[l], lost: losses[l] })
+    fn tile(tile: &[T], _: u64) -> Compensated {
+        let mut lanes = Lanes::NONE;
+        lanes.take(tile);
+        // while lanes are joined nothing else would be loaded, and memory would begin anew with the next tile
+        soon(tile.as_ptr_range().end, LANES);
+        lanes.join()
     }
     #[inline(always)]
     fn merge(state: &mut Compensated, other: Compensated) {
@@ -215,6 +209,69 @@ impl<T: Numeric> Fold<T> for FloatSum {
     }
     fn reduced(state: Compensated) -> Reduced {
         Reduced::Float(state.value())
+    }
+}
+
+/// The lanes of a sum of Floats: sums and losses apart, so that they are computed as vectors, each of which lies in one line of the cache.
+struct Lanes {
+    sums: Row,
+    losses: Row,
+}
+
+#[repr(align(64))]
+struct Row([f64; LANES]);
+
+impl Lanes {
+    const NONE: Self = Self { sums: Row([0.0; LANES]), losses: Row([0.0; LANES]) };
+
+    /// Row after row: memory likes it, and what is added to several rows at once is loaded in several places.
+    #[inline(always)]
+    fn take<T: Numeric>(&mut self, tile: &[T]) {
+        let (rows, rest) = tile.as_chunks::<LANES>();
+        for row in rows {
+            self.take_row(row);
+        }
+        self.take_row(rest);
+    }
+
+    #[inline(always)]
+    fn take_row<T: Numeric>(&mut self, row: &[T]) {
+        for (x, (sum, lost)) in row.iter().zip(self.sums.0.iter_mut().zip(&mut self.losses.0)) {
+            let mut state = Compensated { sum: *sum, lost: *lost };
+            state.add(x.float());
+            (*sum, *lost) = (state.sum, state.lost);
+        }
+    }
+
+    /// [`tree`], whose first steps are of vectors.
+    #[inline(always)]
+    fn join(mut self) -> Compensated {
+        self.join_halves::<16>();
+        self.join_halves::<8>();
+        let mut warps: [Compensated; LANES / WARP] = std::array::from_fn(|w| {
+            let mut few: [Compensated; VECTOR] = std::array::from_fn(|l| self.lane(w * WARP + l));
+            halve::<f64, FloatSum>(&mut few);
+            few[0]
+        });
+        halve::<f64, FloatSum>(&mut warps);
+        warps[0]
+    }
+
+    /// Of each warp, lane `l` with lane `l + HALF`.
+    #[inline(always)]
+    fn join_halves<const HALF: usize>(&mut self) {
+        for w in 0..LANES / WARP {
+            for at in w * WARP..w * WARP + HALF {
+                let mut state = self.lane(at);
+                state.merge(self.lane(at + HALF));
+                (self.sums.0[at], self.losses.0[at]) = (state.sum, state.lost);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn lane(&self, at: usize) -> Compensated {
+        Compensated { sum: self.sums.0[at], lost: self.losses.0[at] }
     }
 }
 
@@ -361,7 +418,7 @@ impl<T: Numeric> Fold<T> for Counting {
 /// Lanes that are computed together.
 const VECTOR: usize = 8;
 
-/// [`Fold::lanes`], a few lanes at a time, whose states stay in registers.
+/// The lanes' states of a tile, a few lanes at a time, whose states stay in registers.
 #[inline(always)]
 fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State; LANES] {
     let mut lanes = [F::none(); LANES];
@@ -462,7 +519,7 @@ impl<T: Copy, F: Fold<T>> Work for Tile<'_, T, F> {
     type Result = F::State;
     #[inline(always)]
     fn run(self) -> F::State {
-        tree::<T, F>(F::lanes(self.tile, self.first))
+        F::tile(self.tile, self.first)
     }
 }
 

@@ -1,8 +1,11 @@
 //! The same code, for processors with wider vectors.
 //!
-//! Here: [`widest`]. Not here: what is computed. Ikra itself is compiled for every processor of an architecture, so its vectors are those that the oldest has:
+//! Here: [`widest`], and [`soon`], which asks memory for what is computed with next. Not here: what is computed. Ikra itself is compiled for every processor of an architecture, so its vectors are those that the oldest has:
 //! of two Floats on x86-64, where others have eight. Results are the same bits: each lane of a vector rounds as one number does, and nobody contracts.
-#![allow(unsafe_code, reason = "calls code that is compiled for what was found out about this processor")]
+#![allow(
+    unsafe_code,
+    reason = "calls code that is compiled for what was found out about this processor, and asks for memory ahead"
+)]
 
 /// Something to compute. `run` and what it calls are to be `inline(always)`: what is not inlined is compiled for every processor.
 pub trait Work {
@@ -29,6 +32,22 @@ pub fn widest<W: Work>(work: W) -> W::Result {
         }
     }
     work.run()
+}
+
+/// Asks for so many elements from here on, whether or not there are any.
+#[inline(always)]
+pub fn soon<T>(from: *const T, count: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const LINE: usize = 64;
+        for at in (0..count * size_of::<T>()).step_by(LINE) {
+            // SAFETY: this is advice about an address, which need not be one of anybody's memory: nothing is read that a program sees.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast::<i8>().wrapping_add(at)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, count);
 }
 
 #[cfg(target_arch = "x86_64")]
