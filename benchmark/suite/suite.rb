@@ -146,6 +146,7 @@ class Suite
     kept[:scaled_from] = found[:ruby_size] unless scale == 1.0
     kept.update(facts.slice(:yjit, :version, :threads, :compile, :first, :first_phases, :backends))
     kept[:kernel] = kept[:phases][:kernel] || kept[:median]
+    kept[:marshalling] = median(facts[:phases].map { |run| marshalling(run) }) if version.kind == :ikra && !seconds.empty?
     found[:versions][version.name] = kept
     show(version, kept)
   end
@@ -157,6 +158,9 @@ class Suite
 
     facts[:phases].first.keys.to_h { |phase| [phase, median(facts[:phases].map { |run| run.fetch(phase, 0.0) })] }
   end
+
+  # What is done for a call wherever it runs.
+  def marshalling(run) = run.values_at(:source, :infer, :trace, :pack, :unpack).sum(&:to_f)
 
   def median(numbers) = numbers.empty? ? 0.0 : Harness::Timing.new(numbers).median
 

@@ -76,6 +76,8 @@ pub struct History {
     gpu: Option<Taken>,
     /// Seconds on the CPU in all.
     spent: f64,
+    /// Calls on each.
+    calls: [u32; 2],
 }
 
 /// Threads from which on a GPU is busy: with more, time grows with their number.
@@ -85,15 +87,22 @@ pub const FEW: u64 = 4_096;
 pub const MANY_RUNS: u64 = 2_000_000;
 /// Cores that a busy GPU is worth at least and at most, before it was tried, and cores that one of its threads is worth.
 const WORTH: [f64; 2] = [50.0, 1_000.0];
-const THREAD: f64 = 1.0 / 15.0;
+const THREAD: f64 = 1.0 / 8.0;
 /// Seconds of compiling and of making a context, which trying a GPU costs; on a CPU they are next to nothing.
 const TRYING: f64 = 0.25;
 /// What is to be gained before a change of sides.
 const GAIN: f64 = 0.8;
+/// Calls on a side before it is given up, unless they take so many times as long as on the other: the first ones make what later ones find, such as memory.
+const TRIALS: u32 = 4;
+const FAR: f64 = 4.0;
 
 impl History {
-    /// Notes a call that ended.
+    /// Notes a call that ended. The first one on a GPU loads its code, and tells nothing of others.
     pub fn note(&mut self, side: Side, taken: Taken) {
+        self.calls[side as usize] = self.calls[side as usize].saturating_add(1);
+        if side == Side::Gpu && self.calls(side) == 1 {
+            return;
+        }
         let known = match side {
             Side::Cpu => {
                 self.spent += taken.kernel;
@@ -144,9 +153,15 @@ impl History {
             (_, None) => Side::Gpu,
             (None, _) if cpu > gpu * GAIN => Side::Gpu,
             (None, _) => Side::Cpu,
+            _ if self.calls(Side::Gpu) < TRIALS && gpu < cpu * FAR => Side::Gpu,
+            _ if self.calls(Side::Cpu) < TRIALS && cpu < gpu * FAR => Side::Cpu,
             _ if gpu < cpu => Side::Gpu,
             _ => Side::Cpu,
         }
+    }
+
+    fn calls(&self, side: Side) -> u32 {
+        self.calls[side as usize]
     }
 }
 
@@ -162,6 +177,42 @@ mod tests {
 
     fn choose(history: &History, elements: u64, ticks: u64) -> Side {
         history.choose(elements, ticks, 16, &WAYS)
+    }
+
+    /// Notes calls on a GPU that was used before.
+    fn on_gpu(history: &mut History, taken: Taken) {
+        (0..TRIALS).for_each(|_| history.note(Side::Gpu, taken));
+    }
+
+    #[test]
+    fn a_side_is_not_given_up_for_what_its_first_calls_pay_for_all() {
+        let mut history = History::default();
+        (0..3).for_each(|_| history.note(Side::Cpu, taken(100_000, 1, 0.1, 0.0)));
+        // code is loaded; memory is page-locked; from then on they are there
+        for moved in [9.0, 0.3] {
+            assert_eq!(choose(&history, 100_000, 1), Side::Gpu);
+            history.note(Side::Gpu, taken(100_000, 1, 1e-4, moved));
+        }
+        assert_eq!(choose(&history, 100_000, 1), Side::Gpu);
+        history.note(Side::Gpu, taken(100_000, 1, 1e-4, 1e-3));
+        history.note(Side::Gpu, taken(100_000, 1, 1e-4, 0.2));
+        assert_eq!(choose(&history, 100_000, 1), Side::Gpu);
+        // the same on a CPU that takes little longer at first
+        let mut history = History::default();
+        on_gpu(&mut history, taken(8_000_000, 1, 45e-6, 14e-3));
+        for kernel in [40e-3, 20e-3, 5e-3, 20e-3] {
+            assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
+            history.note(Side::Cpu, taken(8_000_000, 1, kernel, 0.0));
+        }
+        assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
+    }
+
+    #[test]
+    fn a_side_that_is_far_slower_is_given_up_at_once() {
+        let mut history = History::default();
+        (0..3).for_each(|_| history.note(Side::Cpu, taken(100_000, 1, 0.1, 0.0)));
+        (0..2).for_each(|_| history.note(Side::Gpu, taken(100_000, 1, 2.0, 0.0)));
+        assert_eq!(choose(&history, 100_000, 1), Side::Cpu);
     }
 
     #[test]
@@ -180,15 +231,17 @@ mod tests {
         assert_eq!(choose(&history, 4_000, 1), Side::Cpu);
         history.note(Side::Cpu, taken(4_000, 1, 0.2, 0.0));
         assert_eq!(choose(&history, 4_000, 1), Side::Gpu);
-        history.note(Side::Gpu, taken(4_000, 1, 0.014, 0.0002));
-        assert_eq!(choose(&history, 4_000, 1), Side::Gpu);
+        for _ in 0..TRIALS {
+            history.note(Side::Gpu, taken(4_000, 1, 0.014, 0.0002));
+            assert_eq!(choose(&history, 4_000, 1), Side::Gpu);
+        }
         assert_eq!(choose(&history, 20, 1), Side::Cpu);
     }
 
     #[test]
     fn what_only_moves_data_stays_on_the_cpu() {
         let mut history = History::default();
-        history.note(Side::Gpu, taken(8_000_000, 1, 45e-6, 14e-3));
+        on_gpu(&mut history, taken(8_000_000, 1, 45e-6, 14e-3));
         // trying the CPU costs next to nothing, and may pay
         assert_eq!(choose(&history, 8_000_000, 1), Side::Cpu);
         history.note(Side::Cpu, taken(8_000_000, 1, 5e-3, 0.0));
@@ -199,7 +252,7 @@ mod tests {
     #[test]
     fn a_cpu_that_cannot_win_is_not_tried() {
         let mut history = History::default();
-        history.note(Side::Gpu, taken(1_000_000, 1_000, 2e-3, 3e-3));
+        on_gpu(&mut history, taken(1_000_000, 1_000, 2e-3, 3e-3));
         assert_eq!(choose(&history, 1_000_000, 1_000), Side::Gpu);
     }
 
@@ -207,7 +260,7 @@ mod tests {
     fn estimates_grow_with_the_size() {
         let mut history = History::default();
         history.note(Side::Cpu, taken(1_000, 1, 1e-3, 0.0));
-        history.note(Side::Gpu, taken(1_000, 1, 20e-6, 60e-6));
+        on_gpu(&mut history, taken(1_000, 1, 20e-6, 60e-6));
         let small = history.estimate(1_000, 1, 16, &WAYS);
         let large = history.estimate(1_000_000, 1, 16, &WAYS);
         assert_eq!(small.cpu, Some(1e-3));
