@@ -189,6 +189,40 @@ fn columns_that_several_rows_of_a_job_are_stored_in_keep_them() {
 }
 
 #[test]
+fn groups_in_bands_and_strips_run_each_job_once() {
+    let program =
+        product("", "", "v40: i64 = load counts[job.0]\n  v41: i64 = add v40, 1\n  store counts[job.0] = v41");
+    for way in WAYS {
+        let jam = Jam::of(&program, way).unwrap_or_else(|| panic!("{way:?}: no groups"));
+        for (rows, across) in [(1, 40), (3, 33), (31, 35), (32, 32), (33, 39), (70, 41)] {
+            for missing in [0, 1, 20] {
+                let (jobs, params) = ((rows * across - missing) as u64, [across as u64, 2, 0]);
+                let singly = run(&program, jobs, &params, [rows, across, 2]);
+                assert!(singly.2.iter().take(jobs as usize).all(|count| *count == 1));
+                let Some((groups, params)) = jam.groups(jobs, &params) else { continue };
+                let together = run(&jam.program, groups, &params, [rows, across, 2]);
+                assert_eq!(together, singly, "{way:?} {rows} by {across} less {missing}");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_go_down_where_other_rows_load_the_same() {
+    let groups = |program: &Program| {
+        let jam = Jam::of(program, Way::Next).expect("groups");
+        // 70 rows of 41: three bands of 32 rows, in strips as wide as a group
+        let (groups, params) = jam.groups(70 * 41, &[41, 2, 0]).expect("a table");
+        (jam.width, groups, params.len() - 3)
+    };
+    assert_eq!(groups(&product("", "", "")), (8, 3 * 32 * 6, 4));
+    // what each row has for itself
+    let text = product("", "", "").to_string().replace("v22: i64 = add v21, v11", "v22: i64 = add v19, v11");
+    let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(groups(&program), (8, (70 * 41_u64).div_ceil(8), 1));
+}
+
+#[test]
 fn jobs_that_part_or_store_in_loops_are_no_groups() {
     let parts = "v31: bool = fcmp.gt sum.15, 0.0\n    if v31 {\n      count.17 = add count.17, 1\n    }";
     let stores = "store counts[job.0] = k.16";

@@ -21,6 +21,9 @@
 //! by a width makes of the jobs, as elements of a matrix are found. Groups that follow each other go down such a table, too, in strips as wide as a warp: what the threads of a
 //! block load is that of a square, not of a row.
 //!
+//! On a host, groups go down such a table where other rows load what differs between jobs of one row, as columns in a product of matrices: in strips as wide as a group, which
+//! find it in a cache, and in *bands* of so many rows that what these load, each for itself, is still in one for the next strip.
+//!
 //! Not one of [`super::PASSES`]: a backend has both programs, and says at each launch which of them runs.
 //!
 //! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994; on GPUs
@@ -59,6 +62,8 @@ pub struct Jam {
     pub pairs: Vec<[VarId; 2]>,
     way: Way,
     division: Option<Division>,
+    /// Groups go down bands of rows.
+    bands: bool,
 }
 
 /// The most registers that a loop carries, of all jobs of a group: what a processor has for them.
@@ -66,6 +71,8 @@ const CARRIED: usize = 12;
 const WIDTHS: [usize; 3] = [8, 4, 2];
 /// Jobs beside each other in a strip.
 const STRIP: u64 = 32;
+/// Rows of a band, a power of two.
+const BAND: u64 = 32;
 
 impl Jam {
     /// None: jobs do not go the same way, or have nothing in common that is worth it.
@@ -91,14 +98,23 @@ impl Jam {
             ParamId::new(jammed.params.len() - 1)
         };
         let jobs = param("jobs", 0);
-        let table = (way == Way::Below).then(|| [param("across", 1), param("down", 1)]);
-        let group = Group { jobs, table, width: width as i64 };
+        let below = || Shapes::of(entry, Way::Below, width, division.as_ref());
+        let bands =
+            way == Way::Next && division.is_some() && below().is_some_and(|below| shapes.loads_again(&below, entry));
+        let order = match way {
+            Way::Below => Order::Strips { across: param("across", 1), down: param("down", 1) },
+            Way::Next if bands => {
+                Order::Bands { across: param("across", 1), strips: param("strips", 1), height: param("height", 0) }
+            }
+            Way::Next => Order::Line,
+        };
+        let group = Group { jobs, order, width: width as i64 };
         let (entry, pairs) = group.entry(entry, &shapes, division.as_ref())?;
         jammed.funcs[program.entry.index()] = entry;
         let (improved, numbers) = dead::renumbered((values::PASS.run)(jammed));
         let number = |v: VarId| numbers[v.index()];
         let pairs = pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?])).collect();
-        Some(Self { program: improved, width: width as u64, pairs, way, division })
+        Some(Self { program: improved, width: width as u64, pairs, way, division, bands })
     }
 
     /// What code for people says of itself.
@@ -124,6 +140,14 @@ impl Jam {
         match (self.way, across) {
             // all groups would begin in one row and end in another
             (Way::Next, Some(across)) if across < self.width => None,
+            (Way::Next, Some(across)) if self.bands => {
+                let strips = across.min(jobs).div_ceil(self.width);
+                let rows = jobs.div_ceil(across).max(1);
+                // bands higher than there are rows would be groups of nothing
+                let height = rows.min(BAND).ilog2();
+                let groups = strips * (rows.div_ceil(1 << height) << height);
+                Some((groups, vec![jobs, across, strips, height.into()]))
+            }
             (Way::Next, _) => Some((jobs.div_ceil(self.width), vec![jobs])),
             (Way::Below, Some(across)) if across >= STRIP && jobs >= across.saturating_mul(self.width) => {
                 let down = jobs.div_ceil(across).div_ceil(self.width);
@@ -208,9 +232,27 @@ impl Division {
 struct Group {
     /// The parameter that says how many jobs there are.
     jobs: ParamId,
-    /// Those that say how many jobs lie beside each other, and how many groups below each other, where the jobs of a group do.
-    table: Option<[ParamId; 2]>,
+    order: Order,
     width: i64,
+}
+
+/// Which group follows which. The parameters say how many jobs lie beside each other, and how groups do.
+#[derive(Clone, Copy)]
+enum Order {
+    /// As jobs do.
+    Line,
+    /// Jobs lie below each other; groups in strips of [`STRIP`], `down` of them below each other.
+    Strips { across: ParamId, down: ParamId },
+    /// Jobs follow each other; groups in bands of a power of two, `height`, of rows, each of so many strips as wide as a group.
+    Bands { across: ParamId, strips: ParamId, height: ParamId },
+}
+
+/// Where a group's jobs are: one after the other from the first, as far as there are any.
+struct Place {
+    first: Operand,
+    step: Operand,
+    /// A number or, where the last of a row may be fewer than a group, a register.
+    most: Operand,
 }
 
 /// Where a group goes on.
@@ -231,26 +273,7 @@ impl Group {
         let exits = Exits { done: label(&mut func), singly: label(&mut func) };
         let mut body = Vec::new();
         let jobs = self.given(&mut func, self.jobs, &mut body);
-        let (first, step) = match self.table {
-            None => (op(&mut func, Op::Mul, [number.into(), Operand::I64(self.width)], &mut body), Operand::I64(1)),
-            Some(table) => {
-                let [across, down] = table.map(|param| self.given(&mut func, param, &mut body));
-                let mut op = |kind, args| op(&mut func, kind, args, &mut body);
-                let strip = Operand::I64(STRIP as i64);
-                let warp = op(Op::Div, [number.into(), strip]);
-                let lane = op(Op::Rem, [number.into(), strip]);
-                let (strips, row) = (op(Op::Div, [warp, down]), op(Op::Rem, [warp, down]));
-                let left = op(Op::Mul, [strips, strip]);
-                let column = op(Op::Add, [left, lane]);
-                let many = op(Op::Mul, [across, Operand::I64(self.width)]);
-                let start = op(Op::Mul, [row, many]);
-                let first = op(Op::Add, [start, column]);
-                // the last strip may be broader than what is left
-                let beyond = test(&mut func, Cmp::Ge, column, across, &mut body);
-                body.push(Stmt::If { cond: beyond, then: vec![Stmt::Return(Vec::new())], otherwise: Vec::new() });
-                (first, across)
-            }
-        };
+        let Place { first, step, most } = self.place(&mut func, number.into(), &mut body);
 
         let mut together = Vec::new();
         let mut all = vec![first];
@@ -260,7 +283,11 @@ impl Group {
         }
         let ends = test(&mut func, Cmp::Ge, all[all.len() - 1], jobs, &mut together);
         together.push(leave(ends, exits.singly));
-        let across = self.table.map(|_| step);
+        if let Operand::Var(_) = most {
+            let fewer = test(&mut func, Cmp::Lt, most, Operand::I64(self.width), &mut together);
+            together.push(leave(fewer, exits.singly));
+        }
+        let across = matches!(self.order, Order::Strips { .. }).then_some(step);
         let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, division.zip(across));
         together.extend(weaver.list(&single.body)?);
         let pairs = weaver.pairs();
@@ -269,11 +296,59 @@ impl Group {
         }
 
         let mut apart = vec![Stmt::Block { label: exits.singly, body: together }];
-        self.singly(&mut func, single, single_job, (first, step, jobs), &mut apart);
+        self.singly(&mut func, single, single_job, (first, step, most, jobs), &mut apart);
         body.push(Stmt::Block { label: exits.done, body: apart });
         body.push(Stmt::Return(Vec::new()));
         func.body = body;
         Some((func, pairs))
+    }
+
+    /// Where the jobs of a group are, by its number.
+    fn place(&self, func: &mut Func, number: Operand, body: &mut Vec<Stmt>) -> Place {
+        let width = Operand::I64(self.width);
+        let one = Operand::I64(1);
+        match self.order {
+            Order::Line => Place { first: op(func, Op::Mul, [number, width], body), step: one, most: width },
+            Order::Strips { across, down } => {
+                let [across, down] = [across, down].map(|param| self.given(func, param, body));
+                let mut op = |kind, args| op(func, kind, args, body);
+                let strip = Operand::I64(STRIP as i64);
+                let warp = op(Op::Div, [number, strip]);
+                let lane = op(Op::Rem, [number, strip]);
+                let (strips, row) = (op(Op::Div, [warp, down]), op(Op::Rem, [warp, down]));
+                let left = op(Op::Mul, [strips, strip]);
+                let column = op(Op::Add, [left, lane]);
+                let many = op(Op::Mul, [across, width]);
+                let start = op(Op::Mul, [row, many]);
+                let first = op(Op::Add, [start, column]);
+                // the last strip may be broader than what is left
+                let beyond = test(func, Cmp::Ge, column, across, body);
+                body.push(Stmt::If { cond: beyond, then: vec![Stmt::Return(Vec::new())], otherwise: Vec::new() });
+                Place { first, step: across, most: width }
+            }
+            Order::Bands { across, strips, height } => {
+                let [across, strips, height] = [across, strips, height].map(|param| self.given(func, param, body));
+                let mut op = |kind, args| op(func, kind, args, body);
+                let groups = op(Op::Shl, [strips, height]);
+                let band = op(Op::Div, [number, groups]);
+                let before = op(Op::Mul, [band, groups]);
+                let within = op(Op::Sub, [number, before]);
+                let strip = op(Op::UShr, [within, height]);
+                let above = op(Op::Shl, [strip, height]);
+                let down = op(Op::Sub, [within, above]);
+                let top = op(Op::Shl, [band, height]);
+                let row = op(Op::Add, [top, down]);
+                let start = op(Op::Mul, [row, across]);
+                let column = op(Op::Mul, [strip, width]);
+                let first = op(Op::Add, [start, column]);
+                // the last strip may be broader than what is left
+                let left = op(Op::Sub, [across, column]);
+                let fewer = test(func, Cmp::Lt, left, width, body);
+                let most = fresh(func, Scalar::I64);
+                body.push(Stmt::Let { dst: most, op: Op::Select, args: vec![fewer, left, width] });
+                Place { first, step: one, most: most.into() }
+            }
+        }
     }
 
     fn given(&self, func: &mut Func, param: ParamId, out: &mut Vec<Stmt>) -> Operand {
@@ -288,7 +363,7 @@ impl Group {
         func: &mut Func,
         single: &Func,
         job: VarId,
-        (first, step, jobs): (Operand, Operand, Operand),
+        (first, step, most, jobs): (Operand, Operand, Operand, Operand),
         out: &mut Vec<Stmt>,
     ) {
         let mut body = single.body.clone();
@@ -301,7 +376,7 @@ impl Group {
         });
         let copy = |dst: VarId, value: Operand| Stmt::Let { dst, op: Op::Copy, args: vec![value] };
         let at = fresh(func, Scalar::I64);
-        out.extend([copy(at, first), copy(left, Operand::I64(self.width))]);
+        out.extend([copy(at, first), copy(left, most)]);
         let (label, mut each) = (label(func), Vec::new());
         let none = test(func, Cmp::Le, left.into(), Operand::I64(0), &mut each);
         each.push(leave(none, label));

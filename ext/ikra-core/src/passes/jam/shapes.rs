@@ -102,6 +102,18 @@ impl Shapes {
         worth
     }
 
+    /// Whether a loop loads what differs between these jobs, but not between those whose shapes are `others`.
+    pub fn loads_again(&self, others: &Shapes, func: &Func) -> bool {
+        let mut again = false;
+        walk(&func.body, &mut |stmt| {
+            let Stmt::Loop { body, .. } = stmt else { return };
+            walk(body, &mut |s| {
+                again |= matches!(s, Stmt::Load { row, .. } if self.operand(*row) != Shape::Same && others.operand(*row) == Shape::Same);
+            });
+        });
+        again
+    }
+
     /// How many registers in which jobs differ go from one repetition of a loop to the next.
     pub fn carried(&self, func: &Func) -> usize {
         let counts = Counts::of(func);
