@@ -379,6 +379,16 @@ fn two_jobs_are_one_vector() {
 }
 
 #[test]
+fn what_two_jobs_begin_with_alike_is_no_obstacle() {
+    let begins =
+        ["v40: f64 = int_to_float v12\n  sum.15 = copy v40", "sum.15 = int_to_float v12", "sum.15 = load left[v14]"];
+    for begin in begins {
+        let code = on_the_cpu(&product(begin, "", ""), [4, 20, 3]);
+        assert_eq!(code.matches("load.f64x2").count(), 4, "{begin}\n{code}");
+    }
+}
+
+#[test]
 fn what_costs_more_than_it_saves_is_no_vector() {
     let calls = "v50: f64 = load right[v22]\n v51: f64 = math.exp v50\n sum.15 = fadd sum.15, v51";
     let text = product("", calls, "").to_string().replace("fadd sum.15, v24", "fadd sum.15, v20");

@@ -78,6 +78,13 @@ impl<'a> Weaver<'a> {
             Stmt::Let { dst, op, args } => self.assign(*dst, *op, args, out)?,
             Stmt::Load { dst, column, row } => {
                 let dsts = self.lanes[dst.index()].clone();
+                if dsts.len() > 1 && self.shapes.operand(*row) == Shape::Same {
+                    let once = fresh(self.func, self.single.ty((*dst).into()));
+                    let row = self.lane(*row, 0, out);
+                    out.push(Stmt::Load { dst: once, column: *column, row });
+                    self.share(once, &dsts, out);
+                    return Some(());
+                }
                 let rows: Vec<Operand> = (0..dsts.len()).map(|lane| self.lane(*row, lane, out)).collect();
                 let loads = dsts.into_iter().zip(rows);
                 out.extend(loads.map(|(dst, row)| Stmt::Load { dst, column: *column, row }));
@@ -180,10 +187,22 @@ impl<'a> Weaver<'a> {
             self.guard(guard, dst, op, args, out)?;
         }
         let dsts = self.lanes[dst.index()].clone();
+        if dsts.len() > 1 && op != Op::Copy && args.iter().all(|arg| self.shapes.operand(*arg) == Shape::Same) {
+            let once = fresh(self.func, self.single.ty(dst.into()));
+            let args = args.iter().map(|arg| self.lane(*arg, 0, out)).collect();
+            out.push(Stmt::Let { dst: once, op, args });
+            self.share(once, &dsts, out);
+            return Some(());
+        }
         let args: Vec<_> =
             (0..dsts.len()).map(|lane| args.iter().map(|arg| self.lane(*arg, lane, out)).collect()).collect();
         out.extend(dsts.into_iter().zip(args).map(|(dst, args)| Stmt::Let { dst, op, args }));
         Some(())
+    }
+
+    /// What all jobs have alike, where they will differ later: each is assigned the same, so that none is assigned another one's.
+    fn share(&self, once: VarId, dsts: &[VarId], out: &mut Vec<Stmt>) {
+        out.extend(dsts.iter().map(|dst| Stmt::Let { dst: *dst, op: Op::Copy, args: vec![once.into()] }));
     }
 
     /// Gives up where jobs do not lie as the launch says.
