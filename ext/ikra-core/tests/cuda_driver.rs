@@ -62,6 +62,7 @@ const SCENES: &[Scene] = &[
     ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
     ("launches_one_after_the_other", &[], launches_one_after_the_other),
     ("launches_that_raise_later", &[], launches_that_raise_later),
+    ("launches_whose_end_is_told_at_once", &[], launches_whose_end_is_told_at_once),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
     ("a_fault_is_remembered", &[("STAND_IN", "faulty")], a_fault_is_remembered),
     ("no_gpu", &[("STAND_IN", "absent")], || refuses("sees no GPU")),
@@ -922,6 +923,39 @@ fn launches_that_raise_later() {
                 bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect();
             assert!(made.iter().enumerate().all(|(i, x)| *x == 2 * (number + i as i64)), "{number}");
         }
+    }
+}
+
+/// All rows are on the device, and nobody asks later: such launches need no memory, no upload and no download, and leave nothing behind that the next would see.
+fn launches_whose_end_is_told_at_once() {
+    let cuda = open();
+    let store = cuda.store().expect("it has memory");
+    let kernel = prepare(&cuda, &twice(true));
+    let rows = 100;
+    for number in 0..300 {
+        let first = if number % 5 == 3 { (1 << 62) - 50 } else { number };
+        let mut run = Run::new(first..first + rows);
+        for column in &mut run.columns {
+            let memory = store.upload(column.byte_len(), Some(column.bytes())).unwrap_or_else(|e| panic!("{e}"));
+            *column = HostColumn::on_device(column.storage(), column.len(), memory);
+        }
+        let held = store.held();
+        let cancel = CancelToken::default();
+        match cuda.launch(&*kernel, run.launch(&cancel)).unwrap_or_else(|e| panic!("{e}")) {
+            Outcome::Trapped(trap) => assert!(number % 5 == 3 && trap.key == Key::new(0, 50), "{number}: {trap:?}"),
+            Outcome::Done => {
+                assert!(number % 5 != 3, "{number}");
+                let copy = store.copy(run.columns[1].device().expect("there it is")).unwrap_or_else(|e| panic!("{e}"));
+                let mut last = [0; 8];
+                copy.read((rows as usize - 1) * 8, &mut last).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(i64::from_ne_bytes(last), 2 * (first + rows - 1));
+            }
+            Outcome::Cancelled => panic!("nobody stopped {number}"),
+        }
+        assert!(number == 0 || store.held() <= held + 2 * rows as u64 * 8 + 1024, "the copy is all that was allocated");
+        cancel.cancel();
+        let stopped = cuda.launch(&*kernel, run.launch(&cancel)).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(stopped, Outcome::Cancelled);
     }
 }
 

@@ -801,19 +801,28 @@ impl Program {
         straight
     }
 
-    /// Whether a launch surely ends, needs nothing of the host on the way (rows, other code), and raises only what is told by its words alone. So
-    /// nobody has to wait for it to hear how it ended.
+    /// Whether a launch surely ends soon, and needs nothing of the host on the way: no rows, and no look whether it is still wanted. It may raise.
+    pub fn ends_alone(&self) -> bool {
+        let mut alone = self.heaps.is_empty() && !self.funcs.iter().any(|func| func.recursive);
+        for func in &self.funcs {
+            walk(&func.body, &mut |stmt| {
+                alone &= !matches!(stmt, Stmt::Poll | Stmt::Alloc { .. } | Stmt::Call { depth: Some(_), .. });
+            });
+        }
+        alone
+    }
+
+    /// Whether a launch ends alone, and raises only what is told by its words alone: no other code is to run in its place. So nobody has to wait for
+    /// it to hear how it ended.
     pub fn can_tell_later(&self) -> bool {
         let tells = |site: SiteId| self.sites[site.index()].can_tell_later();
-        let mut all = self.heaps.is_empty() && !self.funcs.iter().any(|func| func.recursive);
+        let mut all = self.ends_alone();
         for func in &self.funcs {
             walk(&func.body, &mut |stmt| {
                 all &= match stmt {
-                    Stmt::Poll | Stmt::Alloc { .. } => false,
                     Stmt::Checked { site, .. } | Stmt::Trap { site, .. } | Stmt::Atomic { site: Some(site), .. } => {
                         tells(*site)
                     }
-                    Stmt::Call { depth, .. } => depth.is_none(),
                     _ => true,
                 };
             });

@@ -101,11 +101,11 @@ pub trait DeviceStore: Send + Sync {
     }
     /// Before the process is forked.
     fn before_fork(&self) {}
-    /// A copy of the device's own.
+    /// A copy of the device's own; nobody waits for it.
     ///
     /// # Errors
     /// As [`DeviceStore::allocate`].
-    fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>>;
+    fn copy(&self, from: &Arc<dyn DeviceMemory>) -> Result<Arc<dyn DeviceMemory>>;
     /// Bytes that are allocated, of launches too.
     fn held(&self) -> u64;
     /// Whether the next launch may write to memory: none but so many holders have it, and launches under way, which that comes behind.
@@ -498,7 +498,7 @@ impl Buffer {
     }
     fn copied(&self, column: HostColumn, store: &dyn DeviceStore) -> Result<(HostColumn, usize)> {
         let Some(memory) = column.device() else { return Ok((column, 0)) };
-        let copy = store.copy(&**memory)?;
+        let copy = store.copy(memory)?;
         Ok((HostColumn::on_device(self.storage, self.len, copy), self.byte_len()))
     }
     /// Notes where else the version is, if it is still this one.
@@ -753,7 +753,7 @@ mod tests {
             self.uploads.fetch_add(1, Ordering::Relaxed);
             Ok(Arc::new(Elsewhere(Mutex::new(from.map_or(vec![0; bytes], <[u8]>::to_vec)))))
         }
-        fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
+        fn copy(&self, from: &Arc<dyn DeviceMemory>) -> Result<Arc<dyn DeviceMemory>> {
             let mut bytes = vec![0; from.bytes()];
             from.read(0, &mut bytes)?;
             self.upload(bytes.len(), Some(&bytes))

@@ -24,7 +24,7 @@ use crate::backend::collective::rows::Collective;
 use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, own};
+use crate::backend::{Backend, CancelToken, Ending, Executable, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
@@ -178,6 +178,8 @@ pub struct CudaKernel {
     harmless: bool,
     /// It surely ends, and what it raises can be told later.
     tells_later: bool,
+    /// It surely ends soon, whatever it raises, and needs nothing on the way.
+    ends_alone: bool,
     /// By buffer.
     columns: Vec<Use>,
     layout: Layout,
@@ -208,6 +210,14 @@ struct Shape {
     block: u32,
     /// The words behind the parameters.
     cells: Vec<u64>,
+}
+
+/// A launch that was queued.
+struct Queued {
+    /// Behind it.
+    mark: Arc<Mark>,
+    /// Says how it ended, where that is to be waited for.
+    told: Option<Told>,
 }
 
 /// What the disk cache keeps: code, and the largest stack frame of its functions.
@@ -350,8 +360,9 @@ impl CudaBackend {
             from_cache,
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
-            harmless: program.jobs == Jobs::Identity && program.surely_ends(),
+            harmless: program.surely_ends(),
             tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
+            ends_alone: program.ends_alone(),
             columns,
             layout: layout.clone(),
             device: self.device.clone(),
@@ -385,18 +396,19 @@ impl CudaBackend {
         Ok(Some((together.get_or_try_init(make)?, groups, params)))
     }
 
-    /// Queues a launch that surely ends well, or that tells later how it ended, and gives what is behind it; None for others.
-    /// `sink`: the words of a kernel's sink.
+    /// Queues a launch that needs nothing of the host on the way, and gives what is behind it; None for others. `sink`: the words of a kernel's sink.
     fn queue_launch(
         &self,
         kernel: &CudaKernel,
         module: &Module,
         launch: &mut Launch<'_>,
         sink: &[u64],
-    ) -> Result<Option<Arc<Mark>>> {
+    ) -> Result<Option<Queued>> {
         let moves = |(column, used): (&HostColumn, &Use)| *used != Use::None && column.device().is_none();
         let tells = !kernel.harmless && kernel.tells_later && launch.later.is_some();
-        if !(kernel.harmless || tells)
+        // nobody asks later: it is waited for, by whom it is told
+        let waits = !kernel.harmless && !tells && kernel.ends_alone && sink.is_empty();
+        if !(kernel.harmless || tells || waits)
             || kernel.emitted.indirect
             || launch.columns.len() != kernel.columns.len()
             || launch.ticks != 1
@@ -405,11 +417,11 @@ impl CudaBackend {
         {
             return Ok(None);
         }
-        let letter = if tells { self.letter()? } else { None };
+        let letter = if tells || waits { self.letter()? } else { None };
         let status = match &letter {
             Some(letter) => letter.address(),
             // all places are taken
-            None if tells => return Ok(None),
+            None if tells || waits => return Ok(None),
             None => self.unstopped()?.address(),
         };
         let mut buffers = Vec::with_capacity(launch.columns.len());
@@ -437,9 +449,13 @@ impl CudaBackend {
             Some(letter) => self.queue.add_telling(holds, letter, work)?,
             None => self.queue.add(holds, if little { Length::Little } else { Length::Any }, work)?,
         };
-        if let (Some(letter), Some(later)) = (letter, launch.later.as_deref_mut()) {
-            *later = Some(Box::new(Told(letter)));
-        }
+        let told = match (letter, launch.later.as_deref_mut()) {
+            (Some(letter), Some(later)) if tells => {
+                *later = Some(Box::new(Told(letter)));
+                None
+            }
+            (letter, _) => letter.map(Told),
+        };
         for (column, used) in launch.columns.iter().zip(&kernel.columns) {
             if let (Some(memory), Use::Written | Use::Filled) = (column.device(), used)
                 && let Some(memory) = memory.as_any().downcast_ref::<CudaMemory>()
@@ -447,7 +463,18 @@ impl CudaBackend {
                 memory.pending.set(mark.clone());
             }
         }
-        Ok(Some(mark))
+        Ok(Some(Queued { mark, told }))
+    }
+
+    /// How a launch ended that is waited for.
+    fn ended(&self, mark: &Arc<Mark>, told: &Told, launch: Launch<'_>) -> Result<Outcome> {
+        let began = Instant::now();
+        self.queue.wait(mark)?;
+        launch.timings.kernel += began.elapsed();
+        if launch.cancel.is_cancelled() {
+            return Ok(Outcome::Cancelled);
+        }
+        told.outcome(true)?.ok_or_else(|| internal("a launch that is over does not say how it ended"))
     }
 
     /// The status block of launches that nothing stops.
@@ -546,7 +573,7 @@ impl CudaBackend {
         self.device.enter()?;
         let module = kernel.module()?;
         match self.queue_launch(kernel, module, &mut launch, words)? {
-            Some(mark) => self.queue.wait(&mark).map(|()| Outcome::Done),
+            Some(queued) => self.queue.wait(&queued.mark).map(|()| Outcome::Done),
             None => {
                 wait_for(launch.columns.iter().filter_map(HostColumn::device).chain(room))?;
                 let jobs = launch.jobs;
@@ -761,8 +788,10 @@ impl Backend for CudaBackend {
             None => (kernel, launch),
         };
         let module = kernel.module()?;
-        if self.queue_launch(kernel, module, &mut launch, &[])?.is_some() {
-            return Ok(Outcome::Done);
+        // who measures waits for what is measured
+        let queued = if launch.timings.exact { None } else { self.queue_launch(kernel, module, &mut launch, &[])? };
+        if let Some(Queued { mark, told }) = queued {
+            return told.map_or(Ok(Outcome::Done), |told| self.ended(&mark, &told, launch));
         }
         wait_for(launch.columns.iter().filter_map(HostColumn::device))?;
         self.making_room(launch.with_buffers(&kernel.layout, |launch| {

@@ -3,9 +3,10 @@
 //! Here: [`CudaMemory`], and [`CudaBackend`] as the store that makes it; how launches find the rows in it, and wait for those that still write them. Not here: the memory of
 //! a launch ([`super::plan`]), what is queued ([`super::super::queue`]), and copies ([`super::super::storage`]).
 
-use super::{CudaBackend, Lane, Lanes, internal};
+use super::over::cuda;
+use super::{CudaBackend, Lanes, internal};
 use crate::backend::cuda::driver::Device;
-use crate::backend::cuda::queue::{Pending, Queue, Room};
+use crate::backend::cuda::queue::{Length, Pending, Queue, Room};
 use crate::backend::cuda::storage::Block;
 use crate::error::Result;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
@@ -136,11 +137,15 @@ impl DeviceStore for CudaBackend {
     fn before_fork(&self) {
         self.lanes.pool.unlock();
     }
-    fn copy(&self, from: &dyn DeviceMemory) -> Result<Arc<dyn DeviceMemory>> {
-        let from = from.as_any().downcast_ref::<CudaMemory>().ok_or_else(|| internal("memory of another device"))?;
-        from.wait()?;
-        let copied = |lane: &mut Lane, block: &Block| block.on(&lane.stream).copy_from(&from.block.on(&lane.stream));
-        Ok(self.memory(self.block(from.bytes(), copied)?))
+    fn copy(&self, from: &Arc<dyn DeviceMemory>) -> Result<Arc<dyn DeviceMemory>> {
+        let copy = self.allocate(from.bytes())?;
+        let (source, target) = (cuda(from)?, cuda(&copy)?);
+        // what writes to the memory is queued before, or was waited for
+        let mark = self.queue.add(vec![from.clone(), copy.clone()], Length::Any, |stream| {
+            target.block.on(stream).copy_from(&source.block.on(stream))
+        })?;
+        target.pending.set(mark);
+        Ok(copy)
     }
     fn held(&self) -> u64 {
         self.device.ledger.held() + self.device.ledger.kept()
