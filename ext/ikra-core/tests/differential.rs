@@ -7,6 +7,7 @@ use ikra_core::backend::cpu::CpuBackend;
 use ikra_core::backend::cuda::shim::CudaShim;
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::backend::{Backend, Executable};
+use ikra_core::engine::over_rows;
 use ikra_core::error::Error;
 use ikra_core::ir::Lowered;
 use ikra_core::ir::lower::section::SectionShape;
@@ -91,14 +92,19 @@ impl Ready<'_> {
     }
 }
 
+/// How a host may want a run.
+#[derive(Clone, Copy, PartialEq)]
+enum Host {
+    AsItIs,
+    /// By class where elements would be in their own order, or the other way round.
+    OtherOrder,
+    /// One tick at a time, and over the rows of elements where these are all objects of their classes.
+    OneTick,
+}
+
 /// Compiles a run, as often as speculations turn out wrong. None: it was refused, as it should be.
-fn ready<'c>(
-    case: &'c Case,
-    run: &'c Run,
-    toggle_order: bool,
-    backend: &dyn Backend,
-) -> Result<Option<Ready<'c>>, String> {
-    let (mut refuted, mut uneven, mut large) = (Vec::new(), false, false);
+fn ready<'c>(case: &'c Case, run: &'c Run, host: Host, backend: &dyn Backend) -> Result<Option<Ready<'c>>, String> {
+    let (mut refuted, mut uneven, mut large, mut scattered) = (Vec::new(), false, false, false);
     for _ in 0..100 {
         let mut section = case.section(run)?;
         let mut facts = Facts::default();
@@ -112,7 +118,11 @@ fn ready<'c>(
             facts.refute(assumption);
         }
         let shape = shape(&section);
-        let shape = SectionShape { reordered: shape.reordered != toggle_order, ..shape };
+        let shape = match host {
+            Host::AsItIs => shape,
+            Host::OtherOrder => SectionShape { reordered: !shape.reordered, ..shape },
+            Host::OneTick => SectionShape { single: true, ..shape },
+        };
         let lowered = match compile(&mut section, &mut facts, &shape, &run.expected.options, |_| {}) {
             Ok(lowered) => lowered,
             Err(error) => return refusal(run, &error).map(|()| None),
@@ -120,13 +130,17 @@ fn ready<'c>(
         if let Some(expected) = run.expected.refused.as_ref().or(run.expected.conflict.as_ref()) {
             return Err(format!("expected an error about: {expected}"));
         }
-        let improved = improved(&lowered).map_err(|e| e.to_string())?;
+        let mut improved = improved(&lowered).map_err(|e| e.to_string())?;
+        if host == Host::OneTick && !scattered {
+            over_rows(&mut improved.program, &mut improved.schema).map_err(|e| e.to_string())?;
+        }
         let ready = Ready { case, run, section, facts, lowered, improved };
         let executable = ready.prepared(&ready.improved, backend)?;
         match ready.run(&ready.improved, backend, &*executable)? {
             (_, Answer::Refuted(assumption)) => refuted.push(assumption),
             (_, Answer::Uneven) => uneven = true,
             (_, Answer::Large) => large = true,
+            (_, Answer::Scattered) => scattered = true,
             (mut section, answer) => return compare(run, &mut section, answer).map(|()| Some(ready)),
         }
     }
@@ -161,6 +175,7 @@ fn compare(run: &Run, section: &mut Section, answer: Answer) -> Result<(), Strin
         (Answer::Raises(raised), expected) => wrong.push(format!("raises {raised:?}\n  not {expected:?}")),
         (Answer::Uneven, _) => wrong.push("uneven once more".to_owned()),
         (Answer::Large, _) => wrong.push("large once more".to_owned()),
+        (Answer::Scattered, _) => wrong.push("scattered once more".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
     for (expression, expected) in &run.expected.after {
@@ -187,10 +202,11 @@ fn every_run_on_every_backend() {
     for case in &cases {
         for run in &case.runs {
             let name = format!("{}:{}", case.name, run.line);
-            for toggle_order in [false, true] {
-                failures.guard(&name, |failures| match ready(case, run, toggle_order, &reference) {
+            for host in [Host::AsItIs, Host::OtherOrder, Host::OneTick] {
+                failures.guard(&name, |failures| match ready(case, run, host, &reference) {
                     Ok(Some(ready)) => {
-                        let checks = ready.check_unimproved(&reference).and_then(|()| ready.check_launches());
+                        let launches = || if host == Host::OneTick { Ok(()) } else { ready.check_launches() };
+                        let checks = ready.check_unimproved(&reference).and_then(|()| launches());
                         checks.unwrap_or_else(|error| failures.add(&name, error));
                         all.push(ready);
                     }
@@ -200,10 +216,12 @@ fn every_run_on_every_backend() {
             }
         }
     }
-    println!("reference: {} runs", all.len());
+    let rows = all.iter().filter(|ready| ready.improved.schema.whole.is_some()).count();
+    println!("reference: {} runs, {rows} over the rows of elements", all.len());
     on_cpu(&all, &mut failures);
     on_shim(&all, &mut failures);
     failures.check();
+    assert!(rows > 0, "no case goes over the rows of its elements");
 }
 
 fn on_cpu(all: &[Ready<'_>], failures: &mut Failures) {

@@ -133,6 +133,7 @@ fn differences(run: &Run, section: &mut Section, answer: Answer) -> Vec<String> 
         (Answer::Raises(raised), None) => wrong.push(format!("raises {raised:?}")),
         (Answer::Uneven, _) => wrong.push("uneven once more".to_owned()),
         (Answer::Large, _) => wrong.push("large once more".to_owned()),
+        (Answer::Scattered, _) => wrong.push("nothing is taken for granted of elements".to_owned()),
         (Answer::Refuted(assumption), _) => wrong.push(format!("refuted once more: {assumption:?}")),
     }
     for (expression, expected) in &run.expected.after {

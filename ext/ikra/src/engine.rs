@@ -85,6 +85,8 @@ struct Form {
     process: u32,
     /// There are few elements.
     few: bool,
+    /// One tick at a time, as whoever keeps columns where they are calls it: what has no loop over ticks surely ends.
+    single: bool,
     /// How results are stored, if that is not as Ruby's.
     results: Option<Storage>,
     /// What they are reduced to, where that is all that is wanted.
@@ -156,6 +158,8 @@ struct SiteState {
     uneven: bool,
     /// Integers of a column once were not small.
     large: bool,
+    /// Elements once were not all objects of their classes.
+    scattered: bool,
     /// Of chains: for which forms a stencil is to look at what another section has computed, and which it is.
     cuts: Vec<(Form, usize)>,
 }
@@ -801,6 +805,10 @@ impl Section<'_> {
                 self.site.state.lock().uneven = true;
                 Ok(())
             }
+            Misfit::Scattered => {
+                self.site.state.lock().scattered = true;
+                Ok(())
+            }
             Misfit::Large => {
                 self.site.state.lock().large = true;
                 Ok(())
@@ -828,11 +836,11 @@ impl Section<'_> {
             _ => Gave::Column,
         };
         let residents = std::mem::take(&mut packed.residents);
-        // nothing of it is to be undone, and it is not interrupted
+        // nothing of it is to be undone, whatever becomes of its results, and it is not interrupted
         let in_place = variant.surely_ends
+            && variant.plan.accumulators.is_empty()
             && limit == Key::NONE
             && self.ticks == 1
-            && self.scope.is_none()
             && self.backend.store().is_some()
             && residents.iter().any(|resident| resident.write == Write::Some);
         // who tells later of what becomes of the results, if nobody need wait for it
@@ -895,14 +903,6 @@ impl Section<'_> {
                 if let Outcome::Trapped(_) = outcome {
                     fates.iter().try_for_each(|fate| fate.wait())?;
                 }
-                let ended = match outcome {
-                    Outcome::Done => true,
-                    Outcome::Trapped(record) => record.key == limit,
-                    Outcome::Cancelled => false,
-                };
-                if ended {
-                    residents.iter().for_each(|resident| resident.keep(columns, fates));
-                }
                 Ok(outcome)
             };
             match (in_place, beside) {
@@ -911,6 +911,18 @@ impl Section<'_> {
                 (false, false) => gvl::run(ruby, cancel, work)?,
             }
         };
+        // not before it is sure that no interrupt has it run again
+        let ended = match outcome {
+            Some(Ok(Outcome::Done)) => true,
+            Some(Ok(Outcome::Trapped(record))) => record.key == limit,
+            _ => false,
+        };
+        // what a scope has changes last of all
+        let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
+        let (own, now): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
+        if ended {
+            now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+        }
         self.clock.copied(copied);
         if let Some(mut at) = began {
             for (phase, time) in
@@ -923,7 +935,7 @@ impl Section<'_> {
         let outcome = match outcome {
             None | Some(Ok(Outcome::Cancelled)) => return Ok(Err(Again::Beside)),
             Some(Err(CoreError::Memory { .. })) if !evicted => {
-                let keep: Vec<Arc<Buffer>> = residents.iter().map(|resident| resident.buffer.clone()).collect();
+                let keep: Vec<Arc<Buffer>> = own.iter().chain(&now).map(|resident| resident.buffer.clone()).collect();
                 gvl::released(|| buffer::evict(&keep)).map_err(|e| self.failed(e))?;
                 ruby.gc_start();
                 return Ok(Err(Again::Memory));
@@ -989,11 +1001,9 @@ impl Section<'_> {
                 None => Left::Found(record.key.index()),
             });
         }
-        match (&self.scope, &self.state) {
-            (Some(scope), Some(state)) => scope.wrote(state),
-            // whatever it wrote, it wrote to objects
-            (Some(scope), None) => scope.changed(),
-            (None, _) => {}
+        // whatever it wrote, it wrote to objects
+        if let (Some(scope), None) = (&self.scope, &self.state) {
+            scope.changed();
         }
         resident::changed_for_others(self.scope.as_ref());
         let stays = packed.stays;
@@ -1005,7 +1015,12 @@ impl Section<'_> {
             (None, Some(rows), Some(dtype)) => Gave::Buffer(dtype, Arc::new(Buffer::from_column(rows))),
             _ => result,
         };
-        clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays)).map(Ok)
+        let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
+        if let (Some(scope), Some(state)) = (&self.scope, &self.state) {
+            own.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
+            scope.wrote(state);
+        }
+        Ok(Ok(value))
     }
 
     /// Writes back, and gives the section's value.

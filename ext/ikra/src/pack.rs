@@ -674,6 +674,9 @@ impl Packer<'_> {
         if let (Some(first), Elements::Range(from, _)) = (schema.range, elements) {
             params[first.index()] = from as u64;
         }
+        if let Some(first) = schema.whole {
+            params[first.index()] = self.first_row(program, schema, elements.len())?;
+        }
         for ((root, slot), value) in schema.roots.iter().zip(&self.plan.roots).zip(roots) {
             self.root(program, root, slot, *value, &mut params)?;
         }
@@ -681,6 +684,18 @@ impl Packer<'_> {
             Some(root) => Err(Misfit::Wide(root.clone())),
             None => Ok(params),
         }
+    }
+
+    /// The first row of the elements, which follow each other.
+    fn first_row(&self, program: &Program, schema: &Schema, elements: usize) -> Result<u64> {
+        let column = schema.elements.as_ref().and_then(|slot| slot.value);
+        let Some(Space::Class { hierarchy, first, last }) = column.and_then(|c| program.columns[c.index()].refers)
+        else {
+            return Err(Misfit::Scattered);
+        };
+        let (from, to) = self.ids(hierarchy as usize, first as usize, last as usize);
+        // no object is an element twice, of a program that is not for groups of them
+        if (to - from) as usize == elements { Ok(from.into()) } else { Err(Misfit::Scattered) }
     }
 
     fn root(

@@ -34,6 +34,8 @@ pub enum Misfit {
     Uneven,
     /// Integers that are not small ([`ikra_core::ir::Column::small`]).
     Large,
+    /// Elements that are not all objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).
+    Scattered,
     /// Symbols that are not in the table yet; nothing need be compiled.
     Symbols,
     /// Hashes that were not laid out yet; nothing need be compiled.

@@ -10,7 +10,7 @@ use crate::infer::{self, BlockSource};
 use crate::ir::lower::section;
 use crate::ir::{Lowered, Program, verify};
 use crate::layout::Layout;
-use crate::layout::schema::Schema;
+use crate::layout::schema::{Schema, Slot};
 use crate::passes;
 use crate::sched::stencil::{self, Choice, Means, Way};
 use crate::world::{Facts, World};
@@ -78,7 +78,7 @@ fn stages(
     let mut watch = Stopwatch::start();
     let mut analysis = infer::analyse(world, facts, block, shape.op, shape.base)?;
     watch.lap("infer");
-    let Lowered { program, schema, asks_index } = section::lower(&mut analysis, shape, options, &name)?;
+    let Lowered { program, mut schema, asks_index } = section::lower(&mut analysis, shape, options, &name)?;
     watch.lap("lower");
     if cfg!(debug_assertions) {
         verify::verify(&program)?;
@@ -89,8 +89,11 @@ fn stages(
         watch.skip();
     }
     // the interpreter looks for races in what the user wrote
-    let (program, stencils) =
+    let (mut program, stencils) =
         if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, means)? };
+    if shape.whole {
+        over_rows(&mut program, &mut schema)?;
+    }
     watch.lap("passes");
     let layout = Layout::of(&program, options.arrangement);
     watch.lap("layout");
@@ -99,6 +102,22 @@ fn stages(
         account.stages = watch.laps;
     }
     Ok(Compiled { lowered: Lowered { program, schema, asks_index }, layout, stencils })
+}
+
+/// Runs an improved program over the rows of its elements, if it is such.
+///
+/// # Errors
+/// `Internal`, where that breaks the contract of the IR (checked in debug builds).
+pub fn over_rows(program: &mut Program, schema: &mut Schema) -> Result<()> {
+    if let Some(Slot { value: Some(elements), tag: None, .. }) = schema.elements
+        && let Some(first) = passes::whole(program, elements, schema.order)
+    {
+        (schema.whole, schema.order) = (Some(first), None);
+        if cfg!(debug_assertions) {
+            verify::verify_after("whole", program)?;
+        }
+    }
+    Ok(())
 }
 
 /// Improves a program, whose stencils are chosen for by what became of it; where that changes it, it is improved once more.

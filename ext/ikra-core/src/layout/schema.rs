@@ -122,6 +122,8 @@ pub struct Schema {
     pub elements: Option<Slot>,
     /// For a Range as base array: I64 parameter with its first element.
     pub range: Option<ParamId>,
+    /// I64 parameter with the row of job 0, where jobs are all rows of the classes that elements refer to: the host launches it only where elements are all of these.
+    pub whole: Option<ParamId>,
     /// U32 column, space Job: element index of each job (`Jobs::Reordered`) or occurrence (`Jobs::Grouped`, as many
     /// rows as elements).
     pub order: Option<ColumnId>,

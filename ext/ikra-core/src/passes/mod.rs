@@ -36,6 +36,7 @@ mod ticks;
 mod truths;
 mod unwind;
 mod values;
+mod whole;
 mod wrap;
 
 use crate::error::Result;
@@ -45,6 +46,7 @@ pub use escapes::{escapes, is_turned};
 pub use nested::nested;
 pub use presume::{Twin, is_quick, presume};
 pub use ranges::short;
+pub use whole::whole;
 
 /// One step from a program to a better one.
 pub struct Pass {

@@ -29,6 +29,8 @@ pub fn shape(section: &Section) -> SectionShape {
         grouped,
         reordered: classes.len() > 1,
         few: true,
+        single: false,
+        whole: false,
         results: None,
         holes: None,
     }

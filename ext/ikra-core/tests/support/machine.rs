@@ -28,6 +28,8 @@ pub enum Answer {
     Uneven,
     /// Integers are not small: compile again for any.
     Large,
+    /// Elements are not all objects of their classes.
+    Scattered,
 }
 
 /// Words that a slot's value is made of.
@@ -83,6 +85,9 @@ pub fn run(
         machine.fill(backend.target().warp);
         if !even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
             return Ok(Answer::Uneven);
+        }
+        if !machine.is_whole() {
+            return Ok(Answer::Scattered);
         }
         if !small::fits(&lowered.program, &machine.columns) {
             return Ok(Answer::Large);
@@ -202,7 +207,8 @@ impl<'a> Machine<'a> {
                 let space = Space::Class { hierarchy: h, first: p, last: p };
                 let room =
                     place_heaps(self.lowered, &mut self.params, &self.capacities, self.slots, space, next.into());
-                next += room as u32 + 1;
+                // a row that nobody has, but where there is to be none
+                next += room as u32 + u32::from(self.lowered.schema.whole.is_none());
             }
             bases.push(next);
             for (base, param) in bases.iter().zip(&hierarchy.bases) {
@@ -267,6 +273,20 @@ impl<'a> Machine<'a> {
             self.columns[column.index()].resize(bytes.len());
             self.columns[column.index()].view_mut::<u8>().copy_from_slice(&bytes);
         }
+    }
+
+    /// Whether elements are all rows of their classes, where the program takes that for granted; it is told the first.
+    fn is_whole(&mut self) -> bool {
+        let (schema, program) = (&self.lowered.schema, &self.lowered.program);
+        let Some(param) = schema.whole else { return true };
+        let column = schema.elements.as_ref().and_then(|slot| slot.value).expect("elements are objects");
+        let Some(Space::Class { hierarchy, first, last }) = program.columns[column.index()].refers else {
+            return false;
+        };
+        let bases = &self.bases[hierarchy as usize];
+        let (from, to) = (bases[first as usize], bases[last as usize + 1]);
+        self.params[param.index()] = u64::from(from);
+        (to - from) as usize == self.section.world.elements.len()
     }
 
     /// Element indices in the order of jobs, and where each job's begin.

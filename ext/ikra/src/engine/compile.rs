@@ -92,6 +92,7 @@ impl Section<'_> {
             backend: self.choice,
             process: process::id(),
             few: self.len() < ikra_core::ir::FEW as usize,
+            single: self.scope.is_some() && self.ticks == 1,
             results: match self.settings.into {
                 Some(Results::As(dtype)) => Some(dtype.storage()),
                 _ => None,
@@ -141,8 +142,10 @@ impl Section<'_> {
             ..
         } = self;
         let mut facts = Facts::default();
+        let whole;
         {
             let state = site.state.lock();
+            whole = form.single && !state.scattered;
             state.refuted.iter().for_each(|assumption| facts.refute(assumption));
             facts.widen(&state.wide);
             if state.uneven || form.stays {
@@ -166,6 +169,8 @@ impl Section<'_> {
                 grouped: world.observer.grouped,
                 reordered: form.code.reorder && Observer::mixed(&elements),
                 few: form.few,
+                single: form.single,
+                whole,
                 results: form.results,
                 holes,
             };
@@ -248,7 +253,7 @@ impl Section<'_> {
         }
         let rooms = Rooms::new(program, elements);
         let sinks = fold.is_some() || sieve.is_some();
-        let surely_ends = !sinks && program.jobs == Jobs::Identity && program.surely_ends();
+        let surely_ends = !sinks && program.surely_ends();
         let (sites, divisible) = (later_sites(program, &plan, sinks), is_divisible(&compiled.lowered, &plan));
         let looks = plan.result.is_none() && !program.uses_random && looks(program, &plan);
         let pure = {

@@ -606,6 +606,10 @@ impl State {
         let (biases, jobs) = (self.biases.clone(), self.jobs);
         Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true }
     }
+    /// Whether a column stays.
+    pub(super) fn keeps(&self, column: ColumnId) -> bool {
+        self.kept[column.index()].is_some()
+    }
     pub(super) fn variant(&self) -> &Arc<Variant> {
         &self.variant
     }

@@ -27,6 +27,10 @@ pub struct SectionShape {
     pub reordered: bool,
     /// There are fewer than [`crate::ir::FEW`] elements.
     pub few: bool,
+    /// It is launched tick by tick, whatever its blocks do: the program has no loop over ticks.
+    pub single: bool,
+    /// The host sees to it that the elements are all objects of their classes, each once, if the program is one that has use for that ([`crate::passes::whole()`]).
+    pub whole: bool,
     /// How results are stored that are numbers, if that is not as Ruby's.
     pub results: Option<Storage>,
     /// What becomes of elements whose result is [`HOLE`], where the others' are numbers of one kind; None: it is a result like any.
@@ -67,7 +71,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
     }
     super::rescue::finish(&mut shared, an, &mut t)?;
     let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
-    let fused_ticks = an.fields.values().all(touched) && an.arrays.values().all(touched);
+    let fused_ticks = !shape.single && an.fields.values().all(touched) && an.arrays.values().all(touched);
     // What stands in new rows before they are stored is no id of anything.
     for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
         column.refers = None;
@@ -196,7 +200,7 @@ fn entry_function(
                 // There is only one tick.
                 run_block(&mut body, &entry, &element, index)?;
             } else {
-                ticks(&mut body, tick, first_tick, last_tick, |body| {
+                ticks(&mut body, shape.single, tick, first_tick, last_tick, |body| {
                     body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
                     run_block(body, &entry, &element, index)?;
                     if has_break {
@@ -221,7 +225,7 @@ fn entry_function(
             let to = body.cx.b.load(Scalar::I32, starts, next_job);
             let (from, to) = (body.cx.b.i64(Op::Widen, &[from]), body.cx.b.i64(Op::Widen, &[to]));
             let at = body.cx.b.temp(Scalar::I64);
-            ticks(&mut body, tick, first_tick, last_tick, |body| {
+            ticks(&mut body, shape.single, tick, first_tick, last_tick, |body| {
                 body.cx.b.set(at, from);
                 let label = body.cx.b.label();
                 body.cx.b.open();
@@ -344,14 +348,19 @@ fn load_element(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) -> Resul
     Ok(vec![])
 }
 
+/// All of a launch, one after the other; `single`: there is one.
 fn ticks(
     body: &mut Body<'_, '_>,
+    single: bool,
     tick: VarId,
     first: Operand,
     last: Operand,
     once: impl FnOnce(&mut Body<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     body.cx.b.set(tick, first);
+    if single {
+        return once(body);
+    }
     let label = body.cx.b.label();
     body.cx.b.open();
     let done = body.cx.b.icmp(Cmp::Ge, Operand::Var(tick), last);
