@@ -108,9 +108,6 @@ const SMALL: f64 = 60e-6;
 /// Length of a chunk: short enough to hear of a cancel, long enough that taking one costs nothing.
 const CHUNK: Range<f64> = 10e-6..1e-3;
 
-/// A chunk leaves at least so many like it to each thread.
-const SHARES: u64 = 2;
-
 /// How far a thread came alone.
 pub struct Progress {
     pub step: u64,
@@ -154,7 +151,7 @@ pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) ->
 pub struct Shared {
     pub work: Work,
     pub record: Record,
-    chunks: Chunks,
+    chunk: u64,
     chunks_per_step: u64,
     /// The first step's jobs before this are done.
     first: (u64, u64),
@@ -167,12 +164,9 @@ pub struct Shared {
 
 impl Shared {
     pub fn new(work: Work, record: Record, from: Progress, threads: usize) -> Self {
-        let chunks = match work.chunk {
-            Some(size) if size > 0 => Chunks::Even { size, jobs: work.jobs },
-            _ => Chunks::falling(work.jobs, from.cost, threads as u64),
-        };
-        let chunks_per_step = chunks.count();
-        let begin = from.step * chunks_per_step + chunks.done(from.job);
+        let chunk = work.chunk.filter(|chunk| *chunk > 0).unwrap_or_else(|| chunk(&work, &from, threads));
+        let chunks_per_step = work.jobs.div_ceil(chunk);
+        let begin = from.step * chunks_per_step + from.job / chunk;
         Self {
             end: work.steps() * chunks_per_step,
             first: (from.step, from.job),
@@ -181,7 +175,7 @@ impl Shared {
             done: AtomicU64::new(begin),
             work,
             record,
-            chunks,
+            chunk,
             chunks_per_step,
         }
     }
@@ -224,7 +218,8 @@ impl Shared {
                 return last;
             }
             self.wait_for(step * self.chunks_per_step);
-            let Range { start: begin, end } = self.chunks.jobs(chunk % self.chunks_per_step);
+            let begin = chunk % self.chunks_per_step * self.chunk;
+            let end = self.work.jobs.min(begin + self.chunk);
             let begin = if step == self.first.0 { begin.max(self.first.1) } else { begin };
             self.work.run(state, step, begin..end, &self.record);
             last = Some(Key::new(self.work.ticks(step).end - 1, begin));
@@ -246,77 +241,11 @@ impl Shared {
     }
 }
 
-/// The jobs of a step in chunks.
-enum Chunks {
-    /// Of so many jobs each, as the user said.
-    Even { size: u64, jobs: u64 },
-    /// Where each begins, and behind the last where that ends.
-    At(Vec<u64>),
-}
-
-impl Chunks {
-    /// Each takes so much of what is left, down to what is worth a chunk of its own: all threads come to the end of a step at the same time,
-    /// however long single jobs take.
-    fn falling(jobs: u64, cost: f64, threads: u64) -> Self {
-        let [least, most] = [CHUNK.start, CHUNK.end].map(|seconds| ((seconds / cost) as u64).max(1));
-        let (mut bounds, mut at) = (vec![0], 0);
-        while at < jobs {
-            let left = jobs - at;
-            let size = (left / (SHARES * threads)).clamp(least, most);
-            // Whole cache lines of bytes, once chunks are that large: no two threads write one line.
-            let size = if size > 64 { size.next_multiple_of(64) } else { size };
-            at += size.min(left);
-            bounds.push(at);
-        }
-        Self::At(bounds)
-    }
-
-    fn count(&self) -> u64 {
-        match self {
-            Self::Even { size, jobs } => jobs.div_ceil(*size),
-            Self::At(bounds) => bounds.len() as u64 - 1,
-        }
-    }
-
-    fn jobs(&self, chunk: u64) -> Range<u64> {
-        match self {
-            Self::Even { size, jobs } => chunk * size..(chunk + 1).saturating_mul(*size).min(*jobs),
-            Self::At(bounds) => bounds[chunk as usize]..bounds[chunk as usize + 1],
-        }
-    }
-
-    /// Chunks that are done where all jobs before this one are.
-    fn done(&self, job: u64) -> u64 {
-        match self {
-            Self::Even { size, .. } => job / size,
-            Self::At(bounds) => bounds[1..].partition_point(|end| *end <= job) as u64,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_are_all_jobs_in_order_and_get_smaller() {
-        for (jobs, cost, threads) in
-            [(1, 1e-6, 2), (4000, 7e-6, 16), (8_000_000, 1e-9, 16), (1000, 1e-9, 2), (7, 1.0, 3)]
-        {
-            let chunks = Chunks::falling(jobs, cost, threads);
-            let all: Vec<Range<u64>> = (0..chunks.count()).map(|chunk| chunks.jobs(chunk)).collect();
-            assert!(all.iter().all(|chunk| !chunk.is_empty()), "{all:?}");
-            assert_eq!((all[0].start, all[all.len() - 1].end), (0, jobs));
-            assert!(all.windows(2).all(|two| two[0].end == two[1].start && two[0].end - two[0].start + 64 > two[1].end - two[1].start));
-            for (at, chunk) in all.iter().enumerate() {
-                assert_eq!([chunks.done(chunk.start), chunks.done(chunk.end)], [at as u64, at as u64 + 1]);
-                assert_eq!(chunks.done(chunk.end - 1), at as u64);
-            }
-        }
-        let last = |chunks: &Chunks| chunks.jobs(chunks.count() - 1);
-        let boids = Chunks::falling(4000, 7e-6, 16);
-        assert!(boids.count() < 250 && last(&boids).end - last(&boids).start <= 2, "{}", boids.count());
-        let asked = Chunks::Even { size: 300, jobs: 1000 };
-        assert_eq!((asked.count(), last(&asked), asked.done(600), asked.done(599)), (4, 900..1000, 2, 1));
-    }
+/// Jobs per chunk.
+fn chunk(work: &Work, from: &Progress, threads: usize) -> u64 {
+    let fair = work.jobs as f64 / (threads * 8) as f64;
+    let size = (CHUNK.end / from.cost).min(fair).max(CHUNK.start / from.cost);
+    let size = (size as u64).clamp(1, work.jobs.max(1));
+    // Whole cache lines of bytes, once chunks are that large: no two threads write one line.
+    if size > 64 { size.next_multiple_of(64) } else { size }
 }
