@@ -86,6 +86,7 @@ def once(device, program, launches)
   launches.restore
   device.record(events[0])
   launches.upload
+  device.settle
   device.record(events[1])
   program.compute(launches)
   device.record(events[2])

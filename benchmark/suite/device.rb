@@ -14,7 +14,7 @@ class Device
   DRIVER = {
     "cuInit" => [INT], "cuDeviceGet" => [POINTER, INT], "cuDeviceGetAttribute" => [POINTER, INT, INT], "cuDevicePrimaryCtxRetain" => [POINTER, INT],
     "cuCtxSetCurrent" => [POINTER], "cuCtxSynchronize" => [], "cuModuleLoadData" => [POINTER, POINTER], "cuModuleGetFunction" => [POINTER, POINTER, POINTER],
-    "cuMemAlloc_v2" => [POINTER, SIZE], "cuMemAllocHost_v2" => [POINTER, SIZE], "cuMemsetD8_v2" => [LONG, INT, SIZE],
+    "cuMemAlloc_v2" => [POINTER, SIZE], "cuMemAllocHost_v2" => [POINTER, SIZE], "cuMemsetD8_v2" => [LONG, INT, SIZE], "cuMemsetD8Async" => [LONG, INT, SIZE, POINTER],
     "cuMemcpyHtoDAsync_v2" => [LONG, POINTER, SIZE, POINTER], "cuMemcpyDtoHAsync_v2" => [POINTER, LONG, SIZE, POINTER],
     "cuMemcpyDtoDAsync_v2" => [LONG, LONG, SIZE, POINTER],
     "cuLaunchKernel" => [POINTER, INT, INT, INT, INT, INT, INT, INT, POINTER, POINTER, POINTER],
@@ -113,6 +113,12 @@ class Device
   def download(pinned, place, bytes) = call("cuMemcpyDtoHAsync_v2", pinned, place, bytes, nil)
   def copy(to, from, bytes) = call("cuMemcpyDtoDAsync_v2", to, from, bytes, nil)
   def wait = call("cuCtxSynchronize")
+
+  # Behind a copy, what comes next is where kernels are: an event right behind it says when the copy engine was done, and a kernel begins up to 7 µs later.
+  def settle
+    @settled ||= allocate(8)
+    call("cuMemsetD8Async", @settled, 0, 8, nil)
+  end
 
   # Integers and device addresses are passed as 64 bits, Floats as doubles.
   def launch(kernel, threads, block, *arguments)

@@ -491,7 +491,7 @@ entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {
 }
 "#;
     let product = parse(text).unwrap_or_else(|e| panic!("{e}"));
-    let (cuda, [rows, across, inner]) = (open(), [500, 600, 3]);
+    let (cuda, [rows, across, inner]) = (open(), [1500, 1600, 3]);
     let kernel = prepare(&cuda, &product);
     let element = |i: i64| (0..inner).map(|k| (i / across * inner + k) * (k * across + i % across)).sum::<i64>();
     let mut moved = Vec::new();

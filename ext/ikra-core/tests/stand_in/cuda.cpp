@@ -79,6 +79,7 @@ struct Module {
   void *library;
   void (*launch)(unsigned, unsigned, const void *);
   unsigned long bytes;
+  int threads;
 };
 
 // Memory that the pool holds, and what of it is in use.
@@ -309,13 +310,13 @@ Result cuModuleLoadDataEx(Module **module, const char *image, unsigned, void *, 
   unlink(path);
   if (!library) return fprintf(stderr, "%s\n", dlerror()), INVALID;
   *module = new Module{library, (void (*)(unsigned, unsigned, const void *))dlsym(library, "stand_in_launch"),
-                       ((unsigned long (*)())dlsym(library, "stand_in_bytes"))()};
+                       ((unsigned long (*)())dlsym(library, "stand_in_bytes"))(), ((int (*)())dlsym(library, "stand_in_threads"))()};
   return OK;
 }
 Result cuModuleGetFunction(Module **function, Module *module, const char *) { return *function = module, OK; }
 Result cuModuleUnload(Module *module) { return dlclose(module->library), delete module, OK; }
-Result cuFuncGetAttribute(int *value, int attribute, Module *) {
-  const int values[] = {512, 0, 0, 16, 32};  // threads, shared, constant, local, registers
+Result cuFuncGetAttribute(int *value, int attribute, Module *module) {
+  const int values[] = {module->threads, 0, 0, 16, 32};  // threads, shared, constant, local, registers
   return *value = values[attribute], OK;
 }
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Module *, int block, size_t) { return *blocks = 2048 / block, OK; }

@@ -33,12 +33,16 @@ int nvrtcCompileProgram(Program *program, int, const char *const *) {
   const size_t start = program->source.find(bounds), collective = program->source.rfind(instance);
   const size_t at = program->source.find(") ", collective == std::string::npos ? start : collective) + 2;
   const std::string kernel = program->source.substr(at, program->source.find('(', at) - at);
+  // What the bounds say: `512`, or `512, 1`.
+  const size_t open = program->source.rfind('(', at - 3);
+  const int threads = atoi(program->source.c_str() + open + 1);
   char folder[] = "/tmp/ikra-stand-in-XXXXXX";
   if (!mkdtemp(folder)) return 1;
   const std::string path = folder;
   std::ofstream(path + "/k.cpp") << read(getenv("STAND_IN_SHIM")) << program->source << "IKRA_LAUNCHER(stand_in_launch, " << kernel
                                  << ")\ntemplate <class T> static unsigned long bytes(void (*)(T)) { return sizeof(T); }\n"
-                                 << "extern \"C\" unsigned long stand_in_bytes() { return bytes(" << kernel << "); }\n";
+                                 << "extern \"C\" unsigned long stand_in_bytes() { return bytes(" << kernel << "); }\n"
+                                 << "extern \"C\" int stand_in_threads() { return " << threads << "; }\n";
   // Threads that meet at barriers are fibers.
   const std::string fibers = program->source.find("__syncthreads") == std::string::npos ? "" : "-DIKRA_FIBERS ";
   const std::string flags = "g++ -std=gnu++17 -O1 -ffp-contract=off -fPIC -shared -w " + fibers;

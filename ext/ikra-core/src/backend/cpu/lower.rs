@@ -632,7 +632,7 @@ impl Lowering<'_, '_> {
                 && let [second, after @ ..] = behind
                 && let Some(pair) = self.facts.pairs.assigned(rest)
             {
-                self.both(pair, stmt, second);
+                self.both(pair, stmt, second)?;
                 rest = after;
                 continue;
             }

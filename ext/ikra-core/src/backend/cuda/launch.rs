@@ -938,7 +938,13 @@ fn run(
         staging.upload(&arena, &run)?;
     }
     // What the host does before the kernel is queued would count as the kernel's time, wherever the device waits for it: after short uploads.
-    let mut gate = if launch.timings.exact { mailbox.hold(GATE_LETTER, stream) } else { None };
+    let mut gate = None;
+    if launch.timings.exact {
+        // A mark behind a copy says when the copy engine was done, and what computes begins up to 7 µs later: the way from one to the other is the upload's. The word
+        // is zero, and stays so.
+        arena.fill(plan.status + 8, 8, 0)?;
+        gate = mailbox.hold(GATE_LETTER, stream);
+    }
     marks[1].record(stream)?;
 
     // Batches of ticks under way, and behind the last of them, if everything is small, the way back.

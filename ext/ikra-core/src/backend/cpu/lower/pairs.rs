@@ -4,18 +4,20 @@
 //! Cranelift makes each once, and before the loops in which it does not change.
 
 use super::{Lowering, Register};
-use crate::ir::{ColumnId, Op, Operand, Stmt, Storage, VarId};
+use crate::error::Result;
+use crate::ir::{ColumnId, Operand, Scalar, Stmt, Storage, VarId};
 use crate::layout::Address;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
 impl Lowering<'_, '_> {
     /// Two statements that assign a pair.
-    pub(super) fn both(&mut self, pair: usize, first: &Stmt, second: &Stmt) {
+    pub(super) fn both(&mut self, pair: usize, first: &Stmt, second: &Stmt) -> Result<()> {
         let value = match (first, second) {
             (Stmt::Let { op, args, .. }, Stmt::Let { args: others, .. }) => {
                 let values: Vec<Value> =
                     args.iter().zip(others).map(|(one, other)| self.vector([*one, *other])).collect();
-                self.compute_both(*op, &values)
+                // each operation is for each lane
+                self.compute(Scalar::F64, *op, args, &values)?
             }
             (Stmt::Load { dst, column, row }, Stmt::Load { dst: other, row: next, .. }) => {
                 self.load_both([*dst, *other], *column, [*row, *next])
@@ -23,23 +25,7 @@ impl Lowering<'_, '_> {
             _ => unreachable!("nothing else assigns a pair"),
         };
         self.vectors[pair].set(value, &mut self.b);
-    }
-
-    /// Each operation for each lane, as [`Lowering::compute`] has it for one.
-    fn compute_both(&mut self, op: Op, values: &[Value]) -> Value {
-        let v = |i: usize| values[i];
-        let ins = self.b.ins();
-        match op {
-            Op::Copy => v(0),
-            Op::FAdd => ins.fadd(v(0), v(1)),
-            Op::FSub => ins.fsub(v(0), v(1)),
-            Op::FMul => ins.fmul(v(0), v(1)),
-            Op::FDiv => ins.fdiv(v(0), v(1)),
-            Op::FNeg => ins.fneg(v(0)),
-            Op::FAbs => ins.fabs(v(0)),
-            Op::FSqrt => ins.sqrt(v(0)),
-            _ => unreachable!("no operation of pairs"),
-        }
+        Ok(())
     }
 
     fn vector(&mut self, operands: [Operand; 2]) -> Value {
