@@ -169,6 +169,62 @@ RSpec.describe "Ikra.resident" do
       expect(list.first.position).to eq(20.0)
     end
 
+    it "sees changes of Arrays with few elements and with many, of objects, of large numbers, and of those that stay as long" do
+      list = cars
+      places = streets
+      lists = [[places[0], places[1]], Array.new(40) { places[1] }]
+      numbers = [[1e300, 2.0], [1.0, 2.0], Array.new(40, 1e300), Array.new(40, 3.0)]
+      expected = []
+      Ikra.resident(list) do
+        8.times do |turn|
+          list.peach { |car| car.position = lists[0][0].length + lists[1][39].length + numbers[turn % 4][1] }
+          expected << list.first.position
+          case turn
+          when 0 then lists[0].reverse!
+          when 1 then lists[1][39] = places[2]
+          when 2 then numbers[3][1] = 1e301
+          when 3 then numbers[0][1] = 1e302
+          when 4 then numbers[1][1] = 7.0
+          when 5 then numbers[2][1] = 8.0
+          end
+          GC.start
+        end
+      end
+      expect(expected).to eq([32.0, 42.0, 1e300, 1e301, 1e302, 32.0, 33.0, 1e301])
+    end
+
+    it "begins with what another scope over the same objects knew of them" do
+      many = Array.new(20_000) { |i| ResidentCar.new(i) }
+      pace = ->(some) { some.peach { |car| car.position += car.speed } }
+      turn = ->(some) { some.peach { |car| car.speed = -car.speed if car.position > 2 } }
+      scope = lambda do
+        Ikra.resident(many) do
+          2.times { pace.call(many) }
+          turn.call(many)
+        end
+      end
+      held = -> { Ikra.__graphs.sum(&:last) }
+      phases = -> { Ikra.profile { scope.call }.phases }
+      scope.call
+      expect { expect(phases.call[:infer]).to eq 0 }.to change { held.call }.by(2)
+      # numbered in another order by a block that is new
+      many.reverse!
+      Ikra.resident(many) do
+        3.times do
+          pace.call(many)
+          many.peach { |car| car.position *= 2 }
+        end
+      end
+      scope.call
+      position, speed = 0.0, 1.5
+      step = ->(_) { position += speed }
+      2.times { 2.times(&step) and position > 2 && (speed = -speed) }
+      3.times { step.call(nil) and position *= 2 }
+      2.times(&step)
+      speed = -speed if position > 2
+      expect(many.map { |car| [car.position, car.speed] }.uniq).to eq([[position, speed]])
+    end
+
     it "lets objects come and go" do
       list = cars
       Ikra.resident(list) do

@@ -602,6 +602,7 @@ impl Section<'_> {
                 return Ok(Some((variant, packed, tables)));
             }
             scope.write_back(self.ruby)?;
+            scope.tidy(self.ruby)?;
         }
         for _ in 0..MOST_ATTEMPTS {
             let mut nth = 0;
@@ -661,12 +662,14 @@ impl Section<'_> {
 
     /// Lets the tables of a call that is over wait for the next.
     fn keep(&self, variant: &Arc<Variant>, tables: Arc<Tables>, holder: &LazyHolder) {
-        if self.scope.is_none() {
+        if self.state.is_none() {
+            let base = self.base_of_state().0;
             holder.let_tables_go();
             if let Ok(tables) = Arc::try_unwrap(tables)
                 && tables.knows_numbers()
+                && (self.scope.is_none() || kept::wants(variant, base, &tables))
             {
-                kept::put(variant, self.base_of_state().0, tables);
+                kept::put(variant, base, tables);
             }
         }
     }
@@ -689,7 +692,7 @@ impl Section<'_> {
         let room = variant.rooms.now(&lowered.program, self.slots());
         let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;
-        let mut earlier = if self.scope.is_none() && !plan.flat { kept::take(variant, key) } else { None };
+        let mut earlier = if plan.flat { None } else { kept::take(variant, key) };
         loop {
             let mut unknown = Vec::new();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
@@ -761,7 +764,7 @@ impl Section<'_> {
                 }
                 Err(misfit) => {
                     // another variant may fit now, and this one again later
-                    if self.scope.is_none() && kept::wants(variant, key, &tables) {
+                    if kept::wants(variant, key, &tables) {
                         kept::put(variant, key, tables);
                     }
                     return self.misfit(misfit).map(|()| None);

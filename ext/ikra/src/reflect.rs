@@ -381,19 +381,24 @@ pub fn singleton_class(module: Raw) -> Result<Raw, Error> {
 }
 
 /// How a later call tells that a look-up would find the same.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MethodGuard {
     class: Raw,
     id: rb_sys::ID,
     found: Identity,
+    /// Another entry that was found since, and calls the same: what watches the class stands before it.
+    seen: Mutex<Option<Entry>>,
 }
 
-#[derive(Clone, Debug)]
+/// A method entry with its visibility; the entry is kept alive, so no other comes to its address.
+type Entry = (Raw, usize);
+
+#[derive(Debug)]
 enum Identity {
     /// One of Ruby's own, as it was when Ruby started.
     Basic,
-    /// A method entry with its visibility; the entry is kept alive, so no other comes to its address.
-    Entry(Raw, usize),
+    /// And what it calls.
+    Entry(Entry, Option<Described>),
     None,
     /// Owner and instructions; source position and visibility where there are none.
     Described(Described),
@@ -420,7 +425,7 @@ impl MethodGuard {
     pub fn new(ruby: &Ruby, class: Raw, name: &str) -> Result<Self, Error> {
         let id = registry::id(ruby, name);
         let found = identity(ruby, class, id, name)?;
-        Ok(Self { class, id, found })
+        Ok(Self { class, id, found, seen: Mutex::default() })
     }
     /// The guard for what a class itself defines, as it stands now, whatever is prepended to it.
     ///
@@ -428,7 +433,7 @@ impl MethodGuard {
     /// What Ruby raises.
     pub fn own(ruby: &Ruby, class: Raw, name: &str) -> Result<Self, Error> {
         let found = Identity::Own(describe(look_up_own(ruby, class, name)?)?);
-        Ok(Self { class, id: registry::id(ruby, name), found })
+        Ok(Self { class, id: registry::id(ruby, name), found, seen: Mutex::default() })
     }
     pub fn is_about(&self, class: Raw, id: rb_sys::ID) -> bool {
         (self.class, self.id) == (class, id)
@@ -439,10 +444,14 @@ impl MethodGuard {
     /// What Ruby raises.
     pub fn holds(&self, ruby: &Ruby) -> Result<bool, Error> {
         match &self.found {
-            Identity::Basic => Ok(is_basic(self.class, self.id)),
-            Identity::Entry(entry, visibility) => {
-                let Some(now) = method_entry(self.class, self.id) else { return Ok(false) };
-                Ok(now == (*entry, *visibility))
+            Identity::Basic if is_basic(self.class, self.id) => Ok(true),
+            Identity::Basic => self.still(|| {
+                let found = look_up(ruby, self.class, &name_of(self.id))?;
+                Ok(found.is_some_and(|found| is_basic(found.owner, self.id)))
+            }),
+            Identity::Entry(entry, _) if method_entry(self.class, self.id) == Some(*entry) => Ok(true),
+            Identity::Entry(_, then) => {
+                self.still(|| Ok(describe(look_up(ruby, self.class, &name_of(self.id))?)? == *then))
             }
             Identity::None => {
                 // SAFETY: `class` is kept by the registry.
@@ -456,6 +465,22 @@ impl MethodGuard {
             }
             Identity::Own(then) => Ok(describe(look_up_own(ruby, self.class, &name_of(self.id))?)? == *then),
         }
+    }
+}
+
+impl MethodGuard {
+    /// Whether another entry calls the same, which is found out once.
+    fn still(&self, same: impl FnOnce() -> Result<bool, Error>) -> Result<bool, Error> {
+        let Some(now) = method_entry(self.class, self.id) else { return Ok(false) };
+        if *self.seen.lock() == Some(now) {
+            return Ok(true);
+        }
+        let same = same()?;
+        if same {
+            keep(value(now.0));
+            *self.seen.lock() = Some(now);
+        }
+        Ok(same)
     }
 }
 
@@ -476,7 +501,7 @@ fn is_basic(class: Raw, id: rb_sys::ID) -> bool {
     }
 }
 
-fn method_entry(class: Raw, id: rb_sys::ID) -> Option<(Raw, usize)> {
+fn method_entry(class: Raw, id: rb_sys::ID) -> Option<Entry> {
     let entry = natives().entry?;
     // SAFETY: `class` is kept by the registry; an entry is an object of the GC, whose first word is its flags.
     #[allow(unsafe_code)]
@@ -499,10 +524,10 @@ fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Ident
         return Ok(Identity::Basic);
     }
     if is_class(class)
-        && let Some((entry, visibility)) = method_entry(class, id)
+        && let Some(entry) = method_entry(class, id)
     {
-        keep(value(entry));
-        return Ok(Identity::Entry(entry, visibility));
+        keep(value(entry.0));
+        return Ok(Identity::Entry(entry, describe(look_up(ruby, class, name)?)?));
     }
     Ok(describe(look_up(ruby, class, name)?)?.map_or(Identity::None, Identity::Described))
 }

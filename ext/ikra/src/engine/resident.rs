@@ -22,8 +22,9 @@ use super::{Section, Site, Variant};
 use crate::buffer;
 use crate::errors;
 use crate::gvl;
-use crate::heap::{self, Raw, Seen};
-use crate::holder::LazyHolder;
+use crate::heap::{self, Raw};
+use crate::holder::{Holder, LazyHolder};
+use crate::kept;
 use crate::made::Made;
 use crate::pack::{self, Elements, Packed, RootValue};
 use crate::plan::SlotPlan;
@@ -31,6 +32,7 @@ use crate::reflect;
 use crate::registry::Kept;
 use crate::trace::Tables;
 use crate::unpack::Unpacker;
+use arrays::Arrays;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::ir::{ColumnId, Space};
 use ikra_core::memory::buffer::Buffer;
@@ -38,11 +40,14 @@ use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RModule, Ruby, Value};
+use magnus::typed_data::Obj;
+use magnus::{Error, RModule, Ruby, TryConvert, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+mod arrays;
 
 /// An ivar of some classes, and whether it is the tag of a union.
 type Key = (Vec<(Raw, String)>, bool);
@@ -59,24 +64,30 @@ pub(super) struct State {
     lengths: Vec<usize>,
     biases: Vec<u64>,
     jobs: u64,
-    /// Arrays with copies that tell whether they were changed.
-    arrays: Vec<Known>,
+    /// All that it knows, as they were.
+    arrays: Arrays,
     /// Newest version of each key that the state has, and whether objects lack it.
     versions: Mutex<HashMap<Key, (u64, bool)>>,
     /// Objects lack some of them.
     ahead: AtomicBool,
     /// When it was made, in the scope's count of changes from outside.
     seen: u64,
-    _holds: Vec<Kept>,
+    /// One of all that there ever were.
+    serial: u64,
+    /// What was found out about the tables of other states, which are as these are for as long as there is either.
+    compared: Mutex<HashMap<(u64, Compared), bool>>,
+    /// What marks the tables.
+    holder: Kept,
+    _base: Option<Kept>,
 }
 
-/// An Array as it was.
-struct Known {
-    array: Raw,
-    copy: Raw,
-    /// Where the copy's elements are: where the Array's are, too, if the two still share them.
-    elements: usize,
-    len: usize,
+/// What two states' tables may have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Compared {
+    /// The rows of a class.
+    Rows(Raw),
+    Numbers,
+    Texts,
 }
 
 /// A column that stays.
@@ -110,6 +121,7 @@ pub(super) struct Scope {
 /// Scopes that are open.
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+static SERIAL: AtomicU64 = AtomicU64::new(0);
 /// States that a scope keeps.
 const MOST_STATES: usize = 32;
 
@@ -138,11 +150,15 @@ pub fn open(ruby: &Ruby, fixed: bool) {
 pub fn close(ruby: &Ruby) -> Result<(), Error> {
     let Some(scope) = scope(ruby) else { return Ok(()) };
     let written = scope.write_back(ruby);
-    {
+    let last = {
         let mut scopes = SCOPES.lock();
         if let Some(at) = scopes.iter().rposition(|other| Arc::ptr_eq(other, &scope)) {
             scopes.remove(at);
         }
+        !scopes.iter().any(|other| Arc::ptr_eq(other, &scope))
+    };
+    if last {
+        scope.end();
     }
     OPEN.fetch_sub(1, Ordering::Relaxed);
     written
@@ -198,6 +214,11 @@ pub fn held() -> usize {
     buffer::on_device(states.iter().flat_map(|state| state.kept.iter().flatten()).map(|kind| &kind.buffer))
 }
 
+/// Tables of states that nobody needs any more.
+fn let_go(states: Vec<Arc<State>>) {
+    states.into_iter().filter_map(Arc::into_inner).for_each(State::let_go);
+}
+
 impl Scope {
     /// What states know is void.
     pub fn changed(&self) {
@@ -238,7 +259,7 @@ impl Scope {
     }
 
     /// Drops what is void. What a kernel changed before Ruby made it so is written to the objects first.
-    fn tidy(&self, ruby: &Ruby) -> Result<(), Error> {
+    pub(super) fn tidy(&self, ruby: &Ruby) -> Result<(), Error> {
         let lost = {
             let inner = self.inner.lock();
             inner.states.iter().any(|state| state.seen != inner.changes && state.ahead.load(Ordering::Relaxed))
@@ -246,10 +267,34 @@ impl Scope {
         if lost {
             self.write_back(ruby)?;
         }
-        let mut inner = self.inner.lock();
-        let changes = inner.changes;
-        inner.states.retain(|state| state.seen == changes);
+        let gone = {
+            let mut inner = self.inner.lock();
+            let changes = inner.changes;
+            let (keep, gone) = std::mem::take(&mut inner.states).into_iter().partition(|state| state.seen == changes);
+            inner.states = keep;
+            gone
+        };
+        let_go(gone);
         Ok(())
+    }
+
+    /// Forgets how objects were numbered: states do not number them alike.
+    fn forget(&self) {
+        let mut inner = self.inner.lock();
+        let last = inner.last.take();
+        let gone = std::mem::take(&mut inner.states);
+        drop(inner);
+        drop((last, gone));
+    }
+
+    /// Nobody runs in it any more.
+    fn end(&self) {
+        let (last, gone) = {
+            let mut inner = self.inner.lock();
+            (inner.last.take(), std::mem::take(&mut inner.states))
+        };
+        drop(last);
+        let_go(gone);
     }
 
     /// Brings a state up to the newest versions; false where that is not possible.
@@ -347,10 +392,23 @@ impl State {
         class.fields.iter().find(|field| field.name == ivar).map(|field| &field.slot)
     }
 
+    /// Compares tables once: they are long.
+    fn compare(&self, other: &State, what: Compared, same: impl FnOnce() -> bool) -> bool {
+        let key = (other.serial, what);
+        let known = self.compared.lock().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let same = same();
+            self.compared.lock().insert(key, same);
+            same
+        })
+    }
+
     fn same_rows(&self, other: &State, class: Raw) -> bool {
         let objects = |state: &State| state.variant.plan.class_index.get(&class).map(|at| *at as usize);
         match (objects(self), objects(other)) {
-            (Some(a), Some(b)) => self.tables.classes[a].objects == other.tables.classes[b].objects,
+            (Some(a), Some(b)) => self.compare(other, Compared::Rows(class), || {
+                self.tables.classes[a].objects == other.tables.classes[b].objects
+            }),
             _ => false,
         }
     }
@@ -358,27 +416,31 @@ impl State {
     /// Whether all objects and arrays have the same numbers.
     fn same_numbers(&self, other: &State) -> bool {
         let (own, theirs) = (&self.variant.plan, &other.variant.plan);
-        own.classes.len() == theirs.classes.len()
-            && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && self.same_rows(other, a.raw))
-            && own.kinds.len() == theirs.kinds.len()
-            && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays == b.arrays)
+        self.compare(other, Compared::Numbers, || {
+            own.classes.len() == theirs.classes.len()
+                && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && self.same_rows(other, a.raw))
+                && own.kinds.len() == theirs.kinds.len()
+                && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays == b.arrays)
+        })
     }
 
     /// Whether all Strings lie where they do in the other: the program's literals come first, so these count too.
     fn same_texts(&self, other: &State) -> bool {
-        self.variant.plan.literals == other.variant.plan.literals
-            && self.tables.strings.strings == other.tables.strings.strings
+        self.compare(other, Compared::Texts, || {
+            self.variant.plan.literals == other.variant.plan.literals
+                && self.tables.strings.strings == other.tables.strings.strings
+        })
     }
 
-    /// Whether no array that it knows was changed.
-    fn arrays_hold(&self) -> bool {
-        self.arrays.iter().enumerate().all(|(at, known)| {
-            if let Some(later) = self.arrays.get(at + heap::AHEAD) {
-                heap::prefetch(later.array);
-            }
-            let now = heap::elements(known.array);
-            now.len() == known.len && (now.as_ptr() as usize == known.elements || now == heap::elements(known.copy))
-        })
+    /// Lets the tables wait for whoever runs the block next over the same objects: a scope that is opened again, or no scope.
+    fn let_go(self) {
+        let holder = Obj::<Holder>::try_convert(self.holder.value());
+        holder.expect("a holder is one").let_tables_go();
+        if let Ok(tables) = Arc::try_unwrap(self.tables)
+            && kept::wants(&self.variant, self.base.0, &tables)
+        {
+            kept::put(&self.variant, self.base.0, tables);
+        }
     }
 
     fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
@@ -432,14 +494,14 @@ impl Section<'_> {
                 roots.push(RootValue::of(self.ruby, self.root_value(&root.root)?));
             }
             let touched = scope.inner.lock().touched;
-            if (touched || !scope.fixed) && !state.arrays_hold() {
+            if (touched || !scope.fixed) && !state.arrays.hold() {
                 scope.write_back(self.ruby)?;
                 scope.changed();
                 return Ok(None);
             }
             if touched {
                 let others = states.iter().filter(|other| !Arc::ptr_eq(other, state));
-                let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays_hold());
+                let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays.hold());
                 if !hold {
                     scope.write_back(self.ruby)?;
                     scope.changed();
@@ -455,9 +517,9 @@ impl Section<'_> {
             let Ok(params) = params else { continue };
             let newest = scope.inner.lock().last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state));
             if !newest && !scope.update(state) {
-                // some object is numbered in another way: through the objects themselves
+                // some object is numbered in another way: through the objects themselves, numbered as they are met now
                 scope.write_back(self.ruby)?;
-                scope.changed();
+                scope.forget();
                 return Ok(None);
             }
             return Ok(Some((state.clone(), state.packed(params))));
@@ -504,26 +566,13 @@ impl Section<'_> {
             parts.sort();
             (!parts.is_empty()).then_some((parts, tag))
         };
-        let mut holds = vec![Kept::new(holder.get(ruby).as_value())];
-        let mut arrays = Vec::new();
-        let known = tables.kinds.iter().flat_map(|kind| &kind.arrays).copied();
         let base = self.range.is_none().then(|| self.base.as_raw());
-        let all: Vec<Raw> = known.chain(base).filter(|array| heap::see(*array) == Seen::Array).collect();
-        for array in all {
-            let copy: Value =
-                RArray::from_value(reflect::value(array)).expect("an array").as_value().funcall("dup", ())?;
-            holder.add(ruby, copy.as_raw());
-            let elements = heap::elements(copy.as_raw());
-            arrays.push(Known {
-                array,
-                copy: copy.as_raw(),
-                elements: elements.as_ptr() as usize,
-                len: elements.len(),
-            });
-        }
-        if let Some(base) = base {
-            holds.push(Kept::new(reflect::value(base)));
-        }
+        let kept_base = base.map(|base| Kept::new(reflect::value(base)));
+        let kinds = tables.kinds.iter().zip(&variant.plan.kinds);
+        let held = |slot: &Option<SlotPlan>| arrays::is_held(slot.as_ref().map(|slot| slot.repr));
+        let mut lists: Vec<(&[Raw], bool)> = kinds.map(|(rows, kind)| (&rows.arrays[..], held(&kind.slot))).collect();
+        lists.push((base.as_slice(), false));
+        let arrays = Arrays::now(ruby, holder, &lists)?;
         let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;
         for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
             let columns = class.fields.iter().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
@@ -558,7 +607,10 @@ impl Section<'_> {
             versions: Mutex::new(versions),
             ahead: AtomicBool::new(false),
             seen,
-            _holds: holds,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            compared: Mutex::default(),
+            holder: Kept::new(holder.get(ruby).as_value()),
+            _base: kept_base,
         });
         let mut inner = scope.inner.lock();
         // objects lack nothing here: everything was written back before this was packed
