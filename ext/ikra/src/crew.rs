@@ -9,6 +9,7 @@
 use ikra_core::backend::threads::Threads;
 use once_cell::sync::Lazy;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Apart from those of sections, which a launch keeps for as long as it runs.
 pub static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
@@ -47,20 +48,84 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Lists of such lengths in spans, as many together as have about the rows of a piece.
-pub fn spans(lengths: &[u32]) -> Vec<Vec<Span>> {
-    let mut pieces: Vec<Vec<Span>> = Vec::new();
-    let mut room = 0;
-    for (list, len) in lengths.iter().enumerate() {
-        for from in (0..*len as usize).step_by(PIECE) {
-            let len = PIECE.min(*len as usize - from);
-            if room < len {
-                pieces.push(Vec::new());
-                room = PIECE;
-            }
-            room -= len;
-            pieces.last_mut().expect("there is one with room").push(Span { list, from, len });
+/// Some of many lists: whole ones that follow each other, or a part of a long one.
+#[derive(Clone, Debug)]
+pub enum Lists {
+    Whole(Range<usize>),
+    Part(Span),
+}
+
+impl Lists {
+    /// What it has of lists of such lengths, one after the other.
+    pub fn spans(self, lengths: &[u32]) -> impl Iterator<Item = Span> {
+        let (whole, part) = match self {
+            Self::Whole(lists) => (lists, None),
+            Self::Part(span) => (0..0, Some(span)),
+        };
+        whole.map(|list| Span { list, from: 0, len: lengths[list] as usize }).chain(part)
+    }
+    pub fn first(&self) -> Span {
+        match self {
+            Self::Whole(lists) => Span { list: lists.start, from: 0, len: 0 },
+            Self::Part(span) => *span,
         }
     }
+}
+
+/// All lists of such lengths, in pieces of no more rows than [`PIECE`]. One without rows counts as one.
+pub fn lists(lengths: &[u32]) -> Vec<Lists> {
+    let mut pieces = Vec::new();
+    let (mut first, mut rows) = (0, 0);
+    for (list, len) in lengths.iter().enumerate() {
+        let len = *len as usize;
+        if rows + len.max(1) > PIECE {
+            if first < list {
+                pieces.push(Lists::Whole(first..list));
+            }
+            (first, rows) = (list, 0);
+        }
+        if len > PIECE {
+            let part = |from| Lists::Part(Span { list, from, len: PIECE.min(len - from) });
+            pieces.extend((0..len).step_by(PIECE).map(part));
+            first = list + 1;
+        } else {
+            rows += len.max(1);
+        }
+    }
+    if first < lengths.len() {
+        pieces.push(Lists::Whole(first..lengths.len()));
+    }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lists, PIECE, lists};
+
+    #[test]
+    fn pieces_have_every_row_of_every_list_once_and_no_more_than_they_hold() {
+        let piece = PIECE as u32;
+        let some = [0, 1, 5, piece, 0, piece + 1, 3 * piece, 2, piece - 1, 1, 7 * piece - 1, 0];
+        let many: Vec<u32> = (0..20_000).map(|i| i % 7).collect();
+        for lengths in [&some[..], &many, &[0; 10_000], &[], &[5 * piece], &[3]] {
+            let pieces = lists(lengths);
+            let mut next = (0, 0);
+            for piece in pieces {
+                let whole = matches!(piece, Lists::Whole(_));
+                let (first, mut rows, mut empty) = (piece.first(), 0, 0);
+                for (at, span) in piece.spans(lengths).enumerate() {
+                    let span = (span.list, span.from, span.len);
+                    assert!(at > 0 || span.0 == first.list && span.1 == first.from);
+                    assert_eq!((span.0, span.1), next);
+                    let ends = span.1 + span.2 == lengths[span.0] as usize;
+                    assert!(ends || !whole);
+                    next = if ends { (span.0 + 1, 0) } else { (span.0, span.1 + span.2) };
+                    rows += span.2;
+                    empty += usize::from(span.2 == 0);
+                }
+                assert!(rows + empty <= PIECE);
+            }
+            assert_eq!(next, (lengths.len(), 0));
+        }
+    }
 }

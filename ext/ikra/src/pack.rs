@@ -166,10 +166,8 @@ pub fn pack(
     };
     let mut columns: Vec<HostColumn> = program.columns.iter().enumerate().map(by_element).collect();
     for (column, numbers) in [(schema.order, order), (schema.starts, starts)] {
-        if let Some(column) = column {
-            let column = &mut columns[column.index()];
-            column.resize(numbers.len());
-            column.view_mut::<u32>().copy_from_slice(&numbers);
+        if let (Some(column), Some(numbers)) = (column, numbers) {
+            columns[column.index()] = numbers;
         }
     }
     if let (Some(slot), Elements::Values(values)) = (&plan.elements, elements) {
@@ -179,6 +177,7 @@ pub fn pack(
     let packer = Packer { plan, tables, unknown: Mutex::new(unknown) };
     let mut biases = vec![0; program.columns.len()];
     let residents = packer.residents(program)?;
+    let packed_rows = packer.packed_rows(program);
     for (at, column) in program.columns.iter().enumerate() {
         let rows = match column.space {
             Space::Class { hierarchy, first, last } => {
@@ -196,7 +195,13 @@ pub fn pack(
             Space::Single => 1,
             Space::Slot => room.slots as usize * SLOT_STRIDE as usize,
         };
-        columns[at] = HostColumn::zeroed(column.storage, rows);
+        // right below
+        let is_filled = rows > 0 && packed_rows[at] == rows;
+        columns[at] = if is_filled {
+            HostColumn::to_fill(column.storage, rows, None)
+        } else {
+            HostColumn::zeroed(column.storage, rows)
+        };
     }
     packer.fields(program, &mut columns)?;
     packer.arrays(&mut columns, &residents)?;
@@ -453,6 +458,22 @@ impl Packer<'_> {
         }
     }
 
+    /// By column: how many rows of it objects and arrays fill.
+    fn packed_rows(&self, program: &Program) -> Vec<usize> {
+        let mut filled = vec![0; program.columns.len()];
+        let mut fill = |slot: &SlotPlan, rows: usize| {
+            slot.value.into_iter().chain(slot.tag).for_each(|column| filled[column.index()] += rows);
+        };
+        for (class, rows) in self.plan.classes.iter().zip(&self.tables.classes) {
+            class.fields.iter().filter(|f| f.read).for_each(|field| fill(&field.slot, rows.objects.len()));
+        }
+        for (kind, rows) in self.plan.kinds.iter().zip(&self.tables.kinds) {
+            let rows = rows.lengths.iter().map(|len| *len as usize).sum();
+            kind.slot.iter().for_each(|slot| fill(slot, rows));
+        }
+        filled
+    }
+
     /// Whether the Integers are small that the program takes to be. At those of a buffer nobody looks.
     fn are_small(&self, program: &Program, columns: &[HostColumn], residents: &[Resident]) -> bool {
         let is_small = |column: ColumnId| program.columns[column.index()].small;
@@ -539,19 +560,20 @@ impl Packer<'_> {
 
     /// The elements of the arrays of one kind.
     fn kind(&self, kind: &KindRows, slot: &SlotPlan, columns: &mut [HostColumn]) -> Result<()> {
-        let pieces = crew::spans(&kind.lengths);
+        let pieces = crew::lists(&kind.lengths);
         let start = |span: &Span| kind.offsets[span.list] as usize + span.from;
-        let froms: Vec<usize> = pieces.iter().filter_map(|spans| spans.first().map(start)).collect();
-        let (Some(first), Some(last)) = (froms.first(), pieces.last().and_then(|spans| spans.last())) else {
+        let froms: Vec<usize> = pieces.iter().map(|lists| start(&lists.first())).collect();
+        let (Some(first), Some(last)) = (froms.first(), kind.lengths.len().checked_sub(1)) else {
             return Ok(());
         };
-        let len = start(last) + last.len - first;
+        let len = (kind.offsets[last] + kind.lengths[last]) as usize - first;
         let buffers = {
             let [rows] = &mut *rows(columns, &[(slot, *first, len)]) else { return Ok(()) };
             let cuts: Vec<usize> = froms.iter().skip(1).map(|from| from - first).collect();
             let pieces = froms.iter().zip(pieces).zip(rows.cut(&cuts)).collect();
-            let filled = crew::map(len, pieces, |((from, spans), mut rows)| {
+            let filled = crew::map(len, pieces, |((from, lists), mut rows)| {
                 let mut buffers = Vec::new();
+                let spans: Vec<Span> = lists.spans(&kind.lengths).collect();
                 for (at, span) in spans.iter().enumerate() {
                     if at.is_multiple_of(CHUNK) {
                         let next = &spans[at..spans.len().min(at + CHUNK)];
@@ -601,10 +623,10 @@ impl Packer<'_> {
         }
     }
 
-    /// Order and starts of jobs, and how many there are.
-    fn jobs(&self, jobs: Jobs, elements: usize, warp: usize) -> (Vec<u32>, Vec<u32>, u64) {
+    /// Order and starts of jobs, if they have any, and how many there are.
+    fn jobs(&self, jobs: Jobs, elements: usize, warp: usize) -> (Option<HostColumn>, Option<HostColumn>, u64) {
         if jobs == Jobs::Identity {
-            return (Vec::new(), Vec::new(), elements as u64);
+            return (None, None, elements as u64);
         }
         // elements by class, others last; two linear passes
         let groups = self.plan.classes.len() + 1;
@@ -615,7 +637,7 @@ impl Packer<'_> {
         if jobs == Jobs::Reordered {
             let order = reordered(elements, groups, warp, group);
             let jobs = order.len() as u64 - 1;
-            return (order, Vec::new(), jobs);
+            return (Some(order), None, jobs);
         }
         // one job per object, its occurrences in their order
         let mut job_of: std::collections::HashMap<(u16, u32), usize> = std::collections::HashMap::new();
@@ -648,7 +670,12 @@ impl Packer<'_> {
         }
         let jobs = starts.len() as u64;
         starts.push(order.len() as u32);
-        (order, starts, jobs)
+        let column = |numbers: Vec<u32>| {
+            let mut column = HostColumn::to_fill(Storage::U32, numbers.len(), None);
+            column.view_mut::<u32>().copy_from_slice(&numbers);
+            column
+        };
+        (Some(column(order)), Some(column(starts)), jobs)
     }
 
     fn params(
@@ -850,7 +877,7 @@ impl<'a> Rows<'a> {
 
 /// The elements by group, in their order within each, and `u32::MAX` at the end. A group begins at a multiple of the warp; `u32::MAX`
 /// fills up.
-fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) -> usize + Sync) -> Vec<u32> {
+fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) -> usize + Sync) -> HostColumn {
     let pieces: Vec<Range<usize>> = (0..elements).step_by(PIECE).map(|from| from..elements.min(from + PIECE)).collect();
     let counts = crew::map(elements, pieces.clone(), |piece| {
         let mut counts = vec![0usize; groups];
@@ -859,7 +886,10 @@ fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) 
     });
     let of_group = |group: usize| counts.iter().map(|counts| counts[group]).sum::<usize>();
     let padded: Vec<usize> = (0..groups).map(|group| of_group(group).next_multiple_of(warp)).collect();
-    let mut order = vec![u32::MAX; padded.iter().sum::<usize>() + 1];
+    let all = padded.iter().sum::<usize>() + 1;
+    let mut column = HostColumn::to_fill(Storage::U32, all, None);
+    let order = column.view_mut::<u32>();
+    order[all - 1] = u32::MAX;
     // what each piece has of each group
     let mut own: Vec<Vec<&mut [u32]>> = pieces.iter().map(|_| Vec::with_capacity(groups)).collect();
     let mut rest = &mut order[..];
@@ -871,6 +901,7 @@ fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) 
             own.push(taken);
             slots = others;
         }
+        slots.fill(u32::MAX);
     }
     crew::map(elements, pieces.into_iter().zip(own).collect(), |(piece, mut own)| {
         let mut next = vec![0; groups];
@@ -881,10 +912,10 @@ fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) 
         }
     });
     // the last group's padding does nothing for anyone
-    while order.len() > 1 && order[order.len() - 2] == u32::MAX {
-        order.pop();
-    }
-    order
+    let order: &[u32] = column.view();
+    let padding = order.iter().rev().skip(1).take_while(|element| **element == u32::MAX).count();
+    column.resize(all - padding);
+    column
 }
 
 /// How a class or module is held.

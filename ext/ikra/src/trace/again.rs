@@ -19,7 +19,7 @@
 //! is done anew.
 
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
-use crate::crew::{self, PIECE, Span};
+use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
 use crate::plan::{Plan, SlotPlan};
@@ -73,8 +73,8 @@ impl States {
     fn done(&self, row: usize) {
         self.0[row].store(self.0[row].load(Relaxed) | DONE, Relaxed);
     }
-    fn count(&self, bits: u8) -> usize {
-        self.0.iter().filter(|state| state.load(Relaxed) & bits != 0).count()
+    fn count(&mut self, bits: u8) -> usize {
+        self.0.iter_mut().map(|state| usize::from(*state.get_mut() & bits != 0)).sum()
     }
 }
 
@@ -133,20 +133,32 @@ impl<'a> Checker<'a> {
         {
             rows.resize(base.len(), 0);
             classes.resize(base.len(), NO_CLASS);
-            reached = self.elements(slot, base, &mut rows, &mut classes)?;
+            let count;
+            (reached, count) = self.elements(slot, base, &mut rows, &mut classes)?;
+            let different: usize =
+                self.classes.iter_mut().chain(&mut self.kinds).map(|states| states.count(SHARED)).sum();
+            if !plan.grouped && different != count {
+                return Err(Differs);
+            }
             many = crew::many(base.len());
         }
         for (slot, root) in plan.roots.iter().zip(roots) {
             reached.extend(self.look(slot, *root)?);
         }
         self.settle(reached, many)?;
-        let all = |states: &States| states.count(DONE) == states.0.len();
-        let whole = self.classes.iter().chain(&self.kinds).chain([&self.strings]).all(all);
+        let all = |states: &mut States| states.count(DONE) == states.0.len();
+        let whole = self.classes.iter_mut().chain(&mut self.kinds).chain([&mut self.strings]).all(all);
         if whole { Ok((rows, classes)) } else { Err(Differs) }
     }
 
-    /// Finds the rows of the elements. Their entries, where they are not many.
-    fn elements(&self, slot: &SlotPlan, base: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> Result<Vec<u64>> {
+    /// Finds the rows of the elements. Their entries, where they are not many, and how many have a row.
+    fn elements(
+        &self,
+        slot: &SlotPlan,
+        base: &[Raw],
+        rows: &mut [u32],
+        classes: &mut [u16],
+    ) -> Result<(Vec<u64>, usize)> {
         let few = !crew::many(base.len());
         let pieces = base.chunks(PIECE).zip(rows.chunks_mut(PIECE)).zip(classes.chunks_mut(PIECE)).collect();
         let found = crew::map(base.len(), pieces, |((values, rows), classes)| {
@@ -183,8 +195,7 @@ impl<'a> Checker<'a> {
             all.extend(reached);
             count += found;
         }
-        let different: usize = self.classes.iter().chain(&self.kinds).map(|states| states.count(SHARED)).sum();
-        if self.plan.grouped || different == count { Ok(all) } else { Err(Differs) }
+        Ok((all, count))
     }
 
     /// Asks for what is known of some values.
@@ -271,8 +282,14 @@ impl<'a> Checker<'a> {
     /// Looks at everything that was reached, and at what that leads to. `many`: there are more than these.
     fn settle(&mut self, mut reached: Vec<u64>, mut many: bool) -> Result<()> {
         loop {
-            if std::mem::take(&mut many) || crew::many(reached.len()) {
-                reached = self.round(reached)?;
+            let all = std::mem::take(&mut many);
+            if all || crew::many(reached.len()) {
+                reached = self.round(reached, all)?;
+                // to some the round came already
+                reached.retain(|entry| {
+                    let (states, row) = self.states(*entry);
+                    states.waits(row)
+                });
                 continue;
             }
             let Some(entry) = reached.pop() else { return Ok(()) };
@@ -289,16 +306,21 @@ impl<'a> Checker<'a> {
         self.expand(entry, row, reached)
     }
 
-    /// Workers look at everything that waits, but for Strings; what they reached.
-    fn round(&mut self, waiting: Vec<u64>) -> Result<Vec<u64>> {
+    /// Workers look at everything that waits of the classes and kinds that these are of, or of all; what they reached.
+    fn round(&mut self, waiting: Vec<u64>, all: bool) -> Result<Vec<u64>> {
         let mut reached = Vec::new();
+        let (mut classes, mut kinds) = (vec![all; self.classes.len()], vec![all; self.kinds.len()]);
+        for entry in waiting.iter().filter(|entry| **entry & STRING == 0) {
+            let upper = (entry & !ARRAY) as usize >> 32;
+            if entry & ARRAY != 0 { kinds[upper] = true } else { classes[upper - 1] = true }
+        }
         for entry in waiting.into_iter().filter(|entry| entry & STRING != 0) {
             self.visit(entry, &mut reached)?;
         }
-        for at in 0..self.classes.len() {
+        for at in (0..classes.len()).filter(|at| classes[*at]) {
             self.objects(at, &mut reached)?;
         }
-        for at in 0..self.kinds.len() {
+        for at in (0..kinds.len()).filter(|at| kinds[*at]) {
             self.arrays(at, &mut reached)?;
         }
         Ok(reached)
@@ -369,12 +391,13 @@ impl<'a> Checker<'a> {
     /// The arrays of a kind that wait; long ones in parts.
     fn arrays(&mut self, at: usize, reached: &mut Vec<u64>) -> Result<()> {
         let (rows, states) = (&self.tables.kinds[at], &self.kinds[at]);
-        let waiting: Vec<usize> = (0..rows.arrays.len()).filter(|row| states.waits(*row)).collect();
-        waiting.iter().for_each(|row| states.done(*row));
-        // an array without elements has a length to be looked at
-        let lengths: Vec<u32> = waiting.iter().map(|row| rows.lengths[*row].max(1)).collect();
-        let (this, total) = (&*self, lengths.iter().map(|len| *len as usize).sum());
-        let found = crew::map(total, crew::spans(&lengths), |spans| this.some_arrays(at, &waiting, &spans));
+        let pieces = crew::lists(&rows.lengths);
+        let parts = pieces.iter().filter(|piece| matches!(piece, Lists::Part(span) if span.from == 0));
+        let long: Vec<usize> = parts.map(|piece| piece.first().list).filter(|row| states.waits(*row)).collect();
+        let this = &*self;
+        let found = crew::map(rows.rows as usize + rows.arrays.len(), pieces, |lists| this.some_arrays(at, lists));
+        // who looks at a part of an array does not know whether others have looked at theirs
+        long.into_iter().for_each(|row| states.done(row));
         for piece in found {
             let Piece { reached: more, left } = piece?;
             reached.extend(more);
@@ -385,13 +408,18 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn some_arrays(&self, at: usize, waiting: &[usize], spans: &[Span]) -> Result<Piece> {
-        let (kind, rows) = (&self.plan.kinds[at], &self.tables.kinds[at]);
+    fn some_arrays(&self, at: usize, lists: Lists) -> Result<Piece> {
+        let (kind, rows, states) = (&self.plan.kinds[at], &self.tables.kinds[at], &self.kinds[at]);
         let mut piece = Piece::default();
-        for spans in spans.chunks(CHUNK) {
-            heap::prefetch_all(spans.iter().map(|span| rows.arrays[waiting[span.list]]));
-            for Span { list, from, len } in spans {
-                let row = waiting[*list];
+        let whole = matches!(lists, Lists::Whole(_));
+        let waiting: Vec<Span> = lists.spans(&rows.lengths).filter(|span| states.waits(span.list)).collect();
+        for spans in waiting.chunks(CHUNK) {
+            heap::prefetch_all(spans.iter().map(|span| rows.arrays[span.list]));
+            for Span { list: row, from, len } in spans {
+                let row = *row;
+                if whole {
+                    states.done(row);
+                }
                 let Some(elements) = self.elements_of(at, row)? else {
                     piece.left.extend((*from == 0).then_some(row));
                     continue;

@@ -188,10 +188,10 @@ impl Tracer<'_> {
             row = end;
             let this = &*self;
             let total = lengths.iter().map(|len| *len as usize).sum();
-            let seen = crew::map(total, crew::spans(lengths), |spans| {
+            let seen = crew::map(total, crew::lists(lengths), |lists| {
                 let mut unknown = Vec::new();
-                spans.iter().for_each(|span| heap::prefetch(arrays[span.list]));
-                for Span { list, from, len } in spans {
+                lists.clone().spans(lengths).for_each(|span| heap::prefetch(arrays[span.list]));
+                for Span { list, from, len } in lists.spans(lengths) {
                     // a buffer holds numbers, which lead nowhere
                     if heap::see(arrays[list]) != Seen::Array {
                         continue;
