@@ -87,9 +87,11 @@ def once(device, program, launches)
   device.record(events[0])
   launches.upload
   device.settle
-  device.record(events[1])
-  program.compute(launches)
-  device.record(events[2])
+  device.together do
+    device.record(events[1])
+    program.compute(launches)
+    device.record(events[2])
+  end
   launches.download
   device.record(events[3])
   device.wait

@@ -14,9 +14,9 @@ class Device
   DRIVER = {
     "cuInit" => [INT], "cuDeviceGet" => [POINTER, INT], "cuDeviceGetAttribute" => [POINTER, INT, INT], "cuDevicePrimaryCtxRetain" => [POINTER, INT],
     "cuCtxSetCurrent" => [POINTER], "cuCtxSynchronize" => [], "cuModuleLoadData" => [POINTER, POINTER], "cuModuleGetFunction" => [POINTER, POINTER, POINTER],
-    "cuMemAlloc_v2" => [POINTER, SIZE], "cuMemAllocHost_v2" => [POINTER, SIZE], "cuMemsetD8_v2" => [LONG, INT, SIZE], "cuMemsetD8Async" => [LONG, INT, SIZE, POINTER],
+    "cuMemAlloc_v2" => [POINTER, SIZE], "cuMemAllocHost_v2" => [POINTER, SIZE], "cuMemsetD8Async" => [LONG, INT, SIZE, POINTER],
     "cuMemcpyHtoDAsync_v2" => [LONG, POINTER, SIZE, POINTER], "cuMemcpyDtoHAsync_v2" => [POINTER, LONG, SIZE, POINTER],
-    "cuMemcpyDtoDAsync_v2" => [LONG, LONG, SIZE, POINTER],
+    "cuMemcpyDtoDAsync_v2" => [LONG, LONG, SIZE, POINTER], "cuStreamWaitValue32_v2" => [POINTER, LONG, INT, INT],
     "cuLaunchKernel" => [POINTER, INT, INT, INT, INT, INT, INT, INT, POINTER, POINTER, POINTER],
     "cuEventCreate" => [POINTER, INT], "cuEventRecord" => [POINTER, POINTER], "cuEventElapsedTime" => [POINTER, POINTER, POINTER]
   }.freeze
@@ -108,16 +108,23 @@ class Device
     Fiddle::Pointer.new(place[0, 8].unpack1("q"), [bytes, 8].max)
   end
 
-  def clear(place, bytes) = call("cuMemsetD8_v2", place, 0, bytes)
+  def clear(place, bytes) = call("cuMemsetD8Async", place, 0, bytes, nil)
   def upload(place, pinned, bytes) = call("cuMemcpyHtoDAsync_v2", place, pinned, bytes, nil)
   def download(pinned, place, bytes) = call("cuMemcpyDtoHAsync_v2", pinned, place, bytes, nil)
   def copy(to, from, bytes) = call("cuMemcpyDtoDAsync_v2", to, from, bytes, nil)
   def wait = call("cuCtxSynchronize")
 
   # Behind a copy, what comes next is where kernels are: an event right behind it says when the copy engine was done, and a kernel begins up to 7 µs later.
-  def settle
-    @settled ||= allocate(8)
-    call("cuMemsetD8Async", @settled, 0, 8, nil)
+  def settle = clear(@settled ||= allocate(8), 8)
+
+  # What is queued from here on waits until all of it is queued: how long Ruby takes to launch kernels is not a matter of these. The queue has room for about a thousand.
+  def together
+    @gate ||= pinned(8)
+    @gate[0, 4] = [0].pack("L")
+    call("cuStreamWaitValue32_v2", nil, @gate.to_i, 1, 0)
+    yield
+  ensure
+    @gate[0, 4] = [1].pack("L")
   end
 
   # Integers and device addresses are passed as 64 bits, Floats as doubles.
