@@ -14,10 +14,12 @@ require_relative "program"
 
 # What cuda.rb is given: the columns on the GPU, and the kernels.
 class Launches
-  def initialize(device, kernels, columns)
+  # tuned: the kernels are those of cuda_tuned.cu.
+  def initialize(device, kernels, columns, tuned:)
     @device = device
     @kernels = kernels
     @columns = columns
+    @tuned = tuned
     @scratch = {}
     @places = columns.each.to_h { |name, column| [name, device.allocate(bytes(column))] }
     @pinned = columns.each.to_h { |name, column| [name, device.pinned(bytes(column))] }
@@ -29,6 +31,7 @@ class Launches
   def size(name) = @columns.fetch(name).values.size
   def value(name) = @columns.fetch(name).values.first
   def processors = @device.processors
+  def tuned? = @tuned
 
   # Room on the GPU that is no column; it keeps what is there.
   def scratch(name, bytes) = @scratch[name] ||= @device.allocate(bytes)
@@ -75,7 +78,7 @@ def run(name, compiler, file, input, output, runs)
   started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
   kernels = device.load(cubin(program.file(file), compiler, device.architecture))
   compile = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
-  launches = Launches.new(device, kernels, Columns.read(input))
+  launches = Launches.new(device, kernels, Columns.read(input), tuned: file != "cuda.cu")
   times = Array.new(runs + 1) { once(device, program, launches) }.drop(1)
   launches.outputs.write(output)
   %i[upload kernel download].to_h { |phase| [phase, times.map { |time| time.fetch(phase) }] }.merge(compile: compile)

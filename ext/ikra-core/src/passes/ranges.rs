@@ -516,6 +516,17 @@ impl<'a> Walker<'a> {
             }
             return None;
         }
+        if let Some((dividend, divisor)) = self.floored(*op, args) {
+            let (above, by) = (exact(Op::Add, self.range(dividend), self.range(divisor)).0, self.range(divisor));
+            self.assign(dst, (0, by.1 - 1), 0);
+            if !self.rewrites() {
+                return None;
+            }
+            let sum = self.temp(Scalar::I64);
+            let first = Stmt::Let { dst: sum, op: Op::Add, args: vec![dividend, divisor] };
+            let rest = self.unsigned(dst, Op::URem, [sum.into(), divisor], above, by);
+            return Some(std::iter::once(first).chain(rest).collect());
+        }
         let (lo, hi) = self.result(*op, ty, args);
         let same = self.same_as(*op, args);
         let definition = match (same, *op) {
@@ -526,8 +537,10 @@ impl<'a> Walker<'a> {
                 | Op::UCmp(_)
                 | Op::And
                 | Op::Or
+                | Op::Xor
                 | Op::Not
                 | Op::Shl
+                | Op::Select
                 | Op::Mul
                 | Op::Div
                 | Op::UDiv
@@ -780,6 +793,25 @@ impl<'a> Walker<'a> {
             let same = self.origin(*dividend) == self.origin(args[0]) && self.origin(*by) == self.origin(divisor);
             (same && self.range(args[0]).0 >= 0 && self.range(divisor).0 >= 1).then_some((args[0], divisor))
         })
+    }
+
+    /// The operands of Ruby's `a % b`, where that is `(a + b) % b` as C has it: of what is positive, and of what is no further below zero.
+    fn floored(&self, op: Op, args: &[Operand]) -> Option<(Operand, Operand)> {
+        let (Op::Add, [rest, lift]) = (op, args) else { return None };
+        let parts = |operand: Operand, op: Op| {
+            let definition = self.definition(operand).filter(|definition| definition.op == op)?;
+            Some(definition.args.iter().map(|(operand, _)| *operand).collect::<Vec<_>>())
+        };
+        let [off, divisor, Operand::I64(0)] = parts(*lift, Op::Select)?[..] else { return None };
+        let [there, differ] = parts(off, Op::And)?[..] else { return None };
+        let [signs, Operand::I64(0)] = parts(differ, Op::ICmp(Cmp::Lt))?[..] else { return None };
+        let [dividend, by] = parts(*rest, Op::Rem)?[..] else { return None };
+        let same = |a: Operand, b: Operand| self.origin(a) == self.origin(b);
+        let is_pattern = same(by, divisor)
+            && parts(there, Op::ICmp(Cmp::Ne)).is_some_and(|of| of[..] == [*rest, Operand::I64(0)])
+            && parts(signs, Op::Xor).is_some_and(|of| of[0] == *rest && same(of[1], divisor));
+        let (a, b) = (self.range(dividend), self.range(divisor));
+        (is_pattern && b.0 >= 1 && a.0 >= -b.0 && exact(Op::Add, a, b).1).then_some((dividend, divisor))
     }
 
     /// Whether `a` is a remainder of division by `b`, both not negative, and so the lesser.
@@ -1396,6 +1428,31 @@ mod tests {
           store ints[job.0] = v12
         }
         "#);
+    }
+
+    #[test]
+    fn a_remainder_of_what_is_hardly_negative_is_one_of_what_is_not() {
+        let text = |least: i64| {
+            check(|b, index| {
+                let x = b.load(Scalar::I64, INPUT, index);
+                let natural = b.i64(Op::And, &[x, Operand::I64(0xffff)]);
+                let before = b.i64(Op::Sub, &[natural, Operand::I64(1)]);
+                let packed = b.i64(Op::Param(ParamId(0)), &[]);
+                let size = b.i64(Op::And, &[packed, Operand::I64(0xffff)]);
+                let none = b.icmp(Cmp::Lt, size, Operand::I64(least));
+                b.trap_if(none, OVERFLOW, vec![]);
+                let way = modulo(b, before, size);
+                let negative = b.icmp(Cmp::Lt, way, Operand::I64(0));
+                b.trap_if(negative, OVERFLOW, vec![]);
+                let far = b.i64(Op::Sub, &[natural, Operand::I64(3)]);
+                let way_back = modulo(b, far, size);
+                store(b, way);
+                store(b, way_back);
+            })
+        };
+        assert_eq!(text(1).matches("trap s").count(), 1, "{}", text(1));
+        assert_eq!((text(1).matches("urem").count(), text(1).matches("= rem").count()), (1, 1), "{}", text(1));
+        assert_eq!((text(3).matches("urem").count(), text(3).matches("= rem").count()), (2, 0), "{}", text(3));
     }
 
     #[test]
