@@ -489,7 +489,14 @@ impl Packer<'_> {
     fn residents(&self, program: &Program) -> Result<Vec<Resident>> {
         let mut residents: Vec<Resident> = Vec::new();
         for (at, kind) in self.plan.kinds.iter().enumerate() {
-            let buffers = self.tables.kinds[at].arrays.iter().any(|array| heap::see(*array) == Seen::Buffer);
+            let arrays = &self.tables.kinds[at].arrays;
+            let buffers = crew::map(arrays.len(), arrays.chunks(PIECE).collect(), |some: &[Raw]| {
+                some.iter().enumerate().any(|(at, array)| {
+                    some.get(at + heap::AHEAD).into_iter().for_each(|later| heap::prefetch(*later));
+                    heap::see(*array) == Seen::Buffer
+                })
+            });
+            let buffers = buffers.contains(&true);
             let Some(slot) = kind.slot.as_ref().filter(|_| buffers) else { continue };
             let Some(column) = slot.value else { continue };
             let storage = program.columns[column.index()].storage;

@@ -74,7 +74,11 @@ impl States {
         self.0[row].store(self.0[row].load(Relaxed) | DONE, Relaxed);
     }
     fn count(&mut self, bits: u8) -> usize {
-        self.0.iter_mut().map(|state| usize::from(*state.get_mut() & bits != 0)).sum()
+        let count_few = |states: &mut [AtomicU8]| -> u8 {
+            states.iter_mut().map(|state| u8::from(*state.get_mut() & bits != 0)).sum()
+        };
+        // as many at a time as a byte can count, so that bytes are all that is added
+        self.0.chunks_mut(u8::MAX.into()).map(|states| usize::from(count_few(states))).sum()
     }
 }
 
@@ -87,6 +91,9 @@ struct Checker<'a> {
     kinds: Vec<States>,
     strings: States,
 }
+
+/// Whether what an entry is about is looked at in any case.
+type Comes<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 
 /// What workers give back of a piece.
 #[derive(Default)]
@@ -306,7 +313,8 @@ impl<'a> Checker<'a> {
         self.expand(entry, row, reached)
     }
 
-    /// Workers look at everything that waits of the classes and kinds that these are of, or of all; what they reached.
+    /// Workers look at everything that waits of the classes and kinds that these are of, or of all; what they reached, but for what they come to
+    /// anyway.
     fn round(&mut self, waiting: Vec<u64>, all: bool) -> Result<Vec<u64>> {
         let mut reached = Vec::new();
         let (mut classes, mut kinds) = (vec![all; self.classes.len()], vec![all; self.kinds.len()]);
@@ -318,16 +326,19 @@ impl<'a> Checker<'a> {
             self.visit(entry, &mut reached)?;
         }
         for at in (0..classes.len()).filter(|at| classes[*at]) {
-            self.objects(at, &mut reached)?;
+            let comes =
+                |entry: u64| all && (entry & ARRAY != 0 || entry & STRING == 0 && (entry >> 32) as usize > at + 1);
+            self.objects(at, &comes, &mut reached)?;
         }
         for at in (0..kinds.len()).filter(|at| kinds[*at]) {
-            self.arrays(at, &mut reached)?;
+            let comes = |entry: u64| all && entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
+            self.arrays(at, &comes, &mut reached)?;
         }
         Ok(reached)
     }
 
-    /// The objects of a class that wait, in the order of rows, which is about the order in which they lie in memory.
-    fn objects(&mut self, at: usize, reached: &mut Vec<u64>) -> Result<()> {
+    /// The objects of a class that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
+    fn objects(&mut self, at: usize, comes: &Comes<'_>, reached: &mut Vec<u64>) -> Result<()> {
         let objects = &self.tables.classes[at].objects[..];
         let class = &self.plan.classes[at];
         // readers learn the forms of some that are alive
@@ -343,7 +354,7 @@ impl<'a> Checker<'a> {
         }
         let this = &*self;
         let pieces = (0..objects.len()).step_by(PIECE).map(|from| from..objects.len().min(from + PIECE)).collect();
-        let found = crew::map(objects.len(), pieces, |rows: std::ops::Range<usize>| this.some_objects(at, rows));
+        let found = crew::map(objects.len(), pieces, |rows: std::ops::Range<usize>| this.some_objects(at, comes, rows));
         for piece in found {
             let Piece { reached: more, left } = piece?;
             reached.extend(more);
@@ -354,7 +365,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn some_objects(&self, at: usize, rows: std::ops::Range<usize>) -> Result<Piece> {
+    fn some_objects(&self, at: usize, comes: &Comes<'_>, rows: std::ops::Range<usize>) -> Result<Piece> {
         let (class, objects, states) = (&self.plan.classes[at], &self.tables.classes[at].objects, &self.classes[at]);
         let (readers, leads) = (&self.readers[at], class.leads.len());
         let mut piece = Piece::default();
@@ -381,7 +392,8 @@ impl<'a> Checker<'a> {
             self.ask(&values);
             for values in values.chunks(leads.max(1)) {
                 for (lead, value) in class.leads.iter().zip(values) {
-                    piece.reached.extend(self.look(&class.fields[*lead].slot, *value)?);
+                    let new = self.look(&class.fields[*lead].slot, *value)?;
+                    piece.reached.extend(new.filter(|entry| !comes(*entry)));
                 }
             }
         }
@@ -389,13 +401,14 @@ impl<'a> Checker<'a> {
     }
 
     /// The arrays of a kind that wait; long ones in parts.
-    fn arrays(&mut self, at: usize, reached: &mut Vec<u64>) -> Result<()> {
+    fn arrays(&mut self, at: usize, comes: &Comes<'_>, reached: &mut Vec<u64>) -> Result<()> {
         let (rows, states) = (&self.tables.kinds[at], &self.kinds[at]);
         let pieces = crew::lists(&rows.lengths);
         let parts = pieces.iter().filter(|piece| matches!(piece, Lists::Part(span) if span.from == 0));
         let long: Vec<usize> = parts.map(|piece| piece.first().list).filter(|row| states.waits(*row)).collect();
         let this = &*self;
-        let found = crew::map(rows.rows as usize + rows.arrays.len(), pieces, |lists| this.some_arrays(at, lists));
+        let found =
+            crew::map(rows.rows as usize + rows.arrays.len(), pieces, |lists| this.some_arrays(at, comes, lists));
         // who looks at a part of an array does not know whether others have looked at theirs
         long.into_iter().for_each(|row| states.done(row));
         for piece in found {
@@ -408,7 +421,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn some_arrays(&self, at: usize, lists: Lists) -> Result<Piece> {
+    fn some_arrays(&self, at: usize, comes: &Comes<'_>, lists: Lists) -> Result<Piece> {
         let (kind, rows, states) = (&self.plan.kinds[at], &self.tables.kinds[at], &self.kinds[at]);
         let mut piece = Piece::default();
         let whole = matches!(lists, Lists::Whole(_));
@@ -428,7 +441,7 @@ impl<'a> Checker<'a> {
                 for values in elements[*from..elements.len().min(from + len)].chunks(CHUNK) {
                     self.ask(values);
                     for value in values {
-                        piece.reached.extend(self.look(slot, *value)?);
+                        piece.reached.extend(self.look(slot, *value)?.filter(|entry| !comes(*entry)));
                     }
                 }
             }
