@@ -17,8 +17,9 @@
 //! * The promise: no function here allocates in Ruby's heap, raises, or runs Ruby code, except [`set_field`], which says
 //!   so.
 //!
-//! **Workers** ([`crate::crew`]) call [`see`], [`class_word`], [`is_frozen`], [`elements`], [`prefetch`], [`needs_no_barrier`] and what is said to be for them:
-//! these read memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`).
+//! **Workers** ([`crate::crew`]) call [`see`], [`class_word`], [`is_frozen`], [`elements`], [`bytes`], [`encoding`], [`prefetch`], [`needs_no_barrier`] and what is said to be for them:
+//! these read memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`) or look something up
+//! (`rb_enc_get_index`).
 //!
 //! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray`
 //! (through rb-sys's stable API) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else

@@ -4,7 +4,8 @@
 //! and scans those for all that was demanded before. Not here: columns ([`crate::trace`] walks again, by a schema).
 //! Invariant: between two Ruby calls every object in the tables is held, so the identity map stays true.
 //!
-//! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about.
+//! Nothing recurses: tables only grow at their end, and every demand has a cursor into the table that it is about. `observe/beside.rs`
+//! is what workers do where there is much.
 
 use crate::crew::{self, PIECE};
 use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
@@ -21,6 +22,10 @@ use ikra_core::world::{Facts, Opaque, Place, Root};
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
 use std::sync::Arc;
+
+mod beside;
+
+use beside::Found;
 
 /// A value that kernels cannot hold, or an exception from a Ruby call.
 #[derive(Debug)]
@@ -75,6 +80,54 @@ impl Summary {
 /// Index into [`Observer::places`].
 type PlaceIndex = u32;
 
+/// The values at one place, while they are looked at.
+struct Scan<'a> {
+    ruby: &'a Ruby,
+    place: PlaceIndex,
+    summary: Summary,
+    facts: &'a mut Facts,
+    /// Says where a value is.
+    what: &'a dyn Fn(Raw) -> String,
+}
+
+impl<'a> Scan<'a> {
+    fn new(ruby: &'a Ruby, place: PlaceIndex, facts: &'a mut Facts, what: &'a dyn Fn(Raw) -> String) -> Self {
+        Self { ruby, place, summary: Summary::default(), facts, what }
+    }
+    fn tell(self, place: &Place) {
+        self.summary.tell(place, self.facts);
+    }
+    fn refuse(&self, value: Raw, what: String) -> Refusal {
+        Refusal::Opaque(Opaque { what, place: (self.what)(value) })
+    }
+}
+
+/// What the identity map has of an object or array: in its lower half the place where it was found first, plus 1; in the upper the
+/// table of an object, or, with a bit, the kind of an array.
+#[derive(Clone, Copy)]
+struct Entry(u64);
+
+const ARRAY: u64 = 1 << 63;
+
+impl Entry {
+    fn object(first: PlaceIndex, table: usize) -> Self {
+        Self((table as u64) << 32 | (u64::from(first) + 1))
+    }
+    fn array(first: PlaceIndex, kind: ArrayKind) -> Self {
+        Self(ARRAY | Self::object(first, kind.index()).0)
+    }
+    fn first(self) -> PlaceIndex {
+        self.0 as u32 - 1
+    }
+    fn table(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+    /// Of an array.
+    fn kind(self) -> Option<ArrayKind> {
+        (self.0 & ARRAY != 0).then_some(ArrayKind((self.0 >> 32) as u32 & !(1 << 31)))
+    }
+}
+
 /// All objects found of one exact class.
 struct ClassTable {
     class: ClassId,
@@ -104,9 +157,8 @@ struct KindTable {
 /// The tables of one compilation.
 pub struct Observer {
     holder: Obj<Holder>,
-    /// Position in `entries`, plus 1.
+    /// By address: an [`Entry`].
     map: IdentityMap,
-    entries: Vec<Entry>,
     class_index: RawMap<usize>,
     tables: Vec<ClassTable>,
     kinds: WordMap<u32, KindTable>,
@@ -120,16 +172,12 @@ pub struct Observer {
     hashes: Arc<Hashes>,
     /// Found since the holder was last told.
     fresh: Vec<Raw>,
+    /// What workers found, while the Ruby thread goes on with it and the holder was not told.
+    found: Option<Arc<[Found]>>,
+    /// The elements were looked at.
+    based: bool,
     /// Some object or array is more than once among the elements.
     pub grouped: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    /// The place where it was found first.
-    first: PlaceIndex,
-    /// Of an array.
-    kind: Option<ArrayKind>,
 }
 
 impl Observer {
@@ -137,7 +185,6 @@ impl Observer {
         Self {
             holder: Holder::new(ruby),
             map: IdentityMap::default(),
-            entries: Vec::new(),
             class_index: RawMap::default(),
             tables: Vec::new(),
             kinds: WordMap::default(),
@@ -147,6 +194,8 @@ impl Observer {
             shared: Vec::new(),
             hashes: Arc::default(),
             fresh: Vec::new(),
+            found: None,
+            based: false,
             grouped: false,
         }
     }
@@ -170,11 +219,12 @@ impl Observer {
     ///
     /// # Errors
     /// A value that kernels cannot hold.
-    pub fn root(&mut self, ruby: &Ruby, root: &Root, value: Raw, what: &str, facts: &mut Facts) -> Result<()> {
+    pub fn root(&mut self, ruby: &Ruby, root: &Root, value: Raw, name: &str, facts: &mut Facts) -> Result<()> {
         let place = self.place(&Place::Root(root.clone()));
-        let mut summary = Summary::default();
-        self.value(ruby, place, value, &mut summary, facts, &|| what.into())?;
-        summary.tell(&self.places[place as usize], facts);
+        let what = |_| name.to_string();
+        let mut scan = Scan::new(ruby, place, facts, &what);
+        self.value(&mut scan, value)?;
+        scan.tell(&self.places[place as usize]);
         self.settle(ruby, facts)
     }
 
@@ -183,16 +233,20 @@ impl Observer {
     /// # Errors
     /// A value that kernels cannot hold.
     pub fn base(&mut self, ruby: &Ruby, array: Raw, facts: &mut Facts) -> Result<()> {
-        let place = self.place(&Place::Root(Root::Element));
-        let mut summary = Summary::default();
-        let mut i = begin(heap::elements(array), &mut summary);
-        while let Some(value) = heap::elements(array).get(i).copied() {
-            ask_at(heap::elements(array), i);
-            let index = i;
-            self.value(ruby, place, value, &mut summary, facts, &|| format!("element {index}"))?;
-            i += 1;
+        // it is asked for before there is anything to infer, too
+        if self.based {
+            return self.settle(ruby, facts);
         }
-        summary.tell(&Place::Root(Root::Element), facts);
+        let place = self.place(&Place::Root(Root::Element));
+        let what = |value| {
+            // the first that is the same one is the one that was looked at
+            let index = heap::elements(array).iter().position(|element| *element == value);
+            format!("element {}", index.unwrap_or_default())
+        };
+        let mut scan = Scan::new(ruby, place, facts, &what);
+        self.lists(&mut scan, &[array], &[heap::elements(array).len() as u32])?;
+        scan.tell(&Place::Root(Root::Element));
+        self.based = true;
         self.settle(ruby, facts)
     }
 
@@ -242,90 +296,70 @@ impl Observer {
         Ok(self.table(class, raw))
     }
 
+    /// Tells the holder what it does not hold yet: Ruby is about to be called.
     fn hold_fresh(&mut self) {
         self.holder.hold(std::mem::take(&mut self.fresh));
+        if let Some(found) = self.found.take() {
+            self.holder.hold(found.iter().flat_map(Found::left).collect());
+        }
     }
 
-    /// Notes one value: its kind in `summary`, and the object or array in the tables.
-    fn value(
-        &mut self,
-        ruby: &Ruby,
-        place: PlaceIndex,
-        value: Raw,
-        summary: &mut Summary,
-        facts: &mut Facts,
-        what: &dyn Fn() -> String,
-    ) -> Result<()> {
+    /// Notes one value: its kind in the summary, and the object or array in the tables.
+    fn value(&mut self, scan: &mut Scan, value: Raw) -> Result<()> {
         let prim = match heap::see(value) {
             Seen::Nil => Prims::NIL,
             Seen::False => Prims::FALSE,
             Seen::True => Prims::TRUE,
             Seen::Int(i) => {
-                summary.large |= is_large(i);
+                scan.summary.large |= is_large(i);
                 Prims::INT
             }
             Seen::Float(_) => Prims::FLOAT,
             Seen::Symbol => Prims::SYM,
-            Seen::Object => {
-                let table = self.table_of(ruby, heap::class_word(value))?;
-                if self.tables[table].live {
-                    return Err(opaque(value, what()));
-                }
-                summary.class(self.tables[table].class);
-                self.object(place, value, table, facts);
-                return Ok(());
-            }
+            Seen::Object | Seen::Number => return self.object(scan, value),
             Seen::Array => {
-                self.array(place, value, facts);
+                self.array(scan, value);
                 return Ok(());
             }
             Seen::Buffer => match crate::buffer::of(value) {
                 Some(_) => {
-                    self.array(place, value, facts);
+                    self.array(scan, value);
                     return Ok(());
                 }
-                None => return Err(Refusal::Opaque(Opaque { what: "an array that was freed".into(), place: what() })),
+                None => return Err(scan.refuse(value, "an array that was freed".into())),
             },
-            Seen::Str => match unheld_string(ruby, value) {
+            Seen::Str => match unheld_string(scan.ruby, value) {
                 None => Prims::STR,
-                Some(what_it_is) => return Err(Refusal::Opaque(Opaque { what: what_it_is, place: what() })),
+                Some(what_it_is) => return Err(scan.refuse(value, what_it_is)),
             },
             Seen::Hash => {
-                let table = self.hash(ruby, value, what)?;
-                summary.class(self.tables[table].class);
-                self.object(place, value, table, facts);
-                return Ok(());
+                self.hash(scan, value)?;
+                return self.object(scan, value);
             }
             Seen::Module => {
                 self.hold_fresh();
-                summary.module(classes::number(ruby, value)?);
+                scan.summary.module(classes::number(scan.ruby, value)?);
                 return Ok(());
             }
-            Seen::Struct => match range(ruby, value) {
-                Some(Some(prim)) if self.has_registers(place) => prim,
-                Some(_) => {
-                    self.own(ruby, place, value, summary, facts)?;
-                    return Ok(());
-                }
-                None if reflect::has_members(ruby, heap::class_word(value)) => {
-                    let table = self.table_of(ruby, heap::class_word(value))?;
-                    summary.class(self.tables[table].class);
-                    self.object(place, value, table, facts);
-                    return Ok(());
-                }
-                None => return Err(opaque(value, what())),
+            Seen::Struct => match range(scan.ruby, value) {
+                Some(Some(prim)) if self.has_registers(scan.place) => prim,
+                Some(_) => return self.object(scan, value),
+                None if self.has_members(scan.ruby, heap::class_word(value)) => return self.object(scan, value),
+                None => return Err(scan.refuse(value, a_thing(value))),
             },
-            Seen::Number => {
-                self.own(ruby, place, value, summary, facts)?;
-                return Ok(());
-            }
-            Seen::BigInt => {
-                return Err(Refusal::Opaque(Opaque { what: "an Integer beyond 64 bits".into(), place: what() }));
-            }
-            Seen::Other => return Err(opaque(value, what())),
+            Seen::BigInt => return Err(scan.refuse(value, "an Integer beyond 64 bits".into())),
+            Seen::Other => return Err(scan.refuse(value, a_thing(value))),
         };
-        summary.prims |= prim.0;
+        scan.summary.prims |= prim.0;
         Ok(())
+    }
+
+    /// Whether the objects of a class are Structs or the like; Ruby is asked once.
+    fn has_members(&mut self, ruby: &Ruby, class: Raw) -> bool {
+        self.class_index.contains_key(&class) || {
+            self.hold_fresh();
+            reflect::has_members(ruby, class)
+        }
     }
 
     /// Whether a launch parameter holds what is at a place, with room for the ends of a Range.
@@ -333,90 +367,94 @@ impl Observer {
         matches!(&self.places[place as usize], Place::Root(root) if *root != Root::Element)
     }
 
-    /// Notes an object that is nothing but its parts. Nobody writes to it, so nobody owns it.
-    fn own(
-        &mut self,
-        ruby: &Ruby,
-        place: PlaceIndex,
-        value: Raw,
-        summary: &mut Summary,
-        facts: &mut Facts,
-    ) -> Result<()> {
-        let table = self.table_of(ruby, heap::class_word(value))?;
-        summary.class(self.tables[table].class);
-        self.object(place, value, table, facts);
+    /// Lays a Hash out, at its first sight.
+    fn hash(&mut self, scan: &Scan, hash: Raw) -> Result<()> {
+        if self.hashes.contains_key(&hash) {
+            return Ok(());
+        }
+        self.fresh.push(hash);
+        self.hold_fresh();
+        let parts = match crate::hashes::parts(scan.ruby, hash)? {
+            Ok(parts) => parts,
+            Err(what_it_is) => return Err(scan.refuse(hash, what_it_is)),
+        };
+        self.holder.hold(parts.to_vec());
+        // readers share what was known when they were made: they are told anew
+        Arc::make_mut(&mut self.hashes).insert(hash, parts);
+        for demand in self.tables.iter_mut().flat_map(|t| &mut t.demands) {
+            if let FieldReader::Part(_, hashes) = &mut demand.reader {
+                *hashes = self.hashes.clone();
+            }
+        }
         Ok(())
     }
 
-    /// Lays a Hash out, at its first sight; the table of Hashes.
-    fn hash(&mut self, ruby: &Ruby, hash: Raw, what: &dyn Fn() -> String) -> Result<usize> {
-        if !self.hashes.contains_key(&hash) {
-            self.fresh.push(hash);
-            self.hold_fresh();
-            let parts = match crate::hashes::parts(ruby, hash)? {
-                Ok(parts) => parts,
-                Err(what_it_is) => return Err(Refusal::Opaque(Opaque { what: what_it_is, place: what() })),
-            };
-            self.holder.hold(parts.to_vec());
-            // readers share what was known when they were made: they are told anew
-            Arc::make_mut(&mut self.hashes).insert(hash, parts);
-            for demand in self.tables.iter_mut().flat_map(|t| &mut t.demands) {
-                if let FieldReader::Part(_, hashes) = &mut demand.reader {
-                    *hashes = self.hashes.clone();
-                }
-            }
+    fn object(&mut self, scan: &mut Scan, object: Raw) -> Result<()> {
+        let at = self.table_of(scan.ruby, heap::class_word(object))?;
+        if self.tables[at].live {
+            return Err(scan.refuse(object, a_thing(object)));
         }
-        self.table_of(ruby, heap::class_word(hash))
+        scan.summary.class(self.tables[at].class);
+        if self.enter_object(scan, object, at) && !self.tables[at].frozen && heap::is_frozen(object) {
+            self.tables[at].frozen = true;
+            scan.facts.saw_frozen(self.tables[at].class);
+        }
+        Ok(())
     }
 
-    fn object(&mut self, place: PlaceIndex, object: Raw, table: usize, facts: &mut Facts) {
-        let number = self.map.entry(object);
-        if *number != 0 {
-            let entry = self.entries[*number as usize - 1];
-            return self.met_again(place, entry, facts);
+    /// Notes an object in its table; false where it is there.
+    fn enter_object(&mut self, scan: &mut Scan, object: Raw, table: usize) -> bool {
+        let new = self.enter(scan, object, Entry::object(scan.place, table));
+        if new {
+            self.tables[table].objects.push(object);
         }
-        self.entries.push(Entry { first: place, kind: None });
-        *number = self.entries.len() as u64;
-        let table = &mut self.tables[table];
-        table.objects.push(object);
-        self.fresh.push(object);
-        if !table.frozen && heap::is_frozen(object) {
-            table.frozen = true;
-            facts.saw_frozen(table.class);
-        }
+        new
     }
 
-    fn array(&mut self, place: PlaceIndex, array: Raw, facts: &mut Facts) {
-        let kind = match self.place_kinds[place as usize] {
+    fn array(&mut self, scan: &mut Scan, array: Raw) {
+        let kind = match self.place_kinds[scan.place as usize] {
             Some(kind) => kind,
             None => {
-                let kind = facts.array_at(&self.places[place as usize].clone());
-                self.place_kinds[place as usize] = Some(kind);
+                let kind = scan.facts.array_at(&self.places[scan.place as usize]);
+                self.place_kinds[scan.place as usize] = Some(kind);
                 kind
             }
         };
-        let number = self.map.entry(array);
-        if *number != 0 {
-            let entry = self.entries[*number as usize - 1];
-            if let Some(known) = entry.kind {
-                facts.merge(known, kind);
-            }
-            return self.met_again(place, entry, facts);
-        }
-        self.entries.push(Entry { first: place, kind: Some(kind) });
-        *number = self.entries.len() as u64;
-        self.kinds.entry(kind.0).or_default().arrays.push(array);
-        self.fresh.push(array);
-        if heap::is_frozen(array) {
-            facts.saw_frozen_array();
+        if self.enter_array(scan, array, kind) && heap::is_frozen(array) {
+            scan.facts.saw_frozen_array();
         }
     }
 
+    /// Notes an array in the table of a kind; false where it is in one.
+    fn enter_array(&mut self, scan: &mut Scan, array: Raw, kind: ArrayKind) -> bool {
+        let new = self.enter(scan, array, Entry::array(scan.place, kind));
+        if new {
+            self.kinds.entry(kind.0).or_default().arrays.push(array);
+        }
+        new
+    }
+
+    /// Gives what is new its entry; false where it has one.
+    fn enter(&mut self, scan: &mut Scan, value: Raw, entry: Entry) -> bool {
+        let word = self.map.entry(value);
+        if *word == 0 {
+            *word = entry.0;
+            self.fresh.push(value);
+            return true;
+        }
+        let known = Entry(*word);
+        if let (Some(known), Some(kind)) = (known.kind(), entry.kind()) {
+            scan.facts.merge(known, kind);
+        }
+        self.met_again(scan.place, known.first(), scan.facts);
+        false
+    }
+
     /// An object or array is reached once more: neither place has it for its own.
-    fn met_again(&mut self, place: PlaceIndex, entry: Entry, facts: &mut Facts) {
+    fn met_again(&mut self, place: PlaceIndex, first: PlaceIndex, facts: &mut Facts) {
         let element = matches!(self.places[place as usize], Place::Root(Root::Element));
-        self.grouped |= element && entry.first == place;
-        for place in [place, entry.first] {
+        self.grouped |= element && first == place;
+        for place in [place, first] {
             if !std::mem::replace(&mut self.shared[place as usize], true) {
                 self.tell_owned(place, facts);
             }
@@ -451,27 +489,29 @@ impl Observer {
         }
     }
 
-    fn scan_field(&mut self, ruby: &Ruby, table: usize, demand: usize, facts: &mut Facts) -> Result<bool> {
-        let (start, place, class, id) = {
-            let t = &self.tables[table];
-            (t.demands[demand].cursor, t.demands[demand].place, t.raw, t.class)
+    fn scan_field(&mut self, ruby: &Ruby, at: usize, demand: usize, facts: &mut Facts) -> Result<bool> {
+        let (start, place, raw, class) = {
+            let table = &self.tables[at];
+            (table.demands[demand].cursor, table.demands[demand].place, table.raw, table.class)
         };
         let ivar = match &self.places[place as usize] {
             Place::Field(_, ivar) => ivar.clone(),
             _ => "".into(),
         };
-        let what = move || format!("{ivar} of {}", classes::get(id).info.name);
-        let mut summary = Summary::default();
+        let what = move |_| format!("{ivar} of {}", classes::get(class).info.name);
+        let mut scan = Scan::new(ruby, place, facts, &what);
         let mut i = start;
-        while let Some(object) = self.tables[table].objects.get(i).copied() {
-            ask_at(&self.tables[table].objects, i);
-            let value = self.tables[table].demands[demand].reader.get(object, class);
-            self.value(ruby, place, value, &mut summary, facts, &what)?;
+        loop {
+            i = self.objects_beside(&mut scan, at, demand, i)?;
+            let Some(object) = self.tables[at].objects.get(i).copied() else { break };
+            ask_at(&self.tables[at].objects, i);
+            let value = self.tables[at].demands[demand].reader.get(object, raw);
+            self.value(&mut scan, value)?;
             i += 1;
         }
-        self.tables[table].demands[demand].cursor = i;
+        self.tables[at].demands[demand].cursor = i;
         if i > start {
-            summary.tell(&self.places[place as usize], facts);
+            scan.tell(&self.places[place as usize]);
             self.tell_owned(place, facts);
         }
         Ok(i > start)
@@ -491,74 +531,69 @@ impl Observer {
             }
         };
         let start = self.kinds[&kind.0].cursor;
-        let mut summary = Summary::default();
-        let mut i = start;
-        while let Some(array) = self.kinds[&kind.0].arrays.get(i).copied() {
-            ask_at(&self.kinds[&kind.0].arrays, i);
-            i += 1;
-            let buffer = crate::buffer::of(array);
-            facts.saw_storage(kind, buffer.as_ref().map(|(dtype, _)| dtype.storage()));
-            facts.saw_length(kind, buffer.as_ref().map_or_else(|| heap::elements(array).len(), |(_, b)| b.len()));
-            if let Some((dtype, _)) = buffer {
-                summary.prims |= dtype.prims().0;
-                continue;
-            }
-            let mut at = begin(heap::elements(array), &mut summary);
-            while let Some(value) = heap::elements(array).get(at).copied() {
-                ask_at(heap::elements(array), at);
-                self.value(ruby, place, value, &mut summary, facts, &|| "an element of an array".into())?;
-                at += 1;
-            }
+        let what = |_| "an element of an array".to_string();
+        let mut scan = Scan::new(ruby, place, facts, &what);
+        let mut end = start;
+        // arrays may lead to others of their kind
+        while end < self.kinds[&kind.0].arrays.len() {
+            let lists = self.kinds[&kind.0].arrays[end..].to_vec();
+            end += lists.len();
+            let lengths = lengths(&mut scan, kind, &lists);
+            self.lists(&mut scan, &lists, &lengths)?;
         }
-        self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = i;
-        if i > start {
-            summary.tell(&Place::Elements(facts.find(kind)), facts);
+        self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = end;
+        if end > start {
+            let kind = scan.facts.find(kind);
+            scan.tell(&Place::Elements(kind));
             self.tell_owned(place, facts);
         }
-        Ok(i > start)
+        Ok(end > start)
     }
-}
 
-/// Notes the values with which a long list begins, as long as all that is to be known of them is their kinds; answers how many these are. Workers look at them, while the Ruby
-/// thread waits: nothing of Ruby runs meanwhile, so the list stays as it is.
-fn begin(values: &[Raw], summary: &mut Summary) -> usize {
-    if !crew::many(values.len()) {
-        return 0;
-    }
-    let pieces: Vec<&[Raw]> = values.chunks(PIECE).collect();
-    let found = crew::map(values.len(), pieces, |values| plain(values).map(|found| (found, values.len())));
-    let mut noted = 0;
-    for ((prims, large), len) in found.into_iter().map_while(|found| found) {
-        summary.prims |= prims;
-        summary.large |= large;
-        noted += len;
-    }
-    noted
-}
-
-/// The kinds of values that lead nowhere, and whether some Integer is not small. None: there are others.
-fn plain(values: &[Raw]) -> Option<(u16, bool)> {
-    let (mut prims, mut large) = (0, false);
-    for value in values {
-        // nearly all are
-        if heap::is_flonum(*value) {
-            prims |= Prims::FLOAT.0;
-            continue;
+    /// Notes the elements of lists that have such lengths.
+    fn lists(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
+        if crew::many(lengths.iter().map(|len| *len as usize).sum()) {
+            return self.lists_beside(scan, lists, lengths);
         }
-        prims |= match heap::see(*value) {
-            Seen::Int(i) => {
-                large |= is_large(i);
-                Prims::INT.0
+        for (list, len) in lists.iter().zip(lengths) {
+            for at in 0..*len as usize {
+                // Ruby may have been called, and the list be shorter
+                let Some(value) = heap::elements(*list).get(at).copied() else { break };
+                ask_at(heap::elements(*list), at);
+                self.value(scan, value)?;
             }
-            Seen::Float(_) => Prims::FLOAT.0,
-            Seen::Nil => Prims::NIL.0,
-            Seen::False => Prims::FALSE.0,
-            Seen::True => Prims::TRUE.0,
-            Seen::Symbol => Prims::SYM.0,
-            _ => return None,
-        };
+        }
+        Ok(())
     }
-    Some((prims, large))
+}
+
+/// Notes how long arrays are and how they hold their elements, and of buffers the kind of these; how many values to look at there are in
+/// each.
+fn lengths(scan: &mut Scan, kind: ArrayKind, arrays: &[Raw]) -> Vec<u32> {
+    let lengths = crew::map(arrays.len(), arrays.chunks(PIECE).collect(), |arrays| -> Vec<Option<usize>> {
+        let length = |(at, array): (usize, &Raw)| {
+            ask_at(arrays, at);
+            (heap::see(*array) == Seen::Array).then(|| heap::elements(*array).len())
+        };
+        arrays.iter().enumerate().map(length).collect()
+    });
+    let mut told = None;
+    let mut rows = Vec::with_capacity(arrays.len());
+    for (array, length) in arrays.iter().zip(lengths.into_iter().flatten()) {
+        let buffer = if length.is_none() { crate::buffer::of(*array) } else { None };
+        let is = match &buffer {
+            Some((dtype, buffer)) => (Some(dtype.storage()), buffer.len()),
+            None => (None, length.unwrap_or_default()),
+        };
+        // most are as the one before
+        if told.replace(is) != Some(is) {
+            scan.facts.saw_storage(kind, is.0);
+            scan.facts.saw_length(kind, is.1);
+        }
+        scan.summary.prims |= buffer.map_or(0, |(dtype, _)| dtype.prims().0);
+        rows.push(length.unwrap_or_default() as u32);
+    }
+    rows
 }
 
 fn is_large(i: i64) -> bool {
@@ -628,11 +663,6 @@ impl Bounds {
         let found = unsafe { rb_sys::rb_range_values(value, &mut from, &mut to, &mut exclusive) };
         (found != 0).then_some(Self { from, to, exclusive: exclusive != 0 })
     }
-}
-
-/// Says what a value is that kernels cannot hold.
-fn opaque(value: Raw, place: String) -> Refusal {
-    Refusal::Opaque(Opaque { what: a_thing(value), place })
 }
 
 /// A value by its class: `an Array`.

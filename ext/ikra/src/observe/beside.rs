@@ -1,0 +1,310 @@
+//! What workers do of a scan.
+//!
+//! Here: looking at a field of many objects, and at the elements of lists where these are many. A worker says what its piece comes to: the
+//! kinds of values, the classes, and where that was found first which is known already. What is new, and what it cannot tell, it leaves to
+//! the Ruby thread, which goes on with it in the order in which it would have seen it itself. So what is inferred is the same with any
+//! number of workers. Not here: what becomes of what is new ([`super`]).
+
+use super::{ClassTable, Entry, Observer, Result, Scan, is_large};
+use crate::crew::{self, PIECE, Span};
+use crate::heap::{self, AHEAD, Raw, Seen};
+use crate::identity::{IdentityMap, RawMap};
+use crate::trace::CHUNK;
+use ikra_core::id::ArrayKind;
+use ikra_core::types::{Prims, StrWord};
+use ikra_core::world::Facts;
+use magnus::rb_sys::AsRawValue;
+use std::sync::Arc;
+
+/// Pieces that workers look at between two turns of the Ruby thread, where much is left to it: what one of them finds, all others leave to
+/// it too, and it should still be in the cache.
+const FEW: usize = 16;
+/// And where little is left.
+const MANY: usize = 256;
+
+/// What a worker saw in a piece.
+pub(super) struct Found {
+    prims: u16,
+    /// Some Integer is not small.
+    large: bool,
+    /// By table: whether some object is of it.
+    tables: Vec<bool>,
+    /// By place: whether something was found there first that is known.
+    met: Vec<bool>,
+    left: Vec<Left>,
+    /// What is to be looked at as soon as its memory is there.
+    next: Vec<Raw>,
+}
+
+impl Found {
+    /// What must not vanish before the Ruby thread goes on with it.
+    pub fn left(&self) -> impl Iterator<Item = Raw> {
+        self.left.iter().map(|left| left.raw)
+    }
+}
+
+/// What is left to the Ruby thread.
+#[derive(Clone, Copy)]
+struct Left {
+    raw: Raw,
+    is: Is,
+}
+
+#[derive(Clone, Copy)]
+enum Is {
+    /// A new object for a table, of which nothing else need be noted.
+    Object(u32),
+    /// The same of an Array.
+    Array,
+    /// Any value.
+    Value,
+    /// An object of which the field is to be read.
+    Owner,
+}
+
+/// What workers know.
+struct Look<'a> {
+    map: &'a IdentityMap,
+    class_index: &'a RawMap<usize>,
+    tables: &'a [ClassTable],
+    /// How many there are.
+    places: usize,
+    facts: &'a Facts,
+    /// Of the arrays at the place.
+    kind: Option<ArrayKind>,
+    string: Raw,
+    range: Raw,
+}
+
+impl Observer {
+    /// Notes a field of a table's objects from `row` on, as long as there are many; the row that is next.
+    pub(super) fn objects_beside(
+        &mut self,
+        scan: &mut Scan,
+        at: usize,
+        demand: usize,
+        mut row: usize,
+    ) -> Result<usize> {
+        let class = self.tables[at].raw;
+        // what the first are is nearly always what most are
+        let mut window = 1;
+        while crew::many(self.tables[at].objects.len() - row) {
+            let table = &mut self.tables[at];
+            let len = table.objects.len();
+            // no few are left over
+            let end = if crew::many(len.saturating_sub(row + window * PIECE)) { row + window * PIECE } else { len };
+            table.demands[demand].reader.learn(&table.objects[row..end], class);
+            let (objects, reader) = (&self.tables[at].objects[row..end], &self.tables[at].demands[demand].reader);
+            let look = self.look(scan);
+            let found = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects| {
+                let mut found = look.nothing();
+                for objects in objects.chunks(CHUNK) {
+                    heap::prefetch_all(objects.iter().copied());
+                    for object in objects {
+                        match reader.peek(*object, class) {
+                            Some(value) => look.at(value, &mut found),
+                            None => {
+                                look.at_next(&mut found);
+                                found.left.push(Left { raw: *object, is: Is::Owner });
+                            }
+                        }
+                    }
+                }
+                look.at_next(&mut found);
+                found
+            });
+            row = end;
+            window = self.go_on(scan, found.into(), Some((at, demand)))?;
+        }
+        Ok(row)
+    }
+
+    /// Notes the elements of lists that have such lengths.
+    pub(super) fn lists_beside(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
+        let pieces = crew::spans(lengths);
+        let (mut rest, mut window) = (&pieces[..], 1);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(window));
+            let look = self.look(scan);
+            let found = crew::map(now.len() * PIECE, now.iter().collect(), |spans| {
+                let mut found = look.nothing();
+                for spans in spans.chunks(CHUNK) {
+                    heap::prefetch_all(spans.iter().map(|span| lists[span.list]));
+                    for Span { list, from, len } in spans {
+                        // Ruby may have been called since they were measured
+                        let values = heap::elements(lists[*list]);
+                        let values = &values[values.len().min(*from)..values.len().min(from + len)];
+                        look.list(values, &mut found);
+                    }
+                }
+                look.at_next(&mut found);
+                found
+            });
+            rest = later;
+            window = self.go_on(scan, found.into(), None)?;
+        }
+        Ok(())
+    }
+
+    fn look<'a>(&'a self, scan: &'a Scan) -> Look<'a> {
+        Look {
+            map: &self.map,
+            class_index: &self.class_index,
+            tables: &self.tables,
+            places: self.places.len(),
+            facts: scan.facts,
+            kind: self.place_kinds[scan.place as usize],
+            string: scan.ruby.class_string().as_raw(),
+            range: scan.ruby.class_range().as_raw(),
+        }
+    }
+
+    /// Goes on with what workers found, of the field that a demand is about; how many pieces to look at next.
+    fn go_on(&mut self, scan: &mut Scan, found: Arc<[Found]>, demand: Option<(usize, usize)>) -> Result<usize> {
+        self.found = Some(found.clone());
+        let done = found.iter().try_for_each(|piece| self.go_on_with(scan, piece, demand));
+        self.found = None;
+        let left: usize = found.iter().map(|piece| piece.left.len()).sum();
+        done.map(|()| if left < found.len() * PIECE / 8 { MANY.min(4 * found.len()) } else { FEW })
+    }
+
+    /// The same with one piece.
+    fn go_on_with(&mut self, scan: &mut Scan, piece: &Found, demand: Option<(usize, usize)>) -> Result<()> {
+        scan.summary.prims |= piece.prims;
+        scan.summary.large |= piece.large;
+        for (table, _) in self.tables.iter().zip(&piece.tables).filter(|(_, there)| **there) {
+            scan.summary.class(table.class);
+        }
+        for first in (0..).zip(&piece.met).filter_map(|(place, met)| met.then_some(place)) {
+            self.met_again(scan.place, first, scan.facts);
+        }
+        for (i, Left { raw, is }) in piece.left.iter().enumerate() {
+            if let Some(later) = piece.left.get(i + AHEAD) {
+                self.map.prefetch(later.raw);
+            }
+            match (is, demand, self.place_kinds[scan.place as usize]) {
+                (Is::Object(table), ..) => _ = self.enter_object(scan, *raw, *table as usize),
+                (Is::Array, _, Some(kind)) => _ = self.enter_array(scan, *raw, kind),
+                (Is::Owner, Some((at, demand)), _) => {
+                    let table = &mut self.tables[at];
+                    let value = table.demands[demand].reader.get(*raw, table.raw);
+                    self.value(scan, value)?;
+                }
+                _ => self.value(scan, *raw)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Look<'_> {
+    fn nothing(&self) -> Found {
+        Found {
+            prims: 0,
+            large: false,
+            tables: vec![false; self.tables.len()],
+            met: vec![false; self.places],
+            left: Vec::new(),
+            next: Vec::with_capacity(CHUNK),
+        }
+    }
+
+    fn list(&self, values: &[Raw], found: &mut Found) {
+        for values in values.chunks(CHUNK) {
+            // as nearly all Floats are, and what lists hold is mostly of one kind
+            if values.iter().all(|value| heap::is_flonum(*value)) {
+                found.prims |= Prims::FLOAT.0;
+            } else {
+                values.iter().for_each(|value| self.at(*value, found));
+            }
+        }
+    }
+
+    /// Looks at a value: now, or with others.
+    #[inline]
+    fn at(&self, value: Raw, found: &mut Found) {
+        if heap::is_immediate(value) && self.left(value, found).is_none() {
+            return;
+        }
+        self.map.prefetch(value);
+        found.next.push(value);
+        if found.next.len() == CHUNK {
+            self.at_next(found);
+        }
+    }
+
+    /// Looks at what waits.
+    fn at_next(&self, found: &mut Found) {
+        let mut next = std::mem::take(&mut found.next);
+        next.retain(|value| {
+            let known = !heap::is_immediate(*value) && self.knows(Entry(self.map.get(*value)), found);
+            if !known {
+                heap::prefetch(*value);
+            }
+            !known
+        });
+        for value in next.drain(..) {
+            if let Some(is) = self.left(value, found) {
+                found.left.push(Left { raw: value, is });
+            }
+        }
+        found.next = next;
+    }
+
+    /// Notes what is known already; false where it is not, or there is more to note. It is not looked at itself.
+    #[inline]
+    fn knows(&self, entry: Entry, found: &mut Found) -> bool {
+        match entry.kind() {
+            _ if entry.0 == 0 => return false,
+            None => found.tables[entry.table()] = true,
+            Some(kind) => {
+                if self.kind.is_none_or(|own| own != kind && self.facts.find(own) != self.facts.find(kind)) {
+                    return false;
+                }
+            }
+        }
+        found.met[entry.first() as usize] = true;
+        true
+    }
+
+    /// Notes what is not known; what of it is left to the Ruby thread, if anything is.
+    #[inline]
+    fn left(&self, value: Raw, found: &mut Found) -> Option<Is> {
+        let class = || heap::class_word(value);
+        let prim = match heap::see(value) {
+            Seen::Int(i) => {
+                found.large |= is_large(i);
+                Prims::INT
+            }
+            Seen::Float(_) => Prims::FLOAT,
+            Seen::Nil => Prims::NIL,
+            Seen::False => Prims::FALSE,
+            Seen::True => Prims::TRUE,
+            Seen::Symbol => Prims::SYM,
+            Seen::Str if class() == self.string && bytes_fit(value) && heap::encoding(value).is_some() => Prims::STR,
+            Seen::Array if self.kind.is_some() && !heap::is_frozen(value) && self.map.get(value) == 0 => {
+                return Some(Is::Array);
+            }
+            Seen::Object | Seen::Number => return Some(self.object(value, found)),
+            Seen::Struct if class() != self.range => return Some(self.object(value, found)),
+            _ => return Some(Is::Value),
+        };
+        found.prims |= prim.0;
+        None
+    }
+
+    #[inline]
+    fn object(&self, object: Raw, found: &mut Found) -> Is {
+        let Some(at) = self.class_index.get(&heap::class_word(object)).copied() else { return Is::Value };
+        let table = &self.tables[at];
+        if table.live || !table.frozen && heap::is_frozen(object) {
+            return Is::Value;
+        }
+        found.tables[at] = true;
+        Is::Object(at as u32)
+    }
+}
+
+fn bytes_fit(string: Raw) -> bool {
+    heap::bytes(string).len() <= StrWord::MOST_BYTES
+}
