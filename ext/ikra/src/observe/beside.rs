@@ -121,21 +121,20 @@ impl Observer {
 
     /// Notes the elements of lists that have such lengths.
     pub(super) fn lists_beside(&mut self, scan: &mut Scan, lists: &[Raw], lengths: &[u32]) -> Result<()> {
-        let pieces = crew::spans(lengths);
+        let pieces = crew::lists(lengths);
         let (mut rest, mut window) = (&pieces[..], 1);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(window));
             let look = self.look(scan);
-            let found = crew::map(now.len() * PIECE, now.iter().collect(), |spans| {
+            let found = crew::map(now.len() * PIECE, now.to_vec(), |piece| {
                 let mut found = look.nothing();
-                for spans in spans.chunks(CHUNK) {
-                    heap::prefetch_all(spans.iter().map(|span| lists[span.list]));
-                    for Span { list, from, len } in spans {
-                        // Ruby may have been called since they were measured
-                        let values = heap::elements(lists[*list]);
-                        let values = &values[values.len().min(*from)..values.len().min(from + len)];
-                        look.list(values, &mut found);
+                for (at, Span { list, from, len }) in piece.spans(lengths).enumerate() {
+                    if at.is_multiple_of(CHUNK) {
+                        heap::prefetch_all(lists[list..].iter().copied().take(CHUNK));
                     }
+                    // buffers are known, and Ruby may have been called since the others were measured
+                    let values = if len > 0 { heap::elements(lists[list]) } else { &[] };
+                    look.list(&values[values.len().min(from)..values.len().min(from + len)], &mut found);
                 }
                 look.at_next(&mut found);
                 found
