@@ -39,14 +39,16 @@ module Ikra
         @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) } }
       end
 
-      # A method that is there since its owner was watched.
+      # A method that is there since its owner was watched, or is another since.
       def added(owner, name)
         watcher = @watched[owner]
-        return if watcher.nil? || LEFT_OUT.include?(name) || watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false)
+        return if watcher.nil? || LEFT_OUT.include?(name)
 
         kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
         @lock.synchronize do
-          unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, { kind => [name] })
+          if unalias(owner, name, kind) then watcher.__send__(kind, name)
+          elsif !watcher.method_defined?(name, false) && !watcher.private_method_defined?(name, false) then write(watcher, { kind => [name] })
+          end
         end
       end
 
@@ -169,10 +171,11 @@ module Ikra
         watcher.include(Singles) if owner.is_a?(Class)
       end
 
-      # An alias of what stands before a method would call itself by way of a method of that name that is written later.
+      # An alias of what stands before a method would call itself by way of a method of that name that is written later, and kernels would know nothing but what watches.
       def unalias(owner, name, kind)
         method = owner.instance_method(name)
-        return unless method.original_name != name && method.source_location&.first == __FILE__
+        method = method.super_method while method && @watched.value?(method.owner) && method.original_name == name
+        return unless method && method.original_name != name && method.source_location&.first == __FILE__
 
         method = owner.instance_method(method.original_name)
         method = method.super_method while method && @watched.value?(method.owner)

@@ -112,6 +112,27 @@ RSpec.describe "The program between two calls" do
       expect(read.call).to eq([3.5, 9])
     end
 
+    it "may give an accessor or a member another's name, in whose line it was" do
+      object = Class.new do
+        attr_reader :first, :second
+
+        def initialize
+          @first = 1
+          @second = 2
+        end
+      end
+      member = Struct.new(:first, :second)
+      stub_const("LiveProgram::Pair", object)
+      stub_const("LiveProgram::Members", member)
+      [[object.new], [member.new(1, 2)]].each do |things|
+        read = -> { things.pmap(backend:) { |thing| thing.first } }
+        watched = -> { Ikra.resident(things) { read.call } }
+        expect([read.call, watched.call, read.call]).to eq([[1]] * 3)
+        silently { things.first.class.class_eval { alias_method :first, :second } }
+        expect([read.call, watched.call, read.call]).to eq([[2]] * 3)
+      end
+    end
+
     it "may redefine an operator of Integer, and take it back" do
       read = -> { [7, 8].pmap(backend:) { |x| x.succ } }
       expect(read.call).to eq([8, 9])

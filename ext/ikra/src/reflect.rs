@@ -123,20 +123,23 @@ pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
 /// its owner. This goes up to who wrote it: while the next ancestor has the same code, and `super` does not lead from one to
 /// the other.
 fn defined(ruby: &Ruby, mut found: Found, name: &str) -> Result<Found, Error> {
-    // equal for all entries of one definition; `==` minds through which class a module's method was found
-    let code = |method: Value| method.funcall::<_, _, i64>("hash", ());
     loop {
         let mut above =
             ancestors(found.owner)?.into_iter().map(|a| a.as_raw()).skip_while(|a| *a != found.owner).skip(1);
         let next = above.find_map(|ancestor| look_up(ruby, ancestor, name).transpose()).transpose()?;
-        let (Some(next), own) = (next, code(found.unbound)?) else { break };
+        let (Some(next), own) = (next, definition(found.unbound)?) else { break };
         let beyond: Option<Value> = found.unbound.funcall("super_method", ())?;
-        if code(next.unbound)? != own || beyond.map(code).transpose()? == Some(own) {
+        if definition(next.unbound)? != own || beyond.map(definition).transpose()? == Some(own) {
             break;
         }
         found = Found { visibility: found.visibility, ..next };
     }
     Ok(found)
+}
+
+/// What is equal for all entries of one definition; `==` minds through which class a module's method was found.
+fn definition(method: Value) -> Result<i64, Error> {
+    method.funcall("hash", ())
 }
 
 /// The method that a call runs, with the owner that Ruby names.
@@ -400,7 +403,7 @@ enum Identity {
     /// And what it calls.
     Entry(Entry, Option<Described>),
     None,
-    /// Owner and instructions; source position and visibility where there are none.
+    /// Owner, visibility, and instructions, or what stands for them.
     Described(Described),
     /// What the class defines itself, where a look-up finds a prepended module first.
     Own(Option<Described>),
@@ -410,7 +413,9 @@ enum Identity {
 struct Described {
     owner: Raw,
     iseq: Option<Raw>,
+    /// Where there are no instructions: the source position, and what is equal for all entries of one definition.
     location: Option<(String, u32)>,
+    definition: Option<i64>,
     visibility: Visibility,
 }
 
@@ -535,6 +540,7 @@ fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Ident
 fn describe(found: Option<Found>) -> Result<Option<Described>, Error> {
     let Some(found) = found else { return Ok(None) };
     let iseq = found.iseq.map(|i| i.as_raw());
-    let location = if iseq.is_none() { found.location()? } else { None };
-    Ok(Some(Described { owner: found.owner, iseq, location, visibility: found.visibility }))
+    let (location, definition) =
+        if iseq.is_none() { (found.location()?, Some(definition(found.unbound)?)) } else { (None, None) };
+    Ok(Some(Described { owner: found.owner, iseq, location, definition, visibility: found.visibility }))
 }
