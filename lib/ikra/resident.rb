@@ -36,13 +36,17 @@ module Ikra
       def again(owner)
         return unless @watched[owner]
 
+        Ikra.__methods_changed
         @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) } }
       end
 
       # A method that is there since its owner was watched, or is another since.
       def added(owner, name)
         watcher = @watched[owner]
-        return if watcher.nil? || LEFT_OUT.include?(name)
+        return if watcher.nil?
+
+        Ikra.__methods_changed
+        return if LEFT_OUT.include?(name)
 
         kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
         @lock.synchronize do
@@ -55,12 +59,17 @@ module Ikra
       # A method that is there no more.
       def gone(owner, name)
         watcher = @watched[owner]
+        Ikra.__methods_changed
         watcher.__send__(:remove_method, name) if watcher && (watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false))
       end
 
       # A method that one object alone was given.
       def singled(object, name)
-        return unless Ikra.__resident? && !LEFT_OUT.include?(name)
+        return unless Ikra.__resident?
+
+        # it is of a class of its own now
+        Ikra.__resident_changed
+        return if LEFT_OUT.include?(name)
 
         watcher = Module.new
         write(watcher, { public: [name] })
@@ -233,6 +242,10 @@ module Ikra
 
     # Watched objects tell which methods they alone are given.
     module Singles
+      def extend(*)
+        super.tap { ::Ikra.__resident_changed if ::Ikra.__resident? }
+      end
+
       private
 
       def singleton_method_added(name)

@@ -133,6 +133,18 @@ RSpec.describe "The program between two calls" do
       end
     end
 
+    it "may redefine a method of a class that a scope was over" do
+      stub_const("LiveProgram::Gain", Class.new { def gain = 2 })
+      things = [LiveProgram::Gain.new]
+      read = -> { things.pmap(backend:) { |thing| thing.gain } }
+      expect([Ikra.resident(things) { read.call }, read.call]).to eq([[2], [2]])
+      silently { LiveProgram::Gain.class_eval("def gain = 100", __FILE__, __LINE__) }
+      expect([read.call, Ikra.resident(things) { read.call }]).to eq([[100], [100]])
+      LiveProgram::Gain.include(Module.new { def gain = 5 })
+      LiveProgram::Gain.remove_method(:gain)
+      expect(read.call).to eq([5])
+    end
+
     it "may redefine an operator of Integer, and take it back" do
       read = -> { [7, 8].pmap(backend:) { |x| x.succ } }
       expect(read.call).to eq([8, 9])

@@ -8,20 +8,24 @@ class ResidentStreet
 end
 
 class ResidentCar
-  attr_accessor :position, :speed, :street
+  attr_accessor :position, :speed, :street, :hat
 
   def initialize(street)
     @street = street
     @position = 0.0
     @speed = 1.5
+    @hat = nil
   end
 
   def move(time) = @position = (@position + @speed * time) % @street.length
   def brake = @speed *= 0.5
   def late? = @position > 3
+  def gain = 2.0
 
   def inspect = "car at #{@position}"
 end
+
+class ResidentVan < ResidentCar; end
 
 ResidentPoint = Struct.new(:x, :y)
 
@@ -223,6 +227,55 @@ RSpec.describe "Ikra.resident" do
       2.times(&step)
       speed = -speed if position > 2
       expect(many.map { |car| [car.position, car.speed] }.uniq).to eq([[position, speed]])
+    end
+
+    it "passes on what a block wrote to an ivar that another took to be of one value, or of one kind" do
+      both do |list, each|
+        hats = -> { each.call(list) { |car| car.speed += 1.0 if car.hat } }
+        hats.call
+        each.call(list) { |car| car.hat = car.position > -1 }
+        hats.call
+        faster = ->(*) { each.call(list) { |car| car.speed += 0.5 } }
+        faster.call
+        each.call(list) { |car| car.speed = car.hat ? 2 : car.speed }
+        2.times(&faster)
+        2.times { hats.call }
+      end
+      list = cars
+      step = -> { list.peach { |car| car.speed += 1.0 } }
+      Ikra.resident(list) do
+        step.call
+        list.peach { |car| car.speed = nil if car.position > -1 }
+        expect(&step).to raise_error(NoMethodError)
+        expect(list.first.speed).to be_nil
+      end
+    end
+
+    it "sees that an object got methods of its own, and that a String was changed" do
+      list = cars
+      text = +"a"
+      pace = ->(*) { list.peach { |car| car.position += car.gain + text.size } }
+      Ikra.resident(list) do
+        2.times(&pace)
+        list[1].extend(Module.new { def gain = 100.0 })
+        pace.call
+        def (list[2]).gain = 1000.0
+        pace.call
+        text << "bcd"
+        pace.call
+      end
+      expect(list.first(4).map(&:position)).to eq([18.0, 312.0, 2014.0, 18.0])
+    end
+
+    it "raises what frozen objects raise, where the block was compiled for other frozen ones" do
+      list = cars + [ResidentVan.new(streets[0])]
+      move = -> { list.peach { |car| car.position += 1.0 } }
+      list.first.freeze
+      expect(&move).to raise_error(FrozenError)
+      list.shift
+      list.last.freeze
+      Ikra.resident(list) { expect(&move).to raise_error(FrozenError) }
+      expect(list.map(&:position).uniq).to eq([0.0])
     end
 
     it "lets objects come and go" do

@@ -102,6 +102,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
     ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
     ikra.define_singleton_method("__watcher", function!(reflect::add_watcher, 1))?;
+    ikra.define_singleton_method("__methods_changed", function!(reflect::methods_changed, 0))?;
     ikra.define_singleton_method("__resident_open", function!(engine::resident::open, 1))?;
     ikra.define_singleton_method("__resident_close", function!(engine::resident::close, 0))?;
     ikra.define_singleton_method("__resident_read", function!(engine::resident::read, 0))?;

@@ -68,7 +68,7 @@ pub struct ClassPlan {
     pub fields: Vec<FieldPlan>,
     /// Those of `fields` that the tracer follows.
     pub leads: Vec<usize>,
-    /// The program writes objects of it and does not check for frozen ones.
+    /// The program writes objects of it and does not check for frozen ones, but maybe of others of its hierarchy.
     pub must_not_be_frozen: bool,
 }
 
@@ -153,7 +153,7 @@ impl Plan {
                     hierarchy: h,
                     fields: Vec::new(),
                     leads: Vec::new(),
-                    must_not_be_frozen: written && hierarchy.frozen.is_none(),
+                    must_not_be_frozen: written && (hierarchy.frozen.is_none() || !facts.may_be_frozen(*class)),
                 });
             }
         }

@@ -12,6 +12,7 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Natives {
     instance_method: Kept,
@@ -81,6 +82,8 @@ pub struct Found {
     /// Its instructions; None for C functions and accessors.
     pub iseq: Option<Value>,
     pub visibility: Visibility,
+    /// What watches the class stands before it.
+    watched: bool,
 }
 
 impl Found {
@@ -115,7 +118,7 @@ pub fn find_method(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>,
 pub fn owner_of(ruby: &Ruby, method: Value) -> Result<Raw, Error> {
     let (name, owner): (Value, Value) = (method.funcall("name", ())?, method.funcall("owner", ())?);
     let (unbound, iseq) = (method.funcall("unbind", ())?, iseq_of(method)?);
-    let found = Found { unbound, owner: owner.as_raw(), iseq, visibility: Visibility::Public };
+    let found = Found { unbound, owner: owner.as_raw(), iseq, visibility: Visibility::Public, watched: false };
     Ok(defined(ruby, found, &name.to_string())?.owner)
 }
 
@@ -164,6 +167,7 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
     };
     let (mut unbound, mut owner): (Value, Value) = (unbound, unbound.funcall("owner", ())?);
     // what watches an object stands before what it does
+    let watched = is_watcher(owner.as_raw());
     while is_watcher(owner.as_raw()) {
         unbound = unbound.funcall("super_method", ())?;
         if unbound.is_nil() {
@@ -171,11 +175,19 @@ fn look_up(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Error> 
         }
         owner = unbound.funcall("owner", ())?;
     }
-    Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility }))
+    Ok(Some(Found { unbound, owner: owner.as_raw(), iseq: iseq_of(unbound)?, visibility, watched }))
 }
 
 /// Modules of ours that are prepended to classes of objects, and do nothing to what their methods mean.
 static WATCHERS: Mutex<Vec<Raw>> = Mutex::new(Vec::new());
+
+/// Counts the changes of methods behind watchers.
+static METHODS: AtomicU64 = AtomicU64::new(0);
+
+/// `Ikra.__methods_changed`: a class or module that is watched has another method, or other ancestors. Its watcher stands before it as it did.
+pub fn methods_changed() {
+    METHODS.fetch_add(1, Ordering::Relaxed);
+}
 
 /// `Ikra.__watcher(module)`
 pub fn add_watcher(module: Value) {
@@ -389,8 +401,8 @@ pub struct MethodGuard {
     class: Raw,
     id: rb_sys::ID,
     found: Identity,
-    /// Another entry that was found since, and calls the same: what watches the class stands before it.
-    seen: Mutex<Option<Entry>>,
+    /// An entry that stands for what was found, as what watches the class does, and the count of changes behind it at which that was found out.
+    seen: Mutex<Option<(Entry, u64)>>,
 }
 
 /// A method entry with its visibility; the entry is kept alive, so no other comes to its address.
@@ -400,7 +412,7 @@ type Entry = (Raw, usize);
 enum Identity {
     /// One of Ruby's own, as it was when Ruby started.
     Basic,
-    /// And what it calls.
+    /// And what it calls. What watches a class is none.
     Entry(Entry, Option<Described>),
     None,
     /// Owner, visibility, and instructions, or what stands for them.
@@ -465,8 +477,7 @@ impl MethodGuard {
                 Ok(bound == 0)
             }
             Identity::Described(then) => {
-                let now = describe(look_up(ruby, self.class, &name_of(self.id))?)?;
-                Ok(now.as_ref() == Some(then))
+                self.still(|| Ok(describe(look_up(ruby, self.class, &name_of(self.id))?)?.as_ref() == Some(then)))
             }
             Identity::Own(then) => Ok(describe(look_up_own(ruby, self.class, &name_of(self.id))?)? == *then),
         }
@@ -474,16 +485,17 @@ impl MethodGuard {
 }
 
 impl MethodGuard {
-    /// Whether another entry calls the same, which is found out once.
+    /// Whether what a call runs is the same, which is found out once for each entry and change.
     fn still(&self, same: impl FnOnce() -> Result<bool, Error>) -> Result<bool, Error> {
-        let Some(now) = method_entry(self.class, self.id) else { return Ok(false) };
-        if *self.seen.lock() == Some(now) {
+        let entry = if is_class(self.class) { method_entry(self.class, self.id) } else { None };
+        let now = entry.map(|entry| (entry, METHODS.load(Ordering::Relaxed)));
+        if now.is_some() && *self.seen.lock() == now {
             return Ok(true);
         }
         let same = same()?;
-        if same {
-            keep(value(now.0));
-            *self.seen.lock() = Some(now);
+        if let (true, Some((entry, _))) = (same, now) {
+            keep(value(entry.0));
+            *self.seen.lock() = now;
         }
         Ok(same)
     }
@@ -531,8 +543,12 @@ fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Ident
     if is_class(class)
         && let Some(entry) = method_entry(class, id)
     {
-        keep(value(entry.0));
-        return Ok(Identity::Entry(entry, describe(look_up(ruby, class, name)?)?));
+        let found = look_up(ruby, class, name)?;
+        if found.as_ref().is_none_or(|found| !found.watched) {
+            keep(value(entry.0));
+            return Ok(Identity::Entry(entry, describe(found)?));
+        }
+        return Ok(describe(found)?.map_or(Identity::None, Identity::Described));
     }
     Ok(describe(look_up(ruby, class, name)?)?.map_or(Identity::None, Identity::Described))
 }

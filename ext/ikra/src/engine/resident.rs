@@ -16,7 +16,7 @@
 //! tells by its address. Where the scope says that arrays are fixed, they are compared only after some method of an object was
 //! called, from which the program may have one.
 //!
-//! Programs that make objects or write to arrays have no state: they run as without a scope.
+//! Programs that make objects, write to arrays, or look at Strings that are not frozen have no state: they run as without a scope.
 
 use super::{Section, Site, Variant};
 use crate::buffer;
@@ -68,6 +68,8 @@ pub(super) struct State {
     arrays: Arrays,
     /// Newest version of each key that the state has, and whether objects lack it.
     versions: Mutex<HashMap<Key, (u64, bool)>>,
+    /// Newest version of every key when it was packed, from objects that lacked none.
+    packed_at: HashMap<Key, u64>,
     /// Objects lack some of them.
     ahead: AtomicBool,
     /// When it was made, in the scope's count of changes from outside.
@@ -323,16 +325,10 @@ impl Scope {
             let Some((from, lacking)) = from else { return false };
             taken.push((kind, key, from, wanted, lacking));
         }
-        // a key of other classes that overlaps with one of this state's
-        let overlaps = |key: &Key| {
-            state
-                .kept
-                .iter()
-                .flatten()
-                .filter_map(|kind| kind.key.as_ref())
-                .any(|own| own != key && own.1 == key.1 && own.0.iter().any(|part| key.0.contains(part)))
-        };
-        if newest.iter().any(|(key, version)| *version > 0 && overlaps(key)) {
+        // what another block wrote since to an ivar that this one has in another column (of other classes, with a tag), or took to be of one value
+        let is_new = |key: &Key, version: u64| version > state.packed_at.get(key).copied().unwrap_or(0);
+        let lacks = |key: &Key| !state.versions.lock().contains_key(key) && key.0.iter().any(|part| state.knows(part));
+        if newest.iter().any(|(key, version)| is_new(key, *version) && lacks(key)) {
             return false;
         }
         for (kind, key, from, wanted, lacking) in taken {
@@ -384,6 +380,11 @@ impl State {
         }
         let texts = slots().any(|slot| slot.is_none_or(|slot| slot.prims.intersects(Prims::STR)));
         (!texts || self.same_texts(other)) && self.same_numbers(other)
+    }
+
+    /// Whether the program has an ivar of a class.
+    fn knows(&self, (class, ivar): &(Raw, String)) -> bool {
+        self.slot(*class, ivar).is_some()
     }
 
     fn slot(&self, class: Raw, ivar: &str) -> Option<&SlotPlan> {
@@ -542,7 +543,9 @@ impl Section<'_> {
     ) -> Result<(Option<Arc<State>>, Packed), Error> {
         let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
         let writes_arrays = variant.plan.kinds.iter().any(|kind| kind.written);
-        if !program.heaps.is_empty() || writes_arrays || !packed.residents.is_empty() || program.uses_slots() {
+        // bytes of Strings change without anybody being told
+        let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
+        if !program.heaps.is_empty() || writes_arrays || texts || !packed.residents.is_empty() || program.uses_slots() {
             return Ok((None, packed));
         }
         let ruby = self.ruby;
@@ -585,14 +588,14 @@ impl Section<'_> {
             stays(at).then(|| Kind { buffer: Arc::new(Buffer::from_column(column)), key: key(at) })
         });
         let kept: Vec<Option<Kind>> = kept.collect();
-        let (seen, versions) = {
+        let (seen, versions, packed_at) = {
             let inner = scope.inner.lock();
             let keys = kept.iter().flatten().filter_map(|kind| kind.key.clone());
             let now = |key: Key| {
                 let version = inner.versions.get(&key).copied().unwrap_or(0);
                 (key, (version, false))
             };
-            (inner.changes, keys.map(now).collect())
+            (inner.changes, keys.map(now).collect(), inner.versions.clone())
         };
         let state = Arc::new(State {
             site: self.site.clone(),
@@ -605,6 +608,7 @@ impl Section<'_> {
             jobs: packed.jobs,
             arrays,
             versions: Mutex::new(versions),
+            packed_at,
             ahead: AtomicBool::new(false),
             seen,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
