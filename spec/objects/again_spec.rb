@@ -52,6 +52,30 @@ RSpec.describe "Objects that were there before" do
         expect { world.walk(backend) }.to change { held }.by(1)
       end
 
+      it "finds what many objects lead to, of a class that was numbered before theirs" do
+        stub_const("Again::Well", Class.new do
+          attr_accessor :name, :depths
+
+          def initialize(depth)
+            @name = "well #{depth}"
+            @depths = [depth, 1]
+          end
+        end)
+        stub_const("Again::Digger", Class.new do
+          attr_accessor :well, :metres
+
+          def initialize(well)
+            @well = well
+            @metres = 0
+          end
+        end)
+        wells = Array.new(500) { |i| Again::Well.new(i) }
+        expect(wells.pmap(backend: backend) { |well| well.name.size }.sum).to eq(wells.sum { |well| well.name.size })
+        diggers = Array.new(20_000) { |i| Again::Digger.new(wells[i % 500]) }
+        diggers.peach(backend: backend) { |digger| digger.metres += digger.well.name.size + digger.well.depths[0] }
+        expect(diggers.map(&:metres)).to eq(diggers.map { |digger| digger.well.name.size + digger.well.depths[0] })
+      end
+
       it "notices a reference where all objects of a class had nil" do
         worlds = Array.new(2) { Again::World.new(300, 60) }
         worlds.each do |world|

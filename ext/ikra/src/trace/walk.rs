@@ -222,7 +222,10 @@ impl Tracer<'_> {
             for (at, class) in plan.classes.iter().enumerate() {
                 let mut row = self.tables.classes[at].cursor;
                 if !class.leads.is_empty() {
-                    row = self.objects_beside(at, row)?;
+                    let followed = self.objects_beside(at, row)?;
+                    // what workers came to may be of a class that was passed
+                    progress |= followed > row;
+                    row = followed;
                 }
                 while !class.leads.is_empty()
                     && let Some(object) = self.tables.classes[at].objects.get(row).copied()
@@ -239,7 +242,9 @@ impl Tracer<'_> {
             }
             for (at, kind) in plan.kinds.iter().enumerate() {
                 let Some(slot) = kind.slot.as_ref().filter(|s| s.leads_on()) else { continue };
-                let mut row = self.arrays_beside(at, self.tables.kinds[at].cursor, slot)?;
+                let first = self.tables.kinds[at].cursor;
+                let mut row = self.arrays_beside(at, first, slot)?;
+                progress |= row > first;
                 while let Some(array) = self.tables.kinds[at].arrays.get(row).copied() {
                     ask(&self.tables.kinds[at].arrays, row);
                     if let Some(later) = self.tables.kinds[at].arrays.get(row + AHEAD / 4) {
