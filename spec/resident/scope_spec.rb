@@ -278,6 +278,20 @@ RSpec.describe "Ikra.resident" do
       expect(list.map(&:position).uniq).to eq([0.0])
     end
 
+    it "raises what an object raises that is frozen in a scope, beside frozen ones of another class" do
+      list = [*cars.first(2), *Array.new(2) { ResidentVan.new(streets[0]) }]
+      move = -> { list.peach { |car| car.position += 1.0 unless car.position > 5.0 } }
+      list.first.position = 6.0
+      list.first.freeze
+      Ikra.resident(list) do
+        move.call
+        list.last.freeze
+        expect(&move).to raise_error(FrozenError)
+        expect(list.map(&:position)).to eq([6.0, 1.0, 1.0, 1.0])
+      end
+      expect(list.map(&:position)).to eq([6.0, 1.0, 1.0, 1.0])
+    end
+
     it "lets objects come and go" do
       list = cars
       Ikra.resident(list) do

@@ -412,15 +412,14 @@ type Entry = (Raw, usize);
 enum Identity {
     /// One of Ruby's own, as it was when Ruby started.
     Basic,
-    /// And what it calls. What watches a class is none.
-    Entry(Entry, Option<Described>),
+    /// What is called, and its entry, if there is one that changes with it: that of what watches a class does not.
+    Calls(Option<Entry>, Option<Described>),
     None,
-    /// Owner, visibility, and instructions, or what stands for them.
-    Described(Described),
     /// What the class defines itself, where a look-up finds a prepended module first.
     Own(Option<Described>),
 }
 
+/// Owner, visibility, and instructions, or what stands for them.
 #[derive(Clone, Debug, PartialEq)]
 struct Described {
     owner: Raw,
@@ -466,8 +465,8 @@ impl MethodGuard {
                 let found = look_up(ruby, self.class, &name_of(self.id))?;
                 Ok(found.is_some_and(|found| is_basic(found.owner, self.id)))
             }),
-            Identity::Entry(entry, _) if method_entry(self.class, self.id) == Some(*entry) => Ok(true),
-            Identity::Entry(_, then) => {
+            Identity::Calls(Some(entry), _) if method_entry(self.class, self.id) == Some(*entry) => Ok(true),
+            Identity::Calls(_, then) => {
                 self.still(|| Ok(describe(look_up(ruby, self.class, &name_of(self.id))?)? == *then))
             }
             Identity::None => {
@@ -476,15 +475,10 @@ impl MethodGuard {
                 let bound = unsafe { rb_sys::rb_method_boundp(self.class, self.id, 0) };
                 Ok(bound == 0)
             }
-            Identity::Described(then) => {
-                self.still(|| Ok(describe(look_up(ruby, self.class, &name_of(self.id))?)?.as_ref() == Some(then)))
-            }
             Identity::Own(then) => Ok(describe(look_up_own(ruby, self.class, &name_of(self.id))?)? == *then),
         }
     }
-}
 
-impl MethodGuard {
     /// Whether what a call runs is the same, which is found out once for each entry and change.
     fn still(&self, same: impl FnOnce() -> Result<bool, Error>) -> Result<bool, Error> {
         let entry = if is_class(self.class) { method_entry(self.class, self.id) } else { None };
@@ -540,17 +534,16 @@ fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Ident
     if is_class(class) && is_basic(class, id) {
         return Ok(Identity::Basic);
     }
-    if is_class(class)
-        && let Some(entry) = method_entry(class, id)
-    {
-        let found = look_up(ruby, class, name)?;
-        if found.as_ref().is_none_or(|found| !found.watched) {
-            keep(value(entry.0));
-            return Ok(Identity::Entry(entry, describe(found)?));
-        }
-        return Ok(describe(found)?.map_or(Identity::None, Identity::Described));
+    let found = look_up(ruby, class, name)?;
+    let watched = found.as_ref().is_some_and(|found| found.watched);
+    let entry = if is_class(class) && !watched { method_entry(class, id) } else { None };
+    if let Some((entry, _)) = entry {
+        keep(value(entry));
     }
-    Ok(describe(look_up(ruby, class, name)?)?.map_or(Identity::None, Identity::Described))
+    Ok(match (entry, describe(found)?) {
+        (None, None) => Identity::None,
+        (entry, what) => Identity::Calls(entry, what),
+    })
 }
 
 fn describe(found: Option<Found>) -> Result<Option<Described>, Error> {

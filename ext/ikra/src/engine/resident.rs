@@ -282,21 +282,20 @@ impl Scope {
 
     /// Forgets how objects were numbered: states do not number them alike.
     fn forget(&self) {
-        let mut inner = self.inner.lock();
-        let last = inner.last.take();
-        let gone = std::mem::take(&mut inner.states);
-        drop(inner);
-        drop((last, gone));
+        drop(self.take());
     }
 
     /// Nobody runs in it any more.
     fn end(&self) {
-        let (last, gone) = {
-            let mut inner = self.inner.lock();
-            (inner.last.take(), std::mem::take(&mut inner.states))
-        };
-        drop(last);
-        let_go(gone);
+        let_go(self.take());
+    }
+
+    fn take(&self) -> Vec<Arc<State>> {
+        let mut inner = self.inner.lock();
+        let mut all = std::mem::take(&mut inner.states);
+        // once more, mostly: who drops these drops all that there is of it
+        all.extend(inner.last.take());
+        all
     }
 
     /// Brings a state up to the newest versions; false where that is not possible.
