@@ -9,6 +9,20 @@
 //! break out unless over
 //! ```
 //!
+//! Where that loop is one of the strips that another runs, `a` is computed once before all of them, and not again at the beginning of each: who escaped is known at the end
+//! of the strip before.
+//!
+//! ```text
+//!                                                    a
+//! loop strips {                                      unless escaped: loop strips {
+//!   end = …                                            end = …
+//!   loop { a; break strips if escaped; b; … }    →     loop { b; i += 1; over = i >= end; a; break if over || escaped }
+//!   poll                                               break strips if escaped
+//!   break strips if …                                  poll
+//! }                                                    break strips if …
+//!                                                    }
+//! ```
+//!
 //! Everything is computed that was computed before, and `a` once more where the count ends the loop: so nothing of it has an effect, raises, or is
 //! looked at behind the loop. Mandelbrot's steps are such a loop: 12 instructions in place of 14.
 //!
@@ -46,6 +60,10 @@ fn count_reads(body: &[Stmt], reads: &mut [u32]) {
 
 fn list(func: &mut Func, reads: &[u32], body: &mut Vec<Stmt>) {
     for mut stmt in std::mem::take(body) {
+        if let Some(strips) = Strips::of(&stmt, reads) {
+            strips.turn(func, body);
+            continue;
+        }
         match Escape::of(&stmt, reads) {
             Some(escape) => escape.turn(func, body),
             None => {
@@ -107,26 +125,83 @@ impl Escape {
     }
 
     fn turn(self, func: &mut Func, out: &mut Vec<Stmt>) {
+        let (before, escaped, over, label, to) = (self.before.clone(), self.escaped, self.over, self.label, self.out);
+        let turned = self.turned(func);
+        out.extend(before);
+        if to == label {
+            return out.push(Stmt::If { cond: escaped, then: Vec::new(), otherwise: vec![turned] });
+        }
+        let leave = || vec![Stmt::Break(to)];
+        out.extend([
+            Stmt::If { cond: escaped, then: leave(), otherwise: Vec::new() },
+            turned,
+            Stmt::If { cond: over.into(), then: Vec::new(), otherwise: leave() },
+        ]);
+    }
+
+    /// The loop, which begins behind `before`.
+    fn turned(self, func: &mut Func) -> Stmt {
         let either = VarId::new(func.vars.len());
         func.vars.push(Var { ty: Scalar::Bool, name: None });
         let mut body = self.behind;
         body.push(self.ends);
-        body.extend(self.before.iter().cloned());
+        body.extend(self.before);
         body.extend([
             Stmt::Let { dst: either, op: Op::Or, args: vec![self.over.into(), self.escaped] },
             Stmt::If { cond: either.into(), then: vec![Stmt::Break(self.label)], otherwise: Vec::new() },
         ]);
-        out.extend(self.before);
-        let turned = Stmt::Loop { label: self.label, body };
-        if self.out == self.label {
-            return out.push(Stmt::If { cond: self.escaped, then: Vec::new(), otherwise: vec![turned] });
+        Stmt::Loop { label: self.label, body }
+    }
+}
+
+/// A loop of strips, each of which is a loop whose second way out leaves all of them.
+struct Strips {
+    label: LabelId,
+    /// Where a strip ends.
+    before: Vec<Stmt>,
+    strip: Escape,
+    /// Whether there is another.
+    behind: Vec<Stmt>,
+}
+
+impl Strips {
+    fn of(stmt: &Stmt, reads: &[u32]) -> Option<Self> {
+        let Stmt::Loop { label, body } = stmt else { return None };
+        let at = body.iter().position(|stmt| matches!(stmt, Stmt::Loop { .. }))?;
+        let (before, [inner, behind @ ..]) = body.split_at(at) else { return None };
+        let strip = Escape::of(inner, reads).filter(|strip| strip.out == *label)?;
+        let computes = |stmt: &Stmt| matches!(stmt, Stmt::Let { op, .. } if is_movable(*op));
+        let ends = |stmt: &Stmt| match stmt {
+            Stmt::Poll => true,
+            Stmt::If { then, otherwise, .. } => then[..] == [Stmt::Break(*label)] && otherwise.is_empty(),
+            stmt => computes(stmt),
+        };
+        if !before.iter().all(computes) || !behind.iter().all(ends) {
+            return None;
         }
-        let leave = || vec![Stmt::Break(self.out)];
-        out.extend([
-            Stmt::If { cond: self.escaped, then: leave(), otherwise: Vec::new() },
-            turned,
-            Stmt::If { cond: self.over.into(), then: Vec::new(), otherwise: leave() },
-        ]);
+        // Who escapes no longer comes to them, and what they change is not what finds out who does.
+        let mut within = vec![0; reads.len()];
+        count_reads(body, &mut within);
+        let own = |list: &[Stmt]| {
+            assigned_in(list)
+                .iter()
+                .all(|dst| within[dst.index()] == reads[dst.index()] && !is_read(&strip.before, *dst))
+        };
+        let (own, touched) = (own(before) && own(behind), assigned_in(&strip.before));
+        let apart = touched.iter().all(|dst| !is_read(before, *dst) && !is_read(behind, *dst));
+        let kept = assigned_in(before).union(&assigned_in(behind)).all(|dst| !touched.contains(dst));
+        (own && apart && kept).then(|| Self { label: *label, before: before.to_vec(), strip, behind: behind.to_vec() })
+    }
+
+    fn turn(self, func: &mut Func, out: &mut Vec<Stmt>) {
+        let (escaped, leave) = (self.strip.escaped, vec![Stmt::Break(self.label)]);
+        out.extend(self.strip.before.iter().cloned());
+        let mut body = self.before;
+        body.push(self.strip.turned(func));
+        body.push(Stmt::If { cond: escaped, then: leave, otherwise: Vec::new() });
+        body.extend(self.behind);
+        let strips = Stmt::Loop { label: self.label, body };
+        out.push(Stmt::If { cond: escaped, then: Vec::new(), otherwise: vec![strips] });
     }
 }
 
@@ -140,7 +215,7 @@ pub fn is_turned(label: LabelId, body: &[Stmt]) -> bool {
 mod tests {
     use super::{escapes, is_turned};
     use crate::ir::build::Builder;
-    use crate::ir::testing::{INPUT, OUT, program, turned};
+    use crate::ir::testing::{INPUT, INTS, OUT, program, turned};
     use crate::ir::visit::size;
     use crate::ir::{Cmp, LabelId, Op, Operand, ParamId, Program, Scalar, Stmt, VarId, verify, walk};
 
@@ -189,6 +264,99 @@ mod tests {
         });
         assert!(matches!(loops[..], [(true, 1, _)]), "{after}");
         assert!(is_left(&after), "once");
+    }
+
+    /// The same in strips of a loop that polls; `last`: what stands behind its poll.
+    fn in_strips(last: impl Fn(&mut Builder, VarId, Operand)) -> Program {
+        program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let (i, x) = (b.var(Scalar::I64, Some("i".into())), b.var(Scalar::F64, Some("x".into())));
+            b.set(i, Operand::I64(0));
+            b.set(x, Operand::float(0.5));
+            b.repeat(|b, strips| {
+                let ahead = b.i64(Op::Add, &[i.into(), Operand::I64(128)]);
+                let beyond = b.icmp(Cmp::Gt, n, ahead);
+                let stop = b.select(Scalar::I64, beyond, ahead, n);
+                turned(b, (i, 1, stop), false, |b, _| {
+                    leaves_if_large(b, x, strips);
+                    b.push(Stmt::Let { dst: x, op: Op::FMul, args: vec![x.into(), Operand::float(3.0)] });
+                });
+                b.push(Stmt::Poll);
+                last(b, x, index);
+                let over = b.icmp(Cmp::Ge, i.into(), n);
+                b.when(over, |b| b.push(Stmt::Break(strips)));
+            });
+            b.store(INTS, index, i.into());
+        })
+    }
+
+    #[test]
+    fn who_escapes_from_strips_is_found_out_once_before_them() {
+        let after = escapes(in_strips(|_, _, _| ()));
+        verify::verify(&after).expect("a program in order");
+        let text = after.to_string();
+        insta::assert_snapshot!(text[text.find("  v3:").expect("a body")..].to_string(), @r#"
+          v3: i64 = index
+          v4: i64 = param p0 "n"
+          i.5: i64 = copy 0
+          x.6: f64 = copy 0.5
+          v10: f64 = fmul x.6, x.6
+          v11: bool = fcmp.gt v10, 4.0
+          if v11 {
+          } else {
+            loop L0 {
+              v7: i64 = add i.5, 128
+              v8: bool = icmp.gt v4, v7
+              v9: i64 = select v8, v7, v4
+              loop L1 {
+                x.6 = fmul x.6, 3.0
+                i.5 = add i.5, 1
+                v12: bool = icmp.ge i.5, v9
+                v10 = fmul x.6, x.6
+                v11 = fcmp.gt v10, 4.0
+                v14: bool = or v12, v11
+                if v14 {
+                  break L1
+                }
+              }
+              if v11 {
+                break L0
+              }
+              poll
+              v13: bool = icmp.ge i.5, v4
+              if v13 {
+                break L0
+              }
+            }
+          }
+          store ints[v3] = i.5
+        }
+        "#);
+        assert!(is_left(&after), "once");
+    }
+
+    #[test]
+    fn strips_that_change_what_is_tested_or_store_find_it_out_anew() {
+        let heads = |last: fn(&mut Builder, VarId, Operand)| {
+            let after = escapes(in_strips(last));
+            verify::verify(&after).expect("a program in order");
+            let mut first = 0;
+            walk(&after.funcs[0].body, &mut |stmt| {
+                if let Stmt::Loop { body, .. } = stmt {
+                    first += usize::from(
+                        body.contains(&Stmt::Poll)
+                            && body.iter().any(|stmt| matches!(stmt, Stmt::Let { op: Op::FMul, .. })),
+                    );
+                }
+            });
+            first
+        };
+        assert_eq!(heads(|_, _, _| ()), 0);
+        let halves = |b: &mut Builder, x: VarId, _: Operand| {
+            b.push(Stmt::Let { dst: x, op: Op::FSub, args: vec![x.into(), Operand::float(0.5)] });
+        };
+        assert_eq!(heads(halves), 1);
+        assert_eq!(heads(|b, x, index| b.store(OUT, index, x.into())), 1);
     }
 
     #[test]

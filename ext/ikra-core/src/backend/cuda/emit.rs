@@ -84,6 +84,8 @@ pub struct Emitted {
     pub tile: u64,
     /// Buffers of which blocks of threads add up rows for themselves, meeting at barriers.
     pub gathers: Vec<usize>,
+    /// Each thread runs one job at most: a launch is to have as many threads as jobs.
+    pub once: bool,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -272,7 +274,7 @@ fn bounds(program: &Program, twins: &[Twin]) -> String {
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
     let given = program;
     let (program, twins) = passes::presume(program.clone());
-    let program = &unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins))));
+    let program = &passes::joint(unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins)))));
     if cfg!(debug_assertions)
         && let Err(broken) = verify::verify_after("cuda", program)
         && verify::verify(given).is_ok()
@@ -287,6 +289,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     if sink.is_none() && shared.sharing().is_empty() {
         shared.gathers = gathered(program);
         shared.gathers.retain(|gathered| layout.own_buffer(program, gathered.column).is_some());
+        shared.once = shared.gathers.is_empty() && !given.uses_slots();
     }
     let mut body = format!("// {}\n\n", program.name.replace(['\n', '\r'], " "));
     shared.args(&mut body);
@@ -323,8 +326,8 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
     let gathers = shared.gathers.iter().filter_map(|gathered| layout.own_buffer(program, gathered.column)).collect();
-    let indirect = shared.indirect();
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect, sink, tile, gathers }
+    let (indirect, once) = (shared.indirect(), shared.once);
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect, sink, tile, gathers, once }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -417,6 +420,8 @@ struct Shared<'a> {
     sink: Option<Sink>,
     /// Columns of which blocks add up rows for themselves.
     gathers: Vec<Gathered>,
+    /// Each thread runs one job at most.
+    once: bool,
     /// Loops that are there twice.
     twins: Vec<Twin>,
 }
@@ -442,6 +447,7 @@ impl<'a> Shared<'a> {
             listens,
             sink: None,
             gathers: Vec::new(),
+            once: false,
             twins: Vec::new(),
         }
     }
@@ -471,16 +477,42 @@ impl<'a> Shared<'a> {
     fn kernel(&self, kernel: &str, bounds: &str) -> String {
         let (given, args) = self.given();
         let entry = self.func_name(self.program.entry);
-        let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
         let call = format!("{entry}({args}, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)");
         let stops = self.may_stop[self.program.entry.index()];
         let call = if stops { format!("if ({call}) ended(ctx);") } else { format!("{call};") };
+        let head = format!(
+            "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const {given} args)"
+        );
+        let ctx = "Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};";
+        if self.once {
+            // Numbers of jobs that fit into 32 bits are compared in these.
+            let few = self.program.funcs[self.program.entry.index()].params.first();
+            let few = few.is_some_and(|job| self.short[self.program.entry.index()][job.index()]);
+            let (job, jobs) =
+                if few { ("u32 job = u32", "u32(args.launch.jobs)") } else { ("u64 job = u64", "args.launch.jobs") };
+            // no branch of its own, so that one wait is for both
+            let over = if self.looks() {
+                format!("(job >= {jobs}) | launch_is_over(args.launch)")
+            } else {
+                format!("job >= {jobs}")
+            };
+            return format!(
+                "{head} {{
+  const {job}(blockIdx.x) * blockDim.x + threadIdx.x;
+  if ({over}) return;
+  {ctx}
+  {call}
+}}
+"
+            );
+        }
+        let over = if self.looks() { "  if (launch_is_over(args.launch)) return;\n" } else { "" };
         let [before, each, behind] = self.gathering();
         format!(
-            "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const {given} args) {{
+            "{head} {{
 {over}{before}  const u64 step = u64(gridDim.x) * blockDim.x;
   for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {{
-    Ctx ctx = {{args.launch, 0, 0, 0, 0, 0, NO_SITE}};
+    {ctx}
     {call}
 {each}  }}
 {behind}}}

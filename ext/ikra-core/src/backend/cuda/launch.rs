@@ -52,6 +52,8 @@ use std::time::{Duration, Instant};
 const BLOCK: u32 = 256;
 /// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
 const GATHERING_BLOCK: u32 = 512;
+/// The most blocks of a grid.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
 /// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
 /// fewer than these.
 const CALL_DEPTH: u32 = 1_000;
@@ -687,9 +689,11 @@ impl CudaKernel {
             };
             return Ok((grid as u32, emit::SINK_THREADS));
         }
+        // a grid has so many blocks at most, and these are to be threads for all jobs
+        let block = block.max(jobs.div_ceil(MOST_BLOCKS).try_into().unwrap_or(u32::MAX));
         // there may be nearly twice as many tiles as are filled: blocks without one end at once
         let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
-        let grid = jobs.div_ceil(each).min(i32::MAX as u64) as u32;
+        let grid = jobs.div_ceil(each).min(MOST_BLOCKS) as u32;
         if !self.slots {
             return Ok((grid, block));
         }

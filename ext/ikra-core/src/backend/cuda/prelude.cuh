@@ -196,7 +196,9 @@ INLINE void begin(Ctx &ctx, i64 index, i64 tick) {
 }
 INLINE bool begin_checked(Ctx &ctx, i64 index, i64 tick) {
   begin(ctx, index, tick);
-  return key_of(ctx) > ctx.launch.limit || ((ctx.tick & 1023) == 1023 && stopped(ctx));
+  bool over = key_of(ctx) > ctx.launch.limit;
+  if ((ctx.tick & 1023) == 1023) over |= stopped(ctx);
+  return over;
 }
 
 // Lowers the shared word to `key` and leaves the record if no lesser key did. A thread takes and leaves the lock within

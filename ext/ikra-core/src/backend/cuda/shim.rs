@@ -66,7 +66,7 @@ const LIBM: &str = "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh 
 const SANITIZE: &[&str] =
     &["-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"];
 
-/// Threads of a block and blocks of a grid: few, so that threads run several jobs.
+/// Threads of a block and blocks of a grid: few, so that threads run several jobs, where they may.
 const BLOCK: u32 = 32;
 const GRID: u32 = 3;
 
@@ -490,6 +490,7 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
     // No more threads than there are slots.
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
+    let grid = if kernel.emitted.once { launch.jobs.div_ceil(u64::from(block)) as u32 } else { grid };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
     let block = if words.is_empty() { block } else { emit::SINK_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {

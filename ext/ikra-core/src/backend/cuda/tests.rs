@@ -271,14 +271,27 @@ fn text_reads_like_a_program() {
     }
 
     extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
-      if (launch_is_over(args.launch)) return;
-      const u64 step = u64(gridDim.x) * blockDim.x;
-      for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
-        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
-        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
-      }
+      const u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+      if ((job >= args.launch.jobs) | launch_is_over(args.launch)) return;
+      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+      if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
     }
     "#);
+}
+
+#[test]
+fn a_thread_runs_one_job_but_where_threads_are_fewer() {
+    let repeats = |program: &Program| {
+        let emitted = emit(program, &Layout::structure_of_arrays(program), "kernel");
+        assert_ne!(emitted.once, emitted.body.contains("job += step"), "{}", emitted.body);
+        !emitted.once
+    };
+    assert!(!repeats(&plus()));
+    let slots = program(vec![entry(|b, index| {
+        let slot = b.i64(Op::Ctx(Ctx::Slot), &[]);
+        b.store(OUTPUT, index, slot);
+    })]);
+    assert!(repeats(&slots), "its slots are so many as the host said");
 }
 
 #[test]
@@ -308,11 +321,10 @@ fn text_of_checked_arithmetic() {
     }
 
     extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
-      const u64 step = u64(gridDim.x) * blockDim.x;
-      for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
-        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
-        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
-      }
+      const u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+      if (job >= args.launch.jobs) return;
+      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+      if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
     }
     "#);
 }
@@ -455,12 +467,10 @@ fn recursion_has_results_and_a_depth() {
     }
 
     extern "C" __global__ void __launch_bounds__(512) ikra_block_in_main_at_test_rb(__grid_constant__ const Args args) {
-      if (launch_is_over(args.launch)) return;
-      const u64 step = u64(gridDim.x) * blockDim.x;
-      for (u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x; job < args.launch.jobs; job += step) {
-        Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
-        if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
-      }
+      const u64 job = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+      if ((job >= args.launch.jobs) | launch_is_over(args.launch)) return;
+      Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};
+      if (f0_block(args, ctx, i64(job), args.launch.tick_begin, args.launch.tick_end)) ended(ctx);
     }
     "#);
 }
