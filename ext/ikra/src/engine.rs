@@ -59,7 +59,7 @@ use ikra_core::sched::cost::{History, Side, Taken};
 use ikra_core::sched::stencil::Means;
 use ikra_core::syntax::{self, Wrapping};
 use ikra_core::types::{Repr, Unit};
-use ikra_core::world::{Assumption, Root};
+use ikra_core::world::{Assumption, Evenness, Root};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
@@ -154,8 +154,8 @@ struct SiteState {
     refuted: Vec<Assumption>,
     /// Roots that were once no small Integers.
     wide: BTreeSet<Root>,
-    /// Arrays once did not lie evenly.
-    uneven: bool,
+    /// What once did not lie evenly.
+    uneven: BTreeSet<Evenness>,
     /// Integers of a column once were not small.
     large: bool,
     /// Elements once were not all objects of their classes.
@@ -804,8 +804,8 @@ impl Section<'_> {
                 self.site.state.lock().wide.insert(root);
                 Ok(())
             }
-            Misfit::Uneven => {
-                self.site.state.lock().uneven = true;
+            Misfit::Uneven(what) => {
+                self.site.state.lock().uneven.insert(what);
                 Ok(())
             }
             Misfit::Scattered => {

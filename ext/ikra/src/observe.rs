@@ -146,6 +146,12 @@ struct Demand {
     cursor: usize,
 }
 
+/// The first so many objects of a table, one after the other.
+struct Order {
+    table: usize,
+    len: usize,
+}
+
 /// Arrays that were found at places of one kind, before any merge.
 #[derive(Default)]
 struct KindTable {
@@ -176,6 +182,9 @@ pub struct Observer {
     found: Option<Arc<[Found]>>,
     /// The elements were looked at.
     based: bool,
+    /// The order of the elements, and of lists of some kinds.
+    base_order: Option<Order>,
+    orders: Vec<(ArrayKind, Order)>,
     /// Some object or array is more than once among the elements.
     pub grouped: bool,
 }
@@ -196,6 +205,8 @@ impl Observer {
             fresh: Vec::new(),
             found: None,
             based: false,
+            base_order: None,
+            orders: Vec::new(),
             grouped: false,
         }
     }
@@ -245,6 +256,9 @@ impl Observer {
         };
         let mut scan = Scan::new(ruby, place, facts, &what);
         self.lists(&mut scan, &[array], &[heap::elements(array).len() as u32])?;
+        let order = self.order(&[array]);
+        scan.facts.saw_in_order(&Place::Root(Root::Element), order.is_some());
+        self.base_order = order;
         scan.tell(&Place::Root(Root::Element));
         self.based = true;
         self.settle(ruby, facts)
@@ -484,6 +498,7 @@ impl Observer {
             }
             if !progress {
                 self.hold_fresh();
+                self.tell_orders(facts);
                 return Ok(());
             }
         }
@@ -543,11 +558,38 @@ impl Observer {
         }
         self.kinds.get_mut(&kind.0).expect("the caller names a table").cursor = end;
         if end > start {
+            let order = self.order(&self.kinds[&kind.0].arrays);
+            scan.facts.saw_in_order(&Place::Elements(kind), order.is_some());
+            self.orders.extend(order.map(|order| (kind, order)));
             let kind = scan.facts.find(kind);
             scan.tell(&Place::Elements(kind));
             self.tell_owned(place, facts);
         }
         Ok(end > start)
+    }
+
+    /// Of lists that have the objects of one class in the order in which these were found, from the first on: the class's table, and how many they are.
+    fn order(&self, lists: &[Raw]) -> Option<Order> {
+        let mut elements = lists.iter().flat_map(|list| match heap::see(*list) {
+            Seen::Array => heap::elements(*list),
+            _ => &[],
+        });
+        let first = elements.clone().next().filter(|object| !heap::is_immediate(**object))?;
+        let table = *self.class_index.get(&heap::class_word(*first))?;
+        let mut objects = self.tables[table].objects.iter();
+        let all = elements.all(|element| objects.next() == Some(element));
+        all.then(|| Order { table, len: self.tables[table].objects.len() - objects.len() })
+    }
+
+    /// Whoever walks finds elements first, in their order; what lists have otherwise, it finds in that order if nothing else leads to objects of their class.
+    fn tell_orders(&self, facts: &mut Facts) {
+        for (kind, order) in &self.orders {
+            let of_base =
+                self.base_order.as_ref().is_some_and(|base| base.table == order.table && order.len <= base.len);
+            if !of_base && order.len < self.tables[order.table].objects.len() {
+                facts.saw_in_order(&Place::Elements(*kind), false);
+            }
+        }
     }
 
     /// Notes the elements of lists that have such lengths.

@@ -217,9 +217,7 @@ pub fn pack(
         params[heap.start.index()] = packer.tables.starts[i];
         params[heap.capacity.index()] = room.capacities[i];
     }
-    if !even::find(program, &columns, &biases, &mut params) {
-        return Err(Misfit::Uneven);
-    }
+    even::find(program, &columns, &biases, &mut params).map_err(Misfit::Uneven)?;
     if !packer.are_small(program, &columns, &residents) {
         return Err(Misfit::Large);
     }

@@ -182,7 +182,7 @@ impl Plan {
             let written = field.written || columns().any(|c| c.written);
             // a slot without columns says that there is one value: that is to be checked
             // where its arrays are the host says
-            let even = program.even.iter().any(|even| slot.value == Some(even.column));
+            let even = program.even.iter().any(|even| slot.value == Some(even.column()));
             let read = field.read || written || even || columns().next().is_none() || columns().any(|c| c.read);
             fields.fields.push(FieldPlan {
                 name: field.ivar.to_string(),

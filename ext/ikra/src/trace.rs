@@ -15,7 +15,7 @@ use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::types::StrWord;
-use ikra_core::world::Root;
+use ikra_core::world::{Evenness, Root};
 use std::sync::Arc;
 use walk::Tracer;
 
@@ -30,8 +30,8 @@ pub enum Misfit {
     Value,
     /// A root that is not where it was taken to lie.
     Wide(Root),
-    /// Arrays that do not lie evenly ([`ikra_core::ir::Even`]).
-    Uneven,
+    /// What does not lie evenly ([`ikra_core::ir::Even`]).
+    Uneven(Evenness),
     /// Integers that are not small ([`ikra_core::ir::Column::small`]).
     Large,
     /// Elements that are not all objects of their classes ([`ikra_core::layout::schema::Schema::whole`]).

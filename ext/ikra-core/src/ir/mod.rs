@@ -468,14 +468,25 @@ pub struct Heap {
     pub taken: ColumnId,
 }
 
-/// Arrays that lie evenly: of a column of them that the program only reads, the array at row `r` begins at `start + r * step`, and all are
-/// equally long. The host launches the program only where that is so, and says by parameters, I64, what they are ([`crate::memory::even`]).
+/// What lies evenly, of a column that the program only reads. The host launches the program only where that is so, and says by parameters, I64,
+/// how it lies ([`crate::memory::even`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Even {
-    pub column: ColumnId,
-    pub start: ParamId,
-    pub step: ParamId,
-    pub length: ParamId,
+pub enum Even {
+    /// The array at row `r` begins at `start + r * step`, and all are equally long.
+    Arrays { column: ColumnId, start: ParamId, step: ParamId, length: ParamId },
+    /// The reference at row `r` is to row `start + r`.
+    References { column: ColumnId, start: ParamId },
+}
+
+impl Even {
+    pub fn column(self) -> ColumnId {
+        match self {
+            Self::Arrays { column, .. } | Self::References { column, .. } => column,
+        }
+    }
+    pub fn is_of_references(self) -> bool {
+        matches!(self, Self::References { .. })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

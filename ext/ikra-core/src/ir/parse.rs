@@ -295,11 +295,14 @@ impl Parser {
 
     fn even(&mut self) -> Parsed<Even> {
         let column = ColumnId::new(self.id('c')?);
-        let mut param = |word| {
-            self.keyword(word)?;
-            self.id('p').map(ParamId::new)
-        };
-        Ok(Even { column, start: param("from")?, step: param("step")?, length: param("length")? })
+        self.keyword("from")?;
+        let start = ParamId::new(self.id('p')?);
+        if !self.takes_word("step") {
+            return Ok(Even::References { column, start });
+        }
+        let step = ParamId::new(self.id('p')?);
+        self.keyword("length")?;
+        Ok(Even::Arrays { column, start, step, length: ParamId::new(self.id('p')?) })
     }
 
     fn heap(&mut self) -> Parsed<Heap> {

@@ -51,8 +51,13 @@ impl Display for Program {
         for (i, heap) in self.heaps.iter().enumerate() {
             writeln!(f, "heap h{i} {heap}")?;
         }
-        for Even { column, start, step, length } in &self.even {
-            writeln!(f, "even {column} from {start} step {step} length {length}")?;
+        for even in &self.even {
+            match even {
+                Even::Arrays { column, start, step, length } => {
+                    writeln!(f, "even {column} from {start} step {step} length {length}")?;
+                }
+                Even::References { column, start } => writeln!(f, "even {column} from {start}")?,
+            }
         }
         for (i, site) in self.sites.iter().enumerate() {
             writeln!(f, "site s{i} {site}")?;

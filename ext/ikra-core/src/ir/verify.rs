@@ -126,12 +126,16 @@ fn check_heap(program: &Program, heap: &Heap) -> Check {
 }
 
 fn check_even(program: &Program, even: &Even) -> Check {
-    let column = program.columns.get(even.column.index()).ok_or("arrays lie evenly in no column")?;
-    if column.storage != Storage::I64 || column.written {
-        return Err(format!("{:?} is no column of arrays that is only read", column.name));
+    let column = program.columns.get(even.column().index()).ok_or("something lies evenly in no column")?;
+    let (holds, params) = match *even {
+        Even::Arrays { start, step, length, .. } => (column.storage == Storage::I64, vec![start, step, length]),
+        Even::References { start, .. } => (column.storage == Storage::U32 && column.refers.is_some(), vec![start]),
+    };
+    if !holds || column.written {
+        return Err(format!("{:?} is no column of arrays or references that is only read", column.name));
     }
     let wide = |param: ParamId| program.params.get(param.index()).map(|p| p.ty) == Some(Scalar::I64);
-    match [even.start, even.step, even.length].into_iter().find(|param| !wide(*param)) {
+    match params.into_iter().find(|param| !wide(*param)) {
         Some(param) => Err(format!("{param} is no I64")),
         None => Ok(()),
     }

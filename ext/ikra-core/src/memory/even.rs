@@ -1,26 +1,45 @@
-//! Whether arrays lie evenly, as a program takes them to.
+//! Whether arrays and references lie evenly, as a program takes them to.
 //!
-//! Here: the look at their columns before a launch, which says by parameters what they are ([`crate::ir::Even`]). Not here: what becomes of a section
-//! whose arrays do not.
+//! Here: the look at their columns before a launch, which says by parameters how they do ([`crate::ir::Even`]). Not here: what becomes of a section
+//! where they do not.
 
 use super::column::HostColumn;
-use crate::ir::Program;
+use crate::ir::{Even, ParamId, Program};
+use crate::world::Evenness;
 
-/// Sets the parameters of arrays that lie evenly; false: some do not. `biases`: the first row of each column.
-pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &mut [u64]) -> bool {
-    program.even.iter().all(|even| {
-        let words = columns[even.column.index()].view::<u64>();
-        let first = words.first().copied().unwrap_or(0);
-        let apart = words.get(1).map_or(0, |second| second.wrapping_sub(first));
-        // the low half, their length, is the same in all
-        let (step, same) = (apart >> 32, apart & 0xffff_ffff == 0);
-        let lies = |(row, word): (usize, &u64)| *word == first.wrapping_add(apart.wrapping_mul(row as u64));
-        let bias = biases[even.column.index()];
-        let start = (first >> 32).wrapping_sub(bias.wrapping_mul(step));
-        let found = [(even.start, start), (even.step, step), (even.length, first & 0xffff_ffff)];
-        found.iter().for_each(|(param, word)| params[param.index()] = *word);
-        let fits = found.iter().all(|(param, word)| program.params[param.index()].takes(*word));
-        same && fits && words.iter().enumerate().all(lies)
+/// Sets the parameters of what lies evenly. `biases`: the first row of each column.
+///
+/// # Errors
+/// What does not.
+pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &mut [u64]) -> Result<(), Evenness> {
+    let mut set = |param: ParamId, word: u64| {
+        params[param.index()] = word;
+        program.params[param.index()].takes(word)
+    };
+    program.even.iter().try_for_each(|even| {
+        let (column, bias) = (&columns[even.column().index()], biases[even.column().index()]);
+        let wrong = match *even {
+            Even::Arrays { start, step, length, .. } => {
+                let words = column.view::<u64>();
+                let Some(first) = words.first() else { return Ok(()) };
+                let apart = words.get(1).map_or(0, |second| second.wrapping_sub(*first));
+                // the low half, their length, is the same in all
+                let (away, same) = (apart >> 32, apart & 0xffff_ffff == 0);
+                let lies = |(row, word): (usize, &u64)| *word == first.wrapping_add(apart.wrapping_mul(row as u64));
+                let fits = set(start, (first >> 32).wrapping_sub(bias.wrapping_mul(away))) & set(step, away);
+                let is_long = set(length, first & 0xffff_ffff);
+                let even = same && fits && words.iter().enumerate().all(lies);
+                if even && is_long { None } else { Some(if even { Evenness::Lengths } else { Evenness::Arrays }) }
+            }
+            Even::References { start, .. } => {
+                let words = column.view::<u32>();
+                let Some(first) = words.first() else { return Ok(()) };
+                let follows = |(row, word): (usize, &u32)| *word == first.wrapping_add(row as u32);
+                let even = set(start, u64::from(*first).wrapping_sub(bias)) && words.iter().enumerate().all(follows);
+                (!even).then_some(Evenness::References)
+            }
+        };
+        wrong.map_or(Ok(()), Err)
     })
 }
 
@@ -28,41 +47,95 @@ pub fn find(program: &Program, columns: &[HostColumn], biases: &[u64], params: &
 mod tests {
     use super::find;
     use crate::ir::testing::{INPUT, program};
-    use crate::ir::{Even, Param, ParamId, Scalar};
+    use crate::ir::{Even, Param, ParamId, Program, Scalar, Storage};
     use crate::memory::column::HostColumn;
+    use crate::world::Evenness;
 
-    /// Start, step and length, of a column that begins at row `bias`.
-    fn found(arrays: &[(u64, u64)], bias: u64) -> Option<[i64; 3]> {
+    fn with_params<const N: usize>(ranges: [Option<(i64, i64)>; N]) -> (Program, [ParamId; N]) {
         let mut program = program(|_, _| {});
-        let [start, step, length] = [0, 1, 2].map(|i| ParamId::new(program.params.len() + i));
-        program.params.extend(["start", "step", "length"].map(|name| Param::new(name, Scalar::I64)));
-        program.params[step.index()].range = Some((0, 1 << 29));
-        program.even.push(Even { column: INPUT, start, step, length });
+        let ids = ranges.map(|range| {
+            program.params.push(Param { range, ..Param::new("", Scalar::I64) });
+            ParamId::new(program.params.len() - 1)
+        });
+        (program, ids)
+    }
+
+    /// What is found of a column that begins at row `bias`.
+    fn found<const N: usize>(
+        program: &Program,
+        asked: [ParamId; N],
+        fill: impl FnOnce(&mut HostColumn),
+        bias: u64,
+    ) -> Result<[i64; N], Evenness> {
         let mut columns: Vec<_> = program.columns.iter().map(|c| HostColumn::zeroed(c.storage, 0)).collect();
-        columns[INPUT.index()].resize(arrays.len());
-        let words = columns[INPUT.index()].view_mut::<u64>();
-        words.iter_mut().zip(arrays).for_each(|(word, (offset, length))| *word = offset << 32 | length);
+        fill(&mut columns[INPUT.index()]);
         let mut biases = vec![0; columns.len()];
         biases[INPUT.index()] = bias;
         let mut params = vec![0; program.params.len()];
-        let even = find(&program, &columns, &biases, &mut params);
-        even.then(|| [start, step, length].map(|param| params[param.index()] as i64))
+        find(program, &columns, &biases, &mut params)?;
+        Ok(asked.map(|param| params[param.index()] as i64))
+    }
+
+    /// Start, step and length of arrays that are taken to be so long.
+    fn of_length(arrays: &[(u64, u64)], bias: u64, length: Option<(i64, i64)>) -> Result<[i64; 3], Evenness> {
+        let (mut program, params) = with_params([None, Some((0, 1 << 29)), length]);
+        let [start, step, length] = params;
+        program.even.push(Even::Arrays { column: INPUT, start, step, length });
+        let fill = |column: &mut HostColumn| {
+            column.resize(arrays.len());
+            let words = column.view_mut::<u64>();
+            words.iter_mut().zip(arrays).for_each(|(word, (offset, length))| *word = offset << 32 | length);
+        };
+        found(&program, params, fill, bias)
+    }
+
+    fn lies(arrays: &[(u64, u64)], bias: u64) -> Result<[i64; 3], Evenness> {
+        of_length(arrays, bias, None)
+    }
+
+    /// Where references begin.
+    fn first(rows: &[u32]) -> Result<[i64; 1], Evenness> {
+        let (mut program, params) = with_params([Some((0, i32::MAX.into()))]);
+        program.even.push(Even::References { column: INPUT, start: params[0] });
+        let fill = |column: &mut HostColumn| {
+            *column = HostColumn::zeroed(Storage::U32, rows.len());
+            column.view_mut::<u32>().copy_from_slice(rows);
+        };
+        found(&program, params, fill, 0)
     }
 
     #[test]
     fn rows_of_one_length_one_after_the_other_are_even() {
-        assert_eq!(found(&[(8, 4), (12, 4), (16, 4)], 0), Some([8, 4, 4]));
-        assert_eq!(found(&[(8, 3), (12, 3), (16, 3)], 5), Some([-12, 4, 3]));
-        assert_eq!(found(&[(7, 2)], 0), Some([7, 0, 2]));
-        assert_eq!(found(&[(7, 2), (7, 2)], 0), Some([7, 0, 2]));
-        assert_eq!(found(&[], 0), Some([0, 0, 0]));
+        assert_eq!(lies(&[(8, 4), (12, 4), (16, 4)], 0), Ok([8, 4, 4]));
+        assert_eq!(lies(&[(8, 3), (12, 3), (16, 3)], 5), Ok([-12, 4, 3]));
+        assert_eq!(lies(&[(7, 2)], 0), Ok([7, 0, 2]));
+        assert_eq!(lies(&[(7, 2), (7, 2)], 0), Ok([7, 0, 2]));
+        assert_eq!(lies(&[], 0), Ok([0, 0, 0]));
     }
 
     #[test]
     fn rows_of_two_lengths_or_in_another_order_are_not() {
-        assert_eq!(found(&[(8, 4), (12, 4), (16, 3)], 0), None);
-        assert_eq!(found(&[(8, 4), (12, 5), (16, 6)], 0), None);
-        assert_eq!(found(&[(8, 4), (16, 4), (12, 4)], 0), None);
-        assert_eq!(found(&[(16, 4), (12, 4), (8, 4)], 0), None);
+        assert_eq!(lies(&[(8, 4), (12, 4), (16, 3)], 0), Err(Evenness::Arrays));
+        assert_eq!(lies(&[(8, 4), (12, 5), (16, 6)], 0), Err(Evenness::Arrays));
+        assert_eq!(lies(&[(8, 4), (16, 4), (12, 4)], 0), Err(Evenness::Arrays));
+        assert_eq!(lies(&[(16, 4), (12, 4), (8, 4)], 0), Err(Evenness::Arrays));
+    }
+    #[test]
+    fn arrays_of_another_length_than_the_program_knows_are_told_from_those_that_lie_otherwise() {
+        let eight = Some((8, 8));
+        assert_eq!(of_length(&[(0, 8), (8, 8)], 0, eight), Ok([0, 8, 8]));
+        assert_eq!(of_length(&[(0, 6), (6, 6)], 0, eight), Err(Evenness::Lengths));
+        assert_eq!(of_length(&[(0, 8), (8, 6)], 0, eight), Err(Evenness::Arrays));
+        assert_eq!(of_length(&[], 0, eight), Ok([0, 0, 0]));
+    }
+
+    #[test]
+    fn references_to_rows_one_after_the_other_are_even_from_any_row_on() {
+        assert_eq!(first(&[4, 5, 6]), Ok([4]));
+        assert_eq!(first(&[9]), Ok([9]));
+        assert_eq!(first(&[]), Ok([0]));
+        for rows in [[4, 6, 7], [4, 5, 5], [6, 5, 4], [u32::MAX, 0, 1]] {
+            assert_eq!(first(&rows), Err(Evenness::References), "{rows:?}");
+        }
     }
 }

@@ -11,9 +11,11 @@
 //! Everything is loaded that was loaded before, once more at the end of the loop, and nothing else: each repetition begins where the
 //! one before did not leave the loop. So the way out is the test at the end alone, and nothing in the body raises. Loads in a branch
 //! come along where their row is surely one of the column, whatever the branch looks at. What the loop writes stays where it is.
+//! References that lie evenly are computed from here on.
 //! Not one of [`super::PASSES`]: other processors do so by themselves.
 
 use super::Twin;
+use super::even;
 use super::loops::{Counting, Counts, References, assigned_in, completes, is_movable};
 use crate::ir::visit::walk_mut;
 use crate::ir::{Cmp, Column, ColumnId, Func, FuncId, LabelId, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
@@ -29,20 +31,33 @@ const MOST_SELECTED: usize = 4;
 
 /// The program, for processors that wait for loads. `twins`: of loops that are there twice, those that compute without a branch are left to compilers,
 /// and those that run rarely as they are.
-pub fn ahead(mut program: Program, twins: &[Twin]) -> Program {
-    for (i, func) in program.funcs.iter_mut().enumerate() {
+pub fn ahead(program: Program, twins: &[Twin]) -> Program {
+    // a reference that was loaded is one wherever it is loaded: that is known before it is computed
+    let known: Vec<_> = program
+        .funcs
+        .iter()
+        .map(|func| (References::of(func, &program.columns), even::loaded(&program, func)))
+        .collect();
+    let mut program = even::references(program);
+    for ((i, func), (references, computed)) in program.funcs.iter_mut().enumerate().zip(known) {
         let mut body = std::mem::take(&mut func.body);
         let mut loops = false;
         walk(&body, &mut |s| loops |= matches!(s, Stmt::Loop { .. }));
         if loops {
             func.body = body;
-            let (counts, references) = (Counts::of(func), References::of(func, &program.columns));
+            let counts = Counts::of(func);
             let twins = twins.iter().filter(|twin| twin.func == FuncId::new(i));
             let left =
                 twins.flat_map(|twin| [twin.floats.then_some(twin.presumes), Some(twin.exact)]).flatten().collect();
             body = std::mem::take(&mut func.body);
-            let looked =
-                Looked { counts, reads: reads(&body, func.vars.len()), references, columns: &program.columns, left };
+            let looked = Looked {
+                counts,
+                reads: reads(&body, func.vars.len()),
+                references,
+                computed,
+                columns: &program.columns,
+                left,
+            };
             list(&looked, func, &mut body);
         }
         func.body = body;
@@ -56,6 +71,8 @@ struct Looked<'a> {
     /// How often each register is read.
     reads: Vec<u32>,
     references: References,
+    /// References that are computed in place of being loaded.
+    computed: HashSet<VarId>,
     columns: &'a [Column],
     /// Loops that stay as they are.
     left: HashSet<LabelId>,
@@ -179,6 +196,8 @@ impl Finder<'_> {
     fn list(&mut self, body: &[Stmt], guarded: bool) {
         for stmt in body {
             match stmt {
+                // in a branch it need not be one
+                Stmt::Let { dst, .. } if guarded && self.looked.computed.contains(dst) => {}
                 Stmt::Let { dst, op, args } if is_safe(*op, args) && self.follows(*dst, args) => self.take(*dst, stmt),
                 Stmt::Load { dst, column, row } if !self.written.contains(column) && self.follows(*dst, &[*row]) => {
                     let space = self.looked.columns[column.index()].space;

@@ -1,30 +1,52 @@
-//! Finds arrays that lie evenly by arithmetic, without a look at where they are.
+//! Finds by arithmetic what lies evenly, without a look at where it is.
 //!
 //! A column of arrays whose rows are evenly apart ([`crate::ir::Even`]) need not be loaded: the array at a row begins at
 //! `start + row * step`, and all are of one length, so that checks of an index into one hold for all. Fires after calls were inlined,
 //! where a word that was loaded is taken apart: what else looks at it gets the word put together.
+//!
+//! Nor need references to rows that follow each other. But a reference that was loaded is surely one, wherever a load of what it refers to is moved to, and one that
+//! was computed need not be. So elements are the last to be computed, and of arrays of references each backend computes them once it moves loads no more ([`references`]).
 
 use super::Pass;
 use super::loops::Counts;
 use crate::ir::visit::walk_mut;
-use crate::ir::{Even, Func, Op, Operand, Program, Scalar, Stmt, Var, VarId};
-use std::collections::HashMap;
+use crate::ir::{Column, ColumnId, Even, Func, Op, Operand, ParamId, Program, Scalar, Space, Stmt, Var, VarId, walk};
+use std::collections::{HashMap, HashSet};
 
-pub const PASS: Pass = Pass { name: "even", description: "arrays that lie evenly are found by arithmetic", run };
+pub const PASS: Pass =
+    Pass { name: "even", description: "arrays that lie evenly are found by arithmetic", run: arrays };
+pub const ELEMENTS: Pass =
+    Pass { name: "elements", description: "elements that follow each other are found by arithmetic", run: elements };
 
 /// The low half of an array's word is its length, the other where it begins.
 const LENGTH: i64 = 0xffff_ffff;
 const HALF: i64 = 32;
 
-fn run(mut program: Program) -> Program {
-    if program.even.is_empty() {
-        return program;
-    }
+fn arrays(mut program: Program) -> Program {
     for func in &mut program.funcs {
         let counts = Counts::of(func);
         let mut body = std::mem::take(&mut func.body);
         let mut parts = HashMap::new();
-        list(&program.even, func, &mut body, &mut parts);
+        for_loads(&mut body, &mut |dst, column, row, out| {
+            let found = program.even.iter().find_map(|even| match *even {
+                Even::Arrays { column: of, start, step, length } if of == column => Some([start, step, length]),
+                _ => None,
+            });
+            let Some(params) = found else { return false };
+            let is_id = func.ty(row) == Scalar::I32;
+            let mut at = |op, args: &[Operand]| -> Operand { number(func, out, op, args).into() };
+            let [start, step, length] = params.map(|param| match program.params[param.index()].range {
+                Some((only, last)) if only == last => Operand::I64(only),
+                _ => at(Op::Param(param), &[]),
+            });
+            let row = if is_id { at(Op::Widen, &[row]) } else { row };
+            let away = at(Op::Mul, &[row, step]);
+            let offset = at(Op::Add, &[start, away]);
+            let shifted = at(Op::Shl, &[offset, Operand::I64(HALF)]);
+            out.push(Stmt::Let { dst, op: Op::Or, args: vec![shifted, length] });
+            parts.insert(dst, (offset, length));
+            true
+        });
         // what was assigned once has one place and one length wherever it is read
         parts.retain(|word, _| counts.assigned(*word) == 1);
         walk_mut(&mut body, &mut |stmt| take_apart(stmt, &parts));
@@ -33,35 +55,91 @@ fn run(mut program: Program) -> Program {
     program
 }
 
-/// Where an array begins, and how long it is, by the register that holds its word.
-type Parts = HashMap<VarId, (Operand, Operand)>;
+fn elements(mut program: Program) -> Program {
+    let of_elements = |column: &Column| column.space == Space::Element;
+    compute(&mut program, of_elements);
+    let columns: Vec<ColumnId> =
+        program.even.iter().filter(|even| even.is_of_references()).map(|even| even.column()).collect();
+    for column in columns {
+        let column = &mut program.columns[column.index()];
+        column.read &= !of_elements(column);
+    }
+    program
+}
 
-fn list(even: &[Even], func: &mut Func, body: &mut Vec<Stmt>, parts: &mut Parts) {
+/// The program, which loads no reference that is known by where it is.
+pub fn references(mut program: Program) -> Program {
+    compute(&mut program, |_| true);
+    program
+}
+
+/// The registers into which a function loads references that lie evenly.
+pub fn loaded(program: &Program, func: &Func) -> HashSet<VarId> {
+    let mut found = HashSet::new();
+    walk(&func.body, &mut |stmt| {
+        if let Stmt::Load { dst, column, .. } = stmt
+            && first(program, *column).is_some()
+        {
+            found.insert(*dst);
+        }
+    });
+    found
+}
+
+/// Computes the references of some columns.
+fn compute(program: &mut Program, of: impl Fn(&Column) -> bool) {
+    let mut funcs = std::mem::take(&mut program.funcs);
+    for func in &mut funcs {
+        let mut body = std::mem::take(&mut func.body);
+        let mut head = Vec::new();
+        let mut starts: HashMap<ColumnId, Operand> = HashMap::new();
+        for_loads(&mut body, &mut |dst, column, row, out| {
+            let Some(start) = first(program, column).filter(|_| of(&program.columns[column.index()])) else {
+                return false;
+            };
+            // before all loops
+            let start = *starts.entry(column).or_insert_with(|| number(func, &mut head, Op::Param(start), &[]).into());
+            let reference = number(func, out, Op::Add, &[start, row]);
+            out.push(Stmt::Let { dst, op: Op::Narrow, args: vec![reference.into()] });
+            true
+        });
+        head.append(&mut body);
+        func.body = head;
+    }
+    program.funcs = funcs;
+}
+
+/// Of a column of references that lie evenly, the parameter that is the first.
+fn first(program: &Program, column: ColumnId) -> Option<ParamId> {
+    program.even.iter().find_map(|even| match *even {
+        Even::References { column: of, start } if of == column => Some(start),
+        _ => None,
+    })
+}
+
+/// A new register, for an I64.
+fn number(func: &mut Func, out: &mut Vec<Stmt>, op: Op, args: &[Operand]) -> VarId {
+    func.vars.push(Var { ty: Scalar::I64, name: None });
+    let dst = VarId::new(func.vars.len() - 1);
+    out.push(Stmt::Let { dst, op, args: args.to_vec() });
+    dst
+}
+
+/// Puts something else in the place of loads; false where they stay.
+fn for_loads(body: &mut Vec<Stmt>, found: &mut impl FnMut(VarId, ColumnId, Operand, &mut Vec<Stmt>) -> bool) {
     let mut out = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
-        stmt.bodies_mut().into_iter().flatten().for_each(|body| list(even, func, body, parts));
-        match stmt {
-            Stmt::Load { dst, column, row } if let Some(even) = even.iter().find(|even| even.column == column) => {
-                let is_id = func.ty(row) == Scalar::I32;
-                let mut at = |op, args: &[Operand]| -> Operand {
-                    func.vars.push(Var { ty: Scalar::I64, name: None });
-                    let part = VarId::new(func.vars.len() - 1);
-                    out.push(Stmt::Let { dst: part, op, args: args.to_vec() });
-                    part.into()
-                };
-                let [start, step, length] = [even.start, even.step, even.length].map(|p| at(Op::Param(p), &[]));
-                let row = if is_id { at(Op::Widen, &[row]) } else { row };
-                let away = at(Op::Mul, &[row, step]);
-                let offset = at(Op::Add, &[start, away]);
-                let shifted = at(Op::Shl, &[offset, Operand::I64(HALF)]);
-                out.push(Stmt::Let { dst, op: Op::Or, args: vec![shifted, length] });
-                parts.insert(dst, (offset, length));
-            }
-            stmt => out.push(stmt),
+        stmt.bodies_mut().into_iter().flatten().for_each(|body| for_loads(body, found));
+        let done = matches!(stmt, Stmt::Load { dst, column, row } if found(dst, column, row, &mut out));
+        if !done {
+            out.push(stmt);
         }
     }
     *body = out;
 }
+
+/// Where an array begins, and how long it is, by the register that holds its word.
+type Parts = HashMap<VarId, (Operand, Operand)>;
 
 /// Where a word that was loaded is taken apart, its parts are known.
 fn take_apart(stmt: &mut Stmt, parts: &Parts) {
@@ -78,9 +156,10 @@ fn take_apart(stmt: &mut Stmt, parts: &Parts) {
 
 #[cfg(test)]
 mod tests {
-    use super::{HALF, LENGTH, PASS};
-    use crate::ir::testing::{INPUT, INTS, OUT, program};
-    use crate::ir::{Even, Op, Operand, Param, ParamId, Scalar, Stmt, VarId};
+    use super::{ELEMENTS, HALF, LENGTH, PASS, loaded, references};
+    use crate::id::ArrayKind;
+    use crate::ir::testing::{INPUT, INTS, OUT, REFS, SPEED, program};
+    use crate::ir::{Even, Op, Operand, Param, ParamId, Program, Scalar, Space, Stmt, VarId};
     use crate::passes::testing::after;
     use crate::passes::{dead, values};
 
@@ -100,7 +179,7 @@ mod tests {
             ParamId::new(program.params.len() - 1)
         });
         let [start, step, length] = params;
-        program.even.push(Even { column: INPUT, start, step, length });
+        program.even.push(Even::Arrays { column: INPUT, start, step, length });
         program.columns[INPUT.index()].written = false;
         let text = |program| after(&[PASS, values::PASS, dead::PASS], program);
         let found = text(program.clone());
@@ -111,5 +190,32 @@ mod tests {
         program.funcs[0].body.push(whole);
         let found = text(program);
         assert!(!found.contains("load in[") && found.contains("shl"), "{found}");
+    }
+    #[test]
+    fn references_to_rows_that_follow_each_other_are_counted() {
+        let mut program = program(|b, index| {
+            let at = b.i64(Op::And, &[index, Operand::I64(3)]);
+            let car = b.load(Scalar::I32, REFS, at);
+            let speed = b.load(Scalar::F64, SPEED, car);
+            b.store(OUT, index, speed);
+        });
+        program.params.push(Param::new("first", Scalar::I64));
+        let start = ParamId::new(program.params.len() - 1);
+        program.even.push(Even::References { column: REFS, start });
+        let refs = &mut program.columns[REFS.index()];
+        (refs.written, refs.refers) = (false, Some(Space::Class { hierarchy: 0, first: 0, last: 2 }));
+        let computed = |program: &Program| program.to_string();
+        assert_eq!(loaded(&program, &program.funcs[0]).len(), 1);
+        let text = computed(&references(program.clone()));
+        assert!(
+            !text.contains("load refs[") && text.contains("= narrow") && text.contains("load Car@speed["),
+            "{text}"
+        );
+        // elements are told apart by their space, and are not read any more
+        let elements = (ELEMENTS.run)(program.clone());
+        assert!(!computed(&elements).contains("load refs[") && !elements.columns[REFS.index()].read);
+        program.columns[REFS.index()].space = Space::Array(ArrayKind(0));
+        let arrays = (ELEMENTS.run)(program);
+        assert!(computed(&arrays).contains("load refs[") && arrays.columns[REFS.index()].read);
     }
 }

@@ -65,11 +65,16 @@ impl Counting {
     /// With what the loop repeats before it counts. `polls`: it polls between counting and the test.
     pub fn of(stmt: &Stmt, polls: bool) -> Option<(Self, &[Stmt])> {
         let Stmt::Loop { label, body } = stmt else { return None };
+        Self::of_body(*label, body, polls)
+    }
+
+    /// The same of what stands in the loop.
+    pub fn of_body(label: LabelId, body: &[Stmt], polls: bool) -> Option<(Self, &[Stmt])> {
         let [
             before @ ..,
             Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args: compared },
             Stmt::If { cond, then, otherwise },
-        ] = &body[..]
+        ] = body
         else {
             return None;
         };
@@ -78,7 +83,7 @@ impl Counting {
         let [Operand::Var(from), Operand::I64(step @ 1..=1024)] = args[..] else { return None };
         let [Operand::Var(tested), end] = compared[..] else { return None };
         let counts = from == *i && tested == *i && *cond == (*over).into();
-        let leaves = then[..] == [Stmt::Break(*label)] && otherwise.is_empty();
+        let leaves = then[..] == [Stmt::Break(label)] && otherwise.is_empty();
         let assigned = assigned_in(repeated);
         let changes = assigned.contains(i)
             || assigned.contains(over)

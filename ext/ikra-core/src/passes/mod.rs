@@ -44,6 +44,7 @@ use crate::error::Result;
 use crate::ir::{Program, verify};
 pub use ahead::ahead;
 pub use escapes::{escapes, is_turned};
+pub use even::references;
 pub use joint::joint;
 pub use nested::nested;
 pub use presume::{Twin, is_quick, presume};
@@ -106,6 +107,7 @@ pub const PASSES: &[Pass] = &[
     values::PASS,
     dead::PASS,
     // What can go is gone, and nothing moves any more.
+    even::ELEMENTS,
     checks::PASS,
     strips::PASS,
     // Backends know no new rows.

@@ -29,7 +29,25 @@ pub struct Assumption {
     pub column: usize,
 }
 
+/// What is taken for granted of where things lie in columns, as long as no launch finds that it is not so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evenness {
+    /// Arrays that are equally long follow each other.
+    Arrays,
+    /// Short ones are as long as those that were seen.
+    Lengths,
+    /// References to objects that were seen one after the other are so again.
+    References,
+}
+
+impl Evenness {
+    pub const ALL: [Self; 3] = [Self::Arrays, Self::Lengths, Self::References];
+}
+
 type Interval = (i64, i64);
+
+/// Up to this length a program knows how long arrays are that are all equally long: it goes over them without a loop.
+const SHORT: usize = 16;
 
 /// So many elements that sums of a few of their indices need more than 32 bits.
 pub const FEW: i64 = 1 << 29;
@@ -65,8 +83,10 @@ pub struct Facts {
     storages: BTreeMap<ArrayKind, Option<Storage>>,
     /// How long arrays are: by kind; None where they are not all equally long.
     lengths: BTreeMap<ArrayKind, Option<usize>>,
-    /// Arrays were once found not to lie evenly: it is not taken for granted.
-    uneven: bool,
+    /// Whether the references at a place are to objects one after the other, in the order in which these were found.
+    in_order: BTreeMap<Place, bool>,
+    /// What was once found not to be so: it is not taken for granted.
+    uneven: BTreeSet<Evenness>,
     /// Places whose references are reached from one element only.
     owned: BTreeSet<Place>,
     /// Places into which the kernel puts what it made.
@@ -110,6 +130,9 @@ impl Facts {
         if let Some(length) = self.lengths.remove(&gone) {
             let known = self.lengths.entry(keep).or_insert(length);
             *known = known.filter(|known| Some(*known) == length);
+        }
+        if [gone, keep].iter().any(|kind| self.in_order.remove(&Place::Elements(*kind)).is_some()) {
+            self.saw_in_order(&Place::Elements(keep), false);
         }
         let old = self.types.remove(&Place::Elements(gone));
         self.changes.insert(Place::Elements(keep));
@@ -194,8 +217,8 @@ impl Facts {
         let seen = if *root == Root::Element && value == 0 { (0, 0) } else { SMALL };
         self.integers.insert(root.clone(), seen);
     }
-    /// Where the word of a root is taken to lie that is an Integer, or the only array of its kind (so that its elements
-    /// are the first of their column, and the word is its length): a launch with another value needs another program.
+    /// Where the word of a root is taken to lie that is an Integer or an array. That of the only array of its kind is its length, as its elements
+    /// are the first of their column. A launch with another value needs another program.
     pub fn word(&self, root: &Root) -> Option<Interval> {
         if self.wide.contains(root) {
             return None;
@@ -203,7 +226,9 @@ impl Facts {
         let array = self.get(&Place::Root(root.clone())).and_then(|ty| ty.array);
         match array {
             Some(kind) => {
-                self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone())).then_some(SMALL)
+                let alone = self.places().all(|(p, ty)| ty.array != Some(kind) || *p == Place::Root(root.clone()));
+                // else it says where the array begins, too, so that rows of its elements fit into 32 bits
+                Some(if alone { SMALL } else { (0, SMALL.1 << 32 | SMALL.1) })
             }
             None => self.integers.get(root).copied(),
         }
@@ -257,7 +282,21 @@ impl Facts {
     /// Whether arrays of a kind are taken to lie evenly where a column has them: those that were seen are equally long, so they
     /// do if they were found in the order of the column. A launch for which they do not needs another program.
     pub fn is_even(&self, kind: ArrayKind) -> bool {
-        !self.uneven && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
+        self.takes(Evenness::Arrays) && self.lengths.get(&self.find(kind)).is_some_and(Option::is_some)
+    }
+    /// How long arrays of a kind that lie evenly are taken to be, if they are short.
+    pub fn length(&self, kind: ArrayKind) -> Option<usize> {
+        let known = self.lengths.get(&self.find(kind)).copied().flatten();
+        known.filter(|length| self.takes(Evenness::Lengths) && *length <= SHORT)
+    }
+    /// Whether the references at a place are to objects one after the other, in the order in which these were found, as far as it was seen.
+    pub fn saw_in_order(&mut self, place: &Place, is: bool) {
+        let place = self.canonical(place);
+        *self.in_order.entry(place).or_insert(is) &= is;
+    }
+    /// Whether the references at a place are taken to be to rows that follow each other.
+    pub fn is_in_order(&self, place: &Place) -> bool {
+        self.takes(Evenness::References) && self.in_order.get(&self.canonical(place)) == Some(&true)
     }
     /// At a place there is an Integer beyond [`SMALL_ROWS`].
     pub fn saw_large(&mut self, place: &Place) {
@@ -273,9 +312,12 @@ impl Facts {
         let place = self.canonical(place);
         !self.any_large && !self.large.iter().any(|large| self.canonical(large) == place)
     }
-    /// Of where arrays lie nothing is taken for granted.
-    pub fn saw_uneven(&mut self) {
-        self.uneven = true;
+    /// From now on this is not taken for granted.
+    pub fn saw_uneven(&mut self, what: Evenness) {
+        self.uneven.insert(what);
+    }
+    fn takes(&self, what: Evenness) -> bool {
+        !self.uneven.contains(&what)
     }
     /// Says whether the objects and arrays that a field of owned objects (or an owned array) refers to are each reached
     /// from exactly one element. The World decides at the scan, and may only take it back later.

@@ -13,7 +13,7 @@ use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Encoding, Repr, StrWord, Tag, Unit};
 use ikra_core::world::fixture::{ArrayRef, ObjectRef, Raised, Section, Value, heap};
 use ikra_core::world::values::is_value;
-use ikra_core::world::{Facts, symbol_hash, well_known};
+use ikra_core::world::{Evenness, Facts, symbol_hash, well_known};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,8 +24,8 @@ pub enum Answer {
     Raises(Raised),
     /// A speculation was wrong: compile again without it, and run again.
     Refuted(ikra_core::world::Assumption),
-    /// Arrays do not lie evenly: compile again for any.
-    Uneven,
+    /// This does not lie evenly: compile again for any.
+    Uneven(Evenness),
     /// Integers are not small: compile again for any.
     Large,
     /// Elements are not all objects of their classes.
@@ -83,8 +83,8 @@ pub fn run(
         let slots = backend.slots(section.world.elements.len() as u64).max(1);
         let mut machine = Machine::new(section, text, facts, lowered, slots, capacities.clone());
         machine.fill(backend.target().warp);
-        if !even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
-            return Ok(Answer::Uneven);
+        if let Err(what) = even::find(&lowered.program, &machine.columns, &machine.biases, &mut machine.params) {
+            return Ok(Answer::Uneven(what));
         }
         if !machine.is_whole() {
             return Ok(Answer::Scattered);

@@ -24,7 +24,7 @@ use ikra_core::layout::schema::Slot;
 use ikra_core::process;
 use ikra_core::sched::stencil::{Means, Way};
 use ikra_core::types::{Repr, Unit};
-use ikra_core::world::{Facts, Place, Root, World};
+use ikra_core::world::{Evenness, Facts, Place, Root, World};
 use magnus::Error;
 use std::sync::Arc;
 use std::time::Instant;
@@ -148,9 +148,8 @@ impl Section<'_> {
             whole = form.single && !state.scattered;
             state.refuted.iter().for_each(|assumption| facts.refute(assumption));
             facts.widen(&state.wide);
-            if state.uneven || form.stays {
-                facts.saw_uneven();
-            }
+            let uneven = |what: &Evenness| form.stays || state.uneven.contains(what);
+            Evenness::ALL.into_iter().filter(uneven).for_each(|what| facts.saw_uneven(what));
             if state.large || form.stays {
                 facts.saw_large_rows();
             }

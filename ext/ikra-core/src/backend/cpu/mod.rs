@@ -26,7 +26,10 @@ use crate::error::{Error, Result};
 use crate::ir::gathered::Gathered;
 use crate::ir::{FuncId, Program, VarId};
 use crate::layout::Layout;
-use crate::passes::jam::{Jam, Way};
+use crate::passes::{
+    self,
+    jam::{Jam, Way},
+};
 use crate::target::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::Function;
@@ -246,6 +249,7 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
+        let program = &passes::references(program.clone());
         let executable = self.prepared(program, layout, &[])?;
         let jammed = match Jam::of(program, Way::Next) {
             Some(jam) => {
@@ -264,7 +268,7 @@ impl Backend for CpuBackend {
         sink: Sink,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        let executable = self.prepared(program, layout, &[])?;
+        let executable = self.prepared(&passes::references(program.clone()), layout, &[])?;
         Ok(Arc::new(CpuExecutable { marks: sink.marks().is_some(), ..executable }))
     }
 

@@ -24,6 +24,7 @@ use crate::ir::{
     Storage, Trap, VarId, verify, walk,
 };
 use crate::layout::{Address, Layout};
+use crate::passes::loops::Counting;
 use crate::passes::{self, Twin};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -43,10 +44,6 @@ const REDUCE_WORDS: usize = 5;
 pub const SINK_THREADS: u32 = LANES as u32;
 /// Threads that a block may have. Each may then use 128 registers.
 const MOST_THREADS: u32 = 512;
-/// A multiprocessor is to hold at least so many blocks, of [`MOST_THREADS`], of a kernel that does little but load: the others work
-/// while one waits, and what registers they leave to each, 42, is enough for it. Himeno's kernel took 56, and 6 % longer.
-const FEWEST_BLOCKS: u32 = 3;
-const MANY_LOADS: usize = 8;
 /// Where all jobs go the same way through a loop and load something in common, to say that one block for each multiprocessor is enough lets the assembler ask for what
 /// several repetitions load at once: else it takes so few registers that they wait for one after the other. Nbody's kernel took 4 % longer, and a product of matrices
 /// 80; where branches part the jobs, as boids', more registers make it slower.
@@ -61,6 +58,8 @@ const UNROLL_SIZE: usize = 10;
 /// The same where the loop has no loop or call in it, and does not poll: four repetitions at a time, so that loads of the next
 /// ones are under way while this one computes.
 const UNROLL_PLAIN: usize = 40;
+/// Statements of all repetitions of a loop of which nothing is left then.
+const UNROLL_WHOLE: usize = 160;
 /// Statements of a loop that [presumes](passes::presume) for one of another, at most: marks in place of a check are more statements, and fewer
 /// instructions.
 const MARKS: usize = 4;
@@ -181,20 +180,6 @@ fn identifier(name: &str) -> String {
     out.trim_end_matches('_').to_string()
 }
 
-/// Whether jobs come to their end straight, and load much on the way.
-fn mostly_loads(program: &Program) -> bool {
-    let (mut loads, mut lingers) = (0, false);
-    for func in &program.funcs {
-        walk(&func.body, &mut |s| match s {
-            Stmt::Load { .. } => loads += 1,
-            Stmt::Loop { .. } | Stmt::Let { op: Op::Math(_), .. } => lingers = true,
-            _ => {}
-        });
-        lingers |= func.recursive;
-    }
-    loads >= MANY_LOADS && !lingers
-}
-
 /// Whether jobs look, while they run, whether another has stopped the launch.
 fn listens(program: &Program) -> bool {
     let mut found = false;
@@ -256,15 +241,21 @@ fn sinking(given: &str, words: &str) -> String {
     format!("struct Sinking {{\n  {given} args;\n  {words} sink;\n}};\n\n")
 }
 
+/// How often a loop goes round that counts from 0, if that is known and little.
+fn few_turns(label: LabelId, body: &[Stmt], size: usize) -> Option<usize> {
+    let (counting, _) = Counting::of_body(label, body, false)?;
+    let Operand::I64(end) = counting.end else { return None };
+    let turns = usize::try_from(end).ok()?.div_ceil(counting.step as usize);
+    (turns > 0 && turns * size <= UNROLL_WHOLE).then_some(turns)
+}
+
 fn sinking_head(kernel: &str, bounds: &str) -> String {
     format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const Sinking given)")
 }
 
 /// How many threads a block has at most, and how many blocks a multiprocessor is to hold at least.
 fn bounds(program: &Program, twins: &[Twin]) -> String {
-    if mostly_loads(program) {
-        format!("{MOST_THREADS}, {FEWEST_BLOCKS}")
-    } else if passes::jam::shares(program) || twins.iter().any(|twin| twin.floats) {
+    if passes::jam::shares(program) || twins.iter().any(|twin| twin.floats) {
         format!("{MOST_THREADS}, {FEWEST_SHARING}")
     } else {
         MOST_THREADS.to_string()
@@ -1465,6 +1456,9 @@ impl<'a> Function<'a> {
             match (self.scale(label), self.size(body)) {
                 // each repetition would have its own branch again
                 _ if passes::is_turned(label, body) => self.line("#pragma unroll 1"),
+                (Some(_), size) if let Some(turns) = few_turns(label, body, size) => {
+                    self.line(&format!("#pragma unroll {turns}"));
+                }
                 // roots and quotients of several repetitions are computed side by side, and each is a long chain
                 (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) && self.is_quick_loop(label) => {
                     self.line("#pragma unroll 8")

@@ -1078,15 +1078,16 @@ impl Ticks<'_> {
     }
 
     fn first_batch(&self) -> u64 {
-        if !self.kernel.fused_ticks {
-            return 16;
-        }
         let pace = f64::from_bits(self.kernel.pace.load(Ordering::Relaxed));
-        if pace > 0.0 {
-            return (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
+        let slice = (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
+        match (self.kernel.fused_ticks, pace > 0.0) {
+            // between two batches the status is brought back, and kernels wait for that
+            (false, true) => slice.min(MOST_LAUNCHES),
+            (false, false) => 16,
+            (true, true) => slice,
+            // a few milliseconds of a light block on a large device
+            (true, false) => ((1 << 25) / self.jobs).clamp(1, 1 << 16),
         }
-        // A few milliseconds of a light block on a large device.
-        ((1 << 25) / self.jobs).clamp(1, 1 << 16)
     }
 
     /// Sizes the next batch after one that took so long.

@@ -132,6 +132,19 @@ template <class T, u32 N> struct Neighbours {
     }
   }
 };
+template <u32 N> struct Neighbours<i32, N> {
+  i32 at[N];
+  __device__ __forceinline__ Neighbours(const u32 *from) {
+#pragma unroll
+    for (u32 i = 0; i < N; i += 4) {
+      const uint4 four = __ldg((const uint4 *)(from + i));
+      at[i] = i32(four.x);
+      at[i + 1] = i32(four.y);
+      at[i + 2] = i32(four.z);
+      at[i + 3] = i32(four.w);
+    }
+  }
+};
 
 // ---- Words of a trap ----
 

@@ -945,6 +945,52 @@ fn neighbours_are_loaded_several_at_a_time() {
 }
 
 #[test]
+fn short_rows_are_loaded_at_once_where_they_begin_evenly_and_one_by_one_elsewhere() {
+    // The sum of rows from `index % 8 * by` on, Integers or references.
+    let sums = |by: i64, refs: bool, turns: i64| {
+        let mut sums = program(vec![entry(|b, index| {
+            let (sum, i) = (named(b, Scalar::I64, "sum", Operand::I64(0)), named(b, Scalar::I64, "i", Operand::I64(0)));
+            let place = b.i64(Op::And, &[index, Operand::I64(7)]);
+            let from = b.i64(Op::Mul, &[place, Operand::I64(by)]);
+            turned(b, (i, 1, Operand::I64(turns)), false, |b, _| {
+                let row = b.i64(Op::Add, &[from, i.into()]);
+                let x = if refs {
+                    let id = b.load(Scalar::I32, INPUT, row);
+                    b.i64(Op::Widen, &[id])
+                } else {
+                    b.load(Scalar::I64, INPUT, row)
+                };
+                let more = b.i64(Op::Add, &[sum.into(), x]);
+                b.set(sum, more);
+            });
+            b.store(OUTPUT, index, sum.into());
+        })]);
+        sums.columns[INPUT.index()].storage = if refs { Storage::U32 } else { Storage::I64 };
+        sums
+    };
+    let input: Vec<i64> = (0..100).map(|i| i * i + 3).collect();
+    for (by, refs) in [(8, false), (7, false), (8, true), (7, true), (6, true)] {
+        let sums = sums(by, refs, 8);
+        let ty = if refs { "i32" } else { "i64" };
+        assert!(text(&sums).contains(&format!("const Neighbours<{ty}, 8> v")), "{}", text(&sums));
+        let mut columns = columns(&input);
+        if refs {
+            columns[0] = HostColumn::zeroed(Storage::U32, input.len());
+            let rows = columns[0].view_mut::<u32>();
+            rows.iter_mut().zip(&input).for_each(|(row, x)| *row = *x as u32);
+        }
+        launch(&prepare(&sums), &mut columns, 0, Key::NONE, &CancelToken::default());
+        let expected: Vec<i64> = (0..100).map(|at| input[at % 8 * by as usize..][..8].iter().sum()).collect();
+        assert_eq!(columns[1].view::<i64>(), expected, "{by} {refs}");
+    }
+    // what is loaded together is all of it, or it is unrolled
+    assert!(
+        text(&sums(6, true, 6)).contains("#pragma unroll 6") && text(&sums(3, false, 3)).contains("#pragma unroll 3")
+    );
+    assert!(!text(&sums(100, true, 100)).contains("Neighbours"));
+}
+
+#[test]
 fn no_neighbour_is_loaded_before_it_is_known_to_be_there() {
     // The count ends behind the last row, which a check before each load says.
     let checked = program(vec![entry(|b, index| {

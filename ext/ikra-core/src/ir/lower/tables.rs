@@ -415,31 +415,44 @@ impl Tables {
         id
     }
 
-    /// Columns of arrays that are taken to lie evenly: nothing is put into them, and they have no rows but the host's.
+    /// What is taken to lie evenly: columns into which nothing is put, and that have no rows but the host's.
     pub fn even(&mut self, facts: &Facts) -> Vec<Even> {
         let Schema { elements, fields, arrays, .. } = &self.schema;
-        let slots = elements.iter().chain(fields.iter().map(|f| &f.slot)).chain(arrays.iter().map(|a| &a.slot));
-        let mut columns: Vec<ColumnId> = Vec::new();
-        for slot in slots {
-            let (Repr::Array(kind), Some(id)) = (slot.repr, slot.value) else { continue };
+        let elements = elements.iter().map(|slot| (slot, facts.is_in_order(&Place::Root(Root::Element))));
+        let arrays = arrays.iter().map(|a| (&a.slot, facts.is_in_order(&Place::Elements(a.kind))));
+        let slots = elements.chain(fields.iter().map(|f| (&f.slot, false))).chain(arrays);
+        let mut columns: Vec<(ColumnId, Option<ArrayKind>)> = Vec::new();
+        for (slot, in_order) in slots {
+            let Some(id) = slot.value else { continue };
             let column = &self.columns[id.index()];
+            let of = match slot.repr {
+                Repr::Array(kind) if facts.is_even(kind) => Some(kind),
+                _ if in_order && column.storage == Storage::U32 && column.refers.is_some() => None,
+                _ => continue,
+            };
             let fresh = self.heaps.iter().any(|heap| column.space.covers(heap.space));
-            if facts.is_even(kind) && column.read && !column.written && !fresh && !columns.contains(&id) {
-                columns.push(id);
+            if column.read && !column.written && !fresh && columns.iter().all(|(known, _)| *known != id) {
+                columns.push((id, of));
             }
         }
-        let one = |column: ColumnId| {
+        let one = |(column, of): (ColumnId, Option<ArrayKind>)| {
             let Column { name, space, .. } = &self.columns[column.index()];
             let (name, by_id) = (name.clone(), matches!(space, Space::Class { .. }));
-            // rows of objects are ids, which do not begin at 0
-            let start = if by_id { None } else { Some((0, u32::MAX.into())) };
             let mut param = |what: &str, range| {
                 let param = self.param(&format!("{name}.{what}"), Scalar::I64);
                 self.params[param.index()].range = range;
                 param
             };
-            let few = Some((0, FEW - 1));
-            Even { column, start: param("start", start), step: param("step", few), length: param("length", few) }
+            let Some(kind) = of else {
+                return Even::References { column, start: param("first", Some((0, i32::MAX.into()))) };
+            };
+            // rows of objects are ids, which do not begin at 0
+            let start = if by_id { None } else { Some((0, u32::MAX.into())) };
+            let few = (0, FEW - 1);
+            let length = facts.length(kind).map_or(few, |length| (length as i64, length as i64));
+            let (start, step, length) =
+                (param("start", start), param("step", Some(few)), param("length", Some(length)));
+            Even::Arrays { column, start, step, length }
         };
         columns.into_iter().map(one).collect()
     }

@@ -14,18 +14,22 @@
 //! }
 //! ```
 //!
-//! Here: which loops these are, and their text. They load what nothing writes, and their only way out is the test at the end, but for results that leave
+//! A loop of so few repetitions is two, one of all of them at once, and one that goes round. Here: which loops these are, and their text. They load what nothing writes, and their only way out is the test at the end, but for results that leave
 //! 64 bits. What else raises may be what says that a row is there, and before it nothing is loaded that is behind it in Ruby's order.
 
-use super::{Function, Open, UNROLL_PLAIN, scalar};
+use super::{Function, Open, UNROLL_PLAIN, few_turns, scalar};
 use crate::ir::{ColumnId, LabelId, Op, Operand, Scalar, Stmt, Storage, VarId, walk};
 use crate::passes::loops::Counting;
 use std::fmt::Write;
 
 /// Repetitions whose neighbours are loaded at once, and the same where there is one load and little else: 32 registers then hold what is under way.
 const AT_ONCE: usize = 8;
+/// Rows of 8 bytes that one load brings.
+const PAIR: usize = 2;
 const MOST_AT_ONCE: usize = 16;
 const LITTLE: usize = 4;
+/// Fewer are not worth the question whether they are even.
+const LEAST_AT_ONCE: usize = 4;
 
 /// A loop over neighbours.
 pub(super) struct Neighbours {
@@ -34,13 +38,23 @@ pub(super) struct Neighbours {
     count: VarId,
     end: Operand,
     at_once: usize,
+    /// These are all repetitions, where it counts from 0.
+    all: bool,
 }
 
 /// A load whose row is the next one each time round.
 struct Next {
     dst: VarId,
     column: ColumnId,
-    row: VarId,
+    row: Row,
+}
+
+/// The row of a load, each time one more than the time before.
+#[derive(Clone, Copy)]
+enum Row {
+    Counted(VarId),
+    /// As far as it has counted, from a row on that stays.
+    From(Operand),
 }
 
 impl Function<'_> {
@@ -52,38 +66,62 @@ impl Function<'_> {
             stmt.assigns().iter().for_each(|dst| assigned[dst.index()] += 1);
             straight &= !matches!(stmt, Stmt::Break(_) | Stmt::Block { .. } | Stmt::Return(_) | Stmt::Trap { .. });
         });
-        let scale = self.scale(stmt.label()?)?;
+        let Stmt::Loop { label, body } = stmt else { return None };
+        let scale = self.scale(*label)?;
         if !straight || self.size(repeated) > scale * UNROLL_PLAIN {
             return None;
         }
+        let turns = few_turns(*label, body, self.size(body));
         let once = |v: VarId| assigned[v.index()] == 1;
         // Whether a register becomes one more behind a statement, and changes nowhere else.
         let steps = |v: VarId, behind: usize| {
             let step = |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op: Op::Add, args } if *dst == v && args[..] == [v.into(), Operand::I64(1)]);
             v == count || once(v) && repeated[behind..].iter().any(step)
         };
+        let stays = |operand: Operand| !matches!(operand, Operand::Var(v) if v == count || assigned[v.index()] > 0);
+        // Whether it is so many more than what stays as was counted.
+        let counted_from = |v: VarId, before: usize| {
+            repeated[..before].iter().find_map(|stmt| match stmt {
+                Stmt::Let { dst, op: Op::Add, args } if *dst == v && once(v) => match args[..] {
+                    [from, Operand::Var(by)] | [Operand::Var(by), from] if by == count && stays(from) => Some(from),
+                    _ => None,
+                },
+                _ => None,
+            })
+        };
+        let row = |v: VarId, at: usize| match steps(v, at) {
+            true => Some(Row::Counted(v)),
+            false => counted_from(v, at).map(Row::From),
+        };
         let next = |(at, stmt): (usize, &Stmt)| match stmt {
-            Stmt::Load { dst, column, row: Operand::Var(row) }
-                if once(*dst) && steps(*row, at) && self.is_of_pairs(*column, *dst) =>
-            {
-                Some(Next { dst: *dst, column: *column, row: *row })
+            Stmt::Load { dst, column, row: Operand::Var(v) } if once(*dst) => {
+                Some((Next { dst: *dst, column: *column, row: row(*v, at)? }, self.at_once(*column, *dst)?))
             }
             _ => None,
         };
-        let loads: Vec<Next> = repeated.iter().enumerate().filter_map(next).collect();
-        let at_once = if loads.len() == 1 && repeated.len() <= scale * LITTLE { MOST_AT_ONCE } else { AT_ONCE };
-        (!loads.is_empty()).then_some(Neighbours { loads, count, end, at_once })
+        let mut loads: Vec<(Next, usize)> = repeated.iter().enumerate().filter_map(next).collect();
+        // how many are left is known of short loops alone, and so it is of references: most lists of them are short
+        loads.retain(|(_, at_once)| turns.map_or(*at_once == PAIR, |turns| turns.is_multiple_of(*at_once)));
+        let at_once = match turns {
+            Some(turns) => turns,
+            None if loads.len() == 1 && repeated.len() <= scale * LITTLE => MOST_AT_ONCE,
+            None => AT_ONCE,
+        };
+        let loads: Vec<Next> = loads.into_iter().map(|(next, _)| next).collect();
+        let fits = (LEAST_AT_ONCE..=MOST_AT_ONCE).contains(&at_once) && !loads.is_empty();
+        fits.then_some(Neighbours { loads, count, end, at_once, all: turns.is_some() })
     }
 
-    /// Whether two rows of a column, which the register holds one of, may be loaded at once.
-    fn is_of_pairs(&self, column: ColumnId, dst: VarId) -> bool {
+    /// How many rows of a column, which the register holds one of, are loaded at once.
+    fn at_once(&self, column: ColumnId, dst: VarId) -> Option<usize> {
         let shared = self.shared;
         let storage = shared.program.columns[column.index()].storage;
-        let whole = matches!(
-            (storage, self.func.vars[dst.index()].ty),
-            (Storage::I64, Scalar::I64) | (Storage::F64, Scalar::F64)
-        );
-        whole && !shared.written[column.index()] && shared.own_buffer(column)
+        let rows = match (storage, self.func.vars[dst.index()].ty) {
+            (Storage::I64, Scalar::I64) | (Storage::F64, Scalar::F64) => PAIR,
+            (Storage::U32, Scalar::I32) => 2 * PAIR,
+            _ => return None,
+        };
+        (!shared.written[column.index()] && shared.own_buffer(column)).then_some(rows)
     }
 
     /// What a load gives that this loop has made before.
@@ -103,15 +141,18 @@ impl Function<'_> {
         self.nexts.clear();
         // the way out is the last line
         let (repetition, exit) = body.trim_end().rsplit_once('\n').unwrap_or(("", &body));
-        let column = |next: &Next| self.shared.slot(next.column, self.name(next.row));
+        let column = |next: &Next| {
+            let row = match next.row {
+                Row::Counted(row) => self.name(row).to_owned(),
+                Row::From(from) => format!("add({}, {})", self.number(from), self.name(loop_.count)),
+            };
+            self.shared.slot(next.column, &row)
+        };
         let ty = |next: &Next| scalar(self.func.vars[next.dst.index()].ty);
         let n = loop_.at_once;
-        let end = match loop_.end {
-            Operand::Var(end) => self.name(end).to_owned(),
-            Operand::I64(end) => end.to_string(),
-            _ => unreachable!("Integers are compared"),
-        };
-        let mut cond = format!("are_left({}, {end}, {n})", self.name(loop_.count));
+        let end = self.number(loop_.end);
+        let count = self.name(loop_.count);
+        let mut cond = if loop_.all { format!("{count} == 0") } else { format!("are_left({count}, {end}, {n})") };
         let (mut several, mut taken, mut one) = (Vec::new(), Vec::new(), Vec::new());
         for next in &loop_.loads {
             let (slot, ty, name) = (column(next), ty(next), self.next_name(next.dst));
@@ -120,24 +161,51 @@ impl Function<'_> {
             taken.push(format!("const {ty} {name} = {name}s.at[next];"));
             one.push(format!("const {ty} {name} = __ldg(&{slot});"));
         }
-        self.line("#pragma unroll 1");
-        self.line("while (true) {");
-        self.indent += 1;
+        let depth = if loop_.all { 1 } else { 2 };
+        if !loop_.all {
+            self.open_loop();
+        }
         self.line(&format!("if ({cond}) {{"));
         self.indent += 1;
         several.iter().for_each(|line| self.line(line));
         self.line("#pragma unroll");
         self.line(&format!("for (u32 next = 0; next < {n}; next++) {{"));
-        self.repetition(&taken, repetition, 2);
+        self.repetition(&taken, repetition, depth);
         self.line("}");
         self.indent -= 1;
         self.line("} else {");
+        if loop_.all {
+            self.indent += 1;
+            self.open_loop();
+            self.indent -= 1;
+        }
         self.repetition(&one, repetition, 1);
-        self.line("}");
-        self.indent -= 1;
-        self.out.push_str(exit);
-        self.out.push('\n');
-        self.line("}");
+        if loop_.all {
+            self.indent += 1;
+        } else {
+            self.line("}");
+        }
+        // the loop ends, and what is around it, if it is not around all
+        let deeper = if loop_.all { "  " } else { "" };
+        let _ = writeln!(self.out, "{deeper}{exit}");
+        for _ in 0..if loop_.all { 2 } else { 1 } {
+            self.indent -= 1;
+            self.line("}");
+        }
+    }
+
+    fn open_loop(&mut self) {
+        self.line("#pragma unroll 1");
+        self.line("while (true) {");
+        self.indent += 1;
+    }
+
+    fn number(&self, operand: Operand) -> String {
+        match operand {
+            Operand::Var(v) => self.name(v).to_owned(),
+            Operand::I64(n) => n.to_string(),
+            _ => unreachable!("Integers are counted"),
+        }
     }
 
     /// What a repetition is given, and its lines, which were written before, so much deeper.
