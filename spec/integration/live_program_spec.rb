@@ -145,6 +145,23 @@ RSpec.describe "The program between two calls" do
       expect(read.call).to eq([5])
     end
 
+    it "is looked at without a call of Ruby's methods, where an exception may come" do
+      output = run_ruby(<<~RUBY, backend.to_s)
+        backend = ARGV[0].to_sym
+        Thing = Struct.new(:size) { def grow = self.size += gain; def gain = 2 }
+        things = [Thing.new(0), Thing.new(1)]
+        go = -> { things.peach(backend: backend) { |thing| thing.grow } }
+        go.call
+        Ikra.resident(things) { 2.times { go.call } }
+        Symbol.define_method(:name) { raise "asked for \#{inspect}" }
+        Thing.class_eval("def other = 1")
+        Ikra.resident(things) { 2.times { go.call } }
+        go.call
+        p things.map(&:size)
+      RUBY
+      expect(output).to eq("[10, 11]\n")
+    end
+
     it "may redefine an operator of Integer, and take it back" do
       read = -> { [7, 8].pmap(backend:) { |x| x.succ } }
       expect(read.call).to eq([8, 9])

@@ -522,12 +522,12 @@ fn method_entry(class: Raw, id: rb_sys::ID) -> Option<Entry> {
     }
 }
 
-/// The name of an ID.
+/// The name of an ID. No method is called for it, before which another thread's exception might come.
 pub fn name_of(id: rb_sys::ID) -> String {
-    // SAFETY: an ID that Ruby made from a name.
+    // SAFETY: an ID that Ruby made from a name, which it therefore keeps for ever, as a string that ends with a zero.
     #[allow(unsafe_code)]
-    let symbol = value(unsafe { rb_sys::rb_id2sym(id) });
-    symbol.funcall("name", ()).unwrap_or_default()
+    let name = unsafe { std::ffi::CStr::from_ptr(rb_sys::rb_id2name(id)) };
+    name.to_string_lossy().into_owned()
 }
 
 fn identity(ruby: &Ruby, class: Raw, id: rb_sys::ID, name: &str) -> Result<Identity, Error> {
