@@ -159,7 +159,7 @@ RSpec.describe "The program between two calls" do
         go.call
         p things.map(&:size)
       RUBY
-      expect(output).to eq("[10, 11]\n")
+      expect(output).to eq("[12, 13]\n")
     end
 
     it "may redefine an operator of Integer, and take it back" do
