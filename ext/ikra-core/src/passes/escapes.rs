@@ -189,7 +189,8 @@ impl Strips {
         };
         let (own, touched) = (own(before) && own(behind), assigned_in(&strip.before));
         let apart = touched.iter().all(|dst| !is_read(before, *dst) && !is_read(behind, *dst));
-        let kept = assigned_in(before).union(&assigned_in(behind)).all(|dst| !touched.contains(dst));
+        let outside = |dst: &VarId| !touched.contains(dst) && strip.escaped != Operand::Var(*dst);
+        let kept = assigned_in(before).union(&assigned_in(behind)).all(outside);
         (own && apart && kept).then(|| Self { label: *label, before: before.to_vec(), strip, behind: behind.to_vec() })
     }
 
@@ -288,6 +289,27 @@ mod tests {
             });
             b.store(INTS, index, i.into());
         })
+    }
+
+    #[test]
+    fn strips_that_find_out_who_escapes_where_they_begin_stay() {
+        let before = program(|b, index| {
+            let n = b.i64(Op::Param(ParamId(0)), &[]);
+            let i = b.var(Scalar::I64, Some("i".into()));
+            b.set(i, Operand::I64(0));
+            b.repeat(|b, strips| {
+                let ahead = b.i64(Op::Add, &[i.into(), Operand::I64(128)]);
+                let escaped = b.icmp(Cmp::Gt, index, Operand::I64(7));
+                turned(b, (i, 1, ahead), false, |b, _| b.when(escaped, |b| b.push(Stmt::Break(strips))));
+                b.push(Stmt::Poll);
+                let over = b.icmp(Cmp::Ge, i.into(), n);
+                b.when(over, |b| b.push(Stmt::Break(strips)));
+            });
+            b.store(INTS, index, i.into());
+        });
+        verify::verify(&before).expect("a program in order");
+        let after = escapes(before);
+        verify::verify(&after).unwrap_or_else(|e| panic!("{e}\n{after}"));
     }
 
     #[test]
