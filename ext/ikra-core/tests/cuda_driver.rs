@@ -301,6 +301,16 @@ fn ticks_of_their_own() {
         assert_eq!(run.on(&cuda, &sums(false)), Outcome::Done);
         assert!(run.out().iter().copied().eq((0..rows).map(|i| i * 700)));
     }
+    // Behind each batch its status is brought back: once it is known how little a tick takes, they are fewer.
+    let kernel = prepare(&cuda, &sums(false));
+    let moved = [(); 2].map(|()| {
+        let before = stand_in("stand_in_copies");
+        let mut run = Run::new(0..10).ticks(40);
+        let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert!(outcome == Outcome::Done && run.out().iter().copied().eq((0..10).map(|i| i * 40)));
+        stand_in("stand_in_copies") - before
+    });
+    assert!(moved[1] < moved[0], "{moved:?}");
 }
 
 fn fused_ticks() {

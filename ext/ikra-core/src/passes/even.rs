@@ -5,7 +5,8 @@
 //! where a word that was loaded is taken apart: what else looks at it gets the word put together.
 //!
 //! Nor need references to rows that follow each other. But a reference that was loaded is surely one, wherever a load of what it refers to is moved to, and one that
-//! was computed need not be. So elements are the last to be computed, and of arrays of references each backend computes them once it moves loads no more ([`references`]).
+//! was computed need not be. So elements are the last to be computed, and those of arrays are for each backend to compute ([`references`]): once it moves no loads, or with what
+//! was known of them when they were loaded ([`loaded`]).
 
 use super::Pass;
 use super::loops::Counts;

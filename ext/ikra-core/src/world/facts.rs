@@ -387,4 +387,28 @@ mod tests {
         facts.saw(&Place::Elements(a), &Ty::array(a));
         assert_eq!(facts.get(&Place::Elements(a)), Some(Ty::array(a)));
     }
+    #[test]
+    fn lists_are_taken_to_be_as_long_and_in_the_order_that_they_were_until_something_else_is_found() {
+        let mut facts = Facts::default();
+        let kinds = [(); 3].map(|()| facts.fresh_kind());
+        for (kind, lengths) in kinds.iter().zip([[8, 8], [8, 7], [SHORT + 1, SHORT + 1]]) {
+            lengths.iter().for_each(|length| facts.saw_length(*kind, *length));
+        }
+        assert_eq!(kinds.map(|kind| facts.length(kind)), [Some(8), None, None]);
+        assert_eq!(kinds.map(|kind| facts.is_even(kind)), [true, false, true]);
+        let places = kinds.map(Place::Elements);
+        facts.saw_in_order(&places[0], true);
+        facts.saw_in_order(&places[1], true);
+        facts.saw_in_order(&places[1], false);
+        facts.saw_in_order(&places[1], true);
+        assert_eq!(places.each_ref().map(|place| facts.is_in_order(place)), [true, false, false]);
+        let mut wrong = facts.clone();
+        wrong.saw_uneven(Evenness::Lengths);
+        assert!(wrong.length(kinds[0]).is_none() && wrong.is_even(kinds[0]) && wrong.is_in_order(&places[0]));
+        wrong.saw_uneven(Evenness::References);
+        assert!(!wrong.is_in_order(&places[0]));
+        // one behind the other they are in neither's order
+        facts.merge(kinds[2], kinds[0]);
+        assert!(!facts.is_in_order(&places[0]) && facts.length(kinds[0]).is_none());
+    }
 }

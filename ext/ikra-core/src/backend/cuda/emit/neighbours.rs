@@ -100,7 +100,7 @@ impl Function<'_> {
             _ => None,
         };
         let mut loads: Vec<(Next, usize)> = repeated.iter().enumerate().filter_map(next).collect();
-        // how many are left is known of short loops alone, and so it is of references: most lists of them are short
+        // Of references, where it is known that all come at once: most lists of them are shorter than what is loaded else.
         loads.retain(|(_, at_once)| turns.map_or(*at_once == PAIR, |turns| turns.is_multiple_of(*at_once)));
         let at_once = match turns {
             Some(turns) => turns,
@@ -139,7 +139,8 @@ impl Function<'_> {
         let body = self.out.split_off(start);
         self.open.pop();
         self.nexts.clear();
-        // the way out is the last line
+        // written as what stands in a loop here; the way out is the last line
+        let depth = self.indent + 1;
         let (repetition, exit) = body.trim_end().rsplit_once('\n').unwrap_or(("", &body));
         let column = |next: &Next| {
             let row = match next.row {
@@ -161,43 +162,47 @@ impl Function<'_> {
             taken.push(format!("const {ty} {name} = {name}s.at[next];"));
             one.push(format!("const {ty} {name} = __ldg(&{slot});"));
         }
-        let depth = if loop_.all { 1 } else { 2 };
         if !loop_.all {
             self.open_loop();
         }
-        self.line(&format!("if ({cond}) {{"));
-        self.indent += 1;
+        self.open(&format!("if ({cond}) {{"));
         several.iter().for_each(|line| self.line(line));
         self.line("#pragma unroll");
-        self.line(&format!("for (u32 next = 0; next < {n}; next++) {{"));
-        self.repetition(&taken, repetition, depth);
-        self.line("}");
+        self.open(&format!("for (u32 next = 0; next < {n}; next++) {{"));
+        taken.iter().for_each(|line| self.line(line));
+        self.again(repetition, depth);
+        self.close();
         self.indent -= 1;
-        self.line("} else {");
+        self.open("} else {");
         if loop_.all {
-            self.indent += 1;
             self.open_loop();
-            self.indent -= 1;
         }
-        self.repetition(&one, repetition, 1);
+        one.iter().for_each(|line| self.line(line));
+        self.again(repetition, depth);
         if loop_.all {
-            self.indent += 1;
-        } else {
-            self.line("}");
+            self.again(exit, depth);
+            self.close();
         }
-        // the loop ends, and what is around it, if it is not around all
-        let deeper = if loop_.all { "  " } else { "" };
-        let _ = writeln!(self.out, "{deeper}{exit}");
-        for _ in 0..if loop_.all { 2 } else { 1 } {
-            self.indent -= 1;
-            self.line("}");
+        self.close();
+        if !loop_.all {
+            self.again(exit, depth);
+            self.close();
         }
     }
 
     fn open_loop(&mut self) {
         self.line("#pragma unroll 1");
-        self.line("while (true) {");
+        self.open("while (true) {");
+    }
+
+    fn open(&mut self, head: &str) {
+        self.line(head);
         self.indent += 1;
+    }
+
+    fn close(&mut self) {
+        self.indent -= 1;
+        self.line("}");
     }
 
     fn number(&self, operand: Operand) -> String {
@@ -208,15 +213,10 @@ impl Function<'_> {
         }
     }
 
-    /// What a repetition is given, and its lines, which were written before, so much deeper.
-    fn repetition(&mut self, given: &[String], lines: &str, deeper: usize) {
-        self.indent += 1;
-        given.iter().for_each(|line| self.line(line));
-        self.indent -= 1;
+    /// Lines that were written at another depth.
+    fn again(&mut self, lines: &str, depth: usize) {
         for line in lines.lines() {
-            self.out.push_str(&"  ".repeat(deeper));
-            self.out.push_str(line);
-            self.out.push('\n');
+            let _ = writeln!(self.out, "{}{line}", "  ".repeat(self.indent - depth));
         }
     }
 }
