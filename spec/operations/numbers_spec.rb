@@ -68,16 +68,15 @@ RSpec.describe "Operations by numbers" do
 
   it "gives memory back at once" do
     list = (0...1000).to_a
-    GC.disable
-    before = Ikra.__memory[2]
-    list.pselect(&:odd?)
-    list.psort_by { |x| -x }
-    list.pgroup_by { |x| x % 3 }
-    list.pcount { |x| break x if x == 5 }
-    Ikra::MDArray.new(list).then { |array| before += 2 if array.select { |x| x > 5 }.size == 994 }
-    expect(Ikra.__memory[2]).to eq before
-  ensure
-    GC.enable
+    Garbage.uncollected do
+      before = Ikra.memory[:arrays]
+      list.pselect(&:odd?)
+      list.psort_by { |x| -x }
+      list.pgroup_by { |x| x % 3 }
+      list.pcount { |x| break x if x == 5 }
+      Ikra::MDArray.new(list).then { |array| before += 2 if array.select { |x| x > 5 }.size == 994 }
+      expect(Ikra.memory[:arrays]).to eq before
+    end
   end
 
   on_every_backend do |name|

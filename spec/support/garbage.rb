@@ -2,7 +2,7 @@
 
 require_relative "graph"
 
-# A story to tell while the garbage collector runs.
+# A story to tell while the garbage collector runs, and a time without it.
 module Garbage
   LIST = [10, 20, 30].freeze
 
@@ -39,6 +39,15 @@ module Garbage
       @rate = (@number % 3).zero? ? @rate * 1e-300 : @rate + 0.5
       @number = (@number % 5).zero? ? @number + 0x4000_0000_0000_0000 : @number + 1
     end
+  end
+
+  # The block's answer. Nothing is collected while it runs, so that what it leaves can be counted.
+  def self.uncollected
+    GC.start # what is found already is swept even while the collector is off
+    GC.disable
+    yield
+  ensure
+    GC.enable
   end
 
   # Gives all cells others that nobody else knows; without a backend, as Ruby does.
