@@ -46,7 +46,8 @@ RSpec.describe "Objects that were there before" do
       it "does not walk again where only references change" do
         world = Again::World.new(20_000, 3_000)
         3.times { world.walk(backend) }
-        expect { 5.times { world.walk(backend) } }.to change { held }.by(5)
+        # tables that rest while the GC runs again and again are dropped
+        Garbage.uncollected { expect { 5.times { world.walk(backend) } }.to change { held }.by(5) }
         world.walkers.shuffle!
         world.inn.replace(world.towns.last(5))
         expect { world.walk(backend) }.to change { held }.by(1)
