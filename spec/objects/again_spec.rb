@@ -53,6 +53,16 @@ RSpec.describe "Objects that were there before" do
         expect { world.walk(backend) }.to change { held }.by(1)
       end
 
+      it "does not walk again over objects of several classes that lead to each other, and to others of these classes" do
+        kinds = [Again::Friend, Again::GoodFriend, Again::BestFriend]
+        all = Array.new(40_000) { |i| kinds[i * 7 % 3].new }
+        all.each_with_index { |one, i| one.friend = all[((i * 7919) + 5) % all.size] }
+        some = all.first(30_000)
+        expect { 5.times { some.peach(backend: backend) { |one| one.help } } }.to change { held }.by(4)
+        some.each { |one| one.friend.done -= 5 * (kinds.index(one.class) + 1) }
+        expect(all.map(&:done).uniq).to eq [0]
+      end
+
       it "finds what many objects lead to, of a class that was numbered before theirs" do
         stub_const("Again::Well", Class.new do
           attr_accessor :name, :depths

@@ -33,6 +33,24 @@ module Again
     def initialize(coins) = @coins = coins
   end
 
+  # Does something for another.
+  class Friend
+    include Short
+    attr_accessor :friend, :done
+
+    def initialize = @done = 0
+
+    def help = @friend.done += 1
+  end
+
+  class GoodFriend < Friend
+    def help = @friend.done += 2
+  end
+
+  class BestFriend < Friend
+    def help = @friend.done += 3
+  end
+
   class Walker
     include Short
     attr_accessor :town, :steps, :mood, :purse, :hat

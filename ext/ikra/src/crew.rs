@@ -40,6 +40,16 @@ pub fn map<T: Send, R: Send>(rows: usize, pieces: Vec<T>, work: impl Fn(T) -> R 
     }
 }
 
+/// The rows of several lists, such as the objects of each class, in pieces that have the same part of each list, from a multiple of 64 rows on. What was
+/// made one after the other lies together in memory, of whatever class it is: so lines and pages that objects of several classes share are asked for once.
+/// Here is what each piece has of each list.
+pub fn side_by_side(lengths: &[usize]) -> Vec<Vec<Range<usize>>> {
+    let count = lengths.iter().sum::<usize>().div_ceil(PIECE);
+    let cut = |len: usize, piece: usize| if piece == count { len } else { len * piece / count / 64 * 64 };
+    let parts = |piece| lengths.iter().map(|len| cut(*len, piece)..cut(*len, piece + 1)).collect();
+    (0..count).map(parts).collect()
+}
+
 /// A part of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
@@ -100,7 +110,28 @@ pub fn lists(lengths: &[u32]) -> Vec<Lists> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lists, PIECE, lists};
+    use super::{Lists, PIECE, lists, side_by_side};
+
+    #[test]
+    fn pieces_have_the_same_part_of_every_list_and_every_row_once() {
+        for lengths in [&[1_000_000, 3, 0, 70_000, 64][..], &[10 * PIECE], &[PIECE + 1, PIECE], &[7], &[0], &[]] {
+            let pieces = side_by_side(lengths);
+            let all: usize = lengths.iter().sum();
+            for (list, len) in lengths.iter().enumerate() {
+                let mut next = 0;
+                for (at, piece) in pieces.iter().enumerate() {
+                    let rows = piece[list].clone();
+                    assert!(rows.start == next && rows.start.is_multiple_of(64) && rows.start <= rows.end);
+                    let share = len * at / pieces.len();
+                    assert!(share - rows.start < 64, "{rows:?} begins at the list's share, {share}");
+                    next = rows.end;
+                }
+                assert_eq!(next, *len);
+            }
+            let largest = pieces.iter().map(|piece| piece.iter().map(ExactSizeIterator::len).sum()).max();
+            assert!(largest.unwrap_or(0) <= PIECE + 64 * lengths.len() && pieces.len() == all.div_ceil(PIECE));
+        }
+    }
 
     #[test]
     fn pieces_have_every_row_of_every_list_once_and_no_more_than_they_hold() {

@@ -3,7 +3,7 @@
 //! Here: [`Decoder`], which reads rows of columns and makes nothing: where a value needs an object that is not there yet, it says
 //! which. So workers may read ([`crate::crew`]). Not here: making those objects, and assigning ([`crate::unpack`]).
 
-use crate::heap::{self, Raw, Seen};
+use crate::heap::{self, AHEAD, Raw, Seen};
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::Tables;
@@ -150,6 +150,9 @@ impl Decoder<'_> {
                     *out = heap::flonum_of(*f).unwrap_or(heap::UNDEF);
                 }
             }
+            (Repr::Ref(hierarchy), Some(column)) => {
+                self.objects(hierarchy, &column.view::<u32>()[first..], out)?;
+            }
             _ => {
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = match self.row(slot, first + i)? {
@@ -160,6 +163,32 @@ impl Decoder<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// The objects of rows from `first` on, [`heap::UNDEF`] for those that the kernel made. They may stand anywhere in the tables: each is asked for ahead of its use.
+    fn objects(&self, hierarchy: u32, ids: &[u32], out: &mut [Raw]) -> Result<(), Broken> {
+        const NONE: &Raw = &heap::UNDEF;
+        // the last class and its first id: the next object is often of it, too
+        let (mut base, mut last): (u32, &[Raw]) = (0, &[]);
+        for (ids, out) in ids.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
+            let mut slots = [NONE; AHEAD];
+            for (slot, id) in slots.iter_mut().zip(ids) {
+                *slot = match last.get(id.wrapping_sub(base) as usize) {
+                    Some(object) => object,
+                    None => {
+                        let place = self.tables.place(self.plan, hierarchy as usize, *id);
+                        let (class, row) = place.ok_or(Broken("an id that no object has"))?;
+                        (base, last) = (self.tables.bases[class], &self.tables.classes[class].objects);
+                        last.get(row).unwrap_or(NONE)
+                    }
+                };
+                heap::prefetch_word(*slot);
+            }
+            for (out, slot) in out.iter_mut().zip(&slots) {
+                *out = **slot;
+            }
+        }
+        Ok(())
     }
 }
 

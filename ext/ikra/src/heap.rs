@@ -127,16 +127,22 @@ pub const AHEAD: usize = 16;
 /// Asks for an object's memory ahead of its use.
 #[inline]
 pub fn prefetch(v: Raw) {
+    prefetch_word(v as *const Raw);
+    // its last word may be in the next line
+    prefetch_word((v as *const Raw).wrapping_add(4));
+}
+
+/// Asks for a word of the host's memory ahead of its use.
+#[inline]
+pub fn prefetch_word<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, for which any address will do.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(v as *const i8);
-        // its last word may be in the next line
-        _mm_prefetch::<_MM_HINT_T0>(v.wrapping_add(39) as *const i8);
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = v;
+    let _ = at;
 }
 
 /// Asks for what an object or Array keeps elsewhere; its own memory should be there already.
@@ -589,6 +595,25 @@ impl FieldReader {
             FieldReader::Own(_) => None,
         }
     }
+    /// The fields of many objects of a class, as [`FieldReader::get`].
+    pub fn get_all(&mut self, objects: &[Raw], class: Raw, values: &mut [Raw]) {
+        for (object, value) in objects.iter().zip(values) {
+            *value = self.get(*object, class);
+        }
+    }
+    /// The same for a worker; false where one of them only [`FieldReader::get`] can tell. Which kind of field it is is asked once for all of them.
+    #[inline]
+    pub fn peek_all(&self, objects: &[Raw], class: Raw, values: &mut [Raw]) -> bool {
+        if let FieldReader::Ivar(reader) = self {
+            return reader.peek_all(objects, class, values);
+        }
+        objects.iter().zip(values).all(|(object, value)| {
+            self.peek(*object, class).is_some_and(|read| {
+                *value = read;
+                true
+            })
+        })
+    }
     /// As [`FieldReader::set`] for a worker, with the forms that are known. Whoever waits for the worker calls [`barrier`] before
     /// anything allocates.
     #[inline]
@@ -685,6 +710,17 @@ impl IvarReader {
             return Some(self.last.1);
         }
         self.others.iter().find(|(known, _)| *known == form).map(|(_, slot)| *slot)
+    }
+    /// The ivars of many objects; false where one of them is of a form that is not known.
+    fn peek_all(&self, objects: &[Raw], class: Raw, values: &mut [Raw]) -> bool {
+        let (last, at) = self.last;
+        for (object, value) in objects.iter().zip(values) {
+            let form = form(*object, class);
+            let slot = if form == last { Some(at) } else { self.known(form) };
+            let Some(read) = slot.and_then(|slot| slot_value(*object, slot)) else { return false };
+            *value = read;
+        }
+        true
     }
     #[cold]
     fn get_slowly(&mut self, object: Raw, form: Form) -> Raw {

@@ -4,7 +4,7 @@
 //! fast path; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
-use crate::heap::Raw;
+use crate::heap::{self, Raw};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +43,10 @@ pub type RawMap<V> = WordMap<Raw, V>;
 const APART: usize = 40;
 /// Objects that need no region.
 const FEW: usize = 8;
+/// Of what no object is.
+static NO_WORD: AtomicU64 = AtomicU64::new(0);
+/// Values whose words are asked for together.
+const AHEAD: usize = 32;
 const REGION_BITS: u32 = 16;
 const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 
@@ -56,17 +60,26 @@ const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 pub struct IdentityMap {
     few: [(Raw, u64); FEW],
     count: usize,
-    /// Open addressing: region number + 1 (0: free), and its index in `regions`.
-    buckets: Vec<(usize, u32)>,
-    regions: Vec<Box<[AtomicU64; REGION_SLOTS]>>,
-    last: (usize, u32),
+    /// Open addressing; as many as a power of two, or none.
+    buckets: Vec<Bucket>,
+    regions: usize,
+}
+
+/// Words by slot.
+type Region = [AtomicU64; REGION_SLOTS];
+
+#[derive(Default)]
+struct Bucket {
+    /// Number of the region, 0: free.
+    region: usize,
+    words: Option<Box<Region>>,
 }
 
 impl IdentityMap {
     /// The word of an object: 0 at first. To be set by whoever sees it first.
     #[inline]
     pub fn entry(&mut self, object: Raw) -> &mut u64 {
-        if self.regions.is_empty() {
+        if self.buckets.is_empty() {
             let known = self.few[..self.count].iter().position(|(known, _)| *known == object);
             let at = known.unwrap_or(self.count);
             if at < FEW {
@@ -79,26 +92,41 @@ impl IdentityMap {
             self.spread();
         }
         let (region, slot) = place(object);
-        let index = if self.last.0 == region { self.last.1 } else { self.find_or_add(region) };
-        self.regions[index as usize][slot].get_mut()
+        self.find_or_add(region)[slot].get_mut()
     }
     /// The word of an object, 0 if it has none.
     #[inline]
     pub fn get(&self, object: Raw) -> u64 {
-        if self.regions.is_empty() {
+        if self.buckets.is_empty() {
             let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
             return known.map_or(0, |(_, word)| *word);
         }
-        let (region, slot) = place(object);
-        let index = if self.last.0 == region {
-            self.last.1
-        } else {
-            match self.find(region) {
-                Some(index) => index,
-                None => return 0,
+        self.word(object).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+    /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
+    ///
+    /// # Errors
+    /// The first that `tell` gives.
+    #[inline]
+    pub fn each<E>(&self, values: &[Raw], mut tell: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
+        if self.buckets.is_empty() {
+            return values.iter().enumerate().try_for_each(|(i, value)| tell(i, self.get(*value)));
+        }
+        for (chunk, values) in values.chunks(AHEAD).enumerate() {
+            let mut words = [&NO_WORD; AHEAD];
+            for (word, value) in words.iter_mut().zip(values) {
+                if !heap::is_immediate(*value)
+                    && let Some(known) = self.word(*value)
+                {
+                    *word = known;
+                    heap::prefetch_word(known);
+                }
             }
-        };
-        self.regions[index as usize][slot].load(Ordering::Relaxed)
+            for (i, word) in words[..values.len()].iter().enumerate() {
+                tell(chunk * AHEAD + i, word.load(Ordering::Relaxed))?;
+            }
+        }
+        Ok(())
     }
     /// The number of the region that an object is in.
     #[inline]
@@ -113,23 +141,20 @@ impl IdentityMap {
     /// Gives an object its word; false where it has one already, or its region is not known.
     #[inline]
     pub fn claim(&self, object: Raw, word: u64) -> bool {
-        let (region, slot) = place(object);
-        let Some(index) = self.find(region) else { return false };
-        let entry = &self.regions[index as usize][slot];
-        entry.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let Some(own) = self.word(object) else { return false };
+        own.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Whether no object has a word.
     pub fn is_empty(&self) -> bool {
-        self.regions.is_empty() && self.count == 0
+        self.buckets.is_empty() && self.count == 0
     }
 
     /// Asks for the memory of an object's word ahead of its use.
     #[inline]
     pub fn prefetch(&self, object: Raw) {
-        let (region, slot) = place(object);
-        if let Some(index) = self.find(region) {
-            crate::heap::prefetch((&raw const self.regions[index as usize][slot]) as Raw);
+        if let Some(word) = self.word(object) {
+            heap::prefetch_word(word);
         }
     }
 
@@ -138,57 +163,66 @@ impl IdentityMap {
         for at in 0..std::mem::take(&mut self.count) {
             let (object, word) = self.few[at];
             let (region, slot) = place(object);
-            let index = self.find_or_add(region);
-            *self.regions[index as usize][slot].get_mut() = word;
+            *self.find_or_add(region)[slot].get_mut() = word;
         }
     }
 
-    fn bucket(&self, region: usize) -> usize {
-        let mask = self.buckets.len() - 1;
-        let mut at = (region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) & mask;
+    /// Where the word of an object is; None where its region is not known.
+    #[inline]
+    fn word(&self, object: Raw) -> Option<&AtomicU64> {
+        let (region, slot) = place(object);
+        let mask = self.buckets.len().wrapping_sub(1);
+        let mut at = hash(region) & mask;
         loop {
-            let key = self.buckets[at].0;
-            if key == region || key == 0 {
-                return at;
+            let bucket = self.buckets.get(at)?;
+            if bucket.region == region {
+                return bucket.words.as_ref().map(|words| &words[slot]);
+            }
+            if bucket.region == 0 {
+                return None;
             }
             at = (at + 1) & mask;
         }
     }
+
+    /// The bucket of a region, or the free one that it is to have.
     #[inline]
-    fn find(&self, region: usize) -> Option<u32> {
-        if self.regions.is_empty() {
-            return None;
+    fn bucket(&self, region: usize) -> usize {
+        let mask = self.buckets.len() - 1;
+        let mut at = hash(region) & mask;
+        while self.buckets[at].region != region && self.buckets[at].region != 0 {
+            at = (at + 1) & mask;
         }
-        let bucket = self.buckets[self.bucket(region)];
-        (bucket.0 == region).then_some(bucket.1)
+        at
     }
-    fn find_or_add(&mut self, region: usize) -> u32 {
-        if self.buckets.is_empty() {
-            self.buckets = vec![(0, 0); 64];
+    #[inline]
+    fn find_or_add(&mut self, region: usize) -> &mut Region {
+        if (self.regions + 1) * 2 > self.buckets.len() {
+            self.grow();
         }
         let at = self.bucket(region);
-        let index = if self.buckets[at].0 == region {
-            self.buckets[at].1
-        } else {
-            let index = self.regions.len() as u32;
-            self.regions.push(zeroes());
-            self.buckets[at] = (region, index);
-            if self.regions.len() * 2 > self.buckets.len() {
-                self.grow();
-            }
-            index
-        };
-        self.last = (region, index);
-        index
+        let bucket = &mut self.buckets[at];
+        if bucket.region == 0 {
+            bucket.region = region;
+            self.regions += 1;
+        }
+        bucket.words.get_or_insert_with(zeroes)
     }
+    #[cold]
     fn grow(&mut self) {
-        let size = self.buckets.len() * 4;
-        let old = std::mem::replace(&mut self.buckets, vec![(0, 0); size]);
-        for bucket in old.into_iter().filter(|b| b.0 != 0) {
-            let at = self.bucket(bucket.0);
+        let size = (self.buckets.len() * 4).max(64);
+        let fresh = std::iter::repeat_with(Bucket::default).take(size).collect();
+        let old = std::mem::replace(&mut self.buckets, fresh);
+        for bucket in old.into_iter().filter(|bucket| bucket.region != 0) {
+            let at = self.bucket(bucket.region);
             self.buckets[at] = bucket;
         }
     }
+}
+
+#[inline]
+fn hash(region: usize) -> usize {
+    region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 /// Region number + 1, and slot within the region.
@@ -198,7 +232,7 @@ fn place(object: Raw) -> (usize, usize) {
     ((address >> REGION_BITS) + 1, (address & ((1 << REGION_BITS) - 1)) / APART)
 }
 
-fn zeroes() -> Box<[AtomicU64; REGION_SLOTS]> {
+fn zeroes() -> Box<Region> {
     let boxed: Box<[AtomicU64]> = std::iter::repeat_with(AtomicU64::default).take(REGION_SLOTS).collect();
     boxed.try_into().expect("the slice has as many slots as the array")
 }

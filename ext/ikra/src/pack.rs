@@ -300,22 +300,21 @@ impl Packer<'_> {
         })
     }
 
-    /// Fills rows with what is read; false where something cannot be read.
+    /// Fills rows with values. `word`: what is known of one, about which the tables need not be asked.
     fn fill(
         &self,
         slot: &SlotPlan,
         rows: &mut Rows<'_>,
-        mut read: impl FnMut(usize) -> Option<Raw>,
+        values: &[Raw],
         word: impl Fn(usize) -> Option<u64>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         match (slot.repr, &mut rows.values) {
             (Repr::Float, Cells::Words(out)) => {
-                for (i, out) in out.iter_mut().enumerate() {
-                    let Some(value) = read(i) else { return Ok(false) };
-                    *out = if heap::is_flonum(value) {
-                        heap::flonum(value).to_bits()
+                for (out, value) in out.iter_mut().zip(values) {
+                    *out = if heap::is_flonum(*value) {
+                        heap::flonum(*value).to_bits()
                     } else {
-                        match heap::see(value) {
+                        match heap::see(*value) {
                             Seen::Float(f) => f.to_bits(),
                             _ => return Err(Misfit::Value),
                         }
@@ -323,41 +322,29 @@ impl Packer<'_> {
                 }
             }
             (Repr::Int, Cells::Words(out)) => {
-                for (i, out) in out.iter_mut().enumerate() {
-                    let Some(value) = read(i) else { return Ok(false) };
+                for (out, value) in out.iter_mut().zip(values) {
                     *out = if value & 1 == 1 {
-                        ((value as i64) >> 1) as u64
+                        ((*value as i64) >> 1) as u64
                     } else {
-                        match heap::see(value) {
+                        match heap::see(*value) {
                             Seen::Int(i) => i as u64,
                             _ => return Err(Misfit::Value),
                         }
                     };
                 }
             }
+            // what the tracer knows of it says that it is an object of a class that the slot takes: it is not looked at
             (Repr::Ref(_), Cells::Halves(out)) => {
-                let mut values = [heap::NIL; CHUNK];
-                for (chunk, out) in out.chunks_mut(CHUNK).enumerate() {
-                    let first = chunk * CHUNK;
-                    for (i, value) in values[..out.len()].iter_mut().enumerate() {
-                        let Some(read) = read(first + i) else { return Ok(false) };
-                        *value = read;
-                    }
-                    // what the tracer knows of it says that it is an object of a class that the slot takes: it is not looked at
-                    for (i, (out, value)) in out.iter_mut().zip(&values).enumerate() {
-                        if let Some(later) = values.get(i + heap::AHEAD).filter(|later| !heap::is_immediate(**later)) {
-                            self.tables.prefetch(*later);
-                        }
-                        *out = word(first + i).or_else(|| self.tables.id(*value)).ok_or(Misfit::Value)? as u32;
-                    }
+                let known = (0..out.len()).all(|i| word(i).map(|id| out[i] = id as u32).is_some());
+                if !known {
+                    self.tables.ids(values, out)?;
                 }
             }
             // a unit has no cells, a union of kinds that carry no payload has tags alone
-            (_, values) => {
-                for i in 0..rows.len {
-                    let Some(value) = read(i) else { return Ok(false) };
-                    let (tag, payload) = self.encode(slot, value, word(i))?;
-                    match values {
+            (_, cells) => {
+                for (i, value) in values.iter().enumerate() {
+                    let (tag, payload) = self.encode(slot, *value, word(i))?;
+                    match cells {
                         Cells::None => {}
                         Cells::Bytes(out) => out[i] = payload as u8,
                         Cells::Halves(out) => out[i] = payload as u32,
@@ -369,56 +356,76 @@ impl Packer<'_> {
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The columns of the elements themselves.
     fn elements(&self, slot: &SlotPlan, columns: &mut [HostColumn], values: &[Raw]) -> Result<()> {
-        let [rows] = &mut *rows(columns, &[(slot, 0, values.len())]) else { return Ok(()) };
-        let pieces: Vec<_> = values.chunks(PIECE).zip(rows.pieces(PIECE)).enumerate().collect();
+        let Some(mut rows) = rows(columns, &[(slot, 0, values.len())]).pop() else { return Ok(()) };
+        let pieces: Vec<_> = values.chunks(PIECE).map(|values| (values, rows.take(values.len()))).enumerate().collect();
         let filled = crew::map(values.len(), pieces, |(piece, (values, mut rows))| {
             let word = |i: usize| self.tables.element_word(self.plan, piece * PIECE + i);
-            self.fill(slot, &mut rows, |i| Some(values[i]), word)
+            self.fill(slot, &mut rows, values, word)
         });
-        filled.into_iter().try_for_each(|filled| filled.map(drop))
+        filled.into_iter().collect()
     }
 
+    /// What is read of objects, of all classes side by side.
     fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
+        let mut classes: Vec<Fields<'_>> = Vec::new();
+        let mut wanted: Vec<(&SlotPlan, usize, usize)> = Vec::new();
         for (at, class) in self.plan.classes.iter().enumerate() {
-            let objects = &self.tables.classes[at].objects;
-            let mut readers: Vec<FieldReader> = Vec::new();
-            let mut wanted: Vec<(&SlotPlan, usize, usize)> = Vec::new();
+            let objects = &self.tables.classes[at].objects[..];
+            let mut fields = Fields { class: class.raw, objects, slots: Vec::new(), readers: Vec::new() };
             for field in class.fields.iter().filter(|f| f.read) {
                 let column = field.slot.value.or(field.slot.tag);
                 let start = column.map_or(0, |column| self.row(program, column, at));
                 wanted.push((&field.slot, start, objects.len()));
-                readers.push(FieldReader::new(field.field, &self.tables.hashes));
+                fields.slots.push(&field.slot);
+                fields.readers.push(FieldReader::new(field.field, &self.tables.hashes));
             }
-            if wanted.is_empty() {
-                continue;
+            if !fields.slots.is_empty() {
+                classes.push(fields);
             }
-            let beside = crew::pays(objects.len());
-            if beside {
-                readers.iter_mut().for_each(|reader| reader.learn(objects, class.raw));
-            }
-            let mut rows = rows(columns, &wanted);
-            let mut split: Vec<_> = rows.iter_mut().map(|rows| rows.pieces(PIECE)).collect();
-            let piece = |objects| (objects, split.iter_mut().filter_map(Iterator::next).collect());
-            let pieces: Vec<(&[Raw], Vec<Rows<'_>>)> = objects.chunks(PIECE).map(piece).collect();
-            let slots: Vec<&SlotPlan> = wanted.iter().map(|(slot, ..)| *slot).collect();
-            let filled = crew::map(objects.len(), pieces, |(objects, mut rows)| {
+        }
+        let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
+        let all = lengths.iter().sum();
+        let beside = crew::pays(all);
+        if beside {
+            classes.iter_mut().for_each(Fields::learn);
+        }
+        let mut rest = rows(columns, &wanted);
+        let mut parts = |piece: Vec<Range<usize>>| {
+            let mut rest = rest.iter_mut();
+            let part = |(class, rows): (usize, Range<usize>)| {
+                let Fields { objects, slots, .. } = &classes[class];
+                let fields = rest.by_ref().take(slots.len()).map(|slot| slot.take(rows.len())).collect();
+                (class, &objects[rows], fields)
+            };
+            piece.into_iter().enumerate().map(part).collect()
+        };
+        let pieces: Vec<Vec<(usize, &[Raw], Vec<Rows<'_>>)>> =
+            crew::side_by_side(&lengths).into_iter().map(&mut parts).collect();
+        let filled = crew::map(all, pieces, |parts| {
+            let mut left = Vec::new();
+            for (class, objects, mut rows) in parts {
+                let Fields { class: raw, slots, readers, .. } = &classes[class];
                 // the Ruby thread does not look for what it does not know
-                let done = beside
-                    && self
-                        .piece(&slots, objects, &mut rows, |field, object| readers[field].peek(object, class.raw))?;
-                Ok((!done).then_some((objects, rows)))
-            });
-            for left in filled {
-                if let Some((objects, mut rows)) = left? {
-                    self.piece(&slots, objects, &mut rows, |field, object| {
-                        Some(readers[field].get(object, class.raw))
-                    })?;
+                let peek =
+                    |field: usize, objects: &[Raw], values: &mut [Raw]| readers[field].peek_all(objects, *raw, values);
+                if !beside || !self.piece(slots, objects, &mut rows, peek)? {
+                    left.push((class, objects, rows));
                 }
+            }
+            Ok(left)
+        });
+        for left in filled {
+            for (class, objects, mut rows) in left? {
+                let Fields { class: raw, slots, readers, .. } = &mut classes[class];
+                self.piece(slots, objects, &mut rows, |field, objects, values| {
+                    readers[field].get_all(objects, *raw, values);
+                    true
+                })?;
             }
         }
         Ok(())
@@ -430,16 +437,18 @@ impl Packer<'_> {
         slots: &[&SlotPlan],
         objects: &[Raw],
         rows: &mut [Rows<'_>],
-        mut read: impl FnMut(usize, Raw) -> Option<Raw>,
+        mut read: impl FnMut(usize, &[Raw], &mut [Raw]) -> bool,
     ) -> Result<bool> {
+        let mut values = [heap::NIL; CHUNK];
         for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
             heap::prefetch_all(objects.iter().copied());
             let first = chunk * CHUNK;
             for (field, (slot, rows)) in slots.iter().zip(&mut *rows).enumerate() {
-                let mut part = rows.part(first..first + objects.len());
-                if !self.fill(slot, &mut part, |i| read(field, objects[i]), |_| None)? {
+                let values = &mut values[..objects.len()];
+                if !read(field, objects, values) {
                     return Ok(false);
                 }
+                self.fill(slot, &mut rows.part(first..first + objects.len()), values, |_| None)?;
             }
         }
         Ok(true)
@@ -573,7 +582,7 @@ impl Packer<'_> {
         };
         let len = (kind.offsets[last] + kind.lengths[last]) as usize - first;
         let buffers = {
-            let [rows] = &mut *rows(columns, &[(slot, *first, len)]) else { return Ok(()) };
+            let Some(rows) = rows(columns, &[(slot, *first, len)]).pop() else { return Ok(()) };
             let cuts: Vec<usize> = froms.iter().skip(1).map(|from| from - first).collect();
             let pieces = froms.iter().zip(pieces).zip(rows.cut(&cuts)).collect();
             let filled = crew::map(len, pieces, |((from, lists), mut rows)| {
@@ -591,8 +600,7 @@ impl Packer<'_> {
                     }
                     let elements = &heap::elements(array)[span.from..span.from + span.len];
                     let at = start(span) - from;
-                    let mut part = rows.part(at..at + span.len);
-                    self.fill(slot, &mut part, |i| Some(elements[i]), |_| None)?;
+                    self.fill(slot, &mut rows.part(at..at + span.len), elements, |_| None)?;
                 }
                 Ok(buffers)
             });
@@ -788,7 +796,23 @@ fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a
     roots.chain(range).find(|(_, param)| !param.is_none_or(fits)).map(|(root, _)| root)
 }
 
+/// What is read of the objects of one class.
+struct Fields<'a> {
+    /// Their class word.
+    class: Raw,
+    objects: &'a [Raw],
+    slots: Vec<&'a SlotPlan>,
+    readers: Vec<FieldReader>,
+}
+
+impl Fields<'_> {
+    fn learn(&mut self) {
+        self.readers.iter_mut().for_each(|reader| reader.learn(self.objects, self.class));
+    }
+}
+
 /// Rows of a slot's columns.
+#[derive(Default)]
 struct Rows<'a> {
     len: usize,
     values: Cells<'a>,
@@ -797,70 +821,26 @@ struct Rows<'a> {
 }
 
 /// The column of a slot's values, whatever they are.
+#[derive(Default)]
 enum Cells<'a> {
+    #[default]
     None,
     Bytes(&'a mut [u8]),
     Halves(&'a mut [u32]),
     Words(&'a mut [u64]),
 }
 
-/// So many rows of slots from some row on. No two slots have a column in common.
-fn rows<'a>(columns: &'a mut [HostColumn], wanted: &[(&SlotPlan, usize, usize)]) -> Vec<Rows<'a>> {
-    let mut columns: Vec<Option<&'a mut HostColumn>> = columns.iter_mut().map(Some).collect();
-    let mut take = |column: ColumnId| columns[column.index()].take().expect("no two slots have a column in common");
-    let mut taken = Vec::with_capacity(wanted.len());
-    for (slot, start, len) in wanted {
-        let range = *start..start + len;
-        let values = match slot.value.map(&mut take) {
-            None => Cells::None,
-            Some(column) => match column.storage().bytes() {
-                1 => Cells::Bytes(&mut column.view_mut::<u8>()[range.clone()]),
-                4 => Cells::Halves(&mut column.view_mut::<u32>()[range.clone()]),
-                _ => Cells::Words(&mut column.view_mut::<u64>()[range.clone()]),
-            },
-        };
-        let tags = slot.tag.map_or(&mut [][..], |column| &mut take(column).view_mut::<u8>()[range]);
-        taken.push(Rows { len: *len, values, tags });
-    }
-    taken
-}
-
-impl Rows<'_> {
-    fn part(&mut self, rows: Range<usize>) -> Rows<'_> {
-        let values = match &mut self.values {
-            Cells::None => Cells::None,
-            Cells::Bytes(cells) => Cells::Bytes(&mut cells[rows.clone()]),
-            Cells::Halves(cells) => Cells::Halves(&mut cells[rows.clone()]),
-            Cells::Words(cells) => Cells::Words(&mut cells[rows.clone()]),
-        };
-        let tags = if self.tags.is_empty() { &mut [] } else { &mut self.tags[rows.clone()] };
-        Rows { len: rows.len(), values, tags }
-    }
-
-    /// All rows, cut at some of them.
-    fn cut(&mut self, cuts: &[usize]) -> Vec<Rows<'_>> {
-        let mut rest = self.part(0..self.len);
-        let mut parts = Vec::with_capacity(cuts.len() + 1);
-        let mut from = 0;
-        for cut in cuts {
-            let (part, after) = rest.split_at(cut - from);
-            parts.push(part);
-            (rest, from) = (after, *cut);
+impl<'a> Cells<'a> {
+    fn of(column: &'a mut HostColumn) -> Self {
+        match column.storage().bytes() {
+            1 => Cells::Bytes(column.view_mut::<u8>()),
+            4 => Cells::Halves(column.view_mut::<u32>()),
+            _ => Cells::Words(column.view_mut::<u64>()),
         }
-        parts.push(rest);
-        parts
     }
 
-    /// All rows, so many at a time.
-    fn pieces(&mut self, rows: usize) -> std::vec::IntoIter<Rows<'_>> {
-        let cuts: Vec<usize> = (rows..self.len).step_by(rows).collect();
-        self.cut(&cuts).into_iter()
-    }
-}
-
-impl<'a> Rows<'a> {
-    fn split_at(self, at: usize) -> (Rows<'a>, Rows<'a>) {
-        let (values, others) = match self.values {
+    fn split_at(self, at: usize) -> (Cells<'a>, Cells<'a>) {
+        match self {
             Cells::None => (Cells::None, Cells::None),
             Cells::Bytes(cells) => {
                 let (a, b) = cells.split_at_mut(at);
@@ -874,9 +854,63 @@ impl<'a> Rows<'a> {
                 let (a, b) = cells.split_at_mut(at);
                 (Cells::Words(a), Cells::Words(b))
             }
+        }
+    }
+}
+
+/// So many rows of slots from some row on. Slots may have a column in common, but no rows.
+fn rows<'a>(columns: &'a mut [HostColumn], wanted: &[(&SlotPlan, usize, usize)]) -> Vec<Rows<'a>> {
+    let mut taken: Vec<Rows<'a>> = wanted.iter().map(|(_, _, len)| Rows { len: *len, ..Rows::default() }).collect();
+    let parts = wanted.iter().enumerate().flat_map(|(i, (slot, start, len))| {
+        let part = move |column: ColumnId, is_tag| (column.index(), *start, *len, i, is_tag);
+        slot.value.map(|column| part(column, false)).into_iter().chain(slot.tag.map(|column| part(column, true)))
+    });
+    let mut parts: Vec<_> = parts.collect();
+    parts.sort_unstable();
+    let mut columns = columns.iter_mut().enumerate();
+    for parts in parts.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let column = columns.find(|(at, _)| *at == parts[0].0).expect("columns come in their order, each once").1;
+        let (mut rest, mut next) = (Cells::of(column), 0);
+        for (_, start, len, i, is_tag) in parts {
+            let (cells, after) = rest.split_at(start - next).1.split_at(*len);
+            (rest, next) = (after, start + len);
+            match cells {
+                Cells::Bytes(tags) if *is_tag => taken[*i].tags = tags,
+                cells => taken[*i].values = cells,
+            }
+        }
+    }
+    taken
+}
+
+impl<'a> Rows<'a> {
+    fn part(&mut self, rows: Range<usize>) -> Rows<'_> {
+        let values = match &mut self.values {
+            Cells::None => Cells::None,
+            Cells::Bytes(cells) => Cells::Bytes(&mut cells[rows.clone()]),
+            Cells::Halves(cells) => Cells::Halves(&mut cells[rows.clone()]),
+            Cells::Words(cells) => Cells::Words(&mut cells[rows.clone()]),
         };
-        let (tags, behind) = self.tags.split_at_mut(if self.tags.is_empty() { 0 } else { at });
-        (Rows { len: at, values, tags }, Rows { len: self.len - at, values: others, tags: behind })
+        let tags = if self.tags.is_empty() { &mut [] } else { &mut self.tags[rows.clone()] };
+        Rows { len: rows.len(), values, tags }
+    }
+
+    /// The next so many rows, which it then has no longer.
+    fn take(&mut self, len: usize) -> Rows<'a> {
+        let Rows { len: all, values, tags } = std::mem::take(self);
+        let (values, others) = values.split_at(len);
+        let (tags, behind) = tags.split_at_mut(if tags.is_empty() { 0 } else { len });
+        *self = Rows { len: all - len, values: others, tags: behind };
+        Rows { len, values, tags }
+    }
+
+    /// All rows, cut at some of them.
+    fn cut(mut self, cuts: &[usize]) -> Vec<Rows<'a>> {
+        let mut from = 0;
+        let mut parts: Vec<Rows<'a>> =
+            cuts.iter().map(|cut| self.take(cut - std::mem::replace(&mut from, *cut))).collect();
+        parts.push(self);
+        parts
     }
 }
 

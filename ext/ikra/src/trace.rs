@@ -9,7 +9,7 @@
 //! earlier call will do.
 
 use crate::buffer::Dtype;
-use crate::heap::{self, FieldReader, Hashes, Raw};
+use crate::heap::{FieldReader, Hashes, Raw};
 use crate::identity::IdentityMap;
 use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows};
@@ -208,21 +208,21 @@ impl Tables {
         }
     }
 
-    /// The id of an object; None for one that was not reached, and for what is no object.
-    #[inline]
-    pub fn id(&self, value: Raw) -> Option<u64> {
-        let entry = if heap::is_immediate(value) { 0 } else { self.map.get(value) };
-        let class = (entry as usize >> 32).checked_sub(1)?;
-        (entry & (ARRAY | STRING) == 0).then(|| u64::from(self.bases[class]) + (entry & 0xffff_ffff))
+    /// The ids of many values that are all to be objects.
+    ///
+    /// # Errors
+    /// One is none, or was not reached.
+    pub fn ids(&self, values: &[Raw], ids: &mut [u32]) -> Result<()> {
+        self.map.each(values, |i, entry| {
+            // arrays and Strings have bits that no class has
+            let class = (entry as usize >> 32).checked_sub(1);
+            let base = class.and_then(|class| self.bases.get(class)).ok_or(Misfit::Value)?;
+            ids[i] = base.wrapping_add(entry as u32);
+            Ok(())
+        })
     }
 
-    /// Asks for what is known of an object ahead of its use.
-    #[inline]
-    pub fn prefetch(&self, object: Raw) {
-        self.map.prefetch(object);
-    }
-
-    /// The same of an element, by its index.
+    /// How an element is held, by its index.
     #[inline]
     pub fn element_word(&self, plan: &Plan, index: usize) -> Option<u64> {
         let row = *self.element_rows.get(index)?;

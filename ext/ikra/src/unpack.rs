@@ -12,7 +12,7 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::list;
 use crate::made::{self, Made, Waiting};
-use crate::plan::{self, FieldPlan, Plan, SlotPlan};
+use crate::plan::{self, ClassPlan, FieldPlan, Plan, SlotPlan};
 use crate::reflect::{self, value};
 use crate::registry::symbols;
 use crate::trace::{CHUNK, Tables};
@@ -23,6 +23,7 @@ use ikra_core::sched::combine::{Number, combine};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value};
+use std::ops::Range;
 
 /// Makes Ruby's values of the columns of one launch.
 pub struct Unpacker<'a> {
@@ -330,18 +331,18 @@ impl Unpacker<'_> {
     /// # Errors
     /// FrozenError for an object that another thread froze meanwhile, and the like.
     pub fn prepare(&self) -> Result<Changes, Error> {
-        let mut changes = Changes { classes: Vec::new(), slots: Vec::new() };
-        for (at, class) in self.plan.classes.iter().enumerate() {
+        let written = |(at, class): (usize, &ClassPlan)| {
             let fields = class.fields.iter().enumerate().filter(|(_, f)| f.written);
-            let mut fields: Vec<FieldChange> = fields.map(|(number, _)| self.change(at, number)).collect();
-            if !fields.is_empty() {
-                self.compare(&mut fields, class.raw, &self.tables.classes[at].objects)?;
-                fields.retain(|change| !change.rows.is_empty());
-            }
-            if !fields.is_empty() {
-                changes.classes.push(fields);
-            }
+            fields.map(|(number, _)| self.change(at, number)).collect()
+        };
+        let mut changes =
+            Changes { classes: self.plan.classes.iter().enumerate().map(written).collect(), slots: Vec::new() };
+        changes.classes.retain(|fields| !fields.is_empty());
+        self.compare(&mut changes.classes)?;
+        for fields in &mut changes.classes {
+            fields.retain(|change| !change.rows.is_empty());
         }
+        changes.classes.retain(|fields| !fields.is_empty());
         for (at, kind) in self.plan.kinds.iter().enumerate() {
             if let (true, Some(slot)) = (kind.written, &kind.slot) {
                 self.arrays(at, slot, &mut changes.slots)?;
@@ -373,55 +374,95 @@ impl Unpacker<'_> {
         }
     }
 
+    /// The objects that fields of one class are of.
+    fn objects(&self, fields: &[FieldChange]) -> &[Raw] {
+        fields.first().map_or(&[], |field| &self.tables.classes[field.class].objects)
+    }
+
     /// Finds the rows whose objects hold another value.
-    fn compare(&self, changes: &mut [FieldChange], class: Raw, objects: &[Raw]) -> Result<(), Error> {
-        let mut slowly: Vec<usize> = (0..objects.len()).step_by(PIECE).collect();
-        if crew::pays(objects.len()) {
-            slowly = self.compare_beside(changes, class, objects)?;
+    fn compare(&self, classes: &mut [Vec<FieldChange>]) -> Result<(), Error> {
+        let lengths: Vec<usize> = classes.iter().map(|fields| self.objects(fields).len()).collect();
+        let mut left: Vec<(usize, Range<usize>)> = lengths.iter().map(|len| 0..*len).enumerate().collect();
+        if crew::pays(lengths.iter().sum()) {
+            left = self.compare_beside(classes, &lengths)?;
         }
-        for first in slowly {
-            for (chunk, objects) in objects[first..objects.len().min(first + PIECE)].chunks(CHUNK).enumerate() {
+        for (class, rows) in left {
+            let objects = self.objects(&classes[class]);
+            for first in rows.clone().step_by(CHUNK) {
+                let objects = &objects[first..rows.end.min(first + CHUNK)];
                 heap::prefetch_all(objects.iter().copied());
-                for change in &mut *changes {
-                    self.compare_chunk(change, first + chunk * CHUNK, objects)?;
+                for change in &mut classes[class] {
+                    self.compare_chunk(change, first, objects)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The same by workers; the first rows of pieces that they could not compare.
-    fn compare_beside(&self, changes: &mut [FieldChange], class: Raw, objects: &[Raw]) -> Result<Vec<usize>, Error> {
-        let plan = self.plan;
+    /// The same by workers, of all classes side by side; what they could not compare.
+    fn compare_beside(
+        &self,
+        classes: &mut [Vec<FieldChange>],
+        lengths: &[usize],
+    ) -> Result<Vec<(usize, Range<usize>)>, Error> {
         let mut fields = Vec::new();
         let mut bits = Vec::new();
-        for FieldChange { class: at, field, reader, start, rows, .. } in changes {
-            reader.learn(objects, class);
-            fields.push((&plan.classes[*at].fields[*field].slot, &*reader, *start));
-            bits.push(rows.0.chunks_mut(PIECE / 64));
+        for changes in classes {
+            let class = &self.plan.classes[changes[0].class];
+            let objects = &self.tables.classes[changes[0].class].objects[..];
+            let mut of_class = Vec::new();
+            for FieldChange { field, reader, start, rows, .. } in changes {
+                reader.learn(objects, class.raw);
+                of_class.push((&class.fields[*field].slot, &*reader, *start));
+                bits.push(&mut rows.0[..]);
+            }
+            fields.push((class.raw, objects, of_class));
         }
-        let bits = || bits.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>();
-        let pieces: Vec<_> = objects.chunks(PIECE).enumerate().zip(std::iter::repeat_with(bits)).collect();
+        // of each field in turn, the bits of a piece's rows
+        let mut parts = |piece: Vec<Range<usize>>| {
+            let mut bits = bits.iter_mut();
+            let part = |(class, rows): (usize, Range<usize>)| {
+                let words = rows.len().div_ceil(64);
+                let fields = bits.by_ref().take(fields[class].2.len());
+                (class, rows, fields.map(|bits| bits.split_off_mut(..words).unwrap_or_default()).collect())
+            };
+            piece.into_iter().enumerate().map(part).collect()
+        };
+        let pieces: Vec<Vec<(usize, Range<usize>, Vec<&mut [u64]>)>> =
+            crew::side_by_side(lengths).into_iter().map(&mut parts).collect();
         let decoder = self.decoder();
-        let compared = crew::map(objects.len(), pieces, |((piece, objects), mut bits)| {
-            for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
+        let compare = |class: usize, rows: Range<usize>, mut bits: Vec<&mut [u64]>| {
+            let (raw, objects, fields) = &fields[class];
+            let mut held = [heap::NIL; CHUNK];
+            for (chunk, objects) in objects[rows.clone()].chunks(CHUNK).enumerate() {
                 heap::prefetch_all(objects.iter().copied());
                 for ((slot, reader, start), bits) in fields.iter().zip(&mut bits) {
-                    let first = start + piece * PIECE + chunk * CHUNK;
+                    let first = start + rows.start + chunk * CHUNK;
                     let bits = &mut bits[chunk * CHUNK / 64..];
-                    if !differing(&decoder, slot, first, objects, |object| reader.peek(object, class), bits)? {
+                    let held = &mut held[..objects.len()];
+                    let known = reader.peek_all(objects, *raw, held);
+                    if !known || !differing(&decoder, slot, first, objects, held, bits)? {
                         return Ok(false);
                     }
                 }
             }
             Ok(true)
+        };
+        let compared = crew::map(lengths.iter().sum(), pieces, |parts| {
+            let mut left = Vec::new();
+            for (class, rows, bits) in parts {
+                if !compare(class, rows.clone(), bits)? {
+                    left.push((class, rows));
+                }
+            }
+            Ok(left)
         });
         let mut left = Vec::new();
-        for (piece, done) in compared.into_iter().enumerate() {
-            if !done.map_err(|broken: Broken| self.broken(broken.0))? {
-                left.push(piece * PIECE);
-            }
+        for piece in compared {
+            left.extend(piece.map_err(|broken: Broken| self.broken(broken.0))?);
         }
+        // errors come in the order of classes
+        left.sort_by_key(|(class, rows)| (*class, rows.start));
         Ok(left)
     }
 
@@ -567,21 +608,20 @@ impl Unpacker<'_> {
     }
 }
 
-/// Notes which of at most [`CHUNK`] objects hold another value than rows from `first` on, bit by bit; false where that needs the Ruby
-/// thread: because the value is to be made, or there is an error to be raised.
+/// Notes which of at most [`CHUNK`] objects hold another value than rows from `first` on, bit by bit; `held` is what they hold. False
+/// where that needs the Ruby thread: because the value is to be made, or there is an error to be raised.
 fn differing(
     decoder: &Decoder<'_>,
     slot: &SlotPlan,
     first: usize,
     objects: &[Raw],
-    read: impl Fn(Raw) -> Option<Raw>,
+    held: &[Raw],
     bits: &mut [u64],
 ) -> Result<bool, Broken> {
     let mut values = [heap::NIL; CHUNK];
     let values = decoder.rows(slot, first, &mut values[..objects.len()])?;
-    for (i, (object, new)) in objects.iter().zip(values).enumerate() {
-        let Some(old) = read(*object) else { return Ok(false) };
-        if *new == old || *new == heap::UNDEF && same(old, decoder.row(slot, first + i)?) {
+    for (i, ((object, old), new)) in objects.iter().zip(held).zip(values).enumerate() {
+        if new == old || *new == heap::UNDEF && same(*old, decoder.row(slot, first + i)?) {
             continue;
         }
         if *new == heap::UNDEF || heap::is_frozen(*object) {
@@ -619,7 +659,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes those of at most [`CHUNK`] rows that are to change, as far as a worker can.
-    fn write(&self, decoder: &Decoder<'_>, rows: std::ops::Range<usize>, left: &mut Left) -> Result<(), Broken> {
+    fn write(&self, decoder: &Decoder<'_>, rows: Range<usize>, left: &mut Left) -> Result<(), Broken> {
         let mut values = [heap::NIL; CHUNK];
         let values = decoder.rows(&self.field.slot, self.change.start + rows.start, &mut values[..rows.len()])?;
         for (row, new) in rows.zip(values).filter(|(row, _)| self.change.rows.contains(*row)) {
@@ -657,41 +697,41 @@ impl Changes {
     /// Only when memory ends while an object gets an ivar that it never had.
     pub fn apply(self, unpacker: &Unpacker<'_>) -> Result<(), Error> {
         let decoder = unpacker.decoder();
-        for fields in self.classes {
-            // asked anew: what the fields before needed may have made the GC begin
-            let marking = heap::is_marking();
-            let writer = |change| Writer::new(unpacker, change, marking);
-            let mut fields: Vec<Writer<'_>> = fields.into_iter().map(writer).collect();
-            let objects = fields.first().map_or(&[][..], |field| field.objects);
-            let write = |first: usize| {
-                let mut left: Vec<Left> = fields.iter().map(|_| Left::default()).collect();
-                let end = objects.len().min(first + PIECE);
-                for start in (first..end).step_by(CHUNK) {
-                    let rows = start..end.min(start + CHUNK);
-                    heap::prefetch_all(objects[rows.clone()].iter().copied());
-                    for (field, left) in fields.iter().zip(&mut left) {
+        let marking = heap::is_marking();
+        let writer = |change| Writer::new(unpacker, change, marking);
+        let mut classes: Vec<Vec<Writer<'_>>> =
+            self.classes.into_iter().map(|fields| fields.into_iter().map(writer).collect()).collect();
+        let lengths: Vec<usize> = classes.iter().map(|fields| fields[0].objects.len()).collect();
+        let write = |piece: Vec<Range<usize>>| {
+            let mut left: Vec<Vec<Left>> = Vec::with_capacity(classes.len());
+            for (fields, rows) in classes.iter().zip(piece) {
+                let mut of_class: Vec<Left> = fields.iter().map(|_| Left::default()).collect();
+                for start in rows.clone().step_by(CHUNK) {
+                    let rows = start..rows.end.min(start + CHUNK);
+                    heap::prefetch_all(fields[0].objects[rows.clone()].iter().copied());
+                    for (field, left) in fields.iter().zip(&mut of_class) {
                         field.write(&decoder, rows.clone(), left)?;
                     }
                 }
-                Ok::<_, Broken>(left)
-            };
-            let pieces: Vec<usize> = (0..objects.len()).step_by(PIECE).collect();
-            let left = crew::map(objects.len(), pieces, write).into_iter().collect::<Result<Vec<_>, _>>();
-            let left = left.map_err(|broken| unpacker.broken(broken.0))?;
-            // all of them before anything allocates
-            for Left { assigned, .. } in left.iter().flatten() {
-                for (at, (object, new)) in assigned.iter().enumerate() {
-                    if let Some((object, new)) = assigned.get(at + heap::AHEAD) {
-                        heap::prefetch(*object);
-                        heap::prefetch(*new);
-                    }
-                    heap::barrier(*object, *new);
-                }
+                left.push(of_class);
             }
-            for left in left {
-                for (field, left) in fields.iter_mut().zip(left) {
-                    left.rows.into_iter().try_for_each(|row| field.write_slowly(unpacker, row))?;
+            Ok::<_, Broken>(left)
+        };
+        let left = crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), write);
+        let left = left.into_iter().collect::<Result<Vec<_>, _>>().map_err(|broken| unpacker.broken(broken.0))?;
+        // all of them before anything allocates
+        for Left { assigned, .. } in left.iter().flatten().flatten() {
+            for (at, (object, new)) in assigned.iter().enumerate() {
+                if let Some((object, new)) = assigned.get(at + heap::AHEAD) {
+                    heap::prefetch(*object);
+                    heap::prefetch(*new);
                 }
+                heap::barrier(*object, *new);
+            }
+        }
+        for left in left {
+            for (field, left) in classes.iter_mut().flatten().zip(left.into_iter().flatten()) {
+                left.rows.into_iter().try_for_each(|row| field.write_slowly(unpacker, row))?;
             }
         }
         // SAFETY: live Arrays that are not frozen and whose bodies are their own, at indices that they have.

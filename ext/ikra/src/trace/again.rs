@@ -24,6 +24,7 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// What there is differs from what the tables have.
@@ -100,8 +101,8 @@ type Comes<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 struct Piece {
     /// Entries of what was reached for the first time.
     reached: Vec<u64>,
-    /// Rows that the Ruby thread is to look at.
-    left: Vec<usize>,
+    /// Entries of what the Ruby thread is to look at.
+    left: Vec<u64>,
 }
 
 impl Tables {
@@ -150,7 +151,7 @@ impl<'a> Checker<'a> {
             many = crew::many(base.len());
         }
         for (slot, root) in plan.roots.iter().zip(roots) {
-            reached.extend(self.look(slot, *root)?);
+            self.look(slot, &[*root], |entry| reached.push(entry))?;
         }
         self.settle(reached, many)?;
         let all = |states: &mut States| states.count(DONE) == states.0.len();
@@ -171,29 +172,25 @@ impl<'a> Checker<'a> {
         let found = crew::map(base.len(), pieces, |((values, rows), classes)| {
             let mut reached = Vec::new();
             let mut found = 0;
-            for (chunk, values) in values.chunks(CHUNK).enumerate() {
-                self.ask(values);
-                for (i, value) in values.iter().enumerate() {
-                    let Some(entry) = self.entry(slot, *value)? else { continue };
-                    let at = chunk * CHUNK + i;
-                    let (states, row) = self.states(entry);
-                    if few || entry & STRING != 0 {
-                        reached.push(entry);
-                    }
-                    if entry & STRING != 0 {
-                        self.reach(slot, *value, entry)?;
-                        continue;
-                    }
-                    if self.named(entry) != *value {
-                        return Err(Differs);
-                    }
-                    found += 1;
-                    // nobody else is looking yet; who is there twice is found by counting
-                    states.0[row].store(SHARED, Relaxed);
-                    rows[at] = entry as u32;
-                    classes[at] = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
+            self.tables.map.each(values, |i, entry| {
+                let Some(entry) = self.entry(slot, values[i], entry)? else { return Ok(()) };
+                if few || entry & STRING != 0 {
+                    reached.push(entry);
                 }
-            }
+                if entry & STRING != 0 {
+                    return self.reach(slot, values[i], entry).map(drop);
+                }
+                if self.named(entry) != values[i] {
+                    return Err(Differs);
+                }
+                found += 1;
+                let (states, row) = self.states(entry);
+                // nobody else is looking yet; who is there twice is found by counting
+                states.0[row].store(SHARED, Relaxed);
+                rows[i] = entry as u32;
+                classes[i] = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
+                Ok(())
+            })?;
             Ok((reached, found))
         });
         let (mut all, mut count) = (Vec::new(), 0);
@@ -205,27 +202,11 @@ impl<'a> Checker<'a> {
         Ok((all, count))
     }
 
-    /// Asks for what is known of some values.
+    /// The entry of what a slot holds, as the map has it; None for what leads nowhere.
     #[inline]
-    fn ask(&self, values: &[Raw]) {
-        values.iter().filter(|value| !heap::is_immediate(**value)).for_each(|value| self.tables.map.prefetch(*value));
-    }
-
-    /// The entry of what a slot holds; None for what leads nowhere.
-    #[inline]
-    fn entry(&self, slot: &SlotPlan, value: Raw) -> Result<Option<u64>> {
-        if heap::is_immediate(value) {
-            return Ok(None);
-        }
-        let entry = self.tables.map.get(value);
+    fn entry(&self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<Option<u64>> {
         if entry == 0 {
-            return match heap::see(value) {
-                Seen::Object | Seen::Array | Seen::Buffer | Seen::Str | Seen::Hash | Seen::Number => Err(Differs),
-                // one in a launch parameter has no row
-                Seen::Struct if !slot.prims.intersects(Prims::RANGE) => Err(Differs),
-                // as the walk: what else there is is checked when it is packed
-                _ => Ok(None),
-            };
+            return Self::leads_nowhere(slot, value).map(|()| None);
         }
         let upper = (entry & !ARRAY) as usize >> 32;
         let fits = if entry & ARRAY != 0 {
@@ -236,6 +217,17 @@ impl<'a> Checker<'a> {
             slot.takes(upper - 1)
         };
         if fits { Ok(Some(entry)) } else { Err(Differs) }
+    }
+
+    /// Makes sure that what is not in the map need not be there.
+    fn leads_nowhere(slot: &SlotPlan, value: Raw) -> Result<()> {
+        match heap::see(value) {
+            Seen::Object | Seen::Array | Seen::Buffer | Seen::Str | Seen::Hash | Seen::Number => Err(Differs),
+            // one in a launch parameter has no row
+            Seen::Struct if !slot.prims.intersects(Prims::RANGE) => Err(Differs),
+            // as the walk: what else there is is checked when it is packed
+            _ => Ok(()),
+        }
     }
 
     /// The state of what an entry is about.
@@ -277,13 +269,17 @@ impl<'a> Checker<'a> {
         states.reach(row, slot.owned && entry & STRING == 0)
     }
 
-    /// The entry of what a slot holds, where it was not reached before.
+    /// Reaches values that a slot holds. `new` hears of those that were not reached before.
     #[inline]
-    fn look(&self, slot: &SlotPlan, value: Raw) -> Result<Option<u64>> {
-        match self.entry(slot, value)? {
-            Some(entry) => Ok(self.reach(slot, value, entry)?.then_some(entry)),
-            None => Ok(None),
-        }
+    fn look(&self, slot: &SlotPlan, values: &[Raw], mut new: impl FnMut(u64)) -> Result<()> {
+        self.tables.map.each(values, |i, entry| {
+            if let Some(entry) = self.entry(slot, values[i], entry)?
+                && self.reach(slot, values[i], entry)?
+            {
+                new(entry);
+            }
+            Ok(())
+        })
     }
 
     /// Looks at everything that was reached, and at what that leads to. `many`: there are more than these.
@@ -310,7 +306,7 @@ impl<'a> Checker<'a> {
             return Ok(());
         }
         states.done(row);
-        self.expand(entry, row, reached)
+        self.expand(entry, reached)
     }
 
     /// Workers look at everything that waits of the classes and kinds that these are of, or of all; what they reached, but for what they come to
@@ -325,10 +321,17 @@ impl<'a> Checker<'a> {
         for entry in waiting.into_iter().filter(|entry| entry & STRING != 0) {
             self.visit(entry, &mut reached)?;
         }
-        for at in (0..classes.len()).filter(|at| classes[*at]) {
-            let comes =
-                |entry: u64| all && (entry & ARRAY != 0 || entry & STRING == 0 && (entry >> 32) as usize > at + 1);
-            self.objects(at, &comes, &mut reached)?;
+        // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
+        let is_first = |at: usize| all && self.classes[at].0.first().is_some_and(|state| state.load(Relaxed) == SHARED);
+        let (first, others): (Vec<usize>, Vec<usize>) =
+            (0..classes.len()).filter(|at| classes[*at]).partition(|at| is_first(*at));
+        let comes = |entry: u64, from: usize| {
+            let class = (entry >> 32) as usize;
+            all && (entry & ARRAY != 0 || entry & STRING == 0 && class > from && !first.contains(&(class - 1)))
+        };
+        self.objects(&first, &|entry| comes(entry, 0), &mut reached)?;
+        for at in others {
+            self.objects(&[at], &|entry| comes(entry, at + 1), &mut reached)?;
         }
         for at in (0..kinds.len()).filter(|at| kinds[*at]) {
             let comes = |entry: u64| all && entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
@@ -337,67 +340,70 @@ impl<'a> Checker<'a> {
         Ok(reached)
     }
 
-    /// The objects of a class that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
-    fn objects(&mut self, at: usize, comes: &Comes<'_>, reached: &mut Vec<u64>) -> Result<()> {
-        let objects = &self.tables.classes[at].objects[..];
-        let class = &self.plan.classes[at];
-        // readers learn the forms of some that are alive
-        let first = |from: usize| (from..objects.len().min(from + PIECE)).find(|row| self.classes[at].waits(*row));
-        let alive: Vec<Raw> = (0..objects.len()).step_by(PIECE).filter_map(first).map(|row| objects[row]).collect();
-        for reader in &mut self.readers[at] {
-            for object in &alive {
-                if heap::class_word(*object) != class.raw {
-                    return Err(Differs);
+    /// The objects of some classes that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
+    fn objects(&mut self, some: &[usize], comes: &Comes<'_>, reached: &mut Vec<u64>) -> Result<()> {
+        for at in some {
+            let (class, objects) = (&self.plan.classes[*at], &self.tables.classes[*at].objects[..]);
+            // readers learn the forms of some that are alive
+            let first = |from: usize| (from..objects.len().min(from + PIECE)).find(|row| self.classes[*at].waits(*row));
+            let alive: Vec<Raw> = (0..objects.len()).step_by(PIECE).filter_map(first).map(|row| objects[row]).collect();
+            for reader in &mut self.readers[*at] {
+                for object in &alive {
+                    if heap::class_word(*object) != class.raw {
+                        return Err(Differs);
+                    }
+                    reader.get(*object, class.raw);
                 }
-                reader.get(*object, class.raw);
             }
         }
         let this = &*self;
-        let pieces = (0..objects.len()).step_by(PIECE).map(|from| from..objects.len().min(from + PIECE)).collect();
-        let found = crew::map(objects.len(), pieces, |rows: std::ops::Range<usize>| this.some_objects(at, comes, rows));
+        let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
+        let found = crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), |piece| {
+            let mut found = Piece::default();
+            some.iter().zip(piece).try_for_each(|(at, rows)| this.some_objects(*at, comes, rows, &mut found))?;
+            Ok(found)
+        });
         for piece in found {
             let Piece { reached: more, left } = piece?;
             reached.extend(more);
-            for row in left {
-                self.expand((at as u64 + 1) << 32 | row as u64, row, reached)?;
-            }
+            left.into_iter().try_for_each(|entry| self.expand(entry, reached))?;
         }
         Ok(())
     }
 
-    fn some_objects(&self, at: usize, comes: &Comes<'_>, rows: std::ops::Range<usize>) -> Result<Piece> {
+    fn some_objects(&self, at: usize, comes: &Comes<'_>, rows: Range<usize>, piece: &mut Piece) -> Result<()> {
         let (class, objects, states) = (&self.plan.classes[at], &self.tables.classes[at].objects, &self.classes[at]);
-        let (readers, leads) = (&self.readers[at], class.leads.len());
-        let mut piece = Piece::default();
-        let (mut waiting, mut values) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK * leads));
+        let readers = &self.readers[at];
+        let (mut waiting, mut some) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
+        let mut values = vec![heap::NIL; CHUNK * readers.len()];
         for from in rows.clone().step_by(CHUNK) {
             waiting.clear();
-            values.clear();
             waiting.extend((from..rows.end.min(from + CHUNK)).filter(|row| states.waits(*row)));
-            heap::prefetch_all(waiting.iter().map(|row| objects[*row]));
-            for row in &waiting {
-                let object = objects[*row];
-                self.is_as_known(at, object)?;
+            some.clear();
+            some.extend(waiting.iter().map(|row| objects[*row]));
+            heap::prefetch_all(some.iter().copied());
+            for (row, object) in waiting.iter().zip(&some) {
+                self.is_as_known(at, *object)?;
                 states.done(*row);
-                let known = values.len();
-                for reader in readers {
-                    let Some(value) = reader.peek(object, class.raw) else {
-                        values.truncate(known);
-                        piece.left.push(*row);
-                        break;
-                    };
-                    values.push(value);
-                }
             }
-            self.ask(&values);
-            for values in values.chunks(leads.max(1)) {
-                for (lead, value) in class.leads.iter().zip(values) {
-                    let new = self.look(&class.fields[*lead].slot, *value)?;
-                    piece.reached.extend(new.filter(|entry| !comes(*entry)));
-                }
+            let mut read = |some: &[Raw]| {
+                let mut fields = readers.iter().zip(values.chunks_mut(CHUNK));
+                fields.all(|(reader, values)| reader.peek_all(some, class.raw, values))
+            };
+            if !read(&some) {
+                // all but those of forms that are not known
+                let known = |object| readers.iter().all(|reader| reader.peek(object, class.raw).is_some());
+                let left = waiting.iter().filter(|row| !known(objects[**row]));
+                piece.left.extend(left.map(|row| (at as u64 + 1) << 32 | *row as u64));
+                some.retain(|object| known(*object));
+                read(&some);
+            }
+            for (lead, values) in class.leads.iter().zip(values.chunks(CHUNK)) {
+                let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
+                self.look(&class.fields[*lead].slot, &values[..some.len()], new)?;
             }
         }
-        Ok(piece)
+        Ok(())
     }
 
     /// The arrays of a kind that wait; long ones in parts.
@@ -414,9 +420,7 @@ impl<'a> Checker<'a> {
         for piece in found {
             let Piece { reached: more, left } = piece?;
             reached.extend(more);
-            for row in left {
-                self.expand(ARRAY | (at as u64) << 32 | row as u64, row, reached)?;
-            }
+            left.into_iter().try_for_each(|entry| self.expand(entry, reached))?;
         }
         Ok(())
     }
@@ -434,16 +438,12 @@ impl<'a> Checker<'a> {
                     states.done(row);
                 }
                 let Some(elements) = self.elements_of(at, row)? else {
-                    piece.left.extend((*from == 0).then_some(row));
+                    piece.left.extend((*from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
                     continue;
                 };
                 let Some(slot) = kind.slot.as_ref().filter(|slot| slot.leads_on()) else { continue };
-                for values in elements[*from..elements.len().min(from + len)].chunks(CHUNK) {
-                    self.ask(values);
-                    for value in values {
-                        piece.reached.extend(self.look(slot, *value)?.filter(|entry| !comes(*entry)));
-                    }
-                }
+                let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
+                self.look(slot, &elements[*from..elements.len().min(from + len)], new)?;
             }
         }
         Ok(piece)
@@ -472,9 +472,9 @@ impl<'a> Checker<'a> {
     }
 
     /// Looks at one that is alive; for the Ruby thread.
-    fn expand(&mut self, entry: u64, row: usize, reached: &mut Vec<u64>) -> Result<()> {
+    fn expand(&mut self, entry: u64, reached: &mut Vec<u64>) -> Result<()> {
         let (plan, tables) = (self.plan, self.tables);
-        let at = (entry & !ARRAY) as usize >> 32;
+        let (at, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
         if entry & ARRAY != 0 {
             let Some(elements) = self.elements_of(at, row)? else {
                 let rows = &tables.kinds[at];
@@ -483,13 +483,7 @@ impl<'a> Checker<'a> {
                 return if fits { Ok(()) } else { Err(Differs) };
             };
             let Some(slot) = plan.kinds[at].slot.as_ref().filter(|slot| slot.leads_on()) else { return Ok(()) };
-            for values in elements.chunks(CHUNK) {
-                self.ask(values);
-                for value in values {
-                    reached.extend(self.look(slot, *value)?);
-                }
-            }
-            return Ok(());
+            return self.look(slot, elements, |entry| reached.push(entry));
         }
         if entry & STRING != 0 {
             let (string, word) = (tables.strings.strings[row], tables.strings.words[row]);
@@ -507,7 +501,7 @@ impl<'a> Checker<'a> {
         let class = &plan.classes[at];
         for (lead, field) in class.leads.iter().enumerate() {
             let value = self.readers[at][lead].get(object, class.raw);
-            reached.extend(self.look(&class.fields[*field].slot, value)?);
+            self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry))?;
         }
         Ok(())
     }
