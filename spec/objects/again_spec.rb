@@ -58,8 +58,10 @@ RSpec.describe "Objects that were there before" do
         all = Array.new(40_000) { |i| kinds[i * 7 % 3].new }
         all.each_with_index { |one, i| one.friend = all[((i * 7919) + 5) % all.size] }
         some = all.first(30_000)
-        expect { 5.times { some.peach(backend: backend) { |one| one.help } } }.to change { held }.by(4)
-        some.each { |one| one.friend.done -= 5 * (kinds.index(one.class) + 1) }
+        help = ->(times) { times.times { some.peach(backend: backend) { |one| one.help } } }
+        help.call(2)
+        Garbage.uncollected { expect { help.call(5) }.to change { held }.by(5) }
+        some.each { |one| one.friend.done -= 7 * (kinds.index(one.class) + 1) }
         expect(all.map(&:done).uniq).to eq [0]
       end
 

@@ -400,29 +400,28 @@ impl Packer<'_> {
             let part = |(class, rows): (usize, Range<usize>)| {
                 let Fields { objects, slots, .. } = &classes[class];
                 let fields = rest.by_ref().take(slots.len()).map(|slot| slot.take(rows.len())).collect();
-                (class, &objects[rows], fields)
+                Part { class, objects: &objects[rows], rows: fields }
             };
             piece.into_iter().enumerate().map(part).collect()
         };
-        let pieces: Vec<Vec<(usize, &[Raw], Vec<Rows<'_>>)>> =
-            crew::side_by_side(&lengths).into_iter().map(&mut parts).collect();
+        let pieces: Vec<Vec<Part<'_>>> = crew::side_by_side(&lengths).into_iter().map(&mut parts).collect();
         let filled = crew::map(all, pieces, |parts| {
             let mut left = Vec::new();
-            for (class, objects, mut rows) in parts {
-                let Fields { class: raw, slots, readers, .. } = &classes[class];
+            for mut part in parts {
+                let Fields { class: raw, slots, readers, .. } = &classes[part.class];
                 // the Ruby thread does not look for what it does not know
                 let peek =
                     |field: usize, objects: &[Raw], values: &mut [Raw]| readers[field].peek_all(objects, *raw, values);
-                if !beside || !self.piece(slots, objects, &mut rows, peek)? {
-                    left.push((class, objects, rows));
+                if !beside || !self.piece(slots, &mut part, peek)? {
+                    left.push(part);
                 }
             }
             Ok(left)
         });
         for left in filled {
-            for (class, objects, mut rows) in left? {
-                let Fields { class: raw, slots, readers, .. } = &mut classes[class];
-                self.piece(slots, objects, &mut rows, |field, objects, values| {
+            for mut part in left? {
+                let Fields { class: raw, slots, readers, .. } = &mut classes[part.class];
+                self.piece(slots, &mut part, |field, objects, values| {
                     readers[field].get_all(objects, *raw, values);
                     true
                 })?;
@@ -435,15 +434,14 @@ impl Packer<'_> {
     fn piece(
         &self,
         slots: &[&SlotPlan],
-        objects: &[Raw],
-        rows: &mut [Rows<'_>],
+        part: &mut Part<'_>,
         mut read: impl FnMut(usize, &[Raw], &mut [Raw]) -> bool,
     ) -> Result<bool> {
         let mut values = [heap::NIL; CHUNK];
-        for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
+        for (chunk, objects) in part.objects.chunks(CHUNK).enumerate() {
             heap::prefetch_all(objects.iter().copied());
             let first = chunk * CHUNK;
-            for (field, (slot, rows)) in slots.iter().zip(&mut *rows).enumerate() {
+            for (field, (slot, rows)) in slots.iter().zip(&mut part.rows).enumerate() {
                 let values = &mut values[..objects.len()];
                 if !read(field, objects, values) {
                     return Ok(false);
@@ -809,6 +807,13 @@ impl Fields<'_> {
     fn learn(&mut self) {
         self.readers.iter_mut().for_each(|reader| reader.learn(self.objects, self.class));
     }
+}
+
+/// Some objects of one of these classes, and where each of their fields goes.
+struct Part<'a> {
+    class: usize,
+    objects: &'a [Raw],
+    rows: Vec<Rows<'a>>,
 }
 
 /// Rows of a slot's columns.

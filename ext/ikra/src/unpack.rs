@@ -53,6 +53,13 @@ struct FieldChange {
     made: Vec<(u32, Raw)>,
 }
 
+/// Some rows of one class, and for each field the bits of those that are to change.
+struct Part<'a> {
+    class: usize,
+    rows: Range<usize>,
+    bits: Vec<&'a mut [u64]>,
+}
+
 /// A set of rows.
 struct Rows(Vec<u64>);
 
@@ -424,19 +431,19 @@ impl Unpacker<'_> {
             let part = |(class, rows): (usize, Range<usize>)| {
                 let words = rows.len().div_ceil(64);
                 let fields = bits.by_ref().take(fields[class].2.len());
-                (class, rows, fields.map(|bits| bits.split_off_mut(..words).unwrap_or_default()).collect())
+                let bits = fields.map(|bits| bits.split_off_mut(..words).unwrap_or_default()).collect();
+                Part { class, rows, bits }
             };
             piece.into_iter().enumerate().map(part).collect()
         };
-        let pieces: Vec<Vec<(usize, Range<usize>, Vec<&mut [u64]>)>> =
-            crew::side_by_side(lengths).into_iter().map(&mut parts).collect();
+        let pieces: Vec<Vec<Part<'_>>> = crew::side_by_side(lengths).into_iter().map(&mut parts).collect();
         let decoder = self.decoder();
-        let compare = |class: usize, rows: Range<usize>, mut bits: Vec<&mut [u64]>| {
-            let (raw, objects, fields) = &fields[class];
+        let compare = |Part { class, rows, bits }: &mut Part<'_>| {
+            let (raw, objects, fields) = &fields[*class];
             let mut held = [heap::NIL; CHUNK];
             for (chunk, objects) in objects[rows.clone()].chunks(CHUNK).enumerate() {
                 heap::prefetch_all(objects.iter().copied());
-                for ((slot, reader, start), bits) in fields.iter().zip(&mut bits) {
+                for ((slot, reader, start), bits) in fields.iter().zip(&mut *bits) {
                     let first = start + rows.start + chunk * CHUNK;
                     let bits = &mut bits[chunk * CHUNK / 64..];
                     let held = &mut held[..objects.len()];
@@ -450,9 +457,9 @@ impl Unpacker<'_> {
         };
         let compared = crew::map(lengths.iter().sum(), pieces, |parts| {
             let mut left = Vec::new();
-            for (class, rows, bits) in parts {
-                if !compare(class, rows.clone(), bits)? {
-                    left.push((class, rows));
+            for mut part in parts {
+                if !compare(&mut part)? {
+                    left.push((part.class, part.rows));
                 }
             }
             Ok(left)
