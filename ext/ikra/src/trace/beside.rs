@@ -148,22 +148,28 @@ impl Tracer<'_> {
             let slots: Vec<&SlotPlan> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
             let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {
                 let mut unknown = Vec::new();
+                let mut values = [heap::NIL; CHUNK];
                 for objects in objects.chunks(CHUNK) {
                     heap::prefetch_all(objects.iter().copied());
-                    for object in objects {
-                        for (lead, (reader, slot)) in readers.iter().zip(&slots).enumerate() {
-                            match reader.peek(*object, class.raw) {
-                                Some(value) if this.knows(slot, value)? => {}
-                                Some(value) => unknown.push((lead, Unknown::Value(value))),
-                                None => unknown.push((lead, Unknown::Object(*object))),
+                    let values = &mut values[..objects.len()];
+                    let before = unknown.len();
+                    for (lead, (reader, slot)) in readers.iter().zip(&slots).enumerate() {
+                        if !reader.peek_all(objects, class.raw, values) {
+                            for (i, object) in objects.iter().enumerate() {
+                                values[i] = reader.peek(*object, class.raw).unwrap_or_else(|| {
+                                    unknown.push((i, lead, Unknown::Object(*object)));
+                                    heap::NIL
+                                });
                             }
                         }
+                        this.unknown(slot, values, |i| unknown.push((i, lead, Unknown::Value(values[i]))))?;
                     }
+                    unknown[before..].sort_unstable_by_key(|(i, lead, _)| (*i, *lead));
                 }
                 Ok(unknown)
             });
             for piece in seen {
-                for (lead, unknown) in piece? {
+                for (_, lead, unknown) in piece? {
                     let value = match unknown {
                         Unknown::Value(value) => value,
                         Unknown::Object(object) => self.readers[at][lead].get(object, class.raw),
@@ -196,11 +202,8 @@ impl Tracer<'_> {
                     if heap::see(arrays[list]) != Seen::Array {
                         continue;
                     }
-                    for value in &heap::elements(arrays[list])[from..from + len] {
-                        if !this.knows(slot, *value)? {
-                            unknown.push(*value);
-                        }
-                    }
+                    let values = &heap::elements(arrays[list])[from..from + len];
+                    this.unknown(slot, values, |i| unknown.push(values[i]))?;
                 }
                 Ok(unknown)
             });
@@ -210,16 +213,17 @@ impl Tracer<'_> {
         }
     }
 
-    /// Whether what a slot holds needs no following.
+    /// Tells which of the values that a slot holds are to be followed.
     #[inline]
-    fn knows(&self, slot: &SlotPlan, value: Raw) -> Result<bool> {
-        if heap::is_immediate(value) {
-            return Ok(true);
-        }
-        match self.tables.map.get(value) {
-            0 => Ok(false),
-            // which object belongs to whom is noted when it is first seen, and looked up here
-            entry => self.again(slot, entry, false).map(|_| true),
-        }
+    fn unknown(&self, slot: &SlotPlan, values: &[Raw], mut tell: impl FnMut(usize)) -> Result<()> {
+        self.tables.map.each(values, |i, entry| {
+            if entry != 0 {
+                // which object belongs to whom is noted when it is first seen, and looked up here
+                self.again(slot, entry, false)?;
+            } else if !heap::is_immediate(values[i]) {
+                tell(i);
+            }
+            Ok(())
+        })
     }
 }
