@@ -43,65 +43,139 @@ pub type RawMap<V> = WordMap<Raw, V>;
 const APART: usize = 40;
 /// Objects that need no region.
 const FEW: usize = 8;
-/// Of what no object is.
-static NO_WORD: AtomicU64 = AtomicU64::new(0);
 /// Values whose words are asked for together.
 const AHEAD: usize = 32;
 const REGION_BITS: u32 = 16;
-const REGION_SLOTS: usize = (1 << REGION_BITS) / APART + 1;
+/// Places of a region that has but a few objects, and of one that has a place for each.
+const FEWEST: usize = 16;
+const MOST: usize = 1 << 11;
+const _: () = assert!((1 << REGION_BITS) / APART < MOST);
+/// Where a word says whose it is: the slot within the region. Words that are given have nothing there.
+const SLOT: u64 = (MOST as u64 - 1) << SLOT_SHIFT;
+const SLOT_SHIFT: u32 = 48;
 
-/// A word other than 0 for each of many heap objects.
+/// A word other than 0 for each of many heap objects, with 0 in the bits 48 to 58.
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
-/// offset divided by 40 is the index, so that no two objects meet. Where a region is known, many threads may set words of it.
+/// offset divided by 40, its slot, tells objects apart. A region has a hash table of words, which grows with the number of its objects; from 683 on each slot
+/// has its own place. So memory goes by the number of objects (12 to 24 bytes each), however far they are from each other, and those that are near each other have words
+/// that are. Where there is room in a region, many threads may set words of it.
 ///
-/// As long as there are but a few objects, they stand in a list, and there are no regions: one takes longer to clear than a small launch does.
+/// As long as there are but a few objects, they stand in a list, and there are no regions.
 #[derive(Default)]
 pub struct IdentityMap {
     few: [(Raw, u64); FEW],
     count: usize,
     /// Open addressing; as many as a power of two, or none.
-    buckets: Vec<Bucket>,
-    regions: usize,
+    regions: Vec<Region>,
+    used: usize,
 }
 
-/// Words by slot.
-type Region = [AtomicU64; REGION_SLOTS];
-
 #[derive(Default)]
-struct Bucket {
-    /// Number of the region, 0: free.
-    region: usize,
-    words: Option<Box<Region>>,
+struct Region {
+    /// 0: none.
+    number: usize,
+    /// Objects that have words, or room for them.
+    count: usize,
+    /// Open addressing; as many as a power of two, less than two thirds of them used, but of the most. 0: free.
+    words: Box<[AtomicU64]>,
+}
+
+impl Region {
+    /// Where a slot's word is looked for first.
+    #[inline]
+    fn first(&self, slot: usize) -> usize {
+        const SPREAD: usize = 0x9e37;
+        match self.words.len() {
+            MOST => slot,
+            len => ((slot * SPREAD) & 0xffff) >> (16 - len.trailing_zeros()),
+        }
+    }
+    /// Where a slot's word is, or is to be, and the word: 0 where there is none.
+    #[inline]
+    fn find(&self, slot: usize) -> (&AtomicU64, u64) {
+        let mut at = self.first(slot);
+        loop {
+            let place = &self.words[at & (self.words.len() - 1)];
+            let word = place.load(Ordering::Relaxed);
+            if word == 0 || word & SLOT == (slot as u64) << SLOT_SHIFT {
+                return (place, word);
+            }
+            at += 1;
+        }
+    }
+    #[inline]
+    fn get(&self, slot: usize) -> u64 {
+        self.find(slot).1 & !SLOT
+    }
+    /// Gives a slot its word, or leaves it the one that it has: that, or 0.
+    #[inline]
+    fn enter(&self, slot: usize, word: u64) -> u64 {
+        assert!(word & SLOT == 0, "no program has 65536 classes");
+        loop {
+            let (place, known) = self.find(slot);
+            if known != 0 {
+                return known & !SLOT;
+            }
+            let own = word | (slot as u64) << SLOT_SHIFT;
+            if place.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return 0;
+            }
+        }
+    }
+    /// Makes room for more objects.
+    #[inline]
+    fn reserve(&mut self, more: usize) {
+        self.count += more;
+        if self.count * 3 >= self.words.len() * 2 && self.words.len() < MOST {
+            self.grow();
+        }
+    }
+    #[cold]
+    fn grow(&mut self) {
+        let len = (self.count * 3 / 2 + 1).next_power_of_two().clamp(FEWEST, MOST);
+        let fresh = std::iter::repeat_with(AtomicU64::default).take(len).collect();
+        let old = std::mem::replace(&mut self.words, fresh);
+        for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {
+            self.enter(((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT);
+        }
+    }
 }
 
 impl IdentityMap {
-    /// The word of an object: 0 at first. To be set by whoever sees it first.
+    /// Gives an object its word, or leaves it the one that it has: that, or 0.
     #[inline]
-    pub fn entry(&mut self, object: Raw) -> &mut u64 {
-        if self.buckets.is_empty() {
-            let known = self.few[..self.count].iter().position(|(known, _)| *known == object);
-            let at = known.unwrap_or(self.count);
-            if at < FEW {
-                if known.is_none() {
-                    self.few[at] = (object, 0);
-                    self.count += 1;
-                }
-                return &mut self.few[at].1;
+    pub fn enter(&mut self, object: Raw, word: u64) -> u64 {
+        if self.regions.is_empty() {
+            if let Some((_, known)) = self.few[..self.count].iter().find(|(known, _)| *known == object) {
+                return *known;
+            }
+            if self.count < FEW {
+                self.few[self.count] = (object, word);
+                self.count += 1;
+                return 0;
             }
             self.spread();
         }
-        let (region, slot) = place(object);
-        self.find_or_add(region)[slot].get_mut()
+        let (number, slot) = place(object);
+        let region = self.find_or_add(number);
+        match region.get(slot) {
+            0 => {
+                region.reserve(1);
+                region.enter(slot, word)
+            }
+            known => known,
+        }
     }
     /// The word of an object, 0 if it has none.
     #[inline]
     pub fn get(&self, object: Raw) -> u64 {
-        if self.buckets.is_empty() {
+        if self.regions.is_empty() {
             let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
             return known.map_or(0, |(_, word)| *word);
         }
-        self.word(object).map_or(0, |word| word.load(Ordering::Relaxed))
+        let (number, slot) = place(object);
+        self.region_of(number).map_or(0, |region| region.get(slot))
     }
     /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
     ///
@@ -109,21 +183,20 @@ impl IdentityMap {
     /// The first that `tell` gives.
     #[inline]
     pub fn each<E>(&self, values: &[Raw], mut tell: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
-        if self.buckets.is_empty() {
+        if self.regions.is_empty() {
             return values.iter().enumerate().try_for_each(|(i, value)| tell(i, self.get(*value)));
         }
         for (chunk, values) in values.chunks(AHEAD).enumerate() {
-            let mut words = [&NO_WORD; AHEAD];
-            for (word, value) in words.iter_mut().zip(values) {
-                if !heap::is_immediate(*value)
-                    && let Some(known) = self.word(*value)
-                {
-                    *word = known;
-                    heap::prefetch_word(known);
+            let mut regions = [None; AHEAD];
+            for (region, value) in regions.iter_mut().zip(values).filter(|(_, value)| !heap::is_immediate(**value)) {
+                let (number, slot) = place(*value);
+                *region = self.region_of(number);
+                if let Some(region) = region {
+                    heap::prefetch_word(region.words.as_ptr().wrapping_add(region.first(slot)));
                 }
             }
-            for (i, word) in words[..values.len()].iter().enumerate() {
-                tell(chunk * AHEAD + i, word.load(Ordering::Relaxed))?;
+            for (i, (value, region)) in values.iter().zip(&regions).enumerate() {
+                tell(chunk * AHEAD + i, region.map_or(0, |region| region.get(place(*value).1)))?;
             }
         }
         Ok(())
@@ -133,96 +206,100 @@ impl IdentityMap {
     pub fn region(object: Raw) -> usize {
         place(object).0
     }
-    /// Makes a region known.
-    pub fn reserve(&mut self, region: usize) {
-        self.spread();
-        self.find_or_add(region);
+    /// Makes room for more objects of a region.
+    pub fn reserve(&mut self, region: usize, more: usize) {
+        if self.regions.is_empty() {
+            self.spread();
+        }
+        self.find_or_add(region).reserve(more);
     }
-    /// Gives an object its word; false where it has one already, or its region is not known.
+    /// Gives an object, for which there is room, its word; false where it has one already.
     #[inline]
     pub fn claim(&self, object: Raw, word: u64) -> bool {
-        let Some(own) = self.word(object) else { return false };
-        own.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let (number, slot) = place(object);
+        self.region_of(number).is_some_and(|region| region.enter(slot, word) == 0)
     }
 
     /// Whether no object has a word.
     pub fn is_empty(&self) -> bool {
-        self.buckets.is_empty() && self.count == 0
+        self.regions.is_empty() && self.count == 0
     }
 
     /// Asks for the memory of an object's word ahead of its use.
     #[inline]
     pub fn prefetch(&self, object: Raw) {
-        if let Some(word) = self.word(object) {
-            heap::prefetch_word(word);
+        let (number, slot) = place(object);
+        if let Some(region) = self.region_of(number) {
+            heap::prefetch_word(region.words.as_ptr().wrapping_add(region.first(slot)));
         }
     }
 
     /// Moves the few to their regions.
+    #[cold]
     fn spread(&mut self) {
+        self.grow();
         for at in 0..std::mem::take(&mut self.count) {
             let (object, word) = self.few[at];
-            let (region, slot) = place(object);
-            *self.find_or_add(region)[slot].get_mut() = word;
+            self.enter(object, word);
         }
     }
 
-    /// Where the word of an object is; None where its region is not known.
     #[inline]
-    fn word(&self, object: Raw) -> Option<&AtomicU64> {
-        let (region, slot) = place(object);
-        let mask = self.buckets.len().wrapping_sub(1);
-        let mut at = hash(region) & mask;
+    fn region_of(&self, number: usize) -> Option<&Region> {
+        let mask = self.regions.len().wrapping_sub(1);
+        let mut at = hash(number) & mask;
         loop {
-            let bucket = self.buckets.get(at)?;
-            if bucket.region == region {
-                return bucket.words.as_ref().map(|words| &words[slot]);
+            let region = self.regions.get(at)?;
+            if region.number == number {
+                return Some(region);
             }
-            if bucket.region == 0 {
+            if region.number == 0 {
                 return None;
             }
             at = (at + 1) & mask;
         }
     }
 
-    /// The bucket of a region, or the free one that it is to have.
+    /// The place of a region, or the free one that it is to have.
     #[inline]
-    fn bucket(&self, region: usize) -> usize {
-        let mask = self.buckets.len() - 1;
-        let mut at = hash(region) & mask;
-        while self.buckets[at].region != region && self.buckets[at].region != 0 {
+    fn place_of(&self, number: usize) -> usize {
+        let mask = self.regions.len() - 1;
+        let mut at = hash(number) & mask;
+        while self.regions[at].number != number && self.regions[at].number != 0 {
             at = (at + 1) & mask;
         }
         at
     }
     #[inline]
-    fn find_or_add(&mut self, region: usize) -> &mut Region {
-        if (self.regions + 1) * 2 > self.buckets.len() {
-            self.grow();
+    fn find_or_add(&mut self, number: usize) -> &mut Region {
+        let mut at = self.place_of(number);
+        if self.regions[at].number == 0 {
+            self.used += 1;
+            if self.used * 2 > self.regions.len() {
+                self.grow();
+                at = self.place_of(number);
+            }
+            self.regions[at].number = number;
+            // there is always a free place
+            self.regions[at].reserve(0);
         }
-        let at = self.bucket(region);
-        let bucket = &mut self.buckets[at];
-        if bucket.region == 0 {
-            bucket.region = region;
-            self.regions += 1;
-        }
-        bucket.words.get_or_insert_with(zeroes)
+        &mut self.regions[at]
     }
     #[cold]
     fn grow(&mut self) {
-        let size = (self.buckets.len() * 4).max(64);
-        let fresh = std::iter::repeat_with(Bucket::default).take(size).collect();
-        let old = std::mem::replace(&mut self.buckets, fresh);
-        for bucket in old.into_iter().filter(|bucket| bucket.region != 0) {
-            let at = self.bucket(bucket.region);
-            self.buckets[at] = bucket;
+        let len = (self.regions.len() * 4).max(64);
+        let fresh = std::iter::repeat_with(Region::default).take(len).collect();
+        let old = std::mem::replace(&mut self.regions, fresh);
+        for region in old.into_iter().filter(|region| region.number != 0) {
+            let at = self.place_of(region.number);
+            self.regions[at] = region;
         }
     }
 }
 
 #[inline]
-fn hash(region: usize) -> usize {
-    region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+fn hash(number: usize) -> usize {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 /// Region number + 1, and slot within the region.
@@ -232,7 +309,81 @@ fn place(object: Raw) -> (usize, usize) {
     ((address >> REGION_BITS) + 1, (address & ((1 << REGION_BITS) - 1)) / APART)
 }
 
-fn zeroes() -> Box<Region> {
-    let boxed: Box<[AtomicU64]> = std::iter::repeat_with(AtomicU64::default).take(REGION_SLOTS).collect();
-    boxed.try_into().expect("the slice has as many slots as the array")
+#[cfg(test)]
+mod tests {
+    use super::{APART, IdentityMap, Raw};
+    use std::collections::HashMap;
+
+    /// Numbers that look as if by chance, the same each time.
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (self.0 >> 33) % end
+        }
+    }
+
+    /// Objects of a heap: `near` of ten are one after the other, others anywhere.
+    fn objects(count: u64, near: u64, dice: &mut Dice) -> Vec<Raw> {
+        let mut next = 1 << 40;
+        let mut objects = Vec::new();
+        for _ in 0..count {
+            next += APART as u64 * if dice.below(10) < near { 1 } else { 1 + dice.below(400) };
+            objects.push(next as Raw);
+        }
+        objects
+    }
+
+    #[test]
+    fn every_object_has_its_own_word_however_near_or_far_others_are() {
+        let mut dice = Dice(7);
+        for (count, near) in [(0, 0), (1, 0), (8, 10), (9, 10), (300, 0), (3_000, 9), (30_000, 10), (30_000, 0)] {
+            let all = objects(count, near, &mut dice);
+            let (mut map, mut known) = (IdentityMap::default(), HashMap::new());
+            for _ in 0..2 * count {
+                let object = all[dice.below(count) as usize];
+                let word = 1 << 63 | dice.below(1 << 48) | 1;
+                assert_eq!(map.enter(object, word), *known.get(&object).unwrap_or(&0));
+                known.entry(object).or_insert(word);
+            }
+            let word = |object: &Raw| known.get(object).copied().unwrap_or(0);
+            assert!(all.iter().all(|object| map.get(*object) == word(object)));
+            let mut told = Vec::new();
+            let told_all = map.each(&all, |i, word| {
+                told.push((i, word));
+                Ok::<_, ()>(())
+            });
+            assert_eq!(told_all, Ok(()));
+            assert_eq!(told, all.iter().map(word).enumerate().collect::<Vec<_>>());
+            // numbers and nil have none, whatever their bits are
+            let immediate: Vec<Raw> = all.iter().map(|object| object | 1).chain([super::heap::NIL, 0]).collect();
+            assert_eq!(map.each(&immediate, |_, word| if word == 0 { Ok(()) } else { Err(word) }), Ok(()));
+        }
+    }
+
+    #[test]
+    fn threads_give_words_where_there_is_room_and_one_of_them_is_the_first() {
+        let all = objects(20_000, 5, &mut Dice(3));
+        let mut map = IdentityMap::default();
+        assert_eq!(map.enter(all[5], 77), 0);
+        for object in &all {
+            map.reserve(IdentityMap::region(*object), 1);
+        }
+        let first = std::thread::scope(|scope| {
+            let claim = |thread: u64| {
+                let (map, all) = (&map, &all);
+                scope.spawn(move || all.iter().filter(|object| map.claim(**object, thread + 1)).count())
+            };
+            let threads: Vec<_> = (0..4).map(claim).collect();
+            threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum::<usize>()
+        });
+        assert_eq!(first, all.len() - 1, "each but the one that was known");
+        assert!(all.iter().enumerate().all(|(i, object)| if i == 5 {
+            map.get(*object) == 77
+        } else {
+            (1..5).contains(&map.get(*object))
+        }));
+        assert!(!map.claim(all[0] + (1 << 30), 9), "there is no room");
+    }
 }

@@ -450,13 +450,11 @@ impl Observer {
 
     /// Gives what is new its entry; false where it has one.
     fn enter(&mut self, scan: &mut Scan, value: Raw, entry: Entry) -> bool {
-        let word = self.map.entry(value);
-        if *word == 0 {
-            *word = entry.0;
+        let known = Entry(self.map.enter(value, entry.0));
+        if known.0 == 0 {
             self.fresh.push(value);
             return true;
         }
-        let known = Entry(*word);
         if let (Some(known), Some(kind)) = (known.kind(), entry.kind()) {
             scan.facts.merge(known, kind);
         }

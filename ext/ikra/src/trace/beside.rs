@@ -18,8 +18,16 @@ const WINDOW: usize = 16 * PIECE;
 struct Counted {
     /// By class.
     objects: Vec<usize>,
-    /// Regions of the heap that they are in.
-    regions: WordMap<usize, ()>,
+    /// How many are in each region of the heap.
+    regions: WordMap<usize, usize>,
+}
+
+impl Counted {
+    fn add(&mut self, (region, count): (usize, usize)) {
+        if count > 0 {
+            *self.regions.entry(region).or_default() += count;
+        }
+    }
 }
 
 /// What the Ruby thread is to look at.
@@ -53,7 +61,11 @@ impl Tracer<'_> {
             classes.truncate(before.1);
             return Ok(false);
         };
-        counted.iter().flat_map(|piece| piece.regions.keys()).for_each(|region| self.tables.map.reserve(*region));
+        let mut regions: WordMap<usize, usize> = WordMap::default();
+        for (region, count) in counted.iter().flat_map(|piece| &piece.regions) {
+            *regions.entry(*region).or_default() += count;
+        }
+        regions.into_iter().for_each(|(region, count)| self.tables.map.reserve(region, count));
         // where the objects of each piece begin, by class
         let mut next: Vec<usize> = self.tables.classes.iter().map(|rows| rows.objects.len()).collect();
         let mut starts = Vec::with_capacity(counted.len());
@@ -105,7 +117,7 @@ impl Tracer<'_> {
     /// Finds the classes of elements; None where some are neither objects nor without a row.
     fn count(&self, slot: &SlotPlan, values: &[Raw], classes: &mut [u16]) -> Result<Option<Counted>> {
         let mut counted = Counted { objects: vec![0; self.plan.classes.len()], regions: WordMap::default() };
-        let (mut last, mut region) = ((0, 0), 0);
+        let (mut last, mut region) = ((0, 0), (0, 0));
         for (values, classes) in values.chunks(CHUNK).zip(classes.chunks_mut(CHUNK)) {
             values.iter().filter(|value| !heap::is_immediate(**value)).for_each(|value| heap::prefetch(*value));
             for (value, out) in values.iter().zip(classes) {
@@ -126,12 +138,15 @@ impl Tracer<'_> {
                 }
                 *out = class as u16;
                 counted.objects[class] += 1;
-                if region != IdentityMap::region(*value) {
-                    region = IdentityMap::region(*value);
-                    counted.regions.insert(region, ());
+                let own = IdentityMap::region(*value);
+                if region.0 != own {
+                    counted.add(region);
+                    region = (own, 0);
                 }
+                region.1 += 1;
             }
         }
+        counted.add(region);
         Ok(Some(counted))
     }
 

@@ -97,7 +97,7 @@ impl Tracer<'_> {
             return Ok(Reached { entry: 0, known: false });
         }
         // what is known is not read again
-        let entry = *self.tables.map.entry(value);
+        let entry = self.tables.map.get(value);
         if entry != 0 {
             return self.again(slot, entry, element);
         }
@@ -165,7 +165,7 @@ impl Tracer<'_> {
         if self.plan.any_owned {
             rows.claimed.push(slot.owned && !element);
         }
-        *self.tables.map.entry(object) = entry;
+        self.tables.map.enter(object, entry);
         if self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
             return Err(Misfit::Value);
         }
@@ -187,7 +187,7 @@ impl Tracer<'_> {
         strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
         strings.strings.push(string);
         strings.rows += len;
-        *self.tables.map.entry(string) = entry;
+        self.tables.map.enter(string, entry);
         Ok(Reached { entry: 0, known: false })
     }
 
@@ -207,7 +207,7 @@ impl Tracer<'_> {
         if self.plan.any_owned {
             rows.claimed.push(slot.owned && !element);
         }
-        *self.tables.map.entry(array) = entry;
+        self.tables.map.enter(array, entry);
         if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
             return Err(Misfit::Value);
         }
