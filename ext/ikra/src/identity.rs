@@ -46,13 +46,13 @@ const FEW: usize = 8;
 /// Values whose words are asked for together.
 const AHEAD: usize = 32;
 const REGION_BITS: u32 = 16;
-/// Places of a region that has but a few objects, and of one that has a place for each.
+/// Places of a region that has but a few objects, and of one in which each slot has its own.
 const FEWEST: usize = 16;
-const MOST: usize = 1 << 11;
-const _: () = assert!((1 << REGION_BITS) / APART < MOST);
+const SLOTS: usize = (1 << REGION_BITS) / APART + 1;
 /// Where a word says whose it is: the slot within the region. Words that are given have nothing there.
-const SLOT: u64 = (MOST as u64 - 1) << SLOT_SHIFT;
+const SLOT: u64 = ((1 << 11) - 1) << SLOT_SHIFT;
 const SLOT_SHIFT: u32 = 48;
+const _: () = assert!(SLOTS <= 1 << 11);
 
 /// A word other than 0 for each of many heap objects, with 0 in the bits 48 to 58.
 ///
@@ -77,7 +77,7 @@ struct Region {
     number: usize,
     /// Objects that have words, or room for them.
     count: usize,
-    /// Open addressing; as many as a power of two, less than two thirds of them used, but of the most. 0: free.
+    /// Open addressing; as many as a power of two, less than two thirds of them used, or as slots. 0: free.
     words: Box<[AtomicU64]>,
 }
 
@@ -85,10 +85,9 @@ impl Region {
     /// Where a slot's word is looked for first.
     #[inline]
     fn first(&self, slot: usize) -> usize {
-        const SPREAD: usize = 0x9e37;
         match self.words.len() {
-            MOST => slot,
-            len => ((slot * SPREAD) & 0xffff) >> (16 - len.trailing_zeros()),
+            SLOTS => slot,
+            len => usize::from((slot as u16).wrapping_mul(0x9e37) >> (16 - len.trailing_zeros())),
         }
     }
     /// Where a slot's word is, or is to be, and the word: 0 where there is none.
@@ -96,12 +95,13 @@ impl Region {
     fn find(&self, slot: usize) -> (&AtomicU64, u64) {
         let mut at = self.first(slot);
         loop {
-            let place = &self.words[at & (self.words.len() - 1)];
+            let place = &self.words[at];
             let word = place.load(Ordering::Relaxed);
             if word == 0 || word & SLOT == (slot as u64) << SLOT_SHIFT {
                 return (place, word);
             }
-            at += 1;
+            // there is a free one, and of as many as slots the first was it
+            at = (at + 1) & (self.words.len() - 1);
         }
     }
     #[inline]
@@ -127,13 +127,13 @@ impl Region {
     #[inline]
     fn reserve(&mut self, more: usize) {
         self.count += more;
-        if self.count * 3 >= self.words.len() * 2 && self.words.len() < MOST {
+        if self.count * 3 >= self.words.len() * 2 && self.words.len() < SLOTS {
             self.grow();
         }
     }
     #[cold]
     fn grow(&mut self) {
-        let len = (self.count * 3 / 2 + 1).next_power_of_two().clamp(FEWEST, MOST);
+        let len = (self.count * 3 / 2 + 1).next_power_of_two().clamp(FEWEST, SLOTS);
         let fresh = std::iter::repeat_with(AtomicU64::default).take(len).collect();
         let old = std::mem::replace(&mut self.words, fresh);
         for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {
