@@ -46,6 +46,8 @@ const FEW: usize = 8;
 /// Values whose words are asked for together.
 const AHEAD: usize = 32;
 const REGION_BITS: u32 = 16;
+/// Of what no object is.
+static NO_WORD: AtomicU64 = AtomicU64::new(0);
 /// Places of a region that has but a few objects, and of one in which each slot has its own.
 const FEWEST: usize = 16;
 const SLOTS: usize = (1 << REGION_BITS) / APART + 1;
@@ -187,16 +189,19 @@ impl IdentityMap {
             return values.iter().enumerate().try_for_each(|(i, value)| tell(i, self.get(*value)));
         }
         for (chunk, values) in values.chunks(AHEAD).enumerate() {
-            let mut regions = [None; AHEAD];
-            for (region, value) in regions.iter_mut().zip(values).filter(|(_, value)| !heap::is_immediate(**value)) {
+            let mut words = [&NO_WORD; AHEAD];
+            for (word, value) in words.iter_mut().zip(values).filter(|(_, value)| !heap::is_immediate(**value)) {
                 let (number, slot) = place(*value);
-                *region = self.region_of(number);
-                if let Some(region) = region {
-                    heap::prefetch_word(region.words.as_ptr().wrapping_add(region.first(slot)));
+                if let Some(region) = self.region_of(number) {
+                    *word = &region.words[region.first(slot)];
+                    heap::prefetch_word(*word);
                 }
             }
-            for (i, (value, region)) in values.iter().zip(&regions).enumerate() {
-                tell(chunk * AHEAD + i, region.map_or(0, |region| region.get(place(*value).1)))?;
+            for (i, (value, word)) in values.iter().zip(&words).enumerate() {
+                let word = word.load(Ordering::Relaxed);
+                // nearly always
+                let is_own = word == 0 || word & SLOT == (place(*value).1 as u64) << SLOT_SHIFT;
+                tell(chunk * AHEAD + i, if is_own { word & !SLOT } else { self.get(*value) })?;
             }
         }
         Ok(())
