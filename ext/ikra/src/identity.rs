@@ -1,7 +1,7 @@
 //! Maps from VALUEs to numbers.
 //!
-//! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by address and without hashing on the
-//! fast path; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
+//! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by
+//! address; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
 use crate::heap::{self, Raw};
@@ -59,9 +59,9 @@ const _: () = assert!(SLOTS <= 1 << 11);
 /// A word other than 0 for each of many heap objects, with 0 in the bits 48 to 58.
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
-/// offset divided by 40, its slot, tells objects apart. A region has a hash table of words, which grows with the number of its objects; from 683 on each slot
-/// has its own place. So memory goes by the number of objects (12 to 24 bytes each), however far they are from each other, and those that are near each other have words
-/// that are. Where there is room in a region, many threads may set words of it.
+/// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
+/// objects; from 683 on each slot has its own place. So memory goes by the number of objects (8 to 24 bytes each, 128 for one that is
+/// alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
 #[derive(Default)]
