@@ -65,6 +65,25 @@ RSpec.describe "Objects that were there before" do
         expect(all.map(&:done).uniq).to eq [0]
       end
 
+      it "finds what objects lead to whose ivars are in another order than those of all that are looked at first" do
+        stub_const("Again::Shore", Struct.new(:boats))
+        stub_const("Again::Boat", Class.new do
+          attr_accessor :shore
+
+          def initialize(rare, shore)
+            rare ? (@shore, @crew = shore, 1) : (@crew, @shore = 1, shore)
+          end
+
+          def land = shore.boats += @crew
+        end)
+        shores = Array.new(21_000) { Again::Shore.new(0) }
+        boats = Array.new(21_000) { |i| Again::Boat.new((i % 4096).zero?, shores[i * 11 % 21_000]) }
+        land = ->(times) { times.times { boats.peach(backend: backend) { |boat| boat.land } } }
+        land.call(2)
+        Garbage.uncollected { expect { land.call(3) }.to change { held }.by(3) }
+        expect(shores.map(&:boats).tally).to eq(5 => 21_000)
+      end
+
       it "finds what many objects lead to, of a class that was numbered before theirs" do
         stub_const("Again::Well", Class.new do
           attr_accessor :name, :depths

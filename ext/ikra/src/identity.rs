@@ -43,8 +43,8 @@ pub type RawMap<V> = WordMap<Raw, V>;
 const APART: usize = 40;
 /// Objects that need no region.
 const FEW: usize = 8;
-/// Values whose words are asked for together.
-const AHEAD: usize = 32;
+/// Values whose words are asked for together, before the first of them is looked at; half as many took a tenth longer.
+const TOGETHER: usize = 32;
 const REGION_BITS: u32 = 16;
 /// Of what no object is.
 static NO_WORD: AtomicU64 = AtomicU64::new(0);
@@ -188,8 +188,8 @@ impl IdentityMap {
         if self.regions.is_empty() {
             return values.iter().enumerate().try_for_each(|(i, value)| tell(i, self.get(*value)));
         }
-        for (chunk, values) in values.chunks(AHEAD).enumerate() {
-            let mut words = [&NO_WORD; AHEAD];
+        for (chunk, values) in values.chunks(TOGETHER).enumerate() {
+            let mut words = [&NO_WORD; TOGETHER];
             for (word, value) in words.iter_mut().zip(values).filter(|(_, value)| !heap::is_immediate(**value)) {
                 let (number, slot) = place(*value);
                 if let Some(region) = self.region_of(number) {
@@ -201,7 +201,7 @@ impl IdentityMap {
                 let word = word.load(Ordering::Relaxed);
                 // nearly always
                 let is_own = word == 0 || word & SLOT == (place(*value).1 as u64) << SLOT_SHIFT;
-                tell(chunk * AHEAD + i, if is_own { word & !SLOT } else { self.get(*value) })?;
+                tell(chunk * TOGETHER + i, if is_own { word & !SLOT } else { self.get(*value) })?;
             }
         }
         Ok(())
