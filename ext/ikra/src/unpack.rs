@@ -406,7 +406,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// The same by workers, of all classes side by side; what they could not compare.
+    /// The same by workers, of all classes side by side; what they could not compare, of each class in the order of rows.
     fn compare_beside(
         &self,
         classes: &mut [Vec<FieldChange>],
@@ -468,8 +468,6 @@ impl Unpacker<'_> {
         for piece in compared {
             left.extend(piece.map_err(|broken: Broken| self.broken(broken.0))?);
         }
-        // errors come in the order of classes
-        left.sort_by_key(|(class, rows)| (*class, rows.start));
         Ok(left)
     }
 
