@@ -1,6 +1,6 @@
 //! Workers that go over Ruby's heap.
 //!
-//! Here: [`map`], which spreads pieces of work over all cores while the Ruby thread, which holds the GVL, waits for them. Not here:
+//! Here: [`map`] and [`share`], which spread pieces of work over all cores while the Ruby thread, which holds the GVL, does some of them and waits for the others. Not here:
 //! what may be read and written then ([`crate::heap`]); collective operations, which run without the GVL and share the threads.
 //!
 //! Workers call nothing of Ruby's that allocates, raises, or asks which thread it runs on: of its functions only those that
@@ -8,10 +8,9 @@
 
 use ikra_core::backend::threads::Threads;
 use once_cell::sync::Lazy;
-use rayon::prelude::*;
 use std::ops::Range;
 
-/// Apart from those of sections, which a launch keeps for as long as it runs.
+/// Those of launches, too: who was awake for packing is so for the kernel. A launch that has them all leaves the Ruby thread to work alone.
 pub static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
 
 /// Rows of one piece: a multiple of 64, so that a piece has words of a bit set of its own.
@@ -31,13 +30,12 @@ pub fn pays(rows: usize) -> bool {
 
 /// What the work gives for each piece, in their order. The pieces have so many rows together.
 pub fn map<T: Send, R: Send>(rows: usize, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    if !pays(rows) {
-        return pieces.into_iter().map(work).collect();
-    }
-    match THREADS.pool() {
-        Ok(pool) => pool.install(|| pieces.into_par_iter().map(&work).collect()),
-        Err(_) => pieces.into_iter().map(work).collect(),
-    }
+    if pays(rows) { share(pieces, work) } else { pieces.into_iter().map(work).collect() }
+}
+
+/// The same of pieces that are worth waking workers for.
+pub fn share<T: Send, R: Send>(pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    THREADS.map(pieces, work)
 }
 
 /// The rows of several lists, such as the objects of each class, in pieces that have the same part of each list, from a multiple of 64 rows on. What was

@@ -1,6 +1,6 @@
 //! Work that several threads do together.
 //!
-//! Here: [`Threads::share`], which calls the threads of a pool for help. Not here: which piece of the work each of them takes ([`super::cpu`],
+//! Here: [`Threads::share`], which calls the threads of a pool for help, and [`Threads::map`], for pieces that each give something. Not here: which piece of the work each of them takes ([`super::cpu`],
 //! [`super::collective`]).
 //!
 //! The calling thread works too, and waits only for helpers that have begun: a pool that is busy with other work delays nobody.
@@ -10,6 +10,7 @@ use super::threads::Threads;
 use crate::error::Result;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +21,8 @@ const LOOKING: Duration = Duration::from_micros(50);
 /// Whom a thread calls before it works itself: a call takes it a few microseconds, and who is called ten times as long to wake, so that calling all, or one who
 /// calls the others, takes longer.
 const CALLS: usize = 4;
+/// How long who has helped stays awake: a call of Ikra's has several parts, and a program several calls, that follow each other at once.
+const LINGERING: Duration = Duration::from_micros(100);
 /// Of [`Gate::inside`]: nobody comes in any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
@@ -42,12 +45,39 @@ impl Threads {
         let gate = Arc::new(Gate::new(work));
         let closing = Closing(&gate);
         for (gate, helpers) in gate.parties(helpers) {
-            pool.spawn(move || gate.join(helpers));
+            pool.spawn(move || {
+                gate.join(helpers);
+                linger();
+            });
         }
         work();
         drop(closing);
         let raised = gate.raised.lock().take();
         raised.map_or(Ok(()), |raised| resume_unwind(raised))
+    }
+}
+
+impl Threads {
+    /// What `piece` makes of each of these, in their order, by as many threads as have time: by this one alone where the system gives no others.
+    ///
+    /// # Panics
+    /// As `piece` does.
+    pub fn map<I: Send, T: Send>(&self, pieces: Vec<I>, piece: impl Fn(I) -> T + Sync) -> Vec<T> {
+        let mut made: Vec<Option<T>> = pieces.iter().map(|_| None).collect();
+        let helpers = pieces.len().saturating_sub(1);
+        let left = Mutex::new(pieces.into_iter().zip(&mut made));
+        let work = || {
+            loop {
+                let next = left.lock().next();
+                let Some((own, to)) = next else { return };
+                *to = Some(piece(own));
+            }
+        };
+        if self.share(helpers, &work).is_err() {
+            work();
+        }
+        drop(left);
+        made.into_iter().flatten().collect()
     }
 }
 
@@ -85,7 +115,10 @@ impl Gate {
             return;
         }
         for (gate, helpers) in self.parties(helpers - 1) {
-            rayon::spawn(move || gate.join(helpers));
+            rayon::spawn(move || {
+                gate.join(helpers);
+                linger();
+            });
         }
         // SAFETY: `share` borrows the work until it has closed the gate and seen that nobody is inside. This thread came in before it was closed, so
         // `share` waits until it has left, below; whatever the work does, it comes back to here.
@@ -99,6 +132,25 @@ impl Gate {
             self.left.notify_one();
         }
     }
+}
+
+/// Stays awake for what is shared next, and does it.
+fn linger() {
+    thread_local! {
+        static LINGERS: Cell<bool> = const { Cell::new(false) };
+    }
+    // what is done here was called for like this: who lingers already does so for all of it, and needs no more stack for each
+    if LINGERS.replace(true) {
+        return;
+    }
+    let mut since = Instant::now();
+    while since.elapsed() < LINGERING {
+        match rayon::yield_now() {
+            Some(rayon::Yield::Executed) => since = Instant::now(),
+            _ => (0..16).for_each(|_| std::hint::spin_loop()),
+        }
+    }
+    LINGERS.set(false);
 }
 
 /// Closes the gate, and waits until all have left.
@@ -122,6 +174,7 @@ impl Drop for Closing<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::threads::STACK;
     use super::*;
     use std::sync::Barrier;
 
@@ -173,6 +226,30 @@ mod tests {
         .expect("there are threads");
         assert_eq!(done.into_inner(), 1, "nobody else had time, and nobody waits for them");
         on.wait();
+    }
+
+    #[test]
+    fn who_is_called_again_and_again_needs_no_more_stack() {
+        let crew = Threads::new(3);
+        let done = AtomicUsize::new(0);
+        let work = || {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        let calls = STACK / 100;
+        (0..calls).for_each(|_| crew.share(2, &work).expect("there are threads"));
+        assert!(done.into_inner() >= calls);
+    }
+
+    #[test]
+    fn pieces_are_given_back_in_their_order() {
+        for threads in [1, 4] {
+            let crew = Threads::new(threads);
+            for count in [0, 1, 3, 1000] {
+                let pieces: Vec<String> = (0..count).map(|i| i.to_string()).collect();
+                let made = crew.map(pieces, |piece| piece + "!");
+                assert_eq!(made, (0..count).map(|i| format!("{i}!")).collect::<Vec<_>>());
+            }
+        }
     }
 
     #[test]

@@ -5,15 +5,20 @@
 
 use crate::error::{Error, Result};
 use once_cell::race::OnceBox;
+use once_cell::sync::Lazy;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Arc;
 
 /// Stack of a thread. Only what is used takes memory.
 pub const STACK: usize = 32 << 20;
 
-/// So many threads, started when they are first needed.
-pub struct Threads {
+/// So many threads, started when they are first needed. Clones are the same threads.
+#[derive(Clone)]
+pub struct Threads(Arc<Pools>);
+
+struct Pools {
     count: usize,
-    pools: OnceBox<Pool>,
+    first: OnceBox<Pool>,
 }
 
 /// The pool of one process; those of its forked children follow. No lock guards the list, because a thread that does
@@ -35,11 +40,16 @@ impl Drop for Pool {
 
 impl Threads {
     pub fn new(count: usize) -> Self {
-        Self { count: count.max(1), pools: OnceBox::new() }
+        Self(Arc::new(Pools { count: count.max(1), first: OnceBox::new() }))
     }
 
-    /// As many as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
+    /// Those of this process, the same for all who ask: as many as `IKRA_THREADS` or `RAYON_NUM_THREADS` says, else as the process may run at once.
     pub fn of_host() -> Self {
+        static HOST: Lazy<Threads> = Lazy::new(Threads::as_many_as_asked);
+        HOST.clone()
+    }
+
+    fn as_many_as_asked() -> Self {
         let asked = ["IKRA_THREADS", "RAYON_NUM_THREADS"]
             .into_iter()
             .filter_map(|name| std::env::var(name).ok()?.trim().parse().ok())
@@ -48,7 +58,7 @@ impl Threads {
     }
 
     pub fn count(&self) -> usize {
-        self.count
+        self.0.count
     }
 
     /// This process's pool, started when it is first needed.
@@ -57,7 +67,7 @@ impl Threads {
     /// `Device` when the system gives no threads.
     pub fn pool(&self) -> Result<&ThreadPool> {
         let process = crate::process::id();
-        let mut slot = &self.pools;
+        let mut slot = &self.0.first;
         loop {
             let pool = slot.get_or_try_init(|| self.start(process).map(Box::new))?;
             match &pool.threads {
@@ -69,7 +79,7 @@ impl Threads {
 
     fn start(&self, process: u32) -> Result<Pool> {
         let threads = ThreadPoolBuilder::new()
-            .num_threads(self.count)
+            .num_threads(self.0.count)
             .stack_size(STACK)
             .thread_name(|i| format!("ikra-{i}"))
             .build()

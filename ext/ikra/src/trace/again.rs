@@ -24,6 +24,7 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -31,6 +32,11 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub(super) struct Differs;
 
 type Result<T> = std::result::Result<T, Differs>;
+
+/// So many that wait are worth waking workers for.
+const SEVERAL: usize = 1024;
+/// How many of them are a worker's at a time.
+const FEW: usize = 64;
 
 /// Reached, from anywhere.
 const SHARED: u8 = 1;
@@ -147,6 +153,11 @@ impl<'a> Checker<'a> {
                 self.classes.iter_mut().chain(&mut self.kinds).map(|states| states.count(SHARED)).sum();
             if !plan.grouped && different != count {
                 return Err(Differs);
+            }
+            // an element that is there twice is looked at once
+            if plan.grouped {
+                reached.sort_unstable();
+                reached.dedup();
             }
             many = crew::many(base.len());
         }
@@ -283,61 +294,74 @@ impl<'a> Checker<'a> {
     }
 
     /// Looks at everything that was reached, and at what that leads to. `many`: there are more than these.
-    fn settle(&mut self, mut reached: Vec<u64>, mut many: bool) -> Result<()> {
+    fn settle(&mut self, mut reached: Vec<u64>, many: bool) -> Result<()> {
+        if many {
+            self.all_that_wait(&mut reached)?;
+            // to some it came already
+            reached.retain(|entry| self.waits(*entry));
+        }
         loop {
-            let all = std::mem::take(&mut many);
-            if all || crew::many(reached.len()) {
-                reached = self.round(reached, all)?;
-                // to some the round came already
-                reached.retain(|entry| {
-                    let (states, row) = self.states(*entry);
-                    states.waits(row)
-                });
+            if reached.len() >= SEVERAL {
+                reached = self.round(&reached)?;
                 continue;
             }
             let Some(entry) = reached.pop() else { return Ok(()) };
-            self.visit(entry, &mut reached)?;
+            let (states, row) = self.states(entry);
+            states.done(row);
+            self.expand(entry, &mut reached)?;
         }
     }
 
-    fn visit(&mut self, entry: u64, reached: &mut Vec<u64>) -> Result<()> {
+    fn waits(&self, entry: u64) -> bool {
         let (states, row) = self.states(entry);
-        if !states.waits(row) {
-            return Ok(());
-        }
-        states.done(row);
-        self.expand(entry, reached)
+        states.waits(row)
     }
 
-    /// Workers look at everything that waits of the classes and kinds that these are of, or of all; what they reached, but for what they come to
-    /// anyway.
-    fn round(&mut self, waiting: Vec<u64>, all: bool) -> Result<Vec<u64>> {
+    /// Workers look at all of these; what they reached.
+    fn round(&mut self, waiting: &[u64]) -> Result<Vec<u64>> {
+        let this = &*self;
+        let found = crew::share(waiting.chunks(FEW).collect(), |waiting: &[u64]| {
+            let mut piece = Piece::default();
+            heap::prefetch_all(waiting.iter().map(|entry| this.named(*entry)));
+            for entry in waiting {
+                let (states, row) = this.states(*entry);
+                states.done(row);
+                this.expand_beside(*entry, &mut piece)?;
+            }
+            Ok(piece)
+        });
         let mut reached = Vec::new();
-        let (mut classes, mut kinds) = (vec![all; self.classes.len()], vec![all; self.kinds.len()]);
-        for entry in waiting.iter().filter(|entry| **entry & STRING == 0) {
-            let upper = (entry & !ARRAY) as usize >> 32;
-            if entry & ARRAY != 0 { kinds[upper] = true } else { classes[upper - 1] = true }
-        }
-        for entry in waiting.into_iter().filter(|entry| entry & STRING != 0) {
-            self.visit(entry, &mut reached)?;
-        }
-        // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
-        let is_first = |at: usize| all && self.classes[at].0.first().is_some_and(|state| state.load(Relaxed) == SHARED);
-        let (first, others): (Vec<usize>, Vec<usize>) =
-            (0..classes.len()).filter(|at| classes[*at]).partition(|at| is_first(*at));
-        let comes = |entry: u64, from: usize| {
-            let class = (entry >> 32) as usize;
-            all && (entry & ARRAY != 0 || entry & STRING == 0 && class > from && !first.contains(&(class - 1)))
-        };
-        self.objects(&first, &|entry| comes(entry, 0), &mut reached)?;
-        for at in others {
-            self.objects(&[at], &|entry| comes(entry, at + 1), &mut reached)?;
-        }
-        for at in (0..kinds.len()).filter(|at| kinds[*at]) {
-            let comes = |entry: u64| all && entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
-            self.arrays(at, &comes, &mut reached)?;
+        for piece in found {
+            self.keep(piece?, &mut reached)?;
         }
         Ok(reached)
+    }
+
+    /// What a worker gives back: the Ruby thread looks at what was left to it.
+    fn keep(&mut self, Piece { reached: more, left }: Piece, reached: &mut Vec<u64>) -> Result<()> {
+        reached.extend(more);
+        left.into_iter().try_for_each(|entry| self.expand(entry, reached))
+    }
+
+    /// Workers look at everything that waits, class after class and kind after kind. Added to `reached` is what that reached, but for what they come to
+    /// anyway.
+    fn all_that_wait(&mut self, reached: &mut Vec<u64>) -> Result<()> {
+        // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
+        let is_first = |at: usize| self.classes[at].0.first().is_some_and(|state| state.load(Relaxed) == SHARED);
+        let (first, others): (Vec<usize>, Vec<usize>) = (0..self.classes.len()).partition(|at| is_first(*at));
+        let comes = |entry: u64, from: usize| {
+            let class = (entry >> 32) as usize;
+            entry & ARRAY != 0 || entry & STRING == 0 && class > from && !first.contains(&(class - 1))
+        };
+        self.objects(&first, &|entry| comes(entry, 0), reached)?;
+        for at in others {
+            self.objects(&[at], &|entry| comes(entry, at + 1), reached)?;
+        }
+        for at in 0..self.kinds.len() {
+            let comes = |entry: u64| entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
+            self.arrays(at, &comes, reached)?;
+        }
+        Ok(())
     }
 
     /// The objects of some classes that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
@@ -363,12 +387,7 @@ impl<'a> Checker<'a> {
             some.iter().zip(piece).try_for_each(|(at, rows)| this.some_objects(*at, comes, rows, &mut found))?;
             Ok(found)
         });
-        for piece in found {
-            let Piece { reached: more, left } = piece?;
-            reached.extend(more);
-            left.into_iter().try_for_each(|entry| self.expand(entry, reached))?;
-        }
-        Ok(())
+        found.into_iter().try_for_each(|piece| self.keep(piece?, reached))
     }
 
     fn some_objects(&self, at: usize, comes: &Comes<'_>, rows: Range<usize>, piece: &mut Piece) -> Result<()> {
@@ -417,12 +436,7 @@ impl<'a> Checker<'a> {
             crew::map(rows.rows as usize + rows.arrays.len(), pieces, |lists| this.some_arrays(at, comes, lists));
         // who looks at a part of an array does not know whether others have looked at theirs
         long.into_iter().for_each(|row| states.done(row));
-        for piece in found {
-            let Piece { reached: more, left } = piece?;
-            reached.extend(more);
-            left.into_iter().try_for_each(|entry| self.expand(entry, reached))?;
-        }
-        Ok(())
+        found.into_iter().try_for_each(|piece| self.keep(piece?, reached))
     }
 
     fn some_arrays(&self, at: usize, comes: &Comes<'_>, lists: Lists) -> Result<Piece> {
@@ -469,6 +483,38 @@ impl<'a> Checker<'a> {
         };
         let frozen = self.plan.kinds[at].must_not_be_frozen && heap::is_frozen(array);
         if elements.len() == rows.lengths[row] as usize && !frozen { Ok(Some(elements)) } else { Err(Differs) }
+    }
+
+    /// Looks at one that is alive, or leaves it.
+    fn expand_beside(&self, entry: u64, piece: &mut Piece) -> Result<()> {
+        let (at, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
+        let Piece { reached, left } = piece;
+        if entry & ARRAY != 0 {
+            match (self.elements_of(at, row)?, &self.plan.kinds[at].slot) {
+                (None, _) => left.push(entry),
+                (Some(elements), Some(slot)) if slot.leads_on() => {
+                    self.look(slot, elements, |entry| reached.push(entry))?;
+                }
+                _ => {}
+            }
+        } else if entry & STRING != 0 {
+            left.push(entry);
+        } else {
+            let (at, object) = (at - 1, self.tables.classes[at - 1].objects[row]);
+            self.is_as_known(at, object)?;
+            let (class, readers) = (&self.plan.classes[at], &self.readers[at]);
+            // what is left is looked at as a whole
+            let values: Option<SmallVec<[Raw; 8]>> =
+                readers.iter().map(|reader| reader.peek(object, class.raw)).collect();
+            let Some(values) = values else {
+                left.push(entry);
+                return Ok(());
+            };
+            for (field, value) in class.leads.iter().zip(values) {
+                self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry))?;
+            }
+        }
+        Ok(())
     }
 
     /// Looks at one that is alive; for the Ruby thread.

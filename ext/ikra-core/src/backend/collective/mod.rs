@@ -39,7 +39,6 @@ use crate::backend::threads::Threads;
 use crate::error::Result;
 use crate::ir::Storage;
 use parking_lot::Mutex;
-use rayon::prelude::*;
 
 /// Elements of a tile of a reduction.
 pub const TILE: usize = 8192;
@@ -147,7 +146,7 @@ impl Crew<'_> {
         if count < 2 {
             return Ok((0..count).map(piece).collect());
         }
-        Ok(self.threads.pool()?.install(|| (0..count).into_par_iter().map(&piece).collect()))
+        Ok(self.threads.map((0..count).collect(), piece))
     }
 
     /// What `piece` makes of each of these, in order. None: cancelled.
