@@ -84,6 +84,38 @@ RSpec.describe "Objects that were there before" do
         expect(shores.map(&:boats).tally).to eq(5 => 21_000)
       end
 
+      it "looks at all that few elements lead to" do
+        stub_const("Again::Leaf", Class.new do
+          attr_accessor :weight
+
+          def initialize = @weight = 1
+          def heavy = weight
+        end)
+        stub_const("Again::Wet", Module.new { def heavy = weight * 100 })
+        stub_const("Again::Branch", Class.new do
+          attr_accessor :leaves, :load
+
+          def initialize = (@leaves, @load = [Again::Leaf.new, Again::Leaf.new], 0)
+          def weigh = @load += @leaves.sum { |leaf| leaf.heavy }
+        end)
+        trees = Array.new(3) { Struct.new(:branches).new(Array.new(2_000) { Again::Branch.new }) }
+        weigh = ->(by) { by ? trees.peach(backend: by) { |tree| tree.branches.each { |branch| branch.weigh } } : trees.each { |tree| tree.branches.each(&:weigh) } }
+        2.times { weigh.call(backend) }
+        Garbage.uncollected { expect { 3.times { weigh.call(backend) } }.to change { held }.by(3) }
+        branches = trees.flat_map(&:branches)
+        expect(branches.map(&:load).uniq).to eq [10]
+        [-> { branches[3_000].leaves[1].weight = 7 }, -> { branches[70].leaves[0] = Again::Leaf.new }, -> { branches[4_000].leaves[0].extend(Again::Wet) },
+         -> { branches[5_000].leaves << Again::Leaf.new }, -> { branches[900].leaves = branches[901].leaves }].each do |change|
+          change.call
+          before = branches.map(&:load)
+          weigh.call(nil)
+          after = branches.map(&:load)
+          branches.zip(before) { |branch, load| branch.load = load }
+          weigh.call(backend)
+          expect(branches.map(&:load).hash).to eq(after.hash)
+        end
+      end
+
       it "finds what many objects lead to, of a class that was numbered before theirs" do
         stub_const("Again::Well", Class.new do
           attr_accessor :name, :depths
