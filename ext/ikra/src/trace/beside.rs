@@ -1,8 +1,8 @@
 //! What workers do of the walk.
 //!
 //! Here: numbering the elements of a long base array, and looking at the slots of many objects and arrays: a worker says which of
-//! the values it saw are not known yet, and the Ruby thread follows these piece after piece. So rows are numbered by what there is,
-//! not by which worker was first. Not here: what following is ([`super::walk`]).
+//! the values it saw are not known yet, and the Ruby thread follows these in the order in which it would have seen them itself. So
+//! rows are the same with any number of workers, and arrays lie evenly, if they do. Not here: what following is ([`super::walk`]).
 
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result};
@@ -167,22 +167,24 @@ impl Tracer<'_> {
                 for objects in objects.chunks(CHUNK) {
                     heap::prefetch_all(objects.iter().copied());
                     let values = &mut values[..objects.len()];
+                    let before = unknown.len();
                     for (lead, (reader, slot)) in readers.iter().zip(&slots).enumerate() {
                         if !reader.peek_all(objects, class.raw, values) {
                             for (i, object) in objects.iter().enumerate() {
                                 values[i] = reader.peek(*object, class.raw).unwrap_or_else(|| {
-                                    unknown.push((lead, Unknown::Object(*object)));
+                                    unknown.push((i, lead, Unknown::Object(*object)));
                                     heap::NIL
                                 });
                             }
                         }
-                        this.unknown(slot, values, |i| unknown.push((lead, Unknown::Value(values[i]))))?;
+                        this.unknown(slot, values, |i| unknown.push((i, lead, Unknown::Value(values[i]))))?;
                     }
+                    unknown[before..].sort_unstable_by_key(|(i, lead, _)| (*i, *lead));
                 }
                 Ok(unknown)
             });
             for piece in seen {
-                for (lead, unknown) in piece? {
+                for (_, lead, unknown) in piece? {
                     let value = match unknown {
                         Unknown::Value(value) => value,
                         Unknown::Object(object) => self.readers[at][lead].get(object, class.raw),
