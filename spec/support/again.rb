@@ -140,6 +140,8 @@ module Again
     "a name in another encoding" => ->(world, random) { world.towns.sample(random: random).name.replace("zwölf") },
     "a name of its own" => ->(world, random) { world.towns.sample(random: random).tap { |town| town.name = town.name.dup } },
     "places in the list" => ->(world, random) { world.walkers.shuffle!(random: random) },
+    "places of neighbours in the list" => ->(world, random) { random.rand(world.walkers.size - 1).then { |at| world.walkers[at, 2] = world.walkers[at, 2].reverse } },
+    "one twice in a row in the list" => ->(world, random) { random.rand(world.walkers.size - 1).then { |at| world.walkers[at + 1] = world.walkers[at] } },
     "another in the list" => ->(world, random) { world.walkers << Runner.new(world.towns.sample(random: random), 5) },
     "one less in the list" => ->(world, random) { world.walkers.delete_at(random.rand(world.walkers.size)) },
     "one for another in the list" => ->(world, random) { world.walkers[random.rand(world.walkers.size)] = Walker.new(world.towns.sample(random: random), 1) },

@@ -25,6 +25,7 @@ use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Ruby, Value};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 type Result<T> = std::result::Result<T, Misfit>;
@@ -585,21 +586,40 @@ impl Packer<'_> {
             let pieces = froms.iter().zip(pieces).zip(rows.cut(&cuts)).collect();
             let filled = crew::map(len, pieces, |((from, lists), mut rows)| {
                 let mut buffers = Vec::new();
-                let spans: Vec<Span> = lists.spans(&kind.lengths).collect();
-                for (at, span) in spans.iter().enumerate() {
-                    if at.is_multiple_of(CHUNK) {
-                        let next = &spans[at..spans.len().min(at + CHUNK)];
-                        heap::prefetch_all(next.iter().map(|span| kind.arrays[span.list]));
+                // of short arrays, together: a look at a few values takes longer for each
+                let (mut values, mut first) = (Vec::with_capacity(2 * CHUNK), 0);
+                let mut fill = |at: usize, values: &[Raw]| {
+                    self.fill(slot, &mut rows.part(at..at + values.len()), values, |_| None)
+                };
+                let mut spans = lists.spans(&kind.lengths);
+                loop {
+                    let chunk: SmallVec<[Span; CHUNK]> = spans.by_ref().take(CHUNK).collect();
+                    if chunk.is_empty() {
+                        break;
                     }
-                    let array = kind.arrays[span.list];
-                    if heap::see(array) == Seen::Buffer {
-                        buffers.extend((span.from == 0).then_some(span.list));
-                        continue;
+                    heap::prefetch_all(chunk.iter().map(|span| kind.arrays[span.list]));
+                    for span in chunk {
+                        let array = kind.arrays[span.list];
+                        if heap::see(array) == Seen::Buffer {
+                            buffers.extend((span.from == 0).then_some(span.list));
+                            continue;
+                        }
+                        let elements = &heap::elements(array)[span.from..span.from + span.len];
+                        let at = start(&span) - from;
+                        if span.len > CHUNK {
+                            fill(at, elements)?;
+                            continue;
+                        }
+                        // an array without elements has a row
+                        if at != first + values.len() || values.len() > CHUNK {
+                            fill(first, &values)?;
+                            values.clear();
+                            first = at;
+                        }
+                        values.extend(elements);
                     }
-                    let elements = &heap::elements(array)[span.from..span.from + span.len];
-                    let at = start(span) - from;
-                    self.fill(slot, &mut rows.part(at..at + span.len), elements, |_| None)?;
                 }
+                fill(first, &values)?;
                 Ok(buffers)
             });
             filled.into_iter().collect::<Result<Vec<_>>>()?

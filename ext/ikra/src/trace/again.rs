@@ -122,6 +122,49 @@ impl Tables {
     }
 }
 
+/// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
+struct Guess<'a> {
+    tables: &'a Tables,
+    /// Of classes that were seen, and whose objects the slot takes: who comes next, and its entry.
+    next: SmallVec<[(Raw, u64); Guess::CLASSES]>,
+}
+
+impl<'a> Guess<'a> {
+    /// With more classes than these, asking the map takes less than looking through all of them.
+    const CLASSES: usize = 8;
+
+    fn of(tables: &'a Tables) -> Self {
+        Self { tables, next: SmallVec::new() }
+    }
+    /// The object that comes after an entry's in its class, and the entry of that. After the last one nobody.
+    #[inline]
+    fn after(&self, entry: u64) -> (Raw, u64) {
+        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
+        (objects.get(entry as u32 as usize + 1).copied().unwrap_or(heap::UNDEF), entry + 1)
+    }
+    /// The entry of one who comes next in its class.
+    #[inline]
+    fn entry(&mut self, value: Raw) -> Option<u64> {
+        let at = self.next.iter().position(|(next, _)| *next == value)?;
+        let entry = self.next[at].1;
+        self.next[at] = self.after(entry);
+        Some(entry)
+    }
+    /// Hears of one who did not come next.
+    fn learn(&mut self, entry: u64) {
+        if entry & ARRAY != 0 {
+            return;
+        }
+        let after = self.after(entry);
+        // entries have their class in the upper half
+        match self.next.iter().position(|(_, known)| known >> 32 == entry >> 32) {
+            Some(at) => self.next[at] = after,
+            None if self.next.len() < Self::CLASSES => self.next.push(after),
+            None => {}
+        }
+    }
+}
+
 impl<'a> Checker<'a> {
     fn new(plan: &'a Plan, tables: &'a Tables) -> Self {
         let readers = |class: &crate::plan::ClassPlan| {
@@ -145,8 +188,7 @@ impl<'a> Checker<'a> {
         if let (Some(slot), Some(base)) = (&plan.elements, base)
             && slot.leads_on()
         {
-            rows.resize(base.len(), 0);
-            classes.resize(base.len(), NO_CLASS);
+            (rows, classes) = (vec![0; base.len()], vec![0; base.len()]);
             let count;
             (reached, count) = self.elements(slot, base, &mut rows, &mut classes)?;
             let different: usize =
@@ -181,28 +223,7 @@ impl<'a> Checker<'a> {
         let few = !crew::many(base.len());
         let pieces = base.chunks(PIECE).zip(rows.chunks_mut(PIECE)).zip(classes.chunks_mut(PIECE)).collect();
         let found = crew::map(base.len(), pieces, |((values, rows), classes)| {
-            let mut reached = Vec::new();
-            let mut found = 0;
-            self.tables.map.each(values, |i, entry| {
-                let Some(entry) = self.entry(slot, values[i], entry)? else { return Ok(()) };
-                if few || entry & STRING != 0 {
-                    reached.push(entry);
-                }
-                if entry & STRING != 0 {
-                    return self.reach(slot, values[i], entry).map(drop);
-                }
-                if self.named(entry) != values[i] {
-                    return Err(Differs);
-                }
-                found += 1;
-                let (states, row) = self.states(entry);
-                // nobody else is looking yet; who is there twice is found by counting
-                states.0[row].store(SHARED, Relaxed);
-                rows[i] = entry as u32;
-                classes[i] = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
-                Ok(())
-            })?;
-            Ok((reached, found))
+            self.some_elements(slot, values, rows, classes, few)
         });
         let (mut all, mut count) = (Vec::new(), 0);
         for piece in found {
@@ -211,6 +232,54 @@ impl<'a> Checker<'a> {
             count += found;
         }
         Ok((all, count))
+    }
+
+    fn some_elements(
+        &self,
+        slot: &SlotPlan,
+        values: &[Raw],
+        rows: &mut [u32],
+        classes: &mut [u16],
+        few: bool,
+    ) -> Result<(Vec<u64>, usize)> {
+        classes.fill(NO_CLASS);
+        let (mut reached, mut strings, mut found) = (Vec::new(), Vec::new(), 0);
+        let mut place = |i: usize, entry: u64| {
+            found += 1;
+            reached.extend(Some(entry).filter(|_| few));
+            let (states, row) = self.states(entry);
+            // nobody else is looking yet; who is there twice is found by counting
+            states.0[row].store(SHARED, Relaxed);
+            rows[i] = entry as u32;
+            classes[i] = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
+        };
+        let mut guess = Guess::of(self.tables);
+        let (mut missed, mut at) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
+        for (chunk, some) in values.chunks(CHUNK).enumerate() {
+            missed.clear();
+            at.clear();
+            for (i, value) in (chunk * CHUNK..).zip(some) {
+                match guess.entry(*value) {
+                    Some(entry) => place(i, entry),
+                    None => (missed.push(*value), at.push(i)).1,
+                }
+            }
+            self.tables.map.each(&missed, |i, entry| {
+                let Some(entry) = self.entry(slot, missed[i], entry)? else { return Ok(()) };
+                if entry & STRING != 0 {
+                    strings.push(entry);
+                    return self.reach(slot, missed[i], entry).map(drop);
+                }
+                if self.named(entry) != missed[i] {
+                    return Err(Differs);
+                }
+                place(at[i], entry);
+                guess.learn(entry);
+                Ok(())
+            })?;
+        }
+        reached.extend(strings);
+        Ok((reached, found))
     }
 
     /// The entry of what a slot holds, as the map has it; None for what leads nowhere.
@@ -443,24 +512,33 @@ impl<'a> Checker<'a> {
         let (kind, rows, states) = (&self.plan.kinds[at], &self.tables.kinds[at], &self.kinds[at]);
         let mut piece = Piece::default();
         let whole = matches!(lists, Lists::Whole(_));
-        let waiting: Vec<Span> = lists.spans(&rows.lengths).filter(|span| states.waits(span.list)).collect();
-        for spans in waiting.chunks(CHUNK) {
-            heap::prefetch_all(spans.iter().map(|span| rows.arrays[span.list]));
-            for Span { list: row, from, len } in spans {
+        let slot = kind.slot.as_ref().filter(|slot| slot.leads_on());
+        let (mut waiting, mut values) = (Vec::with_capacity(CHUNK), Vec::new());
+        let mut spans = lists.spans(&rows.lengths).filter(|span| states.waits(span.list));
+        loop {
+            waiting.clear();
+            values.clear();
+            waiting.extend(spans.by_ref().take(CHUNK));
+            if waiting.is_empty() {
+                return Ok(piece);
+            }
+            heap::prefetch_all(waiting.iter().map(|span| rows.arrays[span.list]));
+            for Span { list: row, from, len } in &waiting {
                 let row = *row;
                 if whole {
                     states.done(row);
                 }
-                let Some(elements) = self.elements_of(at, row)? else {
-                    piece.left.extend((*from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
-                    continue;
-                };
-                let Some(slot) = kind.slot.as_ref().filter(|slot| slot.leads_on()) else { continue };
+                match self.elements_of(at, row)? {
+                    Some(elements) if slot.is_some() => values.extend(&elements[*from..from + len]),
+                    Some(_) => {}
+                    None => piece.left.extend((*from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64)),
+                }
+            }
+            if let Some(slot) = slot {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
-                self.look(slot, &elements[*from..elements.len().min(from + len)], new)?;
+                self.look(slot, &values, new)?;
             }
         }
-        Ok(piece)
     }
 
     /// Whether an object that is alive is one of a class of the plan still.
