@@ -4,6 +4,7 @@
 //! address; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
+use crate::crew;
 use crate::heap::{self, Raw};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -46,6 +47,8 @@ const FEW: usize = 8;
 /// Values whose words are asked for together, before the first of them is looked at; half as many took a tenth longer.
 const TOGETHER: usize = 32;
 const REGION_BITS: u32 = 16;
+/// Places for regions of one piece of work.
+const REGIONS: usize = 64;
 /// Of what no object is.
 static NO_WORD: AtomicU64 = AtomicU64::new(0);
 /// Places of a region that has but a few objects, and of one in which each slot has its own.
@@ -125,10 +128,19 @@ impl Region {
             }
         }
     }
-    /// Makes room for more objects.
+    /// The same where nobody else does.
     #[inline]
-    fn reserve(&mut self, more: usize) {
-        self.count += more;
+    fn set(&mut self, slot: usize, word: u64) -> u64 {
+        assert!(word & SLOT == 0, "no program has 65536 classes");
+        let (place, known) = self.find(slot);
+        if known == 0 {
+            place.store(word | (slot as u64) << SLOT_SHIFT, Ordering::Relaxed);
+        }
+        known & !SLOT
+    }
+    /// Makes room for as many objects as are counted.
+    #[inline]
+    fn fit(&mut self) {
         if self.count * 3 >= self.words.len() * 2 && self.words.len() < SLOTS {
             self.grow();
         }
@@ -139,7 +151,7 @@ impl Region {
         let fresh = std::iter::repeat_with(AtomicU64::default).take(len).collect();
         let old = std::mem::replace(&mut self.words, fresh);
         for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {
-            self.enter(((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT);
+            self.set(((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT);
         }
     }
 }
@@ -161,13 +173,11 @@ impl IdentityMap {
         }
         let (number, slot) = place(object);
         let region = self.find_or_add(number);
-        match region.get(slot) {
-            0 => {
-                region.reserve(1);
-                region.enter(slot, word)
-            }
-            known => known,
-        }
+        region.count += 1;
+        region.fit();
+        let known = region.set(slot, word);
+        region.count -= usize::from(known != 0);
+        known
     }
     /// The word of an object, 0 if it has none.
     #[inline]
@@ -211,12 +221,18 @@ impl IdentityMap {
     pub fn region(object: Raw) -> usize {
         place(object).0
     }
-    /// Makes room for more objects of a region.
-    pub fn reserve(&mut self, region: usize, more: usize) {
+    /// Makes room for so many more objects of each region.
+    pub fn reserve(&mut self, more: &WordMap<usize, usize>) {
         if self.regions.is_empty() {
             self.spread();
         }
-        self.find_or_add(region).reserve(more);
+        for (number, more) in more {
+            self.add(*number).count += more;
+        }
+        let regions = self.regions.chunks_mut(REGIONS).collect();
+        crew::map(more.values().sum(), regions, |regions: &mut [Region]| {
+            regions.iter_mut().filter(|region| region.number != 0).for_each(Region::fit);
+        });
     }
     /// Gives an object, for which there is room, its word; false where it has one already.
     #[inline]
@@ -277,6 +293,16 @@ impl IdentityMap {
     }
     #[inline]
     fn find_or_add(&mut self, number: usize) -> &mut Region {
+        let region = self.add(number);
+        if region.words.is_empty() {
+            // there is always a free place
+            region.fit();
+        }
+        region
+    }
+    /// A region, which may have no places yet.
+    #[inline]
+    fn add(&mut self, number: usize) -> &mut Region {
         let mut at = self.place_of(number);
         if self.regions[at].number == 0 {
             self.used += 1;
@@ -285,8 +311,6 @@ impl IdentityMap {
                 at = self.place_of(number);
             }
             self.regions[at].number = number;
-            // there is always a free place
-            self.regions[at].reserve(0);
         }
         &mut self.regions[at]
     }
@@ -316,7 +340,7 @@ fn place(object: Raw) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APART, IdentityMap, Raw};
+    use super::{APART, IdentityMap, Raw, WordMap};
     use std::collections::HashMap;
 
     /// Numbers that look as if by chance, the same each time.
@@ -372,9 +396,11 @@ mod tests {
         let all = objects(20_000, 5, &mut Dice(3));
         let mut map = IdentityMap::default();
         assert_eq!(map.enter(all[5], 77), 0);
+        let mut regions = WordMap::default();
         for object in &all {
-            map.reserve(IdentityMap::region(*object), 1);
+            *regions.entry(IdentityMap::region(*object)).or_default() += 1;
         }
+        map.reserve(&regions);
         let first = std::thread::scope(|scope| {
             let claim = |thread: u64| {
                 let (map, all) = (&map, &all);

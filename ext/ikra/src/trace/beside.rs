@@ -44,28 +44,21 @@ impl Tracer<'_> {
         &mut self,
         slot: &SlotPlan,
         values: &[Raw],
-        rows: &mut Vec<u32>,
-        classes: &mut Vec<u16>,
+        rows: &mut [u32],
+        classes: &mut [u16],
     ) -> Result<bool> {
         if self.plan.grouped || !crew::pays(values.len()) {
             return Ok(false);
         }
-        let before = (rows.len(), classes.len());
-        rows.resize(before.0 + values.len(), 0);
-        classes.resize(before.1 + values.len(), NO_CLASS);
-        let pieces = values.chunks(PIECE).zip(classes[before.1..].chunks_mut(PIECE)).collect();
+        let pieces = values.chunks(PIECE).zip(classes.chunks_mut(PIECE)).collect();
         let counted = crew::map(values.len(), pieces, |(values, classes)| self.count(slot, values, classes));
         let counted: Option<Vec<Counted>> = counted.into_iter().collect::<Result<_>>()?;
-        let Some(counted) = counted else {
-            rows.truncate(before.0);
-            classes.truncate(before.1);
-            return Ok(false);
-        };
+        let Some(counted) = counted else { return Ok(false) };
         let mut regions: WordMap<usize, usize> = WordMap::default();
         for (region, count) in counted.iter().flat_map(|piece| &piece.regions) {
             *regions.entry(*region).or_default() += count;
         }
-        regions.into_iter().for_each(|(region, count)| self.tables.map.reserve(region, count));
+        self.tables.map.reserve(&regions);
         // where the objects of each piece begin, by class
         let mut next: Vec<usize> = self.tables.classes.iter().map(|rows| rows.objects.len()).collect();
         let mut starts = Vec::with_capacity(counted.len());
@@ -78,16 +71,17 @@ impl Tracer<'_> {
         }
         let mut tails = Vec::with_capacity(next.len());
         for (rows, len) in self.tables.classes.iter_mut().zip(&next) {
-            let known = rows.objects.len();
             if self.plan.any_owned {
                 rows.claimed.resize(*len, false);
             }
-            rows.objects.resize(*len, heap::NIL);
-            tails.push(&mut rows.objects[known..]);
+            // memory that workers are the first to touch
+            let known = std::mem::replace(&mut rows.objects, vec![0; *len]);
+            let (head, tail) = rows.objects.split_at_mut(known.len());
+            head.copy_from_slice(&known);
+            tails.push(tail);
         }
         let map = &self.tables.map;
-        let places =
-            values.chunks(PIECE).zip(classes[before.1..].chunks(PIECE)).zip(rows[before.0..].chunks_mut(PIECE));
+        let places = values.chunks(PIECE).zip(classes.chunks(PIECE)).zip(rows.chunks_mut(PIECE));
         let mut pieces = Vec::with_capacity(counted.len());
         for ((place, piece), starts) in places.zip(&counted).zip(starts) {
             let mut objects = Vec::with_capacity(tails.len());
@@ -119,6 +113,7 @@ impl Tracer<'_> {
         let mut counted = Counted { objects: vec![0; self.plan.classes.len()], regions: WordMap::default() };
         let (mut last, mut region) = ((0, 0), (0, 0));
         for (values, classes) in values.chunks(CHUNK).zip(classes.chunks_mut(CHUNK)) {
+            classes.fill(NO_CLASS);
             values.iter().filter(|value| !heap::is_immediate(**value)).for_each(|value| heap::prefetch(*value));
             for (value, out) in values.iter().zip(classes) {
                 if heap::is_immediate(*value) {

@@ -46,38 +46,37 @@ impl Tracer<'_> {
     }
 
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
-        let mut rows = Vec::with_capacity(base.len());
-        let mut classes = Vec::with_capacity(base.len());
+        let (mut rows, mut classes) = (vec![0; base.len()], vec![0; base.len()]);
         // What the first element leads to is numbered from there outwards: neighbours get near rows. From many elements at
         // once, the wavefronts would interleave, and each step to a neighbour go to another cache line.
         let (first, rest) = base.split_at(base.len().min(1));
-        self.chunk(slot, first, &mut rows, &mut classes)?;
-        if !self.elements_beside(slot, rest, &mut rows, &mut classes)? {
-            rest.chunks(CHUNK).try_for_each(|values| self.chunk(slot, values, &mut rows, &mut classes))?;
+        let (first_row, rest_rows) = rows.split_at_mut(first.len());
+        let (first_class, rest_classes) = classes.split_at_mut(first.len());
+        self.chunk(slot, first, first_row, first_class)?;
+        if !self.elements_beside(slot, rest, rest_rows, rest_classes)? {
+            let chunks = rest.chunks(CHUNK).zip(rest_rows.chunks_mut(CHUNK)).zip(rest_classes.chunks_mut(CHUNK));
+            for ((values, rows), classes) in chunks {
+                self.chunk(slot, values, rows, classes)?;
+            }
         }
         self.tables.element_rows = rows;
         self.tables.element_classes = classes;
         Ok(())
     }
 
-    fn chunk(&mut self, slot: &SlotPlan, values: &[Raw], rows: &mut Vec<u32>, classes: &mut Vec<u16>) -> Result<()> {
-        for value in values {
-            if !heap::is_immediate(*value) {
-                heap::prefetch(*value);
-                self.tables.map.prefetch(*value);
-            }
-        }
-        for value in values {
+    fn chunk(&mut self, slot: &SlotPlan, values: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> Result<()> {
+        values.iter().for_each(|value| self.ask_for(*value));
+        for ((value, row), class) in values.iter().zip(rows).zip(classes) {
             let Reached { entry, known } = self.follow(slot, *value, true)?;
             if known && !self.plan.grouped {
                 return Err(Misfit::Value);
             }
-            rows.push(entry as u32);
-            classes.push(match entry {
+            *row = entry as u32;
+            *class = match entry {
                 0 => NO_CLASS,
                 entry if entry & ARRAY != 0 => ARRAY_CLASS,
                 entry => (entry >> 32) as u16 - 1,
-            });
+            };
         }
         // While they are in the cache; but an element that others lead to has to be known as one first.
         if self.plan.linked { Ok(()) } else { self.settle() }
@@ -231,6 +230,10 @@ impl Tracer<'_> {
                     && let Some(object) = self.tables.classes[at].objects.get(row).copied()
                 {
                     ask(&self.tables.classes[at].objects, row);
+                    if let Some(later) = self.tables.classes[at].objects.get(row + AHEAD / 4) {
+                        let leads = self.readers[at].iter().filter_map(|reader| reader.peek(*later, class.raw));
+                        leads.for_each(|value| self.ask_for(value));
+                    }
                     for (i, field) in class.leads.iter().enumerate() {
                         let value = self.readers[at][i].get(object, class.raw);
                         self.follow(&class.fields[*field].slot, value, false)?;
@@ -266,11 +269,19 @@ impl Tracer<'_> {
         }
     }
 
-    /// Asks for what is known of an array's first elements.
+    /// Asks for an array's first elements, and for what is known of them.
     fn ask_for_elements(&self, array: Raw) {
         if heap::see(array) == Seen::Array {
-            let elements = heap::elements(array).iter().take(AHEAD / 2);
-            elements.filter(|value| !heap::is_immediate(**value)).for_each(|value| self.tables.map.prefetch(*value));
+            heap::elements(array).iter().take(AHEAD / 2).for_each(|value| self.ask_for(*value));
+        }
+    }
+
+    /// Asks for an object, and for what is known of it.
+    #[inline]
+    fn ask_for(&self, value: Raw) {
+        if !heap::is_immediate(value) {
+            heap::prefetch(value);
+            self.tables.map.prefetch(value);
         }
     }
 }
