@@ -14,6 +14,7 @@
 #![allow(unsafe_code, reason = "executable memory, and calls into it")]
 
 use super::helpers::{Helper, Word};
+use super::split::Cost;
 use super::state;
 use crate::error::{Error, Result};
 use crate::ir::{AtomicOp, ColumnId, Program};
@@ -86,7 +87,7 @@ impl Linker {
         // SAFETY: `entry` was lowered with the signature that `Entry` spells out (`lower::entry_signature`), in the
         // host's C calling convention.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
-        Ok(Code { module: Mutex::new(Some(self.module)), entry, stack: self.stack })
+        Ok(Code { module: Mutex::new(Some(self.module)), entry, stack: self.stack, cost: Cost::default() })
     }
 }
 
@@ -99,9 +100,13 @@ pub struct Code {
     module: Mutex<Option<JITModule>>,
     entry: Entry,
     stack: u64,
+    cost: Cost,
 }
 
 impl Code {
+    pub fn cost(&self) -> &Cost {
+        &self.cost
+    }
     /// Bytes of stack that one call of every function takes, together.
     pub fn stack(&self) -> u64 {
         self.stack

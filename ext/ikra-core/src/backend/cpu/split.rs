@@ -63,6 +63,11 @@ impl Work {
         }
     }
 
+    /// How many ticks a step has.
+    fn length(&self) -> u64 {
+        if self.fused_ticks { self.ticks } else { 1 }
+    }
+
     fn ticks(&self, step: u64) -> Range<u64> {
         if self.fused_ticks { 0..self.ticks } else { step..step + 1 }
     }
@@ -101,12 +106,30 @@ fn trap(state: &State, site: u64) -> TrapRecord {
     }
 }
 
-/// How long the calling thread goes on alone before it calls others.
+/// How long the calling thread goes on alone before it calls others, where nothing is known of the code.
 const ALONE: Duration = Duration::from_micros(30);
 /// Work that is not worth a wake-up.
 const SMALL: f64 = 60e-6;
 /// Length of a chunk: short enough to hear of a cancel, long enough that taking one costs nothing.
 const CHUNK: Range<f64> = 10e-6..1e-3;
+
+/// Chunks for each thread, of which the last should be done at about the same time: of the only step, and of one of many, which all wait for and take chunks of.
+const SHARES: u64 = 32;
+const SHARES_OF_MANY: u64 = 8;
+
+/// Seconds that a job took for a tick when code ran last, as far as that is known.
+#[derive(Default)]
+pub struct Cost(AtomicU64);
+
+impl Cost {
+    fn get(&self) -> Option<f64> {
+        Some(f64::from_bits(self.0.load(Ordering::Relaxed))).filter(|cost| *cost > 0.0)
+    }
+    pub fn set(&self, took: Duration, jobs: u64, ticks: u64) {
+        let cost = took.as_secs_f64() / (jobs as f64 * ticks as f64);
+        self.0.store(cost.to_bits(), Ordering::Relaxed);
+    }
+}
 
 /// How far a thread came alone.
 pub struct Progress {
@@ -116,10 +139,16 @@ pub struct Progress {
     pub cost: f64,
 }
 
-/// Runs on this thread until all is done, or until it is clear that others should help.
+/// Runs on this thread until all is done, or until it is clear that others should help: at once, where the code took long when it ran last.
 pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) -> Option<Progress> {
     let start = Instant::now();
     let steps = work.steps();
+    let known = work.code.cost().get().map(|cost| cost * work.length() as f64);
+    if let Some(cost) = known.filter(|_| threads > 1)
+        && cost * work.jobs as f64 * steps as f64 > ALONE.as_secs_f64() + SMALL
+    {
+        return Some(Progress { step: 0, job: 0, cost });
+    }
     let mut size = 1;
     let mut done = 0;
     for step in 0..steps {
@@ -129,10 +158,11 @@ pub fn alone(work: &Work, state: &mut State, record: &Record, threads: usize) ->
             work.run(state, step, job..end, record);
             done += end - job;
             job = end;
+            let spent = start.elapsed();
+            work.code.cost().set(spent, done, work.length());
             if job == work.jobs && step + 1 == steps || work.is_over(state, step) {
                 return None;
             }
-            let spent = start.elapsed();
             let cost = spent.as_secs_f64() / done as f64;
             let left = cost * ((work.jobs - job) as f64 + work.jobs as f64 * (steps - step - 1) as f64);
             if threads > 1 && spent > ALONE && left > SMALL {
@@ -188,22 +218,23 @@ impl Shared {
     /// Takes chunks until none is left. No more threads come than the crew has.
     pub fn help(&self) {
         let mut state = self.work.state.clone();
-        state.set_word(state::SLOT, self.slots.fetch_add(1, Ordering::Relaxed));
+        let slot = self.slots.fetch_add(1, Ordering::Relaxed);
+        state.set_word(state::SLOT, slot);
         let Some(gather) = &self.work.gather else {
             state.set_word(state::ALONE, 0);
-            self.take_chunks(&mut state);
+            self.take_chunks(&mut state, slot == 0);
             return;
         };
         let own = gather.begin(&mut state);
-        if let Some(key) = self.take_chunks(&mut state)
+        if let Some(key) = self.take_chunks(&mut state, slot == 0)
             && let Some(site) = own.merge(gather, &self.work.state)
         {
             *self.record.behind.lock() = Some(TrapRecord { key, site, words: [0; TRAP_WORDS] });
         }
     }
 
-    /// Answers the key of one of the jobs that it ran last.
-    fn take_chunks(&self, state: &mut State) -> Option<Key> {
+    /// Answers the key of one of the jobs that it ran last. How long the first chunk takes may be noted.
+    fn take_chunks(&self, state: &mut State, notes: bool) -> Option<Key> {
         let mut last = None;
         loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
@@ -221,7 +252,11 @@ impl Shared {
             let begin = chunk % self.chunks_per_step * self.chunk;
             let end = self.work.jobs.min(begin + self.chunk);
             let begin = if step == self.first.0 { begin.max(self.first.1) } else { begin };
+            let began = (notes && last.is_none()).then(Instant::now);
             self.work.run(state, step, begin..end, &self.record);
+            if let Some(began) = began {
+                self.work.code.cost().set(began.elapsed(), end - begin, self.work.length());
+            }
             last = Some(Key::new(self.work.ticks(step).end - 1, begin));
             self.done.fetch_add(1, Ordering::Release);
         }
@@ -243,7 +278,8 @@ impl Shared {
 
 /// Jobs per chunk.
 fn chunk(work: &Work, from: &Progress, threads: usize) -> u64 {
-    let fair = work.jobs as f64 / (threads * 8) as f64;
+    let shares = if work.steps() == 1 { SHARES } else { SHARES_OF_MANY };
+    let fair = work.jobs as f64 / (threads as f64 * shares as f64);
     let size = (CHUNK.end / from.cost).min(fair).max(CHUNK.start / from.cost);
     let size = (size as u64).clamp(1, work.jobs.max(1));
     // Whole cache lines of bytes, once chunks are that large: no two threads write one line.

@@ -1,8 +1,8 @@
 //! Programs built by hand, run on this backend, and compared with what the IR's documentation promises.
 
-use super::CpuBackend;
+use super::{CpuBackend, CpuExecutable};
 use crate::backend::reference::ReferenceBackend;
-use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, philox};
+use crate::backend::{Backend, CancelToken, Key, Launch, Outcome, Timings, own, philox};
 use crate::config::CodeOptions;
 use crate::ir::build::Builder;
 use crate::ir::random;
@@ -99,6 +99,8 @@ struct Run<'a> {
     limit: Key,
     cancel: Arc<CancelToken>,
     block_size: Option<u32>,
+    /// What a job is known to take for a tick, from launches before.
+    cost: Option<Duration>,
 }
 
 impl<'a> Run<'a> {
@@ -113,11 +115,16 @@ impl<'a> Run<'a> {
             limit: Key::NONE,
             cancel: Arc::default(),
             block_size: None,
+            cost: None,
         }
     }
     fn on(mut self, backend: &CpuBackend) -> (Outcome, Vec<HostColumn>) {
         let layout = Layout::structure_of_arrays(self.program);
         let executable = backend.prepare(self.program, &layout, &CodeOptions::default()).expect("it compiles");
+        if let Some(cost) = self.cost {
+            let own = own::<CpuExecutable>(&*executable, "cpu").expect("it is of this backend");
+            own.code.cost().set(cost, 1, 1);
+        }
         let mut timings = Timings::default();
         let plain = Launch::of(self.jobs, &mut self.columns, &self.biases, &self.params, &self.cancel, &mut timings);
         let (seed, section) = (0x1234_5678_9abc_def0, 7);
@@ -723,11 +730,15 @@ fn numbers_of_jobs_and_ticks() {
             (2, 1025, None),
             (2, 2048, None),
         ] {
-            let mut run = Run::new(&program, vec![i64s(&vec![0; jobs])], jobs as u64);
-            (run.ticks, run.block_size) = (ticks, block_size);
-            let (outcome, columns) = run.run();
-            assert_eq!(outcome, Outcome::Done);
-            assert!(columns[0].view::<i64>().iter().all(|n| *n == ticks as i64), "{jobs} jobs, {ticks} ticks");
+            // others help later, or at once
+            for cost in [None, Some(Duration::from_millis(1))] {
+                let mut run = Run::new(&program, vec![i64s(&vec![0; jobs])], jobs as u64);
+                (run.ticks, run.block_size, run.cost) = (ticks, block_size, cost);
+                let (outcome, columns) = run.run();
+                assert_eq!(outcome, Outcome::Done);
+                let right = columns[0].view::<i64>().iter().all(|n| *n == ticks as i64);
+                assert!(right, "{jobs} jobs, {ticks} ticks, {cost:?}");
+            }
         }
     }
 }
@@ -770,6 +781,34 @@ fn ticks_wait_for_each_other() {
     let (_, columns) = run.run();
     let expected: Vec<i64> = (0..n).map(|i| (i + 1000) % n).collect();
     assert_eq!(columns[0].view::<i64>()[..n as usize], expected);
+}
+
+#[test]
+fn who_took_long_before_is_helped_at_once() {
+    // the first job is over when a second thread came to another one
+    let body = |b: &mut Builder, index: Operand, _: Operand| {
+        b.store(ColumnId(0), index, Operand::I64(1));
+        let first = b.icmp(Cmp::Eq, index, Operand::I64(0));
+        b.when(first, |b| {
+            b.repeat(|b, met| {
+                let other = b.load(Scalar::I64, ColumnId(0), Operand::I64(1));
+                let came = b.icmp(Cmp::Ne, other, Operand::I64(0));
+                b.when(came, |b| b.push(Stmt::Break(met)));
+                b.push(Stmt::Poll);
+            });
+        });
+    };
+    let program = program(vec![entry(true, body)], &[Storage::I64], false);
+    let mut run = Run::new(&program, vec![i64s(&[0, 0])], 2);
+    (run.block_size, run.cost) = (Some(1), Some(Duration::from_secs(1)));
+    // so that a failure ends
+    let cancel = run.cancel.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(20));
+        cancel.cancel();
+    });
+    let (outcome, columns) = run.run();
+    assert_eq!((outcome, columns[0].view::<i64>()), (Outcome::Done, &[1, 1][..]));
 }
 
 #[test]
