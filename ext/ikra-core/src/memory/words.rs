@@ -1,9 +1,10 @@
 //! The host's words that hold a column.
 //!
-//! Here: [`HostWords`], the allocator's or lent by a pool ([`super::pool`]), and copies of much by several threads. Not here: what the words mean
+//! Here: [`HostWords`], the allocator's, which may have been used before ([`super::shelf`]), or lent by a pool ([`super::pool`]), and copies of much by several threads. Not here: what the words mean
 //! ([`super::column`]).
 
 use super::pool::{self, Lent, Locked};
+use super::shelf;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
@@ -21,6 +22,10 @@ enum Source {
 impl HostWords {
     /// Words that are zero; many are in memory that was used before, where there is some.
     pub fn zeroed(count: usize) -> Self {
+        if let Some(mut words) = shelf::take(count) {
+            words.fill(0);
+            return Self(Source::Allocator(words));
+        }
         let Some((mut words, fresh)) = pool::host().lend_known(count) else { return Self::of_allocator(count) };
         if !fresh {
             clear_by_threads(&mut words);
@@ -29,6 +34,9 @@ impl HostWords {
     }
     /// Words that mean nothing, and are all to be written.
     pub fn unset(count: usize) -> Self {
+        if let Some(words) = shelf::take(count) {
+            return Self(Source::Allocator(words));
+        }
         pool::host().lend(count).unwrap_or_else(|| Self::of_allocator(count))
     }
     fn of_allocator(count: usize) -> Self {
@@ -61,6 +69,14 @@ impl HostWords {
         match &mut self.0 {
             Source::Allocator(_) => None,
             Source::Pool(lent) => lent.locked_mut(),
+        }
+    }
+}
+
+impl Drop for HostWords {
+    fn drop(&mut self) {
+        if let Source::Allocator(words) = &mut self.0 {
+            shelf::put(std::mem::take(words));
         }
     }
 }
