@@ -155,7 +155,7 @@ module Again
     "what is garbage" => ->(_world, _random) { GC.start }
   }.freeze
   # A change of a frozen list makes another first.
-  CHANGES_LIST = /\A(places in|another in|one less in|one for another in|one twice in|nobody twice in) the list/.freeze
+  CHANGES_LIST = /\A(places in|places of neighbours in|another in|one less in|one for another in|one twice in|one twice in a row in|nobody twice in) the list/.freeze
 
   def self.change(world, name, seed)
     world.walkers = world.walkers.dup if world.walkers.frozen? && name.match?(CHANGES_LIST)
