@@ -136,6 +136,24 @@ RSpec.describe "Many objects" do
           expect(walkers.map(&:steps).max).to eq(1)
       end
 
+      it "puts back what was written where one was frozen while kernels had them" do
+        walkers = Many.walkers
+        # which only objects can hold, and the last are to hold others
+        walkers.each_with_index { |walker, i| walker.mood = 1e300 if i < 10_000 || i > 39_000 }
+        walkers.first(10_000).each { |walker| walker.mood = 1e-300 }
+        before = walkers.map { |walker| [walker.town, walker.steps, walker.mood.object_id, walker.instance_variables] }
+        freeze = Kernel.instance_method(:freeze)
+        leave = lambda do
+          Ikra.resident(walkers) do
+            walkers.peach(backend:) { |walker| walker.walk } # rubocop:disable Style/SymbolProc
+            freeze.bind_call(walkers[35_003])
+          end
+        end
+        expect(&leave).to raise_error(FrozenError, /Many::Walker/)
+        GC.start
+        expect(walkers.map { |walker| [walker.town, walker.steps, walker.mood.object_id, walker.instance_variables] } == before).to be(true)
+      end
+
       it "keeps new values alive" do
         # each town is known by its size, as nobody but walkers and towns may hold it
         walked = lambda do |&walk|

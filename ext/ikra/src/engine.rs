@@ -694,7 +694,7 @@ impl Section<'_> {
         let key = self.base_of_state().0;
         let mut earlier = if plan.flat { None } else { kept::take(variant, key) };
         loop {
-            let mut unknown = Vec::new();
+            let mut unknown = Mutex::default();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
             let elements = match (self.range, base) {
                 (Some((first, len)), _) => Elements::Range(first, len),
@@ -703,16 +703,17 @@ impl Section<'_> {
             // from here to the holder nothing allocates in Ruby's heap
             let traced = self.clock.measure(Phase::Trace, || {
                 if let Some(mut tables) = earlier.take() {
-                    if tables.again(plan, base, &raws, &room) {
-                        return Ok(tables);
+                    if let Some(objects) = tables.again(plan, &lowered.program, base, &raws, &room, &unknown) {
+                        return Ok((tables, Some(objects)));
                     }
                     kept::failed(variant, key);
                 }
-                Tables::trace(plan, base, &raws, &room, &hashes, &mut unknown)
+                Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown.get_mut())?, None))
             });
-            let mut tables = match traced {
-                Ok(tables) => tables,
+            let (mut tables, objects) = match traced {
+                Ok(traced) => traced,
                 Err(Misfit::Hashes) => {
+                    let unknown = unknown.into_inner();
                     unknown.iter().for_each(|hash| holder.add(ruby, *hash));
                     for hash in unknown {
                         let Ok(parts) = crate::hashes::parts(ruby, hash)? else { return Ok(None) };
@@ -740,7 +741,7 @@ impl Section<'_> {
             };
             let packed = self.clock.measure(Phase::Pack, || {
                 let program = &lowered.program;
-                pack(plan, program, schema, &mut tables, elements, &roots, warp, &room, &elsewhere, &mut unknown)
+                pack(plan, program, schema, &mut tables, elements, &roots, warp, &room, &elsewhere, objects, &unknown)
             });
             match packed {
                 Ok(packed) => {
@@ -754,6 +755,7 @@ impl Section<'_> {
                     return Ok(Some((packed, tables)));
                 }
                 Err(Misfit::Symbols) => {
+                    let unknown = unknown.into_inner();
                     for symbol in &unknown {
                         holder.add(ruby, *symbol);
                     }
@@ -1069,7 +1071,6 @@ impl Section<'_> {
             (None, None) if self.another => (None, self.captures.get(self.ruby, &syntax::given(0))?),
             (None, None) => (None, self.base),
         };
-        let changes = if stays { None } else { Some(unpacker.prepare()?) };
         let mut locals = Vec::new();
         for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
             let start = self.captures.get(self.ruby, &accumulator.name)?;
@@ -1078,8 +1079,7 @@ impl Section<'_> {
                 locals.push((accumulator.name.clone(), value));
             }
         }
-        unpacker.fill_new()?;
-        changes.map_or(Ok(()), |changes| changes.apply(unpacker))?;
+        if stays { unpacker.fill_new() } else { unpacker.write_back() }?;
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }

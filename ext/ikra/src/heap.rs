@@ -518,6 +518,11 @@ fn is_as_known(object: Raw) -> bool {
     body.len == size && (0..size).all(|i| unsafe { *body.at.add(i) } == member_slowly(object, i as u32))
 }
 
+/// Some of many objects, whose forms are mostly those of all.
+pub fn sample(objects: &[Raw]) -> Vec<Raw> {
+    objects.iter().copied().step_by(crate::crew::PIECE).collect()
+}
+
 /// Reads and writes one field of the objects of a class.
 #[derive(Clone, Debug)]
 pub enum FieldReader {
@@ -578,9 +583,9 @@ impl FieldReader {
         }
         stored
     }
-    /// Learns the forms of objects that there are, by a sample of them, for workers.
+    /// Learns the forms of these objects, for workers.
     pub fn learn(&mut self, objects: &[Raw], class: Raw) {
-        for object in objects.iter().step_by(crate::crew::PIECE) {
+        for object in objects {
             self.get(*object, class);
         }
     }

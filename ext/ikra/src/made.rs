@@ -108,6 +108,11 @@ impl Made {
         Ok(raw)
     }
 
+    /// Whether nothing is to be filled.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
     /// What is to be filled next.
     pub fn next(&self) -> Option<Waiting> {
         self.waiting.borrow_mut().pop()

@@ -6,7 +6,7 @@
 
 use crate::buffer::Dtype;
 use crate::crew::{self, PIECE, Span};
-use crate::heap::{self, FieldReader, Raw, Seen};
+use crate::heap::{self, FieldReader, Raw, Seen, sample};
 use crate::made::{Room, fresh};
 use crate::observe::Bounds;
 use crate::plan::{Plan, SlotPlan};
@@ -90,10 +90,10 @@ pub fn params(
         lowered.program.even.is_empty() && !lowered.program.columns.iter().any(|column| column.small),
         "columns that stay are not looked at again"
     );
-    let mut unknown = Vec::new();
-    let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
+    let unknown = Mutex::default();
+    let packer = Packer { plan, tables, unknown: &unknown };
     let params = packer.params(&lowered.program, &lowered.schema, elements, roots)?;
-    if unknown.is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
+    if unknown.into_inner().is_empty() { Ok(params) } else { Err(Misfit::Symbols) }
 }
 
 /// Sets the parameters of one root, beside tables in which nothing is.
@@ -108,10 +108,10 @@ pub fn root(
     value: RootValue,
     params: &mut [u64],
 ) -> Result<()> {
-    let mut unknown = Vec::new();
-    let packer = Packer { plan, tables, unknown: Mutex::new(&mut unknown) };
+    let unknown = Mutex::default();
+    let packer = Packer { plan, tables, unknown: &unknown };
     packer.root(&lowered.program, &lowered.schema.roots[at], &plan.roots[at], value, params)?;
-    if unknown.is_empty() { Ok(()) } else { Err(Misfit::Symbols) }
+    if unknown.into_inner().is_empty() { Ok(()) } else { Err(Misfit::Symbols) }
 }
 
 /// Sets the parameters of a root that is the only array that there is.
@@ -129,7 +129,7 @@ pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
     wide(&lowered.program, &lowered.schema, params).is_none()
 }
 
-/// Fills columns and parameters. Columns whose rows are `elsewhere` get none.
+/// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `objects`: those of objects, where somebody has begun to fill them.
 ///
 /// # Errors
 /// A value outside its slot's type, and symbols that are new (left in `unknown`).
@@ -144,18 +144,23 @@ pub fn pack(
     warp: usize,
     room: &Room,
     elsewhere: &[ColumnId],
-    unknown: &mut Vec<Raw>,
+    objects: Option<ObjectColumns>,
+    unknown: &Mutex<Vec<Raw>>,
 ) -> Result<Packed> {
-    let packer = Packer { plan, tables, unknown: Mutex::new(&mut *unknown) };
+    let packer = Packer { plan, tables, unknown };
     let (order, starts, jobs) = packer.jobs(program.jobs, elements.len(), warp);
     // first what is by element: what the tables know of elements is then forgotten, before the rest takes its memory
     let filled = filled::filled(program);
     let given: Vec<ColumnId> = match elements {
-        Elements::Values(_) => plan.elements.iter().flat_map(|slot| [slot.value, slot.tag]).flatten().collect(),
+        Elements::Values(_) if !plan.whole => {
+            plan.elements.iter().flat_map(|slot| [slot.value, slot.tag]).flatten().collect()
+        }
         _ => Vec::new(),
     };
     let by_element = |(at, column): (usize, &Column)| {
-        let here = column.space == Space::Element && !elsewhere.iter().any(|column| column.index() == at);
+        let here = column.space == Space::Element
+            && (column.read || column.written || !plan.whole)
+            && !elsewhere.iter().any(|column| column.index() == at);
         let rows = if here { elements.len() } else { 0 };
         // by the launch, of which nobody looks at what an element did not come to; or right below
         let is_written = !column.read && column.written && filled[at];
@@ -171,20 +176,20 @@ pub fn pack(
             columns[column.index()] = numbers;
         }
     }
-    if let (Some(slot), Elements::Values(values)) = (&plan.elements, elements) {
+    if let (Some(slot), Elements::Values(values), false) = (&plan.elements, elements, plan.whole) {
         packer.elements(slot, &mut columns, values)?;
     }
     tables.forget_elements();
-    let packer = Packer { plan, tables, unknown: Mutex::new(unknown) };
-    let mut biases = vec![0; program.columns.len()];
+    let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;
+    let ObjectColumns { columns: of_objects, biases, packed } =
+        objects.unwrap_or_else(|| ObjectColumns::new(plan, program, packer.tables));
     let packed_rows = packer.packed_rows(program);
-    for (at, column) in program.columns.iter().enumerate() {
+    for (at, (column, of_objects)) in program.columns.iter().zip(of_objects).enumerate() {
         let rows = match column.space {
-            Space::Class { hierarchy, first, last } => {
-                let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
-                biases[at] = u64::from(from);
-                (to - from) as usize
+            Space::Class { .. } => {
+                columns[at] = of_objects;
+                continue;
             }
             Space::Array(_) if residents.iter().any(|r| r.column.index() == at) => 0,
             Space::Array(kind) => {
@@ -196,15 +201,10 @@ pub fn pack(
             Space::Single => 1,
             Space::Slot => room.slots as usize * SLOT_STRIDE as usize,
         };
-        // right below
-        let is_filled = rows > 0 && packed_rows[at] == rows;
-        columns[at] = if is_filled {
-            HostColumn::to_fill(column.storage, rows, None)
-        } else {
-            HostColumn::zeroed(column.storage, rows)
-        };
+        columns[at] = packed_column(column.storage, rows, packed_rows[at]);
     }
-    packer.fields(program, &mut columns)?;
+    let left: Vec<usize> = (0..plan.classes.len()).filter(|class| !packed[*class]).collect();
+    packer.fields(program, &left, &mut columns)?;
     packer.arrays(&mut columns, &residents)?;
     packer.frozen(schema, program, &mut columns);
     if let Some(column) = schema.bytes {
@@ -231,13 +231,129 @@ pub fn pack(
     Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false })
 }
 
+/// The columns of objects' fields.
+pub struct ObjectColumns {
+    /// As the program's; those of other spaces are empty.
+    columns: Vec<HostColumn>,
+    biases: Vec<u64>,
+    /// By class: what is read of its objects is there.
+    packed: Vec<bool>,
+}
+
+impl ObjectColumns {
+    /// For the objects that tables have, of whom nothing is packed yet.
+    pub fn new(plan: &Plan, program: &Program, tables: &Tables) -> Self {
+        let packer = Packer { plan, tables, unknown: &Mutex::default() };
+        let mut biases = vec![0; program.columns.len()];
+        let packed_rows = packer.packed_rows(program);
+        let column = |(at, column): (usize, &Column)| match column.space {
+            Space::Class { hierarchy, first, last } => {
+                let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
+                biases[at] = u64::from(from);
+                packed_column(column.storage, (to - from) as usize, packed_rows[at])
+            }
+            _ => HostColumn::zeroed(column.storage, 0),
+        };
+        let columns = program.columns.iter().enumerate().map(column).collect();
+        Self { columns, biases, packed: vec![false; plan.classes.len()] }
+    }
+
+    /// Objects of these classes are packed by whoever goes over them anyway, in these pieces, each of which has rows of every class. Of each class some objects that
+    /// are alive.
+    pub fn along<'a>(
+        &'a mut self,
+        plan: &'a Plan,
+        program: &Program,
+        tables: &'a Tables,
+        unknown: &'a Mutex<Vec<Raw>>,
+        (classes, alive): (&[usize], &[Vec<Raw>]),
+        pieces: Vec<Vec<Range<usize>>>,
+    ) -> (Along<'a>, Vec<Vec<Sheet<'a>>>) {
+        let packer = Packer { plan, tables, unknown };
+        let mut fields = packer.fields_of(classes);
+        fields.iter_mut().zip(alive).for_each(|(class, alive)| class.learn(alive));
+        let parts = packer.parts(program, &fields, pieces, &mut self.columns);
+        let sheets =
+            parts.into_iter().map(|parts| parts.into_iter().map(|part| Sheet { part, next: 0, left: false }).collect());
+        (Along { packer, fields }, sheets.collect())
+    }
+
+    /// Nothing of these classes' objects was left out.
+    pub fn have_all(&mut self, classes: impl IntoIterator<Item = usize>) {
+        classes.into_iter().for_each(|class| self.packed[class] = true);
+    }
+}
+
+/// Packs objects that somebody else goes over.
+pub struct Along<'a> {
+    packer: Packer<'a>,
+    fields: Vec<Fields<'a>>,
+}
+
+/// Objects of one class that one thread goes over, and where their fields go.
+pub struct Sheet<'a> {
+    part: Part<'a>,
+    /// Objects that it went over.
+    next: usize,
+    left: bool,
+}
+
+impl Sheet<'_> {
+    /// Leaves the next so many of them out.
+    pub fn leave(&mut self, count: usize) {
+        self.next += count;
+        self.left = true;
+    }
+    /// Whether some of them are not packed.
+    pub fn is_left(&self) -> bool {
+        self.left || self.next < self.part.objects.len()
+    }
+}
+
+impl Along<'_> {
+    /// Packs the next so many objects of a sheet, at most [`CHUNK`]. `ids`: of what the fields refer to that the tracer follows, as far as that is known.
+    pub fn pack(&self, sheet: &mut Sheet<'_>, count: usize, ids: &[[u32; CHUNK]]) {
+        let Sheet { part, next, left } = sheet;
+        let Fields { class, slots, readers, leads, .. } = &self.fields[part.class];
+        let objects = &part.objects[*next..*next + count];
+        let mut values = [heap::NIL; CHUNK];
+        for (((slot, reader), lead), rows) in slots.iter().zip(readers).zip(leads).zip(&mut part.rows) {
+            let mut rows = rows.part(*next..*next + count);
+            if let (Repr::Ref(_), Some(lead), Cells::Halves(out)) = (slot.repr, lead, &mut rows.values)
+                && ids[*lead][..count].iter().all(|id| *id != NO_ID)
+            {
+                out.copy_from_slice(&ids[*lead][..count]);
+                continue;
+            }
+            let values = &mut values[..count];
+            let is_packed =
+                reader.peek_all(objects, *class, values) && self.packer.fill(slot, &mut rows, values, |_| None).is_ok();
+            *left |= !is_packed;
+        }
+        *next += count;
+    }
+}
+
+/// What no object has for its id: there are fewer rows.
+pub const NO_ID: u32 = u32::MAX;
+
+/// Rows that are to be packed, of which so many are filled.
+fn packed_column(storage: Storage, rows: usize, filled: usize) -> HostColumn {
+    if rows > 0 && filled == rows {
+        HostColumn::to_fill(storage, rows, crate::backends::lend(HostColumn::words_for(storage, rows)))
+    } else {
+        HostColumn::zeroed(storage, rows)
+    }
+}
+
+#[derive(Clone, Copy)]
 struct Packer<'a> {
     plan: &'a Plan,
     tables: &'a Tables,
-    unknown: Mutex<&'a mut Vec<Raw>>,
+    unknown: &'a Mutex<Vec<Raw>>,
 }
 
-impl Packer<'_> {
+impl<'a> Packer<'a> {
     /// First id of the class at one preorder position, and end of the one at another.
     fn ids(&self, hierarchy: usize, first: usize, last: usize) -> (u32, u32) {
         let classes = self.plan.hierarchy(hierarchy);
@@ -371,29 +487,73 @@ impl Packer<'_> {
         filled.into_iter().collect()
     }
 
-    /// What is read of objects, of all classes side by side.
-    fn fields(&self, program: &Program, columns: &mut [HostColumn]) -> Result<()> {
-        let mut classes: Vec<Fields<'_>> = Vec::new();
-        let mut wanted: Vec<(&SlotPlan, usize, usize)> = Vec::new();
-        for (at, class) in self.plan.classes.iter().enumerate() {
-            let objects = &self.tables.classes[at].objects[..];
-            let mut fields = Fields { class: class.raw, objects, slots: Vec::new(), readers: Vec::new() };
-            for field in class.fields.iter().filter(|f| f.read) {
-                let column = field.slot.value.or(field.slot.tag);
-                let start = column.map_or(0, |column| self.row(program, column, at));
-                wanted.push((&field.slot, start, objects.len()));
-                fields.slots.push(&field.slot);
-                fields.readers.push(FieldReader::new(field.field, &self.tables.hashes));
-            }
-            if !fields.slots.is_empty() {
-                classes.push(fields);
-            }
-        }
-        let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
+    /// What is read of the objects of some classes, side by side.
+    fn fields(&self, program: &Program, classes: &[usize], columns: &mut [HostColumn]) -> Result<()> {
+        let mut fields = self.fields_of(classes);
+        fields.retain(|class| !class.slots.is_empty());
+        let lengths: Vec<usize> = fields.iter().map(|class| class.objects.len()).collect();
         let all = lengths.iter().sum();
         let beside = crew::pays(all);
         if beside {
-            classes.iter_mut().for_each(Fields::learn);
+            fields.iter_mut().for_each(|class| class.learn(&sample(class.objects)));
+        }
+        let pieces = self.parts(program, &fields, crew::side_by_side(&lengths), columns);
+        let filled = crew::map(all, pieces, |parts| {
+            let mut left = Vec::new();
+            for (class, mut part) in fields.iter().zip(parts) {
+                // the Ruby thread does not look for what it does not know
+                let peek = |field: usize, objects: &[Raw], values: &mut [Raw]| {
+                    class.readers[field].peek_all(objects, class.class, values)
+                };
+                if !beside || !self.piece(&class.slots, &mut part, peek)? {
+                    left.push(part);
+                }
+            }
+            Ok(left)
+        });
+        for left in filled {
+            for mut part in left? {
+                let Fields { class: raw, slots, readers, .. } = &mut fields[part.class];
+                self.piece(slots, &mut part, |field, objects, values| {
+                    readers[field].get_all(objects, *raw, values);
+                    true
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is read of the objects of some classes.
+    fn fields_of(self, classes: &[usize]) -> Vec<Fields<'a>> {
+        let one = |at: &usize| {
+            let class = &self.plan.classes[*at];
+            let read = || class.fields.iter().enumerate().filter(|(_, field)| field.read);
+            Fields {
+                at: *at,
+                class: class.raw,
+                objects: &self.tables.classes[*at].objects,
+                slots: read().map(|(_, field)| &field.slot).collect(),
+                readers: read().map(|(_, field)| FieldReader::new(field.field, &self.tables.hashes)).collect(),
+                leads: read().map(|(number, _)| class.leads.iter().position(|lead| *lead == number)).collect(),
+            }
+        };
+        classes.iter().map(one).collect()
+    }
+
+    /// Pieces of these classes' objects, with the rows that each of their fields goes to.
+    fn parts<'c>(
+        &self,
+        program: &Program,
+        classes: &[Fields<'c>],
+        pieces: Vec<Vec<Range<usize>>>,
+        columns: &'c mut [HostColumn],
+    ) -> Vec<Vec<Part<'c>>> {
+        let mut wanted: Vec<(&SlotPlan, usize, usize)> = Vec::new();
+        for class in classes {
+            wanted.extend(class.slots.iter().map(|slot| {
+                let start = slot.value.or(slot.tag).map_or(0, |column| self.row(program, column, class.at));
+                (*slot, start, class.objects.len())
+            }));
         }
         let mut rest = rows(columns, &wanted);
         let mut parts = |piece: Vec<Range<usize>>| {
@@ -405,30 +565,7 @@ impl Packer<'_> {
             };
             piece.into_iter().enumerate().map(part).collect()
         };
-        let pieces: Vec<Vec<Part<'_>>> = crew::side_by_side(&lengths).into_iter().map(&mut parts).collect();
-        let filled = crew::map(all, pieces, |parts| {
-            let mut left = Vec::new();
-            for mut part in parts {
-                let Fields { class: raw, slots, readers, .. } = &classes[part.class];
-                // the Ruby thread does not look for what it does not know
-                let peek =
-                    |field: usize, objects: &[Raw], values: &mut [Raw]| readers[field].peek_all(objects, *raw, values);
-                if !beside || !self.piece(slots, &mut part, peek)? {
-                    left.push(part);
-                }
-            }
-            Ok(left)
-        });
-        for left in filled {
-            for mut part in left? {
-                let Fields { class: raw, slots, readers, .. } = &mut classes[part.class];
-                self.piece(slots, &mut part, |field, objects, values| {
-                    readers[field].get_all(objects, *raw, values);
-                    true
-                })?;
-            }
-        }
-        Ok(())
+        pieces.into_iter().map(&mut parts).collect()
     }
 
     /// Fills rows of several slots; false where something cannot be read.
@@ -816,21 +953,27 @@ fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a
 
 /// What is read of the objects of one class.
 struct Fields<'a> {
+    /// Which of the plan's.
+    at: usize,
     /// Their class word.
     class: Raw,
     objects: &'a [Raw],
     slots: Vec<&'a SlotPlan>,
     readers: Vec<FieldReader>,
+    /// Which of those that the tracer follows, if any.
+    leads: Vec<Option<usize>>,
 }
 
 impl Fields<'_> {
-    fn learn(&mut self) {
-        self.readers.iter_mut().for_each(|reader| reader.learn(self.objects, self.class));
+    /// Learns the forms of these objects.
+    fn learn(&mut self, objects: &[Raw]) {
+        self.readers.iter_mut().for_each(|reader| reader.learn(objects, self.class));
     }
 }
 
-/// Some objects of one of these classes, and where each of their fields goes.
+/// Some objects of one of several classes, and where each of their fields goes.
 struct Part<'a> {
+    /// Which of them.
     class: usize,
     objects: &'a [Raw],
     rows: Vec<Rows<'a>>,

@@ -110,6 +110,8 @@ pub struct Plan {
     pub grouped: bool,
     /// Elements may be reached from others.
     pub linked: bool,
+    /// The program goes over the rows of its elements' classes: nobody asks which row an element has.
+    pub whole: bool,
     /// The bytes of the program's literals, which come first among all bytes.
     pub literals: Vec<u8>,
     /// The class word of plain Strings.
@@ -137,6 +139,7 @@ impl Plan {
             any_owned: false,
             grouped: program.jobs == Jobs::Grouped,
             linked: false,
+            whole: schema.whole.is_some(),
             literals: schema.literal_bytes(),
             string_class: ruby.class_string().as_raw(),
             plain: true,

@@ -470,7 +470,7 @@ impl State {
             made: &made,
             trapped: false,
         };
-        unpacker.prepare()?.apply(&unpacker)
+        unpacker.write_back()
     }
 }
 

@@ -93,7 +93,7 @@ impl Observer {
             let len = table.objects.len();
             // no few are left over
             let end = if crew::many(len.saturating_sub(row + window * PIECE)) { row + window * PIECE } else { len };
-            table.demands[demand].reader.learn(&table.objects[row..end], class);
+            table.demands[demand].reader.learn(&heap::sample(&table.objects[row..end]), class);
             let (objects, reader) = (&self.tables[at].objects[row..end], &self.tables[at].demands[demand].reader);
             let look = self.look(scan);
             let found = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects| {

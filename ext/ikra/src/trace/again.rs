@@ -2,7 +2,7 @@
 //!
 //! Here: [`Tables::again`], which finds out whether a walk from the base array and the roots would reach just what these tables
 //! have, by all cores where there is much. Not here: who keeps tables between calls ([`crate::kept`]), and numbers and other values that
-//! lead nowhere, which packing checks at every call.
+//! lead nowhere, which packing checks at every call. Elements are packed on the way, as long as they are in the cache ([`crate::pack::Along`]).
 //!
 //! # What is checked
 //!
@@ -22,8 +22,11 @@ use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
+use crate::pack::{Along, NO_ID, ObjectColumns, Sheet};
 use crate::plan::{Plan, SlotPlan};
+use ikra_core::ir::Program;
 use ikra_core::types::{Prims, StrWord};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -109,17 +112,37 @@ struct Piece {
     reached: Vec<u64>,
     /// Entries of what the Ruby thread is to look at.
     left: Vec<u64>,
+    /// Classes of which some objects are not packed.
+    unpacked: Vec<usize>,
 }
 
 impl Tables {
-    /// Makes tables of an earlier call those of what is there now, numbered as they are; false where that cannot be, and they are
+    /// Makes tables of an earlier call those of what is there now, numbered as they are, and packs what it comes by; None where that cannot be, and they are
     /// void.
-    pub fn again(&mut self, plan: &Plan, base: Option<&[Raw]>, roots: &[Raw], room: &Room) -> bool {
-        let Ok((rows, classes)) = Checker::new(plan, self).check(base, roots) else { return false };
+    pub fn again(
+        &mut self,
+        plan: &Plan,
+        program: &Program,
+        base: Option<&[Raw]>,
+        roots: &[Raw],
+        room: &Room,
+        unknown: &Mutex<Vec<Raw>>,
+    ) -> Option<ObjectColumns> {
+        self.number(plan, room).ok()?;
+        let mut objects = ObjectColumns::new(plan, program, self);
+        let packing = Packing { program, objects: &mut objects, unknown };
+        let (rows, classes) = Checker::new(plan, self).check(base, roots, packing).ok()?;
         self.element_rows = rows;
         self.element_classes = classes;
-        self.number(plan, room).is_ok()
+        Some(objects)
     }
+}
+
+/// Where elements are packed to.
+struct Packing<'a> {
+    program: &'a Program,
+    objects: &'a mut ObjectColumns,
+    unknown: &'a Mutex<Vec<Raw>>,
 }
 
 /// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
@@ -180,15 +203,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Rows and classes of the elements.
-    fn check(mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<(Vec<u32>, Vec<u16>)> {
+    /// Rows and classes of the elements, if anybody asks for them.
+    fn check(mut self, base: Option<&[Raw]>, roots: &[Raw], packing: Packing<'_>) -> Result<(Vec<u32>, Vec<u16>)> {
         let plan = self.plan;
         let (mut rows, mut classes) = (Vec::new(), Vec::new());
         let (mut reached, mut many) = (Vec::new(), false);
         if let (Some(slot), Some(base)) = (&plan.elements, base)
             && slot.leads_on()
         {
-            (rows, classes) = (vec![0; base.len()], vec![0; base.len()]);
+            if !plan.whole {
+                (rows, classes) = (vec![0; base.len()], vec![0; base.len()]);
+            }
             let count;
             (reached, count) = self.elements(slot, base, &mut rows, &mut classes)?;
             let different: usize =
@@ -204,15 +229,15 @@ impl<'a> Checker<'a> {
             many = crew::many(base.len());
         }
         for (slot, root) in plan.roots.iter().zip(roots) {
-            self.look(slot, &[*root], |entry| reached.push(entry))?;
+            self.look(slot, &[*root], |entry| reached.push(entry), |_, _| ())?;
         }
-        self.settle(reached, many)?;
+        self.settle(reached, Some(packing).filter(|_| many))?;
         let all = |states: &mut States| states.count(DONE) == states.0.len();
         let whole = self.classes.iter_mut().chain(&mut self.kinds).chain([&mut self.strings]).all(all);
         if whole { Ok((rows, classes)) } else { Err(Differs) }
     }
 
-    /// Finds the rows of the elements. Their entries, where they are not many, and how many have a row.
+    /// Finds the rows of the elements, if anybody asks for them. Their entries, where they are not many, and how many have a row.
     fn elements(
         &self,
         slot: &SlotPlan,
@@ -221,8 +246,9 @@ impl<'a> Checker<'a> {
         classes: &mut [u16],
     ) -> Result<(Vec<u64>, usize)> {
         let few = !crew::many(base.len());
-        let pieces = base.chunks(PIECE).zip(rows.chunks_mut(PIECE)).zip(classes.chunks_mut(PIECE)).collect();
-        let found = crew::map(base.len(), pieces, |((values, rows), classes)| {
+        let mut places = rows.chunks_mut(PIECE).zip(classes.chunks_mut(PIECE));
+        let pieces = base.chunks(PIECE).map(|values| (values, places.next().unwrap_or_default())).collect();
+        let found = crew::map(base.len(), pieces, |(values, (rows, classes))| {
             self.some_elements(slot, values, rows, classes, few)
         });
         let (mut all, mut count) = (Vec::new(), 0);
@@ -250,8 +276,10 @@ impl<'a> Checker<'a> {
             let (states, row) = self.states(entry);
             // nobody else is looking yet; who is there twice is found by counting
             states.0[row].store(SHARED, Relaxed);
-            rows[i] = entry as u32;
-            classes[i] = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
+            if let (Some(row), Some(class)) = (rows.get_mut(i), classes.get_mut(i)) {
+                *row = entry as u32;
+                *class = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
+            }
         };
         let mut guess = Guess::of(self.tables);
         let (mut missed, mut at) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
@@ -349,10 +377,17 @@ impl<'a> Checker<'a> {
         states.reach(row, slot.owned && entry & STRING == 0)
     }
 
-    /// Reaches values that a slot holds. `new` hears of those that were not reached before.
+    /// Reaches values that a slot holds. `new` hears of those that were not reached before, `each` of the entry of every one, 0 where there is none.
     #[inline]
-    fn look(&self, slot: &SlotPlan, values: &[Raw], mut new: impl FnMut(u64)) -> Result<()> {
+    fn look(
+        &self,
+        slot: &SlotPlan,
+        values: &[Raw],
+        mut new: impl FnMut(u64),
+        mut each: impl FnMut(usize, u64),
+    ) -> Result<()> {
         self.tables.map.each(values, |i, entry| {
+            each(i, entry);
             if let Some(entry) = self.entry(slot, values[i], entry)?
                 && self.reach(slot, values[i], entry)?
             {
@@ -362,10 +397,10 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Looks at everything that was reached, and at what that leads to. `many`: there are more than these.
-    fn settle(&mut self, mut reached: Vec<u64>, many: bool) -> Result<()> {
-        if many {
-            self.all_that_wait(&mut reached)?;
+    /// Looks at everything that was reached, and at what that leads to. `packing`: there are more than these, which are packed.
+    fn settle(&mut self, mut reached: Vec<u64>, packing: Option<Packing<'_>>) -> Result<()> {
+        if let Some(packing) = packing {
+            self.all_that_wait(&mut reached, packing)?;
             // to some it came already
             reached.retain(|entry| self.waits(*entry));
         }
@@ -407,14 +442,14 @@ impl<'a> Checker<'a> {
     }
 
     /// What a worker gives back: the Ruby thread looks at what was left to it.
-    fn keep(&mut self, Piece { reached: more, left }: Piece, reached: &mut Vec<u64>) -> Result<()> {
+    fn keep(&mut self, Piece { reached: more, left, .. }: Piece, reached: &mut Vec<u64>) -> Result<()> {
         reached.extend(more);
         left.into_iter().try_for_each(|entry| self.expand(entry, reached))
     }
 
     /// Workers look at everything that waits, class after class and kind after kind. Added to `reached` is what that reached, but for what they come to
     /// anyway.
-    fn all_that_wait(&mut self, reached: &mut Vec<u64>) -> Result<()> {
+    fn all_that_wait(&mut self, reached: &mut Vec<u64>, packing: Packing<'_>) -> Result<()> {
         // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
         let is_first = |at: usize| self.classes[at].0.first().is_some_and(|state| state.load(Relaxed) == SHARED);
         let (first, others): (Vec<usize>, Vec<usize>) = (0..self.classes.len()).partition(|at| is_first(*at));
@@ -422,9 +457,9 @@ impl<'a> Checker<'a> {
             let class = (entry >> 32) as usize;
             entry & ARRAY != 0 || entry & STRING == 0 && class > from && !first.contains(&(class - 1))
         };
-        self.objects(&first, &|entry| comes(entry, 0), reached)?;
+        self.objects(&first, &|entry| comes(entry, 0), reached, Some(packing))?;
         for at in others {
-            self.objects(&[at], &|entry| comes(entry, at + 1), reached)?;
+            self.objects(&[at], &|entry| comes(entry, at + 1), reached, None)?;
         }
         for at in 0..self.kinds.len() {
             let comes = |entry: u64| entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
@@ -434,39 +469,70 @@ impl<'a> Checker<'a> {
     }
 
     /// The objects of some classes that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
-    fn objects(&mut self, some: &[usize], comes: &Comes<'_>, reached: &mut Vec<u64>) -> Result<()> {
+    fn objects(
+        &mut self,
+        some: &[usize],
+        comes: &Comes<'_>,
+        reached: &mut Vec<u64>,
+        packing: Option<Packing<'_>>,
+    ) -> Result<()> {
+        // readers learn the forms of some that are alive
+        let mut alive: Vec<Vec<Raw>> = Vec::with_capacity(some.len());
         for at in some {
             let (class, objects) = (&self.plan.classes[*at], &self.tables.classes[*at].objects[..]);
-            // readers learn the forms of some that are alive
             let first = |from: usize| (from..objects.len().min(from + PIECE)).find(|row| self.classes[*at].waits(*row));
-            let alive: Vec<Raw> = (0..objects.len()).step_by(PIECE).filter_map(first).map(|row| objects[row]).collect();
-            for reader in &mut self.readers[*at] {
-                for object in &alive {
-                    if heap::class_word(*object) != class.raw {
-                        return Err(Differs);
-                    }
-                    reader.get(*object, class.raw);
-                }
+            let few: Vec<Raw> = (0..objects.len()).step_by(PIECE).filter_map(first).map(|row| objects[row]).collect();
+            if few.iter().any(|object| heap::class_word(*object) != class.raw) {
+                return Err(Differs);
             }
+            self.readers[*at].iter_mut().for_each(|reader| reader.learn(&few, class.raw));
+            alive.push(few);
         }
         let this = &*self;
         let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
-        let found = crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), |piece| {
+        let pieces = crew::side_by_side(&lengths);
+        let Some(Packing { program, objects, unknown }) = packing else {
+            let found = crew::map(lengths.iter().sum(), pieces, |piece| {
+                let mut found = Piece::default();
+                some.iter()
+                    .zip(piece)
+                    .try_for_each(|(at, rows)| this.some_objects(*at, comes, rows, None, &mut found))?;
+                Ok(found)
+            });
+            return found.into_iter().try_for_each(|piece| self.keep(piece?, reached));
+        };
+        let (along, sheets) = objects.along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
+        let found = crew::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {
             let mut found = Piece::default();
-            some.iter().zip(piece).try_for_each(|(at, rows)| this.some_objects(*at, comes, rows, &mut found))?;
+            for ((at, rows), mut sheet) in some.iter().zip(piece).zip(sheets) {
+                this.some_objects(*at, comes, rows, Some((&along, &mut sheet)), &mut found)?;
+                found.unpacked.extend(sheet.is_left().then_some(*at));
+            }
             Ok(found)
         });
-        found.into_iter().try_for_each(|piece| self.keep(piece?, reached))
+        let found = found.into_iter().collect::<Result<Vec<Piece>>>()?;
+        let left: Vec<usize> = found.iter().flat_map(|piece| &piece.unpacked).copied().collect();
+        objects.have_all(some.iter().copied().filter(|at| !left.contains(at)));
+        found.into_iter().try_for_each(|piece| self.keep(piece, reached))
     }
 
-    fn some_objects(&self, at: usize, comes: &Comes<'_>, rows: Range<usize>, piece: &mut Piece) -> Result<()> {
+    fn some_objects(
+        &self,
+        at: usize,
+        comes: &Comes<'_>,
+        rows: Range<usize>,
+        mut sheet: Option<(&Along<'_>, &mut Sheet<'_>)>,
+        piece: &mut Piece,
+    ) -> Result<()> {
         let (class, objects, states) = (&self.plan.classes[at], &self.tables.classes[at].objects, &self.classes[at]);
         let readers = &self.readers[at];
         let (mut waiting, mut some) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
         let mut values = vec![heap::NIL; CHUNK * readers.len()];
+        let mut ids = vec![[NO_ID; CHUNK]; readers.len()];
         for from in rows.clone().step_by(CHUNK) {
+            let all = from..rows.end.min(from + CHUNK);
             waiting.clear();
-            waiting.extend((from..rows.end.min(from + CHUNK)).filter(|row| states.waits(*row)));
+            waiting.extend(all.clone().filter(|row| states.waits(*row)));
             some.clear();
             some.extend(waiting.iter().map(|row| objects[*row]));
             heap::prefetch_all(some.iter().copied());
@@ -486,12 +552,26 @@ impl<'a> Checker<'a> {
                 some.retain(|object| known(*object));
                 read(&some);
             }
-            for (lead, values) in class.leads.iter().zip(values.chunks(CHUNK)) {
+            for ((lead, values), ids) in class.leads.iter().zip(values.chunks(CHUNK)).zip(&mut ids) {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
-                self.look(&class.fields[*lead].slot, &values[..some.len()], new)?;
+                self.look(&class.fields[*lead].slot, &values[..some.len()], new, |i, entry| ids[i] = self.id(entry))?;
+            }
+            match &mut sheet {
+                Some((along, sheet)) if some.len() == all.len() => along.pack(sheet, all.len(), &ids),
+                Some((_, sheet)) => sheet.leave(all.len()),
+                None => {}
             }
         }
         Ok(())
+    }
+
+    /// The id of an object by its entry; of anything else [`NO_ID`].
+    #[inline]
+    fn id(&self, entry: u64) -> u32 {
+        // arrays and Strings have bits that no class has
+        let class = (entry as usize >> 32).checked_sub(1);
+        let base = class.and_then(|class| self.tables.bases.get(class));
+        base.map_or(NO_ID, |base| base.wrapping_add(entry as u32))
     }
 
     /// The arrays of a kind that wait; long ones in parts.
@@ -536,7 +616,7 @@ impl<'a> Checker<'a> {
             }
             if let Some(slot) = slot {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
-                self.look(slot, &values, new)?;
+                self.look(slot, &values, new, |_, _| ())?;
             }
         }
     }
@@ -566,12 +646,12 @@ impl<'a> Checker<'a> {
     /// Looks at one that is alive, or leaves it.
     fn expand_beside(&self, entry: u64, piece: &mut Piece) -> Result<()> {
         let (at, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
-        let Piece { reached, left } = piece;
+        let Piece { reached, left, .. } = piece;
         if entry & ARRAY != 0 {
             match (self.elements_of(at, row)?, &self.plan.kinds[at].slot) {
                 (None, _) => left.push(entry),
                 (Some(elements), Some(slot)) if slot.leads_on() => {
-                    self.look(slot, elements, |entry| reached.push(entry))?;
+                    self.look(slot, elements, |entry| reached.push(entry), |_, _| ())?;
                 }
                 _ => {}
             }
@@ -589,7 +669,7 @@ impl<'a> Checker<'a> {
                 return Ok(());
             };
             for (field, value) in class.leads.iter().zip(values) {
-                self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry))?;
+                self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry), |_, _| ())?;
             }
         }
         Ok(())
@@ -607,7 +687,7 @@ impl<'a> Checker<'a> {
                 return if fits { Ok(()) } else { Err(Differs) };
             };
             let Some(slot) = plan.kinds[at].slot.as_ref().filter(|slot| slot.leads_on()) else { return Ok(()) };
-            return self.look(slot, elements, |entry| reached.push(entry));
+            return self.look(slot, elements, |entry| reached.push(entry), |_, _| ());
         }
         if entry & STRING != 0 {
             let (string, word) = (tables.strings.strings[row], tables.strings.words[row]);
@@ -625,7 +705,7 @@ impl<'a> Checker<'a> {
         let class = &plan.classes[at];
         for (lead, field) in class.leads.iter().enumerate() {
             let value = self.readers[at][lead].get(object, class.raw);
-            self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry))?;
+            self.look(&class.fields[*field].slot, &[value], |entry| reached.push(entry), |_, _| ())?;
         }
         Ok(())
     }

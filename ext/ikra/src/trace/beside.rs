@@ -153,7 +153,8 @@ impl Tracer<'_> {
             let objects = &self.tables.classes[at].objects[row..];
             let objects = &objects[..objects.len().min(WINDOW)];
             row += objects.len();
-            self.readers[at].iter_mut().for_each(|reader| reader.learn(objects, class.raw));
+            let some = heap::sample(objects);
+            self.readers[at].iter_mut().for_each(|reader| reader.learn(&some, class.raw));
             let (this, readers) = (&*self, &self.readers[at]);
             let slots: Vec<&SlotPlan> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
             let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {

@@ -10,6 +10,7 @@ use crate::crew::{self, PIECE};
 use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::reflect;
+use crate::trace::CHUNK;
 use ikra_core::types::Repr;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
@@ -84,30 +85,36 @@ impl Listed {
     /// Those that are listed, and the others.
     fn now(arrays: &[Raw], held: bool) -> (Self, Vec<Raw>) {
         let (mut listed, mut others) = (Self::default(), Vec::new());
-        for (at, array) in arrays.iter().enumerate() {
-            arrays.get(at + heap::AHEAD).into_iter().for_each(|later| heap::prefetch(*later));
-            if heap::see(*array) != Seen::Array {
-                continue;
+        listed.arrays.reserve_exact(arrays.len());
+        listed.ends.reserve_exact(arrays.len());
+        for some in arrays.chunks(CHUNK) {
+            heap::prefetch_all(some.iter().copied());
+            for array in some {
+                if heap::see(*array) != Seen::Array {
+                    continue;
+                }
+                let elements = heap::elements(*array);
+                if elements.len() > FEW || !held && !elements.iter().all(|element| heap::is_immediate(*element)) {
+                    others.push(*array);
+                    continue;
+                }
+                listed.arrays.push(*array);
+                listed.elements.extend_from_slice(elements);
+                listed.ends.push(listed.elements.len() as u32);
             }
-            let elements = heap::elements(*array);
-            if elements.len() > FEW || !held && !elements.iter().all(|element| heap::is_immediate(*element)) {
-                others.push(*array);
-                continue;
-            }
-            listed.arrays.push(*array);
-            listed.elements.extend_from_slice(elements);
-            listed.ends.push(listed.elements.len() as u32);
         }
         (listed, others)
     }
 
     fn holds(&self) -> bool {
         let mut from = 0;
-        self.arrays.iter().zip(&self.ends).enumerate().all(|(at, (array, end))| {
-            self.arrays.get(at + heap::AHEAD).into_iter().for_each(|later| heap::prefetch(*later));
-            let known = &self.elements[from..*end as usize];
-            from = *end as usize;
-            heap::elements(*array) == known
+        self.arrays.chunks(CHUNK).zip(self.ends.chunks(CHUNK)).all(|(arrays, ends)| {
+            heap::prefetch_all(arrays.iter().copied());
+            arrays.iter().zip(ends).all(|(array, end)| {
+                let known = &self.elements[from..*end as usize];
+                from = *end as usize;
+                heap::elements(*array) == known
+            })
         })
     }
 }
