@@ -32,7 +32,7 @@ use crate::later::Later;
 use crate::made::{Made, Rooms};
 use crate::observe::Bounds;
 use crate::over::Where;
-use crate::pack::{Elements, Packed, RootValue, pack};
+use crate::pack::{Elements, Lender, Packed, RootValue, pack};
 use crate::plan::{Plan, SlotPlan};
 use crate::profile::{About, Clock, Phase};
 use crate::random;
@@ -689,6 +689,8 @@ impl Section<'_> {
             holder.get(ruby);
         }
         let warp = self.backend.target().warp;
+        let backend = self.backend.clone();
+        let lender = Lender(backend.store());
         let room = variant.rooms.now(&lowered.program, self.slots());
         let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;
@@ -703,7 +705,7 @@ impl Section<'_> {
             // from here to the holder nothing allocates in Ruby's heap
             let traced = self.clock.measure(Phase::Trace, || {
                 if let Some(mut tables) = earlier.take() {
-                    if let Some(objects) = tables.again(plan, &lowered.program, base, &raws, &room, &unknown) {
+                    if let Some(objects) = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown) {
                         return Ok((tables, Some(objects)));
                     }
                     kept::failed(variant, key);
@@ -741,7 +743,7 @@ impl Section<'_> {
             };
             let packed = self.clock.measure(Phase::Pack, || {
                 let program = &lowered.program;
-                pack(plan, program, schema, &mut tables, elements, &roots, warp, &room, &elsewhere, objects, &unknown)
+                pack(plan, program, schema, &mut tables, elements, &roots, warp, &room, &elsewhere, objects, lender, &unknown)
             });
             match packed {
                 Ok(packed) => {

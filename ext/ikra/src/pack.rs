@@ -17,7 +17,7 @@ use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage, filled};
 use ikra_core::layout::schema::{RootParam, Schema};
-use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::buffer::{Buffer, DeviceStore};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::{even, small};
 use ikra_core::types::{Prims, Repr, Tag};
@@ -145,6 +145,7 @@ pub fn pack(
     room: &Room,
     elsewhere: &[ColumnId],
     objects: Option<ObjectColumns>,
+    lender: Lender<'_>,
     unknown: &Mutex<Vec<Raw>>,
 ) -> Result<Packed> {
     let packer = Packer { plan, tables, unknown };
@@ -165,7 +166,7 @@ pub fn pack(
         // by the launch, of which nobody looks at what an element did not come to; or right below
         let is_written = !column.read && column.written && filled[at];
         if is_written || given.iter().any(|column| column.index() == at) {
-            HostColumn::to_fill(column.storage, rows, None)
+            lender.to_fill(column.storage, rows)
         } else {
             HostColumn::zeroed(column.storage, rows)
         }
@@ -183,7 +184,7 @@ pub fn pack(
     let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;
     let ObjectColumns { columns: of_objects, biases, packed } =
-        objects.unwrap_or_else(|| ObjectColumns::new(plan, program, packer.tables));
+        objects.unwrap_or_else(|| ObjectColumns::new(plan, program, packer.tables, lender));
     let packed_rows = packer.packed_rows(program);
     for (at, (column, of_objects)) in program.columns.iter().zip(of_objects).enumerate() {
         let rows = match column.space {
@@ -201,7 +202,7 @@ pub fn pack(
             Space::Single => 1,
             Space::Slot => room.slots as usize * SLOT_STRIDE as usize,
         };
-        columns[at] = packed_column(column.storage, rows, packed_rows[at]);
+        columns[at] = lender.packed(column.storage, rows, packed_rows[at]);
     }
     let left: Vec<usize> = (0..plan.classes.len()).filter(|class| !packed[*class]).collect();
     packer.fields(program, &left, &mut columns)?;
@@ -242,7 +243,7 @@ pub struct ObjectColumns {
 
 impl ObjectColumns {
     /// For the objects that tables have, of whom nothing is packed yet.
-    pub fn new(plan: &Plan, program: &Program, tables: &Tables) -> Self {
+    pub fn new(plan: &Plan, program: &Program, tables: &Tables, lender: Lender<'_>) -> Self {
         let packer = Packer { plan, tables, unknown: &Mutex::default() };
         let mut biases = vec![0; program.columns.len()];
         let packed_rows = packer.packed_rows(program);
@@ -250,7 +251,7 @@ impl ObjectColumns {
             Space::Class { hierarchy, first, last } => {
                 let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
                 biases[at] = u64::from(from);
-                packed_column(column.storage, (to - from) as usize, packed_rows[at])
+                lender.packed(column.storage, (to - from) as usize, packed_rows[at])
             }
             _ => HostColumn::zeroed(column.storage, 0),
         };
@@ -337,12 +338,18 @@ impl Along<'_> {
 /// What no object has for its id: there are fewer rows.
 pub const NO_ID: u32 = u32::MAX;
 
-/// Rows that are to be packed, of which so many are filled.
-fn packed_column(storage: Storage, rows: usize, filled: usize) -> HostColumn {
-    if rows > 0 && filled == rows {
-        HostColumn::to_fill(storage, rows, crate::backends::lend(HostColumn::words_for(storage, rows)))
-    } else {
-        HostColumn::zeroed(storage, rows)
+/// Whose memory columns have that are filled: a device's store has better than the allocator's for what it is to copy.
+#[derive(Clone, Copy)]
+pub struct Lender<'a>(pub Option<&'a dyn DeviceStore>);
+
+impl Lender<'_> {
+    fn to_fill(self, storage: Storage, rows: usize) -> HostColumn {
+        let lent = self.0.and_then(|store| store.lend(HostColumn::words_for(storage, rows)));
+        HostColumn::to_fill(storage, rows, lent)
+    }
+    /// Rows of which so many are filled.
+    fn packed(self, storage: Storage, rows: usize, filled: usize) -> HostColumn {
+        if rows > 0 && filled == rows { self.to_fill(storage, rows) } else { HostColumn::zeroed(storage, rows) }
     }
 }
 

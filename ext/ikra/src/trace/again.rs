@@ -22,7 +22,7 @@ use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
-use crate::pack::{Along, NO_ID, ObjectColumns, Sheet};
+use crate::pack::{Along, Lender, NO_ID, ObjectColumns, Sheet};
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::ir::Program;
 use ikra_core::types::{Prims, StrWord};
@@ -119,6 +119,7 @@ struct Piece {
 impl Tables {
     /// Makes tables of an earlier call those of what is there now, numbered as they are, and packs what it comes by; None where that cannot be, and they are
     /// void.
+    #[allow(clippy::too_many_arguments, reason = "what is traced, and what is packed meanwhile")]
     pub fn again(
         &mut self,
         plan: &Plan,
@@ -126,10 +127,11 @@ impl Tables {
         base: Option<&[Raw]>,
         roots: &[Raw],
         room: &Room,
+        lender: Lender<'_>,
         unknown: &Mutex<Vec<Raw>>,
     ) -> Option<ObjectColumns> {
         self.number(plan, room).ok()?;
-        let mut objects = ObjectColumns::new(plan, program, self);
+        let mut objects = ObjectColumns::new(plan, program, self, lender);
         let packing = Packing { program, objects: &mut objects, unknown };
         let (rows, classes) = Checker::new(plan, self).check(base, roots, packing).ok()?;
         self.element_rows = rows;

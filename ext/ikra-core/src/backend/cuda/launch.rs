@@ -17,7 +17,7 @@ use super::gather::Cells;
 use super::nvrtc::{self, Code};
 use super::queue::{Length, Mark, Pending, Queue};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
-use super::storage::{ALIGNMENT, Arena, Block, HostLocker, Mailbox, SMALL, Staging};
+use super::storage::{ALIGNMENT, Arena, Block, Held, HostLocker, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
@@ -938,7 +938,15 @@ fn run(
     // Rows that no element stores would be lost: whoever stops at a limit needs them all.
     let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
     let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
-    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole)) {
+    // What is page-locked is copied from where it is.
+    let mut held = Held::new(stream);
+    let mut direct = vec![false; launch.columns.len()];
+    for (i, column) in launch.columns.iter().enumerate() {
+        if let Some(offset) = plan.goes_up(i, launch.fresh, whole) {
+            direct[i] = held.copy_in(&arena, offset, column)?;
+        }
+    }
+    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole, &direct)) {
         staging.upload(&arena, &run)?;
     }
     // What the host does before the kernel is queued would count as the kernel's time, wherever the device waits for it: after short uploads.
@@ -993,6 +1001,7 @@ fn run(
         Ok::<_, Error>(())
     })();
     drop(gate);
+    drop(held);
     if let Err(e) = ended.and_then(|()| watch.end()) {
         // Nothing may use the lane's memory after it is gone.
         let _ = watch.stop();
@@ -1003,7 +1012,7 @@ fn run(
 
     let came_back = download.is_some();
     if let Some(download) = download {
-        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes))?;
+        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes, &[]))?;
     }
     let outcome = Status::read(&bytes).outcome(launch.cancel);
     let meaningful = match outcome {
@@ -1019,7 +1028,15 @@ fn run(
             let download = staging.begin_download(&arena, offset..offset + column.byte_len())?;
             staging.finish_download(&arena, download, &mut [(offset, column.bytes_mut())])?;
         }
-        for mut run in runs(plan.parts_back(launch.columns, launch.fresh, &mut bytes)) {
+        let mut held = Held::new(stream);
+        let mut direct = vec![false; launch.columns.len()];
+        for (i, column) in launch.columns.iter_mut().enumerate() {
+            if let Some(offset) = plan.comes_back(i, launch.fresh) {
+                direct[i] = held.copy_out(&arena, offset, column)?;
+            }
+        }
+        drop(held);
+        for mut run in runs(plan.parts_back(launch.columns, launch.fresh, &mut bytes, &direct)) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let range = first.0..last.0 + last.1.len();
             let download = staging.begin_download(&arena, range)?;

@@ -1,7 +1,7 @@
 //! Device memory of a launch, and the way of its bytes there and back.
 //!
 //! Here: [`Arena`], one stream-ordered allocation that holds all columns of a launch; [`Block`], one that stays; [`Staging`], page-locked host
-//! memory through which they pass in chunks, copied by several threads while earlier chunks are under way; [`HostLocker`], which page-locks columns, so that they need not. Not here:
+//! memory through which they pass in chunks, copied by several threads while earlier chunks are under way; [`HostLocker`], which page-locks columns, so that they need not, and [`Held`], such columns while they are copied. Not here:
 //! what the bytes mean, and which columns are page-locked ([`crate::memory::pool`]).
 //!
 //! Invariant: a staging slot is touched by the host only after the event behind its last queued copy has passed.
@@ -9,7 +9,8 @@
 
 use super::driver::{Device, Event, Stream};
 use crate::error::{Error, Result};
-use crate::memory::pool::Locker;
+use crate::memory::column::HostColumn;
+use crate::memory::pool::{Locked, Locker};
 use cudarc::driver::sys::{self, CUresult};
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -345,6 +346,59 @@ impl Locker for HostLocker {
         // SAFETY: `lock` locked it; nobody copies to or from it, for which the pool asks the lock that copies hold.
         let status = unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) };
         self.0.check("cuMemHostUnregister", status).is_ok()
+    }
+}
+
+/// Columns in page-locked memory that a stream copies from or to, each in one go. They are over when this is dropped.
+pub struct Held<'a> {
+    stream: &'a Stream,
+    locks: Vec<Locked<'a>>,
+}
+
+impl<'a> Held<'a> {
+    pub fn new(stream: &'a Stream) -> Self {
+        Self { stream, locks: Vec::new() }
+    }
+
+    /// Queues a copy of a column to `offset`; false where it is not page-locked.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn copy_in(&mut self, region: &Region<'_>, offset: usize, column: &'a HostColumn) -> Result<bool> {
+        let Some((lock, from)) = column.locked() else { return Ok(false) };
+        assert!(offset + from.len() <= region.bytes, "a copy stays within the memory");
+        self.locks.push(lock);
+        // SAFETY: the ranges are within live allocations (just asserted). The column is borrowed, and its memory locked, until the stream has passed the copy.
+        let status = unsafe {
+            let to = region.address + offset as u64;
+            sys::cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), self.stream.raw)
+        };
+        region.device.check("cuMemcpyHtoDAsync", status).map(|()| true)
+    }
+
+    /// Queues a copy from `offset` to all of a column; false where it is not page-locked.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn copy_out(&mut self, region: &Region<'_>, offset: usize, column: &'a mut HostColumn) -> Result<bool> {
+        let Some((lock, to)) = column.locked_mut() else { return Ok(false) };
+        assert!(offset + to.len() <= region.bytes, "a copy stays within the memory");
+        self.locks.push(lock);
+        // SAFETY: as in `copy_in`; the column is borrowed mutably.
+        let status = unsafe {
+            let from = region.address + offset as u64;
+            sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream.raw)
+        };
+        region.device.check("cuMemcpyDtoHAsync", status).map(|()| true)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if !self.locks.is_empty() {
+            // where that fails, the context is lost, and the copies with it
+            let _ = self.stream.finish();
+        }
     }
 }
 

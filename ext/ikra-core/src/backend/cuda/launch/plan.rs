@@ -86,7 +86,18 @@ impl Plan {
         Self { offsets, arguments: read, written, status, filled, end }
     }
 
-    /// What goes up, at ascending offsets; with `whole`, all of it.
+    /// Where all of a column goes, if it goes up; with `whole`, as all do.
+    pub(super) fn goes_up(&self, column: usize, fresh: &[Fresh], whole: bool) -> Option<usize> {
+        let offset = self.offsets[column].filter(|offset| whole || *offset < self.filled);
+        offset.filter(|_| fresh.iter().all(|fresh| fresh.column.index() != column))
+    }
+
+    /// Where all of a column comes from, if it comes back.
+    pub(super) fn comes_back(&self, column: usize, fresh: &[Fresh]) -> Option<usize> {
+        self.goes_up(column, fresh, true).filter(|offset| *offset >= self.written)
+    }
+
+    /// What goes up, at ascending offsets; with `whole`, all of it. Without columns that are `there` already.
     pub(super) fn parts_up<'a>(
         &self,
         columns: &'a [HostColumn],
@@ -94,10 +105,11 @@ impl Plan {
         arguments: &'a [u8],
         status: &'a [u8],
         whole: bool,
+        there: &[bool],
     ) -> Vec<(usize, &'a [u8])> {
         let mut parts = Vec::new();
         for (i, (column, offset)) in columns.iter().zip(&self.offsets).enumerate() {
-            let Some(offset) = *offset else { continue };
+            let Some(offset) = offset.filter(|_| !is_there(there, i)) else { continue };
             for range in meaningful(column, fresh.iter().filter(|f| f.column.index() == i), |_| 0) {
                 parts.push((offset + range.start, &column.bytes()[range]));
             }
@@ -108,19 +120,20 @@ impl Plan {
         parts
     }
 
-    /// What comes back, at ascending offsets.
+    /// What comes back, at ascending offsets. Without columns that are `there` already.
     pub(super) fn parts_back<'a>(
         &self,
         columns: &'a mut [HostColumn],
         fresh: &[Fresh],
         status: &'a mut [u8],
+        there: &[bool],
     ) -> Vec<(usize, &'a mut [u8])> {
         // So many rows of each stretch were taken.
         let taken = |f: &Fresh| f.taken.map_or(0, |c| columns[c.index()].view::<u64>()[0]);
         let taken: Vec<u64> = fresh.iter().map(taken).collect();
         let mut parts = Vec::new();
         for (i, (column, offset)) in columns.iter_mut().zip(&self.offsets).enumerate() {
-            let Some(offset) = *offset else { continue };
+            let Some(offset) = offset.filter(|_| !is_there(there, i)) else { continue };
             let here = || fresh.iter().enumerate().filter(|(_, f)| f.column.index() == i);
             let count = |f: &Fresh| here().find(|(_, other)| *other == f).map_or(0, |(at, _)| taken[at]);
             let ranges = meaningful(column, here().map(|(_, f)| f), count);
@@ -137,6 +150,10 @@ impl Plan {
         parts.sort_by_key(|(offset, bytes)| (*offset, bytes.len()));
         parts
     }
+}
+
+fn is_there(there: &[bool], column: usize) -> bool {
+    there.get(column).copied().unwrap_or(false)
 }
 
 /// The bytes of a column but for rows that mean nothing: of each stretch of fresh ones, all but the first `taken`.
@@ -184,7 +201,7 @@ pub(super) fn runs<T: AsRef<[u8]>>(parts: Vec<(usize, T)>) -> Vec<Vec<(usize, T)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Storage;
+    use crate::ir::{ColumnId, Storage};
 
     #[test]
     fn an_arena_holds_what_is_read_then_what_is_written_then_the_status() {
@@ -194,15 +211,22 @@ mod tests {
         assert_eq!((plan.written, plan.status, plan.filled, plan.end), (512, 1024, 1280, 2304));
         let mut columns = [10, 99, 1000, 300, 256].map(|n| HostColumn::zeroed(Storage::U8, n));
         let offsets = |parts: Vec<(usize, &[u8])>| parts.iter().map(|p| p.0).collect::<Vec<_>>();
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], false)), [0, 512, 768, 1024]);
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true)), [0, 512, 768, 1024, 1280]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], false, &[])), [0, 512, 768, 1024]);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true, &[])), [0, 512, 768, 1024, 1280]);
         let mut status = [0; 64];
-        let back = plan.parts_back(&mut columns, &[], &mut status);
+        let back = plan.parts_back(&mut columns, &[], &mut status, &[]);
         assert_eq!(back.iter().map(|p| p.0).collect::<Vec<_>>(), [512, 768, 1024, 1280]);
         // Arguments go up with what is read, and do not come back.
         let plan = Plan::new(&uses, &[10, 99, 1000, 300, 256], 5000);
         assert_eq!((plan.arguments, plan.written, plan.end), (512, 5632, 7424));
-        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false)), [0, 512, 5632, 5888, 6144]);
-        assert_eq!(plan.parts_back(&mut columns, &[], &mut status)[0].0, 5632);
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[0; 5000], &[0; 64], false, &[])), [0, 512, 5632, 5888, 6144]);
+        assert_eq!(plan.parts_back(&mut columns, &[], &mut status, &[])[0].0, 5632);
+        // A column that was copied already is left out; one of which some rows mean nothing is not copied whole.
+        let there = [false, false, true, true, false];
+        assert_eq!(offsets(plan.parts_up(&columns, &[], &[], &[0; 64], true, &there)), [5632, 5888, 6144]);
+        assert_eq!([0, 1, 2, 3].map(|i| plan.goes_up(i, &[], false)), [Some(5632), None, None, Some(0)]);
+        assert_eq!([0, 1, 2, 3].map(|i| plan.comes_back(i, &[])), [Some(5632), None, Some(6400), None]);
+        let fresh = Fresh { column: ColumnId::new(0), rows: 4..10, taken: None };
+        assert_eq!((plan.goes_up(0, &[fresh.clone()], true), plan.comes_back(0, &[fresh])), (None, None));
     }
 }
