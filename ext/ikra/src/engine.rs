@@ -743,7 +743,20 @@ impl Section<'_> {
             };
             let packed = self.clock.measure(Phase::Pack, || {
                 let program = &lowered.program;
-                pack(plan, program, schema, &mut tables, elements, &roots, warp, &room, &elsewhere, objects, lender, &unknown)
+                pack(
+                    plan,
+                    program,
+                    schema,
+                    &mut tables,
+                    elements,
+                    &roots,
+                    warp,
+                    &room,
+                    &elsewhere,
+                    objects,
+                    lender,
+                    &unknown,
+                )
             });
             match packed {
                 Ok(packed) => {
