@@ -20,6 +20,7 @@ use ikra_core::layout::schema::{RootParam, Schema};
 use ikra_core::memory::buffer::{Buffer, DeviceStore};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::{even, small};
+use ikra_core::sched::reorder::by_class;
 use ikra_core::types::{Prims, Repr, Tag};
 use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
@@ -464,6 +465,13 @@ impl<'a> Packer<'a> {
                     self.tables.ids(values, out)?;
                 }
             }
+            // of a kind that the slot takes, as the tracer saw
+            (Repr::Array(_), Cells::Words(out)) => {
+                let known = (0..out.len()).all(|i| word(i).map(|word| out[i] = word).is_some());
+                if !known {
+                    self.tables.arrays(values, out)?;
+                }
+            }
             // a unit has no cells, a union of kinds that carry no payload has tags alone
             (_, cells) => {
                 for (i, value) in values.iter().enumerate() {
@@ -639,15 +647,7 @@ impl<'a> Packer<'a> {
     fn residents(&self, program: &Program) -> Result<Vec<Resident>> {
         let mut residents: Vec<Resident> = Vec::new();
         for (at, kind) in self.plan.kinds.iter().enumerate() {
-            let arrays = &self.tables.kinds[at].arrays;
-            let buffers = crew::map(arrays.len(), arrays.chunks(PIECE).collect(), |some: &[Raw]| {
-                some.iter().enumerate().any(|(at, array)| {
-                    some.get(at + heap::AHEAD).into_iter().for_each(|later| heap::prefetch(*later));
-                    heap::see(*array) == Seen::Buffer
-                })
-            });
-            let buffers = buffers.contains(&true);
-            let Some(slot) = kind.slot.as_ref().filter(|_| buffers) else { continue };
+            let Some(slot) = kind.slot.as_ref().filter(|_| self.tables.has_buffers(at)) else { continue };
             let Some(column) = slot.value else { continue };
             let storage = program.columns[column.index()].storage;
             let write = if kind.written { Write::Some } else { Write::None };
@@ -803,14 +803,18 @@ impl<'a> Packer<'a> {
         if jobs == Jobs::Identity {
             return (None, None, elements as u64);
         }
-        // elements by class, others last; two linear passes
+        // elements by class, others last
         let groups = self.plan.classes.len() + 1;
         let group = |i: usize| match self.tables.element_class(i) {
             NO_CLASS => groups - 1,
             class => class as usize,
         };
         if jobs == Jobs::Reordered {
-            let order = reordered(elements, groups, warp, group);
+            let order = match self.tables.element_classes() {
+                // what leads nowhere is of no class
+                [] => by_class(&vec![NO_CLASS; elements], groups, warp, &crew::THREADS),
+                classes => by_class(classes, groups, warp, &crew::THREADS),
+            };
             let jobs = order.len() as u64 - 1;
             return (Some(order), None, jobs);
         }
@@ -1087,49 +1091,6 @@ impl<'a> Rows<'a> {
         parts.push(self);
         parts
     }
-}
-
-/// The elements by group, in their order within each, and `u32::MAX` at the end. A group begins at a multiple of the warp; `u32::MAX`
-/// fills up.
-fn reordered(elements: usize, groups: usize, warp: usize, group: impl Fn(usize) -> usize + Sync) -> HostColumn {
-    let pieces: Vec<Range<usize>> = (0..elements).step_by(PIECE).map(|from| from..elements.min(from + PIECE)).collect();
-    let counts = crew::map(elements, pieces.clone(), |piece| {
-        let mut counts = vec![0usize; groups];
-        piece.for_each(|i| counts[group(i)] += 1);
-        counts
-    });
-    let of_group = |group: usize| counts.iter().map(|counts| counts[group]).sum::<usize>();
-    let padded: Vec<usize> = (0..groups).map(|group| of_group(group).next_multiple_of(warp)).collect();
-    let all = padded.iter().sum::<usize>() + 1;
-    let mut column = HostColumn::to_fill(Storage::U32, all, None);
-    let order = column.view_mut::<u32>();
-    order[all - 1] = u32::MAX;
-    // what each piece has of each group
-    let mut own: Vec<Vec<&mut [u32]>> = pieces.iter().map(|_| Vec::with_capacity(groups)).collect();
-    let mut rest = &mut order[..];
-    for (group, room) in padded.into_iter().enumerate() {
-        let (mut slots, after) = std::mem::take(&mut rest).split_at_mut(room);
-        rest = after;
-        for (own, counts) in own.iter_mut().zip(&counts) {
-            let (taken, others) = slots.split_at_mut(counts[group]);
-            own.push(taken);
-            slots = others;
-        }
-        slots.fill(u32::MAX);
-    }
-    crew::map(elements, pieces.into_iter().zip(own).collect(), |(piece, mut own)| {
-        let mut next = vec![0; groups];
-        for i in piece {
-            let group = group(i);
-            own[group][next[group]] = i as u32;
-            next[group] += 1;
-        }
-    });
-    // the last group's padding does nothing for anyone
-    let order: &[u32] = column.view();
-    let padding = order.iter().rev().skip(1).take_while(|element| **element == u32::MAX).count();
-    column.resize(all - padding);
-    column
 }
 
 /// How a class or module is held.

@@ -76,6 +76,8 @@ pub struct KindRows {
     pub rows: u64,
     /// Rows behind them, for new ones.
     pub room: u64,
+    /// Some are buffers.
+    buffers: bool,
     claimed: Vec<bool>,
     cursor: usize,
 }
@@ -119,6 +121,11 @@ impl Tables {
     /// Whether an array is among those that the program writes.
     pub fn writes_array(&self, plan: &Plan, array: Raw) -> bool {
         self.kinds.iter().zip(&plan.kinds).any(|(rows, kind)| kind.written && rows.arrays.contains(&array))
+    }
+
+    /// Whether some arrays of a kind are buffers.
+    pub fn has_buffers(&self, kind: usize) -> bool {
+        self.kinds[kind].buffers
     }
 
     /// The buffer that is the only array of a kind, none of whose rows the program makes.
@@ -222,6 +229,20 @@ impl Tables {
         })
     }
 
+    /// The words of many values that are all to be arrays.
+    ///
+    /// # Errors
+    /// One is none, or was not reached.
+    pub fn arrays(&self, values: &[Raw], words: &mut [u64]) -> Result<()> {
+        self.map.each(values, |i, entry| {
+            if entry & ARRAY == 0 {
+                return Err(Misfit::Value);
+            }
+            words[i] = self.kinds[(entry & !ARRAY) as usize >> 32].word(entry as u32);
+            Ok(())
+        })
+    }
+
     /// How an element is held, by its index.
     #[inline]
     pub fn element_word(&self, plan: &Plan, index: usize) -> Option<u64> {
@@ -241,6 +262,11 @@ impl Tables {
     pub fn element_identity(&self, index: usize) -> Option<(u16, u32)> {
         let class = *self.element_classes.get(index)?;
         (class != NO_CLASS).then(|| (class, self.element_rows[index]))
+    }
+
+    /// Class indices of all elements, more than there are classes for what is no object; none where elements lead nowhere.
+    pub fn element_classes(&self) -> &[u16] {
+        &self.element_classes
     }
 
     /// Class index of the element at an index; [`NO_CLASS`] for what is no object.

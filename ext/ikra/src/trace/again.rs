@@ -150,8 +150,8 @@ struct Packing<'a> {
 /// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
 struct Guess<'a> {
     tables: &'a Tables,
-    /// Of classes that were seen, and whose objects the slot takes: who comes next, and its entry.
-    next: SmallVec<[(Raw, u64); Guess::CLASSES]>,
+    /// Of classes that were seen, and whose objects the slot takes: who comes next, and its entry; then those behind.
+    next: SmallVec<[(Raw, u64, std::slice::Iter<'a, Raw>); Guess::CLASSES]>,
 }
 
 impl<'a> Guess<'a> {
@@ -161,28 +161,26 @@ impl<'a> Guess<'a> {
     fn of(tables: &'a Tables) -> Self {
         Self { tables, next: SmallVec::new() }
     }
-    /// The object that comes after an entry's in its class, and the entry of that. After the last one nobody.
-    #[inline]
-    fn after(&self, entry: u64) -> (Raw, u64) {
-        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
-        (objects.get(entry as u32 as usize + 1).copied().unwrap_or(heap::UNDEF), entry + 1)
-    }
     /// The entry of one who comes next in its class.
     #[inline]
     fn entry(&mut self, value: Raw) -> Option<u64> {
-        let at = self.next.iter().position(|(next, _)| *next == value)?;
-        let entry = self.next[at].1;
-        self.next[at] = self.after(entry);
-        Some(entry)
+        let (next, entry, behind) = self.next.iter_mut().find(|(next, ..)| *next == value)?;
+        let found = *entry;
+        // after the last one nobody
+        *next = behind.next().copied().unwrap_or(heap::UNDEF);
+        *entry += 1;
+        Some(found)
     }
     /// Hears of one who did not come next.
     fn learn(&mut self, entry: u64) {
         if entry & ARRAY != 0 {
             return;
         }
-        let after = self.after(entry);
+        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
+        let mut behind = objects.get(entry as u32 as usize + 1..).unwrap_or_default().iter();
+        let after = (behind.next().copied().unwrap_or(heap::UNDEF), entry + 1, behind);
         // entries have their class in the upper half
-        match self.next.iter().position(|(_, known)| known >> 32 == entry >> 32) {
+        match self.next.iter().position(|(_, known, _)| known >> 32 == entry >> 32) {
             Some(at) => self.next[at] = after,
             None if self.next.len() < Self::CLASSES => self.next.push(after),
             None => {}
@@ -685,7 +683,7 @@ impl<'a> Checker<'a> {
             let Some(elements) = self.elements_of(at, row)? else {
                 let rows = &tables.kinds[at];
                 let (_, buffer) = crate::buffer::of(rows.arrays[row]).ok_or(Differs)?;
-                let fits = buffer.len() == rows.lengths[row] as usize;
+                let fits = rows.buffers && buffer.len() == rows.lengths[row] as usize;
                 return if fits { Ok(()) } else { Err(Differs) };
             };
             let Some(slot) = plan.kinds[at].slot.as_ref().filter(|slot| slot.leads_on()) else { return Ok(()) };

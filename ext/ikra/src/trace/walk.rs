@@ -108,6 +108,9 @@ impl Tracer<'_> {
             Seen::Array => self.array(slot, value, heap::elements(value).len(), element),
             Seen::Buffer => {
                 let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
+                if let Some(kind) = slot.kind {
+                    self.tables.kinds[kind].buffers = true;
+                }
                 self.array(slot, value, buffer.len(), element)
             }
             Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {

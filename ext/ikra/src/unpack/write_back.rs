@@ -3,8 +3,9 @@
 //! Here: [`Unpacker::write_back`]. Not here: results and captured locals ([`super`]), and what columns hold ([`crate::decode`]).
 //! Invariant: where it fails, everything is as it was, and no Ruby code has run since the first change.
 //!
-//! Objects are gone over once: whoever compares what one holds with its row writes what differs at once, while both are in the cache, and notes what was there. So
-//! what can fail need not be looked for first; where something does fail behind that (a frozen object, memory that ends), what was there is put back.
+//! Objects are gone over once: whoever compares what one holds with its row writes what differs at once, while both are in the cache, and notes what was there, in
+//! memory that was used before. So what can fail need not be looked for first; where something does fail behind that (a frozen object, memory that ends), what was
+//! there is put back.
 
 use super::Unpacker;
 use crate::crew;
@@ -13,6 +14,8 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::plan::{FieldPlan, SlotPlan};
 use crate::reflect::value;
 use crate::trace::CHUNK;
+use ikra_core::ir::Storage;
+use ikra_core::memory::column::HostColumn;
 use magnus::Error;
 use magnus::rb_sys::protect;
 use std::ops::Range;
@@ -61,19 +64,21 @@ struct Place {
     row: usize,
 }
 
-/// Some of at most [`CHUNK`] objects, from that of a place on.
+/// A field of at most [`CHUNK`] objects, from that of a place on, some of which were written.
 struct Several {
     first: Place,
     bits: [u64; CHUNK / 64],
+    /// Where in the piece's part of the log begins what all of them held before.
+    log: usize,
 }
 
 /// What a worker gives back.
 #[derive(Default)]
-struct Written {
-    /// Fields that were written.
+struct Written<'l> {
     fields: Vec<Several>,
-    /// What was there before, one for each.
-    before: Vec<Raw>,
+    log: &'l mut [u64],
+    /// So many of its words are used.
+    logged: usize,
     /// Objects that were assigned one that the GC has to know of.
     assigned: Vec<(Raw, Raw)>,
     /// Fields that objects do not have yet.
@@ -106,7 +111,9 @@ impl Unpacker<'_> {
         let holder = (!classes.is_empty()).then(|| self.holder.get(self.ruby));
         let marking = heap::is_marking();
         classes.iter_mut().for_each(Class::learn);
-        let written = self.write_beside(&classes, marking);
+        let cells = |class: &Class<'_>| class.objects.len() * class.fields.len();
+        let mut log = HostColumn::to_fill(Storage::I64, classes.iter().map(cells).sum(), None);
+        let written = self.write_beside(&classes, marking, log.view_mut());
         // all of them before anything allocates
         for Written { assigned, .. } in &written {
             for (at, (object, new)) in assigned.iter().enumerate() {
@@ -120,8 +127,8 @@ impl Unpacker<'_> {
         let is_all = !arrays && self.made.is_empty() && written.iter().all(|written| written.left.is_empty());
         if let (Some(holder), false) = (holder, is_all) {
             // what may have to be put back, for nothing else may hold it
-            let before = written.iter().flat_map(|written| &written.before);
-            holder.hold(before.copied().filter(|before| !heap::is_immediate(*before)).collect());
+            let before = written.iter().flat_map(Written::before).map(|(_, before)| before);
+            holder.hold(before.filter(|before| !heap::is_immediate(*before)).collect());
         }
         let rest = self.rest(&mut classes, &written).and_then(|rest| {
             self.fill_new()?;
@@ -130,7 +137,7 @@ impl Unpacker<'_> {
         let rest = match rest {
             Ok(rest) => rest,
             Err(failed) => {
-                put_back(&classes, written);
+                put_back(&classes, &written);
                 return Err(match failed {
                     Failed::Frozen(object) => crate::errors::frozen(self.ruby, value(object)),
                     Failed::Broken(broken) => self.broken(broken.0),
@@ -171,12 +178,17 @@ impl Unpacker<'_> {
     }
 
     /// By workers, of all classes side by side.
-    fn write_beside(&self, classes: &[Class<'_>], marking: bool) -> Vec<Written> {
+    fn write_beside<'l>(&self, classes: &[Class<'_>], marking: bool, mut log: &'l mut [u64]) -> Vec<Written<'l>> {
         let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
         let decoder = self.decoder();
         let most = classes.iter().map(|class| class.fields.len()).max().unwrap_or(0);
-        crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), |piece: Vec<Range<usize>>| {
-            let mut written = Written::default();
+        let with_log = |piece: Vec<Range<usize>>| {
+            let cells = classes.iter().zip(&piece).map(|(class, rows)| rows.len() * class.fields.len()).sum();
+            (piece, log.split_off_mut(..cells).unwrap_or_default())
+        };
+        let pieces = crew::side_by_side(&lengths).into_iter().map(with_log).collect();
+        crew::map(lengths.iter().sum(), pieces, |(piece, log): (Vec<Range<usize>>, _)| {
+            let mut written = Written { log, ..Written::default() };
             let mut values = vec![[heap::NIL; CHUNK]; 2 * most];
             for (at, (class, rows)) in classes.iter().zip(piece).enumerate() {
                 for first in rows.clone().step_by(CHUNK) {
@@ -192,7 +204,7 @@ impl Unpacker<'_> {
     }
 
     /// Finds out what else is to be written, and makes sure that it can be.
-    fn rest(&self, classes: &mut [Class<'_>], written: &[Written]) -> Result<Rest> {
+    fn rest(&self, classes: &mut [Class<'_>], written: &[Written<'_>]) -> Result<Rest> {
         let mut rest = Rest::default();
         for (at, rows) in written.iter().flat_map(|written| &written.left) {
             let class = &mut classes[*at];
@@ -306,7 +318,7 @@ impl Class<'_> {
         decoder: &Decoder<'_>,
         marking: bool,
         values: &mut [[Raw; CHUNK]],
-        written: &mut Written,
+        written: &mut Written<'_>,
     ) -> bool {
         let objects = &self.objects[rows.clone()];
         heap::prefetch_all(objects.iter().copied());
@@ -318,8 +330,10 @@ impl Class<'_> {
         }
         for (number, (field, values)) in self.fields.iter().zip(values.chunks(2)).enumerate() {
             let [held, new] = values else { return false };
-            let mut some =
-                Several { first: Place { class: at, field: number, row: rows.start }, bits: [0; CHUNK / 64] };
+            let first = Place { class: at, field: number, row: rows.start };
+            let mut some = Several { first, bits: [0; CHUNK / 64], log: written.logged };
+            written.log[written.logged..][..objects.len()].copy_from_slice(&held[..objects.len()]);
+            written.logged += objects.len();
             for (i, ((object, old), new)) in objects.iter().zip(held).zip(new).enumerate() {
                 if old == new {
                     continue;
@@ -329,7 +343,6 @@ impl Class<'_> {
                     continue;
                 }
                 some.bits[i / 64] |= 1 << (i % 64);
-                written.before.push(*old);
                 if marking || !heap::needs_no_barrier(*new) {
                     written.assigned.push((*object, *new));
                 }
@@ -383,19 +396,23 @@ impl Field<'_> {
     }
 }
 
+impl Written<'_> {
+    /// What was written, and what was there before.
+    fn before(&self) -> impl Iterator<Item = (Place, Raw)> {
+        self.fields.iter().flat_map(move |Several { first, bits, log }| {
+            let written = (0..CHUNK).filter(|i| bits[i / 64] >> (i % 64) & 1 == 1);
+            written.map(move |i| (Place { row: first.row + i, ..*first }, self.log[log + i]))
+        })
+    }
+}
+
 /// Puts back what was there.
-fn put_back(classes: &[Class<'_>], written: Vec<Written>) {
-    for Written { fields, before, .. } in written {
-        let mut before = before.into_iter();
-        for Several { first: Place { class, field, row }, bits } in fields {
-            let class = &classes[class];
-            let rows = (0..CHUNK).filter(|i| bits[i / 64] >> (i % 64) & 1 == 1).map(|i| row + i);
-            for (row, before) in rows.zip(&mut before) {
-                let object = class.objects[row];
-                // it was written in the same way
-                class.fields[field].reader.put(object, class.raw, before);
-                heap::barrier(object, before);
-            }
-        }
+fn put_back(classes: &[Class<'_>], written: &[Written<'_>]) {
+    for (place, before) in written.iter().flat_map(Written::before) {
+        let class = &classes[place.class];
+        let object = class.objects[place.row];
+        // it was written in the same way
+        class.fields[place.field].reader.put(object, class.raw, before);
+        heap::barrier(object, before);
     }
 }

@@ -1,0 +1,178 @@
+//! Job reordering: elements by class, so that threads of a warp go the same way (Springer & Masuhara 2016, §4.3).
+//!
+//! Here: [`by_class`], a counting sort of class tags by several threads. Not here: what the tags are of, and when the order is worth it (the bridge asks a program's
+//! [`crate::ir::Jobs`]).
+//! Invariant: stable, whatever the number of threads: elements of one class stand in their order.
+//!
+//! Two passes, each over all tags: one counts, one puts. Where a tag follows another like it, a counter is wanted again before it was stored, which takes a processor
+//! several cycles; so each thread goes over several stretches at once, which have counters of their own.
+
+use crate::backend::threads::Threads;
+use crate::ir::Storage;
+use crate::memory::column::HostColumn;
+
+/// Elements that are none of a class, and warps' places that no element has.
+pub const NONE: u32 = u32::MAX;
+/// Stretches that a thread goes over at once.
+const LANES: usize = 4;
+/// Elements of a stretch.
+const STRETCH: usize = 4096;
+/// With fewer elements a thread is done before others are awake.
+const MANY: usize = LANES * STRETCH;
+
+/// The elements with these tags by tag, those of `groups - 1` and beyond last, and [`NONE`] at the end. A group begins at a multiple of the warp; [`NONE`] fills up.
+///
+/// # Panics
+/// If there are no groups, or more elements than a `u32` tells apart.
+pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> HostColumn {
+    assert!(groups > 0 && tags.len() < NONE as usize);
+    let pieces: Vec<&[u16]> = tags.chunks(LANES * STRETCH).collect();
+    let counts = map(threads, tags.len(), pieces.clone(), |tags| counted(tags, groups));
+    let of_group = |group: usize| counts.iter().flatten().map(|counts| counts[group] as usize).sum::<usize>();
+    let sizes: Vec<usize> = (0..groups).map(of_group).collect();
+    // behind the last group nobody begins
+    let last = sizes.iter().rposition(|size| *size > 0);
+    let room = |group: usize| if Some(group) == last { sizes[group] } else { sizes[group].next_multiple_of(warp) };
+    let all = (0..groups).map(room).sum::<usize>() + 1;
+    let mut column = HostColumn::to_fill(Storage::U32, all, None);
+    let (order, end) = column.view_mut::<u32>().split_at_mut(all - 1);
+    end.fill(NONE);
+    // where each stretch has its elements of each group
+    let mut places: Vec<Vec<std::slice::IterMut<'_, u32>>> =
+        counts.iter().flatten().map(|_| Vec::with_capacity(groups)).collect();
+    let mut rest = order;
+    for (group, size) in sizes.iter().enumerate() {
+        let (mut slots, behind) = rest.split_at_mut(room(group));
+        rest = behind;
+        if *size > 0 {
+            for (places, counts) in places.iter_mut().zip(counts.iter().flatten()) {
+                let (own, others) = slots.split_at_mut(counts[group] as usize);
+                places.push(own.iter_mut());
+                slots = others;
+            }
+        } else {
+            places.iter_mut().for_each(|places| places.push(Default::default()));
+        }
+        slots.fill(NONE);
+    }
+    let mut places = places.into_iter();
+    let pieces = pieces.into_iter().enumerate().map(|(at, tags)| {
+        let places: Vec<_> = places.by_ref().take(LANES).collect();
+        (at * LANES * STRETCH, tags, places)
+    });
+    map(threads, tags.len(), pieces.collect(), |(first, tags, mut places)| put(first, tags, &mut places));
+    column
+}
+
+fn map<I: Send, T: Send>(threads: &Threads, rows: usize, pieces: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    if rows > MANY && threads.count() > 1 { threads.map(pieces, work) } else { pieces.into_iter().map(work).collect() }
+}
+
+/// The group of a tag, of so many.
+#[inline]
+fn group(tag: u16, last: usize) -> usize {
+    usize::from(tag).min(last)
+}
+
+/// The stretches of a piece; the last ones may be shorter, or have nothing.
+fn stretches(tags: &[u16]) -> [&[u16]; LANES] {
+    std::array::from_fn(|lane| {
+        let from = (lane * STRETCH).min(tags.len());
+        &tags[from..tags.len().min(from + STRETCH)]
+    })
+}
+
+/// How many of each group each stretch of a piece has.
+fn counted(tags: &[u16], groups: usize) -> Vec<Vec<u32>> {
+    let mut counts = vec![vec![0u32; groups]; LANES];
+    let lanes = stretches(tags);
+    let count = |counts: &mut [u32], tag: u16| {
+        let last = counts.len() - 1;
+        counts[group(tag, last)] += 1;
+    };
+    if let ([a, b, c, d], [one, two, three, four]) = (lanes, &mut counts[..])
+        && d.len() == STRETCH
+    {
+        for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+            count(one, *a);
+            count(two, *b);
+            count(three, *c);
+            count(four, *d);
+        }
+    } else {
+        for (counts, tags) in counts.iter_mut().zip(lanes) {
+            tags.iter().for_each(|tag| count(counts, *tag));
+        }
+    }
+    counts
+}
+
+/// Puts the elements of a piece where each of its stretches has room for them.
+fn put(first: usize, tags: &[u16], places: &mut [Vec<std::slice::IterMut<'_, u32>>]) {
+    let lanes = stretches(tags);
+    let put = |places: &mut [std::slice::IterMut<'_, u32>], tag: u16, element: usize| {
+        let last = places.len() - 1;
+        // there is room for as many as were counted
+        if let Some(place) = places[group(tag, last)].next() {
+            *place = element as u32;
+        }
+    };
+    if let ([a, b, c, d], [one, two, three, four]) = (lanes, &mut places[..])
+        && d.len() == STRETCH
+    {
+        for (i, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
+            put(one, *a, first + i);
+            put(two, *b, first + STRETCH + i);
+            put(three, *c, first + 2 * STRETCH + i);
+            put(four, *d, first + 3 * STRETCH + i);
+        }
+    } else {
+        for (lane, (places, tags)) in places.iter_mut().zip(lanes).enumerate() {
+            tags.iter().enumerate().for_each(|(i, tag)| put(places, *tag, first + lane * STRETCH + i));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LANES, NONE, STRETCH, by_class};
+    use crate::backend::threads::Threads;
+
+    /// The same, as one would write it.
+    fn expected(tags: &[u16], groups: usize, warp: usize) -> Vec<u32> {
+        let mut order = Vec::new();
+        for group in 0..groups {
+            let own = (0..tags.len()).filter(|i| usize::from(tags[*i]).min(groups - 1) == group).map(|i| i as u32);
+            let own: Vec<u32> = own.collect();
+            if !own.is_empty() {
+                order.resize(order.len().next_multiple_of(warp), NONE);
+            }
+            order.extend(own);
+        }
+        order.push(NONE);
+        order
+    }
+
+    #[test]
+    fn elements_stand_by_class_each_group_at_a_warp_and_in_their_order() {
+        let mut state = 5u64;
+        let mut dice = |end: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) % end
+        };
+        for threads in [1, 3] {
+            let crew = Threads::new(threads);
+            for len in [0, 1, 31, 33, STRETCH, LANES * STRETCH, LANES * STRETCH + 1, 3 * LANES * STRETCH - 5] {
+                for (groups, beyond) in [(1, 0), (2, 1), (4, 0), (7, 3), (300, 2)] {
+                    for warp in [1, 32] {
+                        let most = (groups + beyond) as u64;
+                        let tags: Vec<u16> =
+                            (0..len).map(|_| if dice(50) == 0 { u16::MAX } else { dice(most) as u16 }).collect();
+                        let found = by_class(&tags, groups, warp, &crew);
+                        assert!(found.view::<u32>() == expected(&tags, groups, warp), "{len} of {groups}, {warp}");
+                    }
+                }
+            }
+        }
+    }
+}
