@@ -6,7 +6,7 @@
 class Program::Kmeans < Program
   ROUNDS = 10
   CLUSTERS = 16
-  sizes tiny: 40, small: 50_000, normal: 500_000, ruby: 20_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
+  sizes tiny: 40, small: 50_000, normal: 500_000, ruby: 20_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000]
 
   def input(size, random)
     homes = Array.new(CLUSTERS) { [random.rand(100_000), random.rand(100_000)] }
