@@ -10,6 +10,7 @@ drawn of what was not measured.
 import datetime
 import io
 import pathlib
+import re
 import sys
 
 import matplotlib
@@ -271,18 +272,19 @@ def layouts(record):
 
 
 def marshalling(record):
-    """Reordering, and the tracer."""
-    values = (record or {}).get("values", {})
-    reorder, trace = {}, {}
-    for name, value in values.items():
-        words = name.replace(",", "").replace(":", "").split()
-        if name.startswith("reordering"):
-            reorder.setdefault(int(words[4]), []).append((int(words[1]), max(value["value"], 0.0)))
-        elif name.startswith("tracer"):
-            trace.setdefault((int(words[4]), words[6]), []).append((int(words[1]), value["value"]))
+    """Reordering, and the tracer: over sizes, and over cores."""
+    reorder, trace, cores = {}, {}, {}
+    for name, value in (record or {}).get("values", {}).items():
+        if found := re.match(r"reordering, (\d+) objects of (\d+) class", name):
+            reorder.setdefault(int(found[2]), []).append((int(found[1]), max(value["value"], 0.0)))
+        elif found := re.match(r"tracer, (\d+) nodes with (\d+) edges, (\w+): million", name):
+            trace.setdefault((int(found[2]), found[3]), []).append((int(found[1]), value["value"]))
+        elif found := re.match(r"(\d+) cores: (tracer|check), \d+ nodes with \d+ edges, (\w+): million", name):
+            cores.setdefault((found[2], found[3]), []).append((int(found[1]), value["value"]))
     if not reorder or not trace:
         return None
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6))
+    scales = 3 if any(len(points) > 1 for points in cores.values()) else 2
+    figure, (left, right, *more) = plt.subplots(1, scales, figsize=(4.8 * scales, 3.6))
     shades = plt.get_cmap("Blues")
     for number, (classes, points) in enumerate(sorted(reorder.items())):
         left.plot(*zip(*sorted(points)), "o-", color=shades(0.35 + 0.6 * number / max(len(reorder) - 1, 1)), label=f"{classes} class{'es' if classes > 1 else ''}", markersize=4)
@@ -293,12 +295,19 @@ def marshalling(record):
                    label=f"{degree} edge{'s' if degree > 1 else ''}, {order}", markersize=4)
     right.set_title("tracer, one core")
     right.set_ylabel("10⁶ ivars, elements a second")
-    for axes in (left, right):
-        axes.set_xscale("log")
-        axes.set_xlabel("objects")
+    for axes in more:
+        for (what, order), points in sorted(cores.items(), reverse=True):
+            axes.plot(*zip(*sorted(points)), "o-" if order == "allocated" else "s--", color="#2f6db3" if what == "tracer" else "#c9a227", label=f"{what}, {order}", markersize=4)
+        axes.set_title("tracer, and check of the same objects")
+        axes.set_ylabel("10⁶ ivars, elements a second")
+    for axes in (left, right, *more):
+        axes.set_xscale("log", base=2 if axes in more else 10)
+        axes.set_xlabel("cores" if axes in more else "objects")
         axes.set_ylim(bottom=0)
         axes.grid(axis="y", color="#eeeeee")
-        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2 if axes in more else 3)
+    for axes in more:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     figure.tight_layout()
     return figure
 

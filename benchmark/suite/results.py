@@ -3,7 +3,7 @@ nothing but Python.
 
     python3 benchmark/suite/results.py RESULTS_FOLDER     # prints the page without pictures
 
-Of each benchmark on each machine (a GPU, a model of CPU, a number of cores) the latest file counts, of programs the latest of each version of each; what an older
+Of each benchmark on each machine (a GPU, a model of CPU, a number of cores, a Ruby) the latest file counts, of programs the latest of each version of each; what an older
 one says of a version that is not in a newer one stands beside it, and captions say which commits these were. Runs of SIZE=small do not count, nor what is of a
 benchmark or a program that is no more.
 """
@@ -12,6 +12,7 @@ import html
 import json
 import math
 import pathlib
+import re
 import sys
 
 BENCHMARK = pathlib.Path(__file__).resolve().parent.parent
@@ -85,7 +86,8 @@ def exists(benchmark):
 
 def machine(record):
     facts = record["machine"]
-    return f"{(facts.get('gpu') or 'no GPU').split(',')[0]}, {facts['cores']} cores of {facts.get('cpu') or 'an unknown CPU'}"
+    ruby = re.search(r"ruby \d+\.\d+", facts.get("ruby") or "")
+    return f"{(facts.get('gpu') or 'no GPU').split(',')[0]}, {facts['cores']} cores of {facts.get('cpu') or 'an unknown CPU'}, {ruby[0].capitalize() if ruby else 'no Ruby'}"
 
 
 def newest(records):

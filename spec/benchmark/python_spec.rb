@@ -97,9 +97,10 @@ RSpec.describe "the benchmarks' Python" do
     end
 
     # A record of one version of one program.
-    def record(version, date, program: "map", size: "normal", elements: 8, benchmark: "programs", cpu: "A", **more)
+    def record(version, date, program: "map", size: "normal", elements: 8, benchmark: "programs", cpu: "A", ruby: "3.1.2p20", **more)
       versions = { version => { lines: 1, phases: {}, median: 1.0, kernel: 1.0 } }
-      { benchmark: benchmark, machine: { date: date, commit: "c#{date}", cores: 2, cpu: cpu }, size: size, targets: [{ name: "#{program}: fast", value: 1, unit: "×", at_least: 1, met: true }],
+      targets = [{ name: "#{program}: fast", value: 1, unit: "×", at_least: 1, met: true }]
+      { benchmark: benchmark, machine: { date: date, commit: "c#{date}", cores: 2, cpu: cpu, ruby: "ruby #{ruby} (2022)" }, size: size, targets: targets,
         programs: { program => { size: elements, elements: elements, versions: versions, skipped: {} } } }.merge(more)
     end
 
@@ -111,16 +112,16 @@ RSpec.describe "the benchmarks' Python" do
     end
 
     it "puts later versions beside earlier ones, and knows where each is from" do
-      found = latest(record("ruby", "1"), record("cpu", "2")).fetch("no GPU, 2 cores of A").fetch("programs").fetch("programs").fetch("map").fetch("versions")
+      found = latest(record("ruby", "1"), record("cpu", "2")).fetch("no GPU, 2 cores of A, Ruby 3.1").fetch("programs").fetch("programs").fetch("map").fetch("versions")
       expect(found.transform_values { |version| version["source"] }).to eq("ruby" => { "file" => "0.json", "commit" => "c1" }, "cpu" => { "file" => "1.json", "commit" => "c2" })
     end
 
     it "leaves out small runs, what is no more, and does not mix machines" do
       found = latest(record("ruby", "1"), record("cpu", "2", size: "small", elements: 4), record("cpu", "3", notes: ["size small"], elements: 4), record("ruby", "4", benchmark: "gone"),
-                     record("ruby", "5", program: "gone"), record("ruby", "6", cpu: "B"))
-      expect(found.keys).to contain_exactly("no GPU, 2 cores of A", "no GPU, 2 cores of B")
-      programs = found.fetch("no GPU, 2 cores of A").fetch("programs")
-      expect(found.fetch("no GPU, 2 cores of A").keys).to eq(["programs"])
+                     record("ruby", "5", program: "gone"), record("ruby", "6", cpu: "B"), record("ruby", "7", ruby: "3.3.1"))
+      expect(found.keys).to contain_exactly("no GPU, 2 cores of A, Ruby 3.1", "no GPU, 2 cores of A, Ruby 3.3", "no GPU, 2 cores of B, Ruby 3.1")
+      programs = found.fetch("no GPU, 2 cores of A, Ruby 3.1").fetch("programs")
+      expect(found.fetch("no GPU, 2 cores of A, Ruby 3.1").keys).to eq(["programs"])
       expect(programs.fetch("programs").transform_values { |program| [program["size"], program["versions"].keys] }).to eq("map" => [8, ["ruby"]])
       expect(programs.fetch("targets").map { |target| target["name"] }).to eq(["map: fast"])
     end
