@@ -348,7 +348,7 @@ def machine_pictures(records):
 
 
 # What documents show.
-SHOWN = {"speedup", "kernels", "phases", "roofline", "roofline-gpu", "scaling", "layout", "marshalling"}
+SHOWN = {"cpu-speedup", "cpu-phases", "cpu-roofline", "cpu-scaling", "cpu-layout", "cpu-marshalling", "gpu-speedup", "gpu-kernels", "gpu-roofline-gpu", "gpu-scaling"}
 
 
 def main(folder, output, pictures=None):
@@ -362,7 +362,7 @@ def main(folder, output, pictures=None):
             svg = picture(figure)
             (output / f"{label}-{name}.svg").write_text(svg)
             figure.savefig(output / f"{label}-{name}.png", dpi=130, bbox_inches="tight")
-            if pictures and name in SHOWN and label in ("cpu", "gpu"):
+            if pictures and f"{label}-{name}" in SHOWN:
                 pathlib.Path(pictures).mkdir(parents=True, exist_ok=True)
                 figure.savefig(pathlib.Path(pictures) / f"{label}-{name}.png", dpi=110, bbox_inches="tight")
             plt.close(figure)
