@@ -26,17 +26,16 @@ class AutoBenchmark
   end
 
   def initialize
+    @names = Program.chosen
     @bench = Harness.new("auto")
     versions = [Version.named("cpu"), Version.named("cuda"), Version.auto(settle: @bench.tiny? ? 0 : Float(ENV.fetch("SETTLE", "2")))]
     @suite = Suite.new(@bench, versions: versions, seed: @bench.seed)
-    @names = ENV.fetch("PROGRAMS", Program.names.join(",")).split(",")
     @runs = Integer(ENV.fetch("RUNS", @bench.tiny? ? "1" : "5"))
-    @ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Float(ENV.fetch("BUDGET", "1e9"))
     @left_out = []
   end
 
   def run
-    places.each { |name, size| measure(name, size) }
+    Program.places(@names, steps: @bench.tiny? ? 1 : nil).each { |name, size| measure(name, size) }
     conclude unless choices.empty?
     @bench.note("left out, as the time was over: #{@left_out.join("; ")}") unless @left_out.empty?
     @bench.finish
@@ -45,15 +44,8 @@ class AutoBenchmark
 
   private
 
-  # The least sizes of all programs first.
-  def places
-    scales = @names.to_h { |name| [name, Program.find(name).sizes.fetch(:scaling)] }
-    most = @bench.tiny? ? 1 : scales.values.map(&:size).max
-    (0...most).flat_map { |step| scales.filter_map { |name, sizes| [name, sizes[step]] if sizes[step] } }
-  end
-
   def measure(name, size)
-    return @left_out << "#{name}, #{size}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > @ends
+    return @left_out << "#{name}, #{size}" if @bench.spent?
 
     puts "\n#{name}, size #{size}"
     found = @suite.measure(name, size, runs: @runs, ruby_size: size)

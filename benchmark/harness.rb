@@ -15,7 +15,8 @@ require "time"
 #   bench.target("cpu against C", c.median / timing.median, at_least: 0.9)
 #   bench.finish
 #
-# IKRA_BENCH_TINY=1 makes every size tiny and every timing a single run: it shows that a benchmark still works, and writes no results.
+# SIZE=tiny makes every size tiny and every timing a single run: it shows that a benchmark still works, and writes no results. IKRA_BENCH_TINY=1 is the same.
+# SIZE=small is for benchmarks that say that they know it; what they write then the report leaves out.
 class Harness
   RESULTS = File.expand_path("results", __dir__)
   PYTHON = File.expand_path("../tmp/benchmark/python/bin/python3", __dir__)
@@ -33,8 +34,27 @@ class Harness
     end
   end
 
+  SCALES = %i[tiny small normal].freeze
+
+  # How large everything is to be, by the environment.
+  def self.scale
+    return :tiny if ENV["IKRA_BENCH_TINY"] == "1"
+
+    scale = ENV.fetch("SIZE", "normal").to_sym
+    SCALES.include?(scale) ? scale : abort("SIZE: no #{scale}: there are #{SCALES.join(", ")}")
+  end
+
   def self.tiny?
-    ENV["IKRA_BENCH_TINY"] == "1"
+    scale == :tiny
+  end
+
+  # Names that the environment chooses of +known+: all where it says nothing. Ends the program where it names others.
+  def self.chosen(variable, known, separator: ",")
+    names = ENV.fetch(variable, "").split(separator).map(&:strip).reject(&:empty?)
+    unknown = names - known
+    return names.empty? ? known : names if unknown.empty?
+
+    abort "#{variable}: no #{unknown.map { |name| "\"#{name}\"" }.join(", no ")}: there are #{known.map { |name| "\"#{name}\"" }.join(" ")}, one after the other with a #{separator} between"
   end
 
   # Seconds in a unit that suits them.
@@ -43,17 +63,28 @@ class Harness
     format("%.3f %s", seconds * factor, unit)
   end
 
-  def initialize(name, keep: !self.class.tiny?, out: $stdout)
+  # small: it has sizes for SIZE=small.
+  def initialize(name, keep: !self.class.tiny?, out: $stdout, small: false)
     @name = name
     @keep = keep
     @out = out
     @compared = {}
-    @record = { benchmark: name, machine: machine, sizes: {}, compared: [], timings: {}, values: {}, targets: [] }
+    @scale = self.class.scale == :small && !small ? :normal : self.class.scale
+    @ends = clock + Float(ENV.fetch("BUDGET", "1e9"))
+    @record = { benchmark: name, machine: machine, size: @scale, sizes: {}, compared: [], timings: {}, values: {}, targets: [] }
     heading
   end
 
+  # How large everything is here: :tiny, :small or :normal.
+  attr_reader :scale
+
   def tiny?
-    self.class.tiny?
+    @scale == :tiny
+  end
+
+  # Whether the BUDGET is spent, after which nothing new begins.
+  def spent?
+    clock > @ends
   end
 
   # A size by name: from the environment, else the default, or +tiny+ in tiny mode.
@@ -160,7 +191,7 @@ class Harness
 
     FileUtils.mkdir_p(RESULTS)
     place = machine[:gpu] ? machine[:gpu][/NVIDIA (.+?),/, 1].downcase.tr(" ", "-") : "#{machine[:cores]}cores"
-    path = File.join(RESULTS, "#{@name}-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}-#{place}.json")
+    path = File.join(RESULTS, "#{@name}#{"-#{@scale}" unless @scale == :normal}-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}-#{place}.json")
     File.write(path, "#{JSON.pretty_generate(@record)}\n")
     say "\n#{path}"
     path
@@ -250,6 +281,7 @@ class Harness
 
   def heading
     say "#{@name}#{" (tiny: the numbers mean nothing)" if tiny?}"
+    say "  it has no sizes for SIZE=small: they are normal" if self.class.scale == :small && @scale == :normal
     machine.each { |key, fact| say "  #{key}: #{fact}" unless fact.nil? }
   end
 

@@ -16,22 +16,18 @@ require_relative "suite/suite"
 
 class ProgramsBenchmark
   def initialize
-    @size = (Harness.tiny? ? "tiny" : ENV.fetch("SIZE", "normal")).to_sym
-    @bench = Harness.new("programs", keep: @size != :tiny)
-    versions = ENV["VERSIONS"]&.split(/\s*;\s*/)&.map { |name| Version.named(name) } || Version.all
+    versions, @names = Version.chosen, Program.chosen
+    @bench = Harness.new("programs", small: true)
     @suite = Suite.new(@bench, versions: versions)
-    @runs = Integer(ENV.fetch("RUNS", Harness.tiny? ? "1" : "5"))
-    @budget = Float(ENV.fetch("BUDGET", "1e9"))
-    @started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    @names = ENV.fetch("PROGRAMS", Program.names.join(",")).split(/\s*,\s*/)
+    @runs = Integer(ENV.fetch("RUNS", @bench.tiny? ? "1" : "5"))
   end
 
   def run
-    @bench.note "size #{@size}"
+    @bench.note "size #{@bench.scale}"
     found = @names.filter_map do |name|
-      next @bench.note("#{name} was left out: the budget of #{@budget} s is spent") if Process.clock_gettime(Process::CLOCK_MONOTONIC) - @started > @budget
+      next left_out(name) if @bench.spent?
 
-      size = Program.find(name).sizes.fetch(@size) { abort "SIZE=#{@size} is not tiny, small or normal" }
+      size = Program.find(name).sizes.fetch(@bench.scale)
       puts "\n#{name}, size #{size}"
       [name, @suite.measure(name, size, runs: @runs)]
     end.to_h
@@ -42,6 +38,12 @@ class ProgramsBenchmark
   end
 
   private
+
+  # @return [nil]
+  def left_out(name)
+    @bench.note("#{name} was left out: the budget of #{ENV["BUDGET"]} s is spent")
+    nil
+  end
 
   # What the project promises of kernels; a version that is not here promises nothing.
   def targets(name, versions)

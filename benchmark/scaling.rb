@@ -3,41 +3,46 @@
 # How times grow with the problem, from a hundred elements to ten million: whole calls in plain Ruby, with Ikra on the CPU and on CUDA, so that it shows from which
 # size on each is worth it. The programs are those of benchmark/programs, with the same comparison of results at every size.
 #
-# Plain Ruby is measured up to the size at which it took longer than RUBY_LIMIT seconds.
+# Plain Ruby runs where it should take no longer than RUBY_LIMIT seconds, by what it took at the size before; its time there is scaled up for the others. The
+# small sizes of all programs come first: no size begins after BUDGET seconds, and no version takes longer than LIMIT.
 #
-#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic RUBY_LIMIT=1 RUNS= SEED= in the environment
+#   ruby -Ilib benchmark/scaling.rb      # PROGRAMS=map,traffic RUBY_LIMIT=5 RUNS= SEED= LIMIT= BUDGET= in the environment
 
 require_relative "suite/suite"
 
 class ScalingBenchmark
-  # One bound by memory, one by arithmetic, objects, and a pair of loops.
-  PROGRAMS = "map,mandelbrot,black_scholes,nbody"
-
   def initialize
+    @names = Program.chosen
     @bench = Harness.new("scaling")
     @suite = Suite.new(@bench, versions: %w[ruby cpu cuda].map { |name| Version.named(name) }, seed: @bench.seed)
-    @names = ENV.fetch("PROGRAMS", PROGRAMS).split(",")
-    @limit = Float(ENV.fetch("RUBY_LIMIT", "1"))
+    @limit = Float(ENV.fetch("RUBY_LIMIT", "5"))
     @runs = Integer(ENV.fetch("RUNS", @bench.tiny? ? "1" : "5"))
+    @found = @names.to_h { |name| [name, []] }
   end
 
   def run
-    @names.each { |name| @bench.record("scaling", name, sizes(name)) }
+    places = Program.places(@names, steps: @bench.tiny? ? 2 : nil)
+    left_out = places.filter_map { |name, size| @bench.spent? ? "#{name}, #{size}" : measure(name, size) }
+    @bench.note("left out, as the time was over: #{left_out.join("; ")}") unless left_out.empty?
+    @found.each { |name, sizes| @bench.record("scaling", name, sizes) unless sizes.empty? }
     @bench.finish
     abort "\nOther results:\n  #{@suite.failed.join("\n  ")}" unless @suite.failed.empty?
   end
 
   private
 
-  def sizes(name)
-    slow = nil
-    all = Program.find(name).sizes.fetch(:scaling)
-    (@bench.tiny? ? all.first(2) : all).map do |size|
-      puts "\n#{name}, size #{size}"
-      found = @suite.measure(name, size, runs: @runs, ruby_size: slow || size)
-      slow ||= size if found[:versions].dig("ruby", :median).to_f > @limit
-      found
-    end
+  # @return [nil]
+  def measure(name, size)
+    puts "\n#{name}, size #{size}"
+    @found[name] << @suite.measure(name, size, runs: @runs, ruby_size: ruby_size(name, size))
+    nil
+  end
+
+  # This size, or the last one at which plain Ruby ran.
+  def ruby_size(name, size)
+    last = @found[name].reverse.find { |found| found[:ruby_size] == found[:size] && found[:versions]["ruby"] } or return size
+    program = Program.find(name).new(name)
+    last[:versions]["ruby"][:median] * program.ratio(size, last[:size]) > @limit ? last[:size] : size
   end
 end
 

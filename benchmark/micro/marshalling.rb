@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
-# What benchmark/micro/objects.rb measures, in a process of its own, which must have one core.
+# What benchmark/micro/objects.rb measures, in a process of its own, which has as many cores as are measured: one, but for the tracer.
 #
 #   ruby -Ilib benchmark/micro/marshalling.rb reorder OBJECTS CLASSES RUNS SEED
 #   ruby -Ilib benchmark/micro/marshalling.rb trace NODES EDGES allocated|shuffled RUNS SEED
 #   ruby -Ilib benchmark/micro/marshalling.rb slots OBJECTS IVARS RUNS SEED
+#   ruby -Ilib benchmark/micro/marshalling.rb array ELEMENTS float|integer RUNS SEED
 #
 # Prints seconds of each run as JSON.
 
@@ -25,17 +26,18 @@ module Marshalling
       { reordered: times.first, given: times.last }
     end
 
-    # A graph of nodes, each with an array of edges to random ones.
+    # A graph of nodes, each with an array of edges to random ones: what it takes to find out who is there, in a graph that is new, and once more in the same.
     def trace(count, degree, order, runs, random)
-      nodes = Array.new(count) { Node.new }
-      nodes.shuffle!(random: random) if order == "shuffled"
-      nodes.each_with_index do |node, index|
-        node.edges = Array.new(degree) { |edge| order == "shuffled" ? nodes[random.rand(count)] : nodes[(index + edge + 1) % count] }
+      compiled = graph([count, 1_000].min, degree, order, random)
+      found = { trace: [], again: [] }
+      look(compiled)
+      runs.times do
+        nodes = graph(count, degree, order, random)
+        GC.start
+        found.each_value { |seconds| seconds << look(nodes) }
       end
-      phases = profiles(runs) { nodes.peach(backend: :cpu) { |node| node.look } } # rubocop:disable Style/SymbolProc
-      wrong unless nodes.all? { |node| node.seen == node.edges.last.weight }
       # @weight and @edges of each node, and the edges themselves; @seen is not read
-      { trace: phases.map { |phase| phase.fetch(:trace) }, slots: count * (2 + degree) }
+      found.merge(slots: count * (2 + degree))
     end
 
     # Objects of some Floats, each of which is read and written.
@@ -53,7 +55,31 @@ module Marshalling
       %i[trace pack unpack].to_h { |phase| [phase, phases.map { |each| each.fetch(phase) }] }.merge(whole: whole)
     end
 
+    # An Array of numbers that go into a column. The column's memory is used again from the third call on.
+    def array(count, kind, runs, random)
+      numbers = Array.new(count) { kind == "float" ? random.rand : random.rand(1 << 40) }
+      sum = -> { numbers.preduce(backend: :cpu) { |a, b| a + b } }
+      wrong unless (sum.call - numbers.sum).abs <= (kind == "float" ? 1e-9 * count : 0)
+      sum.call
+      { pack: profiles(runs, &sum).map { |phase| phase.fetch(:pack) } }
+    end
+
     private
+
+    def graph(count, degree, order, random)
+      nodes = Array.new(count) { Node.new }
+      nodes.shuffle!(random: random) if order == "shuffled"
+      nodes.each_with_index do |node, index|
+        node.edges = Array.new(degree) { |edge| order == "shuffled" ? nodes[random.rand(count)] : nodes[(index + edge + 1) % count] }
+      end
+    end
+
+    # Seconds of tracing.
+    def look(nodes)
+      seconds = Ikra.profile { nodes.peach(backend: :cpu) { |node| node.look } }.phases.fetch(:trace) # rubocop:disable Style/SymbolProc
+      wrong unless nodes.all? { |node| node.seen == node.edges.last.weight }
+      seconds
+    end
 
     def packing(objects, by_class, runs)
       profiles(runs) { objects.peach(backend: :cpu, __reorder: by_class) { |object| object.step } }.map { |phase| phase.fetch(:pack) } # rubocop:disable Style/SymbolProc

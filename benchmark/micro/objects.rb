@@ -3,13 +3,15 @@
 # What it costs to bring Ruby's objects into columns and back: on one core, because the machine has more to do.
 #
 # - job reordering: over number of objects × number of classes, beside packing the same objects in the order in which they are;
-# - the tracer: over number of nodes × edges of each, where the heap has the nodes in the order in which they are found, and where it has them shuffled;
+# - the tracer: over number of nodes × edges of each, where the heap has the nodes in the order in which they are found, and where it has them shuffled; of graphs that
+#   are new, and what it takes to see that the same ones are there once more; and how both go over cores;
 # - packing per ivar, write-back per slot, and the rest of a call: by the slope over the number of ivars and objects;
+# - Arrays of Floats and Integers that become columns;
 # - memory: the peak of a call of the traffic simulation against its columns.
 #
 # Every kernel does next to nothing. The objects' new state is compared with plain Ruby's before anything is timed. Not measured: kernels.
 #
-#   ruby -Ilib benchmark/micro/objects.rb      # OBJECTS=, NODES=, RUNS=, SEED= in the environment
+#   ruby -Ilib benchmark/micro/objects.rb      # OBJECTS=, NODES=, ELEMENTS=, RUNS=, SEED= in the environment
 
 require "ikra"
 require_relative "../harness"
@@ -22,6 +24,7 @@ class ObjectsBenchmark
     @bench = Harness.new("objects")
     @objects = @bench.size(:objects, 1_000_000, tiny: 200)
     @nodes = @bench.size(:nodes, 1_000_000, tiny: 200)
+    @elements = @bench.size(:elements, 8_000_000, tiny: 1_000)
     @runs = @bench.size(:runs, 5, tiny: 1)
     @seed = @bench.seed
   end
@@ -29,42 +32,74 @@ class ObjectsBenchmark
   def run
     reordering
     tracer
+    over_cores
     slots
+    arrays
     traffic
     @bench.finish
   end
 
   private
 
-  def child(*arguments)
-    @bench.child(MARSHALLING, *arguments, @runs, @seed, cores: 1)
+  COMPARED = "the process that was timed compares its objects with plain Ruby's"
+  # Seconds for an item. Where two measurements differ by less, or the wrong way round, no more is known of it.
+  LEAST = 1e-10
+  # Million ivars and elements a second that are promised of a core, where the heap has the objects in the order in which they are found, and where it does not.
+  WANTED = { "allocated" => 100, "shuffled" => 30 }.freeze
+
+  def child(*arguments, cores: 1)
+    @bench.child(MARSHALLING, *arguments, @runs, @seed, cores: cores)
   end
 
   def reordering
-    powers(1_000, @objects).each do |count|
-      [1, 2, 4, 16, 64].each do |classes|
-        found = child("reorder", count, classes)
-        name = "reordering, #{count} objects of #{classes} classes"
-        @bench.incomparable(name, "the process that was timed compares its objects with plain Ruby's")
-        time = @bench.timed("#{name}: by class", found[:reordered]).median
-        plain = @bench.timed("#{name}: as given", found[:given]).median
-        @bench.value("#{name}: for each object", (time - plain) / count * 1e9, "ns")
-      end
-    end
+    counts = powers(1_000, @objects)
+    rates = counts.product([1, 2, 4, 16, 64]).to_h { |count, classes| [[count, classes], reordered(count, classes)] }
+    worst = rates.select { |(count, classes), _| count == counts.last && classes > 1 }.min_by(&:last)
+    @bench.target("reordering #{counts.last} objects, million a second, the least of 2 to 64 classes (#{worst.first.last})", worst.last, unit: "M/s", at_least: 400)
+  end
+
+  # Millions a second.
+  def reordered(count, classes)
+    found = child("reorder", count, classes)
+    name = "reordering, #{count} objects of #{classes} classes"
+    @bench.incomparable(name, COMPARED)
+    time = @bench.timed("#{name}: by class", found[:reordered]).median
+    plain = @bench.timed("#{name}: as given", found[:given]).median
+    @bench.value("#{name}: for each object", (time - plain) / count * 1e9, "ns")
+    1 / [(time - plain) / count, LEAST].max / 1e6
   end
 
   def tracer
-    powers(10_000, @nodes).each do |count|
-      [1, 4, 16].each do |degree|
-        next if count * degree > 8 * @nodes
+    counts = powers(10_000, @nodes)
+    counts.product([1, 4, 16], WANTED.keys).each do |count, degree, order|
+      next if count * degree > 8 * @nodes
 
-        %w[allocated shuffled].each do |order|
-          found = child("trace", count, degree, order)
-          name = "tracer, #{count} nodes with #{degree} edges, #{order}"
-          @bench.incomparable(name, "the process that was timed compares its objects with plain Ruby's")
-          time = @bench.timed(name, found[:trace]).median
-          @bench.value("#{name}: million ivars and elements a second", found[:slots] / time / 1e6, "M/s")
-        end
+      rate = traced(count, degree, order)["tracer"]
+      next unless count == counts.last
+
+      @bench.target("tracer, #{count} nodes with #{degree} edges, #{order}, on one core", rate, unit: "M/s", at_least: WANTED.fetch(order))
+    end
+  end
+
+  # Million ivars and elements a second: of the tracer, and of the check that the same objects are there.
+  def traced(count, degree, order, cores: 1, prefix: "")
+    found = child("trace", count, degree, order, cores: cores)
+    { "tracer" => :trace, "check" => :again }.to_h do |what, phase|
+      name = "#{prefix}#{what}, #{count} nodes with #{degree} edges, #{order}"
+      @bench.incomparable(name, COMPARED)
+      [what, @bench.value("#{name}: million ivars and elements a second", found[:slots] / @bench.timed(name, found[phase]).median / 1e6, "M/s")]
+    end
+  end
+
+  # On 1, 2, 4, … cores, and on all.
+  def over_cores
+    return @bench.note("over cores: nothing is measured without taskset") unless @bench.tool?("taskset")
+
+    all = @bench.cpus.size
+    WANTED.each_key do |order|
+      rates = [*powers(1, all, by: 2), all].uniq.to_h { |cores| [cores, traced(@nodes, 4, order, cores: cores, prefix: "#{cores} cores: ")] }
+      %w[tracer check].each do |what|
+        rates.drop(1).each { |cores, found| @bench.value("#{what}, #{order}: #{cores} cores against one", found[what] / rates[1][what], "×") }
       end
     end
   end
@@ -72,16 +107,31 @@ class ObjectsBenchmark
   # Straight lines through times over ivars and over objects.
   def slots
     found = [1, 2, 4, 8].to_h { |ivars| [ivars, child("slots", @objects, ivars)] }
-    %i[trace pack unpack].each do |phase|
-      name = "slots, #{phase}"
-      @bench.incomparable(name, "the process that was timed compares its objects with plain Ruby's")
-      times = found.to_h { |ivars, run| [ivars, @bench.timed("#{name}: #{@objects} objects of #{ivars} ivars", run[phase]).median] }
-      @bench.value("#{name}: for each ivar", (times[8] - times[1]) / 7 / @objects * 1e9, "ns")
-      @bench.value("#{name}: for each object beside them", (times[1] - (times[8] - times[1]) / 7) / @objects * 1e9, "ns")
-    end
+    times = %i[trace pack unpack].to_h { |phase| [phase, slots_of(phase, found)] }
+    rates = times[:unpack].map { |ivars, time| ivars * @objects / time / 1e6 }
+    @bench.target("write-back, million slots a second, the least of 1 to 8 ivars", rates.min, unit: "M/s", at_least: 20)
     call = child("slots", 1, 1)
-    @bench.incomparable("a call over one object", "the process that was timed compares its objects with plain Ruby's")
+    @bench.incomparable("a call over one object", COMPARED)
     @bench.timed("a call over one object: whole", call[:whole])
+  end
+
+  # Seconds by number of ivars.
+  def slots_of(phase, found)
+    name = "slots, #{phase}"
+    @bench.incomparable(name, COMPARED)
+    times = found.to_h { |ivars, run| [ivars, @bench.timed("#{name}: #{@objects} objects of #{ivars} ivars", run[phase]).median] }
+    @bench.value("#{name}: for each ivar", (times[8] - times[1]) / 7 / @objects * 1e9, "ns")
+    @bench.value("#{name}: for each object beside them", (times[1] - (times[8] - times[1]) / 7) / @objects * 1e9, "ns")
+    times
+  end
+
+  def arrays
+    %w[float integer].each do |kind|
+      name = "an Array of #{@elements} #{kind.capitalize}s, packed"
+      @bench.incomparable(name, "the process that was timed compares their sum with plain Ruby's")
+      time = @bench.timed(name, child("array", @elements, kind)[:pack]).median
+      @bench.target("#{name}, million a second", @elements / time / 1e6, unit: "M/s", at_least: 700)
+    end
   end
 
   # With actors that use rand, so that exactly two ivars of each are written.
@@ -104,10 +154,10 @@ class ObjectsBenchmark
     @bench.target("#{name}: peak memory against columns", result[:peak] / result[:columns].to_f, at_most: 2.5)
   end
 
-  # Powers of ten up to a number, and that number where it is less than all of them.
-  def powers(first, last)
+  # Powers of ten, or of another number, up to a number, and that number where it is less than all of them.
+  def powers(first, last, by: 10)
     sizes = [first]
-    sizes << sizes.last * 10 while sizes.last * 10 <= last
+    sizes << sizes.last * by while sizes.last * by <= last
     last < first ? [last] : sizes
   end
 end

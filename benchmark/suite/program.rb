@@ -14,6 +14,8 @@ class Program
     # Problem sizes by name, and the one that plain Ruby is timed at where it would take too long at the chosen one.
     #
     #   sizes tiny: 8, small: 64, normal: 512, ruby: 32, scaling: [8, 16, 32]
+    #
+    # scaling: about a hundred elements to ten million, or as many as input and objects can be made of, and one run takes, in less than a minute on a few cores.
     def sizes(**sizes)
       sizes.empty? ? @sizes : @sizes = sizes.freeze
     end
@@ -24,6 +26,15 @@ class Program
       # a namespace of their own: examples have the same names
       const_defined?(constant, false) ? const_get(constant) : Object.const_get(constant)::Benchmark
     end
+
+    # [name, size] of every size of these programs' scales, or of the first +steps+ of each: the least sizes of all programs first.
+    def places(names, steps: nil)
+      scales = names.to_h { |name| [name, find(name).sizes.fetch(:scaling)] }
+      (0...(steps || scales.values.map(&:size).max)).flat_map { |step| scales.filter_map { |name, sizes| [name, sizes[step]] if sizes[step] } }
+    end
+
+    # The names of those that PROGRAMS names, else of all.
+    def chosen = Harness.chosen("PROGRAMS", names)
 
     # All programs' names.
     def names = Dir[File.join(HERE, "*/program.rb")].map { |path| File.basename(File.dirname(path)) }.sort

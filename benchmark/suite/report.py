@@ -2,32 +2,33 @@
 
     python3 benchmark/suite/report.py RESULTS_FOLDER OUTPUT_FOLDER [PICTURES_FOLDER]
 
-RESULTS_FOLDER has the JSON that benchmarks wrote; of each benchmark on each machine the latest counts, of programs the latest of each. OUTPUT_FOLDER gets index.html, and each picture as SVG;
-PICTURES_FOLDER, if given, those that documents show. Needs Matplotlib. Nothing is drawn of what was not measured.
+RESULTS_FOLDER has the JSON that benchmarks wrote; results.py says which of it counts, and has the tables. OUTPUT_FOLDER gets index.html, and each picture as SVG
+and PNG; PICTURES_FOLDER, if given, those that documents show: of the machine with a GPU, and the one without, of which most is known. Needs Matplotlib. Nothing is
+drawn of what was not measured.
 """
 
 import datetime
-import html
 import io
-import json
 import pathlib
+import re
 import sys
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+import results
+from results import by_hand, crossover, line, median, named, seconds, times
 
 COLOURS = {
     "ruby": "#b5422e", "cpu": "#2f6db3", "cuda": "#5d9c2e", "cpu, MDArray": "#7aa6d6", "cuda, MDArray": "#a4cf7d",
-    "c, one thread": "#8a8a8a", "c, OpenMP": "#4d4d4d", "cuda by hand": "#2b4d12", "numba": "#d79b2d", "numba_cuda": "#b0741a", "cupy": "#8c5bb0", "jax": "#3aa7a0",
+    "c, one thread": "#8a8a8a", "c, OpenMP": "#4d4d4d", "cuda by hand, nvcc": "#2b4d12", "cuda by hand, nvrtc": "#9aa52b", "numba": "#d79b2d", "numba_cuda": "#b0741a", "cupy": "#8c5bb0", "jax": "#3aa7a0",
 }
 PHASES = {
     "trace": "#c9a227", "pack": "#e3c766", "upload": "#8c5bb0", "kernel": "#2f6db3", "download": "#b79ad0", "unpack": "#d9793d", "other": "#c4c4c4",
 }
-NAMES = {"cpu": "Ikra, CPU", "cuda": "Ikra, GPU", "ruby": "plain Ruby", "cpu, MDArray": "Ikra, CPU, with MDArrays", "cuda, MDArray": "Ikra, GPU, with MDArrays"}
-
 plt.rcParams.update({
     "font.family": "DejaVu Sans", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
     "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left", "legend.frameon": False, "svg.hashsalt": "ikra", "svg.fonttype": "path",
@@ -35,64 +36,8 @@ plt.rcParams.update({
 })
 
 
-def named(version):
-    return NAMES.get(version, version.replace("_", " ").replace("c, ", "C, "))
-
-
 def colour(version):
-    return next((found for name, found in COLOURS.items() if version.startswith(name) and name.startswith("cuda by hand")), None) or COLOURS.get(version, "#999999")
-
-
-def seconds(value, _=None):
-    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
-        if value * factor >= 0.9995:
-            return f"{value * factor:.3g} {unit}"
-    return f"{value:.1e} s"
-
-
-def times(value, _=None):
-    return f"{value:,.0f}×" if value >= 10 else f"{value:.2g}×"
-
-
-# Results
-
-def latest(folder):
-    """{machine: {benchmark: record}}, the machines with a GPU first."""
-    found = {}
-    records_of = (json.loads(path.read_text()) for path in pathlib.Path(folder).glob("*.json"))
-    for record in sorted(records_of, key=lambda record: record["machine"]["date"]):
-        facts = record["machine"]
-        machine = f"{(facts.get('gpu') or 'no GPU').split(',')[0]}, {facts['cores']} cores"
-        records = found.setdefault(machine, {})
-        records[record["benchmark"]] = merged(records.get(record["benchmark"]), record)
-    return dict(sorted(found.items(), key=lambda pair: pair[0].startswith("no GPU")))
-
-
-def merged(old, new):
-    """A later run of some programs or versions beside an earlier one of others, where the sizes are the same."""
-    if old is None or new["benchmark"] != "programs":
-        return new
-    programs = dict(old["programs"])
-    for name, program in new["programs"].items():
-        before = programs.get(name)
-        if before and before["size"] == program["size"]:
-            versions = {**before["versions"], **program["versions"]}
-            skipped = {v: why for v, why in {**before["skipped"], **program["skipped"]}.items() if v not in versions}
-            program = {**before, **program, "versions": versions, "skipped": skipped}
-        programs[name] = program
-    targets = {t["name"]: t for t in [*old.get("targets", []), *new.get("targets", [])]}
-    return {**new, "programs": programs, "targets": list(targets.values())}
-
-
-def median(program, version, key="median"):
-    return program["versions"].get(version, {}).get(key)
-
-
-def by_hand(program, device):
-    """Kernel time of the fastest plain version by hand, and its name."""
-    names = ("c, OpenMP", "c, one thread") if device == "cpu" else ("cuda by hand, nvcc", "cuda by hand, nvrtc")
-    known = [(median(program, name, "kernel"), name) for name in names if median(program, name, "kernel")]
-    return min(known, default=(None, None))
+    return COLOURS.get(version.removesuffix(", tuned"), "#999999")
 
 
 # Pictures: each gives a figure, or None where there is nothing to draw
@@ -143,10 +88,13 @@ def kernels(programs):
     axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
     axes.set_xscale("log")
     axes.axvline(1, color="#333333", linewidth=1)
-    axes.set_xlim(right=max(axes.get_xlim()[1], 1) * 1.8)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("speed of the kernel, 1: as fast as by hand")
+    low, high = min(axes.get_xlim()[0], 0.5), max(axes.get_xlim()[1], 1) * 1.8
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(FixedLocator([2.0 ** power for power in range(-10, 11) if low <= 2.0 ** power <= high]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.grid(axis="x", color="#eeeeee")
+    axes.set_xlabel("speed of the kernel, 1×: as fast as by hand")
     labels = [f"{named(bar)}, against {'the faster of C on one thread and with OpenMP' if device == 'cpu' else 'CUDA by hand'}" for bar, device in pairs]
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar, _ in pairs]
     axes.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.6 / figure.get_size_inches()[1]), ncols=2)
@@ -232,28 +180,41 @@ def roofline(programs, ceilings, device):
     return figure
 
 
+# What is told of where one line comes to lie below another.
+WHO = {("ruby", "cpu"): "CPU", ("ruby", "cuda"): "GPU", ("cpu", "cuda"): "GPU ahead of CPU"}
+
+
+def points_of(lines):
+    """The sizes of all lines, in order."""
+    return sorted({x for line in lines.values() for x, _, _ in line})
+
+
 def scaling(record):
     found = (record or {}).get("scaling")
     if not found:
         return None
-    columns = min(len(found), 2)
-    rows = (len(found) + 1) // 2
+    columns = min(len(found), 2 if len(found) <= 4 else 3)
+    rows = -(-len(found) // columns)
     figure, all_axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.3 * rows), squeeze=False)
     for axes in all_axes.flat[len(found):]:
         axes.axis("off")
     for axes, (name, sizes) in zip(all_axes.flat, found.items()):
         lines = {}
         for version in ("ruby", "cpu", "cuda"):
-            line = lines[version] = [(p["elements"], median(p, version), "scaled_from" in p["versions"].get(version, {})) for p in sizes if median(p, version)]
-            if line:
-                axes.plot(*zip(*[(x, y) for x, y, _ in line]), "-", color=colour(version), linewidth=1.6, label=named(version))
-                for x, y, scaled in line:
+            points = lines[version] = line(sizes, version)
+            if points:
+                axes.plot(*zip(*[(x, y) for x, y, _ in points]), "-", color=colour(version), linewidth=1.6, label=named(version))
+                for x, y, scaled in points:
                     axes.plot(x, y, "o", color=colour(version), markersize=4.5, markerfacecolor="white" if scaled else colour(version))
-        for version in ("cpu", "cuda"):
-            crossing = crossover(lines["ruby"], lines[version])
-            if crossing:
-                axes.axvline(crossing[0], color=colour(version), linestyle=":", linewidth=1)
-                axes.annotate(f"from {crossing[0]:,.0f}", (crossing[0], crossing[1]), xytext=(4, -14), textcoords="offset points", fontsize=8, color=colour(version))
+        # of several crossings that lie beside each other, one label above the other
+        for number, (slow, fast) in enumerate(results.CROSSINGS):
+            crossing = crossover(lines[slow], lines[fast])
+            if crossing and crossing[1]:
+                shade = "#555555" if slow == "cpu" else colour(fast)
+                axes.axvline(crossing[0], color=shade, linestyle="--" if slow == "cpu" else ":", linewidth=1)
+                right = crossing[0] > (points_of(lines)[0] * points_of(lines)[-1]) ** 0.5
+                axes.annotate(f"{WHO[slow, fast]} from {results.rounded(crossing[0]):,}", (crossing[0], 0.98 - 0.08 * number), xycoords=("data", "axes fraction"),
+                              xytext=(-3 if right else 3, 0), textcoords="offset points", fontsize=7.5, va="top", ha="right" if right else "left", color=shade)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_title(name.replace("_", " "))
@@ -266,23 +227,12 @@ def scaling(record):
     return figure
 
 
-def crossover(slow, fast):
-    """Where the second line comes to lie below the first, on straight lines between logarithms; None where it does not, or lies there from the start."""
-    import math
-
-    other = {x: y for x, y, _ in fast}
-    both = [(x, y, other[x]) for x, y, _ in slow if x in other]
-    for (x1, a1, b1), (x2, a2, b2) in zip(both, both[1:]):
-        if a1 < b1 and a2 >= b2:
-            d1, d2 = math.log(a1 / b1), math.log(a2 / b2)
-            t = d1 / (d1 - d2)
-            return math.exp(math.log(x1) + t * math.log(x2 / x1)), math.exp(math.log(a1) + t * math.log(a2 / a1))
-    return None
-
-
 def lines(programs):
+    # nvcc and NVRTC compile the same files
     bars = ["ruby", "cpu", "c, OpenMP", "cuda by hand, nvrtc", "cuda by hand, nvcc", "numba", "numba_cuda", "cupy", "jax"]
     known = [bar for bar in bars if any(median(p, bar, "lines") for p in programs.values())]
+    if "cuda by hand, nvrtc" in known and "cuda by hand, nvcc" in known:
+        known.remove("cuda by hand, nvrtc")
     if len(known) < 2:
         return None
     figure, axes = plt.subplots(figsize=(8, 3.6))
@@ -294,7 +244,7 @@ def lines(programs):
                 axes.bar(column - 0.42 + width * (number + 0.5), count, width * 0.92, color=colour(bar))
     axes.set_xticks(range(len(programs)), [name.replace("_", "\n") for name in programs], fontsize=8)
     axes.set_ylabel("lines of code")
-    axes.legend([plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar in known], [named(bar) for bar in known], ncols=min(len(known), 6), loc="upper left", fontsize=8.5)
+    axes.legend([plt.Rectangle((0, 0), 1, 1, color=colour(bar)) for bar in known], [named(bar).removesuffix(", nvcc").removesuffix(", NVRTC") for bar in known], ncols=min(len(known), 6), loc="upper left", fontsize=8.5)
     axes.set_ylim(top=axes.get_ylim()[1] * 1.15)
     return figure
 
@@ -322,18 +272,19 @@ def layouts(record):
 
 
 def marshalling(record):
-    """Reordering, and the tracer."""
-    values = (record or {}).get("values", {})
-    reorder, trace = {}, {}
-    for name, value in values.items():
-        words = name.replace(",", "").replace(":", "").split()
-        if name.startswith("reordering"):
-            reorder.setdefault(int(words[4]), []).append((int(words[1]), max(value["value"], 0.0)))
-        elif name.startswith("tracer"):
-            trace.setdefault((int(words[4]), words[6]), []).append((int(words[1]), value["value"]))
+    """Reordering, and the tracer: over sizes, and over cores."""
+    reorder, trace, cores = {}, {}, {}
+    for name, value in (record or {}).get("values", {}).items():
+        if found := re.match(r"reordering, (\d+) objects of (\d+) class", name):
+            reorder.setdefault(int(found[2]), []).append((int(found[1]), max(value["value"], 0.0)))
+        elif found := re.match(r"tracer, (\d+) nodes with (\d+) edges, (\w+): million", name):
+            trace.setdefault((int(found[2]), found[3]), []).append((int(found[1]), value["value"]))
+        elif found := re.match(r"(\d+) cores: (tracer|check), \d+ nodes with \d+ edges, (\w+): million", name):
+            cores.setdefault((found[2], found[3]), []).append((int(found[1]), value["value"]))
     if not reorder or not trace:
         return None
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6))
+    scales = 3 if any(len(points) > 1 for points in cores.values()) else 2
+    figure, (left, right, *more) = plt.subplots(1, scales, figsize=(4.8 * scales, 3.6))
     shades = plt.get_cmap("Blues")
     for number, (classes, points) in enumerate(sorted(reorder.items())):
         left.plot(*zip(*sorted(points)), "o-", color=shades(0.35 + 0.6 * number / max(len(reorder) - 1, 1)), label=f"{classes} class{'es' if classes > 1 else ''}", markersize=4)
@@ -343,60 +294,25 @@ def marshalling(record):
         right.plot(*zip(*sorted(points)), "o-" if order == "allocated" else "s--", color={1: "#7aa6d6", 4: "#2f6db3", 16: "#173a63"}.get(degree, "#999999"),
                    label=f"{degree} edge{'s' if degree > 1 else ''}, {order}", markersize=4)
     right.set_title("tracer, one core")
-    right.set_ylabel("10⁶ ivars and elements a second")
-    for axes in (left, right):
-        axes.set_xscale("log")
-        axes.set_xlabel("objects")
+    right.set_ylabel("10⁶ ivars, elements a second")
+    for axes in more:
+        for (what, order), points in sorted(cores.items(), reverse=True):
+            axes.plot(*zip(*sorted(points)), "o-" if order == "allocated" else "s--", color="#2f6db3" if what == "tracer" else "#c9a227", label=f"{what}, {order}", markersize=4)
+        axes.set_title("tracer, and check of the same objects")
+        axes.set_ylabel("10⁶ ivars, elements a second")
+    for axes in (left, right, *more):
+        axes.set_xscale("log", base=2 if axes in more else 10)
+        axes.set_xlabel("cores" if axes in more else "objects")
         axes.set_ylim(bottom=0)
         axes.grid(axis="y", color="#eeeeee")
-        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2 if axes in more else 3)
+    for axes in more:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     figure.tight_layout()
     return figure
 
 
 # The page
-
-def table(programs):
-    versions = [v for v in dict.fromkeys(v for p in programs.values() for v in p["versions"])]
-    head = "".join(f"<th>{html.escape(named(v))}</th>" for v in versions)
-    rows = []
-    for name, p in programs.items():
-        cells = []
-        for version in versions:
-            found = p["versions"].get(version)
-            if not found or not found.get("median"):
-                cells.append(f"<td class=none>{html.escape(p['skipped'].get(version, 'no such version'))}</td>")
-                continue
-            kernel = f"<br><small>kernel {seconds(found['kernel'])}</small>" if found["phases"].get("kernel") else ""
-            scaled = f"<br><small>scaled up from size {found['scaled_from']}</small>" if "scaled_from" in found else ""
-            cells.append(f"<td>{seconds(found['median'])}{kernel}{scaled}<br><small>{found['lines']} lines</small></td>")
-        rows.append(f"<tr><th>{html.escape(name.replace('_', ' '))}<br><small>{p['elements']:,} elements</small></th>{''.join(cells)}</tr>")
-    return f"<div class=wide><table><tr><th></th>{head}</tr>{''.join(rows)}</table></div>"
-
-
-def targets(records):
-    rows = [(r["benchmark"], t) for r in records.values() for t in r.get("targets", [])]
-    if not rows:
-        return ""
-    cells = "".join(
-        f"<tr class={'met' if t['met'] else 'missed'}><td>{html.escape(t['name'])}</td><td>{t['value']:.3g} {html.escape(t['unit'])}</td>"
-        f"<td>{'at least' if 'at_least' in t else 'at most'} {t.get('at_least', t.get('at_most'))}</td><td>{'met' if t['met'] else 'missed'}</td></tr>" for _, t in rows)
-    return f"<h3>What the project promises</h3><table><tr><th>what</th><th>measured</th><th>promised</th><th></th></tr>{cells}</table>"
-
-
-def facts(records):
-    newest = max(records.values(), key=lambda r: r["machine"]["date"])["machine"]
-    shown = {k: v for k, v in newest.items() if v not in (None, False)}
-    return "<p class=facts>" + " · ".join(f"{k.replace('_', ' ')}: {html.escape(str(v))}" for k, v in shown.items()) + "</p>"
-
-
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222 }
-h1, h2, h3 { line-height: 1.2 } h2 { border-top: 2px solid #b5422e; padding-top: .6em; margin-top: 2.5em }
-.facts, small, .note { color: #666 } table { border-collapse: collapse; font-size: 13px } td, th { padding: .3em .7em; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top }
-.none { color: #aaa; font-size: 11px } .missed td:last-child { color: #b5422e; font-weight: bold } .wide { overflow-x: auto } svg { max-width: 100%; height: auto }
-"""
-
 
 def picture(figure):
     out = io.StringIO()
@@ -405,55 +321,57 @@ def picture(figure):
     return text[text.index("<svg"):]
 
 
+# What the pictures of kernels are of.
+BY_HAND = ("c, OpenMP", "c, one thread", "cuda by hand, nvcc", "cuda by hand, nvrtc")
+
+
 def machine_pictures(records):
-    """(name, title, figure), of what there is."""
+    """(name, title, figure, where it is from), of what there is."""
     programs = records.get("programs", {}).get("programs", {})
     ceilings = records.get("ceilings")
-    yield "speedup", "Whole calls against plain Ruby", speedups(programs)
-    yield "kernels", "Kernels against those by hand, with the same arithmetic", kernels(programs)
-    yield "phases", "Where a call's time goes", phases(programs)
-    yield "roofline", "Roofline of the CPU", roofline(programs, ceilings, "cpu")
-    yield "roofline-gpu", "Roofline of the GPU", roofline(programs, ceilings, "gpu")
-    yield "scaling", "Over the size of the problem", scaling(records.get("scaling"))
-    yield "lines", "Lines of code", lines(programs)
-    yield "layout", "Columns and job reordering: with each, and without", layouts(records.get("layout"))
-    yield "marshalling", "Reordering and tracing objects", marshalling(records.get("objects"))
+
+    def of(*versions):
+        return results.sources(programs, versions)
+
+    def one(benchmark):
+        return [records[benchmark]["source"]] if benchmark in records else []
+
+    yield "speedup", "Whole calls against plain Ruby", speedups(programs), of("ruby", "cpu", "cuda", "cpu, MDArray", "cuda, MDArray")
+    yield "kernels", "Kernels against those by hand, with the same arithmetic", kernels(programs), of("cpu", "cuda", *BY_HAND)
+    yield "phases", "Where a call's time goes", phases(programs), of("cpu", "cuda")
+    yield "roofline", "Roofline of the CPU", roofline(programs, ceilings, "cpu"), of("cpu", *BY_HAND[:2]) + one("ceilings")
+    yield "roofline-gpu", "Roofline of the GPU", roofline(programs, ceilings, "gpu"), of("cuda", *BY_HAND[2:]) + one("ceilings")
+    yield "scaling", "Over the size of the problem", scaling(records.get("scaling")), one("scaling")
+    yield "lines", "Lines of code", lines(programs), results.sources(programs)
+    yield "layout", "Columns and job reordering: with each, and without", layouts(records.get("layout")), one("layout")
+    yield "marshalling", "Reordering and tracing objects", marshalling(records.get("objects")), one("objects")
 
 
 # What documents show.
-SHOWN = {"speedup", "kernels", "phases", "roofline", "roofline-gpu", "scaling", "layout", "marshalling"}
+SHOWN = {"cpu-speedup", "cpu-phases", "cpu-roofline", "cpu-scaling", "cpu-layout", "cpu-marshalling", "gpu-speedup", "gpu-kernels", "gpu-roofline-gpu", "gpu-scaling"}
 
 
-def main(results, output, pictures=None):
+def main(folder, output, pictures=None):
     output = pathlib.Path(output)
     output.mkdir(parents=True, exist_ok=True)
-    body = []
-    for machine, records in latest(results).items():
-        if not {"programs", "scaling", "layout", "objects"} & set(records):
-            continue
-        body.append(f"<h2>{html.escape(machine)}</h2>{facts(records)}")
-        label = "cpu" if machine.startswith("no GPU") else "gpu"
-        for name, title, figure in machine_pictures(records):
+
+    def drawn(label, records):
+        for name, title, figure, sources in machine_pictures(records):
             if figure is None:
                 continue
             svg = picture(figure)
             (output / f"{label}-{name}.svg").write_text(svg)
             figure.savefig(output / f"{label}-{name}.png", dpi=130, bbox_inches="tight")
-            if pictures and name in SHOWN:
+            if pictures and f"{label}-{name}" in SHOWN:
                 pathlib.Path(pictures).mkdir(parents=True, exist_ok=True)
                 figure.savefig(pathlib.Path(pictures) / f"{label}-{name}.png", dpi=110, bbox_inches="tight")
-            body.append(f"<h3>{title}</h3>{svg}")
             plt.close(figure)
-        if "programs" in records:
-            body.append(f"<h3>All versions</h3>{table(records['programs']['programs'])}")
-        body.append(targets(records))
+            yield name, f"<h3>{title}</h3>{svg}{results.caption(sources)}"
+
+    body = list(results.sections(results.latest(folder), drawn))
     if not body:
-        sys.exit(f"nothing to report in {results}: run rake benchmark first")
-    when = datetime.date.today().isoformat()
-    page = f"<!doctype html><html lang=en><meta charset=utf-8><title>Ikra: benchmarks</title><style>{STYLE}</style><h1>Ikra: benchmarks</h1>" \
-           f"<p class=note>Drawn {when} from benchmark/results. Medians; every version's results were compared with plain Ruby's before it was timed. " \
-           "Hollow points and “scaled up” are plain Ruby at a smaller size, scaled by the amount of work.</p>" + "\n".join(body) + "</html>\n"
-    (output / "index.html").write_text(page)
+        sys.exit(f"nothing to report in {folder}: run rake benchmark first")
+    (output / "index.html").write_text(results.page(body, f"Drawn {datetime.date.today().isoformat()} from benchmark/results."))
     print(output / "index.html")
 
 

@@ -2,6 +2,7 @@
 
 require "json"
 require "rbconfig"
+require_relative "../harness"
 
 # The versions of a program that the suite knows: in which files each is, whether it can run here, and by which command.
 #
@@ -50,7 +51,10 @@ class Version
               python("numba", :cpu), python("numba_cuda", :gpu), python("cupy", :gpu), python("jax", :gpu)].freeze
   end
 
-  def self.named(name) = all.find { |version| version.name == name } || raise(ArgumentError, "no version #{name}: there are #{all.map(&:name).join(", ")}")
+  def self.named(name) = all.find { |version| version.name == name } || raise(ArgumentError, "no version #{name.inspect}: there are #{all.map { |version| version.name.inspect }.join(" ")}")
+
+  # Those that VERSIONS names, else all. Names have commas in them, so semicolons are between.
+  def self.chosen = Harness.chosen("VERSIONS", all.map(&:name), separator: ";").map { |name| named(name) }
 
   # Ikra where it chooses the backend itself: timed after so many seconds of calls.
   def self.auto(settle:)

@@ -22,6 +22,13 @@ RSpec.describe "benchmark/programs" do
   end
 
   describe Program do
+    it "lists the least sizes of all programs first" do
+      places = described_class.places(%w[map himeno])
+      expect(places.first(4)).to eq([["map", 100], ["himeno", 5], ["map", 1_000], ["himeno", 10]])
+      expect(places.last).to eq(["map", 10_000_000])
+      expect(described_class.places(%w[map himeno], steps: 1).size).to eq(2)
+    end
+
     it "tells apart what is not the same bits" do
       map = described_class.find("map").new("map")
       expect(map.difference({ y: [0.0, 1.0] }, { y: [0.0, 1.0] })).to be_nil
@@ -56,6 +63,14 @@ RSpec.describe "benchmark/programs" do
       expect(found[:skipped]["wrong"]).to start_with("ANOTHER RESULT: y[0] is 0.0")
       expect(suite.failed.size).to eq(1)
     end
+  end
+
+  it "times nothing where plain Ruby gives nothing to compare with" do
+    suite = Suite.new(Harness.new("slow", keep: false, out: StringIO.new), versions: [Version.named("ruby"), Version.named("cpu")], seed: 1, out: StringIO.new)
+    stub_const("Suite::LIMIT", 0)
+    found = suite.measure("map", 10, runs: 1)
+    expect(found[:versions]).to be_empty
+    expect(found[:skipped]).to eq("ruby" => "stopped after 0 s", "cpu" => "plain Ruby gave nothing to compare with")
   end
 
   # Each version is loaded over the one before: all define #compute.

@@ -1,6 +1,13 @@
 # frozen_string_literal: true
 
 RSpec.describe "Ikra.explain" do
+  it "prints what the README shows of it" do
+    readme = File.read(File.expand_path("../../README.md", __dir__))
+    program, shown = readme.match(/^\$ ruby -Ilib -rikra -e '\n(.*?)'\n(.*?)^…$/m).captures
+    command = [RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", "-rikra", "-e", "\n#{program}"]
+    expect(IO.popen({ "IKRA_BACKEND" => "cpu" }, command, &:read)).to start_with(shown)
+  end
+
   # What the examples explain.
   module Explained
     class Car

@@ -2,7 +2,7 @@
 
 # Prices of European options, objects of two classes: bound by the functions of Math.
 class Program::BlackScholes < Program
-  sizes tiny: 60, small: 300_000, normal: 2_000_000, ruby: 300_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000]
+  sizes tiny: 60, small: 300_000, normal: 2_000_000, ruby: 300_000, scaling: [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
   Market = Struct.new(:rate, :volatility)
 
   def input(size, random)

@@ -1,0 +1,142 @@
+# frozen_string_literal: true
+
+require "json"
+require "open3"
+require "tmpdir"
+require File.expand_path("../../benchmark/suite/suite", __dir__)
+
+# The benchmarks' Python: that it parses and has what its runners ask for, wherever there is a Python; that it gives what plain Ruby gives, and draws, where its libraries are.
+RSpec.describe "the benchmarks' Python" do
+  directory = File.expand_path("../../benchmark", __dir__)
+  python = [ENV["BENCHMARK_PYTHON"], Harness::PYTHON].compact.find { |path| File.executable?(path) } || "python3"
+
+  define_method(:python) do |*arguments, **options|
+    output, status = Open3.capture2e({ "PYTHONDONTWRITEBYTECODE" => "1" }, python, *arguments, **options)
+    expect(status).to be_success, output
+    output
+  rescue Errno::ENOENT
+    skip "NOT TESTED: there is no Python"
+  end
+
+  define_method(:needs) do |*libraries|
+    missing = libraries.reject { |library| system(python, "-c", "import #{library}", out: File::NULL, err: File::NULL) }
+    skip "NOT TESTED: #{missing.join(", ")} not installed (rake benchmark:python)" unless missing.empty?
+  end
+
+  # Top-level functions of each file with the number of their parameters, and what each imports.
+  define_method(:read) do |paths|
+    JSON.parse(python("-c", <<~PYTHON, *paths))
+      import ast, json, sys
+      found = {}
+      for path in sys.argv[1:]:
+          tree = ast.parse(open(path).read(), path)
+          imports = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+          found[path] = {"functions": {node.name: len(node.args.args) for node in tree.body if isinstance(node, ast.FunctionDef)}, "imports": imports}
+      print(json.dumps(found))
+    PYTHON
+  end
+
+  it "parses" do
+    paths = Dir[File.join(directory, "**/*.py")]
+    expect(paths.size).to be > 40
+    expect(read(paths).keys).to match_array(paths)
+  end
+
+  it "has of every program a compute that takes the columns, in every library" do
+    libraries = { "numba" => %w[numba], "numba_cuda" => %w[numba], "cupy" => %w[cupy cupyx], "jax" => %w[jax] }
+    paths = Program.names.product(libraries.keys).to_h { |name, library| [File.join(Program::HERE, name, "#{library}.py"), library] }
+    read(paths.keys).each do |path, found|
+      expect(found["functions"]["compute"]).to eq(1), path
+      others = found["imports"].map { |name| name[/\w+/] } - libraries.fetch(paths.fetch(path)) - %w[functools math numpy]
+      expect(others).to eq([]), "#{path} imports #{others.join(", ")}"
+    end
+  end
+
+  it "has runners of every version that the suite knows" do
+    runners = File.read(File.join(directory, "suite/python.py"))[/^LIBRARIES = \{(.*)\}/, 1].scan(/"(\w+)":/).flatten
+    expect(runners).to match_array(Version.all.select { |version| version.kind == :python }.map(&:name))
+  end
+
+  it "has what the versions need in what rake benchmark:python installs: everywhere, and where there is a GPU" do
+    lists = %w[requirements.txt requirements_gpu.txt].map { |file| File.readlines(File.join(directory, "suite", file)).map { |line| line[/\A[\w-]+/] } }
+    expect(lists.first).to include("numpy", "numba", "jax", "matplotlib")
+    expect(lists.last.join(" ")).to include("cupy", "jax", "numba-cuda")
+  end
+
+  it "gives what plain Ruby gives, in Numba and in JAX", slow: true do
+    needs "numpy", "numba", "jax"
+    environment = { "SIZE" => "tiny", "VERSIONS" => "ruby;numba;jax", "BENCHMARK_PYTHON" => python }
+    output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "programs.rb"))
+    expect(status).to be_success, output
+    expect(output.scan(/^  numba  .*s  upload/).size).to eq(Program.names.size), output
+    expect(output.scan(/^  jax  .*s  upload/).size).to eq(Program.names.size), output
+  end
+
+  describe "results.py" do
+    define_method(:results) { |code| JSON.parse(python("-c", "import json, results\n#{code}", chdir: File.join(directory, "suite"))) }
+
+    it "makes the page without pictures of what is committed" do
+      page = python(File.join(directory, "suite/results.py"), File.join(directory, "results"))
+      expect(page).to include("<h1>Ikra: benchmarks</h1>", "First calls", "What the project promises", "Ikra, GPU, faster than Ikra, CPU from", "CUDA by hand, NVRTC")
+      machines = page.scan(%r{<h2>(.*?)</h2>}).flatten
+      expect(machines.uniq).to eq(machines)
+      expect(machines).to all(match(/cores of \S/))
+    end
+
+    it "says from which size on something is faster" do
+      code = <<~PYTHON
+        def points(*times): return [(10 ** (place + 2), time, False) for place, time in enumerate(times)]
+        cross = results.crossover
+        print(json.dumps([cross(points(1, 10, 100), points(10, 10, 10)), cross(points(1, 1), points(2, 2)), cross(points(2, 2), points(1, 1)),
+                          cross(points(1, 4, 1, 4), points(2, 2, 2, 2)), cross(points(1), [])]))
+      PYTHON
+      between, never, always, last, nothing = results(code)
+      expect(between).to match([be_within(1e-6).of(1000.0), be_within(1e-6).of(10.0)])
+      expect([never, always, nothing]).to eq([nil, [100, nil], nil])
+      expect(last.first).to be_within(1).of(10**4.5)
+    end
+
+    # A record of one version of one program.
+    def record(version, date, program: "map", size: "normal", elements: 8, benchmark: "programs", cpu: "A", ruby: "3.1.2p20", **more)
+      versions = { version => { lines: 1, phases: {}, median: 1.0, kernel: 1.0 } }
+      targets = [{ name: "#{program}: fast", value: 1, unit: "×", at_least: 1, met: true }]
+      { benchmark: benchmark, machine: { date: date, commit: "c#{date}", cores: 2, cpu: cpu, ruby: "ruby #{ruby} (2022)" }, size: size, targets: targets,
+        programs: { program => { size: elements, elements: elements, versions: versions, skipped: {} } } }.merge(more)
+    end
+
+    def latest(*records)
+      Dir.mktmpdir do |there|
+        records.each_with_index { |record, number| File.write(File.join(there, "#{number}.json"), JSON.generate(record)) }
+        results("print(json.dumps(results.latest(#{there.inspect})))")
+      end
+    end
+
+    it "puts later versions beside earlier ones, and knows where each is from" do
+      found = latest(record("ruby", "1"), record("cpu", "2")).fetch("no GPU, 2 cores of A, Ruby 3.1").fetch("programs").fetch("programs").fetch("map").fetch("versions")
+      expect(found.transform_values { |version| version["source"] }).to eq("ruby" => { "file" => "0.json", "commit" => "c1" }, "cpu" => { "file" => "1.json", "commit" => "c2" })
+    end
+
+    it "leaves out small runs, what is no more, and does not mix machines" do
+      found = latest(record("ruby", "1"), record("cpu", "2", size: "small", elements: 4), record("cpu", "3", notes: ["size small"], elements: 4), record("ruby", "4", benchmark: "gone"),
+                     record("ruby", "5", program: "gone"), record("ruby", "6", cpu: "B"), record("ruby", "7", ruby: "3.3.1"))
+      expect(found.keys).to contain_exactly("no GPU, 2 cores of A, Ruby 3.1", "no GPU, 2 cores of A, Ruby 3.3", "no GPU, 2 cores of B, Ruby 3.1")
+      programs = found.fetch("no GPU, 2 cores of A, Ruby 3.1").fetch("programs")
+      expect(found.fetch("no GPU, 2 cores of A, Ruby 3.1").keys).to eq(["programs"])
+      expect(programs.fetch("programs").transform_values { |program| [program["size"], program["versions"].keys] }).to eq("map" => [8, ["ruby"]])
+      expect(programs.fetch("targets").map { |target| target["name"] }).to eq(["map: fast"])
+    end
+  end
+
+  describe "report.py" do
+    it "draws what is committed", slow: true do
+      needs "matplotlib"
+      Dir.mktmpdir do |there|
+        python(File.join(directory, "suite/report.py"), File.join(directory, "results"), there, File.join(there, "pictures"))
+        drawn = Dir[File.join(there, "*.svg")].map { |path| File.basename(path, ".svg") }
+        expect(drawn).to include("cpu-speedup", "gpu-speedup", "gpu-kernels", "gpu-scaling", "gpu-roofline-gpu", "cpu-lines")
+        shown = %w[README.md docs/performance.md].flat_map { |file| File.read(File.join(directory, "..", file)).scan(%r{pictures/((?:cpu|gpu)-[\w-]+\.png)}).flatten }
+        expect(Dir.children(File.join(there, "pictures"))).to match_array(shown.uniq)
+      end
+    end
+  end
+end
