@@ -55,7 +55,7 @@ module Ikra
       def nested(values, sizes)
         return empty(sizes) if sizes.include?(0)
 
-        sizes.drop(1).reverse.reduce(values) { |list, size| list.each_slice(size).to_a }
+        sizes.drop(1).reverse.reduce(values) { |list, size| Array.new(list.size / size) { |row| list[row * size, size] } }
       end
 
       # The indices of the elements of arrays of these sizes: Integers, or arrays of one for each size.

@@ -419,8 +419,10 @@ module Ikra
     end
 
     def sorted_on_host(descending, options, block)
-      lists = flat_list.each_slice(shape.last).flat_map { |list| block ? list.psort(**options, &block) : list.psort(**options) }
-      lists = lists.each_slice(shape.last).flat_map(&:reverse) if descending
+      lists = Operation.nested(flat_list, [size / shape.last, shape.last]).flat_map do |list|
+        sorted = block ? list.psort(**options, &block) : list.psort(**options)
+        descending ? sorted.reverse : sorted
+      end
       dtype == :object ? lists : Buffer.from_list(dtype, lists)
     end
 
