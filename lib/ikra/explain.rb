@@ -12,22 +12,87 @@ module Ikra
     # @return [Array<Chain>] chains of +plazy+ whose values were asked for
     attr_reader :chains
 
+    # @return [Array<Operation>] those that were more than their sections, or had none, in the order in which they ended
+    attr_reader :operations
+
     # @api private
-    def initialize(value, sections, chains = [])
+    def initialize(value, sections, chains = [], operations = [])
       @value = value
       @sections = sections
       @chains = chains
+      @operations = operations
     end
 
-    def to_s
-      return "no section ran" if sections.empty? && chains.empty?
+    # @api private
+    # What elements are, in a few words.
+    def self.kind(elements)
+      case elements
+      when Integer, Range then "Integer"
+      when MDArray then elements.dtype.to_s
+      else
+        known = Buffer.kind(elements)
+        known ? KINDS.fetch(known) : elements.first(SAMPLE).map(&:class).uniq.first(4).join(" | ")
+      end
+    end
 
-      [*chains, *sections].join("\n\n")
+    KINDS = { i64: "Integer", f64: "Float", bool: "true and false" }.freeze
+    # Elements that are looked at where they are not all of one kind of number.
+    SAMPLE = 1000
+    private_constant :KINDS, :SAMPLE
+
+    def to_s
+      return "no operation of Ikra's ran" if sections.empty? && chains.empty? && operations.empty?
+
+      [*chains, *sections, *operations].join("\n\n")
     end
 
     def inspect
-      "#<#{self.class} #{sections.map { |section| "#{section.operation} at #{section.path}:#{section.line}" }.join(", ")}>"
+      "#<#{self.class} #{[*sections, *operations].map { |part| "#{part.operation} at #{part.path}:#{part.line}" }.uniq.join(", ")}>"
     end
+
+    # What goes over all elements at once, without a block: a sum of numbers, a sort by keys that a section has computed, a list made of an MDArray.
+    #
+    # [+what+] +"sum"+, +"sort"+, +"grouping"+
+    # [+elements+], [+kind+] how many, and what they are
+    # [+backend+], [+why+] where, and why there
+    # [+seconds+] how long it took
+    Step = Struct.new(:what, :elements, :kind, :backend, :why, :seconds) do
+      def to_s = "#{what} over #{Explanation.count(elements)} of #{kind}, on #{backend} (#{why}): #{format("%.3f ms", seconds * 1e3)}"
+    end
+
+    # One call of a method of Ikra's that is not its sections alone.
+    #
+    # [+operation+] +:psort_by+
+    # [+path+], [+line+] where its block is, or where it was called
+    # [+elements+], [+kind+] how many it goes over, and what they are; nil where its steps say that
+    # [+backend+] what it ran on; +:ruby+ where it is a method of Ruby's own
+    # [+why+] why it is one
+    # [+seconds+] how long it took
+    # [+phases+] seconds by phase, as those of {Profile}
+    # [+runs+] how many sections it ran
+    # [+steps+] what else it did
+    Operation = Struct.new(:operation, :path, :line, :elements, :backend, :kind, :why, :seconds, :phases, :runs, :steps) do
+      def initialize(*told, steps)
+        super(*told, steps.map { |step| Step.new(*step) })
+      end
+
+      def to_s
+        of = kind || steps.first&.kind
+        sections = "Sections: #{runs}, as told above" if runs.positive?
+        ran = steps.empty? ? ["Backend: #{backend}#{" (#{why})" if why}"] : steps.map { |step| "Step: #{step}" }
+        ["#{operation} at #{path}:#{line}, over #{Explanation.count(elements)}#{" of #{of}" if of}", *sections, *ran, "Took: #{times}"].join("\n")
+      end
+
+      private
+
+      def times
+        shown = phases.map { |phase, time| format("%s %.3f ms", phase, time * 1e3) }.join(", ")
+        format("%.3f ms", seconds * 1e3) + (shown.empty? ? "" : " (#{shown})")
+      end
+    end
+
+    # @api private
+    def self.count(elements) = "#{elements} #{elements == 1 ? "element" : "elements"}"
 
     # One chain of +plazy+, as it was cut into kernels.
     #
@@ -215,7 +280,7 @@ module Ikra
       end
 
       def heading
-        over = "#{elements} #{elements == 1 ? "element" : "elements"}"
+        over = Explanation.count(elements)
         over += ", #{ticks} ticks" if operation == :peach && ticks != 1
         "#{operation} at #{path}:#{line}, over #{over}"
       end
@@ -267,7 +332,8 @@ module Ikra
     # the types they were compiled for, checks that were removed and those that are left, the order of jobs, the backend and why it was chosen, how
     # long each stage of compiling took, and generated code.
     #
-    # Sections of this thread are compiled anew for it, and run as always.
+    # Sections of this thread are compiled anew for it, and run as always. Of what runs no block (sums of MDArrays, sorting, Ruby's own methods) it says over
+    # how many elements of which kind it went, where, and how long it took.
     #
     # @example
     #   explanation = Ikra.explain { cars.pmap { |car| car.speed * 3.6 } }
@@ -275,17 +341,23 @@ module Ikra
     #   explanation.sections.first.types               # => { 1 => { "car" => "Car (owned)" } }
     #   puts explanation.sections.first.code(:cuda)
     # @return [Explanation]
+    # @raise [ArgumentError] without a block
     def explain
+      raise ArgumentError, "Ikra.explain needs a block" unless block_given?
+
       outer = Thread.current[:__ikra_chains]
       chains = Thread.current[:__ikra_chains] = []
       __explain_start
       begin
         value = yield
       ensure
-        sections = __explain_stop
+        sections, operations = __explain_stop
         Thread.current[:__ikra_chains] = outer
       end
-      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) }, chains)
+      operations = operations.map { |told| Explanation::Operation.new(*told) }
+      # a chain without kernels is told as a chain
+      operations.reject! { |operation| operation.operation == :plazy && operation.steps.empty? }
+      Explanation.new(value, sections.map { |told| Explanation::Section.new(told) }, chains, operations)
     end
 
     # @api private

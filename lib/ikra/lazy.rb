@@ -283,8 +283,8 @@ module Ikra
     def map_packed(block) = with(:map_packed, &block)
 
     # Runs the chain, or what Ruby's own gives where kernels cannot and that is wanted.
-    def forced(name, *args)
-      yield
+    def forced(name, *args, &work)
+      ::Ikra.__measured(:plazy, @base, @stages.filter_map(&:block).first, &work)
     rescue CompileError => error
       Fallback.run(error, @options) { Chain.new(self).public_send(name, *args) }
     end

@@ -23,12 +23,9 @@ module Ikra
       def call(base, name, options, block, *args, offset: nil)
         Ikra.__check(options) unless options.empty?
         operation = new(base, name, options, block, args, offset)
-        begin
-          # +break+ in the block ends it
-          catch(operation) { operation.public_send(name, *args) }
-        rescue CompileError => error
-          Fallback.run(error, options) { Plain.new(base, name, block, args, offset).value }
-        end
+        return operation.value unless Ikra.__measured?
+
+        Ikra.__measured(name, name == :pnew ? args.reduce(:*) : base, block) { operation.value }
       end
 
       # So many elements in ascending order of their keys, of equal ones the first first; with +last+ from the end of that order.
@@ -55,7 +52,7 @@ module Ikra
       def nested(values, sizes)
         return empty(sizes) if sizes.include?(0)
 
-        sizes.drop(1).reverse.reduce(values) { |list, size| list.each_slice(size).to_a }
+        sizes.drop(1).reverse.reduce(values) { |list, size| Array.new(list.size / size) { |row| list[row * size, size] } }
       end
 
       # The indices of the elements of arrays of these sizes: Integers, or arrays of one for each size.
@@ -88,6 +85,13 @@ module Ikra
       @block = block
       @args = args
       @offset = offset
+    end
+
+    # What it comes to. +break+ in the block ends it.
+    def value
+      catch(self) { public_send(@name, *@args) }
+    rescue CompileError => error
+      Fallback.run(error, @options) { Plain.new(@base, @name, @block, @args, @offset).value }
     end
 
     def pmap = section(:map)

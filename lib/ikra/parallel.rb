@@ -109,7 +109,7 @@ module Ikra
       return ::Ikra.__operate(self, :pcount, options, block) if none && block
 
       ::Ikra.__check(options)
-      none ? count : count(item)
+      ::Ikra.__ruby(:pcount, self) { none ? count : count(item) }
     end
 
     # What +all?+ gives. Elements after the first for which the block is false are as if the block had not run for them.
@@ -161,7 +161,7 @@ module Ikra
       return ::Ikra.__operate(self, :pfind_index, options, block) if none
 
       ::Ikra.__check(options)
-      find_index(item)
+      ::Ikra.__ruby(:pfind_index, self) { find_index(item) }
     end
 
     # What +inject+ gives: the block combines what it is given from the elements before with the next. It must be
@@ -212,7 +212,7 @@ module Ikra
       return ::Ikra.__operate(self, :psum, options, block, start) if block
 
       ::Ikra.__check(options)
-      sum(start)
+      ::Ikra.__ruby(:psum, self) { sum(start) }
     end
 
     # What +min+ gives. A block compares two elements; it must order them as +<=>+ does.
@@ -298,7 +298,7 @@ module Ikra
       return ::Ikra.__operate(self, :puniq, options, block) if block
 
       ::Ikra.__check(options)
-      uniq
+      ::Ikra.__ruby(:puniq, self) { uniq }
     end
 
     # What +zip+ gives.
@@ -310,7 +310,7 @@ module Ikra
       return ::Ikra.__operate(self, :pzip, options, block, *::Ikra.__lists(others)) if block
 
       ::Ikra.__check(options)
-      zip(*others)
+      ::Ikra.__ruby(:pzip, self) { zip(*others) }
     end
 
     # What the block gives for one element of the receiver and one of each other, as many as the receiver has.
@@ -373,13 +373,14 @@ module Ikra
   end
 
   # Operators of which the core knows scans.
+  UNSUPPORTED = "Ikra cannot run its block, and was told to leave such to Ruby"
   SCANS = { :+ => :sum, :* => :product }.freeze
-  private_constant :SCANS
+  private_constant :UNSUPPORTED, :SCANS
 
   class << self
     # @api private
     def __plainly(error, base, name, options, block, *args)
-      Fallback.run(error, options) { Plain.new(base, name, block, args, nil).value }
+      Fallback.run(error, options) { __measured(name, base, block, own: UNSUPPORTED) { Plain.new(base, name, block, args, nil).value } }
     end
 
     # @api private
@@ -402,11 +403,11 @@ module Ikra
       return Operation.call(base, name, options, block) if block && pattern.empty?
 
       __check(options)
-      base.public_send(name.to_s.delete_prefix("p"), *pattern)
+      __ruby(name, base) { base.public_send(name.to_s.delete_prefix("p"), *pattern) }
     end
 
     # @api private
-    def __tally(base) = (base.is_a?(Array) && __tallied(base)) || base.tally
+    def __tally(base) = __ruby(:ptally, base) { (base.is_a?(Array) && __tallied(base)) || base.tally }
 
     # @api private
     # What Ruby does itself where no block compares.
@@ -415,10 +416,12 @@ module Ikra
       return Operation.call(base, name, options, block, *count) if block
 
       __check(options)
-      return base.public_send(name.to_s.delete_prefix("p"), *count) unless name == :psort
+      __ruby(name, base) do
+        next base.public_send(name.to_s.delete_prefix("p"), *count) unless name == :psort
 
-      list = base.to_a
-      __sorted(list, list, list.size, false) || list.sort
+        list = base.to_a
+        __sorted(list, list, list.size, false) || list.sort
+      end
     end
 
     # @api private
@@ -444,12 +447,14 @@ module Ikra
       raise TypeError, "#{operator.inspect} is not a symbol nor a string" unless operator.is_a?(Symbol)
 
       __check(options)
-      numbers = start.all?(Numeric) && (base.is_a?(Range) || base.all?(Numeric))
-      return Operation.call(base, name, options, operator.to_proc, *start) unless numbers
-      return base.inject(*start, operator) if name == :preduce
+      __ruby(name, base) do
+        numbers = start.all?(Numeric) && (base.is_a?(Range) || base.all?(Numeric))
+        next Operation.call(base, name, options, operator.to_proc, *start) unless numbers
+        next base.inject(*start, operator) if name == :preduce
 
-      values = [*start, *base]
-      values.empty? ? values : __running(values, operator, !__scan_of(operator).nil?).drop(start.size)
+        values = [*start, *base]
+        values.empty? ? values : __running(values, operator, !__scan_of(operator).nil?).drop(start.size)
+      end
     end
 
     # @api private

@@ -3,19 +3,20 @@
 require "json"
 
 module Ikra
-  # Where the time of sections went.
+  # Where the time of Ikra's operations went.
   class Profile
     # What is done on the host that is not marshalling, and what each phase is.
     PHASES = {
       source: "finding and parsing the block", infer: "types, and the program", compile: "machine code", trace: "reachable objects",
-      pack: "objects to columns", upload: "to the device", kernel: "the program itself", download: "from the device", unpack: "columns to objects"
+      pack: "objects to columns", upload: "to the device", kernel: "the program itself", download: "from the device", unpack: "columns to objects",
+      ruby: "Ruby code of an operation's, Ruby's own methods included"
     }.freeze
 
-    # One section: a call of a parallel method, or a part of one that needs several.
+    # One operation that was called: a parallel method with its sections and all that is made of their results, or what an MDArray was asked for.
     #
-    # [+operation+] +:pmap+; nil where the section raised before anything was known of it
-    # [+path+], [+line+] where its block is
-    # [+backend+] what it ran on
+    # [+operation+] +:pmap+; nil where it raised before anything was known of it
+    # [+path+], [+line+] where its block is, or where it was called
+    # [+backend+] what it ran on; +:ruby+ where it is a method of Ruby's own
     # [+elements+], [+ticks+] how many there were
     # [+start+], [+seconds+] since the profile began, and how long it took
     # [+spans+] +[[phase, start, seconds], …]+ in order; a phase that was entered several times is there several times
@@ -30,7 +31,7 @@ module Ikra
     # @return [Object] what the block of {Ikra.profile} gave
     attr_reader :value
 
-    # @return [Hash{Symbol => Float}] seconds by phase, over all sections; the phases are those of {PHASES}
+    # @return [Hash{Symbol => Float}] seconds by phase, over all operations; the phases are those of {PHASES}
     attr_reader :phases
 
     # @return [Float] seconds of the whole block, what was not Ikra's included
@@ -89,7 +90,7 @@ module Ikra
       longest = by_phase.map(&:last).max
       rows = by_phase.map do |name, time|
         bar = longest.positive? ? (time / longest * 240).round(1) : 0
-        "<tr><td title=\"#{PHASES.fetch(name, "what was not Ikra's")}\">#{name}</td><td align=\"right\">#{format("%.3f ms", time * 1e3)}</td>" \
+        "<tr><td title=\"#{PHASES.fetch(name, "between operations of Ikra's")}\">#{name}</td><td align=\"right\">#{format("%.3f ms", time * 1e3)}</td>" \
           "<td align=\"right\">#{format("%.1f %%", share(time))}</td><td><div style=\"width:#{bar}px;height:0.8em;background:#b5422e\"></div></td></tr>"
       end
       html_table(%w[phase time share], rows) + (sections.empty? ? "" : html_table(BLOCKS, blocks.map { |row| "<tr>#{row.map { |cell| "<td>#{escape(cell)}</td>" }.join}</tr>" }))
@@ -138,12 +139,15 @@ module Ikra
   end
 
   class << self
-    # Measures the sections that the block runs on this thread.
+    # Measures the operations of Ikra's that the block calls on this thread.
     #
     # @example
     #   puts Ikra.profile { actors.peach(1000) { |actor| actor.move(weather) } }
     # @return [Profile]
+    # @raise [ArgumentError] without a block
     def profile
+      raise ArgumentError, "Ikra.profile needs a block" unless block_given?
+
       __profile_start
       started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       begin
@@ -153,6 +157,43 @@ module Ikra
         phases, sections, left_out = __profile_stop
       end
       Profile.new(value, phases, seconds, sections.map { |section| Profile::Section.new(*section) }, left_out)
+    end
+
+    # @api private
+    # Runs an operation. Where somebody measures, everything in it is its own.
+    #
+    # @param elements [#size, Integer] what it goes over
+    # @param block [Proc, nil] the user's; without one its place is where it was called
+    # @param own [String, nil] why it is a method of Ruby's own, where it is
+    def __measured(operation, elements, block = nil, own: nil)
+      return yield unless __measured?
+
+      path, line = block&.source_location || __caller.drop(1)
+      size = elements.is_a?(Integer) ? elements : elements.size
+      __enter(operation.to_s, path, line, size, (Explanation.kind(elements) if __explaining?), own)
+      begin
+        yield
+      ensure
+        __leave
+      end
+    end
+
+    # @api private
+    # A method of Ruby's own.
+    def __ruby(operation, elements, &work) = __measured(operation, elements, own: "without a block it is Ruby's own method", &work)
+
+    # @api private
+    # The method of Ikra's that the user called, and the path and line of the call.
+    def __caller
+      within = "ikra"
+      caller_locations(1).each do |location|
+        path = location.path
+        next if path.start_with?("<internal")
+        return [within == "initialize" ? "new" : within, path, location.lineno] unless path.start_with?(__dir__)
+
+        within = location.base_label
+      end
+      [within, "(main)", 0]
     end
   end
 end

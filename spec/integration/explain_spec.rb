@@ -165,7 +165,10 @@ RSpec.describe "Ikra.explain" do
 
   it "names the backend, and why" do
     expect(section { [1].pmap(backend: :reference) { |x| x } }).to have_attributes(backend: :reference, why: "it was asked for")
-    expect(section { [1].pmap(backend: :auto) { |x| x } }).to have_attributes(backend: :cpu, why: /too few elements to keep a GPU busy: 1,/)
+    chosen = Backends.present.include?(:cuda) ? /\Atoo few elements to keep a GPU busy: 1,/ : /\Ano GPU: (?!backend)/
+    expect(section { [1].pmap(backend: :auto) { |x| x } }).to have_attributes(backend: :cpu, why: chosen)
+    8.times { [1].pmap(backend: :auto) { |x| x } }
+    expect(section { (0...3_000_000).pmap(backend: :auto) { |x| x } }.why).to start_with("no GPU: ") unless Backends.present.include?(:cuda)
   end
 
   it "shows generated code on request" do
@@ -209,7 +212,7 @@ RSpec.describe "Ikra.explain" do
   it "ends with the block's exception, and asks for nothing more" do
     expect { Ikra.explain { [0].pmap { |x| 1 / x } } }.to raise_error(ZeroDivisionError)
     expect { Ikra.explain { [0].pmap { |x| puts x } } }.to raise_error(Ikra::CompileError)
-    expect(Ikra.explain { :nothing }).to have_attributes(value: :nothing, sections: [], to_s: "no section ran")
+    expect(Ikra.explain { :nothing }).to have_attributes(value: :nothing, sections: [], to_s: "no operation of Ikra's ran")
   end
 
   it "is readable" do
@@ -229,5 +232,49 @@ RSpec.describe "Ikra.explain" do
       Backend: cpu (it was asked for)
       Compiled in: …
     TEXT
+  end
+
+  it "says what a backend needs that is not there, without where it was looked for", unless: Backends.present.include?(:cuda) do
+    told = StringIO.new
+    Ikra.doctor(told)
+    expect(told.string).to match(/^cuda: no GPU: (?!backend|looking)/)
+    # the same when it is asked again
+    messages = Array.new(2) { [1].pmap(backend: :cuda) { |x| x } rescue $!.message }
+    expect(messages).to eq([messages.first] * 2).and all(start_with("looking for an NVIDIA GPU: "))
+  end
+
+  it "says what it needs" do
+    expect { Ikra.explain }.to raise_error(ArgumentError, "Ikra.explain needs a block")
+  end
+
+  it "tells of what runs no block: which operation, over how many elements of which kind, where and why there, and how long it took" do
+    numbers = [1.5, 2.5, 0.5]
+    array = Ikra::MDArray.new(numbers)
+    sum, psum, list = Ikra.explain { [array.sum(backend: :cpu), numbers.psum, array.to_a] }.operations
+    expect(sum).to have_attributes(operation: :sum, path: __FILE__, line: __LINE__ - 1, elements: 3, backend: :cpu, runs: 0)
+    expect(sum.steps.map { |step| [step.what, step.elements, step.kind, step.backend, step.why] }).to eq([["sum", 3, "f64", :cpu, "it was asked for"]])
+    expect(sum.to_s).to match(/\Asum at #{Regexp.escape(__FILE__)}:\d+, over 3 elements of f64\nStep: sum over .*, on cpu \(it was asked for\): [\d.]+ ms\nTook: [\d.]+ ms \(kernel /)
+    expect(psum).to have_attributes(operation: :psum, elements: 3, kind: "Float", backend: :ruby, steps: [])
+    expect(psum.to_s).to include("over 3 elements of Float\nBackend: ruby (without a block it is Ruby's own method)\nTook: ")
+    expect(list).to have_attributes(operation: :to_a, kind: "f64", seconds: be_positive)
+  end
+
+  it "tells what is made of a section's results, behind the section" do
+    explanation = Ikra.explain { [3, 1, 2].psort_by(backend: :cpu) { |x| -x } }
+    expect(explanation.sections.map(&:operation)).to eq([:psort_by])
+    expect(explanation.operations.map { |told| [told.operation, told.runs, told.kind, told.steps.map(&:what)] }).to eq([[:psort_by, 1, "Integer", ["sort"]]])
+    expect(explanation.to_s).to include("Sections: 1, as told above\nStep: sort over 3 elements of i64, on cpu (its elements are where the section left them)")
+    expect(Ikra.explain { [1].pmap { |x| x } }.operations).to eq([])
+    expect(Ikra.explain { nil }.to_s).to eq("no operation of Ikra's ran")
+  end
+
+  it "says that the host goes over elements where the backend that was asked for cannot" do
+    told = Ikra.explain { Ikra::MDArray.new([1, 2]).sum(backend: :reference) }.operations.last
+    expect([told.backend, told.steps.first.why]).to eq([:cpu, "the backend that was asked for leaves it to the host"])
+  end
+
+  it "says of which classes elements are that are no numbers of one kind" do
+    kinds = [[1, 2.5], [], [:a], 1..3, [true, false]].map { |elements| Ikra.explain { elements.pmax rescue nil }.operations.first.kind }
+    expect(kinds).to eq(["Integer | Float", "", "Symbol", "Integer", "true and false"])
   end
 end

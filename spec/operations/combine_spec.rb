@@ -108,7 +108,7 @@ RSpec.describe "preduce, pscan, psum" do
     expect { [5, 3, 2].preduce(check: :associative) { |a, b| a - b } }
       .to raise_error(ArgumentError, "the block of preduce is not associative: of 5, 3, 2 it makes 0 from the left and 4 from the right")
     expect { (1..999).pscan(check: :associative) { |a, b| a * 2 + b } }.to raise_error(ArgumentError, /not associative/)
-    expect { [1].preduce(check: :nothing) { |a, b| a + b } }.to raise_error(ArgumentError, /check: nothing is not one of/)
+    expect { [1].preduce(check: :nothing) { |a, b| a + b } }.to raise_error(ArgumentError, /check: :nothing is not one of nil, :races, :associative/)
   end
 
   it "ends by break, and raises what the block raises" do

@@ -63,6 +63,11 @@ RSpec.describe "pzip, pcombine, pnew, pstencil, pmap!" do
           .to eq(Array.new(2) { |z| Array.new(3) { |y| Array.new(4) { |x| z * 100 + y * 10 + x } } })
       end
       expect([Array.pnew(0, 3) { 1 }, Array.pnew(3, 0) { 1 }]).to eq [[], [[], [], []]]
+      expect([[2, 3, 0], [2, 0, 3], [0, 2, 3]].map { |sizes| Array.pnew(*sizes) { 1 } }).to eq [[[[], [], []], [[], [], []]], [[], []], []]
+      expect(Array.pnew(3, 1, 2) { |z, _, x| (z * 2) + x }).to eq [[[0, 1]], [[2, 3]], [[4, 5]]]
+      rows = Array.pnew(2, 2) { 0 }
+      rows[0] << 1
+      expect(rows).to eq [[0, 0, 1], [0, 0]]
     end
 
     it "makes objects, ends by break, and refuses sizes that are none" do

@@ -5,11 +5,32 @@ require "ikra/refinements"
 RSpec.describe "options of operations" do
   it "are those of every parallel method, and are checked also where Ruby does the work" do
     expect([1, 2].pselect(backend: :cpu, block_size: 64, blocks: 3) { |x| x > 1 }).to eq [2]
-    expect { [1].psum(backend: :abacus) }.to raise_error(ArgumentError, /backend: abacus is not one of/)
+    expect { [1].psum(backend: :abacus) }.to raise_error(ArgumentError, /backend: :abacus is not one of/)
     expect { [1].pcount(speed: 9) }.to raise_error(ArgumentError, /unknown option speed/)
     expect { [1].ptally(blocks: 0) }.to raise_error(ArgumentError, "blocks: 0 is not a positive Integer")
     expect { [1].pmap(block_size: -1) { |x| x } }.to raise_error(ArgumentError, /block_size/)
     expect { [1].preduce(:+, block_size: 0) }.to raise_error(ArgumentError, /block_size/)
+  end
+
+  it "are shown as Ruby shows them where they are none, beside those that there are", unless: ENV["IKRA_BACKEND"] == "cuda-shim" do
+    messages = [{ backend: nil }, { backend: "abacus" }, { fast_math: 3 }, { check: :all }, { precision: 1.5 }, { unsupported: [1] }].map do |options|
+      [1].pmap(**options) { |x| x }
+    rescue ArgumentError => e
+      e.message
+    end
+    expect(messages).to eq [
+      "backend: nil is not one of :auto, :cpu, :cuda, :reference", 'backend: "abacus" is not one of :auto, :cpu, :cuda, :reference',
+      "fast_math: 3 is not one of false, true", "check: :all is not one of nil, :races, :associative",
+      "precision: 1.5 is not one of :f64, :f32", "unsupported: [1] is not one of :raise, :ruby"
+    ]
+  end
+
+  it "name the backend for tests where that is what is configured" do
+    before = Ikra.config.backend
+    Ikra.config.backend = :cuda_shim
+    expect { [1].pmap(backend: 5) { |x| x } }.to raise_error(ArgumentError, "backend: 5 is not one of :auto, :cpu, :cuda, :cuda_shim, :reference")
+  ensure
+    Ikra.config.backend = before
   end
 
   it "are not those that Ikra's own code gives to sections" do

@@ -88,4 +88,71 @@ RSpec.describe Ikra::Profile do
     section = described_class::Section.new(:pmap, "<b>&.rb", 1, :cpu, 1, 1, 0.0, 1.0, [])
     expect(described_class.new(nil, { kernel: 0.5 }, 1.0, [section]).to_html).to include("&lt;b&gt;&amp;.rb:1")
   end
+
+  it "says what it needs" do
+    expect { Ikra.profile }.to raise_error(ArgumentError, "Ikra.profile needs a block")
+  end
+
+  # What would else be spent where nobody sees it.
+  def hidden(found) = found.seconds - found.sections.sum(&:seconds)
+
+  it "has one row for an operation, with all that it makes of its sections' results" do
+    list = Array.new(50_000) { |i| (i * 7919) % 50_000 }
+    found = Ikra.profile do
+      list.psort_by(backend: :cpu) { |x| -x }
+      list.pgroup_by(backend: :cpu) { |x| x % 10 }
+      list.first(1000).psort(backend: :cpu) { |a, b| b <=> a }
+    end
+    expect(found.sections.map { |section| [section.operation, section.path, section.elements, section.backend] }).to eq(
+      [[:psort_by, __FILE__, 50_000, :cpu], [:pgroup_by, __FILE__, 50_000, :cpu], [:psort, __FILE__, 1000, :cpu]]
+    )
+    expect(found.sections.map(&:line)).to eq([__LINE__ - 7, __LINE__ - 6, __LINE__ - 5])
+    found.sections.each { |section| expect(section.phases.values.sum).to be_within(section.seconds * 0.5).of(section.seconds) }
+    expect(hidden(found)).to be < found.seconds / 2
+  end
+
+  it "has a row for what runs no block, too, where it was called" do
+    list = Array.new(50_000) { |i| (i * 7919) % 50_000 }
+    array = Ikra::MDArray.new(list.map(&:to_f))
+    found = Ikra.profile do
+      array.sum(backend: :cpu)
+      array.cumsum.sync
+      array.sort
+      array.to_a
+      array.mean
+      Ikra::MDArray.new(list)
+    end
+    expect(found.sections.map(&:operation)).to eq(%i[sum cumsum sort to_a mean new])
+    expect(found.sections.map(&:line)).to eq((1..6).map { |at| __LINE__ - 9 + at })
+    expect(found.sections.map { |section| [section.path, section.elements] }.uniq).to eq([[__FILE__, 50_000]])
+    expect(found.phases.values_at(:kernel, :unpack, :pack)).to all(be_positive)
+    expect(hidden(found)).to be < found.seconds / 2
+  end
+
+  it "says that a method is Ruby's own" do
+    list = Array.new(50_000) { |i| i / 2 }
+    found = Ikra.profile { [list.psum, list.puniq, list.pzip(list), list.pmax, list.psort, list.preduce(:+), list.pcount(3)] }
+    expect(found.value.first).to eq(list.sum)
+    expect(found.sections.map { |section| [section.operation, section.backend] }).to eq(
+      [%i[psum ruby], %i[puniq ruby], %i[pzip ruby], %i[pmax ruby], %i[psort cpu], %i[preduce ruby], %i[pcount ruby]]
+    )
+    expect(found.phases[:ruby]).to be_positive
+    expect(found.sections.first.phases.keys).to eq([:ruby])
+  end
+
+  it "leaves nothing open when an operation raises or is left" do
+    found = Ikra.profile do
+      expect { [1, nil].psort }.to raise_error(ArgumentError)
+      expect([1, 2].pselect(backend: :cpu) { |x| break x }).to eq(1)
+      expect(Ikra.profile { numbers.psum }.sections.map(&:operation)).to eq([:psum])
+      numbers.pmap(backend: :cpu) { |n| n }
+    end
+    expect(found.sections.map(&:operation)).to eq(%i[psort pselect psum pmap])
+  end
+
+  it "keeps the time between operations apart, and says so" do
+    found = Ikra.profile { sleep 0.02 }
+    expect(found.seconds - found.phases.values.sum).to be >= 0.02
+    expect(found.to_html).to include(%(title="between operations of Ikra's">other))
+  end
 end

@@ -65,6 +65,7 @@ pub fn open(choice: Choice) -> Result<Arc<dyn Backend>> {
         }
         let backend = match &made {
             Ok(backend) => Ok(backend.clone()),
+            Err(Error::Device { what, cause }) => Err((what.clone(), cause.clone())),
             Err(error) => Err(("backend".to_owned(), error.to_string())),
         };
         opened.push(Opened { choice, process: now, backend });
@@ -133,13 +134,15 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64, history: &History) -> 
     if asked != Choice::Auto {
         return "it was asked for".into();
     }
+    if let Err(error) = open(Choice::Cuda) {
+        return trouble(&error);
+    }
     let (elements, runs) = (elements as u64, elements as u64 * ticks);
-    if let Estimate { cpu: Some(cpu), gpu: Some(gpu) } =
-        history.estimate(elements, ticks, crew::THREADS.count(), &ways())
-        && open(Choice::Cuda).is_ok()
-    {
+    let expected = history.estimate(elements, ticks, crew::THREADS.count(), &ways());
+    if let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = expected {
         let time = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
-        return format!("going by calls before, about {} on the CPU and {} on the GPU", time(cpu), time(gpu));
+        let more = history.reservation(expected).map_or_else(String::new, |more| format!("; {more}"));
+        return format!("going by calls before, about {} on the CPU and {} on the GPU{more}", time(cpu), time(gpu));
     }
     if elements < cost::FEW {
         return format!("too few elements to keep a GPU busy: {elements}, not {} or more", cost::FEW);
@@ -148,9 +151,14 @@ pub fn reason(asked: Choice, elements: usize, ticks: u64, history: &History) -> 
         let many = cost::MANY_RUNS;
         return format!("too little to be worth the way to a GPU: {runs} runs of the block, not {many} or more");
     }
-    match open(Choice::Cuda) {
-        Ok(_) => format!("{runs} runs of the block are worth the way to the GPU"),
-        Err(error) => format!("no GPU: {error}"),
+    format!("{runs} runs of the block are worth the way to the GPU")
+}
+
+/// Why a backend cannot be opened.
+fn trouble(error: &Error) -> String {
+    match error {
+        Error::Device { cause, .. } => format!("no GPU: {cause}"),
+        other => other.to_string(),
     }
 }
 
@@ -239,6 +247,7 @@ pub fn describe(ruby: &Ruby, name: Symbol) -> std::result::Result<(Option<String
     };
     Ok(match open(*choice) {
         Ok(backend) => (Some(backend.target().architecture.clone()), None),
+        Err(error) if *choice == Choice::Cuda => (None, Some(trouble(&error))),
         Err(error) => (None, Some(error.to_string())),
     })
 }

@@ -10,6 +10,7 @@ use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
 use crate::list;
+use crate::profile::{Clock, Phase, Step};
 use crate::registry::{self, names};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
@@ -413,9 +414,10 @@ impl RubyBuffer {
     /// `Buffer.from_list(dtype, array)`.
     fn from_list(ruby: &Ruby, dtype: Value, list: RArray) -> Result<Obj<Self>, Error> {
         let dtype = Dtype::of(ruby, dtype)?;
+        let mut clock = clock_of(ruby, "packing", dtype, list.len(), Residence::Host);
         let mut column = to_fill(dtype.storage(), list.len());
         let values = heap::elements(list.as_raw());
-        if let Some(at) = encode::fill(dtype, values, column.bytes_mut()) {
+        if let Some(at) = clock.measure(Phase::Pack, || encode::fill(dtype, values, column.bytes_mut())) {
             return Err(wrong(ruby, dtype, crate::reflect::value(values[at]), Some(at)));
         }
         Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
@@ -435,12 +437,13 @@ impl RubyBuffer {
             let message = format!("{} bytes are no whole number of {} of {width} bytes", given.len(), dtype.name());
             return Err(Error::new(ruby.exception_arg_error(), message));
         }
+        let mut clock = clock_of(ruby, "packing", dtype, given.len() / width, Residence::Host);
         let mut column = to_fill(dtype.storage(), given.len() / width);
-        match dtype {
+        clock.measure(Phase::Pack, || match dtype {
             // whatever is not 0 is true
             Dtype::Bool => column.bytes_mut().iter_mut().zip(given).for_each(|(to, from)| *to = u8::from(*from != 0)),
             _ => copy_by_threads(column.bytes_mut(), given),
-        }
+        });
         Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
     }
 
@@ -472,19 +475,26 @@ impl RubyBuffer {
     /// Looks at the bytes of a stretch; a part of what only the device has is fetched alone.
     fn fetch<T>(&self, ruby: &Ruby, args: &[Value], look: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
         let (buffer, from, count) = self.stretch(ruby, args)?;
+        // a look at an element that is here is none that anybody measures
+        let mut clock = match (count, buffer.residence()) {
+            (1, Residence::Nowhere | Residence::Host | Residence::Both) => Clock::stopped(),
+            (_, from) => clock_of(ruby, "unpacking", self.dtype, count, from),
+        };
         let width = buffer.storage().bytes();
         let whole = count == buffer.len() || matches!(buffer.residence(), Residence::Host | Residence::Both);
         let (mut column, mut part) = (None, Vec::new());
-        let read = gvl::released(|| {
+        let read = || {
             if whole {
                 column = Some(buffer.on_host()?);
                 return Ok(());
             }
             part.resize(count * width, 0);
             buffer.read(from * width, &mut part)
-        });
+        };
+        let read = clock.measure(Phase::Download, || gvl::released(read));
         read.map_err(|error| errors::core(ruby, error))?;
-        Ok(look(column.as_ref().map_or(&part, |column| &column.bytes()[from * width..][..count * width])))
+        let bytes = column.as_ref().map_or(&part[..], |column| &column.bytes()[from * width..][..count * width]);
+        Ok(clock.measure(Phase::Unpack, || look(bytes)))
     }
 
     /// `to_list(from = 0, count = the rest)`.
@@ -519,8 +529,10 @@ impl RubyBuffer {
     /// `part(from, count)`: a buffer of its own, on the host, with a copy of a stretch.
     fn part(ruby: &Ruby, this: Obj<Self>, from: usize, count: usize) -> Result<Obj<Self>, Error> {
         let (buffer, from, count) = this.stretch(ruby, &[ruby.into_value(from), ruby.into_value(count)])?;
+        let mut clock = clock_of(ruby, "copy", this.dtype, count, buffer.residence());
         let mut column = to_fill(buffer.storage(), count);
-        let read = gvl::released(|| buffer.read(from * buffer.storage().bytes(), column.bytes_mut()));
+        let read = || buffer.read(from * buffer.storage().bytes(), column.bytes_mut());
+        let read = clock.measure(Phase::Download, || gvl::released(read));
         read.map_err(|error| errors::core(ruby, error))?;
         Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
     }
@@ -536,11 +548,12 @@ impl RubyBuffer {
         let buffer = this.shared(ruby)?;
         let part = Part::new(offset, shape, strides, buffer.len())
             .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
+        let mut clock = clock_of(ruby, "copy", this.dtype, part.count(), buffer.residence());
         let mut column = to_fill(buffer.storage(), part.count());
-        let gathered = gvl::released(|| {
-            let elements = buffer.on_host()?;
-            part.gather(buffer.storage().bytes(), elements.bytes(), column.bytes_mut());
-            Ok(())
+        let fetched = clock.measure(Phase::Download, || gvl::released(|| buffer.on_host()));
+        let gathered = fetched.map(|elements| {
+            let gather = || part.gather(buffer.storage().bytes(), elements.bytes(), column.bytes_mut());
+            clock.measure(Phase::Kernel, || gvl::released(gather));
         });
         gathered.map_err(|error| errors::core(ruby, error))?;
         Ok(wrap(ruby, this.dtype, Arc::new(Buffer::from_column(column))))
@@ -553,8 +566,10 @@ impl RubyBuffer {
         }
         let given = heap::bytes(bytes.as_raw()).to_vec();
         let width = this.dtype.storage().bytes();
-        let (buffer, at, _) = this.stretch(ruby, &[from, ruby.into_value(given.len() / width)])?;
-        let written = gvl::released(|| buffer.write(at * width, &given[..given.len() / width * width]));
+        let (buffer, at, count) = this.stretch(ruby, &[from, ruby.into_value(given.len() / width)])?;
+        let mut clock = clock_of(ruby, "storing", this.dtype, count, buffer.residence());
+        let write = || buffer.write(at * width, &given[..given.len() / width * width]);
+        let written = clock.measure(Phase::Upload, || gvl::released(write));
         written.map_err(|error| errors::core(ruby, error))
     }
 
@@ -573,7 +588,8 @@ impl RubyBuffer {
         let part = Part::new(offset, shape, strides, buffer.len())
             .filter(|part| part.count() == source.len() && source.storage() == buffer.storage())
             .ok_or_else(|| Error::new(ruby.exception_arg_error(), "no part of the buffer"))?;
-        let stored = gvl::released(|| match buffer.residence() {
+        let mut clock = clock_of(ruby, "storing", this.dtype, part.count(), buffer.residence());
+        let store = || match buffer.residence() {
             Residence::Nowhere | Residence::Host | Residence::Poisoned => {
                 let elements = source.on_host()?;
                 buffer.change(|all| part.scatter(width, elements.bytes(), all))?;
@@ -599,7 +615,11 @@ impl RubyBuffer {
                 buffer.write_parts(&parts.collect::<Vec<_>>())
             }
             Residence::Both => Ok(false),
-        });
+        };
+        let stored = clock.measure(Phase::Upload, || gvl::released(store));
+        if let Ok(false) = stored {
+            clock.forget();
+        }
         stored.map_err(|error| errors::core(ruby, error))
     }
 
@@ -669,7 +689,12 @@ impl RubyBuffer {
     /// Waits until the contents are there, which stay where they are.
     fn sync(ruby: &Ruby, this: Obj<Self>) -> Result<Obj<Self>, Error> {
         let buffer = this.shared(ruby)?;
-        gvl::released(|| buffer.finish()).map_err(|error| errors::core(ruby, error))?;
+        let mut clock = match buffer.is_sure() && buffer.residence() != Residence::Device {
+            true => Clock::stopped(),
+            false => clock_of(ruby, "waiting", this.dtype, buffer.len(), buffer.residence()),
+        };
+        let finished = clock.measure(Phase::Kernel, || gvl::released(|| buffer.finish()));
+        finished.map_err(|error| errors::core(ruby, error))?;
         Ok(this)
     }
 
@@ -691,6 +716,19 @@ impl RubyBuffer {
     fn is_freed(this: Obj<Self>) -> bool {
         this.buffer.lock().is_none()
     }
+}
+
+/// Measures what is done with the elements of a buffer beside computing.
+fn clock_of(ruby: &Ruby, what: &'static str, dtype: Dtype, elements: usize, from: Residence) -> Clock {
+    let mut clock = Clock::start(ruby);
+    clock.step(ruby, || {
+        let (backend, why) = match from {
+            Residence::Device => ("cuda", "the elements are on the device"),
+            _ => ("cpu", "the elements are on the host"),
+        };
+        Step { what, elements, kind: dtype.name(), backend, why: why.into() }
+    });
+    clock
 }
 
 /// Stretches of a device's memory that are written one by one, at most.

@@ -12,7 +12,8 @@ use crate::crew;
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
-use crate::over::Where;
+use crate::over::{Where, waited};
+use crate::profile::{Clock, Phase, Step};
 use crate::reflect::value;
 use ikra_core::backend::CancelToken;
 use ikra_core::backend::collective::groups::{self, Grouped};
@@ -28,6 +29,7 @@ use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The element of an array at an index that it has.
 fn at(list: RArray, index: usize) -> Value {
@@ -79,9 +81,34 @@ fn picked(ruby: &Ruby, list: RArray, places: impl ExactSizeIterator<Item = u32>)
 }
 
 /// Rows for the host to read.
-fn fetched(ruby: &Ruby, rows: HostColumn) -> Result<HostColumn, Error> {
+fn fetched(ruby: &Ruby, clock: &mut Clock, rows: HostColumn) -> Result<HostColumn, Error> {
     let buffer = Buffer::from_column(rows);
-    gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))
+    waited(clock, &buffer);
+    on_host(ruby, clock, &buffer)
+}
+
+fn on_host(ruby: &Ruby, clock: &mut Clock, buffer: &Buffer) -> Result<HostColumn, Error> {
+    clock.measure(Phase::Download, || gvl::released(|| buffer.on_host())).map_err(|e| errors::core(ruby, e))
+}
+
+/// Measures what is done with a list.
+fn clock_of(ruby: &Ruby, what: &'static str, list: RArray) -> Clock {
+    let mut clock = Clock::start(ruby);
+    tell_of_list(ruby, &mut clock, what, list);
+    clock
+}
+
+fn tell_of_list(ruby: &Ruby, clock: &mut Clock, what: &'static str, list: RArray) {
+    clock.step(ruby, || {
+        let elements = heap::elements(list.as_raw());
+        let kind = match elements.first().map(|first| heap::see(*first)) {
+            Some(Seen::Int(_) | Seen::BigInt) => "Integer",
+            Some(Seen::Float(_)) => "Float",
+            Some(Seen::True | Seen::False) => "true and false",
+            _ => "objects",
+        };
+        Step { what, elements: elements.len(), kind, backend: "cpu", why: "elements of a list are the host's".into() }
+    });
 }
 
 /// What a section gave for each element: Ruby's values, or numbers (true and false among them) in a buffer.
@@ -111,10 +138,13 @@ impl Given {
 /// # Errors
 /// When memory ends; DeviceError and its kin.
 pub fn chosen(ruby: &Ruby, list: RArray, flags: Value, wanted: bool) -> Result<RArray, Error> {
+    let mut clock = Clock::start(ruby);
     let flags = match Given::of(flags)? {
         Given::List(flags) => flags,
-        Given::Numbers(dtype, flags) => return chosen_by(ruby, list, (dtype, &flags), wanted),
+        Given::Numbers(dtype, flags) => return chosen_by(ruby, &mut clock, list, (dtype, &flags), wanted),
     };
+    tell_of_list(ruby, &mut clock, "choice by flags", flags);
+    let began = Instant::now();
     let hits = heap::elements(flags.as_raw()).iter().filter(|flag| truthy(**flag) == wanted).count();
     let mut out = Filling::new(ruby, hits);
     for index in 0..flags.len() {
@@ -122,33 +152,44 @@ pub fn chosen(ruby: &Ruby, list: RArray, flags: Value, wanted: bool) -> Result<R
             out.push(at(list, index))?;
         }
     }
-    out.done()
+    let chosen = out.done();
+    clock.add(Phase::Unpack, began, began.elapsed());
+    chosen
 }
 
 /// By flags of a byte each. Where a device has them and chose few, only these come from there.
-fn chosen_by(ruby: &Ruby, list: RArray, flags: (Dtype, &Arc<Buffer>), wanted: bool) -> Result<RArray, Error> {
+fn chosen_by(
+    ruby: &Ruby,
+    clock: &mut Clock,
+    list: RArray,
+    flags: (Dtype, &Arc<Buffer>),
+    wanted: bool,
+) -> Result<RArray, Error> {
     let (count, place) = (flags.1.len(), Where::as_left(ruby, flags.1)?);
+    place.tell(ruby, clock, "choice by flags", (flags.0, flags.1), count, None);
     if place.is_device()
         && wanted
-        && let Reduced::Count(hits) = place.reduce(ruby, Reduction::Count, flags, 0..count)?
+        && let Reduced::Count(hits) = place.reduce(ruby, clock, Reduction::Count, flags, 0..count)?
         // an index has four bytes
         && hits * 4 < count as u64
     {
-        let places = place.over(ruby, &[flags.1], count, |who, rows| {
+        let places = place.over(ruby, clock, &[flags.1], count, |who, rows| {
             who.select(Stretch { element: Element::U8, rows: &rows[0], range: 0..count }, None)
         })?;
-        let places = fetched(ruby, places)?;
-        return picked(ruby, list, places.view::<u32>().iter().copied());
+        let places = fetched(ruby, clock, places)?;
+        return clock.measure(Phase::Unpack, || picked(ruby, list, places.view::<u32>().iter().copied()));
     }
-    let rows = gvl::released(|| flags.1.on_host()).map_err(|e| errors::core(ruby, e))?;
-    let flags: &[u8] = rows.view();
-    let mut out = Filling::new(ruby, flags.iter().filter(|flag| (**flag != 0) == wanted).count());
-    for (index, flag) in flags.iter().enumerate() {
-        if (*flag != 0) == wanted {
-            out.push(at(list, index))?;
+    let rows = on_host(ruby, clock, flags.1)?;
+    clock.measure(Phase::Unpack, || {
+        let flags: &[u8] = rows.view();
+        let mut out = Filling::new(ruby, flags.iter().filter(|flag| (**flag != 0) == wanted).count());
+        for (index, flag) in flags.iter().enumerate() {
+            if (*flag != 0) == wanted {
+                out.push(at(list, index))?;
+            }
         }
-    }
-    out.done()
+        out.done()
+    })
 }
 
 /// `Ikra.__permuted(list, order)`: the elements at these indices.
@@ -156,11 +197,13 @@ fn chosen_by(ruby: &Ruby, list: RArray, flags: (Dtype, &Arc<Buffer>), wanted: bo
 /// # Errors
 /// When memory ends.
 pub fn permuted(ruby: &Ruby, list: RArray, order: RArray) -> Result<RArray, Error> {
-    let mut out = Filling::new(ruby, order.len());
-    for index in 0..order.len() {
-        out.push(at(list, place(at(order, index))))?;
-    }
-    out.done()
+    clock_of(ruby, "rearrangement", order).measure(Phase::Unpack, || {
+        let mut out = Filling::new(ruby, order.len());
+        for index in 0..order.len() {
+            out.push(at(list, place(at(order, index))))?;
+        }
+        out.done()
+    })
 }
 
 fn place(index: Value) -> usize {
@@ -287,16 +330,19 @@ pub fn reduce_buffer(
     count: usize,
     options: Option<RHash>,
 ) -> Result<Value, Error> {
+    let mut clock = Clock::start(ruby);
     let Some((dtype, buffer)) = crate::buffer::of(buffer.as_raw()) else {
         return Err(Error::new(ruby.exception_arg_error(), "the array's elements are freed"));
     };
     let name = operation.name()?;
-    let Some((_, reduction)) = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name) else {
+    let Some((known, reduction)) = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name) else {
         return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {name}")));
     };
     let range = crate::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
-    let reduced = Where::of(ruby, asked, &buffer, count)?.reduce(ruby, reduction, (dtype, &buffer), range)?;
+    let place = Where::of(ruby, asked, &buffer, count)?;
+    place.tell(ruby, &mut clock, known, (dtype, &buffer), count, Some(asked));
+    let reduced = place.reduce(ruby, &mut clock, reduction, (dtype, &buffer), range)?;
     reduced_value(ruby, reduction, reduced)
 }
 
@@ -353,27 +399,42 @@ fn countable(count: usize) -> bool {
 /// DeviceError and its kin, and what interrupts raise.
 pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) -> Result<Option<RArray>, Error> {
     let part = |n: usize| if last { n - count.min(n)..n } else { 0..count.min(n) };
-    let give = |order: &[u32]| match last {
-        true => picked(ruby, list, order.iter().rev().copied()),
-        false => picked(ruby, list, order.iter().copied()),
+    let give = |clock: &mut Clock, order: &[u32]| {
+        clock.measure(Phase::Unpack, || match last {
+            true => picked(ruby, list, order.iter().rev().copied()),
+            false => picked(ruby, list, order.iter().copied()),
+        })
     };
+    let mut clock = Clock::start(ruby);
     match Given::of(keys)? {
         Given::List(keys) => {
-            let Some(numbers) = Numbers::of(keys).filter(|_| countable(keys.len())) else { return Ok(None) };
-            let order = working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), sort::By::default()))?;
-            give(&order[part(order.len())]).map(Some)
+            tell_of_list(ruby, &mut clock, "sort", keys);
+            let numbers = clock.measure(Phase::Pack, || Numbers::of(keys));
+            let Some(numbers) = numbers.filter(|_| countable(keys.len())) else {
+                clock.forget();
+                return Ok(None);
+            };
+            let order = clock.measure(Phase::Kernel, || {
+                working(ruby, keys.len(), |crew| sort::order(crew, numbers.keys(), sort::By::default()))
+            })?;
+            give(&mut clock, &order[part(order.len())]).map(Some)
         }
         // Ruby does not compare true with false
-        Given::Numbers(Dtype::Bool, _) => Ok(None),
+        Given::Numbers(Dtype::Bool, _) => {
+            clock.forget();
+            Ok(None)
+        }
         Given::Numbers(dtype, keys) => {
-            let (n, element) = (keys.len(), dtype.element());
-            let order = Where::as_left(ruby, &keys)?.over(ruby, &[&keys], n, |who, rows| {
+            let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, &keys)?);
+            place.tell(ruby, &mut clock, "sort", (dtype, &keys), n, None);
+            let order = place.over(ruby, &mut clock, &[&keys], n, |who, rows| {
                 who.sort(Stretch { element, rows: &rows[0], range: 0..n }, n, false, Give::Places)
             })?;
             let order = Buffer::from_column(order);
+            waited(&mut clock, &order);
             let part = part(n);
             let mut places = vec![0; part.len()];
-            let fetched = gvl::released(|| {
+            let fetch = || {
                 // NaN is last
                 let mut end = [0u32];
                 read_places(&order, n - 1, &mut end)?;
@@ -381,8 +442,9 @@ pub fn sorted(ruby: &Ruby, list: RArray, keys: Value, count: usize, last: bool) 
                 keys.read(end[0] as usize * element.bytes(), &mut key[..element.bytes()])?;
                 read_places(&order, part.start, &mut places)?;
                 Ok(element != Element::F64 || n < 2 || !f64::from_ne_bytes(key).is_nan())
-            });
-            if fetched.map_err(|e| errors::core(ruby, e))? { give(&places).map(Some) } else { Ok(None) }
+            };
+            let fetched = clock.measure(Phase::Download, || gvl::released(fetch));
+            if fetched.map_err(|e| errors::core(ruby, e))? { give(&mut clock, &places).map(Some) } else { Ok(None) }
         }
     }
 }
@@ -402,14 +464,22 @@ fn read_places(from: &Buffer, at: usize, to: &mut [u32]) -> ikra_core::error::Re
 /// DeviceError and its kin, and what interrupts raise.
 pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, Error> {
     let reduction = if greatest { Reduction::Max } else { Reduction::Min };
+    let (mut clock, what) = (Clock::start(ruby), if greatest { "max" } else { "min" });
     let reduced = match Given::of(keys)? {
         Given::List(keys) => {
-            let Some(numbers) = Numbers::of(keys) else { return Ok(None) };
-            working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()))?
+            tell_of_list(ruby, &mut clock, what, keys);
+            let Some(numbers) = clock.measure(Phase::Pack, || Numbers::of(keys)) else { return Ok(None) };
+            let work = || working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()));
+            clock.measure(Phase::Kernel, work)?
         }
-        Given::Numbers(Dtype::Bool, _) => return Ok(None),
+        Given::Numbers(Dtype::Bool, _) => {
+            clock.forget();
+            return Ok(None);
+        }
         Given::Numbers(dtype, keys) => {
-            Where::as_left(ruby, &keys)?.reduce(ruby, reduction, (dtype, &keys), 0..keys.len())?
+            let place = Where::as_left(ruby, &keys)?;
+            place.tell(ruby, &mut clock, what, (dtype, &keys), keys.len(), None);
+            place.reduce(ruby, &mut clock, reduction, (dtype, &keys), 0..keys.len())?
         }
     };
     Ok(match reduced {
@@ -454,49 +524,57 @@ fn mostly_differ(words: &[u64]) -> bool {
 }
 
 /// Which of these are equal; None where Ruby must be asked, or is faster.
-fn grouping_in(ruby: &Ruby, keys: RArray) -> Result<Option<Grouped>, Error> {
-    let Some(words) = words(keys).filter(|words| countable(words.len()) && !mostly_differ(words)) else {
-        return Ok(None);
-    };
-    working(ruby, keys.len(), |crew| groups::of_words(crew, &words)).map(Some)
+fn grouping_in(ruby: &Ruby, clock: &mut Clock, keys: RArray) -> Result<Option<Grouped>, Error> {
+    let words = clock.measure(Phase::Pack, || words(keys).filter(|w| countable(w.len()) && !mostly_differ(w)));
+    let Some(words) = words else { return Ok(None) };
+    clock.measure(Phase::Kernel, || working(ruby, keys.len(), |crew| groups::of_words(crew, &words))).map(Some)
 }
 
 /// The same of numbers in a buffer, and each group's key.
-fn grouping_of(ruby: &Ruby, dtype: Dtype, keys: &Arc<Buffer>) -> Result<Option<(Grouped, RArray)>, Error> {
+fn grouping_of(
+    ruby: &Ruby,
+    clock: &mut Clock,
+    dtype: Dtype,
+    keys: &Arc<Buffer>,
+) -> Result<Option<(Grouped, RArray)>, Error> {
     let (n, element, place) = (keys.len(), dtype.element(), Where::as_left(ruby, keys)?);
+    place.tell(ruby, clock, "grouping", (dtype, keys), n, None);
     if !place.is_device() && dtype != Dtype::Bool {
-        let rows = gvl::released(|| keys.on_host()).map_err(|e| errors::core(ruby, e))?;
+        let rows = on_host(ruby, clock, keys)?;
         if mostly_differ(rows.view()) {
             return Ok(None);
         }
     }
-    let (grouped, keys) = place.over(ruby, &[keys], n, |who, rows| {
+    let (grouped, keys) = place.over(ruby, clock, &[keys], n, |who, rows| {
         let keys = || Stretch { element, rows: &rows[0], range: 0..n };
         let Some(grouped) = who.groups(keys())? else { return Ok(None) };
         let Some(firsts) = who.pick(keys(), &grouped.firsts)? else { return Ok(None) };
         Ok(Some((grouped, firsts)))
     })?;
-    let keys = fetched(ruby, keys)?;
+    let keys = fetched(ruby, clock, keys)?;
     // no NaN is equal to another
     if element == Element::F64 && keys.view::<f64>().iter().any(|key| key.is_nan()) {
         return Ok(None);
     }
-    let list = |rows| Ok::<_, Error>(fetched(ruby, rows)?.view().to_vec());
+    let mut list = |rows| Ok::<_, Error>(fetched(ruby, clock, rows)?.view().to_vec());
     let (group_of, firsts, counts) = (list(grouped.group_of)?, list(grouped.firsts)?, list(grouped.counts)?);
     let keys = crate::buffer::list(ruby, dtype, &Buffer::from_column(keys))?;
     Ok(Some((Grouped { group_of, firsts, counts }, keys)))
 }
 
 /// Which keys are equal, and the key of each group; else the keys as Ruby's values, where Ruby must be asked, or is faster.
-fn grouping(ruby: &Ruby, keys: Value) -> Result<Result<(Grouped, RArray), RArray>, Error> {
+fn grouping(ruby: &Ruby, clock: &mut Clock, keys: Value) -> Result<Result<(Grouped, RArray), RArray>, Error> {
     let keys = match Given::of(keys)? {
-        Given::Numbers(dtype, buffer) => match grouping_of(ruby, dtype, &buffer)? {
+        Given::Numbers(dtype, buffer) => match grouping_of(ruby, clock, dtype, &buffer)? {
             Some(grouped) => return Ok(Ok(grouped)),
-            None => Given::Numbers(dtype, buffer).list(ruby)?,
+            None => clock.measure(Phase::Unpack, || Given::Numbers(dtype, buffer).list(ruby))?,
         },
-        Given::List(keys) => keys,
+        Given::List(keys) => {
+            tell_of_list(ruby, clock, "grouping", keys);
+            keys
+        }
     };
-    let Some(grouped) = grouping_in(ruby, keys)? else { return Ok(Err(keys)) };
+    let Some(grouped) = grouping_in(ruby, clock, keys)? else { return Ok(Err(keys)) };
     let firsts = picked(ruby, keys, grouped.firsts.iter().copied())?;
     Ok(Ok((grouped, firsts)))
 }
@@ -506,8 +584,14 @@ fn grouping(ruby: &Ruby, keys: Value) -> Result<Result<(Grouped, RArray), RArray
 /// # Errors
 /// What `hash` and `eql?` of keys raise, DeviceError and its kin, and interrupts.
 pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
+    let mut clock = Clock::start(ruby);
+    let grouping = grouping(ruby, &mut clock, keys)?;
+    clock.measure(Phase::Unpack, || by_groups(ruby, list, grouping))
+}
+
+fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArray>) -> Result<RHash, Error> {
     let groups = ruby.hash_new();
-    let (Grouped { group_of, counts, .. }, keys) = match grouping(ruby, keys)? {
+    let (Grouped { group_of, counts, .. }, keys) = match grouping {
         Ok(grouped) => grouped,
         Err(keys) => {
             for index in 0..keys.len() {
@@ -552,12 +636,18 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
 /// # Errors
 /// What interrupts raise.
 pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
-    let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, list)? else { return Ok(None) };
-    let tally = ruby.hash_new();
-    for (first, count) in firsts.iter().zip(counts) {
-        tally.aset(at(list, *first as usize), count)?;
-    }
-    Ok(Some(tally))
+    let mut clock = clock_of(ruby, "grouping", list);
+    let Some(Grouped { firsts, counts, .. }) = grouping_in(ruby, &mut clock, list)? else {
+        clock.forget();
+        return Ok(None);
+    };
+    clock.measure(Phase::Unpack, || {
+        let tally = ruby.hash_new();
+        for (first, count) in firsts.iter().zip(counts) {
+            tally.aset(at(list, *first as usize), count)?;
+        }
+        Ok(Some(tally))
+    })
 }
 
 /// `Ikra.__distinct(list, keys)`: the first element of each key.
@@ -565,20 +655,24 @@ pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
 /// # Errors
 /// What `hash` and `eql?` of keys raise, DeviceError and its kin, and interrupts.
 pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error> {
-    let keys = match grouping(ruby, keys)? {
-        Ok((Grouped { firsts, .. }, _)) => return picked(ruby, list, firsts.into_iter()),
-        Err(keys) => keys,
-    };
-    let seen = ruby.hash_new();
-    let out = ruby.ary_new();
-    for index in 0..keys.len() {
-        let key = at(keys, index);
-        if !seen.lookup2::<_, _, bool>(key, false)? {
-            seen.aset(key, true)?;
-            out.push(at(list, index))?;
+    let mut clock = Clock::start(ruby);
+    let grouping = grouping(ruby, &mut clock, keys)?;
+    clock.measure(Phase::Unpack, || {
+        let keys = match grouping {
+            Ok((Grouped { firsts, .. }, _)) => return picked(ruby, list, firsts.into_iter()),
+            Err(keys) => keys,
+        };
+        let seen = ruby.hash_new();
+        let out = ruby.ary_new();
+        for index in 0..keys.len() {
+            let key = at(keys, index);
+            if !seen.lookup2::<_, _, bool>(key, false)? {
+                seen.aset(key, true)?;
+                out.push(at(list, index))?;
+            }
         }
-    }
-    Ok(out)
+        Ok(out)
+    })
 }
 
 /// `Ikra.__running(list, operator, basic)`: each element combined with all before it, as `inject` combines them. `basic`: the operator is
@@ -587,14 +681,16 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
 /// # Errors
 /// What the operator raises.
 pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Result<RArray, Error> {
-    if let Some(numbers) = if basic { Numbers::of(list) } else { None }
-        && let Some(values) = numbers.running(&operator.name()? == "*")
+    let (mut clock, product) = (clock_of(ruby, "scan", list), &operator.name()? == "*");
+    if let Some(numbers) = if basic { clock.measure(Phase::Pack, || Numbers::of(list)) } else { None }
+        && let Some(values) = clock.measure(Phase::Kernel, || numbers.running(product))
     {
-        return Ok(match values {
+        return Ok(clock.measure(Phase::Unpack, || match values {
             Numbers::Ints(values) => ruby.ary_from_iter(values),
             Numbers::Floats(values) => ruby.ary_from_iter(values),
-        });
+        }));
     }
+    clock.forget();
     let out = ruby.ary_new_capa(list.len());
     let mut memo = at(list, 0);
     for index in 0..list.len() {
@@ -612,6 +708,10 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
 /// # Errors
 /// When memory ends.
 pub fn sieved(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
+    clock_of(ruby, "choice", list).measure(Phase::Unpack, || sieve(ruby, list, skip, stop))
+}
+
+fn sieve(ruby: &Ruby, list: RArray, skip: Value, stop: Value) -> Result<(RArray, bool), Error> {
     let (skip, stop) = (skip.as_raw(), stop.as_raw());
     let elements = heap::elements(list.as_raw());
     let len = elements.len();

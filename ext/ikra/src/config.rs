@@ -195,23 +195,27 @@ impl Settings {
         match key {
             "backend" => {
                 let name = given.replace('-', "_");
-                let names = Choice::ALL.map(|(name, _)| name);
-                let at = one_of(ruby, key, &name, &names)?;
-                self.backend = Choice::ALL[at].1;
+                let known = Choice::ALL.iter().find(|(known, _)| *known == name);
+                // the one for tests is no advice
+                let told = |choice| choice != Choice::CudaShim || self.backend == Choice::CudaShim;
+                self.backend = known.map(|(_, choice)| *choice).ok_or_else(|| {
+                    let names = Choice::ALL.iter().filter(|(_, choice)| told(*choice));
+                    none_of(ruby, key, value, &names.map(|(name, _)| *name).collect::<Vec<_>>())
+                })?;
             }
             "overflow" => {
-                let at = one_of(ruby, key, &given, &["raise", "wrap"])?;
+                let at = one_of(ruby, key, value, &given, &["raise", "wrap"])?;
                 self.code.overflow = [Overflow::Raise, Overflow::Wrap][at];
             }
-            "blas" => self.blas = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "fast_math" => self.code.fast_math = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "blas" => self.blas = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "fast_math" => self.code.fast_math = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
             "precision" => {
-                let at = one_of(ruby, key, &given, &["f64", "f32"])?;
+                let at = one_of(ruby, key, value, &given, &["f64", "f32"])?;
                 self.code.precision = [Precision::Double, Precision::Single][at];
             }
             // what the host checks by itself (lib/ikra/operation.rb) changes no program
-            "check" => self.code.races = one_of(ruby, key, &given, &["none", "races", "associative"])? == 1,
-            "unsupported" => drop(one_of(ruby, key, &given, &["raise", "ruby"])?),
+            "check" => self.code.races = one_of(ruby, key, value, &given, &["none", "races", "associative"])? == 1,
+            "unsupported" => drop(one_of(ruby, key, value, &given, &["raise", "ruby"])?),
             "block_size" => {
                 self.block_size = match value {
                     nil if nil.is_nil() => None,
@@ -236,31 +240,31 @@ impl Settings {
             }
             "__reduce" => {
                 let name = given.strip_prefix("exact_").unwrap_or(&given);
-                let at = one_of(ruby, key, name, &REDUCTIONS.map(|(name, _)| name))?;
+                let at = one_of(ruby, key, value, name, &REDUCTIONS.map(|(name, _)| name))?;
                 self.reduce = Some(REDUCTIONS[at].1);
                 self.exact = name != given;
             }
-            "__only" => self.only = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "__pure" => self.pure = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "__join" => self.join = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "__again" => self.again = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "__holes" => self.holes = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "__piece" => self.piece = one_of(ruby, key, &given, &["false", "true"])? == 1,
-            "__apart" => self.apart = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__only" => self.only = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__pure" => self.pure = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__join" => self.join = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__again" => self.again = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__holes" => self.holes = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__piece" => self.piece = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
+            "__apart" => self.apart = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
             "memory_limit" => {
                 let message = "memory_limit is for the whole process: Ikra.configure { |c| c.memory_limit = … }";
                 return Err(argument(ruby, message.into()));
             }
             // for benchmark/micro, which measures what they are worth; they change no result
             "__layout" => {
-                let at = one_of(ruby, key, &given, &["columns", "structures"])?;
+                let at = one_of(ruby, key, value, &given, &["columns", "structures"])?;
                 self.code.arrangement = [Arrangement::Columns, Arrangement::Structures][at];
             }
             "__stencils" => {
-                let at = one_of(ruby, key, &given, &["none", "anew", "shared", "apart"])?;
+                let at = one_of(ruby, key, value, &given, &["none", "anew", "shared", "apart"])?;
                 self.stencils = [None, Some(Way::Anew), Some(Way::Shared), Some(Way::Apart)][at];
             }
-            "__reorder" => self.code.reorder = one_of(ruby, key, &given, &["false", "true"])? == 1,
+            "__reorder" => self.code.reorder = one_of(ruby, key, value, &given, &["false", "true"])? == 1,
             // how many chunks work is cut into is the backends' affair, so far
             "blocks" => {
                 if !value.is_nil() && !u32::try_convert(value).is_ok_and(|blocks| blocks > 0) {
@@ -317,11 +321,19 @@ fn text(value: Value) -> Cow<'static, str> {
     }
 }
 
-fn one_of(ruby: &Ruby, key: &str, given: &str, known: &[&str]) -> Result<usize, Error> {
-    known.iter().position(|k| *k == given).ok_or_else(|| {
-        let known: Vec<String> = known.iter().map(|k| format!(":{k}")).collect();
-        argument(ruby, format!("{key}: {given} is not one of {}", known.join(", ")))
-    })
+fn one_of(ruby: &Ruby, key: &str, value: Value, given: &str, known: &[&str]) -> Result<usize, Error> {
+    known.iter().position(|k| *k == given).ok_or_else(|| none_of(ruby, key, value, known))
+}
+
+/// The error of an option's value that is none of those that are known.
+fn none_of(ruby: &Ruby, key: &str, value: Value, known: &[&str]) -> Error {
+    let shown = |name: &&str| match *name {
+        "none" => "nil".to_owned(),
+        "true" | "false" => (*name).to_owned(),
+        name => format!(":{name}"),
+    };
+    let known = known.iter().map(shown).collect::<Vec<_>>().join(", ");
+    argument(ruby, format!("{key}: {} is not one of {known}", value.inspect()))
 }
 
 fn argument(ruby: &Ruby, message: String) -> Error {

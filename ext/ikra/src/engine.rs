@@ -383,7 +383,7 @@ pub fn section_now(
         false => backends::choose(settings.backend, elements, ticks, &history),
     };
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
-    clock.tell(|| {
+    clock.tell(ruby, || {
         let source = &site.source.unit.source;
         let line = source.line_of(source.slice.start as u32);
         let operation = operation.name().map_or_else(|_| String::new(), |name| name.into_owned());
@@ -1071,7 +1071,8 @@ impl Section<'_> {
             }
             (None, Some(_)) if let Gave::Sieved(dtype, buffer, marks) = result => {
                 let place = Where::as_left(self.ruby, &marks)?;
-                (None, place.chosen(self.ruby, (dtype, &buffer), 0..len, &marks)?)
+                let clock = &mut Clock::stopped();
+                (None, place.chosen(self.ruby, clock, (dtype, &buffer), 0..len, &marks)?)
             }
             (None, Some(slot)) => {
                 let joined = if self.settings.join { unpacker.joined(slot, len)? } else { None };

@@ -293,6 +293,11 @@ fn no_super(ruby: &Ruby, receiver: Value, name: &str) -> Result<Exception, Error
     class(ruby, "NoMethodError").funcall("new", (message, ruby.to_symbol(name), ruby.ary_new(), keywords))
 }
 
+/// Whether a path is of Ikra's own Ruby code, or of text that it makes itself (lib/ikra/mdarray/text.rb).
+pub fn is_library(path: &str) -> bool {
+    path == "an expression of Ikra::MDArray" || LIBRARY.get().is_some_and(|library| path.starts_with(library.as_str()))
+}
+
 /// Where Ruby is now, without Ikra's own frames.
 fn backtrace(ruby: &Ruby) -> Result<Vec<String>, Error> {
     let frames: RArray = ruby.module_kernel().funcall("caller", (0,))?;

@@ -10,6 +10,7 @@ use crate::errors;
 use crate::gvl;
 use crate::heap::Raw;
 use crate::identity::RawMap;
+use crate::profile;
 use ikra_core::backend::Executable;
 use ikra_core::backend::collective::reduce::Reduction;
 use ikra_core::backend::cuda::{collective, emit};
@@ -75,18 +76,20 @@ pub fn add(ruby: &Ruby, account: Account) {
     }
 }
 
-/// `Ikra.__explain_start`: from now on the sections of this thread are compiled anew, and explained.
+/// `Ikra.__explain_start`: from now on the sections of this thread are compiled anew, and explained; and operations are measured.
 pub fn start(ruby: &Ruby) {
+    profile::start(ruby);
     RUNNING.fetch_add(1, Ordering::Relaxed);
     let thread = ruby.thread_current().as_raw();
     BY_THREAD.lock().get_or_insert_default().entry(thread).or_default().push(Vec::new());
 }
 
-/// `Ikra.__explain_stop`: a Hash for each section since the last start.
+/// `Ikra.__explain_stop`: a Hash for each section since the last start, and [`profile::operations`].
 ///
 /// # Errors
 /// What Ruby raises when memory ends.
-pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
+pub fn stop(ruby: &Ruby) -> Result<(RArray, RArray), Error> {
+    let measured = profile::finished(ruby);
     RUNNING.fetch_sub(1, Ordering::Relaxed);
     let thread = ruby.thread_current().as_raw();
     let accounts = {
@@ -102,7 +105,8 @@ pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
     for account in accounts {
         list.push(section(ruby, &account)?)?;
     }
-    Ok(list)
+    let operations = measured.map_or_else(|| Ok(ruby.ary_new()), |frame| profile::operations(ruby, &frame))?;
+    Ok((list, operations))
 }
 
 /// A Hash from Symbols.

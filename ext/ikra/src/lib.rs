@@ -97,6 +97,10 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__seed", function!(random::set, 1))?;
     ikra.define_singleton_method("__profile_start", function!(profile::start, 0))?;
     ikra.define_singleton_method("__profile_stop", function!(profile::stop, 0))?;
+    ikra.define_singleton_method("__measured?", function!(profile::is_measured, 0))?;
+    ikra.define_singleton_method("__enter", function!(profile::enter, 6))?;
+    ikra.define_singleton_method("__leave", function!(profile::leave, 0))?;
+    ikra.define_singleton_method("__explaining?", function!(explain::wanted, 0))?;
     ikra.define_singleton_method("__explain_start", function!(explain::start, 0))?;
     ikra.define_singleton_method("__explain_stop", function!(explain::stop, 0))?;
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;

@@ -9,7 +9,9 @@ use crate::buffer::{self, Dtype};
 use crate::collect::working;
 use crate::config::{Choice, Settings};
 use crate::errors;
+use crate::explain;
 use crate::gvl;
+use crate::profile::{Clock, Phase, Step};
 use ikra_core::backend::Backend;
 use ikra_core::backend::collective::Element;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction, reduce};
@@ -22,8 +24,10 @@ use ikra_core::sched::cost::History;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RHash, Ruby, Symbol, Value};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl Dtype {
     pub fn element(self) -> Element {
@@ -76,6 +80,35 @@ impl Where {
         matches!(self, Where::Device(_))
     }
 
+    /// Tells who measures what is done here. `asked`: which backend was asked for; None: the elements are gone over where they were left.
+    pub fn tell(
+        &self,
+        ruby: &Ruby,
+        clock: &mut Clock,
+        what: &'static str,
+        (dtype, buffer): (Dtype, &Buffer),
+        elements: usize,
+        asked: Option<Choice>,
+    ) {
+        let there = matches!(buffer.residence(), Residence::Device | Residence::Both);
+        clock.step(ruby, || {
+            let why = match asked {
+                _ if !explain::wanted(ruby) => String::new(),
+                None => "its elements are where the section left them".into(),
+                Some(Choice::Auto) if there && self.is_device() => "its elements are on the device".into(),
+                Some(Choice::Cuda | Choice::CudaShim | Choice::Reference) if !self.is_device() => {
+                    "the backend that was asked for leaves it to the host".into()
+                }
+                Some(asked) => backends::reason(asked, elements, 1, &History::default()),
+            };
+            let backend = match self {
+                Where::Device(backend) => backend.name(),
+                Where::Host => "cpu",
+            };
+            Step { what, elements, kind: dtype.name(), backend, why }
+        });
+    }
+
     /// Goes over so many elements of these buffers. Interrupts end what the host does. Where the device's memory ends, other
     /// arrays leave it; where it does not suffice then, the host goes over them, which gives the same.
     ///
@@ -84,22 +117,27 @@ impl Where {
     pub fn over<T: Send>(
         &self,
         ruby: &Ruby,
+        clock: &mut Clock,
         buffers: &[&Arc<Buffer>],
         count: usize,
         work: impl Fn(&dyn Collective, &[HostColumn]) -> CoreResult<Option<T>> + Sync,
     ) -> Result<T, Error> {
         let Where::Device(backend) = self else {
-            let rows = gvl::released(|| buffers.iter().map(|buffer| buffer.on_host()).collect::<CoreResult<Vec<_>>>());
-            let rows = rows.map_err(|e| errors::core(ruby, e))?;
-            return working(ruby, count, |crew| work(&crew, &rows));
+            let fetch = || buffers.iter().map(|buffer| buffer.on_host()).collect::<CoreResult<Vec<_>>>();
+            let rows = clock.measure(Phase::Download, || gvl::released(fetch)).map_err(|e| errors::core(ruby, e))?;
+            return clock.measure(Phase::Kernel, || working(ruby, count, |crew| work(&crew, &rows)));
         };
-        let done = with_room(ruby, buffers, || {
-            let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
-            let rows = buffers.iter().map(|buffer| buffer.on_device(store)).collect::<CoreResult<Vec<_>>>()?;
-            work(there, &rows)
+        let done = on_device(clock, |uploaded| {
+            with_room(ruby, buffers, || {
+                let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
+                let began = Instant::now();
+                let rows = buffers.iter().map(|buffer| buffer.on_device(store)).collect::<CoreResult<Vec<_>>>()?;
+                uploaded.set(began.elapsed());
+                work(there, &rows)
+            })
         });
         match done {
-            Err(CoreError::Memory { .. }) => Where::Host.over(ruby, buffers, count, work),
+            Err(CoreError::Memory { .. }) => Where::Host.over(ruby, clock, buffers, count, work),
             done => done
                 .map_err(|e| errors::core(ruby, e))?
                 .ok_or_else(|| errors::internal(ruby, "what no one can interrupt was interrupted")),
@@ -113,16 +151,17 @@ impl Where {
     pub fn chosen(
         &self,
         ruby: &Ruby,
+        clock: &mut Clock,
         (dtype, buffer): (Dtype, &Arc<Buffer>),
         range: Range<usize>,
         flags: &Arc<Buffer>,
     ) -> Result<Value, Error> {
         let (element, count) = (dtype.element(), flags.len());
-        let rows = self.over(ruby, &[flags, buffer], count, |who, rows| {
+        let rows = self.over(ruby, clock, &[flags, buffer], count, |who, rows| {
             let flags = Stretch { element: Element::U8, rows: &rows[0], range: 0..count };
             who.select(flags, Some(Stretch { element, rows: &rows[1], range: range.clone() }))
         })?;
-        Ok(made(ruby, dtype, rows))
+        Ok(made(ruby, clock, dtype, rows))
     }
 
     /// What elements are reduced to.
@@ -132,6 +171,7 @@ impl Where {
     pub fn reduce(
         &self,
         ruby: &Ruby,
+        clock: &mut Clock,
         reduction: Reduction,
         (dtype, buffer): (Dtype, &Arc<Buffer>),
         range: Range<usize>,
@@ -139,21 +179,51 @@ impl Where {
         let element = dtype.element();
         match self {
             Where::Device(backend) => {
-                let done = with_room(ruby, &[buffer], || match backend.store() {
-                    Some(store) => backend.reduce(reduction, element, &buffer.on_device(store)?, range.clone()),
-                    None => Err(CoreError::Internal { stage: "reduce", detail: "a device without memory".into() }),
+                let done = on_device(clock, |uploaded| {
+                    with_room(ruby, &[buffer], || {
+                        let Some(store) = backend.store() else {
+                            return Err(CoreError::Internal {
+                                stage: "reduce",
+                                detail: "a device without memory".into(),
+                            });
+                        };
+                        let began = Instant::now();
+                        let rows = buffer.on_device(store)?;
+                        uploaded.set(began.elapsed());
+                        backend.reduce(reduction, element, &rows, range.clone())
+                    })
                 });
                 match done {
-                    Err(CoreError::Memory { .. }) => Where::Host.reduce(ruby, reduction, (dtype, buffer), range),
+                    Err(CoreError::Memory { .. }) => Where::Host.reduce(ruby, clock, reduction, (dtype, buffer), range),
                     done => done.map_err(|e| errors::core(ruby, e)),
                 }
             }
             Where::Host => {
-                let rows = gvl::released(|| buffer.on_host()).map_err(|e| errors::core(ruby, e))?;
+                let rows = clock.measure(Phase::Download, || gvl::released(|| buffer.on_host()));
+                let rows = rows.map_err(|e| errors::core(ruby, e))?;
                 let from = Stretch { element, rows: &rows, range };
-                working(ruby, from.len(), |crew| reduce(crew, reduction, from.values()))
+                let work = || working(ruby, from.len(), |crew| reduce(crew, reduction, from.values()));
+                clock.measure(Phase::Kernel, work)
             }
         }
+    }
+}
+
+/// Measures what is done on a device, of which `work` says how much was uploading.
+fn on_device<T>(clock: &mut Clock, work: impl FnOnce(&Cell<Duration>) -> T) -> T {
+    let (began, uploaded) = (Instant::now(), Cell::default());
+    let done = work(&uploaded);
+    let (took, uploaded) = (began.elapsed(), uploaded.get());
+    clock.add(Phase::Upload, began, uploaded);
+    clock.add(Phase::Kernel, began + uploaded, took.saturating_sub(uploaded));
+    done
+}
+
+/// Waits for what a device was asked for, where somebody measures it.
+pub fn waited(clock: &mut Clock, buffer: &Buffer) {
+    if clock.is_running() {
+        // how it ended is told to whoever looks at it
+        clock.measure(Phase::Kernel, || gvl::released(|| drop(buffer.wait().and_then(|()| buffer.finish()))));
     }
 }
 
@@ -187,8 +257,10 @@ pub fn part(ruby: &Ruby, buffer: &Buffer, from: usize, count: usize) -> Result<R
     Ok(range)
 }
 
-fn made(ruby: &Ruby, dtype: Dtype, rows: HostColumn) -> Value {
-    buffer::wrap(ruby, dtype, Arc::new(Buffer::from_column(rows))).as_value()
+fn made(ruby: &Ruby, clock: &mut Clock, dtype: Dtype, rows: HostColumn) -> Value {
+    let buffer = Arc::new(Buffer::from_column(rows));
+    waited(clock, &buffer);
+    buffer::wrap(ruby, dtype, buffer).as_value()
 }
 
 /// `Ikra.__scan(buffer, operation, from, count, options)`: a buffer of what each element and all before it come to: `:sum` and `:product`, of
@@ -204,6 +276,7 @@ pub fn scan(
     count: usize,
     options: Option<RHash>,
 ) -> Result<Option<Value>, Error> {
+    let mut clock = Clock::start(ruby);
     let (dtype, buffer) = given(ruby, buffer)?;
     let scan = match &*operation.name()? {
         "sum" => Scan::Sum,
@@ -214,8 +287,10 @@ pub fn scan(
     };
     let range = part(ruby, &buffer, from, count)?;
     let element = dtype.element();
-    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &buffer, count)?;
-    let (rows, told) = place.over(ruby, &[&buffer], count, |who, rows| {
+    let asked = Settings::for_call(ruby, options)?.backend;
+    let place = Where::of(ruby, asked, &buffer, count)?;
+    place.tell(ruby, &mut clock, "scan", (dtype, &buffer), count, Some(asked));
+    let (rows, told) = place.over(ruby, &mut clock, &[&buffer], count, |who, rows| {
         who.scan(scan, Stretch { element, rows: &rows[0], range: range.clone() })
     })?;
     if told.overflow || told.nan {
@@ -226,7 +301,7 @@ pub fn scan(
         Element::F64 => Dtype::F64,
         _ => dtype,
     };
-    Ok(Some(made(ruby, total, rows)))
+    Ok(Some(made(ruby, &mut clock, total, rows)))
 }
 
 /// `Ikra.__select(buffer, from, flags, options)`: a buffer of the elements from there on whose flags are true, in their order.
@@ -234,10 +309,13 @@ pub fn scan(
 /// # Errors
 /// As [`scan`].
 pub fn select(ruby: &Ruby, buffer: Value, from: usize, flags: Value, options: Option<RHash>) -> Result<Value, Error> {
+    let mut clock = Clock::start(ruby);
     let ((dtype, buffer), (_, flags)) = (given(ruby, buffer)?, given(ruby, flags)?);
     let range = part(ruby, &buffer, from, flags.len())?;
-    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &flags, flags.len())?;
-    place.chosen(ruby, (dtype, &buffer), range, &flags)
+    let asked = Settings::for_call(ruby, options)?.backend;
+    let place = Where::of(ruby, asked, &flags, flags.len())?;
+    place.tell(ruby, &mut clock, "selection", (dtype, &flags), flags.len(), Some(asked));
+    place.chosen(ruby, &mut clock, (dtype, &buffer), range, &flags)
 }
 
 /// `Ikra.__sort(buffer, from, count, row, descending, options)`: a buffer of elements, of which each `row` neighbours are sorted by
@@ -255,13 +333,16 @@ pub fn sort(
     descending: bool,
     options: Option<RHash>,
 ) -> Result<Value, Error> {
+    let mut clock = Clock::start(ruby);
     let (dtype, buffer) = given(ruby, buffer)?;
     let (element, range) = (dtype.element(), part(ruby, &buffer, from, count)?);
-    let place = Where::of(ruby, Settings::for_call(ruby, options)?.backend, &buffer, count)?;
-    let rows = place.over(ruby, &[&buffer], count, |who, rows| {
+    let asked = Settings::for_call(ruby, options)?.backend;
+    let place = Where::of(ruby, asked, &buffer, count)?;
+    place.tell(ruby, &mut clock, "sort", (dtype, &buffer), count, Some(asked));
+    let rows = place.over(ruby, &mut clock, &[&buffer], count, |who, rows| {
         who.sort(Stretch { element, rows: &rows[0], range: range.clone() }, row, descending, Give::Keys)
     })?;
-    Ok(made(ruby, dtype, rows))
+    Ok(made(ruby, &mut clock, dtype, rows))
 }
 
 /// Products of fewer multiplications are left to Ikra's own kernel: opening the library takes longer.
@@ -297,7 +378,8 @@ pub fn product(
     if dtype != other {
         return Ok(None);
     }
-    let made = with_room(ruby, &[&one, &two], || {
+    let mut clock = Clock::start(ruby);
+    let multiply = || {
         let (Some(there), Some(store)) = (backend.collective(), backend.store()) else { return Ok(None) };
         let mut fates = Vec::new();
         let mut rows_of = |buffer: &Arc<Buffer>| buffer.on_device_later(store, &mut fates);
@@ -312,8 +394,8 @@ pub fn product(
             buffer.replace_with(column, fates);
             Arc::new(buffer)
         }))
-    });
-    let made = match made {
+    };
+    let made = match on_device(&mut clock, |_| with_room(ruby, &[&one, &two], multiply)) {
         // as if that were not known yet
         Err(CoreError::Poisoned(poison)) => {
             let buffer = Buffer::zeroed(dtype.storage(), rows * columns * count);
@@ -322,5 +404,17 @@ pub fn product(
         }
         made => made.map_err(|e| errors::core(ruby, e))?,
     };
-    Ok(made.map(|buffer| buffer::wrap(ruby, dtype, buffer).as_value()))
+    let Some(made) = made else {
+        clock.forget();
+        return Ok(None);
+    };
+    clock.step(ruby, || Step {
+        what: "product of matrices",
+        elements: rows * columns * count,
+        kind: dtype.name(),
+        backend: backend.name(),
+        why: "so large a product is cuBLAS's".into(),
+    });
+    waited(&mut clock, &made);
+    Ok(Some(buffer::wrap(ruby, dtype, made).as_value()))
 }

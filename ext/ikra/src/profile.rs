@@ -1,12 +1,17 @@
-//! Where the time of a section goes.
+//! Where the time of a section goes, and of what else operations do.
 //!
-//! Here: [`Clock`], which measures one section, and what is kept of the sections of a Ruby thread while `Ikra.profile` runs
-//! there. Not here: how it is shown (lib/ikra/profile.rb).
+//! Here: [`Clock`], which measures a section, or a [`Step`] of an operation that is none; [`enter`] and [`leave`], between which everything is one operation's; and
+//! what is kept of a Ruby thread while `Ikra.profile` or `Ikra.explain` runs there. Not here: how it is shown (lib/ikra/profile.rb, lib/ikra/explain.rb).
+//!
+//! An operation that the user calls is one [`Record`]. Ruby code that knows that it is one says so (`Ikra.__measured`): what it does between its sections and steps is
+//! Ruby's phase then. A section or step outside of these is a record by itself.
 
+use crate::errors;
 use crate::heap::Raw;
 use crate::identity::RawMap;
+use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, Ruby};
+use magnus::{Error, RArray, RModule, Ruby};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,9 +29,11 @@ pub enum Phase {
     Kernel,
     Download,
     Unpack,
+    Ruby,
 }
 
-const NAMES: [&str; 9] = ["source", "infer", "compile", "trace", "pack", "upload", "kernel", "download", "unpack"];
+const NAMES: [&str; 10] =
+    ["source", "infer", "compile", "trace", "pack", "upload", "kernel", "download", "unpack", "ruby"];
 
 /// Sections that a profile keeps one by one; of later ones only the sums.
 const MOST_SECTIONS: usize = 100_000;
@@ -42,7 +49,20 @@ pub struct About {
     pub ticks: u64,
 }
 
-/// One section's phases: each may have been entered several times.
+/// What goes over all elements at once, outside of programs, for people.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// "sum", "sort".
+    pub what: &'static str,
+    pub elements: usize,
+    /// What elements are.
+    pub kind: &'static str,
+    pub backend: &'static str,
+    /// Why this backend; nothing where nobody asks ([`crate::explain::wanted`]).
+    pub why: String,
+}
+
+/// A section, a step, or an operation of several of them. Each phase may have been entered several times.
 struct Record {
     begun: Instant,
     about: Option<About>,
@@ -50,34 +70,130 @@ struct Record {
     took: Duration,
     /// Bytes of arrays.
     copied: usize,
+    sections: usize,
+    steps: Vec<(Step, Duration)>,
+    /// What elements are, and why it runs where it does, of an operation: where somebody asks.
+    kind: Option<String>,
+    why: Option<String>,
 }
 
-/// What one `Ikra.profile` saw so far.
-struct Frame {
+impl Record {
+    fn begin() -> Self {
+        let (spans, steps) = Default::default();
+        Self {
+            begun: Instant::now(),
+            about: None,
+            spans,
+            took: Duration::ZERO,
+            copied: 0,
+            sections: 0,
+            steps,
+            kind: None,
+            why: None,
+        }
+    }
+}
+
+/// An operation that runs.
+struct Open {
+    /// Operations within operations are theirs.
+    depth: usize,
+    record: Record,
+    /// Up to when it is known where its time went.
+    until: Instant,
+}
+
+impl Open {
+    /// What passed since then was Ruby's.
+    fn catch_up(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.until);
+        if !passed.is_zero() {
+            self.record.spans.push((Phase::Ruby, self.until, passed));
+            self.until = now;
+        }
+    }
+
+    fn take(&mut self, part: Record) {
+        self.catch_up(part.begun);
+        self.until = self.until.max(part.begun + part.took);
+        let own = &mut self.record;
+        own.spans.extend(part.spans);
+        own.copied += part.copied;
+        own.sections += part.sections;
+        let step = part.steps.first().map(|(step, _)| step.backend);
+        own.steps.extend(part.steps);
+        let Some(about) = &mut own.about else { return };
+        match (part.about, step) {
+            // the first section says where it runs
+            (Some(section), None) if own.sections == part.sections => {
+                (about.backend, about.ticks) = (section.backend, section.ticks);
+            }
+            (_, Some(backend)) if about.backend == RUBY => about.backend = backend,
+            _ => {}
+        }
+    }
+}
+
+/// The backend of what no section or step does.
+const RUBY: &str = "ruby";
+
+/// What one `Ikra.profile` or `Ikra.explain` saw so far.
+pub struct Frame {
     started: Instant,
     sums: [Duration; NAMES.len()],
     sections: Vec<Arc<Record>>,
     left_out: usize,
+    /// The operation within which it began, which goes on when it ended.
+    around: Option<Open>,
+}
+
+/// Those of a thread, and the operation that runs there.
+#[derive(Default)]
+struct Watch {
+    frames: Vec<Frame>,
+    open: Option<Open>,
+}
+
+impl Watch {
+    fn keep(&mut self, record: Record) {
+        let record = Arc::new(record);
+        for frame in &mut self.frames {
+            for (phase, _, time) in &record.spans {
+                frame.sums[*phase as usize] += *time;
+            }
+            if frame.sections.len() < MOST_SECTIONS {
+                frame.sections.push(record.clone());
+            } else {
+                frame.left_out += 1;
+            }
+        }
+    }
 }
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-static BY_THREAD: Mutex<Option<RawMap<Vec<Frame>>>> = Mutex::new(None);
+static BY_THREAD: Mutex<Option<RawMap<Watch>>> = Mutex::new(None);
 
 /// Whether anybody measures.
 pub fn is_running() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
-/// Measures one section's phases.
+/// Looks at what is kept of a thread that is measured.
+fn watching<T>(thread: Raw, look: impl FnOnce(&mut Watch) -> T) -> Option<T> {
+    BY_THREAD.lock().as_mut()?.get_mut(&thread).map(look)
+}
+
+/// `Ikra.__measured?`: whether this thread is measured.
+pub fn is_measured(ruby: &Ruby) -> bool {
+    is_running() && watching(ruby.thread_current().as_raw(), |_| ()).is_some()
+}
+
+/// Measures the phases of one section or step.
 pub struct Clock(Option<(Raw, Record)>);
 
 impl Clock {
     pub fn start(ruby: &Ruby) -> Self {
-        Self(is_running().then(|| {
-            let record =
-                Record { begun: Instant::now(), about: None, spans: Vec::new(), took: Duration::ZERO, copied: 0 };
-            (ruby.thread_current().as_raw(), record)
-        }))
+        Self(is_measured(ruby).then(|| (ruby.thread_current().as_raw(), Record::begin())))
     }
     /// Measures nothing.
     pub fn stopped() -> Self {
@@ -86,11 +202,37 @@ impl Clock {
     pub fn is_running(&self) -> bool {
         self.0.is_some()
     }
-    /// Says which section it is.
-    pub fn tell(&mut self, about: impl FnOnce() -> About) {
-        if let Some((_, record)) = &mut self.0 {
-            record.about = Some(about());
+    /// It was nothing.
+    pub fn forget(&mut self) {
+        self.0 = None;
+    }
+    /// Says which section it is. That of a block of Ikra's own is the method's that the user called.
+    pub fn tell(&mut self, ruby: &Ruby, about: impl FnOnce() -> About) {
+        let Some((thread, record)) = &mut self.0 else { return };
+        let mut about = about();
+        if errors::is_library(&about.path)
+            && is_alone(*thread)
+            && let Some((operation, path, line)) = caller(ruby)
+        {
+            (about.operation, about.path, about.line) = (operation, path.into(), line);
         }
+        record.sections = 1;
+        record.about = Some(about);
+    }
+    /// Says which step it is.
+    pub fn step(&mut self, ruby: &Ruby, step: impl FnOnce() -> Step) {
+        let Some((thread, record)) = &mut self.0 else { return };
+        let asked = Instant::now();
+        let step = step();
+        if is_alone(*thread)
+            && let Some((operation, path, line)) = caller(ruby)
+        {
+            let Step { backend, elements, .. } = step;
+            record.about = Some(About { operation, path: path.into(), line, backend, elements, ticks: 1 });
+        }
+        record.steps.push((step, Duration::ZERO));
+        // finding that out is no part of it
+        record.begun += asked.elapsed();
     }
     /// Runs `work` as part of a phase.
     pub fn measure<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T {
@@ -119,26 +261,86 @@ impl Drop for Clock {
     fn drop(&mut self) {
         let Some((thread, mut record)) = self.0.take() else { return };
         record.took = record.begun.elapsed();
-        let record = Arc::new(record);
-        for frame in BY_THREAD.lock().get_or_insert_default().entry(thread).or_default() {
-            for (phase, _, time) in &record.spans {
-                frame.sums[*phase as usize] += *time;
-            }
-            if frame.sections.len() < MOST_SECTIONS {
-                frame.sections.push(record.clone());
-            } else {
-                frame.left_out += 1;
-            }
+        if let Some((_, took)) = record.steps.first_mut() {
+            *took = record.took;
         }
+        watching(thread, |watch| match &mut watch.open {
+            Some(open) => open.take(record),
+            None => watch.keep(record),
+        });
     }
+}
+
+/// Whether no operation runs that it would be a part of.
+fn is_alone(thread: Raw) -> bool {
+    watching(thread, |watch| watch.open.is_none()).unwrap_or(false)
+}
+
+/// The method of Ikra's that the user called, and where.
+fn caller(ruby: &Ruby) -> Option<(String, String, u32)> {
+    let ikra: RModule = ruby.class_object().const_get("Ikra").ok()?;
+    ikra.funcall("__caller", ()).ok()
+}
+
+/// `Ikra.__enter(operation, path, line, elements, kind, why)`: from now on, up to [`leave`], everything on this thread is an operation's.
+pub fn enter(
+    ruby: &Ruby,
+    operation: String,
+    path: String,
+    line: u32,
+    elements: usize,
+    kind: Option<String>,
+    why: Option<String>,
+) {
+    let mut record = Record::begin();
+    record.about = Some(About { operation, path: path.into(), line, backend: RUBY, elements, ticks: 1 });
+    (record.kind, record.why) = (kind, why);
+    watching(ruby.thread_current().as_raw(), |watch| match &mut watch.open {
+        Some(open) => open.depth += 1,
+        None => watch.open = Some(Open { depth: 1, until: record.begun, record }),
+    });
+}
+
+/// `Ikra.__leave`: the operation ended.
+pub fn leave(ruby: &Ruby) {
+    let now = Instant::now();
+    watching(ruby.thread_current().as_raw(), |watch| {
+        let Some(open) = &mut watch.open else { return };
+        open.depth -= 1;
+        if open.depth == 0
+            && let Some(mut open) = watch.open.take()
+        {
+            open.catch_up(now);
+            open.record.took = now.saturating_duration_since(open.record.begun);
+            watch.keep(open.record);
+        }
+    });
 }
 
 /// `Ikra.__profile_start`: from now on the sections of this thread are measured.
 pub fn start(ruby: &Ruby) {
     RUNNING.fetch_add(1, Ordering::Relaxed);
     let thread = ruby.thread_current().as_raw();
-    let frame = Frame { started: Instant::now(), sums: Default::default(), sections: Vec::new(), left_out: 0 };
-    BY_THREAD.lock().get_or_insert_default().entry(thread).or_default().push(frame);
+    let mut all = BY_THREAD.lock();
+    let watch = all.get_or_insert_default().entry(thread).or_default();
+    let around = watch.open.take();
+    let (sums, sections) = Default::default();
+    watch.frames.push(Frame { started: Instant::now(), sums, sections, left_out: 0, around });
+}
+
+/// What there was since the last start.
+pub fn finished(ruby: &Ruby) -> Option<Frame> {
+    RUNNING.fetch_sub(1, Ordering::Relaxed);
+    let thread = ruby.thread_current().as_raw();
+    let mut all = BY_THREAD.lock();
+    let all = all.get_or_insert_default();
+    let watch = all.get_mut(&thread)?;
+    let mut frame = watch.frames.pop()?;
+    watch.open = frame.around.take();
+    if watch.frames.is_empty() {
+        all.remove(&thread);
+    }
+    Some(frame)
 }
 
 /// `Ikra.__profile_stop`: what there was since the last start. `[{phase: seconds}, sections, left_out]`, a section being
@@ -148,18 +350,7 @@ pub fn start(ruby: &Ruby) {
 /// # Errors
 /// What Ruby raises when memory ends.
 pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
-    RUNNING.fetch_sub(1, Ordering::Relaxed);
-    let thread = ruby.thread_current().as_raw();
-    let frame = {
-        let mut all = BY_THREAD.lock();
-        let all = all.get_or_insert_default();
-        let frame = all.get_mut(&thread).and_then(Vec::pop);
-        if all.get(&thread).is_some_and(Vec::is_empty) {
-            all.remove(&thread);
-        }
-        frame
-    };
-    let Some(frame) = frame else { return Ok(ruby.ary_new()) };
+    let Some(frame) = finished(ruby) else { return Ok(ruby.ary_new()) };
     let sums = ruby.hash_new();
     for (name, time) in NAMES.iter().zip(frame.sums) {
         sums.aset(ruby.to_symbol(*name), time.as_secs_f64())?;
@@ -172,6 +363,47 @@ pub fn stop(ruby: &Ruby) -> Result<RArray, Error> {
     answer.push(sums)?;
     answer.push(sections)?;
     answer.push(frame.left_out)?;
+    Ok(answer)
+}
+
+/// Operations of which more is to tell than their sections: `[operation, path, line, elements, backend, kind, why, seconds,
+/// {phase: seconds}, sections, steps]`, a step being `[what, elements, kind, backend, why, seconds]`.
+///
+/// # Errors
+/// What Ruby raises when memory ends.
+pub fn operations(ruby: &Ruby, frame: &Frame) -> Result<RArray, Error> {
+    let answer = ruby.ary_new();
+    let told = |record: &&Arc<Record>| record.sections == 0 || !record.steps.is_empty();
+    for record in frame.sections.iter().filter(told) {
+        let Some(about) = &record.about else { continue };
+        let phases = ruby.hash_new();
+        for (phase, name) in NAMES.iter().enumerate() {
+            let spans = record.spans.iter().filter(|(other, ..)| *other as usize == phase);
+            let time = spans.map(|(.., time)| *time).sum::<Duration>();
+            if !time.is_zero() {
+                phases.aset(ruby.to_symbol(*name), time.as_secs_f64())?;
+            }
+        }
+        let steps = ruby.ary_new();
+        for (step, time) in &record.steps {
+            let Step { what, elements, kind, backend, why } = step;
+            let (backend, seconds) = (ruby.to_symbol(*backend), time.as_secs_f64());
+            steps.push((*what, *elements, *kind, backend, why.as_str(), seconds))?;
+        }
+        let of = ruby.ary_new();
+        of.push(ruby.to_symbol(&about.operation))?;
+        of.push(ruby.str_new(&about.path))?;
+        of.push(about.line)?;
+        of.push(about.elements)?;
+        of.push(ruby.to_symbol(about.backend))?;
+        of.push(record.kind.as_deref())?;
+        of.push(record.why.as_deref())?;
+        of.push(record.took.as_secs_f64())?;
+        of.push(phases)?;
+        of.push(record.sections)?;
+        of.push(steps)?;
+        answer.push(of)?;
+    }
     Ok(answer)
 }
 

@@ -113,6 +113,10 @@ module Ikra
         other = dtype && dtype != nested.dtype ? nested.to(dtype) : nested.dup
         return __set(other.__storage, other.__layout)
       end
+      Ikra.__measured(:new, nested) { take_list(nested, dtype) }
+    end
+
+    def take_list(nested, dtype)
       list, shape = Nested.flat(nested)
       dtype ||= list.empty? ? :f64 : Nested.kind(list, shape)
       list = list.dup if list.equal?(nested)

@@ -9,7 +9,7 @@ module Ikra
     # The elements as arrays within arrays.
     #
     # @return [Array]
-    def to_a = Operation.nested(flat_list, shape)
+    def to_a = Ikra.__measured(:to_a, self) { Operation.nested(flat_list, shape) }
 
     # @return [Array] all elements, row after row
     def to_flat_a = flat_list

@@ -235,7 +235,9 @@ module Ikra
       order = [*(0...ndim).to_a - [axis], axis]
       rows = axis == ndim - 1 ? self : transpose(*order)
       on_host = block || !DType.number?(dtype)
-      elements = on_host ? rows.__send__(:sorted_on_host, descending, options, block) : rows.__send__(:sorted, descending, options)
+      elements = Ikra.__measured(:sort, self, block) do
+        on_host ? rows.__send__(:sorted_on_host, descending, options, block) : rows.__send__(:sorted, descending, options)
+      end
       sorted = MDArray.__of(elements, dtype, rows.shape)
       axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
     end
@@ -419,8 +421,10 @@ module Ikra
     end
 
     def sorted_on_host(descending, options, block)
-      lists = flat_list.each_slice(shape.last).flat_map { |list| block ? list.psort(**options, &block) : list.psort(**options) }
-      lists = lists.each_slice(shape.last).flat_map(&:reverse) if descending
+      lists = Operation.nested(flat_list, [size / shape.last, shape.last]).flat_map do |list|
+        sorted = block ? list.psort(**options, &block) : list.psort(**options)
+        descending ? sorted.reverse : sorted
+      end
       dtype == :object ? lists : Buffer.from_list(dtype, lists)
     end
 

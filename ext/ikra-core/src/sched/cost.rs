@@ -160,6 +160,35 @@ impl History {
         }
     }
 
+    /// What decided beside what the sides are expected to take, in words; None: nothing did.
+    pub fn reservation(&self, expected: Estimate) -> Option<String> {
+        let Estimate { cpu: Some(cpu), gpu: Some(gpu) } = expected else { return None };
+        let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
+        let gain = GAIN * 100.0;
+        let trial = |side| (self.calls(side) < TRIALS).then_some(self.calls(side));
+        match (self.cpu, self.gpu) {
+            (_, None) if self.spent < TRYING => Some(format!(
+                "a GPU is tried once a block has cost {} on the CPU, and this one has cost {}",
+                ms(TRYING),
+                ms(self.spent)
+            )),
+            (_, None) if gpu > cpu * GAIN => {
+                Some(format!("a GPU is tried where it promises to take at most {gain:.0} % of the time"))
+            }
+            (None, _) if cpu > gpu * GAIN => {
+                Some(format!("the CPU is tried where it promises to take at most {gain:.0} % of the time"))
+            }
+            (_, None) | (None, _) => Some("it promises to be faster, and is tried".into()),
+            _ => {
+                let tried = trial(Side::Gpu).filter(|_| gpu < cpu * FAR && gpu >= cpu);
+                let tried = tried.or_else(|| trial(Side::Cpu).filter(|_| cpu < gpu * FAR && cpu >= gpu));
+                tried.map(|calls| {
+                    format!("each is given {TRIALS} calls to show what it takes, and this is number {}", calls + 1)
+                })
+            }
+        }
+    }
+
     fn calls(&self, side: Side) -> u32 {
         self.calls[side as usize]
     }
@@ -236,6 +265,25 @@ mod tests {
             assert_eq!(choose(&history, 4_000, 1), Side::Gpu);
         }
         assert_eq!(choose(&history, 20, 1), Side::Cpu);
+    }
+
+    #[test]
+    fn what_decides_beside_estimates_is_said() {
+        let said = |history: &History, elements| history.reservation(history.estimate(elements, 1, 16, &WAYS));
+        let mut history = History::default();
+        assert_eq!(said(&history, 4_000), None);
+        history.note(Side::Cpu, taken(4_000, 1, 0.2, 0.0));
+        let cost = "a GPU is tried once a block has cost 250 ms on the CPU, and this one has cost 200 ms";
+        assert_eq!(said(&history, 4_000).as_deref(), Some(cost));
+        history.note(Side::Cpu, taken(4_000, 1, 0.2, 0.0));
+        assert_eq!(said(&history, 4_000).as_deref(), Some("it promises to be faster, and is tried"));
+        assert!(said(&history, 1).is_some_and(|said| said.contains("at most 80 % of the time")));
+        (0..2).for_each(|_| history.note(Side::Gpu, taken(4_000, 1, 0.3, 0.0)));
+        let trial = "each is given 4 calls to show what it takes, and this is number 3";
+        assert_eq!(said(&history, 4_000).as_deref(), Some(trial));
+        (0..2).for_each(|_| history.note(Side::Gpu, taken(4_000, 1, 0.014, 0.0)));
+        (0..2).for_each(|_| history.note(Side::Cpu, taken(4_000, 1, 0.2, 0.0)));
+        assert_eq!(said(&history, 4_000), None);
     }
 
     #[test]
