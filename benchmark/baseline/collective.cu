@@ -125,6 +125,29 @@ template <class K> static void sorts(const char *type, bool pairs) {
   say("Sort " + std::string(type) + (pairs ? " with u32" : "") + " 64 Mi", ms, n * sizeof(K), n);
 }
 
+// Elements by class tag, as jobs are reordered.
+static void reorderings() {
+  const size_t n = 16 * MI;
+  for (uint64_t classes : {4, 64}) {
+    std::vector<uint8_t> tags(n);
+    std::vector<uint32_t> indices(n);
+    state = 5;
+    for (size_t i = 0; i < n; i++) {
+      unit();
+      tags[i] = uint8_t((state >> 32) % classes);
+      indices[i] = uint32_t(i);
+    }
+    Device<uint8_t> in(n), out(n);
+    Device<uint32_t> values(n), sorted(n);
+    upload(in, tags);
+    upload(values, indices);
+    const float ms = time_of([&](void *t, size_t &b) {
+      return cub::DeviceRadixSort::SortPairs(t, b, in.data, out.data, values.data, sorted.data, n);
+    });
+    say("Reorder tags of " + std::to_string(classes) + " classes 16 Mi", ms, 5 * n, n);
+  }
+}
+
 int main() {
   sums<double>("F64");
   sums<int64_t>("I64");
@@ -139,5 +162,6 @@ int main() {
   sorts<double>("F64", false);
   sorts<uint32_t>("U32", true);
   sorts<double>("F64", true);
+  reorderings();
   return 0;
 }

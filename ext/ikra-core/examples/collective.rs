@@ -24,6 +24,7 @@ use ikra_core::backend::cuda::storage::{Arena, Staging};
 use ikra_core::backend::threads::Threads;
 use ikra_core::cache::disk::DiskCache;
 use ikra_core::error::Result;
+use ikra_core::sched::reorder::by_class;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,7 @@ fn run() -> Result<()> {
     lab.scans()?;
     lab.selections()?;
     lab.sorts()?;
+    lab.reorderings()?;
     lab.groups()?;
     if lab.only.iter().any(|name| name == "Tune") {
         lab.tune()?;
@@ -272,6 +274,38 @@ impl Lab<'_> {
             assert!(same, "{name}");
             assert!(!pairs || self.download::<u32>(&places, n)? == order, "{name}");
             self.say(&name, time, n * key.bytes(), n);
+        }
+        Ok(())
+    }
+
+    /// Jobs by class: the order of elements with such class tags.
+    fn reorderings(&self) -> Result<()> {
+        let n = 16 * MI;
+        for classes in [4, 64] {
+            let name = format!("Reorder tags of {classes} classes 16 Mi");
+            if !self.wanted(&name) {
+                continue;
+            }
+            let tags: Vec<u8> = random(5).take(n).map(|x| ((x >> 32) % classes) as u8).collect();
+            let input = self.upload(&tags)?;
+            let (sorted, order) = (self.memory(n)?, self.memory(4 * n)?);
+            let sorting = Sorting {
+                key: Key::U8,
+                descending: false,
+                keys: input.address,
+                count: n as u64,
+                sorted: sorted.address,
+                payload: Payload::Indices(order.address),
+            };
+            let time = self.time(|| collective::sort(&self.machine, sorting))?;
+            let classes: Vec<u16> = tags.iter().map(|tag| u16::from(*tag)).collect();
+            let expected = by_class(&classes, 256, 1, self.crew.threads);
+            assert!(self.download::<u32>(&order, n)? == expected.view::<u32>()[..n], "{name}");
+            self.say(&name, time, 5 * n, n);
+            let began = Instant::now();
+            let rounds = 5;
+            (0..rounds).for_each(|_| drop(by_class(&classes, 256, 32, self.crew.threads)));
+            self.say(&format!("{name}, the host"), began.elapsed() / rounds, 6 * n, n);
         }
         Ok(())
     }
