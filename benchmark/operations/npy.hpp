@@ -1,4 +1,4 @@
-// Arrays of 64 bits in NumPy's .npy, one dimension or two: what the peers of benchmark/operations.rb are given, and what they give.
+// Arrays of 64 bits, or Floats of 32, in NumPy's .npy, one dimension or two: what the peers of benchmark/operations.rb and mdarray.rb are given, and what they give.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 
 struct Array {
   std::vector<double> values; // of Integers: their bits
+  std::vector<float> singles; // in place of those
   size_t rows = 0, columns = 1;
 };
 
@@ -27,7 +28,8 @@ static Array read_npy(const char *path) {
   if (std::fread(head, 1, 10, file) != 10 || std::memcmp(head, "\x93NUMPY", 6) != 0 || head[6] != 1) fail("no .npy of version 1");
   std::string text(head[8] | head[9] << 8, ' ');
   if (std::fread(&text[0], 1, text.size(), file) != text.size()) fail("a short header");
-  if (text.find("'<f8'") == std::string::npos && text.find("'<i8'") == std::string::npos) fail("not of 64 bits: " + text);
+  const bool single = text.find("'<f4'") != std::string::npos;
+  if (!single && text.find("'<f8'") == std::string::npos && text.find("'<i8'") == std::string::npos) fail("not of 64 bits: " + text);
   if (text.find("'fortran_order': False") == std::string::npos) fail("not row after row: " + text);
   Array array;
   const char *shape = std::strchr(std::strstr(text.c_str(), "'shape'"), '(') + 1;
@@ -37,22 +39,24 @@ static Array read_npy(const char *path) {
     const unsigned long long columns = std::strtoull(end + 1, &end, 10);
     if (columns) array.columns = columns;
   }
-  array.values.resize(array.rows * array.columns);
-  if (std::fread(array.values.data(), 8, array.values.size(), file) != array.values.size()) fail("a short array");
+  const size_t count = array.rows * array.columns;
+  single ? array.singles.resize(count) : array.values.resize(count);
+  void *to = single ? static_cast<void *>(array.singles.data()) : array.values.data();
+  if (std::fread(to, single ? 4 : 8, count, file) != count) fail("a short array");
   std::fclose(file);
   return array;
 }
 
-static void write_npy(const char *path, const void *values, size_t count, bool integers) {
+static void write_npy(const char *path, const void *values, size_t count, bool integers, bool single = false) {
   FILE *file = std::fopen(path, "wb");
   if (!file) fail(std::string("cannot write ") + path);
-  std::string text = std::string("{'descr': '") + (integers ? "<i8" : "<f8") + "', 'fortran_order': False, 'shape': (" + std::to_string(count) + ",), }";
+  std::string text = std::string("{'descr': '") + (integers ? "<i8" : single ? "<f4" : "<f8") + "', 'fortran_order': False, 'shape': (" + std::to_string(count) + ",), }";
   text.resize((text.size() + 11 + 63) / 64 * 64 - 10, ' ');
   text.back() = '\n';
   const unsigned char head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<unsigned char>(text.size() & 255), static_cast<unsigned char>(text.size() >> 8)};
   std::fwrite(head, 1, 10, file);
   std::fwrite(text.data(), 1, text.size(), file);
-  std::fwrite(values, 8, count, file);
+  std::fwrite(values, single ? 4 : 8, count, file);
   std::fclose(file);
 }
 

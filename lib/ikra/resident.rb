@@ -6,12 +6,14 @@ module Ikra
   # How Ruby's own reads and writes of objects are noticed whose ivars are columns on a device.
   #
   # A module is prepended to each class of such objects (and to what it inherits from and includes, Ruby's own classes but for), once. Its methods
-  # do nothing while no scope of {Ikra.resident} is open.
+  # do nothing while no scope of {Ikra.resident} is open, and are not shown by +method+ and +instance_method+. Those whose mere presence others look for ({Shown}) are there in scopes only.
   # @api private
   module Resident
     # What reads or writes members and ivars of whatever object it is asked of.
     OF_STRUCTS = (Struct.public_instance_methods(false) - %i[size length members]).freeze
-    OF_OBJECTS = %i[instance_variable_get instance_variable_set remove_instance_variable inspect dup clone freeze instance_exec instance_eval].freeze
+    OF_OBJECTS = %i[
+      instance_variable_get instance_variable_set instance_variable_defined? remove_instance_variable instance_variables dup clone freeze instance_exec instance_eval
+    ].freeze
     # Names that can be written behind `def`.
     WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
     # Of these the object is not one that kernels know.
@@ -19,7 +21,9 @@ module Ikra
     CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity
+    @watchers = {}.compare_by_identity
     @written = {}.compare_by_identity
+    @open = 0
     @lock = Monitor.new
 
     class << self
@@ -32,12 +36,23 @@ module Ikra
         end
       end
 
-      # Methods that are there since it was watched.
+      # Methods that are there since it was watched. One object's may come from modules, too.
       def again(owner)
-        return unless @watched[owner]
+        single = owner.singleton_class? && Ikra.__resident?
+        return unless @watched[owner] || single
 
         Ikra.__methods_changed
-        @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) } }
+        Ikra.__resident_changed if single
+        @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) unless ancestor.singleton_class? && single } }
+      end
+
+      # Modules that an object is about to be extended by.
+      def extended(modules)
+        return unless Ikra.__resident?
+
+        Ikra.__resident_read
+        Ikra.__resident_changed
+        modules.grep(Module).each { |mod| mod.ancestors.each { |ancestor| @lock.synchronize { watch_one(ancestor) } } }
       end
 
       # A method that is there since its owner was watched, or is another since.
@@ -50,9 +65,8 @@ module Ikra
 
         kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
         @lock.synchronize do
-          if unalias(owner, name, kind) then watcher.__send__(kind, name)
-          elsif !watcher.method_defined?(name, false) && !watcher.private_method_defined?(name, false) then write(watcher, { kind => [name] })
-          end
+          # it may take other arguments than the one before
+          unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
         end
       end
 
@@ -71,10 +85,35 @@ module Ikra
         Ikra.__resident_changed
         return if LEFT_OUT.include?(name)
 
-        watcher = Module.new
-        write(watcher, { public: [name] })
-        Ikra.__watcher(watcher)
+        watcher = watcher()
+        write(watcher, object.singleton_class, { public: [name] })
         object.singleton_class.prepend(watcher)
+      end
+
+      # What is done with a scope open, which may be the only one.
+      def with_scope
+        @lock.synchronize { SHOWN.each { |method| Singles.define_method(method.name, method) } if (@open += 1) == 1 }
+        yield
+      ensure
+        @lock.synchronize { SHOWN.each { |method| Singles.__send__(:remove_method, method.name) } if (@open -= 1).zero? }
+      end
+
+      # A module of ours that does nothing to what methods mean.
+      def is_watcher(watcher)
+        @watchers[watcher] = true
+        Ikra.__watcher(watcher)
+      end
+
+      # The method that a Method or UnboundMethod would be of if nothing was watched. In a scope it is what it is: it may be called.
+      def seen_through(method)
+        (Method === method || UnboundMethod === method) && !Ikra.__resident? ? unwatched(method) || method : method
+      end
+
+      # Shows an object to +pp+ as if nothing was watched: +yield+ does that for those that have their own way.
+      def pretty_print(object, printer)
+        inspect, own = %i[inspect pretty_print].map { |name| unwatched(METHOD.bind_call(object, name)) }
+        plain = inspect&.owner == Kernel && own&.owner == unwatched(Object.instance_method(:pretty_print))&.owner
+        plain ? printer.pp_object(object) : yield
       end
 
       # Runs a method of a watched object, and notes whether it changed the object.
@@ -133,7 +172,14 @@ module Ikra
       FROZEN = Kernel.instance_method(:frozen?)
       MEMBERS = Struct.instance_method(:to_a)
       BINDING = Proc.instance_method(:binding)
-      private_constant :IVARS, :IVAR, :CLASS, :FROZEN, :MEMBERS, :BINDING
+      METHOD = Kernel.instance_method(:method)
+      private_constant :IVARS, :IVAR, :CLASS, :FROZEN, :MEMBERS, :BINDING, :METHOD
+
+      # The first method behind those of watchers, if there is one.
+      def unwatched(method)
+        method = method.super_method while method && @watchers[method.owner]
+        method
+      end
 
       def enter(object)
         inside = Thread.current.thread_variable_get(:ikra_resident)
@@ -161,13 +207,16 @@ module Ikra
       end
 
       def watch_one(owner)
-        return if @watched[owner] || @watched.value?(owner) || CORE.include?(owner) || owner == Singles
+        return if @watched[owner] || @watchers[owner] || CORE.include?(owner)
 
-        @watched[owner] = watcher = Module.new
+        @watched[owner] = watcher = watcher()
         fill(watcher, owner)
-        Ikra.__watcher(watcher)
         owner.prepend(watcher)
         owner.extend(Later)
+      end
+
+      def watcher
+        Module.new.tap { |watcher| is_watcher(watcher) }
       end
 
       def fill(watcher, owner)
@@ -176,18 +225,17 @@ module Ikra
           asked = owner < Struct ? OF_STRUCTS + OF_OBJECTS : OF_OBJECTS
           own[:public] |= asked.select { |name| owner.method_defined?(name) } - own[:protected] - own[:private]
         end
-        write(watcher, own)
+        write(watcher, owner, own)
         watcher.include(Singles) if owner.is_a?(Class)
       end
 
       # An alias of what stands before a method would call itself by way of a method of that name that is written later, and kernels would know nothing but what watches.
       def unalias(owner, name, kind)
         method = owner.instance_method(name)
-        method = method.super_method while method && @watched.value?(method.owner) && method.original_name == name
+        method = method.super_method while method && @watchers[method.owner] && method.original_name == name
         return unless method && method.original_name != name && method.source_location&.first == __FILE__
 
-        method = owner.instance_method(method.original_name)
-        method = method.super_method while method && @watched.value?(method.owner)
+        method = unwatched(owner.instance_method(method.original_name))
         return unless method
 
         owner.__send__(:remove_method, name)
@@ -196,9 +244,11 @@ module Ikra
         true
       end
 
-      def write(watcher, names)
+      def write(watcher, owner, names)
+        # those that are written anew
+        names.each_value { |list| list.each { |name| watcher.alias_method(name, name) if watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false) } }
         writable, others = names.values.flatten.partition { |name| name.match?(WRITABLE) }
-        watcher.module_eval(writable.map { |name| wrapper(name) }.join("\n"), __FILE__, __LINE__)
+        watcher.module_eval(writable.map { |name| wrapper(name, parameters(unwatched(owner.instance_method(name)))) }.join("\n"), __FILE__, __LINE__)
         others.each do |name|
           watcher.define_method(name) do |*arguments, **options, &block|
             next super(*arguments, **options, &block) unless ::Ikra.__resident?
@@ -209,7 +259,17 @@ module Ikra
         names.each { |kind, list| watcher.__send__(kind, *list) unless list.empty? }
       end
 
-      def wrapper(name) = "def #{name}(...)\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
+      # As many as the method has, so that its arity is the same.
+      def parameters(method)
+        required, others = method.parameters.partition.with_index { |(kind, _), i| kind == :req && method.parameters.first(i).all? { |before, _| before == :req } }
+        return "..." unless (others.map(&:first) - %i[opt block]).empty?
+
+        names = required.each_with_index.map { |(_, name), i| name || "__#{i}" }
+        names << "*" if others.any? { |kind, _| kind == :opt }
+        names.join(", ")
+      end
+
+      def wrapper(name, parameters) = "def #{name}(#{parameters})\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
     end
 
     # Watched classes and modules tell what they are given later.
@@ -221,6 +281,9 @@ module Ikra
       def prepend(*)
         super.tap { Resident.again(self) }
       end
+
+      def instance_method(*) = Resident.seen_through(super)
+      def public_instance_method(*) = Resident.seen_through(super)
 
       private
 
@@ -242,9 +305,14 @@ module Ikra
 
     # Watched objects tell which methods they alone are given.
     module Singles
-      def extend(*)
-        super.tap { ::Ikra.__resident_changed if ::Ikra.__resident? }
+      def extend(*modules)
+        ::Ikra::Resident.extended(modules)
+        super
       end
+
+      # An object may have methods of these names that are about something else.
+      def method(*, **) = ::Ikra::Resident.seen_through(super)
+      def public_method(*, **) = ::Ikra::Resident.seen_through(super)
 
       private
 
@@ -254,6 +322,17 @@ module Ikra
       end
     end
 
+    # What shows objects, and is there in scopes alone: +pp+ shows those otherwise that have an +inspect+ which is not Kernel's.
+    module Shown
+      def inspect
+        return super unless ::Ikra.__resident?
+
+        ::Ikra::Resident.around(self) { super }
+      end
+
+      def pretty_print(printer) = ::Ikra::Resident.around(self) { ::Ikra::Resident.pretty_print(self, printer) { super } }
+    end
+
     # What reads ivars past the object's methods.
     module Dumps
       def dump(...)
@@ -261,7 +340,9 @@ module Ikra
         super
       end
     end
-    private_constant :Later, :Singles, :Dumps
+    SHOWN = Shown.instance_methods.map { |name| Shown.instance_method(name) }.freeze
+    private_constant :Later, :Singles, :Shown, :Dumps, :SHOWN
+    is_watcher(Singles)
 
     ::Marshal.singleton_class.prepend(Dumps)
   end
@@ -287,7 +368,12 @@ module Ikra
       raise ArgumentError, "Ikra.resident needs a block" unless block
       raise ArgumentError, "arrays: #{arrays.inspect} is not :fixed" unless [nil, :fixed].include?(arrays)
 
-      __resident_open(arrays == :fixed)
+      Resident.with_scope { __resident_within(arrays == :fixed, block) }
+    end
+
+    # @api private
+    def __resident_within(fixed, block)
+      __resident_open(fixed)
       begin
         result = Resident.within(block, &block)
         open = false

@@ -4,6 +4,8 @@ require "open3"
 require_relative "emulated/device"
 require File.expand_path("../../benchmark/suite/suite", __dir__)
 require File.expand_path("../../benchmark/suite/cuda", __dir__)
+require File.expand_path("../../benchmark/operations/by_hand", __dir__)
+require File.expand_path("../../benchmark/mdarray", __dir__)
 
 # The benchmark programs at a size at which their numbers mean nothing, so that none of them rots.
 RSpec.describe "benchmark/programs" do
@@ -140,7 +142,53 @@ RSpec.describe "benchmark/programs" do
     end
   end
 
-  others = %w[auto calls ceilings compile enumerable mdarray micro/layout micro/objects operations residency scaling]
+  describe ByHandOperations do
+    def inputs(operation)
+      case operation
+      when /mandelbrot/ then [Ikra::MDArray[20]]
+      when "matmul" then Array.new(2) { Ikra::MDArray.rand(21, 21) }
+      when "stencil" then [Ikra::MDArray.rand(21, 21)]
+      else [Ikra::MDArray.rand(1000).to(operation.end_with?("f32") ? :f32 : :f64)]
+      end
+    end
+
+    def expected(operation, one, other = nil)
+      benchmark = MDArrayBenchmark.allocate
+      case operation
+      when "mandelbrot" then benchmark.__send__(:mandelbrot, 20)
+      when "mandelbrot, f32" then benchmark.__send__(:mandelbrot, 20, precision: :f32)
+      when "matmul" then one.matmul(other)
+      when "stencil" then benchmark.__send__(:blurred, one)
+      when "sum" then Ikra::MDArray[one.sum]
+      else one * 2.5 + one * 0.5 * one
+      end
+    end
+
+    it "computes what Ikra does, where a C++ compiler runs it on the host", slow: true do
+      Dir.mktmpdir do |there|
+        device = EmulatedDevice.new(described_class::SOURCE, there)
+        by_hand = described_class.new(device, device.kernels)
+        described_class::NAMES.each do |operation|
+          given = inputs(operation)
+          work = by_hand.prepare(operation, given)
+          work.launch.call
+          # the order of additions is another
+          apart = by_hand.download(work).combine(expected(operation, *given).flatten) { |x, y| (x - y).abs }.max
+          expect(apart).to be <= 1e-12, operation
+        end
+      end
+    end
+
+    it "is accepted by NVRTC" do
+      expect(Device.compile(File.read(described_class::SOURCE), 90)).to start_with("\x7FELF".b)
+    rescue Device::Failed => e
+      raise unless e.message.start_with?("no libnvrtc")
+
+      skip "NVRTC is not installed"
+    end
+  end
+
+  others = %w[auto calls ceilings compile enumerable mdarray micro/layout micro/objects operations residency scaling transfers]
   others.each do |name|
     it "has #{name}.rb beside them, which runs", slow: true do
       environment = { "IKRA_BENCH_TINY" => "1", "IKRA_BENCH_BACKENDS" => "cpu" }

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "pp"
+
 # A world whose objects know it, and that runs kernels in its own methods.
 class ResidentWorld
   attr_reader :wind, :kites
@@ -251,6 +253,112 @@ RSpec.describe "Ikra.resident" do
       expect([list[0].get, list[0].plain_get, list[0].respond_to?(:other)]).to eq([102, 2, false])
     end
     expect([list[1].get, list[1].plain_get]).to eq([103, 3])
+  end
+
+  it "notices the methods of modules that an object is extended by, or whose singleton class includes them, while a scope is open" do
+    seen = Module.new { def now = @count }
+    list = steps
+    up = -> { list.peach(backend: :cpu) { |o| o.count += 1 } }
+    Ikra.resident do
+      3.times { up.call }
+      list[0].extend(seen)
+      expect(list[0].now).to eq(3)
+      up.call
+      list[1].singleton_class.include(seen)
+      expect([list[0].now, list[1].now]).to eq([4, 5])
+      up.call
+      class << list[2]
+        def now = @count
+      end
+      expect(list.first(3).map(&:now)).to eq([5, 6, 7])
+      up.call
+      expect(list.first(3).map(&:now)).to eq([6, 7, 8])
+    end
+    expect(list.first(3).map(&:now)).to eq([6, 7, 8])
+  end
+
+  it "shows ivars that kernels were the first to assign" do
+    kind = Class.new { def initialize(x) = @x = x; def note = @note = @x }
+    list = Array.new(3) { |i| kind.new(i) }
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.note } }
+      expect(list[0].instance_variable_defined?(:@note)).to be(true)
+      expect(list[1].instance_variables).to eq(%i[@x @note])
+    end
+  end
+
+  it "leaves what is shown of objects as it is: by inspect and pp, in a scope and behind it" do
+    stub_const("ResidentPlain", Class.new { attr_accessor :x, :other; def initialize(x) = @x = x })
+    stub_const("ResidentShown", Class.new(ResidentPlain) { def inspect = "shown #{@x}" })
+    stub_const("ResidentPrinted", Class.new(ResidentPlain) { def pretty_print(printer) = printer.text("printed #{@x}") })
+    list = [ResidentPlain.new(1), ResidentShown.new(2), ResidentPrinted.new(3)]
+    list[0].other = list[1]
+    show = -> { [*list, ResidentPlain.new(9)].map { |o| [o.inspect, o.pretty_inspect].map { |text| text.gsub(/0x\h+/, "0x") } } }
+    expected = lambda do |by|
+      plain = ->(x, others = "") { "#<ResidentPlain:0x @x=#{x}#{others}>" }
+      [[plain.call(1 + by, ", @other=shown #{2 + by}"), "#<ResidentPlain:0x @other=shown #{2 + by}, @x=#{1 + by}>\n"], ["shown #{2 + by}", "shown #{2 + by}\n"],
+       ["#<ResidentPrinted:0x @x=#{3 + by}>", "printed #{3 + by}\n"], [plain.call(9), "#{plain.call(9)}\n"]]
+    end
+    expect(show.call).to eq(expected.call(0))
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      expect(show.call).to eq(expected.call(2))
+      list.peach(backend: :cpu) { |o| o.x += 1 }
+      expect(show.call.map(&:reverse)).to eq(expected.call(3).map(&:reverse))
+    end
+    expect(show.call).to eq(expected.call(3))
+    expect([ResidentPlain.method_defined?(:pretty_print), ResidentPlain.instance_method(:inspect).owner]).to eq([true, Kernel])
+  end
+
+  it "shows methods behind the scope as they were written, and their arity in it" do
+    kind = Class.new do
+      attr_accessor :x
+
+      def initialize(x) = @x = x
+      def none = @x
+      def two(one, other) = [one, other, @x]
+      def some(one, other = 2, &block) = [one, other, @x, block&.call]
+      def late(one = 1, other) = [one, other, @x]
+      def many(*all, last) = [all, last]
+      def named(one, key:, other: 3) = [one, key, other]
+      def parts((one, other), last) = [one, other, last]
+
+      protected
+
+      def guarded(one) = one
+    end
+    list = [kind.new(1)]
+    names = %i[x x= none two some late many named parts guarded dup instance_variable_get]
+    facts = ->(method) { [method.arity, method.parameters, method.owner, method.source_location, method.original_name] }
+    look = -> { names.map { |name| [facts.call(kind.instance_method(name)), facts.call(list[0].method(name))] } }
+    before = look.call
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      %i[x x= none two some parts guarded].each { |name| expect(kind.instance_method(name).arity).to eq(before[names.index(name)][0][0]), name.to_s }
+      object = list[0]
+      expect([object.none, object.two(1, 2), object.some(1), object.some(1, 3) { 4 }, object.late(2), object.many(1, 2, 3), object.named(1, key: 2), object.parts([1, 2], 3)])
+        .to eq([3, [1, 2, 3], [1, 2, 3, nil], [1, 3, 3, 4], [1, 2, 3], [[1, 2], 3], [1, 2, 3], [1, 2, 3]])
+      expect { object.two(1) }.to raise_error(ArgumentError, "wrong number of arguments (given 1, expected 2)")
+      expect { object.some(1, 2, 3) }.to raise_error(ArgumentError, "wrong number of arguments (given 3, expected 1..2)")
+      kind.remove_method(:none)
+      kind.class_eval { def none(one) = [one, @x] }
+      list.peach(backend: :cpu) { |o| o.x += 1 }
+      expect(object.none(5)).to eq([5, 4])
+      kind.remove_method(:none)
+      kind.class_eval { def none = @x }
+      # a Method that is taken here may be called here
+      expect(object.method(:none).call).to eq(4)
+    end
+    after = look.call
+    expect(after.zip(before).each_index.reject { |i| names[i] == :none || after[i] == before[i] }.map { |i| names[i] }).to eq([])
+    expect(list[0].method(:none).arity).to eq(0)
+  end
+
+  it "lets an object have a method of its own called method" do
+    kind = Class.new { attr_accessor :method, :x; def initialize(x) = (@x = x) && @method = "get" }
+    list = [kind.new(1)]
+    Ikra.resident { 2.times { list.peach(backend: :cpu) { |o| o.x += 1 } } }
+    expect([list[0].method, list[0].x]).to eq(["get", 3])
   end
 
   it "watches a class whose subclass came first" do

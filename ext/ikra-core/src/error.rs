@@ -23,12 +23,20 @@ pub enum Error {
     /// Device or host memory did not suffice: what for, and what to do about it.
     #[error("{what}: {wanted} bytes wanted, {free} bytes free\nInstead: {advice}")]
     Memory { what: String, wanted: u64, free: u64, advice: &'static str },
+    /// The host's memory did not suffice.
+    #[error("{}", no_room(*wanted, *free))]
+    HostMemory { wanted: u64, free: Option<u64> },
     /// An element raised in the launch that made what is looked at, or what that was computed from.
     #[error("an element raised in the launch that made this")]
     Poisoned(Poison),
     /// A broken invariant of Ikra itself.
     #[error("internal error in Ikra ({stage}): {detail}\nPlease report this, with the block that caused it.")]
     Internal { stage: &'static str, detail: String },
+}
+
+fn no_room(wanted: u64, free: Option<u64>) -> String {
+    let why = free.map_or_else(|| "the system gives no more".into(), |free| format!("{free} bytes free"));
+    format!("the host's memory: {wanted} bytes wanted, {why}")
 }
 
 /// What there is to tell of a launch that ended badly: the affair of who made the launch.

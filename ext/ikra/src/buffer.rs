@@ -16,6 +16,7 @@ use ikra_core::error::Error as CoreError;
 use ikra_core::ir::Storage;
 use ikra_core::memory::buffer::{Buffer, DeviceMemory, Residence};
 use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::room;
 use ikra_core::memory::words::copy_by_threads;
 use ikra_core::types::Prims;
 use magnus::prelude::*;
@@ -488,7 +489,7 @@ impl RubyBuffer {
                 column = Some(buffer.on_host()?);
                 return Ok(());
             }
-            part.resize(count * width, 0);
+            part = room::zeroed(count * width);
             buffer.read(from * width, &mut part)
         };
         let read = clock.measure(Phase::Download, || gvl::released(read));
@@ -564,7 +565,9 @@ impl RubyBuffer {
         if heap::is_frozen(this.as_raw()) {
             return Err(errors::frozen(ruby, this.as_value()));
         }
-        let given = heap::bytes(bytes.as_raw()).to_vec();
+        let own = heap::bytes(bytes.as_raw());
+        let mut given: Vec<u8> = room::zeroed(own.len());
+        given.copy_from_slice(own);
         let width = this.dtype.storage().bytes();
         let (buffer, at, count) = this.stretch(ruby, &[from, ruby.into_value(given.len() / width)])?;
         let mut clock = clock_of(ruby, "storing", this.dtype, count, buffer.residence());
@@ -750,41 +753,84 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     CLASS_WORD.store(class.as_raw() as usize, Ordering::Relaxed);
     class.define_singleton_method("new", function!(RubyBuffer::new, 2))?;
     class.define_singleton_method("kind", function!(RubyBuffer::kind, 1))?;
-    class.define_singleton_method("from_list", function!(RubyBuffer::from_list, 2))?;
-    class.define_singleton_method("from_bytes", function!(RubyBuffer::from_bytes, 2))?;
+    class.define_singleton_method(
+        "from_list",
+        function!(
+            |ruby: &Ruby, dtype, list| errors::within_memory(ruby, || RubyBuffer::from_list(ruby, dtype, list)),
+            2
+        ),
+    )?;
+    class.define_singleton_method(
+        "from_bytes",
+        function!(
+            |ruby: &Ruby, dtype, bytes| errors::within_memory(ruby, || RubyBuffer::from_bytes(ruby, dtype, bytes)),
+            2
+        ),
+    )?;
     class.define_method("dtype", method!(|ruby: &Ruby, this| RubyBuffer::dtype(ruby, this), 0))?;
     class.define_method("size", method!(|ruby: &Ruby, this| RubyBuffer::len(ruby, this), 0))?;
     class.define_method("bytesize", method!(|ruby: &Ruby, this| RubyBuffer::byte_len(ruby, this), 0))?;
     class.define_method(
         "to_list",
-        method!(|ruby: &Ruby, this: Obj<RubyBuffer>, args: &[Value]| RubyBuffer::to_list(ruby, this, args), -1),
+        method!(
+            |ruby: &Ruby, this: Obj<RubyBuffer>, args: &[Value]| errors::within_memory(ruby, || RubyBuffer::to_list(
+                ruby, this, args
+            )),
+            -1
+        ),
     )?;
     class.define_method(
         "to_bytes",
-        method!(|ruby: &Ruby, this: Obj<RubyBuffer>, args: &[Value]| RubyBuffer::to_bytes(ruby, this, args), -1),
+        method!(
+            |ruby: &Ruby, this: Obj<RubyBuffer>, args: &[Value]| errors::within_memory(ruby, || RubyBuffer::to_bytes(
+                ruby, this, args
+            )),
+            -1
+        ),
     )?;
-    class.define_method("[]", method!(|ruby: &Ruby, this, index| RubyBuffer::get(ruby, this, index), 1))?;
+    class.define_method(
+        "[]",
+        method!(|ruby: &Ruby, this, index| errors::within_memory(ruby, || RubyBuffer::get(ruby, this, index)), 1),
+    )?;
     class.define_method(
         "[]=",
-        method!(|ruby: &Ruby, this, index, value| RubyBuffer::set(ruby, this, index, value), 2),
+        method!(
+            |ruby: &Ruby, this, index, value| errors::within_memory(ruby, || RubyBuffer::set(ruby, this, index, value)),
+            2
+        ),
     )?;
     class.define_method(
         "store_bytes",
-        method!(|ruby: &Ruby, this, from, bytes| RubyBuffer::store_bytes(ruby, this, from, bytes), 2),
+        method!(
+            |ruby: &Ruby, this, from, bytes| errors::within_memory(ruby, || RubyBuffer::store_bytes(
+                ruby, this, from, bytes
+            )),
+            2
+        ),
     )?;
     class.define_method(
         "part",
-        method!(|ruby: &Ruby, this, from, count| RubyBuffer::part(ruby, this, from, count), 2),
+        method!(
+            |ruby: &Ruby, this, from, count| errors::within_memory(ruby, || RubyBuffer::part(ruby, this, from, count)),
+            2
+        ),
     )?;
     class.define_method(
         "gather",
-        method!(|ruby: &Ruby, this, offset, shape, strides| RubyBuffer::gather(ruby, this, offset, shape, strides), 3),
+        method!(
+            |ruby: &Ruby, this, offset, shape: Vec<usize>, strides: Vec<isize>| errors::within_memory(ruby, || {
+                RubyBuffer::gather(ruby, this, offset, shape.clone(), strides.clone())
+            }),
+            3
+        ),
     )?;
     class.define_method(
         "store_part",
         method!(
-            |ruby: &Ruby, this, source, offset, shape, strides| {
-                RubyBuffer::store_part(ruby, this, source, offset, shape, strides)
+            |ruby: &Ruby, this, source, offset, shape: Vec<usize>, strides: Vec<isize>| {
+                errors::within_memory(ruby, || {
+                    RubyBuffer::store_part(ruby, this, source, offset, shape.clone(), strides.clone())
+                })
             },
             4
         ),

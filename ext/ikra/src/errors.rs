@@ -12,6 +12,7 @@ use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{New, Part, Piece, Program, Site, Trap};
+use ikra_core::memory::room;
 use magnus::prelude::*;
 use magnus::rb_sys::protect;
 use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
@@ -60,9 +61,29 @@ pub fn core(ruby: &Ruby, error: CoreError) -> Error {
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
         CoreError::Device { .. } => "Ikra::DeviceError",
         CoreError::Memory { .. } => "Ikra::DeviceMemoryError",
+        CoreError::HostMemory { .. } => "NoMemoryError",
         CoreError::Internal { .. } => "Ikra::InternalError",
     };
     new(ruby, name, error.to_string())
+}
+
+/// Does what a native does. Where the host's memory does not suffice the GC runs, which may find arrays that nobody has any more, and it is tried once more: whatever changes anything
+/// comes behind all that needs memory.
+///
+/// # Errors
+/// What it gives; NoMemoryError.
+pub fn within_memory<T>(ruby: &Ruby, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let mut attempt = || room::caught(&mut work).unwrap_or_else(|error| Err(core(ruby, error)));
+    match attempt() {
+        Err(_) if room::was_refused() => {
+            ruby.gc_start();
+            let again = attempt();
+            // whoever called this need not try, too
+            room::was_refused();
+            again
+        }
+        done => done,
+    }
 }
 
 /// A block whose source cannot be had, as an exception.

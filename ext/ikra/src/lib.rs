@@ -68,14 +68,24 @@ mod world;
 
 use magnus::{Error, Object, Ruby, function};
 
+/// A native that may need much of the host's memory.
+macro_rules! roomy {
+    ($($native:ident)::+($($argument:ident),*), $arity:tt) => {
+        function!(
+            |ruby: &Ruby $(, $argument)*| errors::within_memory(ruby, || $($native)::+(ruby $(, $argument)*)),
+            $arity
+        )
+    };
+}
+
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let ikra = ruby.define_module("Ikra")?;
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
-    ikra.define_singleton_method("__section", function!(engine::section, 7))?;
-    ikra.define_singleton_method("__again", function!(engine::warm::again, 4))?;
+    ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
+    ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;
     ikra.define_singleton_method("__adds?", function!(engine::adds, 1))?;
-    ikra.define_singleton_method("__section_now", function!(engine::section_now, 7))?;
+    ikra.define_singleton_method("__section_now", roomy!(engine::section_now(a, b, c, d, e, f, g), 7))?;
     ikra.define_singleton_method("__check", function!(config::check, 1))?;
     ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;
     ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;
@@ -84,13 +94,13 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__tallied", function!(collect::tallied, 1))?;
     ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;
     ikra.define_singleton_method("__distinct", function!(collect::distinct, 2))?;
-    ikra.define_singleton_method("__reduce", function!(collect::reduce_buffer, 5))?;
+    ikra.define_singleton_method("__reduce", roomy!(collect::reduce_buffer(a, b, c, d, e), 5))?;
     ikra.define_singleton_method("__filled", function!(collect::filled, 1))?;
-    ikra.define_singleton_method("__scan", function!(over::scan, 5))?;
-    ikra.define_singleton_method("__select", function!(over::select, 4))?;
-    ikra.define_singleton_method("__sort", function!(over::sort, 6))?;
+    ikra.define_singleton_method("__scan", roomy!(over::scan(a, b, c, d, e), 5))?;
+    ikra.define_singleton_method("__select", roomy!(over::select(a, b, c, d), 4))?;
+    ikra.define_singleton_method("__sort", roomy!(over::sort(a, b, c, d, e, f), 6))?;
     ikra.define_singleton_method("__blas?", function!(over::has_blas, 3))?;
-    ikra.define_singleton_method("__product", function!(over::product, 3))?;
+    ikra.define_singleton_method("__product", roomy!(over::product(a, b, c), 3))?;
     ikra.define_singleton_method("__running", function!(collect::running, 3))?;
     ikra.define_singleton_method("__sieved", function!(collect::sieved, 3))?;
     ikra.define_singleton_method("__configure", function!(config::configure, 2))?;
@@ -108,8 +118,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__watcher", function!(reflect::add_watcher, 1))?;
     ikra.define_singleton_method("__methods_changed", function!(reflect::methods_changed, 0))?;
     ikra.define_singleton_method("__resident_open", function!(engine::resident::open, 1))?;
-    ikra.define_singleton_method("__resident_close", function!(engine::resident::close, 0))?;
-    ikra.define_singleton_method("__resident_read", function!(engine::resident::read, 0))?;
+    ikra.define_singleton_method("__resident_close", roomy!(engine::resident::close(), 0))?;
+    ikra.define_singleton_method("__resident_read", roomy!(engine::resident::read(), 0))?;
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__graphs", function!(kept::describe, 0))?;
@@ -117,7 +127,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
     ikra.define_singleton_method("__write_view", function!(memory_view::write, 4))?;
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;
-    ikra.define_singleton_method("__before_fork", function!(buffer::before_fork, 0))?;
+    ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
     ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;
     holder::init(ikra, ruby)?;

@@ -7,8 +7,9 @@
 use crate::crew::{self, PIECE};
 use crate::heap::{self, Raw};
 use ikra_core::memory::pages::large_pages;
+use ikra_core::memory::room;
 use ikra_core::memory::words::copy_by_threads;
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{Error, RArray, RString, Ruby, Value};
 use rb_sys::StableApiDefinition;
 use std::mem::MaybeUninit;
@@ -23,11 +24,15 @@ pub fn filled<E: Send>(
     len: usize,
     fill: impl Fn(usize, &mut [Raw]) -> Result<(), E> + Sync,
 ) -> Result<Result<(RArray, Vec<usize>), E>, Error> {
-    let array = ruby.ary_new_capa(len);
     if len == 0 {
-        return Ok(Ok((array, Vec::new())));
+        return Ok(Ok((ruby.ary_new(), Vec::new())));
     }
-    let raw = array.as_raw();
+    room::check(len.saturating_mul(size_of::<Raw>()));
+    // SAFETY: a new Array with room for so many; `protect` catches what is raised where there is none.
+    let raw = protect(|| unsafe { rb_sys::rb_ary_new_capa(len as std::os::raw::c_long) })?;
+    // SAFETY: what was just made, which the machine stack holds from here on.
+    let array = unsafe { Value::from_raw(raw) };
+    let array = RArray::from_value(array).ok_or_else(|| Error::new(ruby.exception_fatal(), "no Array"))?;
     // SAFETY: `array` is an Array that lives, for it is on the machine stack until it is returned; this reads where its body is, and only the address is used.
     let body = unsafe { rb_sys::stable_api::get_default().rarray_const_ptr(raw) };
     large_pages(body as usize, len * size_of::<Raw>());
@@ -63,6 +68,7 @@ pub fn filled<E: Send>(
 /// # Errors
 /// When memory ends.
 pub fn string(bytes: &[u8]) -> Result<RString, Error> {
+    room::check(bytes.len());
     // SAFETY: a new String of so many bytes that mean nothing; `protect` catches NoMemoryError.
     let raw = protect(|| unsafe { rb_sys::rb_str_new(std::ptr::null(), bytes.len() as std::os::raw::c_long) })?;
     // SAFETY: what was just made, which the machine stack holds from here on.

@@ -22,6 +22,7 @@ class EmulatedDevice
   def pinned(bytes) = Fiddle::Pointer.malloc([bytes, 8].max, Fiddle::RUBY_FREE).tap { |place| @kept << place }
   def clear(place, bytes) = Fiddle::Pointer.new(place, bytes)[0, bytes] = "\0" * bytes
   def upload(place, pinned, bytes) = Fiddle::Pointer.new(place, bytes)[0, bytes] = pinned[0, bytes]
+  def wait = nil
   def download(pinned, place, bytes) = pinned[0, bytes] = Fiddle::Pointer.new(place, bytes)[0, bytes]
 
   def launch(kernel, threads, block, *arguments)

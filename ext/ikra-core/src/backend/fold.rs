@@ -17,6 +17,7 @@ use crate::ir::lower::section::Holes;
 use crate::ir::{ColumnId, Ctx, Op, Operand, Program, Space, Stmt};
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use crate::memory::room;
 use std::time::Instant;
 
 /// A column, and what its rows are reduced to.
@@ -115,7 +116,7 @@ pub fn apart<B: Backend + ?Sized>(
         let storage = element.storage();
         columns[column.index()] = match backend.store() {
             Some(store) if len > 0 => HostColumn::on_device(storage, len, store.allocate(len * storage.bytes())?),
-            _ => HostColumn::zeroed(storage, len),
+            _ => room::caught(|| HostColumn::zeroed(storage, len))?,
         };
     }
     let outcome = backend.launch(executable, Launch { columns: &mut *columns, ..launch })?;

@@ -16,8 +16,10 @@ use crate::ir::{
 };
 use crate::layout::Layout;
 use crate::memory::column::HostColumn;
+use crate::memory::room::Lacking;
 use crate::target::Target;
 use std::any::Any;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -96,7 +98,10 @@ impl Backend for ReferenceBackend {
                 what: "starting the interpreter's thread".into(),
                 cause: e.to_string(),
             })?;
-            run.join().map_err(|_| broken("the interpreter panicked"))
+            run.join().map_err(|panic| match panic.is::<Lacking>() {
+                true => resume_unwind(panic),
+                false => broken("the interpreter panicked"),
+            })
         })?;
         answer.map_err(|detail| broken(&format!("{detail}\n\n{program}")))
     }

@@ -9,6 +9,7 @@ use crate::ir::ColumnId;
 use crate::memory::buffer::Buffer;
 use crate::memory::column::HostColumn;
 use crate::memory::fate::Fate;
+use crate::memory::room;
 use std::sync::Arc;
 
 /// One column of a launch that is a buffer.
@@ -37,7 +38,7 @@ impl Resident {
     /// that is read is waited for.
     ///
     /// # Errors
-    /// `Poisoned`, `Memory` and `Device`.
+    /// `Poisoned`, `Memory`, `HostMemory` and `Device`.
     pub fn enter(
         &self,
         backend: &dyn Backend,
@@ -58,7 +59,7 @@ impl Resident {
                 copied = rows.1;
                 rows.0
             }
-            (None, Write::All) => HostColumn::to_fill(storage, len, None),
+            (None, Write::All) => room::caught(|| HostColumn::to_fill(storage, len, None))?,
             // the host's kernels copy what they write
             (None, _) if fates.is_some() => self.buffer.on_host_later()?,
             (None, _) => self.buffer.on_host()?,

@@ -29,6 +29,7 @@
 
 use super::column::HostColumn;
 use super::fate::Fate;
+use super::room;
 use super::words::{HostWords, copy_by_threads};
 use crate::error::{Error, Poison, Result};
 use crate::ir::Storage;
@@ -381,7 +382,7 @@ impl Buffer {
     /// The contents for the host to read.
     ///
     /// # Errors
-    /// `Poisoned`; `Device` when they cannot be fetched.
+    /// `Poisoned`; `HostMemory` where there is no room for them; `Device` when they cannot be fetched.
     pub fn on_host(&self) -> Result<HostColumn> {
         let version = self.settled()?;
         self.fetched(version)
@@ -398,7 +399,8 @@ impl Buffer {
         let words = match (version.host, version.device) {
             (Some(words), _) => words,
             (None, None) => {
-                let words = Arc::new(HostWords::zeroed(HostColumn::words_for(self.storage, self.len)));
+                let words = room::caught(|| HostWords::zeroed(HostColumn::words_for(self.storage, self.len)))?;
+                let words = Arc::new(words);
                 self.learn(None, |now| now.host = Some(words.clone()));
                 words
             }
@@ -414,7 +416,7 @@ impl Buffer {
     /// A copy of what a device has.
     fn copied_home(&self, memory: &dyn DeviceMemory) -> Result<HostColumn> {
         let lent = memory.lend(HostColumn::words_for(self.storage, self.len));
-        let mut column = HostColumn::to_fill(self.storage, self.len, lent);
+        let mut column = room::caught(|| HostColumn::to_fill(self.storage, self.len, lent))?;
         memory.read_column(&mut column)?;
         Ok(column)
     }
@@ -585,7 +587,7 @@ impl Buffer {
     /// Lets the host change the bytes, which are copied before if others see them.
     ///
     /// # Errors
-    /// `Device`, when they cannot be fetched.
+    /// `Device`, when they cannot be fetched; `HostMemory` where there is no room for a copy.
     pub fn change(&self, change: impl FnOnce(&mut [u8])) -> Result<()> {
         let mut now = loop {
             self.on_host()?;
@@ -598,6 +600,10 @@ impl Buffer {
         // the version's own hold would make it a copy
         let words = now.host.take().unwrap_or_default();
         let mut column = HostColumn::shared(self.storage, self.len, words);
+        if let Err(error) = room::caught(|| _ = column.bytes_mut()) {
+            now.host = column.into_words();
+            return Err(error);
+        }
         change(column.bytes_mut());
         let old = std::mem::replace(&mut *now, Version { host: column.into_words(), ..Version::default() });
         drop(now);

@@ -44,7 +44,7 @@ macro_rules! element {
 element!(u8, u32, i32, i64, u64, f32, f64);
 
 impl HostColumn {
-    /// `len` rows of zeroes.
+    /// `len` rows of zeroes. Unwinds if there is no memory for them, as all do that make or copy rows of the host's ([`super::room`]).
     pub fn zeroed(storage: Storage, len: usize) -> Self {
         Self { words: Words::Own(HostWords::zeroed(words(storage, len))), storage, len }
     }
@@ -187,7 +187,7 @@ impl PartialEq for HostColumn {
 }
 
 fn words(storage: Storage, len: usize) -> usize {
-    (len * storage.bytes()).div_ceil(8)
+    len.saturating_mul(storage.bytes()).div_ceil(8)
 }
 
 #[cfg(test)]

@@ -1,7 +1,22 @@
-//! Advice about the host's pages.
+//! Pages of the host's.
 //!
-//! Here: [`large_pages`], and that the system listens to it. Not here: whose memory that is.
-#![allow(unsafe_code, reason = "advice about pages")]
+//! Here: advice about them ([`large_pages`]), and that the system listens to it; fresh ones ([`zeroed`]). Not here: whose memory that is.
+#![allow(unsafe_code, reason = "advice about pages, and memory that may not be had")]
+
+use super::column::Element;
+use std::alloc::{Layout, alloc_zeroed};
+
+/// Zeroes of the allocator's, which touches none where there are many; None: it has no memory.
+pub fn zeroed<T: Element>(count: usize) -> Option<Vec<T>> {
+    if count == 0 {
+        return Some(Vec::new());
+    }
+    let layout = Layout::array::<T>(count).ok()?;
+    // SAFETY: the layout is of some bytes: `T` is a number, and there is one at least.
+    let rows = unsafe { alloc_zeroed(layout) }.cast::<T>();
+    // SAFETY: of the global allocator, with the layout of `count` elements, all of which are zero, which is a value of every number; nobody else has them.
+    (!rows.is_null()).then(|| unsafe { Vec::from_raw_parts(rows, count, count) })
+}
 
 /// Asks for large pages where memory is large that nobody has touched yet: most of the time that it takes to fill it is its pages' first touch.
 pub fn large_pages(address: usize, bytes: usize) {

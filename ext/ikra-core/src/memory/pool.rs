@@ -13,6 +13,7 @@
 //! [`Pool::unlock`] before a fork ends page-locking, so that the system need not copy what is locked.
 #![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
 
+use super::room::{self, Promise};
 use super::words::HostWords;
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -101,6 +102,7 @@ struct Mapping {
     refused: AtomicBool,
     /// A child unmapped what it inherited.
     gone: AtomicBool,
+    _promise: Promise,
 }
 
 // SAFETY: plain bytes, which whoever was lent them has alone or shares as `&[u64]`.
@@ -112,6 +114,7 @@ impl Mapping {
     /// Zeroes that nobody has touched, which begin so many bytes behind the start of a large page; None: there is no memory.
     fn new(bytes: usize, behind: usize) -> Option<Self> {
         let length = bytes.checked_add(PAGE + behind)?;
+        let promise = room::promise(bytes)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: new memory of the system's choosing, which nothing else has.
         let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
@@ -123,7 +126,7 @@ impl Mapping {
         let start = unsafe { base.add(base.as_ptr().align_offset(PAGE).min(PAGE) + behind) };
         super::pages::large_pages(start.as_ptr() as usize, bytes);
         let (locked, refused, gone) = (RwLock::new(false), AtomicBool::new(false), AtomicBool::new(false));
-        Some(Self { start, bytes, mapped: (base, length), locked, refused, gone })
+        Some(Self { start, bytes, mapped: (base, length), locked, refused, gone, _promise: promise })
     }
     fn lock(&self, locker: &dyn Locker) {
         let mut locked = self.locked.write();

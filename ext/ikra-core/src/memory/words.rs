@@ -4,6 +4,7 @@
 //! ([`super::column`]).
 
 use super::pool::{self, Lent, Locked};
+use super::room::{self, Promise};
 use super::shelf;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -15,16 +16,16 @@ pub struct HostWords(Source);
 
 #[derive(Debug)]
 enum Source {
-    Allocator(Vec<u64>),
+    Allocator(Vec<u64>, #[allow(dead_code, reason = "held")] Promise),
     Pool(Lent),
 }
 
 impl HostWords {
-    /// Words that are zero; many are in memory that was used before, where there is some.
+    /// Words that are zero; many are in memory that was used before, where there is some. Unwinds if there is no room ([`room`]), as all do that ask for words.
     pub fn zeroed(count: usize) -> Self {
         if let Some(mut words) = shelf::take(count) {
             words.fill(0);
-            return Self(Source::Allocator(words));
+            return Self::from(words);
         }
         let Some((mut words, fresh)) = pool::host().lend_known(count) else { return Self::of_allocator(count) };
         if !fresh {
@@ -35,39 +36,41 @@ impl HostWords {
     /// Words that mean nothing, and are all to be written.
     pub fn unset(count: usize) -> Self {
         if let Some(words) = shelf::take(count) {
-            return Self(Source::Allocator(words));
+            return Self::from(words);
         }
         pool::host().lend(count).unwrap_or_else(|| Self::of_allocator(count))
     }
     fn of_allocator(count: usize) -> Self {
-        let words = vec![0u64; count];
+        let (words, promise) = room::promised::<u64>(count);
         super::pages::large_pages(words.as_ptr() as usize, count * 8);
-        Self(Source::Allocator(words))
+        Self(Source::Allocator(words, promise))
     }
     pub fn lent(words: Lent) -> Self {
         Self(Source::Pool(words))
     }
     /// More or fewer; new ones are zero.
     pub fn resize(&mut self, count: usize) {
-        if let Source::Pool(lent) = &self.0 {
-            let own = lent.words()[..count.min(lent.words().len())].to_vec();
-            self.0 = Source::Allocator(own);
-        }
-        if let Source::Allocator(words) = &mut self.0 {
-            words.resize(count, 0);
+        match &mut self.0 {
+            Source::Allocator(words, _) if count <= words.capacity() => words.resize(count, 0),
+            _ => {
+                let mut own = Self::of_allocator(count);
+                let both = count.min(self.len());
+                own[..both].copy_from_slice(&self[..both]);
+                *self = own;
+            }
         }
     }
     /// While it is held the words stay page-locked; None: they are not.
     pub fn locked(&self) -> Option<Locked<'_>> {
         match &self.0 {
-            Source::Allocator(_) => None,
+            Source::Allocator(..) => None,
             Source::Pool(lent) => lent.locked(),
         }
     }
     /// As [`HostWords::locked`], with the words to write.
     pub fn locked_mut(&mut self) -> Option<(Locked<'_>, &mut [u64])> {
         match &mut self.0 {
-            Source::Allocator(_) => None,
+            Source::Allocator(..) => None,
             Source::Pool(lent) => lent.locked_mut(),
         }
     }
@@ -75,7 +78,7 @@ impl HostWords {
 
 impl Drop for HostWords {
     fn drop(&mut self) {
-        if let Source::Allocator(words) = &mut self.0 {
+        if let Source::Allocator(words, _) = &mut self.0 {
             shelf::put(std::mem::take(words));
         }
     }
@@ -83,13 +86,13 @@ impl Drop for HostWords {
 
 impl Default for HostWords {
     fn default() -> Self {
-        Self(Source::Allocator(Vec::new()))
+        Self::from(Vec::new())
     }
 }
 
 impl From<Vec<u64>> for HostWords {
     fn from(words: Vec<u64>) -> Self {
-        Self(Source::Allocator(words))
+        Self(Source::Allocator(words, Promise::default()))
     }
 }
 
@@ -97,7 +100,7 @@ impl Deref for HostWords {
     type Target = [u64];
     fn deref(&self) -> &[u64] {
         match &self.0 {
-            Source::Allocator(words) => words,
+            Source::Allocator(words, _) => words,
             Source::Pool(lent) => lent.words(),
         }
     }
@@ -106,7 +109,7 @@ impl Deref for HostWords {
 impl DerefMut for HostWords {
     fn deref_mut(&mut self) -> &mut [u64] {
         match &mut self.0 {
-            Source::Allocator(words) => words,
+            Source::Allocator(words, _) => words,
             Source::Pool(lent) => lent.words_mut(),
         }
     }
@@ -201,5 +204,16 @@ mod tests {
         assert_eq!(words[..], [1, 2, 0, 0]);
         words.resize(1);
         assert_eq!(words[..], [1]);
+    }
+
+    #[test]
+    fn words_that_no_machine_has_are_refused() {
+        for count in [usize::MAX / 8 / 4, usize::MAX] {
+            assert!(room::caught(|| HostWords::zeroed(count)).is_err());
+            assert!(room::caught(|| HostWords::unset(count)).is_err());
+        }
+        let mut words = HostWords::from(vec![1, 2]);
+        assert!(room::caught(|| words.resize(usize::MAX / 32)).is_err());
+        assert_eq!(words[..], [1, 2], "nothing is lost");
     }
 }

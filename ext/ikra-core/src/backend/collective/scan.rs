@@ -19,6 +19,7 @@
 use super::reduce::Compensated;
 use super::{Crew, Element, Number, Values, WARP};
 use crate::error::Result;
+use crate::memory::{column, room};
 
 /// Threads of a tile.
 pub const THREADS: usize = 256;
@@ -87,7 +88,7 @@ pub enum Scanned {
 
 trait Fold<T: Copy> {
     type State: Copy + Send + Sync;
-    type Out: Copy + Send + Default;
+    type Out: column::Element;
     fn none() -> Self::State;
     /// What stands to the left comes first.
     fn merge(state: &mut Self::State, other: Self::State);
@@ -176,7 +177,7 @@ impl<T: Copy + Into<f64>> Fold<T> for FloatProduct {
 }
 
 struct Extreme<const GREATEST: bool>;
-impl<T: Copy + PartialOrd + Send + Sync + Default, const GREATEST: bool> Fold<T> for Extreme<GREATEST> {
+impl<T: column::Element + PartialOrd, const GREATEST: bool> Fold<T> for Extreme<GREATEST> {
     type State = Option<T>;
     type Out = T;
     fn none() -> Option<T> {
@@ -275,7 +276,7 @@ fn run<T: Copy + Sync, F: Fold<T>>(crew: Crew<'_>, values: &[T]) -> Result<Optio
     let count = values.len().div_ceil(SCAN_TILE);
     let Some(states) = crew.each(count, |t| threads::<T, F>(tile(t)).1[WARPS - 1])? else { return Ok(None) };
     let prefixes = before::<T, F>(&states);
-    let mut out = vec![F::Out::default(); values.len()];
+    let mut out: Vec<F::Out> = room::zeroed(values.len());
     let pieces: Vec<_> = out.chunks_mut(SCAN_TILE).enumerate().collect();
     let told = crew.all(pieces, |(t, out)| {
         let (states, warps) = threads::<T, F>(tile(t));

@@ -4,6 +4,8 @@
 
 use super::Crew;
 use crate::error::Result;
+use crate::memory::column::Element;
+use crate::memory::room;
 
 /// Flags that one thread goes over at a time.
 const PIECE: usize = 1 << 16;
@@ -12,18 +14,13 @@ const PIECE: usize = 1 << 16;
 type Two<T> = Result<Option<(Vec<T>, Vec<T>)>>;
 
 /// How many flags of each piece are set, and what one of each makes of them; `others`: of those that are not, too.
-fn run<T: Copy + Default + Send + Sync>(
-    crew: Crew<'_>,
-    flags: &[u8],
-    others: bool,
-    element: impl Fn(usize) -> T + Sync,
-) -> Two<T> {
+fn run<T: Element>(crew: Crew<'_>, flags: &[u8], others: bool, element: impl Fn(usize) -> T + Sync) -> Two<T> {
     let piece = |p: usize| p * PIECE..flags.len().min((p + 1) * PIECE);
     let hits = |p| flags[piece(p)].iter().filter(|f| **f != 0).count();
     let Some(hits) = crew.each(flags.len().div_ceil(PIECE), hits)? else { return Ok(None) };
     let all: usize = hits.iter().sum();
-    let mut chosen = vec![T::default(); all];
-    let mut left = vec![T::default(); if others { flags.len() - all } else { 0 }];
+    let mut chosen: Vec<T> = room::zeroed(all);
+    let mut left: Vec<T> = room::zeroed(if others { flags.len() - all } else { 0 });
     let (mut rest, mut rest_left) = (&mut chosen[..], &mut left[..]);
     let mut pieces = Vec::new();
     for (p, hits) in hits.iter().enumerate() {
@@ -49,7 +46,7 @@ fn run<T: Copy + Default + Send + Sync>(
 ///
 /// # Errors
 /// `Device` when the system gives no threads.
-pub fn chosen<T: Copy + Default + Send + Sync>(crew: Crew<'_>, flags: &[u8], values: &[T]) -> Result<Option<Vec<T>>> {
+pub fn chosen<T: Element>(crew: Crew<'_>, flags: &[u8], values: &[T]) -> Result<Option<Vec<T>>> {
     Ok(run(crew, flags, false, |i| values[i])?.map(|(chosen, _)| chosen))
 }
 
@@ -57,7 +54,7 @@ pub fn chosen<T: Copy + Default + Send + Sync>(crew: Crew<'_>, flags: &[u8], val
 ///
 /// # Errors
 /// As [`chosen`].
-pub fn split<T: Copy + Default + Send + Sync>(crew: Crew<'_>, flags: &[u8], values: &[T]) -> Two<T> {
+pub fn split<T: Element>(crew: Crew<'_>, flags: &[u8], values: &[T]) -> Two<T> {
     run(crew, flags, true, |i| values[i])
 }
 

@@ -8,6 +8,7 @@
 
 use super::Crew;
 use crate::error::Result;
+use crate::memory::room;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A type of keys.
@@ -160,6 +161,7 @@ pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>>
     let length = n.div_ceil(crew.threads.count() * 4).max(PIECE);
     let count = n.div_ceil(length);
     let piece = |p: usize| p * length..n.min((p + 1) * length);
+    room::check(n * 2 * (size_of::<u64>() + size_of::<u32>()));
     let (mut from, mut to) = (Side::new(n), Side::new(n));
     let common = crew.each(count, |p| {
         piece(p).fold((u64::MAX, 0), |(all, any), i| {
