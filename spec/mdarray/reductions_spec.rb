@@ -251,6 +251,20 @@ RSpec.describe Ikra::MDArray do
     expect { md(1).all?(Float, speed: 1) }.to raise_error(ArgumentError, /\Aunknown option speed: /)
   end
 
+  it "names the line where the program called" do
+    big = md([[2**62, 2**62]])
+    calls = [
+      -> { big[0].inject(:+) }, -> { big.inject(:*) }, -> { big.scan(:+) }, -> { big.cumsum }, -> { big.cumprod(axis: 1) }, -> { big.sum(axis: 1) },
+      -> { big.t.sum(axis: 0) }, -> { big.matmul(md([[1], [1]])) }, -> { [[2**62, 2**62]].pmap { |x, y| [x, y].inject(:+) } },
+      -> { [2**62].pmap(&:succ) && [2**63 - 1].pmap(&:succ) }
+    ]
+    calls.each do |call|
+      place = "#{__FILE__}:#{call.source_location[1]}"
+      expect(&call).to raise_error(Ikra::IntegerOverflow) { |error| expect(error.backtrace.first[/\A.+?:\d+/]).to eq(place) }
+    end
+    expect(calls[0].source_location[1]).not_to eq(calls[6].source_location[1])
+  end
+
   it "says what it is not for" do
     expect { md([true]).sum }.to raise_error(TypeError, "sum is for numbers, not for elements of kind bool: to(:i64) makes 1 of true")
     expect { md(["a"]).max }.to raise_error(TypeError, "max is for numbers, not for elements of kind object")

@@ -385,9 +385,9 @@ pub fn section_now(
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
     clock.tell(|| {
         let source = &site.source.unit.source;
-        let line = source.line_of(source.slice.start as u32);
+        let (path, line) = errors::place(ruby, source);
         let operation = operation.name().map_or_else(|_| String::new(), |name| name.into_owned());
-        About { operation, path: source.path.as_str().into(), line, backend: backend.name(), elements, ticks }
+        About { operation, path: path.into(), line, backend: backend.name(), elements, ticks }
     });
     let explained = explain::wanted(ruby).then(Explained::default);
     let section = Section {

@@ -12,10 +12,12 @@ use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{New, Part, Piece, Program, Site, Trap};
+use ikra_core::source::Source;
 use magnus::prelude::*;
 use magnus::rb_sys::protect;
 use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
 use once_cell::sync::OnceCell;
+use std::sync::Arc;
 
 static LIBRARY: OnceCell<String> = OnceCell::new();
 
@@ -54,7 +56,15 @@ pub fn warn(ruby: &Ruby, message: &str) -> Result<(), Error> {
 }
 
 /// The core's error as an exception.
-pub fn core(ruby: &Ruby, error: CoreError) -> Error {
+pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
+    if let CoreError::Unsupported(told) | CoreError::Conflict(told) = &mut error
+        && told.source.is_internal()
+        && let Ok((path, line)) = caller(ruby)
+    {
+        // what is in no file of the program's is told where that called
+        let source = Source { path, first_line: line, ..(*told.source).clone() };
+        told.source = Arc::new(source);
+    }
     let name = match &error {
         CoreError::Poisoned(poison) => return crate::later::raised(ruby, poison),
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
@@ -121,7 +131,8 @@ pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
 /// The exception that an element raised.
 pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
     let located = exception(ruby, site, operands).and_then(|exception| {
-        let mut frames = vec![format!("{}:{}", site.path, site.line)];
+        // what is no line of the program's speaks for the one that called
+        let mut frames = if is_ours(&site.path) { vec![] } else { vec![format!("{}:{}", site.path, site.line)] };
         frames.extend(backtrace(ruby)?);
         ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, key.index(), key.tick(), frames))?;
         Ok(exception)
@@ -130,6 +141,11 @@ pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
         Ok(exception) => exception.into(),
         Err(error) => error,
     }
+}
+
+/// Whether a path is of Ikra's own Ruby code, or of a text that it made.
+fn is_ours(path: &str) -> bool {
+    path.starts_with("<internal:") || LIBRARY.get().is_some_and(|library| path.starts_with(library.as_str()))
 }
 
 fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Error> {
@@ -298,6 +314,12 @@ fn backtrace(ruby: &Ruby) -> Result<Vec<String>, Error> {
     let frames: RArray = ruby.module_kernel().funcall("caller", (0,))?;
     let frames: Vec<String> = frames.to_vec()?;
     Ok(frames.into_iter().filter(|f| !LIBRARY.get().is_some_and(|l| f.starts_with(l.as_str()))).collect())
+}
+
+/// File and line where a block stands; of one that is in no file of the program's, where that called.
+pub fn place(ruby: &Ruby, source: &Source) -> (String, u32) {
+    let own = || (source.path.clone(), source.line_of(source.slice.start as u32));
+    if source.is_internal() { caller(ruby).unwrap_or_else(|_| own()) } else { own() }
 }
 
 /// File and line of the user's code that called Ikra.

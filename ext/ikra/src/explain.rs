@@ -175,11 +175,11 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
     for (stage, time) in first.iter().chain(&told.stages).chain(&last) {
         stages.aset(ruby.to_symbol(*stage), time.as_secs_f64())?;
     }
-    let line = source.line_of(source.slice.start as u32);
+    let (path, line) = crate::errors::place(ruby, source);
     let reduction = account.sink.and_then(|(sink, _)| sink.fold());
     let hash = Facts::new(ruby)
         .with("operation", ruby.to_symbol(&*account.operation))?
-        .with("path", source.path.as_str())?
+        .with("path", path)?
         .with("line", line)?
         .with("source", source.slice_text())?
         .with("elements", account.elements)?

@@ -12,8 +12,10 @@ module Ikra
       # Places are computed with wrapping operators, which are exact: the host has seen to it that all of them are in range.
       MASK = "0x7fff_ffff_ffff_ffff"
 
-      # What a text is called in backtraces.
+      # What the text of a section is called in backtraces, by which it is known which operator raised.
       FILE = "an expression of Ikra::MDArray"
+      # What a lambda is called: it raises where it is called, as Ruby's own methods do.
+      INTERNAL = "<internal:ikra/mdarray>"
 
       @known = {}
       @elements = {}
@@ -24,7 +26,7 @@ module Ikra
         # @return [Proc] for an expression's elements, row after row
         def block(expression, shape, kind)
           form = Form.new(expression, shape)
-          block = of(form.key << kind) { write(form, kind) }.call(*form.values)
+          block = of(form.key << kind, kind == :section ? FILE : INTERNAL) { write(form, kind) }.call(*form.values)
           block.instance_variable_set(:@expression, expression) if kind == :lambda
           block
         end
@@ -53,17 +55,17 @@ module Ikra
         end
 
         # What makes the block of a text: `yield` writes it when it is not known.
-        def of(key)
+        def of(key, file = INTERNAL)
           @known[key] || @lock.synchronize do
             @known.shift if @known.size >= MOST
-            @known[key] ||= make(*yield)
+            @known[key] ||= make(*yield, file)
           end
         end
 
         private
 
-        def make(parameters, source)
-          Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", FILE)
+        def make(parameters, source, file)
+          Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", file)
         end
 
         def write(form, kind)
