@@ -164,7 +164,7 @@ module Ikra
     #
     # @return [Boolean]
     def include?(item)
-      return super unless (DType.number?(dtype) && (item.is_a?(Integer) || item.is_a?(Float)) && !empty?) && (item.is_a?(Float) || DType::LIMITS[:i64].cover?(item))
+      return super unless DType.number?(dtype) && (item.is_a?(Integer) || item.is_a?(Float)) && !empty?
 
       eq(item).any?(&:itself)
     end

@@ -290,18 +290,27 @@ module Ikra
       def operand(operand, dtype) = operand % 3 == Text::Form::SCALAR && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
 
       def write(number, operator, dtype, operands, dtypes)
-        text = Operators.text(operator, operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }, dtypes, dtype)
+        named = operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }
+        return convert(number, named.first, dtype) if operator == :to && DType.integer?(dtype) && DType.float?(dtypes.first)
+
+        text = Operators.text(operator, named, dtypes, dtype)
         # each operator on Floats of 32 bits gives one
         text = "::Ikra.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
         @lines << "y#{number} = #{text}"
-        check(number, dtype) if %i[i32 u8].include?(dtype) && Operators.leaves?(operator, dtypes, dtype)
+        refuse("y#{number}", dtype, "if y#{number} < #{DType::LIMITS.fetch(dtype).begin} || y#{number} > #{DType::LIMITS.fetch(dtype).end}") if Operators.leaves?(operator, dtypes, dtype)
       end
 
-      # What a narrow Integer cannot hold.
-      def check(number, dtype)
+      # A Float as an Integer, of which it is known then that there is one.
+      def convert(number, value, dtype)
         limits = DType::LIMITS.fetch(dtype)
-        message = "\"\#{y#{number}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\""
-        @lines << "raise ::Ikra::MDArray::Unfit, #{message} if y#{number} < #{limits.begin} || y#{number} > #{limits.end}"
+        @lines << "y#{number} = begin; #{value}.truncate; rescue ::RangeError; raise ::Ikra::MDArray::Unfit, \"\#{#{value}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\"; end"
+        refuse("y#{number}", dtype, "if y#{number} < #{limits.begin} || y#{number} > #{limits.end}") if dtype != :i64
+      end
+
+      # What an Integer of a kind cannot hold.
+      def refuse(value, dtype, condition)
+        limits = DType::LIMITS.fetch(dtype)
+        @lines << "raise ::Ikra::MDArray::Unfit, \"\#{#{value}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\" #{condition}"
       end
     end
     private_constant :Text
