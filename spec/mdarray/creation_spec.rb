@@ -160,7 +160,7 @@ RSpec.describe Ikra::MDArray do
       expect { md([1]) { 2 } }.to raise_error(ArgumentError, "either an array or a block")
       expect { md(3, dtype: :u8) { |i| i * 200 }.sync }.to raise_error(RangeError, "element [2]: 400 does not fit u8 (0 to 255)")
       expect { md(2, 2, dtype: :i32) { |i, j| (i + j) << 31 }.sync }.to raise_error(RangeError, /\Aelement \[0, 1\]: 2147483648 does not fit i32/)
-      expect { md(3, dtype: :i64) { |i| 0.0 / i }.sync }.to raise_error(FloatDomainError, "NaN")
+      expect { md(3, dtype: :i64) { |i| 0.0 / i }.sync }.to raise_error(FloatDomainError, "element [0]: NaN")
       expect { md(2, unknown: 1) { 1 } }.to raise_error(ArgumentError, /unknown/)
     end
 

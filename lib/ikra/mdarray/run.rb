@@ -200,10 +200,16 @@ module Ikra
           Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **more, **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
         end
 
-        # What does not fit, with the index of the element.
+        # What does not fit, with the index of the element, as {DType.store} tells it.
         def told(error, shape)
           place = Layout.packed(shape).indices(error.ikra.index)
-          told = RangeError.new("element #{place}: #{error.message}")
+          told =
+            case error.message
+            when /\A(-?Infinity|NaN) / then FloatDomainError.new("element #{place}: #{Regexp.last_match(1)}")
+            when /\A(\S+[.e]\S*) (.*)/ then RangeError.new("element #{place}: #{DType.shown(Float(Regexp.last_match(1)).truncate)} #{Regexp.last_match(2)}")
+            when /is not a number\z/ then TypeError.new("element #{place}: #{error.message}")
+            else RangeError.new("element #{place}: #{error.message}")
+            end
           told.extend(Located)
           told.instance_variable_set(:@ikra, error.ikra)
           told.set_backtrace(error.backtrace)
