@@ -26,6 +26,8 @@ module Ikra
       def from_bytes(string, *sizes, dtype: :f64)
         dtype = DType.check(dtype)
         bytes = DType::SIZES[dtype] or raise ArgumentError, "objects have no bytes"
+        raise TypeError, "#{DType.shown(string)} is not a String" unless string.is_a?(String)
+
         raise ArgumentError, "#{string.bytesize} bytes are no whole number of #{dtype} (#{bytes} bytes)" unless (string.bytesize % bytes).zero?
 
         shape = sizes.empty? ? [string.bytesize / bytes] : __shape(sizes.flatten)
@@ -37,14 +39,16 @@ module Ikra
 
       # Reads a file of NumPy's, +.npy+.
       #
-      # @param source [String, IO] a path, or an open file
+      # @param source [String, Pathname, IO] a path, or an open file
       # @return [MDArray]
       # @raise [ArgumentError] for what is none, or has elements of a kind that arrays do not know
       def read(source)
-        return File.open(source, "rb") { |io| read(io) } unless source.respond_to?(:read)
-
-        Npy.read(source)
+        __path?(source, :read) ? File.open(source, "rb") { |io| Npy.read(io) } : Npy.read(source)
       end
+
+      # @api private
+      # Whether something names a file: a String, or a Pathname, whose own methods to read and write are others than those of an IO.
+      def __path?(file, method) = !file.respond_to?(method) || (defined?(::Pathname) && file.is_a?(::Pathname))
 
       # @param array [NArray, Numo::NArray] of NArray, the first dimension is the innermost: it becomes the last
       # @return [MDArray]
@@ -153,14 +157,16 @@ module Ikra
 
     # Writes a file of NumPy's, +.npy+.
     #
-    # @param target [String, IO] a path, or an open file
+    # @param target [String, Pathname, IO] a path, or an open file
     # @return [self]
     # @raise [TypeError] for objects
     def write(target)
       raise TypeError, "objects have no bytes" if dtype == :object
       return File.open(target, "wb") { |io| write(io) } unless target.respond_to?(:write)
 
-      Npy.write(target, self)
+      # first, so that a file is as it was where they cannot be computed
+      file = Npy.file(self)
+      MDArray.__path?(target, :write) ? File.open(target, "wb") { |io| io.write(*file) } : target.write(*file)
       self
     end
 
