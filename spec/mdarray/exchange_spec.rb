@@ -251,8 +251,25 @@ RSpec.describe Ikra::MDArray do
       expect { md([1.0]).write_to_memory_view(Object.new) }.to raise_error(ArgumentError, "an object of Object shows no memory that may be written")
       expect { md([1.0]).write_to_memory_view(target) }.to raise_error(ArgumentError, "the memory is of shape [3, 2] with 8 bytes for each element, not [1] with 8")
       expect { md([1], dtype: :i32).write_to_memory_view(md([1])) }.to raise_error(ArgumentError, /with 8 bytes for each element, not \[1\] with 4/)
+      expect { md([1, 2]).write_to_memory_view(md(2)) }.to raise_error(ArgumentError, 'the memory has elements of format "d", which are none of kind i64')
+      expect { md([1], dtype: :i32).write_to_memory_view(md([1.0], dtype: :f32)) }.to raise_error(ArgumentError, /elements of format "f", which are none of kind i32/)
+      md([true, false]).write_to_memory_view(bytes = md(2, dtype: :u8))
+      expect(bytes).to same_as([1, 0])
       expect { md([1.0]).write_to_memory_view(md([1.0]).freeze) }.to raise_error(ArgumentError, /no memory that may be written/)
     end
+  end
+
+  it "is copied from a MemoryView of itself with its kind, and with no elements" do
+    expect(described_class.from_memory_view(md([true, false]))).to have_attributes(dtype: :bool, to_a: [true, false])
+    empty = md([0, 1, 2]).reverse[3..]
+    expect(described_class.from_memory_view(empty)).to same_as([])
+    expect(described_class.from_memory_view(Fiddle::MemoryView.new(empty))).to same_as([])
+  end
+
+  it "raises what its elements raise when they are to be shown" do
+    expect { Fiddle::MemoryView.new(md([1, 2]) / 0) }.to raise_error(ZeroDivisionError, "divided by 0")
+    view = Fiddle::MemoryView.new(md([1, 2])).tap(&:release)
+    expect { described_class.from_memory_view(view) }.to raise_error(ArgumentError, "the MemoryView was released")
   end
 
   it "says what is not loaded" do

@@ -71,6 +71,8 @@ module Ikra
       # @return [MDArray]
       # @raise [ArgumentError] for an object that has none
       def from_memory_view(object, dtype: nil)
+        return new(object, dtype: dtype) if object.is_a?(MDArray)
+
         require "fiddle"
         return from_view(object, dtype) if object.is_a?(Fiddle::MemoryView)
 
@@ -94,6 +96,8 @@ module Ikra
       end
 
       def from_view(view, dtype)
+        raise ArgumentError, "the MemoryView was released" if view.item_size.nil?
+
         format = (view.format || "C").delete("|=@<>!")
         kind, bytes = FORMATS[format] || raise(ArgumentError, "arrays have no kind for elements of format #{view.format.inspect}")
         raise ArgumentError, "elements of #{view.item_size} bytes, where the format #{view.format.inspect} says #{bytes}" if view.item_size != bytes
@@ -126,6 +130,7 @@ module Ikra
       return if dtype == :object
 
       layout = __layout
+      return if written && (frozen? || @storage.read_only)
       return [writable.lend, layout.offset, layout.shape, layout.strides] if written
       return [@storage.buffer, layout.offset, layout.shape, Layout.strides(layout.shape)] if layout.in_order?
 
@@ -135,13 +140,16 @@ module Ikra
     # Writes the elements to where an object shows by Ruby's MemoryView that it may be written, such as another MDArray.
     #
     # @return [self]
-    # @raise [ArgumentError] for an object that shows nothing that may be written; for one of another shape, or another size of elements
+    # @raise [ArgumentError] for an object that shows nothing that may be written; for one of another shape, or with elements of another kind
     # @raise [TypeError] for objects
     def write_to_memory_view(object)
       bytes = to_bytes
-      wrong = Ikra.__write_view(object, bytes, DType::SIZES[dtype], shape)
+      wrong = Ikra.__write_view(object, bytes, dtype, shape)
       raise ArgumentError, "an object of #{object.class} shows no memory that may be written" if wrong == :none
-      raise ArgumentError, "the memory is of shape #{wrong[1].inspect} with #{wrong[0]} bytes for each element, not #{shape.inspect} with #{DType::SIZES[dtype]}" if wrong
+
+      size, other, format = wrong
+      raise ArgumentError, "the memory has elements of format #{format.inspect}, which are none of kind #{dtype}" if wrong && [size, other] == [DType::SIZES[dtype], shape]
+      raise ArgumentError, "the memory is of shape #{other.inspect} with #{size} bytes for each element, not #{shape.inspect} with #{DType::SIZES[dtype]}" if wrong
 
       self
     end
@@ -162,7 +170,6 @@ module Ikra
     # @raise [TypeError] for objects
     def write(target)
       raise TypeError, "objects have no bytes" if dtype == :object
-      return File.open(target, "wb") { |io| write(io) } unless target.respond_to?(:write)
 
       # first, so that a file is as it was where they cannot be computed
       file = Npy.file(self)
