@@ -137,8 +137,9 @@ module Ikra
     # Gives the memory back now. Who looks at the elements of it or its views after that gets an ArgumentError.
     #
     # @return [nil]
+    # @raise [FrozenError]
     def free
-      storage.free
+      (freed? ? storage : writable).free
       nil
     end
 
@@ -146,7 +147,7 @@ module Ikra
     def freed? = !pending? && @storage.freed?
 
     # @return [Boolean] whether it shares elements with the array that it was made from
-    def view? = @view == true
+    def view? = @view ? true : false
 
     # @api private
     def __set(storage, layout, view: false)
@@ -210,7 +211,8 @@ module Ikra
       other.__storage
       storage, layout = other.__storage, other.__layout
       whole = layout.packed? && layout.size == other.__send__(:buffer_size)
-      @pending = nil
+      # a view's copy is none
+      @pending = @view = nil
       __set(whole ? storage.share : Storage.new(other.__packed, dtype), Layout.packed(layout.shape))
     end
 
