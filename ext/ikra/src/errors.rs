@@ -290,6 +290,11 @@ fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Val
 /// NoMethodError or (`bare`) NameError, in Ruby's words.
 fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result<Exception, Error> {
     let raised = raised_by(ruby, || no_method(ruby, value(receiver), name, bare))?;
+    if !raised.is_kind_of(class(ruby, "NameError")) {
+        // of a Range the kernel told no more than its class, which has methods of its own
+        let message = format!("undefined method '{name}' for an instance of {}", value(receiver).inspect());
+        return class(ruby, "NoMethodError").new_instance((message, ruby.to_symbol(name)));
+    }
     // anew, because Ruby would show the source line where the call just now was made
     let class: Value = raised.funcall("class", ())?;
     let keywords = magnus::kwargs!(ruby, "receiver" => value(receiver));
