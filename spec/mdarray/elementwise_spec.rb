@@ -284,6 +284,7 @@ RSpec.describe Ikra::MDArray do
     expect { md([1]) + 2**64 }.to raise_error(RangeError, "18446744073709551616 does not fit i64")
     expect { md([1.0]).even? }.to raise_error(TypeError, "even? is for Integers, not for elements of kind f64")
     expect { 2 * md([true]) }.to raise_error(TypeError, "* is for numbers, not for elements of kind bool")
+    expect { 2.divmod(md([1])) }.to raise_error(TypeError, "divmod of a number takes no Ikra::MDArray")
   end
 
   it "rounds to 32 bits as the machine does" do

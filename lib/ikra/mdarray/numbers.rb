@@ -43,6 +43,12 @@ module Ikra
       [*Operators::BINARY, *Operators::BITS, *Operators::COMPARISONS.keys, *Operators::MATH[2], :minimum, :maximum].each do |name|
         define_method(name) { |array| array.__send__(:combined_behind, name, @value) }
       end
+
+      private
+
+      def method_missing(name, *) = raise(TypeError, "#{name} of a number takes no #{MDArray}")
+
+      def respond_to_missing?(*) = false
     end
     private_constant :Before
   end
