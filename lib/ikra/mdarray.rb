@@ -184,7 +184,7 @@ module Ikra
     def __packed
       force
       return @storage.buffer if @layout.packed? && size == buffer_size
-      return @storage.buffer.values_at(*@layout.places) if dtype == :object
+      return objects if dtype == :object
 
       begin
         Run.expression(Expression::Operation.new(:to, [__operand], dtype, shape))

@@ -95,7 +95,10 @@ RSpec.describe Ikra::MDArray do
       expect { md(2) { |i| array[i][0] }.sync }.to raise_error(Ikra::CompileError, message)
       expect { [0].pmap { |i| array[i, nil] } }.to raise_error(TypeError, "nil is no index of an element")
       expect { [0].pmap { |i| array[1.5, i] } }.to raise_error(TypeError, "1.5 is no index of an element")
-      expect([0, 1].pmap(unsupported: :ruby) { |i| array[i][0] }).to eq(nested.map(&:first))
+      rows = nil
+      expect { rows = [[0, 1].pmap(unsupported: :ruby) { |i| array[i][0] }, md(2, unsupported: :ruby) { |i| array[i].sum }.to_a] }
+        .to output(/plain Ruby/).to_stderr
+      expect(rows).to eq([nested.map(&:first), nested.map(&:sum)])
     end
 
     it "is written in blocks while expressions look at it" do

@@ -187,6 +187,11 @@ RSpec.describe Ikra::MDArray do
     expect([copy.view?, copy]).to match([false, same_as([[1, 3], [2, 4]])])
   end
 
+  it "has as many elements as memory has, in any order" do
+    numbers, objects = md(500, 400) { |i, j| i - j }.t, md((0...200_000).to_a, dtype: :object).reshape(500, 400).t
+    expect([numbers.to_a.size, numbers.to_a[399][0], objects.to_a.size, objects.to_a[399][0]]).to eq([400, -399, 400, 399])
+  end
+
   it "is not freed when frozen" do
     array.freeze
     expect { array.free }.to raise_error(FrozenError)

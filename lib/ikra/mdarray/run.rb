@@ -50,6 +50,8 @@ module Ikra
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [AS.fetch(dtype), *within] if dtype
+        # what plain Ruby may have to run is known at once
+        later &&= @options.fetch(:unsupported, Ikra.config.unsupported).to_s != "ruby"
         into = later ? { __into: dtype || true, __later: Told.new(within, shape) } : { __into: dtype || true }
         into[:__piece] = true if part
         buffer =
@@ -270,8 +272,15 @@ module Ikra
         raise Tiles::Refused if how == :refused
         kind == :find && how != :found ? nil : value
       rescue Located => error
-        raise Told.new(within, shape).told(error)
+        raise Told.new(within, shape).told(error) unless error.is_a?(CompileError)
+
+        fallen(error, kind, base, within, into)
       rescue CompileError => error
+        fallen(error, kind, base, within, into)
+      end
+
+      # What plain Ruby gives in place of a section, where that is asked for.
+      def fallen(error, kind, base, within, into)
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
         into.empty? ? value : stored(into[:__holes] ? value - [Hole] : value, into[:__into])
       end
