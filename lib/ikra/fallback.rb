@@ -90,7 +90,7 @@ module Ikra
     def psort
       list = @base.to_a
       order = Operation.stable(list.size) { |i, j| Operation.compare(list[i], list[j]) { |one, other| run(i, 0, one, other) } }
-      list.values_at(*order)
+      order.map { |index| list[index] }
     end
 
     def pmin_by(count = nil) = extreme(:min_by, count)

@@ -18,6 +18,8 @@ module Ikra
     SHOWN = 6
     # Blocks are given as many indices.
     MOST_INDICES = 6
+    # An array has as many elements.
+    MOST = (1 << 32) - 2
 
     class << self
       # `break` in the block gives its value, as in that of Array.new.
@@ -40,7 +42,9 @@ module Ikra
 
       # @api private
       # The sizes of dimensions, checked.
-      def __shape(sizes)
+      #
+      # @param most [Integer, nil] of elements that are made
+      def __shape(sizes, most: nil)
         raise ArgumentError, "no dimensions" if sizes.empty?
         raise ArgumentError, "#{sizes.size} dimensions: at most #{Layout::MOST} are possible" if sizes.size > Layout::MOST
 
@@ -51,6 +55,7 @@ module Ikra
           size
         end
         raise ArgumentError, "#{shape.inspect}: more elements than memory can hold" if shape.reject(&:zero?).reduce(1, :*) >= 1 << 48
+        raise ArgumentError, "shape #{shape.inspect} has #{shape.reduce(1, :*)} elements: an array has at most #{most}" if most && shape.reduce(1, :*) > most
 
         shape
       end
@@ -84,9 +89,11 @@ module Ikra
       if sizes.size == 1 && (sizes.first.is_a?(Array) || sizes.first.is_a?(MDArray))
         raise ArgumentError, "either an array or a block" if block
 
-        take(sizes.first, dtype)
+        Ikra.__check(options) unless options.empty?
+        made_of(sizes.first, dtype)
       else
-        shape = MDArray.__shape(sizes)
+        shape = MDArray.__shape(sizes, most: MOST)
+        Ikra.__check(options) unless block || options.empty?
         block ? compute(shape, dtype, options, block) : zeros(shape, dtype || :f64)
       end
     end
@@ -137,8 +144,9 @@ module Ikra
     # Gives the memory back now. Who looks at the elements of it or its views after that gets an ArgumentError.
     #
     # @return [nil]
+    # @raise [FrozenError]
     def free
-      storage.free
+      (freed? ? storage : writable).free
       nil
     end
 
@@ -146,7 +154,7 @@ module Ikra
     def freed? = !pending? && @storage.freed?
 
     # @return [Boolean] whether it shares elements with the array that it was made from
-    def view? = @view == true
+    def view? = @view ? true : false
 
     # @api private
     def __set(storage, layout, view: false)
@@ -176,7 +184,7 @@ module Ikra
     def __packed
       force
       return @storage.buffer if @layout.packed? && size == buffer_size
-      return @storage.buffer.values_at(*@layout.places) if dtype == :object
+      return objects if dtype == :object
 
       begin
         Run.expression(Expression::Operation.new(:to, [__operand], dtype, shape))
@@ -210,7 +218,8 @@ module Ikra
       other.__storage
       storage, layout = other.__storage, other.__layout
       whole = layout.packed? && layout.size == other.__send__(:buffer_size)
-      @pending = nil
+      # a view's copy is none
+      @pending = @view = nil
       __set(whole ? storage.share : Storage.new(other.__packed, dtype), Layout.packed(layout.shape))
     end
 
@@ -287,7 +296,7 @@ module Ikra
       rank = shape.size
       raise ArgumentError, "#{rank} dimensions: blocks are given at most #{MOST_INDICES} indices" if rank > MOST_INDICES
 
-      MDArray.__parameters(block, rank, "there are #{rank} dimensions")
+      MDArray.__parameters(block, rank, rank == 1 ? "there is 1 dimension" : "there are #{rank} dimensions")
       run = Run.new(:mdarray, options, block)
       count = shape.reduce(1, :*)
       within = rank == 1 ? [] : [[:"cells_#{rank}", *shape.drop(1)]]

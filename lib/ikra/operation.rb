@@ -33,7 +33,7 @@ module Ikra
         Ikra.__sorted(list, keys, count, last) || begin
           keys = keys.to_list if keys.is_a?(Buffer)
           order = stable(keys.size) { |i, j| compare(keys[i], keys[j]) { |one, other| one <=> other } }
-          list.values_at(*(last ? order.reverse : order).first(count))
+          (last ? order.reverse : order).first(count).map { |index| list[index] }
         end
       end
 

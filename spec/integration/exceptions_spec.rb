@@ -25,6 +25,16 @@ RSpec.describe "An exception in a block" do
   accounts = ->(*balances) { balances.map { |balance| Exceptions::Account.new(balance) } }
 
   on_every_backend do
+    it "is of a method that a Range lacks, and of a Symbol where it stands" do
+      expect { [1].pmap(backend:) { |x| (0..x) < 0 } }.to raise_error(NoMethodError, /undefined method '<' for an instance of Range/)
+      [-> { [2**63 - 1].pmap(backend:, &:succ) },
+       -> { [2**63 - 1].pmap(backend:, &:succ) }].each do |call|
+        place = "#{__FILE__}:#{call.source_location[1]}:"
+        expect(&call).to raise_error(Ikra::IntegerOverflow) { |error| expect(error.backtrace.first).to start_with(place) }
+        expect { [1].pmap(backend:, &:to_s) }.to raise_error(Ikra::CompileError, /\A#{__FILE__}:#{__LINE__}:1: kernels do not know Integer#to_s/)
+      end
+    end
+
     it "is Ruby's own, and tells element, tick and line" do
       error = nil
       begin

@@ -51,6 +51,15 @@ RSpec.describe "Ikra.explain" do
     expect(explanation.inspect).to include("pmap at #{__FILE__}:#{__LINE__ - 6}")
   end
 
+  it "tells of Symbols, and of elements of an MDArray, at the line where they stand" do
+    array = Ikra::MDArray[1, 2]
+    line = __LINE__
+    told = [section { [2**40].pmap(&:succ) },
+            section { [0].pmap { |i|
+              array[i] } }]
+    expect(told.map { |section| section.checks.select(&:left?).map { |check| [check.path, check.line] }.uniq }).to eq([[[__FILE__, line + 1]], [[__FILE__, line + 3]]])
+  end
+
   it "does to objects what the section does without it" do
     explained, plain = cars, cars
     Ikra.explain { explained.peach(3) { |car| car.move(:rainy) } }

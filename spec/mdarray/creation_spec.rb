@@ -58,6 +58,29 @@ RSpec.describe Ikra::MDArray do
       expect(normal.stddev).to be_within(0.06).of(0.5)
     end
 
+    it "draws from what Kernel#rand draws from, or says why not" do
+      expect(described_class.rand(50, within: 1..2.5).to_a).to all(be_a(Float).and(be_between(1.0, 2.5)))
+      expect { described_class.rand(2, within: 6..1) }.to raise_error(ArgumentError, "within: 6..1 has no numbers")
+      expect { described_class.rand(2, within: "a") }.to raise_error(TypeError, "an object of String is not a number")
+      expect { described_class.rand(2, within: 0..2**70) }.to raise_error(RangeError, /\A1180591620717411303424 does not fit i64/)
+    end
+
+    it "raises what a block raises that does nothing else" do
+      expect { md(2) { raise ArgumentError, "none" }.sync }.to raise_error(ArgumentError, "none")
+      expect { md(2, dtype: :i64) { raise ArgumentError, "none" }.sync }.to raise_error(ArgumentError, "none")
+      expect { md([1, 2]).map { raise ArgumentError, "none" }.sync }.to raise_error(ArgumentError, "none")
+    end
+
+    it "says which element a block's value does not fit" do
+      expect { md([[1], [2]]).map(dtype: :i64) { |x| x > 1 ? 1e30 : 0.0 }.sync }.to raise_error(RangeError, /\Aelement \[1, 0\]: 1000000000000000019884624838656 does not fit i64/)
+      expect { md(2, dtype: :i32) { 1e30 }.sync }.to raise_error(RangeError, /\Aelement \[0\]: 1000000000000000019884624838656 does not fit i32/)
+      %i[i64 i32 u8].each do |dtype|
+        expect { md(2, 2, dtype: dtype) { |i, j| i + j > 1 ? Float::NAN : 0.0 }.sync }.to raise_error(FloatDomainError, "element [1, 1]: NaN")
+        list = md([1])
+        expect { md(2, dtype: dtype) { |i| list[i] }.sync }.to raise_error(TypeError, "element [1]: what the block gives is not a number")
+      end
+    end
+
     it "counts from one number to another" do
       expect(described_class.arange(4)).to same_as([0, 1, 2, 3])
       expect(described_class.arange(2, 11, 3)).to same_as([2, 5, 8])
@@ -65,6 +88,7 @@ RSpec.describe Ikra::MDArray do
       expect(described_class.arange(3, 1)).to same_as([])
       expect(described_class.arange(0.0, 1.0, 0.25)).to same_as([0.0, 0.25, 0.5, 0.75])
       expect(described_class.arange(3, dtype: :f32)).to same_as([0.0, 1.0, 2.0])
+      expect { described_class.arange(2**64, (2**64) + 2) }.to raise_error(RangeError, /\A18446744073709551616 does not fit i64/)
       expect(described_class.linspace(1, 2, 5)).to same_as([1.0, 1.25, 1.5, 1.75, 2.0])
       expect(described_class.linspace(3, 4, 1)).to same_as([3.0])
     end
@@ -81,6 +105,8 @@ RSpec.describe Ikra::MDArray do
       expect(described_class.concat(one, other)).to same_as([[1, 2], [3, 4], [5, 6]])
       expect(described_class.concat(other, other * 0.5, axis: 1)).to same_as([[3.0, 4.0, 1.5, 2.0], [5.0, 6.0, 2.5, 3.0]])
       expect { described_class.concat(one, other, axis: 1) }.to raise_error(ArgumentError, "shapes [1, 2] and [2, 2] do not fit")
+      expect { described_class.concat(md([true]), md([1])) }.to raise_error(TypeError, "concat: elements of the kinds bool and i64 have no kind in common; to(dtype) converts")
+      expect { described_class.where(md([true]), true, 1) }.to raise_error(TypeError, /\Awhere: elements of the kinds bool and i64/)
     end
   end
 
@@ -153,14 +179,25 @@ RSpec.describe Ikra::MDArray do
       expect(md(3, 0) { 1 }.to_a).to eq([[], [], []])
     end
 
+    it "is told of options that there are not" do
+      expect { md(2, dtyp: :u8) }.to raise_error(ArgumentError, /\Aunknown option dtyp: /)
+      expect { md([1, 2], backend: :nonsense) }.to raise_error(ArgumentError, /\Abackend: nonsense is not one of/)
+    end
+
+    it "is told of more elements than there can be" do
+      expect { md(70_000, 70_000) }.to raise_error(ArgumentError, "shape [70000, 70000] has 4900000000 elements: an array has at most 4294967294")
+      expect { described_class.ones(70_000, 70_000) }.to raise_error(ArgumentError, /\Ashape \[70000, 70000\]/)
+      expect(md([[1]]).broadcast_to(70_000, 70_000).shape).to eq([70_000, 70_000])
+    end
+
     it "is told of blocks and kinds" do
       expect { md(2, 2) { |i| i } }.to raise_error(ArgumentError, "the block has 1 parameter, and there are 2 dimensions: give it 2, or none")
-      expect { md(2) { |i, j| i + j } }.to raise_error(ArgumentError, "the block has 2 parameters, and there are 1 dimensions: give it 1, or none")
+      expect { md(2) { |i, j| i + j } }.to raise_error(ArgumentError, "the block has 2 parameters, and there is 1 dimension: give it 1, or none")
       expect { md(2, dtype: :int) }.to raise_error(ArgumentError, "dtype: :int is not one of :i64, :i32, :u8, :f64, :f32, :bool, :object")
       expect { md([1]) { 2 } }.to raise_error(ArgumentError, "either an array or a block")
       expect { md(3, dtype: :u8) { |i| i * 200 }.sync }.to raise_error(RangeError, "element [2]: 400 does not fit u8 (0 to 255)")
       expect { md(2, 2, dtype: :i32) { |i, j| (i + j) << 31 }.sync }.to raise_error(RangeError, /\Aelement \[0, 1\]: 2147483648 does not fit i32/)
-      expect { md(3, dtype: :i64) { |i| 0.0 / i }.sync }.to raise_error(FloatDomainError, "NaN")
+      expect { md(3, dtype: :i64) { |i| 0.0 / i }.sync }.to raise_error(FloatDomainError, "element [0]: NaN")
       expect { md(2, unknown: 1) { 1 } }.to raise_error(ArgumentError, /unknown/)
     end
 

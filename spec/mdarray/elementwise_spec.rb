@@ -159,6 +159,64 @@ RSpec.describe Ikra::MDArray do
       expect(md([200], dtype: :u8) < 1000).to same_as([true])
     end
 
+    it "traps where a number is wider than the array, whoever looks" do
+      bytes, words = md([200, 1], dtype: :u8), md([-1, 7], dtype: :i32)
+      { maximum: [300, [300, 300]], minimum: [-5, [-5, -5]], :% => [-3, [-1, -2]], :| => [1000, [1000, 1001]], :^ => [256, [456, 257]], :>> => [-1, [400, 2]] }.each do |name, (number, wanted)|
+        message = "element [0]: #{wanted[0]} does not fit u8 (0 to 255)"
+        [:to_a, :sum, :sync, ->(array) { array.map { |x| x }.to_a }, ->(array) { (array + 0).to_a }].each do |look|
+          expect { look.to_proc.call(bytes.public_send(name, number)) }.to raise_error(RangeError, message), "#{name} #{look}"
+        end
+      end
+      { :% => [2**40, (2**40) - 1], :& => [2**31, 2**31], maximum: [2**40, 2**40], :| => [-(2**40), -1], :>> => [-31, -(2**31)], :/ => [-1, 1] }.each do |name, (number, wanted)|
+        result = words.public_send(name, number)
+        next expect(result[0]).to eq(wanted) if wanted.between?(-(2**31), (2**31) - 1) && name != :| && name != :>>
+
+        expect { result.to_a }.to raise_error(RangeError)
+      end
+      expect { bytes.clamp(300, 400).to_a }.to raise_error(RangeError, "element [0]: 300 does not fit u8 (0 to 255)")
+      expect { (md([-(2**31)], dtype: :i32) / -1).to_a }.to raise_error(RangeError, /\Aelement \[0\]: 2147483648 does not fit i32/)
+    end
+
+    it "computes with numbers that are wider than the array where the results fit" do
+      bytes = md([200, 1], dtype: :u8)
+      results = [bytes.minimum(300), bytes.maximum(-5), bytes.clamp(-5, 100), bytes % 300, bytes & 1000, bytes & -1, bytes - 1 + 1, 255 - bytes, 300 & bytes, bytes >> 1, 1000 % md([7, 3], dtype: :u8)]
+      expect(results.map(&:dtype).uniq).to eq([:u8])
+      expect(results.map(&:to_a)).to eq([[200, 1], [200, 1], [100, 1], [200, 1], [200, 0], [200, 1], [200, 1], [55, 254], [8, 0], [100, 0], [6, 1]])
+      expect { (300 - bytes).to_a }.to raise_error(RangeError, "element [1]: 299 does not fit u8 (0 to 255)")
+      expect([1000 < bytes, bytes < 1000, 2 * md([1.5], dtype: :f32), 2.5 - md([1, 2]), 10 / md([3, -3]), 2**md([3, 4])].map(&:to_a))
+        .to eq([[false, false], [true, true], [3.0], [1.5, 0.5], [3, -4], [8, 16]])
+    end
+
+    it "compares with every Integer as Ruby does" do
+      whole, fractions, single = [-1, 0, (2**63) - 1], [-1.5, 9007199254740992.0, 9007199254740994.0, 1e300, Float::INFINITY, Float::NAN], [16777216.0, -2.0]
+      numbers = [0, -(2**64), 2**64, (2**53) + 1, -(2**53) - 1, 2**2000, -(2**2000), (10**300).to_i, 16777217]
+      { whole => :i64, fractions => :f64, single => :f32 }.each do |list, dtype|
+        array = md(list, dtype: dtype)
+        numbers.product(%i[< <= > >=]) do |number, name|
+          wanted = [list.map { |x| x.public_send(name, number) }, list.map { |x| number.public_send(name, x) }]
+          expect([array.public_send(name, number).to_a, number.public_send(name, array).to_a]).to eq(wanted), "#{dtype} #{name} #{number}"
+        end
+        wanted = numbers.map { |number| [list.map { |x| x == number }, list.map { |x| x != number }, list.include?(number)] }
+        expect(numbers.map { |number| [array.eq(number).to_a, array.ne(number).to_a, array.include?(number)] }).to eq(wanted)
+      end
+      expect(md([0.1], dtype: :f32).eq(0.1)).to same_as([true])
+    end
+
+    it "compares objects as Ruby does" do
+      words = md(["a", nil, "c"], dtype: :object)
+      expect([words.eq("a"), words.ne(nil), words.eq(md(%w[a b c]))]).to match([same_as([true, false, false]), same_as([true, false, true]), same_as([true, false, true])])
+    end
+
+    it "converts to another array, also where it is of the kind" do
+      array = md([1, 2])
+      copies = [array.to(:i64), (array + 0).to(:i64)]
+      copies.each { |copy| copy[0] = 9 }
+      expect([array, *copies]).to match([same_as([1, 2]), same_as([9, 2]), same_as([9, 2])])
+      total = nil
+      expect(Ikra.explain { total = ((array + 1).to(:i64) * 2).sum }.sections.size).to eq(1)
+      expect(total).to eq(10)
+    end
+
     it "converts" do
       expect(md([1.9, -1.9]).to(:i64)).to same_as([1, -1])
       expect(md([0, 2]).to(:bool)).to same_as([false, true])
@@ -168,8 +226,14 @@ RSpec.describe Ikra::MDArray do
       expect(md([1, 2]).to(:object).dtype).to be(:object)
       expect(md([1, 2], dtype: :object).to(:i32)).to have_attributes(dtype: :i32, to_a: [1, 2])
       expect { md([1, 256]).to(:u8).to_a }.to raise_error(RangeError, "element [1]: 256 does not fit u8 (0 to 255)")
-      expect { md([1.0, Float::NAN]).to(:i64).to_a }.to raise_error(FloatDomainError, "NaN")
+      expect { md([1.0, Float::NAN]).to(:i64).to_a }.to raise_error(FloatDomainError, "element [1]: NaN")
       expect { md([1e10]).to(:i32).to_a }.to raise_error(RangeError, /\Aelement \[0\]: 10000000000 does not fit i32/)
+      expect { md([[1.0, 1e30]]).to(:i64).to_a }.to raise_error(RangeError, /\Aelement \[0, 1\]: 1000000000000000019884624838656 does not fit i64/)
+      expect { md([-Float::INFINITY]).to(:u8).to_a }.to raise_error(FloatDomainError, "element [0]: -Infinity")
+      expect(md([-(2.0**63), 255.9]).to(:i64)).to same_as([-(2**63), 255])
+      array = md([1, 2])
+      array[true] = md([1.0, 1e30])
+      expect { array.sync }.to raise_error(RangeError, /\Aelement \[1\]: 1000000000000000019884624838656 does not fit i64/)
     end
 
     it "makes one kernel of an expression, and no array" do
@@ -218,6 +282,9 @@ RSpec.describe Ikra::MDArray do
     expect { md([1]) + "a" }.to raise_error(TypeError, "an object of String can't be coerced into Ikra::MDArray")
     expect { md([1]) + nil }.to raise_error(TypeError, "nil can't be coerced into Ikra::MDArray")
     expect { md([1]) + 2**64 }.to raise_error(RangeError, "18446744073709551616 does not fit i64")
+    expect { md([1.0]).even? }.to raise_error(TypeError, "even? is for Integers, not for elements of kind f64")
+    expect { 2 * md([true]) }.to raise_error(TypeError, "* is for numbers, not for elements of kind bool")
+    expect { 2.divmod(md([1])) }.to raise_error(TypeError, "divmod of a number takes no Ikra::MDArray")
   end
 
   it "rounds to 32 bits as the machine does" do

@@ -24,6 +24,7 @@ RSpec.describe Ikra::MDArray do
     expect(md([true, false]).to_bytes).to eq("\x01\x00".b)
     expect(described_class.from_bytes("\x00\x01", dtype: :bool)).to same_as([false, true])
     expect(md([]).to_bytes).to eq("")
+    expect { described_class.from_bytes(nil) }.to raise_error(TypeError, "nil is not a String")
     expect { described_class.from_bytes("abc") }.to raise_error(ArgumentError, "3 bytes are no whole number of f64 (8 bytes)")
     expect { described_class.from_bytes("a" * 8, 2) }.to raise_error(ArgumentError, "8 bytes for shape [2] of f64, which is 16")
     expect { md(["a"]).to_bytes }.to raise_error(TypeError, "objects have no bytes")
@@ -70,6 +71,33 @@ RSpec.describe Ikra::MDArray do
       end
       halves = { 0x3c00 => 1.0, 0xc000 => -2.0, 0x0001 => 2.0**-24, 0x7bff => 65_504.0, 0x7c00 => Float::INFINITY, 0x3555 => 0.333251953125, 0x8000 => -0.0 }
       expect(described_class.read(npy("{'descr': '<f2', 'fortran_order': False, 'shape': (7,), }", halves.keys.pack("S<*")))).to same_as(halves.values)
+    end
+
+    it "are left as they are where the elements cannot be computed" do
+      Tempfile.create("kept") do |file|
+        md([1, 2, 3]).write(file.path)
+        gone = md([1]).tap(&:free)
+        expect { (md([1, 2, 3]) / 0).write(file.path) }.to raise_error(ZeroDivisionError)
+        expect { gone.write(file.path) }.to raise_error(ArgumentError, "the array's elements are freed")
+        expect(described_class.read(file.path)).to same_as([1, 2, 3])
+      end
+    end
+
+    it "are named by Strings and Pathnames" do
+      require "pathname"
+      Tempfile.create("named") do |file|
+        path = Pathname(file.path)
+        md([1.5, 2.5]).write(path)
+        expect([described_class.read(path), described_class.read(file)]).to all(same_as([1.5, 2.5]))
+      end
+    end
+
+    it "are refused where they end too early" do
+      io = StringIO.new
+      md([1, 2]).write(io)
+      (6..(io.string.bytesize - 1)).each do |size|
+        expect { described_class.read(StringIO.new(io.string.byteslice(0, size))) }.to raise_error(ArgumentError, /\Athe file ends (within its header|before its elements)/)
+      end
     end
 
     it "are refused where they are none, or hold something else" do
@@ -223,8 +251,25 @@ RSpec.describe Ikra::MDArray do
       expect { md([1.0]).write_to_memory_view(Object.new) }.to raise_error(ArgumentError, "an object of Object shows no memory that may be written")
       expect { md([1.0]).write_to_memory_view(target) }.to raise_error(ArgumentError, "the memory is of shape [3, 2] with 8 bytes for each element, not [1] with 8")
       expect { md([1], dtype: :i32).write_to_memory_view(md([1])) }.to raise_error(ArgumentError, /with 8 bytes for each element, not \[1\] with 4/)
+      expect { md([1, 2]).write_to_memory_view(md(2)) }.to raise_error(ArgumentError, 'the memory has elements of format "d", which are none of kind i64')
+      expect { md([1], dtype: :i32).write_to_memory_view(md([1.0], dtype: :f32)) }.to raise_error(ArgumentError, /elements of format "f", which are none of kind i32/)
+      md([true, false]).write_to_memory_view(bytes = md(2, dtype: :u8))
+      expect(bytes).to same_as([1, 0])
       expect { md([1.0]).write_to_memory_view(md([1.0]).freeze) }.to raise_error(ArgumentError, /no memory that may be written/)
     end
+  end
+
+  it "is copied from a MemoryView of itself with its kind, and with no elements" do
+    expect(described_class.from_memory_view(md([true, false]))).to have_attributes(dtype: :bool, to_a: [true, false])
+    empty = md([0, 1, 2]).reverse[3..]
+    expect(described_class.from_memory_view(empty)).to same_as([])
+    expect(described_class.from_memory_view(Fiddle::MemoryView.new(empty))).to same_as([])
+  end
+
+  it "raises what its elements raise when they are to be shown" do
+    expect { Fiddle::MemoryView.new(md([1, 2]) / 0) }.to raise_error(ZeroDivisionError, "divided by 0")
+    view = Fiddle::MemoryView.new(md([1, 2])).tap(&:release)
+    expect { described_class.from_memory_view(view) }.to raise_error(ArgumentError, "the MemoryView was released")
   end
 
   it "says what is not loaded" do

@@ -47,6 +47,60 @@ RSpec.describe Ikra::MDArray do
       expect { (0...2).peach { |i| out[i, 0] = 1 } }.to raise_error(FrozenError, "can't modify frozen Ikra::MDArray")
     end
 
+    it "raises at the line where it was looked at, or written to" do
+      array, list = md(2, dtype: :u8), [0, 1]
+      lines = [
+        -> { list.peach { |i|
+          array[7 + i] = 1 } }, # IndexError
+        -> { list.peach { |i|
+          array[i] = 256 } }, # RangeError
+        -> { list.peach { |i|
+          array[i] = 0.0 / 0 } }, # FloatDomainError
+        -> { list.peach { |i|
+          array[i] = nil } }, # TypeError
+        -> { list.pmap { |i|
+          array[i, 0, 0] } }, # ArgumentError
+        -> { list.pmap { |i|
+          i + array[i + 2] } } # NoMethodError or TypeError: there is nil
+      ]
+      lines.each do |look|
+        line = look.source_location[1] + 1
+        expect(&look).to raise_error(StandardError) { |error| expect(error.backtrace.first).to eq("#{__FILE__}:#{line}") }
+      end
+    end
+
+    it "tells whoever looks for races of the lines in the block" do
+      array = md(2)
+      expect { [0, 1].peach(check: :races) { |i|
+        array[0] = i } }
+        .to raise_error(Ikra::RaceError, /element 0 \(at #{__FILE__}:#{__LINE__ - 1}\) .* element 1 \(at #{__FILE__}:#{__LINE__ - 1}\)/)
+    end
+
+    it "is stored to only what it may hold" do
+      flags, integers, floats = md(2, dtype: :bool), md(2), md(2)
+      [1, 1.0, nil].each { |value| expect { [0, 1].peach { |i| flags[i] = value } }.to raise_error(TypeError, "element [0]: what is stored is neither true nor false") }
+      expect { [0, 1].peach { |i| flags[i] = i == 0 ? true : 1 } }.to raise_error(TypeError, "element [1]: what is stored is neither true nor false")
+      expect { [0, 1].peach { |i| integers[i] = nil } }.to raise_error(TypeError, "element [0]: what is stored is not a number")
+      expect { [0, 1].peach { |i| floats[i] = true } }.to raise_error(TypeError, "element [0]: what is stored is not a number")
+      expect([flags, integers, floats]).to match([same_as([false, false]), same_as([0.0, 0.0]), same_as([0.0, 0.0])])
+    end
+
+    it "says that parts of it are made outside of blocks" do
+      array = self.array
+      message = /\Ain a block, array\[…\] is an element: give it an Integer for each dimension/
+      expect { [0].pmap { |i| array[i][0] } }.to raise_error(Ikra::CompileError, message)
+      expect { [0].pmap { |i| array[i, true] } }.to raise_error(Ikra::CompileError, message)
+      expect { [0].pmap { |i| array[i, 0..1] } }.to raise_error(Ikra::CompileError, message)
+      expect { [0].peach { |i| array[i] = 0 } }.to raise_error(Ikra::CompileError, message)
+      expect { md(2) { |i| array[i][0] }.sync }.to raise_error(Ikra::CompileError, message)
+      expect { [0].pmap { |i| array[i, nil] } }.to raise_error(TypeError, "nil is no index of an element")
+      expect { [0].pmap { |i| array[1.5, i] } }.to raise_error(TypeError, "1.5 is no index of an element")
+      rows = nil
+      expect { rows = [[0, 1].pmap(unsupported: :ruby) { |i| array[i][0] }, md(2, unsupported: :ruby) { |i| array[i].sum }.to_a] }
+        .to output(/plain Ruby/).to_stderr
+      expect(rows).to eq([nested.map(&:first), nested.map(&:sum)])
+    end
+
     it "is written in blocks while expressions look at it" do
       array = self.array
       before = array + 0

@@ -35,6 +35,14 @@ RSpec.describe Ikra::MDArray do
     expect(pixels(md([[-5, 0, 5, 50]]).heatmap(range: 0..10, colours: [[0, 0, 0], [100, 200, 250]]))).to eq([2, [4, 1, 8], [[0, 0, 0, 0, 0, 0, 50, 100, 125, 100, 200, 250]]])
   end
 
+  it "is in colours for a Range, of which an end may be missing" do
+    picture = md([[0.0, 1.0, 4.0]])
+    expect([picture.heatmap(range: 0..), picture.heatmap(range: ..4)]).to eq([picture.heatmap] * 2)
+    expect(picture.heatmap(range: 0..2)).not_to eq(picture.heatmap)
+    expect { picture.heatmap(range: 5) }.to raise_error(TypeError, "range: 5 is no Range")
+    expect { md([[0.0, Float::NAN]]).to_png }.to raise_error(FloatDomainError, "element [0, 1]: NaN")
+  end
+
   it "is written to a file" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "a.png")

@@ -134,6 +134,35 @@ RSpec.describe Ikra::MDArray do
       expect([md([1, 2]).sum { |x| total += x; x * 10 }, total]).to eq([30, 3])
     end
 
+    it "counts what Ruby counts" do
+      expect([nil, "x", 2**70, true, 1, 1.0].map { |item| md([1, 2, 1]).count(item) }).to eq([0, 0, 0, 0, 2, 2])
+      expect([md([true, false]).count(true), md([true]).count(1), md(%w[a b]).count("a"), md([9007199254740992.0]).count(9007199254740993)]).to eq([1, 0, 1, 0])
+      expect([md([[1, 2], [1, 3]]).count(1, axis: 0), md([[1, 2]]).count("x", axis: 0), md([%w[a b]]).count("a", axis: 1)]).to match([same_as([2, 0]), same_as([0, 0]), same_as([1])])
+      expect([md([5, 3, 8]).take(2), md([5, 3, 8]).first(2), md([5, 3, 8]).first(9)]).to eq([[5, 3], [5, 3], [5, 3, 8]])
+      expect { md([5, 3, 8]).first(-1) }.to raise_error(ArgumentError, "attempt to take negative size")
+    end
+
+    it "asks for none along a dimension without elements" do
+      array = md(3, 0)
+      expect([array.any?(axis: 1) { |x| x > 0 }, array.all?(axis: 1) { |x| x > 0 }, array.none?(axis: 1), md(0).any?(axis: 0)])
+        .to match([same_as([false] * 3), same_as([true] * 3), same_as([true] * 3), be(false)])
+    end
+
+    it "means Integers that add up to more than 64 bits" do
+      list = [[2**62, 2**62], [1, 2], [-(2**63), -(2**63)]]
+      expect(md(list).mean(axis: 1)).to same_as(list.map { |row| row.sum.fdiv(2) })
+      expect([md(list[0]).mean(axis: 0), md(list[0]).mean]).to eq([4.611686018427388e+18] * 2)
+      expect(md(list).mean(axis: 0)).to same_as(list.transpose.map { |column| column.sum.fdiv(3) })
+    end
+
+    it "reduces objects, on the host" do
+      words = [%w[a b], %w[d C]]
+      expect([md(words).max, md(words).min, md(words).minmax]).to eq(["d", "C", %w[C d]])
+      expect([md(words).max(axis: 0), md(words).min(axis: 1)]).to match([same_as(%w[d b]), same_as(%w[a C])])
+      expect([md(words).inject(:+), md(words).inject("z", axis: 0) { |x, y| x + y }]).to match([same_as(%w[ab dC]), same_as(%w[zad zbC])])
+      expect([md(words).scan { |x, y| x + y }, md(words).scan(:+, axis: 0)]).to match([same_as([%w[a ab], %w[d dC]]), same_as([%w[a b], %w[ad bC]])])
+    end
+
     it "has answers for nothing" do
       empty = md([])
       expect([empty.sum, empty.min, empty.argmax, empty.count, empty.any? { true }, empty.all? { false }]).to eq([0.0, nil, nil, 0, false, true])
@@ -251,9 +280,22 @@ RSpec.describe Ikra::MDArray do
     expect { md(1).all?(Float, speed: 1) }.to raise_error(ArgumentError, /\Aunknown option speed: /)
   end
 
+  it "names the line where the program called" do
+    big = md([[2**62, 2**62]])
+    calls = [
+      -> { big[0].inject(:+) }, -> { big.inject(:*) }, -> { big.scan(:+) }, -> { big.cumsum }, -> { big.cumprod(axis: 1) }, -> { big.sum(axis: 1) },
+      -> { big.t.sum(axis: 0) }, -> { big.matmul(md([[1], [1]])) }, -> { [[2**62, 2**62]].pmap { |x, y| [x, y].inject(:+) } },
+      -> { [2**62].pmap(&:succ) && [2**63 - 1].pmap(&:succ) }
+    ]
+    calls.each do |call|
+      place = "#{__FILE__}:#{call.source_location[1]}"
+      expect(&call).to raise_error(Ikra::IntegerOverflow) { |error| expect(error.backtrace.first[/\A.+?:\d+/]).to eq(place) }
+    end
+    expect(calls[0].source_location[1]).not_to eq(calls[6].source_location[1])
+  end
+
   it "says what it is not for" do
     expect { md([true]).sum }.to raise_error(TypeError, "sum is for numbers, not for elements of kind bool: to(:i64) makes 1 of true")
-    expect { md(["a"]).max }.to raise_error(TypeError, "max is for numbers, not for elements of kind object")
     %i[cumsum cumprod cummin cummax argmin argmax].each do |name|
       expect { md(["a"]).public_send(name) }.to raise_error(TypeError, "#{name} is for numbers, not for elements of kind object")
       expect { md([[true]]).public_send(name) }.to raise_error(TypeError, /\A#{name} is for numbers, not for elements of kind bool/)

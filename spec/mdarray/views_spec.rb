@@ -156,8 +156,12 @@ RSpec.describe Ikra::MDArray do
     expect { bytes[0, 1] = 256 }.to raise_error(RangeError, "element [0, 1]: 256 does not fit u8 (0 to 255)")
     expect { bytes[0] = [3, -1] }.to raise_error(RangeError, "element [1]: -1 does not fit u8 (0 to 255)")
     expect { bytes[0, 1] = "a" }.to raise_error(TypeError, "element [0, 1]: an object of String is not a number")
-    expect { bytes[0, 1] = Float::NAN }.to raise_error(FloatDomainError, "NaN")
+    expect { bytes[0, 1] = Float::NAN }.to raise_error(FloatDomainError, "element [0, 1]: NaN")
     expect { bytes.map! { |x| x * 200 }.sync }.to raise_error(RangeError, "element [0, 1]: 400 does not fit u8 (0 to 255)")
+    expect { bytes[0] = nil }.to raise_error(TypeError, "nil is not a number")
+    expect { bytes[0...0] = "junk" }.to raise_error(TypeError, "an object of String is not a number")
+    expect { bytes[0...0] = md([1, 2, 3]) }.to raise_error(ArgumentError, "shapes [0, 2] and [3] do not fit")
+    bytes[0...0] = 5
     expect(bytes).to same_as([[1, 2]])
     bytes[0, 0] = 7.9
     expect(bytes[0, 0]).to eq(7)
@@ -173,6 +177,33 @@ RSpec.describe Ikra::MDArray do
     copy = array.dup
     copy[0, 0] = 9
     expect([array[0, 0], copy[0, 0], array.clone.frozen?, (array + 1)[0, 0]]).to eq([0, 9, true, 1])
+  end
+
+  it "is no view where it is the copy of one, and is frozen with its views then" do
+    copy = md([[1, 2], [3, 4]]).t.dup
+    part = copy[0]
+    copy.freeze
+    expect { part[0] = 99 }.to raise_error(FrozenError)
+    expect([copy.view?, copy]).to match([false, same_as([[1, 3], [2, 4]])])
+  end
+
+  it "has as many elements as memory has, in any order" do
+    numbers, objects = md(500, 400) { |i, j| i - j }.t, md((0...200_000).to_a, dtype: :object).reshape(500, 400).t
+    expect([numbers.to_a.size, numbers.to_a[399][0], objects.to_a.size, objects.to_a[399][0]]).to eq([400, -399, 400, 399])
+  end
+
+  it "is not freed when frozen" do
+    array.freeze
+    expect { array.free }.to raise_error(FrozenError)
+    expect { array[0].free }.to raise_error(FrozenError)
+    expect(array[0, 0]).to eq(0)
+  end
+
+  it "has parts of objects that are written where another array is true" do
+    words = md(%w[a b c])
+    words[words.eq("b")] = "z"
+    words[md([true, false, true])] = md(%w[x y w])
+    expect(words).to same_as(%w[x z w])
   end
 
   it "does not freeze the array that a frozen view is of" do

@@ -68,7 +68,7 @@ RSpec.describe "Blocks that run again" do
       expect(scaled(md([1, 2]), 2.5)).to same_as([2.5, 5.0])
       expect(scaled(md([1, 2]), (2**40) + 1)).to same_as([(2**40) + 1, (2**41) + 2])
       expect(scaled(md([1.0, 2.0]), 0.5)).to same_as([0.5, 1.0])
-      expect { scaled(md([1.0, 2.0]), nil).sync }.to raise_error(Ikra::CompileError)
+      expect { scaled(md([1.0, 2.0]), nil).sync }.to raise_error(TypeError, "nil can't be coerced into Float")
       expect { scaled(md([1, 2]), 2**62).sync }.to raise_error(Ikra::IntegerOverflow)
     end
 

@@ -99,6 +99,7 @@ RSpec.describe "memory_limit" do
   it "is a number of bytes for the process" do
     Ikra.config.memory_limit = 1 << 30
     expect([Ikra.memory[:limit], Ikra.config.memory_limit]).to eq([1 << 30, 1 << 30])
+    expect { Ikra.config.memory_limit = 1.5 }.to raise_error(ArgumentError, "memory_limit: 1.5 is not a positive Integer")
     Ikra.config.memory_limit = nil
     expect(Ikra.memory[:limit]).to be_nil
     expect { Ikra.config.memory_limit = -1 }.to raise_error(ArgumentError, "memory_limit: -1 is not a positive Integer")

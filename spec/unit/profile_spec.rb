@@ -29,6 +29,15 @@ RSpec.describe Ikra::Profile do
     expect(found.left_out).to eq(0)
   end
 
+  it "knows a Symbol by the place where it stands" do
+    line = __LINE__
+    found = Ikra.profile do
+      numbers.pmap(backend: :cpu, &:succ)
+      numbers.pmap(backend: :cpu, &:succ)
+    end
+    expect(found.sections.map { |section| [section.path, section.line] }).to eq([[__FILE__, line + 2], [__FILE__, line + 3]])
+  end
+
   it "has spans that lie within their section, one after the other, and add up to the phases" do
     found = profile
     found.sections.each do |section|

@@ -4,7 +4,6 @@
 //! [`BlockSource`]; [`Captures`], its locals and `self`, read and assigned at every call. Not here: positions and texts
 //! ([`crate::iseq`]).
 
-use crate::errors::caller;
 use crate::heap::{self, Raw, Seen};
 use crate::iseq::{Failure, Sequence, seen_locals};
 use crate::reflect;
@@ -73,9 +72,9 @@ pub fn read(ruby: &Ruby, key: &Key, captures: &Captures, within: Option<&Wrappin
     let (unit, scope) = match key {
         Key::Iseq(iseq) => read_iseq(ruby, reflect::value(*iseq), captures)?,
         Key::Symbol(name) => {
-            let (path, line) = caller(ruby)?;
+            // it stands in many places, and speaks for each
             let text = format!("&:{name}");
-            let source = Arc::new(Source::whole(&path, &text, line));
+            let source = Arc::new(Source::whole(&format!("<internal:{text}>"), &text, 1));
             (syntax::symbol_block(&source, name), world::scope(&[]))
         }
         Key::Method(_, path, line) => read_method(ruby, captures, path, *line)?,

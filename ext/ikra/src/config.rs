@@ -14,7 +14,7 @@ use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
 use magnus::value::LazyId;
-use magnus::{Error, RArray, RHash, Ruby, Symbol, TryConvert, Value};
+use magnus::{Error, Integer, RArray, RHash, Ruby, Symbol, TryConvert, Value};
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -294,7 +294,11 @@ pub fn check(ruby: &Ruby, options: RHash) -> Result<(), Error> {
 /// ArgumentError for an unknown key or value.
 pub fn configure(ruby: &Ruby, key: Symbol, value: Value) -> Result<(), Error> {
     if key.name()? == "memory_limit" {
-        let bytes = if value.is_nil() { None } else { u64::try_convert(value).ok().filter(|bytes| *bytes > 0) };
+        let bytes = if value.is_nil() {
+            None
+        } else {
+            Integer::from_value(value).and_then(|bytes| bytes.to_u64().ok()).filter(|bytes| *bytes > 0)
+        };
         if bytes.is_none() && !value.is_nil() {
             return Err(argument(ruby, format!("memory_limit: {} is not a positive Integer", value.inspect())));
         }

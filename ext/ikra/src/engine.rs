@@ -53,6 +53,7 @@ use ikra_core::engine::{Base, SectionOp};
 use ikra_core::error::Error as CoreError;
 use ikra_core::infer::BlockSource;
 use ikra_core::ir::{Column, ColumnId, Lowered, Program, Site as Raise, Storage, Trap};
+use ikra_core::layout::schema::Schema;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::cost::{History, Side, Taken};
@@ -385,9 +386,9 @@ pub fn section_now(
     let backend = backends::open(choice).map_err(|e| errors::core(ruby, e))?;
     clock.tell(ruby, || {
         let source = &site.source.unit.source;
-        let line = source.line_of(source.slice.start as u32);
+        let (path, line) = errors::place(ruby, source);
         let operation = operation.name().map_or_else(|_| String::new(), |name| name.into_owned());
-        About { operation, path: source.path.as_str().into(), line, backend: backend.name(), elements, ticks }
+        About { operation, path: path.into(), line, backend: backend.name(), elements, ticks }
     });
     let explained = explain::wanted(ruby).then(Explained::default);
     let section = Section {
@@ -851,7 +852,7 @@ impl Section<'_> {
         let result = match (self.settings.into, &variant.plan.result) {
             (Some(_), Some(_)) if variant.sieve.is_some() => Gave::Sieve,
             (Some(into), Some(slot)) if variant.fold.is_none() => {
-                self.result_buffer(into, slot, variant.lowered.schema.marks, limit, &mut packed)?
+                self.result_buffer(into, slot, &variant.lowered.schema, limit, &mut packed)?
             }
             _ => Gave::Column,
         };
@@ -1108,11 +1109,13 @@ impl Section<'_> {
         &self,
         into: Results,
         slot: &SlotPlan,
-        marks: Option<ColumnId>,
+        schema: &Schema,
         limit: Key,
         packed: &mut Packed,
     ) -> Result<Gave, Error> {
-        let Some(dtype) = is_dtype(into, slot) else {
+        // what only raises gives nothing of another kind
+        let none = || schema.is_endless.then_some(if let Results::As(dtype) = into { dtype } else { Dtype::F64 });
+        let Some(dtype) = is_dtype(into, slot).or_else(none) else {
             if into == Results::Numbers || self.settings.holes {
                 return Ok(Gave::Column);
             }
@@ -1137,7 +1140,7 @@ impl Section<'_> {
             }
             (None, _) => {}
         }
-        let Some(column) = marks else { return Ok(Gave::Buffer(dtype, buffer)) };
+        let Some(column) = schema.marks else { return Ok(Gave::Buffer(dtype, buffer)) };
         let marks = Arc::new(Buffer::zeroed(Dtype::Bool.storage(), len));
         packed.residents.push(Resident { column, buffer: marks.clone(), write });
         Ok(Gave::Sieved(dtype, buffer, marks))

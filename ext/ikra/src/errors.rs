@@ -13,10 +13,12 @@ use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::error::Error as CoreError;
 use ikra_core::ir::{New, Part, Piece, Program, Site, Trap};
 use ikra_core::memory::room;
+use ikra_core::source::Source;
 use magnus::prelude::*;
 use magnus::rb_sys::protect;
 use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
 use once_cell::sync::OnceCell;
+use std::sync::Arc;
 
 static LIBRARY: OnceCell<String> = OnceCell::new();
 
@@ -55,7 +57,15 @@ pub fn warn(ruby: &Ruby, message: &str) -> Result<(), Error> {
 }
 
 /// The core's error as an exception.
-pub fn core(ruby: &Ruby, error: CoreError) -> Error {
+pub fn core(ruby: &Ruby, mut error: CoreError) -> Error {
+    if let CoreError::Unsupported(told) | CoreError::Conflict(told) = &mut error
+        && told.source.is_internal()
+        && let Ok((path, line)) = caller(ruby)
+    {
+        // what is in no file of the program's is told where that called
+        let source = Source { path, first_line: line, ..(*told.source).clone() };
+        told.source = Arc::new(source);
+    }
     let name = match &error {
         CoreError::Poisoned(poison) => return crate::later::raised(ruby, poison),
         CoreError::Unsupported(_) | CoreError::Conflict(_) => "Ikra::CompileError",
@@ -142,7 +152,8 @@ pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
 /// The exception that an element raised.
 pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
     let located = exception(ruby, site, operands).and_then(|exception| {
-        let mut frames = vec![format!("{}:{}", site.path, site.line)];
+        // what is no line of the program's speaks for the one that called
+        let mut frames = if is_ours(&site.path) { vec![] } else { vec![format!("{}:{}", site.path, site.line)] };
         frames.extend(backtrace(ruby)?);
         ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, key.index(), key.tick(), frames))?;
         Ok(exception)
@@ -151,6 +162,11 @@ pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
         Ok(exception) => exception.into(),
         Err(error) => error,
     }
+}
+
+/// Whether a path is of Ikra's own Ruby code, or of a text that it made.
+fn is_ours(path: &str) -> bool {
+    path.starts_with("<internal:") || LIBRARY.get().is_some_and(|library| path.starts_with(library.as_str()))
 }
 
 fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Error> {
@@ -295,6 +311,11 @@ fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Val
 /// NoMethodError or (`bare`) NameError, in Ruby's words.
 fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result<Exception, Error> {
     let raised = raised_by(ruby, || no_method(ruby, value(receiver), name, bare))?;
+    if !raised.is_kind_of(class(ruby, "NameError")) {
+        // of a Range the kernel told no more than its class, which has methods of its own
+        let message = format!("undefined method '{name}' for an instance of {}", value(receiver).inspect());
+        return class(ruby, "NoMethodError").new_instance((message, ruby.to_symbol(name)));
+    }
     // anew, because Ruby would show the source line where the call just now was made
     let class: Value = raised.funcall("class", ())?;
     let keywords = magnus::kwargs!(ruby, "receiver" => value(receiver));
@@ -324,6 +345,12 @@ fn backtrace(ruby: &Ruby) -> Result<Vec<String>, Error> {
     let frames: RArray = ruby.module_kernel().funcall("caller", (0,))?;
     let frames: Vec<String> = frames.to_vec()?;
     Ok(frames.into_iter().filter(|f| !LIBRARY.get().is_some_and(|l| f.starts_with(l.as_str()))).collect())
+}
+
+/// File and line where a block stands; of one that is in no file of the program's, where that called.
+pub fn place(ruby: &Ruby, source: &Source) -> (String, u32) {
+    let own = || (source.path.clone(), source.line_of(source.slice.start as u32));
+    if source.is_internal() { caller(ruby).unwrap_or_else(|_| own()) } else { own() }
 }
 
 /// File and line of the user's code that called Ikra.

@@ -35,6 +35,8 @@ pub struct Account {
     pub elements: usize,
     pub ticks: u64,
     pub source: Arc<Source>,
+    /// File and line of the block, or where the program called.
+    pub place: (String, u32),
     pub backend: &'static str,
     /// Why this backend.
     pub why: String,
@@ -164,12 +166,15 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
             .with("written", column.written)?;
         Ok(hash.1)
     })?;
+    let (path, line) = (account.place.0.as_str(), account.place.1);
     let checks = array(ruby, &told.checks, |check| {
+        let own = check.path == source.path && source.is_internal();
+        let (path, line) = if own { (path, line) } else { (check.path.as_str(), check.line) };
         let hash = Facts::new(ruby)
             .with("kind", ruby.to_symbol(check.kind.word()))?
             .with("what", check.what.as_str())?
-            .with("path", check.path.as_str())?
-            .with("line", check.line)?
+            .with("path", path)?
+            .with("line", line)?
             .with("lowered", check.before)?
             .with("left", check.after)?;
         Ok(hash.1)
@@ -179,11 +184,10 @@ fn section(ruby: &Ruby, account: &Arc<Account>) -> Result<RHash, Error> {
     for (stage, time) in first.iter().chain(&told.stages).chain(&last) {
         stages.aset(ruby.to_symbol(*stage), time.as_secs_f64())?;
     }
-    let line = source.line_of(source.slice.start as u32);
     let reduction = account.sink.and_then(|(sink, _)| sink.fold());
     let hash = Facts::new(ruby)
         .with("operation", ruby.to_symbol(&*account.operation))?
-        .with("path", source.path.as_str())?
+        .with("path", path)?
         .with("line", line)?
         .with("source", source.slice_text())?
         .with("elements", account.elements)?

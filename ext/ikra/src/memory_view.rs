@@ -8,10 +8,12 @@
 #![allow(unsafe_code, reason = "Ruby's C API calls these functions; see SAFETY at each")]
 
 use crate::buffer::{self, Dtype, Part};
+use crate::errors;
 use crate::gvl;
 use crate::heap;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
+use magnus::error::ErrorType;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, RString, Ruby, Value};
@@ -70,25 +72,41 @@ fn packed(shape: &[rb_sys::ssize_t], width: rb_sys::ssize_t) -> Vec<rb_sys::ssiz
 }
 
 /// The elements of an array: whether they must stand row after row decides whether it may be a view of others'.
-fn shown(array: Value, strides: bool, written: bool) -> Option<(Dtype, *const u8, Shown)> {
-    let told: RArray = array.funcall("__memory_view", (!strides && !written, written)).ok()?;
-    let (dtype, held) = buffer::of(told.entry::<Value>(0).ok()?.as_raw())?;
-    let offset: usize = told.entry(1).ok()?;
-    let (shape, strides): (Vec<rb_sys::ssize_t>, Vec<rb_sys::ssize_t>) = (told.entry(2).ok()?, told.entry(3).ok()?);
-    let column = gvl::released(|| held.on_host()).ok()?;
+///
+/// # Errors
+/// What the elements' computation raises.
+fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Option<(Dtype, *const u8, Shown)>, Error> {
+    let told: Option<RArray> = array.funcall("__memory_view", (!strides && !written, written))?;
+    let Some(told) = told else { return Ok(None) };
+    let Some((dtype, held)) = buffer::of(told.entry::<Value>(0)?.as_raw()) else { return Ok(None) };
+    let offset: usize = told.entry(1)?;
+    let (shape, strides): (Vec<rb_sys::ssize_t>, Vec<rb_sys::ssize_t>) = (told.entry(2)?, told.entry(3)?);
+    let column = gvl::released(|| held.on_host()).map_err(|error| errors::core(ruby, error))?;
     let width = dtype.storage().bytes();
     if !written {
-        let data = column.bytes().get(offset * width..)?.as_ptr();
-        return Some((dtype, data, Shown { column, shape, strides, back: None }));
+        // a part without elements may begin behind the last
+        let from = column.bytes().get(offset * width..).unwrap_or_default();
+        return Ok(Some((dtype, from.as_ptr(), Shown { column, shape, strides, back: None })));
     }
     let sizes = shape.iter().map(|size| *size as usize).collect();
-    let part = Part::new(offset, sizes, strides.iter().map(|stride| *stride as isize).collect(), held.len())?;
+    let apart = strides.iter().map(|stride| *stride as isize).collect();
+    let Some(part) = Part::new(offset, sizes, apart, held.len()) else { return Ok(None) };
     let mut copy = HostColumn::zeroed(dtype.storage(), part.count());
     part.gather(width, column.bytes(), copy.bytes_mut());
     let strides = packed(&shape, 1);
     // the words stay where they are when the column is moved
     let data = copy.as_kernel_ptr(true).cast_const();
-    Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, part)) }))
+    Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, part)) })))
+}
+
+/// The exception that an error is.
+fn exception(error: Error) -> Option<VALUE> {
+    let made = match error.error_type() {
+        ErrorType::Exception(exception) => Some(*exception),
+        ErrorType::Error(class, message) => class.new_instance((message.as_ref(),)).ok(),
+        ErrorType::Jump(_) => None,
+    };
+    made.map(|exception| exception.as_raw())
 }
 
 unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int) -> bool {
@@ -96,9 +114,17 @@ unsafe extern "C" fn get(array: VALUE, view: *mut rb_memory_view_t, flags: c_int
     let (strides, written) = (asks(RUBY_MEMORY_VIEW_STRIDES as c_int), asks(RUBY_MEMORY_VIEW_WRITABLE as c_int));
     // SAFETY: Ruby gives an object of the class, which its caller holds.
     let array = unsafe { Value::from_raw(array) };
-    let Ok(Some((dtype, data, mut shown))) = catch_unwind(AssertUnwindSafe(|| shown(array, strides, written))) else {
-        return false;
+    let ruby = Ruby::get_with(array);
+    let got = match catch_unwind(AssertUnwindSafe(|| shown(&ruby, array, strides, written))) {
+        Ok(Ok(got)) => got,
+        Ok(Err(error)) => match exception(error) {
+            // SAFETY: an exception, raised where nothing of Rust's is left to be dropped: it was moved out of `error`.
+            Some(exception) => unsafe { rb_sys::rb_exc_raise(exception) },
+            None => None,
+        },
+        Err(_) => None,
     };
+    let Some((dtype, data, mut shown)) = got else { return false };
     let width = dtype.storage().bytes() as rb_sys::ssize_t;
     for stride in &mut shown.strides {
         *stride *= width;
@@ -131,8 +157,21 @@ unsafe extern "C" fn release(_array: VALUE, view: *mut rb_memory_view_t) -> bool
     catch_unwind(AssertUnwindSafe(|| drop(shown))).is_ok()
 }
 
-/// `Ikra.__write_view(object, bytes, width, shape)`: copies elements, row after row, to where an object shows that it may be written.
-/// What is wrong with its view, if anything is: `:none`, or its item size and shape.
+/// Whether elements of a format are those of a kind, if they are as wide.
+fn holds(format: &[u8], dtype: Dtype) -> bool {
+    let letter: Vec<u8> = format.iter().copied().filter(|byte| !b"|=@<!".contains(byte)).collect();
+    let letters: &[u8] = match dtype {
+        Dtype::I64 | Dtype::I32 => b"csilqj",
+        Dtype::U8 => b"C",
+        Dtype::Bool => b"C?",
+        Dtype::F64 => b"dE",
+        Dtype::F32 => b"fe",
+    };
+    matches!(letter[..], [one] if letters.contains(&one))
+}
+
+/// `Ikra.__write_view(object, bytes, dtype, shape)`: copies elements, row after row, to where an object shows that it may be written.
+/// What is wrong with its view, if anything is: `:none`, or its item size, shape and format.
 ///
 /// # Errors
 /// What the object raises.
@@ -140,9 +179,11 @@ pub fn write(
     ruby: &Ruby,
     object: Value,
     bytes: RString,
-    width: usize,
+    dtype: Value,
     shape: Vec<rb_sys::ssize_t>,
 ) -> Result<Option<Value>, Error> {
+    let dtype = Dtype::of(ruby, dtype)?;
+    let width = dtype.storage().bytes();
     // SAFETY: a struct of plain words, which Ruby fills.
     let mut view: rb_memory_view_t = unsafe { std::mem::zeroed() };
     let flags = RUBY_MEMORY_VIEW_STRIDES as c_int | RUBY_MEMORY_VIEW_WRITABLE as c_int;
@@ -161,7 +202,10 @@ pub fn write(
     let item = usize::try_from(view.item_size).unwrap_or(0);
     let flat = || if item == 0 { Vec::new() } else { vec![view.byte_size / item as rb_sys::ssize_t] };
     let theirs = list(view.shape).unwrap_or_else(flat);
-    let fits = !view.readonly && item == width && theirs == shape && view.sub_offsets.is_null();
+    // SAFETY: a format that is there is a C string, which lives as long as the view; none means bytes.
+    let format = unsafe { if view.format.is_null() { c"C" } else { CStr::from_ptr(view.format) } }.to_owned();
+    let same = item == width && theirs == shape && holds(format.to_bytes(), dtype);
+    let fits = same && !view.readonly && view.sub_offsets.is_null();
     if fits {
         let given = heap::bytes(bytes.as_raw());
         let strides = list(view.strides).unwrap_or_else(|| packed(&shape, width as rb_sys::ssize_t));
@@ -184,8 +228,15 @@ pub fn write(
         rb_sys::rb_memory_view_release(&raw mut view);
         heap::NIL
     })?;
-    let wrong = || ruby.ary_new_from_values(&[ruby.into_value(item), ruby.ary_from_vec(theirs.clone()).as_value()]);
-    Ok((!fits).then(|| wrong().as_value()))
+    let wrong = || {
+        let format = ruby.str_new(&format.to_string_lossy()).as_value();
+        ruby.ary_new_from_values(&[ruby.into_value(item), ruby.ary_from_vec(theirs.clone()).as_value(), format])
+    };
+    Ok(match (fits, same) {
+        (true, _) => None,
+        (false, true) => Some(ruby.to_symbol("none").as_value()),
+        (false, false) => Some(wrong().as_value()),
+    })
 }
 
 unsafe extern "C" fn available(array: VALUE) -> bool {

@@ -20,7 +20,7 @@ module Ikra
       # @return [MDArray]
       # @raise [RangeError] for a value that such elements cannot hold
       def full(*sizes, value, dtype: nil)
-        shape = __shape(sizes.flatten)
+        shape = __shape(sizes.flatten, most: MOST)
         dtype = dtype ? DType.check(dtype) : DType.of(value)
         value = DType.store(dtype, value)
         count = shape.reduce(1, :*)
@@ -40,8 +40,9 @@ module Ikra
         raise ArgumentError, "step can't be 0" if step.zero?
 
         count = first.is_a?(Integer) && last.is_a?(Integer) && step.is_a?(Integer) ? -((first - last) / step) : ((last - first) / step.to_f).ceil
-        count = [count, 0].max
+        count, = __shape([[count, 0].max], most: MOST)
         first = first.to_f if last.is_a?(Float) || step.is_a?(Float)
+        [first, step].each { |value| DType.store(:i64, value) if value.is_a?(Integer) }
         dtype &&= DType.check(dtype)
         buffer, kind = Run.own(:arange) { |i| first + i * step }.values(count, dtype, [count])
         __of(buffer, count.zero? ? dtype || DType.of(first) : kind, [count])
@@ -50,7 +51,7 @@ module Ikra
       # @return [MDArray] +count+ Floats at equal distances, the first and the last among them
       # @raise [ArgumentError] for a negative number of them
       def linspace(first, last, count = 50, dtype: :f64)
-        shape = __shape([count])
+        shape = __shape([count], most: MOST)
         first, last = Float(first), Float(last)
         step = count > 1 ? (last - first) / (count - 1) : 0.0
         end_at = count - 1
@@ -61,13 +62,11 @@ module Ikra
       #
       # @param within [Range, Integer, nil] as Kernel#rand takes it: Integers or Floats of a Range, Integers below a number; nil: Floats from 0 to 1
       # @return [MDArray]
+      # @raise [ArgumentError] for a Range that has no numbers
       def rand(*sizes, within: nil, dtype: nil)
-        shape = __shape(sizes.flatten)
-        within = nil if within == 0
+        shape = __shape(sizes.flatten, most: MOST)
+        within = drawn_from(within)
         dtype = dtype ? DType.check(dtype) : within.nil? || (within.is_a?(Range) && within.begin.is_a?(Float)) ? :f64 : :i64
-        # Ruby's error for what cannot be drawn from
-        ::Kernel.rand(within) if within.is_a?(Range)
-
         block = within.nil? ? proc { ::Kernel.rand } : proc { ::Kernel.rand(within) }
         __of(Run.own(:rand, &block).values(shape.reduce(1, :*), dtype, shape).first, dtype, shape)
       end
@@ -76,7 +75,7 @@ module Ikra
       #
       # @return [MDArray]
       def randn(*sizes, mean: 0.0, deviation: 1.0, dtype: :f64)
-        shape = __shape(sizes.flatten)
+        shape = __shape(sizes.flatten, most: MOST)
         mean, deviation = Float(mean), Float(deviation)
         block = proc do
           radius = ::Math.sqrt(-2.0 * ::Math.log(1.0 - ::Kernel.rand))
@@ -103,12 +102,31 @@ module Ikra
 
         arrays.first.__send__(:joined, arrays, axis)
       end
+
+      private
+
+      # What numbers are drawn from, as kernels take it.
+      def drawn_from(within)
+        case within
+        when nil then nil
+        when Range
+          # Ruby's error for what cannot be drawn from
+          raise ArgumentError, "within: #{within} has no numbers" if ::Kernel.rand(within).nil?
+          return Range.new(within.begin.to_f, within.end.to_f, within.exclude_end?) if within.begin.is_a?(Float) || within.end.is_a?(Float)
+
+          [within.begin, within.end].each { |value| DType.store(:i64, value) }
+          within
+        else
+          number = DType.store(:i64, within)
+          number.zero? ? nil : number
+        end
+      end
     end
 
     private
 
     # The elements of arrays within arrays, or of another array.
-    def take(nested, dtype)
+    def made_of(nested, dtype)
       if nested.is_a?(MDArray)
         other = dtype && dtype != nested.dtype ? nested.to(dtype) : nested.dup
         return __set(other.__storage, other.__layout)
@@ -130,8 +148,7 @@ module Ikra
 
         raise ArgumentError, "shapes #{shape.inspect} and #{array.shape.inspect} do not fit"
       end
-      dtypes = arrays.map(&:dtype).uniq
-      dtype = dtypes.size == 1 ? dtypes.first : Operators.dtype(:+, dtypes)
+      dtype = Operators.common(:concat, arrays.map(&:dtype))
       sizes = shape.dup
       sizes[axis] = arrays.sum { |array| array.shape[axis] }
       result = MDArray.zeros(*sizes, dtype: dtype)

@@ -49,33 +49,32 @@ module Ikra
 
     # @param other [Numeric, MDArray]
     # @return [MDArray] of Floats
-    def fdiv(other) = (DType.float?(dtype) ? self : to(:f64)) / other
+    def fdiv(other) = (DType.float?(dtype) ? self : as(:f64)) / other
 
     # @return [MDArray] with elements no less than one number and no greater than another
     def clamp(least, greatest) = maximum(least).minimum(greatest)
 
     # The elements as another kind. Floats become Integers as +truncate+ makes them, true and false 1 and 0, numbers but 0 true.
     #
-    # @return [MDArray]
+    # @return [MDArray] another one: what is written to it is not written to this one
     # @raise [RangeError] for a value that such elements cannot hold; the message has the index
     # @raise [FloatDomainError] for NaN and infinities
     def to(dtype)
       dtype = DType.check(dtype)
-      return self if dtype == self.dtype
-      return MDArray.__of(flat_list, :object, shape) if dtype == :object
-      return MDArray.new(flat_list, dtype: dtype).reshape(*shape) if self.dtype == :object
+      return as(dtype) if dtype != self.dtype
+      return dup unless pending?
 
-      MDArray.__pending(Expression::Operation.new(:to, [__operand], dtype, shape, caller_place))
+      MDArray.__pending(Expression::Operation.new(:to, [__operand], dtype, shape))
     end
     alias as_type to
 
     # +2 * array+ and +2.5 - array+.
     #
-    # @return [Array(MDArray, MDArray)]
+    # @return [Array(Object, MDArray)] what has the operators of arrays, and computes with the number
     def coerce(other)
       raise TypeError, "#{DType.shown(other)} can't be coerced into #{self.class}" unless other.is_a?(Integer) || other.is_a?(Float)
 
-      [MDArray.__of(Buffer.from_list(DType.with(dtype, other), [other]), DType.with(dtype, other), [1] * [ndim, 1].max), self]
+      [Before.new(other), self]
     end
 
     # Functions of Math for arrays, as of Ruby's Math for numbers: +Ikra::MDArray::Math.sqrt(array)+.
@@ -95,16 +94,25 @@ module Ikra
 
     private
 
+    # The elements as another kind; of that kind, they themselves.
+    def as(dtype)
+      return self if dtype == self.dtype
+      return MDArray.__of(flat_list, :object, shape) if dtype == :object
+      return MDArray.new(flat_list, dtype: dtype).reshape(*shape) if self.dtype == :object
+
+      MDArray.__pending(Expression::Operation.new(:to, [__operand], dtype, shape, caller_place))
+    end
+
     def combined_with(name, other)
+      return compared_on_host(name, other) if %i[eq ne].include?(name) && (dtype == :object || (other.is_a?(MDArray) && other.dtype == :object))
+
       case other
       when MDArray
         kind, raises = Operators.result(name, dtype, other.dtype)
         common = shape == other.shape ? shape : Layout.broadcast(shape, other.shape)
         written(name, [__operand, other.__operand], kind, common, raises) { other.__storage }
       when Integer, Float, true, false
-        with = number_kind(name, other)
-        kind, raises = Operators.result(name, dtype, with)
-        scalar = scalar(other, with)
+        kind, raises, scalar = with_number(name, other)
         written(name, [__operand, scalar], kind, shape, raises)
       else
         raise TypeError, "#{DType.shown(other)} can't be coerced into #{self.class}" unless other.respond_to?(:coerce) && !other.is_a?(Array)
@@ -112,6 +120,21 @@ module Ikra
         one, two = other.coerce(self)
         one.public_send(name, two)
       end
+    end
+
+    # Objects are compared as Ruby compares them.
+    def compared_on_host(name, other)
+      common = other.is_a?(MDArray) ? Layout.broadcast(shape, other.shape) : shape
+      mine = (shape == common ? self : broadcast_to(*common)).__send__(:flat_list)
+      theirs = other.is_a?(MDArray) ? other.broadcast_to(*common).__send__(:flat_list) : Array.new(mine.size, other)
+      same = mine.zip(theirs).map { |one, two| (one == two ? true : false) == (name == :eq) }
+      MDArray.__of(Buffer.from_list(:bool, same), :bool, common)
+    end
+
+    # With a number before the operator.
+    def combined_behind(name, number)
+      kind, raises, scalar = with_number(name, number, before: true)
+      written(name, [scalar, __operand], kind, shape, raises)
     end
 
     def alone(name)
@@ -133,31 +156,48 @@ module Ikra
     # Where a program called.
     def caller_place = caller_locations(1, 12).find { |location| !location.path.start_with?(__dir__) && !location.path.start_with?("<internal") }&.to_s
 
-    # A number's kind beside this array: its own where it can be.
-    def number_kind(name, value)
-      return :bool if value == true || value == false
-      return value.is_a?(Float) ? :f64 : :i64 unless DType.number?(dtype)
-      return dtype if DType.float?(dtype)
-      return :f64 if value.is_a?(Float)
+    # What an operator with a number gives, whether it may raise, and the number. It takes the array's kind where it can; one that does not fit
+    # that is computed with as it is, and only the result must fit.
+    #
+    # @param before [Boolean] the number stands before the operator
+    def with_number(name, value, before: false)
+      return compared_with(name, value, before) if value.is_a?(Integer) && Operators::COMPARISONS.key?(name) && DType.number?(dtype)
 
-      # what is only compared need not fit
-      Operators::COMPARISONS.key?(name) || !DType::LIMITS.fetch(dtype).cover?(value) && dtype == :i64 ? :i64 : dtype
+      with = number_kind(value)
+      kind, raises = before ? Operators.result(name, with, dtype) : Operators.result(name, dtype, with)
+      return [kind, raises, Expression::Scalar.new(with == :f32 ? DType.single(value.to_f) : value.to_f, with)] if DType.float?(with)
+      return [kind, raises, Expression::Scalar.new(value, with)] if with == :bool
+
+      raise RangeError, "#{DType.shown(value)} does not fit i64" unless DType::LIMITS.fetch(:i64).cover?(value)
+
+      narrow = with != :i64
+      return [kind, true, Expression::Scalar.new(value, :i64)] if narrow && !DType::LIMITS.fetch(with).cover?(value)
+
+      # what shifts to the right, and surely not to the left
+      with = :u8 if narrow && name == :>> && value.between?(0, 255)
+      [kind, raises, Expression::Scalar.new(value, with)]
     end
 
-    def scalar(value, dtype)
-      value = value.to_f if DType.float?(dtype)
-      value = DType.single(value) if dtype == :f32
-      raise RangeError, "#{DType.shown(value)} does not fit i64" if value.is_a?(Integer) && !DType::LIMITS.fetch(:i64).cover?(value)
+    def compared_with(name, value, before)
+      value = Compared.with(before ? Compared::MIRRORED.fetch(name) : name, value, dtype)
+      return [:bool, false, Expression::Scalar.new(value, :i64)] if value.is_a?(Integer)
 
-      Expression::Scalar.new(value, dtype)
+      [:bool, false, Expression::Scalar.new(value, dtype == :f32 && (value.nan? || DType.single(value) == value) ? :f32 : :f64)]
+    end
+
+    # A number's kind beside this array: its own where it can be.
+    def number_kind(value)
+      return :bool if value == true || value == false
+      return value.is_a?(Float) ? :f64 : :i64 unless DType.number?(dtype)
+
+      DType.with(dtype, value)
     end
 
     def choose(one, other)
       arrays = [one, other].map { |value| value.is_a?(MDArray) ? value : MDArray.full(*[1] * ndim, value) }
-      kinds = arrays.map(&:dtype).uniq
-      raise TypeError, "where is for numbers and booleans, not for elements of kind object" if kinds.include?(:object)
+      raise TypeError, "where is for numbers and booleans, not for elements of kind object" if arrays.any? { |array| array.dtype == :object }
 
-      kind = kinds.size == 1 ? kinds.first : Operators.dtype(:+, kinds)
+      kind = Operators.common(:where, arrays.map(&:dtype))
       shape = Layout.broadcast(self.shape, *arrays.map(&:shape))
       MDArray.__pending(Expression::Operation.new(:where, [__operand, *arrays.map(&:__operand)], kind, shape))
     end

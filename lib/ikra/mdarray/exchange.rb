@@ -26,6 +26,8 @@ module Ikra
       def from_bytes(string, *sizes, dtype: :f64)
         dtype = DType.check(dtype)
         bytes = DType::SIZES[dtype] or raise ArgumentError, "objects have no bytes"
+        raise TypeError, "#{DType.shown(string)} is not a String" unless string.is_a?(String)
+
         raise ArgumentError, "#{string.bytesize} bytes are no whole number of #{dtype} (#{bytes} bytes)" unless (string.bytesize % bytes).zero?
 
         shape = sizes.empty? ? [string.bytesize / bytes] : __shape(sizes.flatten)
@@ -37,14 +39,16 @@ module Ikra
 
       # Reads a file of NumPy's, +.npy+.
       #
-      # @param source [String, IO] a path, or an open file
+      # @param source [String, Pathname, IO] a path, or an open file
       # @return [MDArray]
       # @raise [ArgumentError] for what is none, or has elements of a kind that arrays do not know
       def read(source)
-        return File.open(source, "rb") { |io| read(io) } unless source.respond_to?(:read)
-
-        Npy.read(source)
+        __path?(source, :read) ? File.open(source, "rb") { |io| Npy.read(io) } : Npy.read(source)
       end
+
+      # @api private
+      # Whether something names a file: a String, or a Pathname, whose own methods to read and write are others than those of an IO.
+      def __path?(file, method) = !file.respond_to?(method) || (defined?(::Pathname) && file.is_a?(::Pathname))
 
       # @param array [NArray, Numo::NArray] of NArray, the first dimension is the innermost: it becomes the last
       # @return [MDArray]
@@ -67,6 +71,8 @@ module Ikra
       # @return [MDArray]
       # @raise [ArgumentError] for an object that has none
       def from_memory_view(object, dtype: nil)
+        return new(object, dtype: dtype) if object.is_a?(MDArray)
+
         require "fiddle"
         return from_view(object, dtype) if object.is_a?(Fiddle::MemoryView)
 
@@ -90,6 +96,8 @@ module Ikra
       end
 
       def from_view(view, dtype)
+        raise ArgumentError, "the MemoryView was released" if view.item_size.nil?
+
         format = (view.format || "C").delete("|=@<>!")
         kind, bytes = FORMATS[format] || raise(ArgumentError, "arrays have no kind for elements of format #{view.format.inspect}")
         raise ArgumentError, "elements of #{view.item_size} bytes, where the format #{view.format.inspect} says #{bytes}" if view.item_size != bytes
@@ -122,6 +130,7 @@ module Ikra
       return if dtype == :object
 
       layout = __layout
+      return if written && (frozen? || @storage.read_only)
       return [writable.lend, layout.offset, layout.shape, layout.strides] if written
       return [@storage.buffer, layout.offset, layout.shape, Layout.strides(layout.shape)] if layout.in_order?
 
@@ -131,13 +140,16 @@ module Ikra
     # Writes the elements to where an object shows by Ruby's MemoryView that it may be written, such as another MDArray.
     #
     # @return [self]
-    # @raise [ArgumentError] for an object that shows nothing that may be written; for one of another shape, or another size of elements
+    # @raise [ArgumentError] for an object that shows nothing that may be written; for one of another shape, or with elements of another kind
     # @raise [TypeError] for objects
     def write_to_memory_view(object)
       bytes = to_bytes
-      wrong = Ikra.__write_view(object, bytes, DType::SIZES[dtype], shape)
+      wrong = Ikra.__write_view(object, bytes, dtype, shape)
       raise ArgumentError, "an object of #{object.class} shows no memory that may be written" if wrong == :none
-      raise ArgumentError, "the memory is of shape #{wrong[1].inspect} with #{wrong[0]} bytes for each element, not #{shape.inspect} with #{DType::SIZES[dtype]}" if wrong
+
+      size, other, format = wrong
+      raise ArgumentError, "the memory has elements of format #{format.inspect}, which are none of kind #{dtype}" if wrong && [size, other] == [DType::SIZES[dtype], shape]
+      raise ArgumentError, "the memory is of shape #{other.inspect} with #{size} bytes for each element, not #{shape.inspect} with #{DType::SIZES[dtype]}" if wrong
 
       self
     end
@@ -153,14 +165,15 @@ module Ikra
 
     # Writes a file of NumPy's, +.npy+.
     #
-    # @param target [String, IO] a path, or an open file
+    # @param target [String, Pathname, IO] a path, or an open file
     # @return [self]
     # @raise [TypeError] for objects
     def write(target)
       raise TypeError, "objects have no bytes" if dtype == :object
-      return File.open(target, "wb") { |io| write(io) } unless target.respond_to?(:write)
 
-      Npy.write(target, self)
+      # first, so that a file is as it was where they cannot be computed
+      file = Npy.file(self)
+      MDArray.__path?(target, :write) ? File.open(target, "wb") { |io| io.write(*file) } : target.write(*file)
       self
     end
 

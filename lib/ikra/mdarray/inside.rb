@@ -31,16 +31,16 @@ module Ikra
           return if layout.rank > MOST_INDICES
 
           lambda_of(:reading, layout, buffer) do |form|
-            ["lambda do |#{form.indices}|\n#{form.bounds}  #{form.inside} ? ::Ikra.__at(b, #{form.place}) : b[b.size]\nend"]
+            ["lambda do |#{form.parameters}|\n#{form.integers}#{form.bounds}  #{form.inside} ? ::Ikra.__at(b, #{form.place}) : b[b.size]\nend"]
           end
         end
 
         def writing(layout, buffer, dtype)
-          return frozen(layout.rank) if buffer.nil?
           return if layout.rank > MOST_INDICES
+          return frozen(layout) if buffer.nil?
 
           lambda_of(:"writing_#{dtype}", layout, buffer) do |form|
-            ["lambda do |#{form.indices}, value|\n#{form.bounds}" \
+            ["lambda do |#{form.parameters}, value|\n#{form.integers}#{form.bounds}" \
              "  raise ::IndexError, \"index #{form.shown} is outside of the array's shape\" unless #{form.inside}\n" \
              "#{store(dtype, form)}  b[#{form.place}] = stored\n  value\nend"]
           end
@@ -50,9 +50,8 @@ module Ikra
 
         private
 
-        def frozen(rank)
-          names = Array.new(rank) { |dimension| "i#{dimension}" }.join(", ")
-          Text.of([:frozen, rank]) { [[], "lambda { |#{names}, value| raise ::FrozenError, \"can't modify frozen Ikra::MDArray\" }"] }.call
+        def frozen(layout)
+          Text.of([:frozen, layout.rank]) { [[], "lambda { |#{Form.new(layout).parameters}, value| raise ::FrozenError, \"can't modify frozen Ikra::MDArray\" }"] }.call
         end
 
         def lambda_of(kind, layout, buffer)
@@ -63,21 +62,34 @@ module Ikra
 
         # Conversions are those of {DType.store}.
         def store(dtype, form)
-          limits = DType::LIMITS[dtype]
           case dtype
-          when :f64, :f32 then "  stored = 1.0 * value\n"
-          when :i64 then "  stored = value.truncate\n"
-          when :i32, :u8
-            "  stored = value.truncate\n" \
-            "  raise ::RangeError, \"element #{form.shown}: \#{stored} does not fit #{dtype} (#{limits.begin} to #{limits.end})\" if stored < #{limits.begin} || stored > #{limits.end}\n"
-          when :bool then "  raise ::TypeError, \"what is stored is neither true nor false\" unless value == true || value == false\n  stored = value\n"
+          when :f64, :f32 then number(form, "1.0 * value")
+          when :i64, :i32, :u8 then fitting(dtype, form) + number(form, "value.truncate")
+          when :bool then "  raise ::TypeError, \"element #{form.shown}: what is stored is neither true nor false\" unless value == true || value == false\n  stored = value ? true : false\n"
           else "  stored = value\n"
           end
+        end
+
+        def number(form, stored)
+          "  raise ::TypeError, \"element #{form.shown}: what is stored is not a number\" unless ::Numeric === value\n  stored = #{stored}\n"
+        end
+
+        def fitting(dtype, form)
+          limits = DType::LIMITS.fetch(dtype)
+          low = dtype == :i64 ? "value >= #{limits.begin.to_f}" : "value > #{limits.begin - 1}.0"
+          refused = "raise ::RangeError, \"element #{form.shown}: \#{value} does not fit #{dtype} (#{limits.begin} to #{limits.end})\""
+          "  if ::Float === value\n" \
+            "    raise ::FloatDomainError, \"element #{form.shown}: \#{value}\" unless value.finite?\n" \
+            "    #{refused} unless #{low} && value < #{limits.end + 1}.0\n" \
+            "#{"  elsif ::Integer === value\n    #{refused} if value < #{limits.begin} || value > #{limits.end}\n" if dtype != :i64}" \
+            "  end\n"
         end
       end
 
       # How an element's place is computed from indices.
       class Form
+        VIEW = "in a block, array[…] is an element: give it an Integer for each dimension. Rows and other parts are views: make them outside of the block"
+
         def initialize(layout)
           @layout = layout
           @packed = layout.packed?
@@ -91,7 +103,16 @@ module Ikra
 
         def values = [*@layout.shape, *([@layout.offset, *@layout.strides] unless @packed)]
 
-        def indices = Array.new(rank) { |dimension| "i#{dimension}" }.join(", ")
+        # An index for each dimension. Fewer are those of a part.
+        def parameters = Array.new(rank) { |dimension| dimension.zero? ? "i0" : "i#{dimension} = (raise ::Ikra::CompileError, #{VIEW.dump})" }.join(", ")
+
+        # What else may be an index outside of kernels.
+        def integers
+          Array.new(rank) do |dimension|
+            "  raise ::TypeError, \"\#{i#{dimension}.nil? ? :nil : i#{dimension}} is no index of an element\" if i#{dimension}.nil? || ::Float === i#{dimension}\n" \
+              "  raise ::Ikra::CompileError, #{VIEW.dump} unless ::Integer === i#{dimension}\n"
+          end.join
+        end
 
         # Negative ones count from the end; under the mask, what is still negative is beyond any size.
         def bounds = Array.new(rank) { |dimension| "  k#{dimension} = i#{dimension} < 0 ? (i#{dimension} + d#{dimension}) & #{Text::MASK} : i#{dimension}\n" }.join

@@ -247,7 +247,7 @@ module Ikra
     # All elements as Ruby's, row after row.
     def flat_list
       storage = self.storage
-      return storage.buffer.values_at(*@layout.places) if dtype == :object
+      return objects if dtype == :object
 
       low, high = @layout.span
       return [] if low.nil?
@@ -259,7 +259,12 @@ module Ikra
 
     def picked(buffer, low, high)
       part = buffer.to_list(low, high - low + 1)
-      part.values_at(*@layout.places.map { |place| place - low })
+      @layout.places.map { |place| part[place - low] }
+    end
+
+    def objects
+      list = storage.buffer
+      @layout.places.map { |place| list[place] }
     end
   end
 end

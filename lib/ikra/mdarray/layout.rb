@@ -96,7 +96,8 @@ module Ikra
       # @return [Layout] with the dimension's part from +first+ on, each +step+-th, +count+ of them; nil: the dimension is gone
       def part(dimension, first, count, step = 1)
         strides, shape = @strides.dup, @shape.dup
-        offset = @offset + (first * strides[dimension])
+        # where no element is, the first is nowhere
+        offset = count == 0 ? @offset : @offset + (first * strides[dimension])
         if count
           shape[dimension] = count
           strides[dimension] *= step

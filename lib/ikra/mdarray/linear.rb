@@ -89,7 +89,7 @@ module Ikra
       inner = shape[-1]
       return unless DType.float?(kind) && Ikra.__blas?(storage.buffer, sizes.reduce(1, :*) * inner, options)
 
-      sides = [[self, sizes[-2], inner], [other, inner, sizes[-1]]].map { |array, *matrix| array.to(kind).__send__(:as_matrices, around, *matrix) }
+      sides = [[self, sizes[-2], inner], [other, inner, sizes[-1]]].map { |array, *matrix| array.__send__(:as, kind).__send__(:as_matrices, around, *matrix) }
       buffer = Ikra.__product(*sides, [sizes[-2], inner, sizes[-1], around.nil? ? 1 : around.reduce(1, :*)])
       buffer && MDArray.__of(buffer, kind, sizes)
     end

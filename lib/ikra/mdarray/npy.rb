@@ -16,10 +16,11 @@ module Ikra
       ALIGNED = 64
 
       class << self
-        def write(io, array)
+        # @return [Array<String>] what a file is made of
+        def file(array)
           header = "{'descr': '#{WRITTEN.fetch(array.dtype)}', 'fortran_order': False, 'shape': (#{array.shape.join(", ")}#{"," if array.ndim == 1}), }"
           header << " " * (-(MAGIC.bytesize + 4 + header.bytesize + 1) % ALIGNED) << "\n"
-          io.write(MAGIC, "\x01\x00".b, [header.bytesize].pack("S<"), header, array.to_bytes)
+          [MAGIC, "\x01\x00".b, [header.bytesize].pack("S<"), header, array.to_bytes]
         end
 
         def read(io)
@@ -43,14 +44,21 @@ module Ikra
         def header(io)
           raise ArgumentError, "this is no file of NumPy's: it does not begin with \\x93NUMPY" if io.read(6)&.b != MAGIC
 
-          version = io.read(2).unpack1("C")
+          version = part(io, 2).unpack1("C")
           raise ArgumentError, "the file is of version #{version}: 1 to 3 are known" unless (1..3).cover?(version)
 
-          size = version == 1 ? io.read(2).unpack1("S<") : io.read(4).unpack1("L<")
-          text = io.read(size) || ""
+          size = version == 1 ? part(io, 2).unpack1("S<") : part(io, 4).unpack1("L<")
+          text = part(io, size)
           kind = text[/['"]descr['"]:\s*['"]([<>|=]\w+)['"]/, 1] or raise ArgumentError, "the file has elements of a kind that arrays do not know: #{text.strip}"
           shape = text[/['"]shape['"]:\s*\(([^)]*)\)/, 1] or raise ArgumentError, "the file's header says no shape: #{text.strip}"
           [kind, text.match?(/['"]fortran_order['"]:\s*True/), shape.split(",").map(&:strip).reject(&:empty?).map { |digits| Integer(digits.delete_suffix("L")) }]
+        end
+
+        def part(io, size)
+          part = io.read(size) || ""
+          raise ArgumentError, "the file ends within its header" if part.bytesize < size
+
+          part
         end
 
         # As they are where the kind is ours and the order, too.

@@ -51,13 +51,27 @@ module Ikra
         # Whether a result of 32 bits must be rounded.
         def rounds?(name, _dtypes) = !%i[abs -@ minimum maximum where].include?(name)
 
-        # Whether a result may be outside its kind.
+        # Whether a result may be outside its kind: it goes by the kinds of what is computed with. A number beside an array may be wider than that.
         def leaves?(name, dtypes, dtype)
-          return dtypes.first != dtype && !%i[u8 bool].include?(dtypes.first) if name == :to
-          return false if dtype == :u8 && name == :abs
+          return false unless %i[i32 u8].include?(dtype)
 
-          !%i[& | ^ >> ~ % minimum maximum where floor ceil round truncate].include?(name)
+          wider = dtypes.any? { |from| wider?(from, dtype) }
+          case name
+          # no more bits than the narrower has, and no sign but that of both
+          when :& then wider && !dtypes.include?(:u8)
+          when :|, :^, :%, :minimum, :maximum, :where, :to then wider
+          # to the left by what is negative
+          when :>> then wider || dtypes.last != :u8
+          # rounded down, it is no further from zero, but for the least by -1
+          when :/ then wider || dtype != :u8
+          when :abs then dtype != :u8
+          when :~, *TO_INTEGERS then false
+          else true
+          end
         end
+
+        # Whether one kind of Integers, or any of Floats, has values that another has not.
+        def wider?(dtype, than) = !%i[bool u8].include?(dtype) && dtype != than
 
         # Whether it may raise for an element.
         def raises?(name, dtypes)
@@ -74,6 +88,17 @@ module Ikra
           known[other] ||= [dtype, other].compact.then { |dtypes| [dtype(name, dtypes), raises?(name, dtypes)].freeze }
         end
 
+        # The kind that has the elements of several.
+        #
+        # @raise [TypeError] where they are not all numbers, nor all of one kind
+        def common(name, dtypes)
+          dtypes = dtypes.uniq
+          return dtypes.first if dtypes.size == 1
+          return numbers(name, dtypes) if dtypes.all? { |dtype| DType.number?(dtype) }
+
+          raise TypeError, "#{name}: elements of the kinds #{dtypes.join(" and ")} have no kind in common; to(dtype) converts"
+        end
+
         # The kind of elements that an operator gives.
         #
         # @raise [TypeError] for kinds that it does not take
@@ -81,6 +106,7 @@ module Ikra
           case name
           when :eq, :ne then same_sort(name, dtypes) && :bool
           when *COMPARISONS.keys then numbers(name, dtypes) && :bool
+          when :even?, :odd? then integers(name, dtypes) && :bool
           when *QUESTIONS then numbers(name, dtypes) && :bool
           when *BITS then bits(name, dtypes)
           when :~ then dtypes.first == :bool ? :bool : integers(name, dtypes)

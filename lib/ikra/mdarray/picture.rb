@@ -12,6 +12,7 @@ module Ikra
     # @param path [String, nil] where it is written; nil: nowhere
     # @return [String] the bytes of the PNG file
     # @raise [ArgumentError] for another shape, and for one without elements
+    # @raise [FloatDomainError] for elements that are not finite, which {#heatmap} shows
     def to_png(path = nil)
       colours = ndim == 3 && [3, 4].include?(shape[2]) && dtype == :u8
       raise ArgumentError, "shape #{shape.inspect} is no picture: [height, width] is, and [height, width, 3] or [height, width, 4] of kind u8" unless colours || ndim == 2
@@ -26,7 +27,7 @@ module Ikra
     # A picture of a matrix in colours, from the least element to the greatest. What is not finite is grey.
     #
     # @param path (see #to_png)
-    # @param range [Range, nil] of the elements that the colours are for; nil: all
+    # @param range [Range, nil] of the elements that the colours are for; nil, and an end that it has not: all
     # @return (see #to_png)
     # @raise (see #to_png)
     def heatmap(path = nil, range: nil, colours: HEAT)
@@ -54,8 +55,11 @@ module Ikra
 
     # The elements from 0.0 to a greatest one; NaN for what is not finite.
     def shades(most, range = nil)
-      values = (dtype == :bool || dtype == :object ? to(dtype == :bool ? :u8 : :f64) : self).to(:f64)
-      low, high = range ? [range.begin.to_f, range.end.to_f] : values.select(**Run::EXACT, &:finite?).minmax
+      raise TypeError, "range: #{DType.shown(range)} is no Range" unless range.nil? || range.is_a?(Range)
+
+      values = (dtype == :bool ? as(:u8) : self).__send__(:as, :f64)
+      low, high = range&.begin&.to_f, range&.end&.to_f
+      low, high = [low, high].zip(values.select(**Run::EXACT, &:finite?).minmax).map { |given, found| given || found } unless low && high
       low ||= 0.0
       width = high.nil? || high <= low ? 1.0 : high - low
       values.map(**Run::EXACT) do |x|

@@ -17,8 +17,12 @@ module Ikra
     # @param count [Integer, nil]
     # @return [Object, nil, Array] the first element, row after row, or as many of the first
     def first(*count)
-      return flatten[0...Operation.integer(count.first)].to_a unless count.empty?
+      unless count.empty?
+        number = Operation.integer(count.first)
+        raise ArgumentError, "attempt to take negative size" if number.negative?
 
+        return flatten[0...number].to_a
+      end
       empty? ? nil : flatten[0]
     end
 

@@ -24,9 +24,9 @@ module Ikra
       axis = axis.nil? ? ndim - 1 : axis_of(axis)
       run = operator ? Run.own(:inject, options, &block) : Run.new(:inject, options, block)
       run.ending do
-        next injected(flat_list.inject(*start, &block)) if dtype == :object && ndim == 1
+        next flat_list.inject(*start, &block) if dtype == :object && ndim == 1
+        next objects_along(axis) { |list| list.inject(*start, &block) } if dtype == :object
 
-        numbers_for(:inject)
         added(start, operator ? { **options, **Run::EXACT } : options, block) || folded(run, axis, start)
       end
     end
@@ -48,11 +48,12 @@ module Ikra
     end
 
     # @param count [Integer] as many of the least, on the host, as with a block, which compares two elements
-    # @return [Integer, Float, nil, MDArray, Array] nil where there are no elements
+    # @return [Object, nil, MDArray, Array] nil where there are no elements
     # @raise [ArgumentError] for NaN
     def min(*count, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.min(*count, &block) if block || !count.empty?
+      return flat_list.min(*count, &block) if block || !count.empty? || (dtype == :object && axis.nil?)
+      return objects_along(axis) { |list| list.min } if dtype == :object
 
       numbers_for(:min)
       return extreme(:min, options)&.first if axis.nil?
@@ -64,7 +65,8 @@ module Ikra
     # @return (see #min)
     def max(*count, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.max(*count, &block) if block || !count.empty?
+      return flat_list.max(*count, &block) if block || !count.empty? || (dtype == :object && axis.nil?)
+      return objects_along(axis) { |list| list.max } if dtype == :object
 
       numbers_for(:max)
       return extreme(:max, options)&.first if axis.nil?
@@ -75,7 +77,7 @@ module Ikra
     # @return [Array] the least and the greatest
     def minmax(axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.minmax(&block) if block
+      return flat_list.minmax(&block) if block || (dtype == :object && axis.nil?)
       return [min(axis: axis, **options), max(axis: axis, **options)] unless axis.nil?
 
       numbers_for(:minmax)
@@ -86,9 +88,12 @@ module Ikra
     # @return [Float, MDArray] NaN where there are no elements
     def mean(axis: nil, **options)
       numbers_for(:mean)
-      total = sum(axis: axis, **options)
       count = axis.nil? ? size : shape[axis_of(axis)]
-      total.is_a?(MDArray) ? total.fdiv(count) : total.fdiv(count)
+      sum(axis: axis, **options).fdiv(count)
+    rescue IntegerOverflow
+      raise if axis.nil? || dtype != :i64
+
+      wide_mean(axis, options)
     end
 
     # The mean of the squares of the distances from the mean.
@@ -133,7 +138,7 @@ module Ikra
     def any?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
       return flat_list.any?(*pattern) unless pattern.empty?
-      return truths(options, block).__send__(:fold_truths, axis) { |x, y| x || y } unless axis.nil?
+      return truths(options, block).__send__(:fold_truths, axis, false) { |x, y| x || y } unless axis.nil?
 
       !found(:any?, true, options, block).nil?
     end
@@ -144,7 +149,7 @@ module Ikra
     def all?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
       return flat_list.all?(*pattern) unless pattern.empty?
-      return truths(options, block).__send__(:fold_truths, axis) { |x, y| x && y } unless axis.nil?
+      return truths(options, block).__send__(:fold_truths, axis, true) { |x, y| x && y } unless axis.nil?
 
       found(:all?, false, options, block).nil?
     end
@@ -164,7 +169,7 @@ module Ikra
     #
     # @return [Boolean]
     def include?(item)
-      return super unless (DType.number?(dtype) && (item.is_a?(Integer) || item.is_a?(Float)) && !empty?) && (item.is_a?(Float) || DType::LIMITS[:i64].cover?(item))
+      return super unless DType.number?(dtype) && (item.is_a?(Integer) || item.is_a?(Float)) && !empty?
 
       eq(item).any?(&:itself)
     end
@@ -177,6 +182,7 @@ module Ikra
       raise ArgumentError, "wrong number of arguments (given #{item.size}, expected 0..1)" if item.size > 1
 
       Ikra.__check(options) unless options.empty?
+      return axis.nil? ? flat_list.count(item.first) : beside_item(item.first).count(axis: axis, **options, &:itself) unless item.empty? || comparable_with?(item.first)
       return eq(item.first).count(axis: axis, **options, &:itself) unless item.empty?
       return axis.nil? ? size : MDArray.full(*shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }, shape[axis_of(axis)]) unless block
       return truths(options, block).to(:i64).sum(axis: axis, **options) unless axis.nil? && dtype != :object
@@ -197,6 +203,8 @@ module Ikra
       raise ArgumentError, "scan takes an operator or a block" unless start.empty?
 
       MDArray.__parameters(block, 2, "it is given two values")
+      return objects_running(axis.nil? ? ndim - 1 : axis_of(axis), block) if dtype == :object
+
       operator ? running_operator(:scan, operator, axis, options) : running(Run.new(:scan, options, block), axis)
     end
 
@@ -244,6 +252,16 @@ module Ikra
 
     private
 
+    # The mean along a dimension of Integers that add up to more than 64 bits: of their halves, which do not.
+    def wide_mean(axis, options)
+      high, low = [self >> 32, self & 0xffff_ffff].map { |half| half.sum(axis: axis, **options) }
+      count = shape[axis_of(axis)]
+      return ((high << 32) + low).fdiv(count) unless high.is_a?(MDArray)
+
+      means = high.to_flat_a.zip(low.to_flat_a).map { |upper, lower| ((upper << 32) + lower).fdiv(count) }
+      MDArray.__of(Buffer.from_list(:f64, means), :f64, high.shape)
+    end
+
     # A dimension by its number.
     def axis_of(axis)
       number = Operation.integer(axis)
@@ -285,8 +303,6 @@ module Ikra
       sum = reduced(:sum, options) { return }
       start.sum(sum) unless sum.eql?(0.0)
     end
-
-    def injected(value) = value
 
     # One value of an array of one dimension; else an array. The start comes before all that was combined.
     def folded(run, axis, start)
@@ -498,13 +514,43 @@ module Ikra
       start.is_a?(Integer) && start.zero? ? total : start + total
     end
 
+    # Whether an item may be one of the elements by what they are.
+    def comparable_with?(item) = DType.number?(dtype) ? item.is_a?(Integer) || item.is_a?(Float) : dtype == :bool && [true, false].include?(item)
+
+    # Whether elements equal an item, as Ruby says.
+    def beside_item(item) = MDArray.__of(Buffer.from_list(:bool, flat_list.map { |element| element == item ? true : false }), :bool, shape)
+
+    # What a block gives for the objects along a dimension, on the host.
+    def objects_along(axis)
+      axis = axis_of(axis)
+      rest = shape.dup.tap { |sizes| sizes.delete_at(axis) }
+      MDArray.__of(lists_along(axis).map { |list| yield list }, :object, rest)
+    end
+
+    def objects_running(axis, block)
+      lists = lists_along(axis).map do |list|
+        memo = nil
+        list.each_with_index.map { |element, number| memo = number.zero? ? element : block.call(memo, element) }
+      end
+      order = (0...ndim).to_a - [axis] << axis
+      rows = MDArray.__of(lists.flatten(1), :object, shape.values_at(*order))
+      axis == ndim - 1 ? rows : rows.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
+    end
+
+    # The elements along a dimension, a list for each place in the others.
+    def lists_along(axis)
+      rows = transpose(*(0...ndim).to_a - [axis], axis).__send__(:flat_list)
+      Array.new(shape.reduce(1, :*) / [shape[axis], 1].max) { |row| rows[row * shape[axis], shape[axis]] }
+    end
+
     # What a block, or Ruby, takes for true.
     def truths(options, block) = map(dtype: :bool, **options, &block || proc { |x| x })
 
-    def fold_truths(axis, &block)
+    # @param none what it is where there are no elements
+    def fold_truths(axis, none, &block)
       outer, length, inner = around_axis(axis_of(axis))
       rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
-      raise ArgumentError, "no elements along dimension #{axis}" if length.zero?
+      return rest.empty? ? none : MDArray.full(*rest, none) if length.zero?
       return MDArray.zeros(*rest, dtype: :bool) if rest.include?(0)
 
       buffer, kind = combined(Run.own(:any?, &block), outer, length, inner)

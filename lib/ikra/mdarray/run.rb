@@ -50,6 +50,8 @@ module Ikra
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
 
         within = [AS.fetch(dtype), *within] if dtype
+        # what plain Ruby may have to run is known at once
+        later &&= @options.fetch(:unsupported, Ikra.config.unsupported).to_s != "ruby"
         into = later ? { __into: dtype || true, __later: Told.new(within, shape) } : { __into: dtype || true }
         into[:__piece] = true if part
         buffer =
@@ -200,10 +202,16 @@ module Ikra
           Ikra.__section(:mdarray, :map, 0...node.shape.reduce(1, :*), 1, { **more, **EXACT, __into: node.dtype }, Text.block(node, node.shape, :section), nil)
         end
 
-        # What does not fit, with the index of the element.
+        # What does not fit, with the index of the element, as {DType.store} tells it.
         def told(error, shape)
           place = Layout.packed(shape).indices(error.ikra.index)
-          told = RangeError.new("element #{place}: #{error.message}")
+          told =
+            case error.message
+            when /\A(-?Infinity|NaN) / then FloatDomainError.new("element #{place}: #{Regexp.last_match(1)}")
+            when /\A(\S+[.e]\S*) (.*)/ then RangeError.new("element #{place}: #{DType.shown(Float(Regexp.last_match(1)).truncate)} #{Regexp.last_match(2)}")
+            when /is not a number\z/ then TypeError.new("element #{place}: #{error.message}")
+            else RangeError.new("element #{place}: #{error.message}")
+            end
           told.extend(Located)
           told.instance_variable_set(:@ikra, error.ikra)
           told.set_backtrace(error.backtrace)
@@ -264,8 +272,15 @@ module Ikra
         raise Tiles::Refused if how == :refused
         kind == :find && how != :found ? nil : value
       rescue Located => error
-        raise Told.new(within, shape).told(error)
+        raise Told.new(within, shape).told(error) unless error.is_a?(CompileError)
+
+        fallen(error, kind, base, within, into)
       rescue CompileError => error
+        fallen(error, kind, base, within, into)
+      end
+
+      # What plain Ruby gives in place of a section, where that is asked for.
+      def fallen(error, kind, base, within, into)
         value = Fallback.run(error, @options) { Around.new(@block, within).public_send(kind, base) }
         into.empty? ? value : stored(into[:__holes] ? value - [Hole] : value, into[:__into])
       end

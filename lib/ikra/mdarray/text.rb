@@ -12,8 +12,10 @@ module Ikra
       # Places are computed with wrapping operators, which are exact: the host has seen to it that all of them are in range.
       MASK = "0x7fff_ffff_ffff_ffff"
 
-      # What a text is called in backtraces.
+      # What the text of a section is called in backtraces, by which it is known which operator raised.
       FILE = "an expression of Ikra::MDArray"
+      # What a lambda is called: it raises where it is called, as Ruby's own methods do.
+      INTERNAL = "<internal:ikra/mdarray>"
 
       @known = {}
       @elements = {}
@@ -24,7 +26,7 @@ module Ikra
         # @return [Proc] for an expression's elements, row after row
         def block(expression, shape, kind)
           form = Form.new(expression, shape)
-          block = of(form.key << kind) { write(form, kind) }.call(*form.values)
+          block = of(form.key << kind, kind == :section ? FILE : INTERNAL) { write(form, kind) }.call(*form.values)
           block.instance_variable_set(:@expression, expression) if kind == :lambda
           block
         end
@@ -53,17 +55,17 @@ module Ikra
         end
 
         # What makes the block of a text: `yield` writes it when it is not known.
-        def of(key)
+        def of(key, file = INTERNAL)
           @known[key] || @lock.synchronize do
             @known.shift if @known.size >= MOST
-            @known[key] ||= make(*yield)
+            @known[key] ||= make(*yield, file)
           end
         end
 
         private
 
-        def make(parameters, source)
-          Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", FILE)
+        def make(parameters, source, file)
+          Ikra.__evaluate("->(#{parameters.join(", ")}) { #{source} }", file)
         end
 
         def write(form, kind)
@@ -288,18 +290,27 @@ module Ikra
       def operand(operand, dtype) = operand % 3 == Text::Form::SCALAR && dtype == :f32 ? "::Ikra.__single(#{name(operand)})" : name(operand)
 
       def write(number, operator, dtype, operands, dtypes)
-        text = Operators.text(operator, operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }, dtypes, dtype)
+        named = operands.zip(dtypes).map { |operand, kind| operand(operand, kind) }
+        return convert(number, named.first, dtype) if operator == :to && DType.integer?(dtype) && DType.float?(dtypes.first)
+
+        text = Operators.text(operator, named, dtypes, dtype)
         # each operator on Floats of 32 bits gives one
         text = "::Ikra.__single(#{text})" if dtype == :f32 && Operators.rounds?(operator, dtypes)
         @lines << "y#{number} = #{text}"
-        check(number, dtype) if %i[i32 u8].include?(dtype) && Operators.leaves?(operator, dtypes, dtype)
+        refuse("y#{number}", dtype, "if y#{number} < #{DType::LIMITS.fetch(dtype).begin} || y#{number} > #{DType::LIMITS.fetch(dtype).end}") if Operators.leaves?(operator, dtypes, dtype)
       end
 
-      # What a narrow Integer cannot hold.
-      def check(number, dtype)
+      # A Float as an Integer, of which it is known then that there is one.
+      def convert(number, value, dtype)
         limits = DType::LIMITS.fetch(dtype)
-        message = "\"\#{y#{number}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\""
-        @lines << "raise ::Ikra::MDArray::Unfit, #{message} if y#{number} < #{limits.begin} || y#{number} > #{limits.end}"
+        @lines << "y#{number} = begin; #{value}.truncate; rescue ::RangeError; raise ::Ikra::MDArray::Unfit, \"\#{#{value}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\"; end"
+        refuse("y#{number}", dtype, "if y#{number} < #{limits.begin} || y#{number} > #{limits.end}") if dtype != :i64
+      end
+
+      # What an Integer of a kind cannot hold.
+      def refuse(value, dtype, condition)
+        limits = DType::LIMITS.fetch(dtype)
+        @lines << "raise ::Ikra::MDArray::Unfit, \"\#{#{value}} does not fit #{dtype} (#{limits.begin} to #{limits.end})\" #{condition}"
       end
     end
     private_constant :Text

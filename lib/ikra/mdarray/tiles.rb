@@ -238,7 +238,6 @@ module Ikra
 
         def same_form?(node, operand) = operand.is_a?(Expression::Scalar) || operand.shape == node.shape || single?(operand)
 
-        # Such as the 5 of +5 - array+.
         def single?(node) = node.shape.all?(1)
 
         # Branches that are shared are one in the stretch, too.

@@ -42,6 +42,8 @@ module Ikra
         storage.writable[place] = value
       elsif indices.size == 1 && indices.first.is_a?(MDArray)
         mask = same_shape(indices.first)
+        return write_objects(mask, value) if dtype == :object
+
         fill(MDArray.where(mask, value.is_a?(Array) ? MDArray.new(value) : value, self))
       else
         gathered, = apart(indices)
@@ -143,9 +145,9 @@ module Ikra
       view(Layout.new(shape.values_at(*kept), __layout.strides.values_at(*kept), __layout.offset))
     end
 
-    # A view in which dimensions of size 1 are repeated. Writing through it writes an element that several places share.
+    # A view in which dimensions of size 1 are repeated.
     #
-    # @return [MDArray]
+    # @return [MDArray] frozen: several places share an element
     # @raise [ArgumentError] for a shape that does not fit
     def broadcast_to(*sizes)
       sizes = MDArray.__shape(sizes.flatten)
@@ -163,9 +165,7 @@ module Ikra
     def fill(value)
       writable
       # what cannot be stored of a list is told at once
-      value = MDArray.new(value, dtype: dtype == :object ? :object : nil).to(dtype).tap(&:__storage) if value.is_a?(Array)
-      return self if empty?
-
+      value = MDArray.new(value, dtype: dtype == :object ? :object : nil).__send__(:as, dtype).tap(&:__storage) if value.is_a?(Array)
       dtype == :object ? fill_objects(value) : fill_values(value)
       self
     end
@@ -178,8 +178,6 @@ module Ikra
     def in_element(indices)
       yield
     rescue RangeError, TypeError => error
-      raise error if error.is_a?(FloatDomainError)
-
       raise error.class, "element #{indices.inspect}: #{error.message}", error.backtrace
     end
 
@@ -301,17 +299,34 @@ module Ikra
     end
 
     def fill_objects(value)
+      values = objects_for(value)
       list = writable.writable
-      values = value.is_a?(MDArray) ? value.broadcast_to(*shape).__send__(:flat_list) : Array.new(size, value)
       __layout.places.each_with_index { |place, number| list[place] = values[number] }
+    end
+
+    # Where a mask is true.
+    def write_objects(mask, value)
+      values, flags = objects_for(value.is_a?(Array) ? MDArray.new(value, dtype: :object) : value), mask.__send__(:flat_list)
+      list = writable.writable
+      __layout.places.each_with_index { |place, number| list[place] = values[number] if flags[number] }
+    end
+
+    # A value for each element.
+    def objects_for(value)
+      return Array.new(size, value) unless value.is_a?(MDArray)
+      raise ArgumentError, "shapes #{shape.inspect} and #{value.shape.inspect} do not fit" if Layout.broadcast(shape, value.shape) != shape
+
+      value.broadcast_to(*shape).__send__(:flat_list)
     end
 
     # Computes them first, so that what is written may look at what was there.
     def fill_values(value)
-      value = MDArray.full(*Array.new(ndim, 1), in_element([]) { DType.store(dtype, value) }, dtype: dtype) unless value.is_a?(MDArray)
+      value = MDArray.full(*Array.new(ndim, 1), DType.store(dtype, value), dtype: dtype) unless value.is_a?(MDArray)
       raise ArgumentError, "shapes #{shape.inspect} and #{value.shape.inspect} do not fit" if Layout.broadcast(shape, value.shape) != shape
 
-      value = value.to(dtype)
+      value = value.__send__(:as, dtype)
+      return if empty?
+
       return put(value.__send__(:computed)) if whole? && value.shape == shape
 
       value = value.broadcast_to(*shape)

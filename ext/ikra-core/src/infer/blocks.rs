@@ -145,6 +145,14 @@ impl Analysis<'_> {
         Ok(collects || block.is_some() && wants_block(&unit))
     }
 
+    /// Whether what an inlined method raises is raised where it is called: it is the prelude's, or Ikra's own Ruby code.
+    ///
+    /// # Errors
+    /// When the method's source cannot be had.
+    pub fn speaks_for_caller(&mut self, method: MethodId) -> Result<bool> {
+        Ok(self.is_prelude(method) || self.source(method)?.unit.source.is_internal())
+    }
+
     /// Whether a method is one of Ruby's own that the prelude has.
     pub fn is_prelude(&self, method: MethodId) -> bool {
         crate::prelude::contains(method)
@@ -312,7 +320,7 @@ impl Walker<'_, '_> {
         env.locals.extend_unset(unit.locals.len());
         let site = match &self.here.site {
             Some(site) => Some(site.clone()),
-            None => self.an.is_prelude(method).then(|| (self.here.unit.clone(), span)),
+            None => self.an.speaks_for_caller(method)?.then(|| (self.here.unit.clone(), span)),
         };
         let ret_frame = self.frames.len();
         self.frames.push(Frame::new(FrameKind::Return, base));

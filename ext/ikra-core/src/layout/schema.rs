@@ -131,6 +131,8 @@ pub struct Schema {
     pub starts: Option<ColumnId>,
     /// `pmap`: the block's values, in `Space::Element` columns.
     pub result: Option<Slot>,
+    /// No element has a value: the block never comes to its end.
+    pub is_endless: bool,
     /// Some elements may have no value, where the others' are numbers of one kind.
     pub has_holes: bool,
     /// U8 column, space Element: which elements have a value.

@@ -34,21 +34,42 @@ module Kernel
   end
 
   def __as_i64(x)
-    yield(x).truncate
+    value = yield(x)
+    raise ::Ikra::MDArray::Unfit, "what the block gives is not a number" unless ::Numeric === value
+
+    begin
+      value.truncate
+    rescue ::RangeError
+      raise ::Ikra::MDArray::Unfit, "#{value} does not fit i64 (-9223372036854775808 to 9223372036854775807)"
+    end
   end
 
   def __as_i32(x)
-    value = yield(x).truncate
-    raise ::Ikra::MDArray::Unfit, "#{value} does not fit i32 (-2147483648 to 2147483647)" if value < -2_147_483_648 || value > 2_147_483_647
+    value = yield(x)
+    raise ::Ikra::MDArray::Unfit, "what the block gives is not a number" unless ::Numeric === value
 
-    value
+    begin
+      whole = value.truncate
+    rescue ::RangeError
+      raise ::Ikra::MDArray::Unfit, "#{value} does not fit i32 (-2147483648 to 2147483647)"
+    end
+    raise ::Ikra::MDArray::Unfit, "#{whole} does not fit i32 (-2147483648 to 2147483647)" if whole < -2_147_483_648 || whole > 2_147_483_647
+
+    whole
   end
 
   def __as_u8(x)
-    value = yield(x).truncate
-    raise ::Ikra::MDArray::Unfit, "#{value} does not fit u8 (0 to 255)" if value < 0 || value > 255
+    value = yield(x)
+    raise ::Ikra::MDArray::Unfit, "what the block gives is not a number" unless ::Numeric === value
 
-    value
+    begin
+      whole = value.truncate
+    rescue ::RangeError
+      raise ::Ikra::MDArray::Unfit, "#{value} does not fit u8 (0 to 255)"
+    end
+    raise ::Ikra::MDArray::Unfit, "#{whole} does not fit u8 (0 to 255)" if whole < 0 || whole > 255
+
+    whole
   end
 
   def __as_bool(x)

@@ -74,6 +74,10 @@ impl Source {
     pub fn own(path: &str, text: &str) -> Self {
         Self { own: true, ..Self::whole(path, text, 1) }
     }
+    /// Of no file, and named as Ruby names its own code in backtraces, `<internal:kernel>`: what it raises is raised where it is called.
+    pub fn is_internal(&self) -> bool {
+        self.path.starts_with("<internal:")
+    }
     /// The slice as a span.
     pub fn span(&self) -> Span {
         Span::new(self.slice.start, self.slice.end)

@@ -98,7 +98,7 @@ impl Body<'_, '_> {
         callee.ret = Some((label, place.clone()));
         callee.site = match &self.here.site {
             Some(site) => Some(site.clone()),
-            None => self.an.is_prelude(method).then(|| (self.here.unit.clone(), span)),
+            None => self.an.speaks_for_caller(method)?.then(|| (self.here.unit.clone(), span)),
         };
         callee.self_val = Some(self.cast_to(receiver, &self_ty, span)?);
         let at = (self.cx.path.clone(), self.cx.line);
@@ -152,7 +152,7 @@ impl Body<'_, '_> {
     /// When the method's source cannot be had.
     pub fn wrong_arguments(&mut self, method: MethodId, types: &Args, message: String) -> Result<()> {
         let message = self.an.argument_error(method, types, message);
-        if self.an.is_library(method) || self.an.is_prelude(method) {
+        if self.an.is_library(method) || self.an.speaks_for_caller(method)? {
             self.trap(Trap::Raise { class: "ArgumentError", message }, None);
             return Ok(());
         }

@@ -272,6 +272,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         let numbers = shape.holes.and_then(|_| beside_holes(body, &ty));
         let slot = body.t.slot("result", Space::Element, numbers.as_ref().unwrap_or(&ty), unit.body.span)?;
         body.t.narrow(&slot, shape.results);
+        body.t.schema.is_endless = ty.is_never();
         entry.holes = shape.holes.filter(|_| numbers.is_some());
         body.t.schema.has_holes = entry.holes.is_some();
         if entry.holes == Some(Holes::Marked) {

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module Ikra
+  # Ruby's numbers beside arrays, where an operator is given one.
+  class MDArray
+    # An Integer that elements are compared with, as a number that kernels have and that compares with them alike.
+    # @api private
+    module Compared
+      # What a comparison is with its operands exchanged.
+      MIRRORED = { :< => :>, :<= => :>=, :> => :<, :>= => :<=, eq: :eq, ne: :ne }.freeze
+
+      class << self
+        def with(name, value, dtype)
+          beyond = value.positive? ? Float::INFINITY : -Float::INFINITY
+          return DType::LIMITS.fetch(:i64).cover?(value) ? value : beyond if DType.integer?(dtype)
+
+          float = value.bit_length > Float::MAX_EXP ? beyond : value.to_f
+          float == value ? float : between(name, value, float)
+        end
+
+        private
+
+        # No Float is equal to it, and it stands between two.
+        def between(name, value, float)
+          low, high = float > value ? [float.prev_float, float] : [float, float.next_float]
+          case name
+          when :<, :>= then high
+          when :<=, :> then low
+          else Float::NAN
+          end
+        end
+      end
+    end
+    private_constant :Compared
+
+    # A number that stands before an operator: the 2 of +2 * array+.
+    # @api private
+    class Before
+      def initialize(value)
+        @value = value
+      end
+
+      [*Operators::BINARY, *Operators::BITS, *Operators::COMPARISONS.keys, *Operators::MATH[2], :minimum, :maximum].each do |name|
+        define_method(name) { |array| array.__send__(:combined_behind, name, @value) }
+      end
+
+      private
+
+      def method_missing(name, *) = raise(TypeError, "#{name} of a number takes no #{MDArray}")
+
+      def respond_to_missing?(*) = false
+    end
+    private_constant :Before
+  end
+end
