@@ -181,7 +181,7 @@ RSpec.describe Ikra::MDArray do
 
     it "is told of options that there are not" do
       expect { md(2, dtyp: :u8) }.to raise_error(ArgumentError, /\Aunknown option dtyp: /)
-      expect { md([1, 2], backend: :nonsense) }.to raise_error(ArgumentError, /\Abackend: nonsense is not one of/)
+      expect { md([1, 2], backend: :nonsense) }.to raise_error(ArgumentError, /\Abackend: :nonsense is not one of/)
     end
 
     it "is told of more elements than there can be" do

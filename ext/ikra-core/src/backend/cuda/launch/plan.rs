@@ -227,6 +227,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|i| plan.goes_up(i, &[], false)), [Some(5632), None, None, Some(0)]);
         assert_eq!([0, 1, 2, 3].map(|i| plan.comes_back(i, &[])), [Some(5632), None, Some(6400), None]);
         let fresh = Fresh { column: ColumnId::new(0), rows: 4..10, taken: None };
-        assert_eq!((plan.goes_up(0, &[fresh.clone()], true), plan.comes_back(0, &[fresh])), (None, None));
+        let fresh = std::slice::from_ref(&fresh);
+        assert_eq!((plan.goes_up(0, fresh, true), plan.comes_back(0, fresh)), (None, None));
     }
 }
