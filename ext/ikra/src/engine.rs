@@ -2,7 +2,7 @@
 //!
 //! Here: [`section`], the order of the steps, and what is kept of each block between calls. Not here: the steps, of which the first, what a block
 //! becomes for the values that are there, is in [`compile`].
-//! Invariant: until [`crate::unpack::Changes::apply`] nothing of the user's has changed, whatever happens.
+//! Invariant: until [`crate::unpack::Unpacker::write_back`] nothing of the user's has changed, whatever happens.
 //!
 //! A block that was compiled is a [`Variant`] of its [`Site`]. A later call checks the variant's guards and packs by its
 //! schema; the first value that does not fit ends packing, and another variant is tried, or one is compiled for the
