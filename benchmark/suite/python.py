@@ -63,6 +63,11 @@ class Numba:
 
 class NumbaCuda(Numba):
     def __init__(self):
+        # releases of Numba's for CUDA ask for it, and NumPy 2 has it no more
+        import numpy as np
+
+        if not hasattr(np, "row_stack"):
+            np.row_stack = np.vstack
         super().__init__()
         import numba.cuda
 
