@@ -340,11 +340,22 @@ pub fn is_library(path: &str) -> bool {
     path == "an expression of Ikra::MDArray" || LIBRARY.get().is_some_and(|library| path.starts_with(library.as_str()))
 }
 
-/// Where Ruby is now, without Ikra's own frames.
+/// Where Ruby is now, without Ikra's own frames, and those of methods of Ruby's own that are in Ruby which these call.
 fn backtrace(ruby: &Ruby) -> Result<Vec<String>, Error> {
     let frames: RArray = ruby.module_kernel().funcall("caller", (0,))?;
     let frames: Vec<String> = frames.to_vec()?;
-    Ok(frames.into_iter().filter(|f| !LIBRARY.get().is_some_and(|l| f.starts_with(l.as_str()))).collect())
+    let mut is_own = false;
+    let own: Vec<bool> = frames
+        .iter()
+        .rev()
+        .map(|frame| {
+            let library = LIBRARY.get().is_some_and(|library| frame.starts_with(library.as_str()));
+            is_own = library || is_own && frame.starts_with("<internal:");
+            is_own
+        })
+        .collect();
+    let theirs = frames.into_iter().zip(own.into_iter().rev()).filter(|(_, own)| !own);
+    Ok(theirs.map(|(frame, _)| frame).collect())
 }
 
 /// File and line where a block stands; of one that is in no file of the program's, where that called.

@@ -619,6 +619,17 @@ impl FieldReader {
             })
         })
     }
+    /// Whether a worker can read all of these.
+    pub fn knows_all(&self, objects: &[Raw], class: Raw) -> bool {
+        match self {
+            FieldReader::Ivar(reader) => objects.iter().all(|object| {
+                let form = form(*object, class);
+                reader.last.0 == form && reader.last.1 != Slot::Unknown
+                    || reader.known(form).is_some_and(|slot| slot != Slot::Unknown)
+            }),
+            _ => objects.iter().all(|object| self.peek(*object, class).is_some()),
+        }
+    }
     /// As [`FieldReader::set`] for a worker, with the forms that are known. Whoever waits for the worker calls [`barrier`] before
     /// anything allocates.
     #[inline]

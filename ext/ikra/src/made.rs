@@ -108,11 +108,6 @@ impl Made {
         Ok(raw)
     }
 
-    /// Whether nothing is to be filled.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.borrow().is_empty()
-    }
-
     /// What is to be filled next.
     pub fn next(&self) -> Option<Waiting> {
         self.waiting.borrow_mut().pop()

@@ -52,7 +52,7 @@ pub fn host() -> &'static Arc<Pool> {
 }
 
 /// Columns of fewer bytes are the allocator's.
-pub const LEAST: usize = 2 << 20;
+pub const LEAST: usize = 4 << 20;
 /// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not: a large page.
 const PAGE: usize = 2 << 20;
 /// What nobody used for so long is given back.

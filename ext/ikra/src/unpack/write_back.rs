@@ -1,11 +1,11 @@
 //! Columns to objects and Arrays.
 //!
 //! Here: [`Unpacker::write_back`]. Not here: results and captured locals ([`super`]), and what columns hold ([`crate::decode`]).
-//! Invariant: where it fails, everything is as it was, and no Ruby code has run since the first change.
+//! Invariant: everything that can fail happens before the first change, and no Ruby code runs between the first change and the last.
 //!
-//! Objects are gone over once: whoever compares what one holds with its row writes what differs at once, while both are in the cache, and notes what was there, in
-//! memory that was used before. So what can fail need not be looked for first; where something does fail behind that (a frozen object, memory that ends), what was
-//! there is put back.
+//! Of most objects nothing can fail but that they were frozen meanwhile, which their first word tells, and that a number needs an object, which the columns tell. So
+//! workers look at these first, and leave what is not plain to the Ruby thread, which works out and makes what that is to hold. Then workers compare what each object
+//! holds with its row, and write what differs at once.
 
 use super::Unpacker;
 use crate::crew;
@@ -14,8 +14,6 @@ use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::plan::{FieldPlan, SlotPlan};
 use crate::reflect::value;
 use crate::trace::CHUNK;
-use ikra_core::ir::Storage;
-use ikra_core::memory::column::HostColumn;
 use magnus::Error;
 use magnus::rb_sys::protect;
 use std::ops::Range;
@@ -64,26 +62,18 @@ struct Place {
     row: usize,
 }
 
-/// A field of at most [`CHUNK`] objects, from that of a place on, some of which were written.
-struct Several {
-    first: Place,
-    bits: [u64; CHUNK / 64],
-    /// Where in the piece's part of the log begins what all of them held before.
-    log: usize,
-}
-
 /// What a worker gives back.
 #[derive(Default)]
-struct Written<'l> {
-    fields: Vec<Several>,
-    log: &'l mut [u64],
-    /// So many of its words are used.
-    logged: usize,
+struct Written {
     /// Objects that were assigned one that the GC has to know of.
     assigned: Vec<(Raw, Raw)>,
     /// Fields that objects do not have yet.
     absent: Vec<Place>,
-    /// Classes and rows that are the Ruby thread's: for a value that is to be made, or an object of a form that is not known, or to raise something.
+}
+
+/// Objects of some classes that are written by one worker, and those that are not, by chunks of each class.
+struct Piece {
+    rows: Vec<Range<usize>>,
     left: Vec<(usize, Range<usize>)>,
 }
 
@@ -107,13 +97,17 @@ impl Unpacker<'_> {
         if classes.is_empty() && !arrays {
             return self.fill_new();
         }
-        // before the first change, as it may allocate
-        let holder = (!classes.is_empty()).then(|| self.holder.get(self.ruby));
         let marking = heap::is_marking();
         classes.iter_mut().for_each(Class::learn);
-        let cells = |class: &Class<'_>| class.objects.len() * class.fields.len();
-        let mut log = HostColumn::to_fill(Storage::I64, classes.iter().map(cells).sum(), None);
-        let written = self.write_beside(&classes, marking, log.view_mut());
+        let pieces = self.looked_at(&classes);
+        let rest = match self.rest(&mut classes, &pieces) {
+            Ok(rest) => rest,
+            Err(Failed::Frozen(object)) => return Err(crate::errors::frozen(self.ruby, value(object))),
+            Err(Failed::Broken(broken)) => return Err(self.broken(broken.0)),
+            Err(Failed::Raised(error)) => return Err(error),
+        };
+        self.fill_new()?;
+        let written = self.write_beside(&classes, pieces, marking);
         // all of them before anything allocates
         for Written { assigned, .. } in &written {
             for (at, (object, new)) in assigned.iter().enumerate() {
@@ -124,27 +118,6 @@ impl Unpacker<'_> {
                 heap::barrier(*object, *new);
             }
         }
-        let is_all = !arrays && self.made.is_empty() && written.iter().all(|written| written.left.is_empty());
-        if let (Some(holder), false) = (holder, is_all) {
-            // what may have to be put back, for nothing else may hold it
-            let before = written.iter().flat_map(Written::before).map(|(_, before)| before);
-            holder.hold(before.filter(|before| !heap::is_immediate(*before)).collect());
-        }
-        let rest = self.rest(&mut classes, &written).and_then(|rest| {
-            self.fill_new()?;
-            Ok(rest)
-        });
-        let rest = match rest {
-            Ok(rest) => rest,
-            Err(failed) => {
-                put_back(&classes, &written);
-                return Err(match failed {
-                    Failed::Frozen(object) => crate::errors::frozen(self.ruby, value(object)),
-                    Failed::Broken(broken) => self.broken(broken.0),
-                    Failed::Raised(error) => error,
-                });
-            }
-        };
         let absent = written.into_iter().flat_map(|written| written.absent);
         for place in absent {
             let field = &classes[place.class].fields[place.field];
@@ -177,25 +150,30 @@ impl Unpacker<'_> {
         classes.filter(|class| !class.fields.is_empty() && !class.objects.is_empty()).collect()
     }
 
-    /// By workers, of all classes side by side.
-    fn write_beside<'l>(&self, classes: &[Class<'_>], marking: bool, mut log: &'l mut [u64]) -> Vec<Written<'l>> {
+    /// Workers look at objects of all classes side by side, for those of whom something is to be made or raised, or whose form is not known.
+    fn looked_at(&self, classes: &[Class<'_>]) -> Vec<Piece> {
         let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
         let decoder = self.decoder();
-        let most = classes.iter().map(|class| class.fields.len()).max().unwrap_or(0);
-        let with_log = |piece: Vec<Range<usize>>| {
-            let cells = classes.iter().zip(&piece).map(|(class, rows)| rows.len() * class.fields.len()).sum();
-            (piece, log.split_off_mut(..cells).unwrap_or_default())
-        };
-        let pieces = crew::side_by_side(&lengths).into_iter().map(with_log).collect();
-        crew::map(lengths.iter().sum(), pieces, |(piece, log): (Vec<Range<usize>>, _)| {
-            let mut written = Written { log, ..Written::default() };
-            let mut values = vec![[heap::NIL; CHUNK]; 2 * most];
-            for (at, (class, rows)) in classes.iter().zip(piece).enumerate() {
-                for first in rows.clone().step_by(CHUNK) {
-                    let chunk = first..rows.end.min(first + CHUNK);
-                    if !class.write(at, chunk, &decoder, marking, &mut values, &mut written) {
-                        written.left.push((at, first..rows.end));
-                        break;
+        crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), |rows: Vec<Range<usize>>| {
+            let mut left = Vec::new();
+            for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
+                let chunks = chunks(rows);
+                left.extend(chunks.filter(|chunk| !class.is_plain(chunk, &decoder)).map(|chunk| (at, chunk)));
+            }
+            Piece { rows, left }
+        })
+    }
+
+    /// Workers write what no Ruby thread need.
+    fn write_beside(&self, classes: &[Class<'_>], pieces: Vec<Piece>, marking: bool) -> Vec<Written> {
+        let rows = classes.iter().map(|class| class.objects.len()).sum();
+        let decoder = self.decoder();
+        crew::map(rows, pieces, |Piece { rows, left }| {
+            let (mut written, mut left) = (Written::default(), left.into_iter().peekable());
+            for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
+                for chunk in chunks(rows) {
+                    if left.next_if(|left| *left == (at, chunk.clone())).is_none() {
+                        class.write(at, chunk, &decoder, marking, &mut written);
                     }
                 }
             }
@@ -204,17 +182,15 @@ impl Unpacker<'_> {
     }
 
     /// Finds out what else is to be written, and makes sure that it can be.
-    fn rest(&self, classes: &mut [Class<'_>], written: &[Written<'_>]) -> Result<Rest> {
+    fn rest(&self, classes: &mut [Class<'_>], pieces: &[Piece]) -> Result<Rest> {
         let mut rest = Rest::default();
-        for (at, rows) in written.iter().flat_map(|written| &written.left) {
+        for (at, rows) in pieces.iter().flat_map(|piece| &piece.left) {
             let class = &mut classes[*at];
-            for first in rows.clone().step_by(CHUNK) {
-                let objects = &class.objects[first..rows.end.min(first + CHUNK)];
-                heap::prefetch_all(objects.iter().copied());
-                for (number, field) in class.fields.iter_mut().enumerate() {
-                    let places = Place { class: *at, field: number, row: first };
-                    self.compare(class.raw, field, places, objects, &mut rest.fields)?;
-                }
+            let objects = &class.objects[rows.clone()];
+            heap::prefetch_all(objects.iter().copied());
+            for (number, field) in class.fields.iter_mut().enumerate() {
+                let places = Place { class: *at, field: number, row: rows.start };
+                self.compare(class.raw, field, places, objects, &mut rest.fields)?;
             }
         }
         for (at, kind) in self.plan.kinds.iter().enumerate() {
@@ -309,47 +285,41 @@ impl Class<'_> {
         self.fields.iter_mut().for_each(|field| field.reader.learn(&some, self.raw));
     }
 
-    /// Writes what differs of at most [`CHUNK`] objects; false: nothing of it was, for the Ruby thread has to. `values`: room for what is there and what is to be,
-    /// of each field.
-    fn write(
-        &self,
-        at: usize,
-        rows: Range<usize>,
-        decoder: &Decoder<'_>,
-        marking: bool,
-        values: &mut [[Raw; CHUNK]],
-        written: &mut Written<'_>,
-    ) -> bool {
+    /// Whether at most [`CHUNK`] objects can be written by a worker, whatever they hold.
+    fn is_plain(&self, rows: &Range<usize>, decoder: &Decoder<'_>) -> bool {
+        let objects = &self.objects[rows.clone()];
+        objects.iter().for_each(|object| heap::prefetch(*object));
+        let mut new = [heap::NIL; CHUNK];
+        let has_values = |field: &Field<'_>| {
+            let rows = decoder.rows(&field.plan.slot, field.start + rows.start, &mut new[..objects.len()]);
+            rows.is_ok_and(|new| !new.contains(&heap::UNDEF))
+        };
+        self.fields.iter().all(has_values)
+            && !objects.iter().any(|object| heap::is_frozen(*object))
+            && self.fields.iter().all(|field| field.reader.knows_all(objects, self.raw))
+    }
+
+    /// Writes what differs of at most [`CHUNK`] plain objects.
+    fn write(&self, at: usize, rows: Range<usize>, decoder: &Decoder<'_>, marking: bool, written: &mut Written) {
         let objects = &self.objects[rows.clone()];
         heap::prefetch_all(objects.iter().copied());
-        for (field, values) in self.fields.iter().zip(values.chunks_mut(2)) {
-            let [held, new] = values else { return false };
-            if !field.differs(self.raw, rows.start, objects, decoder, held, new) {
-                return false;
-            }
-        }
-        for (number, (field, values)) in self.fields.iter().zip(values.chunks(2)).enumerate() {
-            let [held, new] = values else { return false };
-            let first = Place { class: at, field: number, row: rows.start };
-            let mut some = Several { first, bits: [0; CHUNK / 64], log: written.logged };
-            written.log[written.logged..][..objects.len()].copy_from_slice(&held[..objects.len()]);
-            written.logged += objects.len();
-            for (i, ((object, old), new)) in objects.iter().zip(held).zip(new).enumerate() {
+        let (mut held, mut new) = ([heap::NIL; CHUNK], [heap::NIL; CHUNK]);
+        let (held, new) = (&mut held[..objects.len()], &mut new[..objects.len()]);
+        for (number, field) in self.fields.iter().enumerate() {
+            let is_read = field.reader.peek_all(objects, self.raw, held)
+                && decoder.rows(&field.plan.slot, field.start + rows.start, new).is_ok();
+            debug_assert!(is_read, "somebody looked at these");
+            for (i, ((object, old), new)) in objects.iter().zip(&*held).zip(&*new).enumerate() {
                 if old == new {
                     continue;
                 }
                 if !field.reader.put(*object, self.raw, *new) {
-                    written.absent.push(Place { row: rows.start + i, ..some.first });
-                    continue;
-                }
-                some.bits[i / 64] |= 1 << (i % 64);
-                if marking || !heap::needs_no_barrier(*new) {
+                    written.absent.push(Place { class: at, field: number, row: rows.start + i });
+                } else if marking || !heap::needs_no_barrier(*new) {
                     written.assigned.push((*object, *new));
                 }
             }
-            written.fields.push(some);
         }
-        true
     }
 
     /// Assigns a field, for the Ruby thread.
@@ -361,58 +331,8 @@ impl Class<'_> {
     }
 }
 
-impl Field<'_> {
-    /// Reads what objects hold and what they are to hold, the same bits where that is the same; false: where only the Ruby thread can tell, or may write.
-    #[inline]
-    fn differs(
-        &self,
-        class: Raw,
-        first: usize,
-        objects: &[Raw],
-        decoder: &Decoder<'_>,
-        held: &mut [Raw; CHUNK],
-        new: &mut [Raw; CHUNK],
-    ) -> bool {
-        let (held, new) = (&mut held[..objects.len()], &mut new[..objects.len()]);
-        let (slot, from) = (&self.plan.slot, self.start + first);
-        if !self.reader.peek_all(objects, class, held) || decoder.rows(slot, from, new).is_err() {
-            return false;
-        }
-        for (i, ((object, old), new)) in objects.iter().zip(held).zip(new).enumerate() {
-            if new == old {
-                continue;
-            }
-            if *new == heap::UNDEF {
-                // it holds what would have to be made
-                if !decoder.row(slot, from + i).is_ok_and(|row| same(*old, row)) {
-                    return false;
-                }
-                *new = *old;
-            } else if heap::is_frozen(*object) {
-                return false;
-            }
-        }
-        true
-    }
-}
-
-impl Written<'_> {
-    /// What was written, and what was there before.
-    fn before(&self) -> impl Iterator<Item = (Place, Raw)> {
-        self.fields.iter().flat_map(move |Several { first, bits, log }| {
-            let written = (0..CHUNK).filter(|i| bits[i / 64] >> (i % 64) & 1 == 1);
-            written.map(move |i| (Place { row: first.row + i, ..*first }, self.log[log + i]))
-        })
-    }
-}
-
-/// Puts back what was there.
-fn put_back(classes: &[Class<'_>], written: &[Written<'_>]) {
-    for (place, before) in written.iter().flat_map(Written::before) {
-        let class = &classes[place.class];
-        let object = class.objects[place.row];
-        // it was written in the same way
-        class.fields[place.field].reader.put(object, class.raw, before);
-        heap::barrier(object, before);
-    }
+/// Some rows, at most [`CHUNK`] at a time.
+fn chunks(rows: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = rows.end;
+    rows.clone().step_by(CHUNK).map(move |first| first..end.min(first + CHUNK))
 }
