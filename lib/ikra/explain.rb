@@ -268,7 +268,7 @@ module Ikra
       def inspect = "#<#{self.class} #{operation} at #{path}:#{line}>"
 
       def to_s
-        parts = [heading, listing, *methods_part, "Columns", *columns.map { |column| "  #{column}" }, *checks_part, *launch_part]
+        parts = [heading, listing, *methods_part, *columns_part, *checks_part, *launch_part]
         parts.join("\n")
       end
 
@@ -305,6 +305,9 @@ module Ikra
 
         ["Result: #{result}", "Methods", *own.map { |body| "  #{body}" }, *("  of Ruby's own: #{library.join(", ")}" unless library.empty?)]
       end
+
+      # what is behind a list in an Array of literals is in a list of its own: Ruby 3.1 may free it while it compiles (spec/integration/garbage_collection_spec.rb)
+      def columns_part = ["Columns", *columns.map { |column| "  #{column}" }]
 
       def checks_part
         return ["Checks: none"] if checks.empty?

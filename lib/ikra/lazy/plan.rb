@@ -88,7 +88,7 @@ module Ikra
       HOLES = %i[select reject filter_map compact].freeze
 
       # Behind these positions are not those of elements.
-      SHIFTING = [*HOLES, :flat_map].freeze
+      SHIFTING = (HOLES + %i[flat_map]).freeze
 
       attr_reader :steps
 
@@ -145,7 +145,7 @@ module Ikra
         case stage.name
         when :take, :drop then limit(stage)
         when :with_index, :zip, :combine then positioned(stage, SHIFTING)
-        when :each_slice then positioned(stage, [*SHIFTING, :take_while])
+        when :each_slice then positioned(stage, SHIFTING + %i[take_while])
         when :take_while then positioned(stage, %i[flat_map], "ends at a position, which is")
         when :stencil then around(stage)
         else
@@ -188,7 +188,7 @@ module Ikra
 
       def around(stage)
         dimensions = stage.stencil.sizes.size
-        return positioned(stage, [*SHIFTING, :take_while]) if dimensions == 1
+        return positioned(stage, SHIFTING + %i[take_while]) if dimensions == 1
 
         alike = @steps.last.stages.all? { |other| other.name == :stencil && other.stencil.sizes.size == dimensions }
         finish(nil, "a stencil of #{dimensions} dimensions goes over whole rows") unless alike

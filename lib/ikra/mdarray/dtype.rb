@@ -18,7 +18,7 @@ module Ikra
           known = dtype.is_a?(String) ? dtype.to_sym : dtype
           return known if SIZES.key?(known) || known == :object
 
-          raise ArgumentError, "dtype: #{dtype.inspect} is not one of #{[*SIZES.keys, :object].map(&:inspect).join(", ")}"
+          raise ArgumentError, "dtype: #{dtype.inspect} is not one of #{(SIZES.keys + %i[object]).map(&:inspect).join(", ")}"
         end
 
         def integer?(dtype) = INTEGERS.include?(dtype)

@@ -30,7 +30,7 @@ module Ikra
     # @!method minimum(other)
     #   @return [MDArray] of each two elements the lesser one
     # @!method maximum(other)
-    [*Operators::BINARY, *Operators::BITS, *Operators::COMPARISONS.keys, *Operators::MATH[2], :minimum, :maximum].each do |name|
+    (Operators::BINARY + Operators::BITS + Operators::COMPARISONS.keys + Operators::MATH[2] + %i[minimum maximum]).each do |name|
       define_method(name) { |other| combined_with(name, other) }
     end
 
@@ -38,7 +38,7 @@ module Ikra
     alias pow **
 
     # Functions of Math, and methods of numbers: +a.sqrt+, +a.floor+.
-    [*Operators::MATH[1], *Operators::SAME, *Operators::TO_INTEGERS, *Operators::QUESTIONS, :-@, :~].each do |name|
+    (Operators::MATH[1] + Operators::SAME + Operators::TO_INTEGERS + Operators::QUESTIONS + %i[-@ ~]).each do |name|
       define_method(name) { alone(name) }
     end
 

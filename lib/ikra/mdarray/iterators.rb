@@ -131,7 +131,7 @@ module Ikra
       wrong = arrays.find { |array| array.shape != shape } and raise ArgumentError, "shapes #{shape.inspect} and #{wrong.shape.inspect} do not fit"
       return arrays.map { |array| array.__send__(:flat_list) }.transpose.each(&block) && nil if block
 
-      MDArray.concat(*arrays.map { |array| array[*[true] * ndim, :new] }, axis: ndim)
+      MDArray.concat(*arrays.map { |array| array[*([true] * ndim).push(:new)] }, axis: ndim)
     end
 
     # What a block gives for each element's neighbours; see {Parallel#pstencil}.

@@ -40,7 +40,7 @@ module Ikra
         @value = value
       end
 
-      [*Operators::BINARY, *Operators::BITS, *Operators::COMPARISONS.keys, *Operators::MATH[2], :minimum, :maximum].each do |name|
+      (Operators::BINARY + Operators::BITS + Operators::COMPARISONS.keys + Operators::MATH[2] + %i[minimum maximum]).each do |name|
         define_method(name) { |array| array.__send__(:combined_behind, name, @value) }
       end
 

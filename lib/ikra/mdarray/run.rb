@@ -18,7 +18,7 @@ module Ikra
       # Its block runs by itself.
       NOWHERE = [].freeze
       # What makes elements of values, by their kind.
-      AS = [*DType::SIZES.keys, :object].to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
+      AS = (DType::SIZES.keys + %i[object]).to_h { |dtype| [dtype, [:"as_#{dtype}"].freeze] }.freeze
 
       attr_reader :name, :options
 
