@@ -136,7 +136,7 @@ RSpec.describe "Many objects" do
           expect(walkers.map(&:steps).max).to eq(1)
       end
 
-      it "puts back what was written where one was frozen while kernels had them" do
+      it "changes none where one was frozen while kernels had them" do
         walkers = Many.walkers
         # which only objects can hold, and the last are to hold others
         walkers.each_with_index { |walker, i| walker.mood = 1e300 if i < 10_000 || i > 39_000 }

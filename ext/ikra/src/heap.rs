@@ -622,11 +622,10 @@ impl FieldReader {
     /// Whether a worker can read all of these.
     pub fn knows_all(&self, objects: &[Raw], class: Raw) -> bool {
         match self {
-            FieldReader::Ivar(reader) => objects.iter().all(|object| {
-                let form = form(*object, class);
-                reader.last.0 == form && reader.last.1 != Slot::Unknown
-                    || reader.known(form).is_some_and(|slot| slot != Slot::Unknown)
-            }),
+            FieldReader::Ivar(reader) => {
+                let is_known = |slot| slot != Slot::Unknown;
+                objects.iter().all(|object| reader.known(form(*object, class)).is_some_and(is_known))
+            }
             _ => objects.iter().all(|object| self.peek(*object, class).is_some()),
         }
     }

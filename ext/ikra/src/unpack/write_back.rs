@@ -97,7 +97,6 @@ impl Unpacker<'_> {
         if classes.is_empty() && !arrays {
             return self.fill_new();
         }
-        let marking = heap::is_marking();
         classes.iter_mut().for_each(Class::learn);
         let pieces = self.looked_at(&classes);
         let rest = match self.rest(&mut classes, &pieces) {
@@ -107,6 +106,8 @@ impl Unpacker<'_> {
             Err(Failed::Raised(error)) => return Err(error),
         };
         self.fill_new()?;
+        // not before: what was made may have had the GC begin to mark
+        let marking = heap::is_marking();
         let written = self.write_beside(&classes, pieces, marking);
         // all of them before anything allocates
         for Written { assigned, .. } in &written {
