@@ -706,14 +706,16 @@ impl Section<'_> {
             // from here to the holder nothing allocates in Ruby's heap
             let traced = self.clock.measure(Phase::Trace, || {
                 if let Some(mut tables) = earlier.take() {
-                    if let Some(objects) = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown) {
-                        return Ok((tables, Some(objects)));
+                    let listing = self.scope.is_some();
+                    let begun = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown, listing);
+                    if begun.is_some() {
+                        return Ok((tables, begun));
                     }
                     kept::failed(variant, key);
                 }
                 Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown.get_mut())?, None))
             });
-            let (mut tables, objects) = match traced {
+            let (mut tables, begun) = match traced {
                 Ok(traced) => traced,
                 Err(Misfit::Hashes) => {
                     let unknown = unknown.into_inner();
@@ -754,7 +756,7 @@ impl Section<'_> {
                     warp,
                     &room,
                     &elsewhere,
-                    objects,
+                    begun,
                     lender,
                     &unknown,
                 )

@@ -1,17 +1,17 @@
 //! Tables to columns and parameters.
 //!
 //! Here: [`pack`], which fills what a [`Schema`] asks for. Not here: who is in the tables ([`crate::trace`]), and the way
-//! back ([`crate::unpack`]).
+//! back ([`crate::unpack`]). `pack/along.rs` packs while somebody else goes over the objects, `pack/rows.rs` cuts columns for threads.
 //! Invariant: the first value outside its slot's type stops packing; nothing was changed by then.
 
 use crate::buffer::Dtype;
-use crate::crew::{self, PIECE, Span};
+use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen, sample};
 use crate::made::{Room, fresh};
 use crate::observe::Bounds;
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
-use crate::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
+use crate::trace::{Begun, CHUNK, KindListed, KindRows, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
@@ -26,8 +26,14 @@ use ikra_core::world::Root;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Ruby, Value};
 use parking_lot::Mutex;
+use rows::{Cells, Rows, rows};
 use smallvec::SmallVec;
 use std::ops::Range;
+
+mod along;
+mod rows;
+
+pub use along::{ArraySheet, ArraysAlong, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 
 type Result<T> = std::result::Result<T, Misfit>;
 
@@ -67,6 +73,8 @@ pub struct Packed {
     pub residents: Vec<Resident>,
     /// What is written stays in them, and is not written to objects.
     pub stays: bool,
+    /// By kind: what Arrays held, where somebody listed it.
+    pub listed: Vec<Option<KindListed>>,
 }
 
 impl RootValue {
@@ -130,7 +138,7 @@ pub fn in_range(lowered: &Lowered, params: &[u64]) -> bool {
     wide(&lowered.program, &lowered.schema, params).is_none()
 }
 
-/// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `objects`: those of objects, where somebody has begun to fill them.
+/// Fills columns and parameters. Columns whose rows are `elsewhere` get none. `begun`: those of what the tables have, where somebody has begun to fill them.
 ///
 /// # Errors
 /// A value outside its slot's type, and symbols that are new (left in `unknown`).
@@ -145,7 +153,7 @@ pub fn pack(
     warp: usize,
     room: &Room,
     elsewhere: &[ColumnId],
-    objects: Option<ObjectColumns>,
+    begun: Option<Begun>,
     lender: Lender<'_>,
     unknown: &Mutex<Vec<Raw>>,
 ) -> Result<Packed> {
@@ -184,19 +192,27 @@ pub fn pack(
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;
-    let ObjectColumns { columns: of_objects, biases, packed } =
-        objects.unwrap_or_else(|| ObjectColumns::new(plan, program, packer.tables, lender));
+    let (of_tables, listed) = match begun {
+        Some(Begun { columns, listed }) => (columns, listed),
+        None => (TableColumns::new(plan, program, packer.tables, lender), plan.kinds.iter().map(|_| None).collect()),
+    };
+    let TableColumns { columns: of_tables, biases, objects, arrays } = of_tables;
     let packed_rows = packer.packed_rows(program);
-    for (at, (column, of_objects)) in program.columns.iter().zip(of_objects).enumerate() {
+    for (at, (column, of_tables)) in program.columns.iter().zip(of_tables).enumerate() {
         let rows = match column.space {
-            Space::Class { .. } => {
-                columns[at] = of_objects;
-                continue;
-            }
             Space::Array(_) if residents.iter().any(|r| r.column.index() == at) => 0,
-            Space::Array(kind) => {
-                let rows = |k: usize| packer.tables.kinds[k].rows + packer.tables.kinds[k].room;
-                plan.kinds.iter().position(|k| k.kind == kind).map_or(0, rows) as usize
+            Space::Array(kind) => match plan.kinds.iter().position(|k| k.kind == kind) {
+                Some(kind) if packer.tables.has_buffers(kind) => {
+                    (packer.tables.kinds[kind].rows + packer.tables.kinds[kind].room) as usize
+                }
+                _ => {
+                    columns[at] = of_tables;
+                    continue;
+                }
+            },
+            Space::Class { .. } => {
+                columns[at] = of_tables;
+                continue;
             }
             Space::Element | Space::Job => continue,
             Space::Bytes => packer.tables.strings.rows as usize,
@@ -205,9 +221,8 @@ pub fn pack(
         };
         columns[at] = lender.packed(column.storage, rows, packed_rows[at]);
     }
-    let left: Vec<usize> = (0..plan.classes.len()).filter(|class| !packed[*class]).collect();
-    packer.fields(program, &left, &mut columns)?;
-    packer.arrays(&mut columns, &residents)?;
+    packer.fields(program, objects, &mut columns)?;
+    packer.arrays(&mut columns, &residents, arrays)?;
     packer.frozen(schema, program, &mut columns);
     if let Some(column) = schema.bytes {
         packer.bytes(columns[column.index()].view_mut::<u8>());
@@ -230,114 +245,8 @@ pub fn pack(
     if !packer.unknown.lock().is_empty() {
         return Err(Misfit::Symbols);
     }
-    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false })
+    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, listed })
 }
-
-/// The columns of objects' fields.
-pub struct ObjectColumns {
-    /// As the program's; those of other spaces are empty.
-    columns: Vec<HostColumn>,
-    biases: Vec<u64>,
-    /// By class: what is read of its objects is there.
-    packed: Vec<bool>,
-}
-
-impl ObjectColumns {
-    /// For the objects that tables have, of whom nothing is packed yet.
-    pub fn new(plan: &Plan, program: &Program, tables: &Tables, lender: Lender<'_>) -> Self {
-        let packer = Packer { plan, tables, unknown: &Mutex::default() };
-        let mut biases = vec![0; program.columns.len()];
-        let packed_rows = packer.packed_rows(program);
-        let column = |(at, column): (usize, &Column)| match column.space {
-            Space::Class { hierarchy, first, last } => {
-                let (from, to) = packer.ids(hierarchy as usize, first as usize, last as usize);
-                biases[at] = u64::from(from);
-                lender.packed(column.storage, (to - from) as usize, packed_rows[at])
-            }
-            _ => HostColumn::zeroed(column.storage, 0),
-        };
-        let columns = program.columns.iter().enumerate().map(column).collect();
-        Self { columns, biases, packed: vec![false; plan.classes.len()] }
-    }
-
-    /// Objects of these classes are packed by whoever goes over them anyway, in these pieces, each of which has rows of every class. Of each class some objects that
-    /// are alive.
-    pub fn along<'a>(
-        &'a mut self,
-        plan: &'a Plan,
-        program: &Program,
-        tables: &'a Tables,
-        unknown: &'a Mutex<Vec<Raw>>,
-        (classes, alive): (&[usize], &[Vec<Raw>]),
-        pieces: Vec<Vec<Range<usize>>>,
-    ) -> (Along<'a>, Vec<Vec<Sheet<'a>>>) {
-        let packer = Packer { plan, tables, unknown };
-        let mut fields = packer.fields_of(classes);
-        fields.iter_mut().zip(alive).for_each(|(class, alive)| class.learn(alive));
-        let parts = packer.parts(program, &fields, pieces, &mut self.columns);
-        let sheets =
-            parts.into_iter().map(|parts| parts.into_iter().map(|part| Sheet { part, next: 0, left: false }).collect());
-        (Along { packer, fields }, sheets.collect())
-    }
-
-    /// Nothing of these classes' objects was left out.
-    pub fn have_all(&mut self, classes: impl IntoIterator<Item = usize>) {
-        classes.into_iter().for_each(|class| self.packed[class] = true);
-    }
-}
-
-/// Packs objects that somebody else goes over.
-pub struct Along<'a> {
-    packer: Packer<'a>,
-    fields: Vec<Fields<'a>>,
-}
-
-/// Objects of one class that one thread goes over, and where their fields go.
-pub struct Sheet<'a> {
-    part: Part<'a>,
-    /// Objects that it went over.
-    next: usize,
-    left: bool,
-}
-
-impl Sheet<'_> {
-    /// Leaves the next so many of them out.
-    pub fn leave(&mut self, count: usize) {
-        self.next += count;
-        self.left = true;
-    }
-    /// Whether some of them are not packed.
-    pub fn is_left(&self) -> bool {
-        self.left || self.next < self.part.objects.len()
-    }
-}
-
-impl Along<'_> {
-    /// Packs the next so many objects of a sheet, at most [`CHUNK`]. `ids`: of what the fields refer to that the tracer follows, as far as that is known.
-    pub fn pack(&self, sheet: &mut Sheet<'_>, count: usize, ids: &[[u32; CHUNK]]) {
-        let Sheet { part, next, left } = sheet;
-        let Fields { class, slots, readers, leads, .. } = &self.fields[part.class];
-        let objects = &part.objects[*next..*next + count];
-        let mut values = [heap::NIL; CHUNK];
-        for (((slot, reader), lead), rows) in slots.iter().zip(readers).zip(leads).zip(&mut part.rows) {
-            let mut rows = rows.part(*next..*next + count);
-            if let (Repr::Ref(_), Some(lead), Cells::Halves(out)) = (slot.repr, lead, &mut rows.values)
-                && ids[*lead][..count].iter().all(|id| *id != NO_ID)
-            {
-                out.copy_from_slice(&ids[*lead][..count]);
-                continue;
-            }
-            let values = &mut values[..count];
-            let is_packed =
-                reader.peek_all(objects, *class, values) && self.packer.fill(slot, &mut rows, values, |_| None).is_ok();
-            *left |= !is_packed;
-        }
-        *next += count;
-    }
-}
-
-/// What no object has for its id: there are fewer rows.
-pub const NO_ID: u32 = u32::MAX;
 
 /// Whose memory columns have that are filled: a device's store has better than the allocator's for what it is to copy.
 #[derive(Clone, Copy)]
@@ -502,9 +411,18 @@ impl<'a> Packer<'a> {
         filled.into_iter().collect()
     }
 
-    /// What is read of the objects of some classes, side by side.
-    fn fields(&self, program: &Program, classes: &[usize], columns: &mut [HostColumn]) -> Result<()> {
-        let mut fields = self.fields_of(classes);
+    /// What is read of the objects that are not packed yet, by class, side by side.
+    fn fields(
+        &self,
+        program: &Program,
+        left: Vec<Option<Vec<Range<usize>>>>,
+        columns: &mut [HostColumn],
+    ) -> Result<()> {
+        let stretches = left.into_iter().enumerate().flat_map(|(class, left)| {
+            let left = left.unwrap_or_else(|| std::iter::once(0..self.tables.classes[class].objects.len()).collect());
+            left.into_iter().map(move |rows| (class, rows))
+        });
+        let mut fields = self.fields_of(stretches);
         fields.retain(|class| !class.slots.is_empty());
         let lengths: Vec<usize> = fields.iter().map(|class| class.objects.len()).collect();
         let all = lengths.iter().sum();
@@ -538,24 +456,25 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// What is read of the objects of some classes.
-    fn fields_of(self, classes: &[usize]) -> Vec<Fields<'a>> {
-        let one = |at: &usize| {
-            let class = &self.plan.classes[*at];
+    /// What is read of some rows of some classes.
+    fn fields_of(self, stretches: impl Iterator<Item = (usize, Range<usize>)>) -> Vec<Fields<'a>> {
+        let one = |(at, rows): (usize, Range<usize>)| {
+            let class = &self.plan.classes[at];
             let read = || class.fields.iter().enumerate().filter(|(_, field)| field.read);
             Fields {
-                at: *at,
+                at,
                 class: class.raw,
-                objects: &self.tables.classes[*at].objects,
+                first: rows.start,
+                objects: &self.tables.classes[at].objects[rows],
                 slots: read().map(|(_, field)| &field.slot).collect(),
                 readers: read().map(|(_, field)| FieldReader::new(field.field, &self.tables.hashes)).collect(),
                 leads: read().map(|(number, _)| class.leads.iter().position(|lead| *lead == number)).collect(),
             }
         };
-        classes.iter().map(one).collect()
+        stretches.map(one).collect()
     }
 
-    /// Pieces of these classes' objects, with the rows that each of their fields goes to.
+    /// Pieces of these objects, with the rows that each of their fields goes to.
     fn parts<'c>(
         &self,
         program: &Program,
@@ -567,7 +486,7 @@ impl<'a> Packer<'a> {
         for class in classes {
             wanted.extend(class.slots.iter().map(|slot| {
                 let start = slot.value.or(slot.tag).map_or(0, |column| self.row(program, column, class.at));
-                (*slot, start, class.objects.len())
+                (*slot, start + class.first, class.objects.len())
             }));
         }
         let mut rest = rows(columns, &wanted);
@@ -698,12 +617,13 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    fn arrays(&self, columns: &mut [HostColumn], residents: &[Resident]) -> Result<()> {
-        for (at, kind) in self.plan.kinds.iter().enumerate() {
+    /// The elements of the arrays that are not packed yet, by kind.
+    fn arrays(&self, columns: &mut [HostColumn], residents: &[Resident], left: Vec<Option<Vec<Lists>>>) -> Result<()> {
+        for ((at, kind), left) in self.plan.kinds.iter().enumerate().zip(left) {
             let rows = &self.tables.kinds[at];
             let resident = |slot: &&SlotPlan| residents.iter().any(|r| Some(r.column) == slot.value);
             if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
-                self.kind(rows, slot, columns)?;
+                self.kind(rows, slot, columns, left.unwrap_or_else(|| crew::lists(&rows.lengths)))?;
             }
             if let Some(column) = kind.frozen {
                 let flags = columns[column.index()].view_mut::<u8>();
@@ -715,57 +635,52 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The elements of the arrays of one kind.
-    fn kind(&self, kind: &KindRows, slot: &SlotPlan, columns: &mut [HostColumn]) -> Result<()> {
-        let pieces = crew::lists(&kind.lengths);
-        let start = |span: &Span| kind.offsets[span.list] as usize + span.from;
-        let froms: Vec<usize> = pieces.iter().map(|lists| start(&lists.first())).collect();
-        let (Some(first), Some(last)) = (froms.first(), kind.lengths.len().checked_sub(1)) else {
-            return Ok(());
-        };
-        let len = (kind.offsets[last] + kind.lengths[last]) as usize - first;
+    /// The elements of some arrays of one kind.
+    fn kind(&self, kind: &KindRows, slot: &SlotPlan, columns: &mut [HostColumn], pieces: Vec<Lists>) -> Result<()> {
         let buffers = {
-            let Some(rows) = rows(columns, &[(slot, *first, len)]).pop() else { return Ok(()) };
-            let cuts: Vec<usize> = froms.iter().skip(1).map(|from| from - first).collect();
-            let pieces = froms.iter().zip(pieces).zip(rows.cut(&cuts)).collect();
-            let filled = crew::map(len, pieces, |((from, lists), mut rows)| {
-                let mut buffers = Vec::new();
-                // of short arrays, together: a look at a few values takes longer for each
-                let (mut values, mut first) = (Vec::with_capacity(2 * CHUNK), 0);
-                let mut fill = |at: usize, values: &[Raw]| {
-                    self.fill(slot, &mut rows.part(at..at + values.len()), values, |_| None)
-                };
-                let mut spans = lists.spans(&kind.lengths);
-                loop {
-                    let chunk: SmallVec<[Span; CHUNK]> = spans.by_ref().take(CHUNK).collect();
-                    if chunk.is_empty() {
-                        break;
+            let wanted: Vec<(&SlotPlan, usize, usize)> =
+                pieces.iter().map(|lists| (slot, kind.start(lists.first()), kind.rows_of(lists))).collect();
+            let pieces = pieces.into_iter().zip(rows(columns, &wanted)).collect();
+            let filled =
+                crew::map(wanted.iter().map(|(.., len)| len).sum(), pieces, |(lists, mut rows): (Lists, Rows)| {
+                    let from = kind.start(lists.first());
+                    let mut buffers = Vec::new();
+                    // of short arrays, together: a look at a few values takes longer for each
+                    let (mut values, mut first) = (Vec::with_capacity(2 * CHUNK), 0);
+                    let mut fill = |at: usize, values: &[Raw]| {
+                        self.fill(slot, &mut rows.part(at..at + values.len()), values, |_| None)
+                    };
+                    let mut spans = lists.spans(&kind.lengths);
+                    loop {
+                        let chunk: SmallVec<[Span; CHUNK]> = spans.by_ref().take(CHUNK).collect();
+                        if chunk.is_empty() {
+                            break;
+                        }
+                        heap::prefetch_all(chunk.iter().map(|span| kind.arrays[span.list]));
+                        for span in chunk {
+                            let array = kind.arrays[span.list];
+                            if heap::see(array) == Seen::Buffer {
+                                buffers.extend((span.from == 0).then_some(span.list));
+                                continue;
+                            }
+                            let elements = &heap::elements(array)[span.from..span.from + span.len];
+                            let at = kind.start(span) - from;
+                            if span.len > CHUNK {
+                                fill(at, elements)?;
+                                continue;
+                            }
+                            // an array without elements has a row
+                            if at != first + values.len() || values.len() > CHUNK {
+                                fill(first, &values)?;
+                                values.clear();
+                                first = at;
+                            }
+                            values.extend(elements);
+                        }
                     }
-                    heap::prefetch_all(chunk.iter().map(|span| kind.arrays[span.list]));
-                    for span in chunk {
-                        let array = kind.arrays[span.list];
-                        if heap::see(array) == Seen::Buffer {
-                            buffers.extend((span.from == 0).then_some(span.list));
-                            continue;
-                        }
-                        let elements = &heap::elements(array)[span.from..span.from + span.len];
-                        let at = start(&span) - from;
-                        if span.len > CHUNK {
-                            fill(at, elements)?;
-                            continue;
-                        }
-                        // an array without elements has a row
-                        if at != first + values.len() || values.len() > CHUNK {
-                            fill(first, &values)?;
-                            values.clear();
-                            first = at;
-                        }
-                        values.extend(elements);
-                    }
-                }
-                fill(first, &values)?;
-                Ok(buffers)
-            });
+                    fill(first, &values)?;
+                    Ok(buffers)
+                });
             filled.into_iter().collect::<Result<Vec<_>>>()?
         };
         for list in buffers.into_iter().flatten() {
@@ -962,12 +877,14 @@ fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a
     roots.chain(range).find(|(_, param)| !param.is_none_or(fits)).map(|(root, _)| root)
 }
 
-/// What is read of the objects of one class.
+/// What is read of objects of one class that follow each other.
 struct Fields<'a> {
     /// Which of the plan's.
     at: usize,
     /// Their class word.
     class: Raw,
+    /// The row of the first.
+    first: usize,
     objects: &'a [Raw],
     slots: Vec<&'a SlotPlan>,
     readers: Vec<FieldReader>,
@@ -988,109 +905,6 @@ struct Part<'a> {
     class: usize,
     objects: &'a [Raw],
     rows: Vec<Rows<'a>>,
-}
-
-/// Rows of a slot's columns.
-#[derive(Default)]
-struct Rows<'a> {
-    len: usize,
-    values: Cells<'a>,
-    /// Empty where there are none.
-    tags: &'a mut [u8],
-}
-
-/// The column of a slot's values, whatever they are.
-#[derive(Default)]
-enum Cells<'a> {
-    #[default]
-    None,
-    Bytes(&'a mut [u8]),
-    Halves(&'a mut [u32]),
-    Words(&'a mut [u64]),
-}
-
-impl<'a> Cells<'a> {
-    fn of(column: &'a mut HostColumn) -> Self {
-        match column.storage().bytes() {
-            1 => Cells::Bytes(column.view_mut::<u8>()),
-            4 => Cells::Halves(column.view_mut::<u32>()),
-            _ => Cells::Words(column.view_mut::<u64>()),
-        }
-    }
-
-    fn split_at(self, at: usize) -> (Cells<'a>, Cells<'a>) {
-        match self {
-            Cells::None => (Cells::None, Cells::None),
-            Cells::Bytes(cells) => {
-                let (a, b) = cells.split_at_mut(at);
-                (Cells::Bytes(a), Cells::Bytes(b))
-            }
-            Cells::Halves(cells) => {
-                let (a, b) = cells.split_at_mut(at);
-                (Cells::Halves(a), Cells::Halves(b))
-            }
-            Cells::Words(cells) => {
-                let (a, b) = cells.split_at_mut(at);
-                (Cells::Words(a), Cells::Words(b))
-            }
-        }
-    }
-}
-
-/// So many rows of slots from some row on. Slots may have a column in common, but no rows.
-fn rows<'a>(columns: &'a mut [HostColumn], wanted: &[(&SlotPlan, usize, usize)]) -> Vec<Rows<'a>> {
-    let mut taken: Vec<Rows<'a>> = wanted.iter().map(|(_, _, len)| Rows { len: *len, ..Rows::default() }).collect();
-    let parts = wanted.iter().enumerate().flat_map(|(i, (slot, start, len))| {
-        let part = move |column: ColumnId, is_tag| (column.index(), *start, *len, i, is_tag);
-        slot.value.map(|column| part(column, false)).into_iter().chain(slot.tag.map(|column| part(column, true)))
-    });
-    let mut parts: Vec<_> = parts.collect();
-    parts.sort_unstable();
-    let mut columns = columns.iter_mut().enumerate();
-    for parts in parts.chunk_by(|(one, ..), (other, ..)| one == other) {
-        let column = columns.find(|(at, _)| *at == parts[0].0).expect("columns come in their order, each once").1;
-        let (mut rest, mut next) = (Cells::of(column), 0);
-        for (_, start, len, i, is_tag) in parts {
-            let (cells, after) = rest.split_at(start - next).1.split_at(*len);
-            (rest, next) = (after, start + len);
-            match cells {
-                Cells::Bytes(tags) if *is_tag => taken[*i].tags = tags,
-                cells => taken[*i].values = cells,
-            }
-        }
-    }
-    taken
-}
-
-impl<'a> Rows<'a> {
-    fn part(&mut self, rows: Range<usize>) -> Rows<'_> {
-        let values = match &mut self.values {
-            Cells::None => Cells::None,
-            Cells::Bytes(cells) => Cells::Bytes(&mut cells[rows.clone()]),
-            Cells::Halves(cells) => Cells::Halves(&mut cells[rows.clone()]),
-            Cells::Words(cells) => Cells::Words(&mut cells[rows.clone()]),
-        };
-        let tags = if self.tags.is_empty() { &mut [] } else { &mut self.tags[rows.clone()] };
-        Rows { len: rows.len(), values, tags }
-    }
-
-    /// The next so many rows, which it then has no longer.
-    fn take(&mut self, len: usize) -> Rows<'a> {
-        let Rows { len: all, values, tags } = std::mem::take(self);
-        let (values, others) = values.split_at(len);
-        let (tags, behind) = tags.split_at_mut(if tags.is_empty() { 0 } else { len });
-        *self = Rows { len: all - len, values: others, tags: behind };
-        Rows { len, values, tags }
-    }
-
-    /// All rows, cut at some of them.
-    fn cut(mut self, cuts: &[usize]) -> Vec<Rows<'a>> {
-        let mut from = 0;
-        let mut parts: Vec<Rows<'a>> =
-            cuts.iter().map(|cut| self.take(cut - std::mem::replace(&mut from, *cut))).collect();
-        parts.push(self);
-        parts
-    }
 }
 
 /// How a class or module is held.

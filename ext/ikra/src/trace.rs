@@ -9,6 +9,7 @@
 //! earlier call will do.
 
 use crate::buffer::Dtype;
+use crate::crew::{Lists, Span};
 use crate::heap::{FieldReader, Hashes, Raw};
 use crate::identity::IdentityMap;
 use crate::made::Room;
@@ -21,7 +22,11 @@ use walk::Tracer;
 
 mod again;
 mod beside;
+mod listed;
 mod walk;
+
+pub use again::{Begun, KindListed};
+pub use listed::{Listed, is_held};
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
 #[derive(Debug)]
@@ -335,6 +340,23 @@ impl Tables {
 }
 
 impl KindRows {
+    /// The row where a part of an array begins.
+    pub fn start(&self, span: Span) -> usize {
+        self.offsets[span.list] as usize + span.from
+    }
+
+    /// How many rows some arrays that follow each other have, from the first one's.
+    pub fn rows_of(&self, lists: &Lists) -> usize {
+        match lists {
+            Lists::Part(span) => span.len,
+            Lists::Whole(lists) if lists.is_empty() => 0,
+            Lists::Whole(lists) => {
+                let last = lists.end - 1;
+                (self.offsets[last] + self.lengths[last] - self.offsets[lists.start]) as usize
+            }
+        }
+    }
+
     #[inline]
     fn word(&self, at: u32) -> u64 {
         u64::from(self.offsets[at as usize]) << 32 | u64::from(self.lengths[at as usize])

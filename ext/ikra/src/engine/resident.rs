@@ -30,7 +30,7 @@ use crate::pack::{self, Elements, Packed, RootValue};
 use crate::plan::SlotPlan;
 use crate::reflect;
 use crate::registry::Kept;
-use crate::trace::Tables;
+use crate::trace::{Tables, is_held};
 use crate::unpack::Unpacker;
 use arrays::Arrays;
 use ikra_core::backend::resident::{Resident, Write};
@@ -536,7 +536,7 @@ impl Section<'_> {
         &mut self,
         scope: &Arc<Scope>,
         variant: &Arc<Variant>,
-        packed: Packed,
+        mut packed: Packed,
         tables: &Arc<Tables>,
         holder: &LazyHolder,
     ) -> Result<(Option<Arc<State>>, Packed), Error> {
@@ -570,11 +570,19 @@ impl Section<'_> {
         };
         let base = self.range.is_none().then(|| self.base.as_raw());
         let kept_base = base.map(|base| Kept::new(reflect::value(base)));
-        let kinds = tables.kinds.iter().zip(&variant.plan.kinds);
-        let held = |slot: &Option<SlotPlan>| arrays::is_held(slot.as_ref().map(|slot| slot.repr));
-        let mut lists: Vec<(&[Raw], bool)> = kinds.map(|(rows, kind)| (&rows.arrays[..], held(&kind.slot))).collect();
-        lists.push((base.as_slice(), false));
-        let arrays = Arrays::now(ruby, holder, &lists)?;
+        let held = |slot: &Option<SlotPlan>| is_held(slot.as_ref().map(|slot| slot.repr));
+        let (mut listed, mut lists) = (Vec::new(), vec![(base.as_slice(), false)]);
+        for ((rows, kind), known) in tables.kinds.iter().zip(&variant.plan.kinds).zip(&mut packed.listed) {
+            let others = match known {
+                Some(known) => {
+                    listed.append(&mut known.lists);
+                    &known.missing
+                }
+                None => &rows.arrays,
+            };
+            lists.push((others, held(&kind.slot)));
+        }
+        let arrays = Arrays::now(ruby, holder, &lists, listed)?;
         let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;
         for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
             let columns = class.fields.iter().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
@@ -659,7 +667,7 @@ impl State {
             columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
         }
         let (biases, jobs) = (self.biases.clone(), self.jobs);
-        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true }
+        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, listed: Vec::new() }
     }
     /// Whether a column stays.
     pub(super) fn keeps(&self, column: ColumnId) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! Here: [`Tables::again`], which finds out whether a walk from the base array and the roots would reach just what these tables
 //! have, by all cores where there is much. Not here: who keeps tables between calls ([`crate::kept`]), and numbers and other values that
-//! lead nowhere, which packing checks at every call. Elements are packed on the way, as long as they are in the cache ([`crate::pack::Along`]).
+//! lead nowhere, which packing checks at every call. What is looked at is packed on the way, as long as it is in the cache ([`TableColumns`]), and Arrays are listed where
+//! somebody wants to know later whether they changed.
 //!
 //! # What is checked
 //!
@@ -18,11 +19,12 @@
 //! nothing depends on: not which error is told, nor the order of jobs or of what is written. What refers to what may have changed. Where anything is not so, the walk
 //! is done anew.
 
+use super::listed::{Listed, is_held};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
 use crate::made::Room;
-use crate::pack::{Along, Lender, NO_ID, ObjectColumns, Sheet};
+use crate::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::ir::Program;
 use ikra_core::types::{Prims, StrWord};
@@ -112,13 +114,31 @@ struct Piece {
     reached: Vec<u64>,
     /// Entries of what the Ruby thread is to look at.
     left: Vec<u64>,
-    /// Classes of which some objects are not packed.
-    unpacked: Vec<usize>,
+    /// By class, rows that are not packed.
+    objects_left: Vec<(usize, Vec<Range<usize>>)>,
+    /// Arrays that are not.
+    arrays_left: Vec<Lists>,
+    listed: Option<KindListed>,
+}
+
+/// What a check made on the way.
+pub struct Begun {
+    pub columns: TableColumns,
+    /// By kind: what its Arrays hold, where that was to be listed.
+    pub listed: Vec<Option<KindListed>>,
+}
+
+/// What Arrays of one kind hold.
+#[derive(Default)]
+pub struct KindListed {
+    pub lists: Vec<Listed>,
+    /// Those at which nobody looked who lists them.
+    pub missing: Vec<Raw>,
 }
 
 impl Tables {
     /// Makes tables of an earlier call those of what is there now, numbered as they are, and packs what it comes by; None where that cannot be, and they are
-    /// void.
+    /// void. `listing`: somebody wants to know later whether Arrays changed.
     #[allow(clippy::too_many_arguments, reason = "what is traced, and what is packed meanwhile")]
     pub fn again(
         &mut self,
@@ -129,46 +149,61 @@ impl Tables {
         room: &Room,
         lender: Lender<'_>,
         unknown: &Mutex<Vec<Raw>>,
-    ) -> Option<ObjectColumns> {
+        listing: bool,
+    ) -> Option<Begun> {
         self.number(plan, room).ok()?;
-        let mut objects = ObjectColumns::new(plan, program, self, lender);
-        let packing = Packing { program, objects: &mut objects, unknown };
+        let listed = plan.kinds.iter().map(|_| None).collect();
+        let mut begun = Begun { columns: TableColumns::new(plan, program, self, lender), listed };
+        let packing = Packing { program, begun: &mut begun, unknown, listing };
         let (rows, classes) = Checker::new(plan, self).check(base, roots, packing).ok()?;
         self.element_rows = rows;
         self.element_classes = classes;
-        Some(objects)
+        Some(begun)
     }
 }
 
-/// Where elements are packed to.
+/// Where what is looked at is packed to.
 struct Packing<'a> {
     program: &'a Program,
-    objects: &'a mut ObjectColumns,
+    begun: &'a mut Begun,
     unknown: &'a Mutex<Vec<Raw>>,
+    listing: bool,
 }
 
 /// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
 struct Guess<'a> {
     tables: &'a Tables,
-    /// Of classes that were seen, and whose objects the slot takes: who comes next, and its entry; then those behind.
-    next: SmallVec<[(Raw, u64, std::slice::Iter<'a, Raw>); Guess::CLASSES]>,
+    /// Who comes next in some class; of classes that were not seen, or are over, nobody. By themselves, as all of them are compared with each element: which class it is of
+    /// is anybody's guess.
+    next: [Raw; Guess::CLASSES],
+    /// Their entries, and who comes behind them.
+    behind: [(u64, &'a [Raw]); Guess::CLASSES],
+    count: usize,
 }
 
 impl<'a> Guess<'a> {
     /// With more classes than these, asking the map takes less than looking through all of them.
     const CLASSES: usize = 8;
+    /// No element is this.
+    const NOBODY: Raw = heap::UNDEF;
 
     fn of(tables: &'a Tables) -> Self {
-        Self { tables, next: SmallVec::new() }
+        Self { tables, next: [Self::NOBODY; Self::CLASSES], behind: [(0, &[]); Self::CLASSES], count: 0 }
     }
     /// The entry of one who comes next in its class.
     #[inline]
     fn entry(&mut self, value: Raw) -> Option<u64> {
-        let (next, entry, behind) = self.next.iter_mut().find(|(next, ..)| *next == value)?;
+        let mut at = Self::CLASSES;
+        for (class, next) in self.next.iter().enumerate() {
+            at = if *next == value { class } else { at };
+        }
+        let (entry, behind) = self.behind.get_mut(at)?;
         let found = *entry;
-        // after the last one nobody
-        *next = behind.next().copied().unwrap_or(heap::UNDEF);
         *entry += 1;
+        match behind.split_first() {
+            Some((next, rest)) => (self.next[at], *behind) = (*next, rest),
+            None => self.next[at] = Self::NOBODY,
+        }
         Some(found)
     }
     /// Hears of one who did not come next.
@@ -176,15 +211,16 @@ impl<'a> Guess<'a> {
         if entry & ARRAY != 0 {
             return;
         }
-        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
-        let mut behind = objects.get(entry as u32 as usize + 1..).unwrap_or_default().iter();
-        let after = (behind.next().copied().unwrap_or(heap::UNDEF), entry + 1, behind);
         // entries have their class in the upper half
-        match self.next.iter().position(|(_, known, _)| known >> 32 == entry >> 32) {
-            Some(at) => self.next[at] = after,
-            None if self.next.len() < Self::CLASSES => self.next.push(after),
-            None => {}
-        }
+        let known = self.behind[..self.count].iter().position(|(known, _)| known >> 32 == entry >> 32);
+        let Some(at) = known.or_else(|| Some(self.count).filter(|count| *count < Self::CLASSES)) else { return };
+        self.count = self.count.max(at + 1);
+        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
+        let behind = objects.get(entry as u32 as usize + 1..).unwrap_or_default();
+        (self.next[at], self.behind[at]) = match behind.split_first() {
+            Some((next, rest)) => (*next, (entry + 1, rest)),
+            None => (Self::NOBODY, (entry, behind)),
+        };
     }
 }
 
@@ -449,7 +485,7 @@ impl<'a> Checker<'a> {
 
     /// Workers look at everything that waits, class after class and kind after kind. Added to `reached` is what that reached, but for what they come to
     /// anyway.
-    fn all_that_wait(&mut self, reached: &mut Vec<u64>, packing: Packing<'_>) -> Result<()> {
+    fn all_that_wait(&mut self, reached: &mut Vec<u64>, mut packing: Packing<'_>) -> Result<()> {
         // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
         let is_first = |at: usize| self.classes[at].0.first().is_some_and(|state| state.load(Relaxed) == SHARED);
         let (first, others): (Vec<usize>, Vec<usize>) = (0..self.classes.len()).partition(|at| is_first(*at));
@@ -457,13 +493,13 @@ impl<'a> Checker<'a> {
             let class = (entry >> 32) as usize;
             entry & ARRAY != 0 || entry & STRING == 0 && class > from && !first.contains(&(class - 1))
         };
-        self.objects(&first, &|entry| comes(entry, 0), reached, Some(packing))?;
+        self.objects(&first, &|entry| comes(entry, 0), reached, &mut packing)?;
         for at in others {
-            self.objects(&[at], &|entry| comes(entry, at + 1), reached, None)?;
+            self.objects(&[at], &|entry| comes(entry, at + 1), reached, &mut packing)?;
         }
         for at in 0..self.kinds.len() {
             let comes = |entry: u64| entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
-            self.arrays(at, &comes, reached)?;
+            self.arrays(at, &comes, reached, &mut packing)?;
         }
         Ok(())
     }
@@ -474,7 +510,7 @@ impl<'a> Checker<'a> {
         some: &[usize],
         comes: &Comes<'_>,
         reached: &mut Vec<u64>,
-        packing: Option<Packing<'_>>,
+        packing: &mut Packing<'_>,
     ) -> Result<()> {
         // readers learn the forms of some that are alive
         let mut alive: Vec<Vec<Raw>> = Vec::with_capacity(some.len());
@@ -491,28 +527,24 @@ impl<'a> Checker<'a> {
         let this = &*self;
         let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
         let pieces = crew::side_by_side(&lengths);
-        let Some(Packing { program, objects, unknown }) = packing else {
-            let found = crew::map(lengths.iter().sum(), pieces, |piece| {
-                let mut found = Piece::default();
-                some.iter()
-                    .zip(piece)
-                    .try_for_each(|(at, rows)| this.some_objects(*at, comes, rows, None, &mut found))?;
-                Ok(found)
-            });
-            return found.into_iter().try_for_each(|piece| self.keep(piece?, reached));
-        };
-        let (along, sheets) = objects.along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
+        let Packing { program, begun, unknown, .. } = packing;
+        let columns = &mut begun.columns;
+        let (along, sheets) =
+            columns.objects_along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
         let found = crew::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {
             let mut found = Piece::default();
             for ((at, rows), mut sheet) in some.iter().zip(piece).zip(sheets) {
-                this.some_objects(*at, comes, rows, Some((&along, &mut sheet)), &mut found)?;
-                found.unpacked.extend(sheet.is_left().then_some(*at));
+                this.some_objects(*at, comes, rows, (&along, &mut sheet), &mut found)?;
+                found.objects_left.push((*at, sheet.left()));
             }
             Ok(found)
         });
-        let found = found.into_iter().collect::<Result<Vec<Piece>>>()?;
-        let left: Vec<usize> = found.iter().flat_map(|piece| &piece.unpacked).copied().collect();
-        objects.have_all(some.iter().copied().filter(|at| !left.contains(at)));
+        let mut found = found.into_iter().collect::<Result<Vec<Piece>>>()?;
+        for at in some {
+            let left = found.iter_mut().flat_map(|piece| &mut piece.objects_left);
+            let left = left.filter(|(class, _)| class == at).flat_map(|(_, left)| std::mem::take(left));
+            columns.objects_left(*at, left);
+        }
         found.into_iter().try_for_each(|piece| self.keep(piece, reached))
     }
 
@@ -521,7 +553,7 @@ impl<'a> Checker<'a> {
         at: usize,
         comes: &Comes<'_>,
         rows: Range<usize>,
-        mut sheet: Option<(&Along<'_>, &mut Sheet<'_>)>,
+        (along, sheet): (&ObjectsAlong<'_>, &mut ObjectSheet<'_>),
         piece: &mut Piece,
     ) -> Result<()> {
         let (class, objects, states) = (&self.plan.classes[at], &self.tables.classes[at].objects, &self.classes[at]);
@@ -556,11 +588,7 @@ impl<'a> Checker<'a> {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
                 self.look(&class.fields[*lead].slot, &values[..some.len()], new, |i, entry| ids[i] = self.id(entry))?;
             }
-            match &mut sheet {
-                Some((along, sheet)) if some.len() == all.len() => along.pack(sheet, all.len(), &ids),
-                Some((_, sheet)) => sheet.leave(all.len()),
-                None => {}
-            }
+            if some.len() == all.len() { along.pack(sheet, all.len(), &ids) } else { sheet.leave(all.len()) }
         }
         Ok(())
     }
@@ -575,48 +603,109 @@ impl<'a> Checker<'a> {
     }
 
     /// The arrays of a kind that wait; long ones in parts.
-    fn arrays(&mut self, at: usize, comes: &Comes<'_>, reached: &mut Vec<u64>) -> Result<()> {
+    fn arrays(
+        &mut self,
+        at: usize,
+        comes: &Comes<'_>,
+        reached: &mut Vec<u64>,
+        packing: &mut Packing<'_>,
+    ) -> Result<()> {
         let (rows, states) = (&self.tables.kinds[at], &self.kinds[at]);
         let pieces = crew::lists(&rows.lengths);
         let parts = pieces.iter().filter(|piece| matches!(piece, Lists::Part(span) if span.from == 0));
         let long: Vec<usize> = parts.map(|piece| piece.first().list).filter(|row| states.waits(*row)).collect();
         let this = &*self;
-        let found =
-            crew::map(rows.rows as usize + rows.arrays.len(), pieces, |lists| this.some_arrays(at, comes, lists));
+        let Packing { begun, unknown, listing, .. } = packing;
+        let (along, sheets) = match begun.columns.arrays_along(this.plan, this.tables, unknown, at, &pieces) {
+            Some((along, sheets)) => (Some(along), sheets),
+            None => (None, Vec::new()),
+        };
+        let mut sheets = sheets.into_iter();
+        let pieces = pieces.into_iter().map(|lists| (lists, sheets.next())).collect();
+        let found = crew::map(rows.rows as usize + rows.arrays.len(), pieces, |(lists, sheet)| {
+            this.some_arrays(at, comes, lists, along.as_ref().zip(sheet), *listing)
+        });
+        let is_packed = along.is_some();
         // who looks at a part of an array does not know whether others have looked at theirs
         long.into_iter().for_each(|row| states.done(row));
-        found.into_iter().try_for_each(|piece| self.keep(piece?, reached))
+        let mut found = found.into_iter().collect::<Result<Vec<Piece>>>()?;
+        if is_packed {
+            begun
+                .columns
+                .arrays_left(at, found.iter_mut().flat_map(|piece| std::mem::take(&mut piece.arrays_left)).collect());
+        }
+        begun.listed[at] = listing.then(KindListed::default);
+        for more in found.iter_mut().filter_map(|piece| piece.listed.take()) {
+            let listed = begun.listed[at].get_or_insert_default();
+            listed.lists.extend(more.lists);
+            listed.missing.extend(more.missing);
+        }
+        found.into_iter().try_for_each(|piece| self.keep(piece, reached))
     }
 
-    fn some_arrays(&self, at: usize, comes: &Comes<'_>, lists: Lists) -> Result<Piece> {
+    fn some_arrays(
+        &self,
+        at: usize,
+        comes: &Comes<'_>,
+        lists: Lists,
+        mut sheet: Option<(&ArraysAlong<'_>, ArraySheet<'_>)>,
+        listing: bool,
+    ) -> Result<Piece> {
         let (kind, rows, states) = (&self.plan.kinds[at], &self.tables.kinds[at], &self.kinds[at]);
         let mut piece = Piece::default();
         let whole = matches!(lists, Lists::Whole(_));
         let slot = kind.slot.as_ref().filter(|slot| slot.leads_on());
-        let (mut waiting, mut values) = (Vec::with_capacity(CHUNK), Vec::new());
-        let mut spans = lists.spans(&rows.lengths).filter(|span| states.waits(span.list));
+        let held = is_held(kind.slot.as_ref().map(|slot| slot.repr));
+        let mut listed = listing.then(|| {
+            let (arrays, elements) =
+                if let Lists::Whole(all) = &lists { (all.len(), rows.rows_of(&lists)) } else { (1, 0) };
+            KindListed { lists: vec![Listed::with_room(arrays, elements)], missing: Vec::new() }
+        });
+        let wanted = slot.is_some() || sheet.is_some();
+        let (mut chunk, mut values, mut ids) = (Vec::with_capacity(CHUNK), Vec::new(), Vec::new());
+        let mut spans = lists.spans(&rows.lengths);
         loop {
-            waiting.clear();
+            chunk.clear();
             values.clear();
-            waiting.extend(spans.by_ref().take(CHUNK));
-            if waiting.is_empty() {
+            ids.clear();
+            chunk.extend(spans.by_ref().take(CHUNK));
+            if chunk.is_empty() {
+                piece.arrays_left = sheet.map(|(_, sheet)| sheet.left()).unwrap_or_default();
+                piece.listed = listed;
                 return Ok(piece);
             }
-            heap::prefetch_all(waiting.iter().map(|span| rows.arrays[span.list]));
-            for Span { list: row, from, len } in &waiting {
-                let row = *row;
+            let waiting = chunk.iter().filter(|span| states.waits(span.list));
+            heap::prefetch_all(waiting.map(|span| rows.arrays[span.list]));
+            let mut all = true;
+            for Span { list: row, from, len } in &chunk {
+                let (row, array) = (*row, rows.arrays[*row]);
+                if !states.waits(row) {
+                    all = false;
+                    listed.iter_mut().filter(|_| *from == 0).for_each(|listed| listed.missing.push(array));
+                    continue;
+                }
                 if whole {
                     states.done(row);
                 }
-                match self.elements_of(at, row)? {
-                    Some(elements) if slot.is_some() => values.extend(&elements[*from..from + len]),
-                    Some(_) => {}
-                    None => piece.left.extend((*from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64)),
+                let Some(elements) = self.elements_of(at, row)? else {
+                    all = false;
+                    piece.left.extend((*from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
+                    continue;
+                };
+                if wanted {
+                    values.extend(&elements[*from..from + len]);
+                }
+                if let Some(KindListed { lists, .. }) = listed.as_mut().filter(|_| *from == 0) {
+                    lists[0].add(array, elements, held);
                 }
             }
             if let Some(slot) = slot {
+                ids.resize(values.len(), NO_ID);
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
-                self.look(slot, &values, new, |_, _| ())?;
+                self.look(slot, &values, new, |i, entry| ids[i] = self.id(entry))?;
+            }
+            if let Some((along, sheet)) = &mut sheet {
+                if all { along.pack(sheet, &chunk, &values, &ids) } else { sheet.leave(&chunk) }
             }
         }
     }

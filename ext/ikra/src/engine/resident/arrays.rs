@@ -1,38 +1,25 @@
 //! Arrays as they were, which nobody can watch.
 //!
-//! Here: [`Arrays`], which tells whether any of them was changed since. Not here: when that is asked ([`super`]).
+//! Here: [`Arrays`], which tells whether any of them was changed since. Not here: when that is asked ([`super`]), and lists of the elements of those that have few
+//! ([`Listed`]).
 //!
-//! Of few elements there is a list, where what is in it stays alive as long as the list does: a number that is no object, or what the tables hold of a scope's state. Of all
-//! others there is a copy that Ruby shares until one of the two is written, so that its address tells. A copy is an object of Ruby's, which takes longer to make, and
+//! Of all others there is a copy that Ruby shares until one of the two is written, so that its address tells. A copy is an object of Ruby's, which takes longer to make, and
 //! for the GC to mark, than to read a few elements.
 
 use crate::crew::{self, PIECE};
-use crate::heap::{self, Raw, Seen};
+use crate::heap::{self, Raw};
 use crate::holder::LazyHolder;
 use crate::reflect;
-use crate::trace::CHUNK;
-use ikra_core::types::Repr;
+use crate::trace::Listed;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Elements of an Array that are listed.
-const FEW: usize = 32;
-
 pub(super) struct Arrays {
     listed: Vec<Listed>,
     copied: Vec<Copied>,
     count: usize,
-}
-
-/// Arrays with few elements.
-#[derive(Default)]
-struct Listed {
-    arrays: Vec<Raw>,
-    /// Where each one's elements end.
-    ends: Vec<u32>,
-    elements: Vec<Raw>,
 }
 
 struct Copied {
@@ -43,26 +30,24 @@ struct Copied {
     len: usize,
 }
 
-/// Whether what a slot holds is either no object, or in the tables, or nobody's concern.
-pub(super) fn is_held(slot: Option<Repr>) -> bool {
-    // without a slot, lengths are all that anybody looks at
-    matches!(slot, None | Some(Repr::Ref(_) | Repr::Array(_) | Repr::Str))
-}
-
 impl Arrays {
     /// `arrays`: in lists (what else is there is left out), whose elements the tables hold or do not. All are alive for as long as these are, and so is what `holder` has.
+    /// `listed`: others, which somebody went over.
     ///
     /// # Errors
     /// What Ruby raises when memory ends.
-    pub fn now(ruby: &Ruby, holder: &LazyHolder, arrays: &[(&[Raw], bool)]) -> Result<Self, Error> {
-        let count = arrays.iter().map(|(list, _)| list.len()).sum();
+    pub fn now(
+        ruby: &Ruby,
+        holder: &LazyHolder,
+        arrays: &[(&[Raw], bool)],
+        mut listed: Vec<Listed>,
+    ) -> Result<Self, Error> {
+        let more = arrays.iter().map(|(list, _)| list.len()).sum();
         let pieces = arrays.iter().flat_map(|(list, held)| list.chunks(PIECE).map(|some| (some, *held))).collect();
-        let (mut listed, mut copied) = (Vec::new(), Vec::new());
-        for (few, many) in crew::map(count, pieces, |(some, held)| Listed::now(some, held)) {
-            listed.push(few);
-            copied.extend(many);
-        }
-        let copied = copied.into_iter().map(|array| Copied::now(ruby, holder, array)).collect::<Result<_, _>>()?;
+        listed.extend(crew::map(more, pieces, |(some, held)| Listed::now(some, held)));
+        let others = listed.iter().flat_map(Listed::others);
+        let copied = others.map(|array| Copied::now(ruby, holder, *array)).collect::<Result<_, _>>()?;
+        let count = listed.iter().map(Listed::count).sum();
         Ok(Self { listed, copied, count })
     }
 
@@ -78,44 +63,6 @@ impl Arrays {
             }
         });
         !changed.into_inner()
-    }
-}
-
-impl Listed {
-    /// Those that are listed, and the others.
-    fn now(arrays: &[Raw], held: bool) -> (Self, Vec<Raw>) {
-        let (mut listed, mut others) = (Self::default(), Vec::new());
-        listed.arrays.reserve_exact(arrays.len());
-        listed.ends.reserve_exact(arrays.len());
-        for some in arrays.chunks(CHUNK) {
-            heap::prefetch_all(some.iter().copied());
-            for array in some {
-                if heap::see(*array) != Seen::Array {
-                    continue;
-                }
-                let elements = heap::elements(*array);
-                if elements.len() > FEW || !held && !elements.iter().all(|element| heap::is_immediate(*element)) {
-                    others.push(*array);
-                    continue;
-                }
-                listed.arrays.push(*array);
-                listed.elements.extend_from_slice(elements);
-                listed.ends.push(listed.elements.len() as u32);
-            }
-        }
-        (listed, others)
-    }
-
-    fn holds(&self) -> bool {
-        let mut from = 0;
-        self.arrays.chunks(CHUNK).zip(self.ends.chunks(CHUNK)).all(|(arrays, ends)| {
-            heap::prefetch_all(arrays.iter().copied());
-            arrays.iter().zip(ends).all(|(array, end)| {
-                let known = &self.elements[from..*end as usize];
-                from = *end as usize;
-                heap::elements(*array) == known
-            })
-        })
     }
 }
 
