@@ -229,6 +229,45 @@ RSpec.describe "Ikra.resident" do
       expect(many.map { |car| [car.position, car.speed] }.uniq).to eq([[position, speed]])
     end
 
+    it "notices what changes in any of many Arrays, when a scope is opened again, too" do
+      stub_const("ResidentTown", Class.new do
+        attr_accessor :ways, :tolls
+
+        def initialize(ways, tolls) = (@ways, @tolls = ways, tolls)
+        def toll = ways.sum { |way| way.tolls.sum } + tolls.sum
+      end)
+      stub_const("ResidentWalker", Class.new do
+        attr_accessor :town, :paid
+
+        def initialize(town) = (@town, @paid = town, 0.0)
+        def pay = @paid += town.toll
+      end)
+      # some have no tolls, some more than are listed, some more than one worker looks at; nobody is in every 500th town
+      towns = Array.new(6_000) { |i| ResidentTown.new([], Array.new([0, 1, 3, 40][i % 4] + (i == 4_001 ? 5_000 : 0)) { |k| k + 1.0 }) }
+      towns.each_with_index { |town, i| (i % 3).times { |k| town.ways << towns[((i * 7) + k + 1) % 6_000] } }
+      walkers = Array.new(20_000) { |i| ResidentWalker.new(towns[i % 500 == 0 ? 1 : i % 6_000]) }
+      some = walkers.values_at(1, 3, 4, 5, 6, 7, 8, 1_001, 2_000, 2_499, 2_500, 2_501, 4_001, *(0...20_000).step(401))
+      changes = [
+        nil, -> { towns[5].tolls[0] = 100.0 }, -> { towns[500].tolls << 9.0 }, -> { towns[1_000].tolls.unshift(-5.0) }, -> { towns[3].tolls[39] = 77.0 },
+        -> { towns[4_001].tolls[5_000] = 1e6 }, -> { towns[2_000].ways.replace([towns[7], towns[8]]) }, -> { towns[2_500].ways.clear }, nil
+      ]
+      check = lambda do
+        expected = some.map { |walker| walker.paid + walker.town.toll }
+        walkers.peach { |walker| walker.pay }
+        expect(some.map(&:paid)).to eq(expected)
+      end
+      2.times { check.call }
+      3.times do
+        Ikra.resident(walkers) do
+          changes.each do |change|
+            change&.call
+            check.call
+          end
+        end
+        changes.compact.sample.call
+      end
+    end
+
     it "passes on what a block wrote to an ivar that another took to be of one value, or of one kind" do
       both do |list, each|
         hats = -> { each.call(list) { |car| car.speed += 1.0 if car.hat } }
