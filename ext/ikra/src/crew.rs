@@ -15,6 +15,8 @@ pub static THREADS: Lazy<Threads> = Lazy::new(Threads::of_host);
 
 /// Rows of one piece: a multiple of 64, so that a piece has words of a bit set of its own.
 pub const PIECE: usize = 4096;
+/// Things of one piece that lie far from each other.
+pub const GROUP: usize = 64;
 /// With fewer rows the Ruby thread is done before workers are awake.
 const MANY: usize = 4 * PIECE;
 
@@ -38,6 +40,11 @@ pub fn share<T: Send, R: Send>(pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> 
     THREADS.map(pieces, work)
 }
 
+/// The same of things that lie far from each other, each of which has to be waited for.
+pub fn scattered<T: Send, R: Send>(groups: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    if groups.len() > 2 && THREADS.count() > 1 { share(groups, work) } else { groups.into_iter().map(work).collect() }
+}
+
 /// The rows of several lists, such as the objects of each class, in pieces that have the same part of each list, from a multiple of 64 rows on. What was
 /// made one after the other lies together in memory, of whatever class it is: so lines and pages that objects of several classes share are asked for once.
 /// Here is what each piece has of each list.
@@ -56,26 +63,30 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Some of many lists: whole ones that follow each other, or a part of a long one.
+/// Some of many lists: whole ones that follow each other, a part of a long one, or several of either from anywhere, in their order.
 #[derive(Clone, Debug)]
 pub enum Lists {
     Whole(Range<usize>),
     Part(Span),
+    Some(Vec<Span>),
 }
 
 impl Lists {
     /// What it has of lists of such lengths, one after the other.
-    pub fn spans(self, lengths: &[u32]) -> impl Iterator<Item = Span> {
-        let (whole, part) = match self {
-            Self::Whole(lists) => (lists, None),
-            Self::Part(span) => (0..0, Some(span)),
+    pub fn spans<'a>(&'a self, lengths: &'a [u32]) -> impl Iterator<Item = Span> + 'a {
+        let (whole, spans) = match self {
+            Self::Whole(lists) => (lists.clone(), &[][..]),
+            Self::Part(span) => (0..0, std::slice::from_ref(span)),
+            Self::Some(spans) => (0..0, &spans[..]),
         };
-        whole.map(|list| Span { list, from: 0, len: lengths[list] as usize }).chain(part)
+        whole.map(|list| Span { list, from: 0, len: lengths[list] as usize }).chain(spans.iter().copied())
     }
+    /// Where it begins.
     pub fn first(&self) -> Span {
         match self {
             Self::Whole(lists) => Span { list: lists.start, from: 0, len: 0 },
             Self::Part(span) => *span,
+            Self::Some(spans) => spans[0],
         }
     }
 }

@@ -153,6 +153,18 @@ impl Decoder<'_> {
             (Repr::Ref(hierarchy), Some(column)) => {
                 self.objects(hierarchy, &column.view::<u32>()[first..], out)?;
             }
+            (Repr::Array(_), Some(column)) => {
+                let rows = &self.tables.kinds[slot.kind.ok_or(Broken("an array of no kind"))?];
+                // mostly one after the other
+                let mut next = 0;
+                for (out, word) in out.iter_mut().zip(&column.view::<u64>()[first..]) {
+                    let offset = (word >> 32) as u32;
+                    let follows = rows.offsets.get(next) == Some(&offset);
+                    let at = if follows { Some(next) } else { rows.offsets.binary_search(&offset).ok() };
+                    next = at.map_or(next, |at| at + 1);
+                    *out = at.map_or(heap::UNDEF, |at| rows.arrays[at]);
+                }
+            }
             _ => {
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = match self.row(slot, first + i)? {

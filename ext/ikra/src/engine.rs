@@ -706,8 +706,7 @@ impl Section<'_> {
             // from here to the holder nothing allocates in Ruby's heap
             let traced = self.clock.measure(Phase::Trace, || {
                 if let Some(mut tables) = earlier.take() {
-                    let listing = self.scope.is_some();
-                    let begun = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown, listing);
+                    let begun = tables.again(plan, &lowered.program, base, &raws, &room, lender, &unknown);
                     if begun.is_some() {
                         return Ok((tables, begun));
                     }

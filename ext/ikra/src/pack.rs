@@ -11,7 +11,7 @@ use crate::made::{Room, fresh};
 use crate::observe::Bounds;
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
-use crate::trace::{Begun, CHUNK, KindListed, KindRows, Misfit, NO_CLASS, Tables};
+use crate::trace::{CHUNK, KindRows, Misfit, NO_CLASS, Tables};
 use ikra_core::backend::Fresh;
 use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
@@ -73,8 +73,6 @@ pub struct Packed {
     pub residents: Vec<Resident>,
     /// What is written stays in them, and is not written to objects.
     pub stays: bool,
-    /// By kind: what Arrays held, where somebody listed it.
-    pub listed: Vec<Option<KindListed>>,
 }
 
 impl RootValue {
@@ -153,7 +151,7 @@ pub fn pack(
     warp: usize,
     room: &Room,
     elsewhere: &[ColumnId],
-    begun: Option<Begun>,
+    begun: Option<TableColumns>,
     lender: Lender<'_>,
     unknown: &Mutex<Vec<Raw>>,
 ) -> Result<Packed> {
@@ -192,11 +190,8 @@ pub fn pack(
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;
-    let (of_tables, listed) = match begun {
-        Some(Begun { columns, listed }) => (columns, listed),
-        None => (TableColumns::new(plan, program, packer.tables, lender), plan.kinds.iter().map(|_| None).collect()),
-    };
-    let TableColumns { columns: of_tables, biases, objects, arrays } = of_tables;
+    let TableColumns { columns: of_tables, biases, objects, arrays } =
+        begun.unwrap_or_else(|| TableColumns::new(plan, program, packer.tables, lender));
     let packed_rows = packer.packed_rows(program);
     for (at, (column, of_tables)) in program.columns.iter().zip(of_tables).enumerate() {
         let rows = match column.space {
@@ -245,7 +240,7 @@ pub fn pack(
     if !packer.unknown.lock().is_empty() {
         return Err(Misfit::Symbols);
     }
-    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, listed })
+    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false })
 }
 
 /// Whose memory columns have that are filled: a device's store has better than the allocator's for what it is to copy.
@@ -412,17 +407,13 @@ impl<'a> Packer<'a> {
     }
 
     /// What is read of the objects that are not packed yet, by class, side by side.
-    fn fields(
-        &self,
-        program: &Program,
-        left: Vec<Option<Vec<Range<usize>>>>,
-        columns: &mut [HostColumn],
-    ) -> Result<()> {
-        let stretches = left.into_iter().enumerate().flat_map(|(class, left)| {
-            let left = left.unwrap_or_else(|| std::iter::once(0..self.tables.classes[class].objects.len()).collect());
-            left.into_iter().map(move |rows| (class, rows))
-        });
-        let mut fields = self.fields_of(stretches);
+    fn fields(&self, program: &Program, left: Vec<Option<Vec<u32>>>, columns: &mut [HostColumn]) -> Result<()> {
+        for (class, left) in left.iter().enumerate() {
+            let some = left.iter().filter(|rows| !rows.is_empty());
+            some.into_iter().try_for_each(|rows| self.few_fields(program, class, rows, columns))?;
+        }
+        let all: Vec<usize> = (0..left.len()).filter(|class| left[*class].is_none()).collect();
+        let mut fields = self.fields_of(&all);
         fields.retain(|class| !class.slots.is_empty());
         let lengths: Vec<usize> = fields.iter().map(|class| class.objects.len()).collect();
         let all = lengths.iter().sum();
@@ -456,22 +447,69 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// What is read of some rows of some classes.
-    fn fields_of(self, stretches: impl Iterator<Item = (usize, Range<usize>)>) -> Vec<Fields<'a>> {
-        let one = |(at, rows): (usize, Range<usize>)| {
-            let class = &self.plan.classes[at];
+    /// The same of a few objects of one class, in the order of their rows.
+    fn few_fields(&self, program: &Program, class: usize, some: &[u32], columns: &mut [HostColumn]) -> Result<()> {
+        let mut fields = self.fields_of(&[class]);
+        let objects = fields[0].objects;
+        let learned: SmallVec<[Raw; 8]> = some.iter().take(8).map(|row| objects[*row as usize]).collect();
+        fields[0].learn(&learned);
+        // each group has all rows up to the next one's first
+        let mut ends: Vec<usize> = some.chunks(crew::GROUP).skip(1).map(|group| group[0] as usize).collect();
+        ends.push(objects.len());
+        let pieces = ends
+            .iter()
+            .scan(0, |from, to| Some(std::iter::once(std::mem::replace(from, *to)..*to).collect()))
+            .collect();
+        let parts = self.parts(program, &fields, pieces, columns).into_iter().flatten();
+        let froms = std::iter::once(0).chain(ends);
+        let groups = parts.zip(froms).zip(some.chunks(crew::GROUP)).collect();
+        let Fields { class, slots, readers, .. } = &mut fields[0];
+        let filled = crew::scattered(groups, |((mut part, from), group): ((Part, usize), &[u32])| {
+            let rows: SmallVec<[usize; crew::GROUP]> = group.iter().map(|row| *row as usize - from).collect();
+            heap::prefetch_all(rows.iter().map(|row| part.objects[*row]));
+            let peek = |field: usize, object| readers[field].peek(object, *class);
+            Ok((!self.some_rows(slots, &mut part, &rows, peek)?).then_some((part, rows)))
+        });
+        for left in filled {
+            if let Some((mut part, rows)) = left? {
+                self.some_rows(slots, &mut part, &rows, |field, object| Some(readers[field].get(object, *class)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills some rows of several slots; false where something cannot be read.
+    fn some_rows(
+        &self,
+        slots: &[&SlotPlan],
+        part: &mut Part<'_>,
+        some: &[usize],
+        mut read: impl FnMut(usize, Raw) -> Option<Raw>,
+    ) -> Result<bool> {
+        for (field, (slot, rows)) in slots.iter().zip(&mut part.rows).enumerate() {
+            for row in some {
+                let Some(value) = read(field, part.objects[*row]) else { return Ok(false) };
+                self.fill(slot, &mut rows.part(*row..row + 1), &[value], |_| None)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is read of the objects of some classes.
+    fn fields_of(self, classes: &[usize]) -> Vec<Fields<'a>> {
+        let one = |at: &usize| {
+            let class = &self.plan.classes[*at];
             let read = || class.fields.iter().enumerate().filter(|(_, field)| field.read);
             Fields {
-                at,
+                at: *at,
                 class: class.raw,
-                first: rows.start,
-                objects: &self.tables.classes[at].objects[rows],
+                objects: &self.tables.classes[*at].objects,
                 slots: read().map(|(_, field)| &field.slot).collect(),
                 readers: read().map(|(_, field)| FieldReader::new(field.field, &self.tables.hashes)).collect(),
                 leads: read().map(|(number, _)| class.leads.iter().position(|lead| *lead == number)).collect(),
             }
         };
-        stretches.map(one).collect()
+        classes.iter().map(one).collect()
     }
 
     /// Pieces of these objects, with the rows that each of their fields goes to.
@@ -486,7 +524,7 @@ impl<'a> Packer<'a> {
         for class in classes {
             wanted.extend(class.slots.iter().map(|slot| {
                 let start = slot.value.or(slot.tag).map_or(0, |column| self.row(program, column, class.at));
-                (*slot, start + class.first, class.objects.len())
+                (*slot, start, class.objects.len())
             }));
         }
         let mut rest = rows(columns, &wanted);
@@ -618,12 +656,16 @@ impl<'a> Packer<'a> {
     }
 
     /// The elements of the arrays that are not packed yet, by kind.
-    fn arrays(&self, columns: &mut [HostColumn], residents: &[Resident], left: Vec<Option<Vec<Lists>>>) -> Result<()> {
+    fn arrays(&self, columns: &mut [HostColumn], residents: &[Resident], left: Vec<Option<Vec<Span>>>) -> Result<()> {
         for ((at, kind), left) in self.plan.kinds.iter().enumerate().zip(left) {
             let rows = &self.tables.kinds[at];
             let resident = |slot: &&SlotPlan| residents.iter().any(|r| Some(r.column) == slot.value);
             if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
-                self.kind(rows, slot, columns, left.unwrap_or_else(|| crew::lists(&rows.lengths)))?;
+                let pieces = match left {
+                    Some(left) => left.chunks(crew::GROUP).map(|some| Lists::Some(some.to_vec())).collect(),
+                    None => crew::lists(&rows.lengths),
+                };
+                self.kind(rows, slot, columns, pieces)?;
             }
             if let Some(column) = kind.frozen {
                 let flags = columns[column.index()].view_mut::<u8>();
@@ -640,47 +682,49 @@ impl<'a> Packer<'a> {
         let buffers = {
             let wanted: Vec<(&SlotPlan, usize, usize)> =
                 pieces.iter().map(|lists| (slot, kind.start(lists.first()), kind.rows_of(lists))).collect();
+            let are_few = matches!(pieces.first(), Some(Lists::Some(_)));
+            let len = wanted.iter().map(|(.., len)| len).sum();
             let pieces = pieces.into_iter().zip(rows(columns, &wanted)).collect();
-            let filled =
-                crew::map(wanted.iter().map(|(.., len)| len).sum(), pieces, |(lists, mut rows): (Lists, Rows)| {
-                    let from = kind.start(lists.first());
-                    let mut buffers = Vec::new();
-                    // of short arrays, together: a look at a few values takes longer for each
-                    let (mut values, mut first) = (Vec::with_capacity(2 * CHUNK), 0);
-                    let mut fill = |at: usize, values: &[Raw]| {
-                        self.fill(slot, &mut rows.part(at..at + values.len()), values, |_| None)
-                    };
-                    let mut spans = lists.spans(&kind.lengths);
-                    loop {
-                        let chunk: SmallVec<[Span; CHUNK]> = spans.by_ref().take(CHUNK).collect();
-                        if chunk.is_empty() {
-                            break;
-                        }
-                        heap::prefetch_all(chunk.iter().map(|span| kind.arrays[span.list]));
-                        for span in chunk {
-                            let array = kind.arrays[span.list];
-                            if heap::see(array) == Seen::Buffer {
-                                buffers.extend((span.from == 0).then_some(span.list));
-                                continue;
-                            }
-                            let elements = &heap::elements(array)[span.from..span.from + span.len];
-                            let at = kind.start(span) - from;
-                            if span.len > CHUNK {
-                                fill(at, elements)?;
-                                continue;
-                            }
-                            // an array without elements has a row
-                            if at != first + values.len() || values.len() > CHUNK {
-                                fill(first, &values)?;
-                                values.clear();
-                                first = at;
-                            }
-                            values.extend(elements);
-                        }
+            let fill = |(lists, mut rows): (Lists, Rows)| {
+                let from = kind.start(lists.first());
+                let mut buffers = Vec::new();
+                // of short arrays, together: a look at a few values takes longer for each
+                let (mut values, mut first) = (Vec::with_capacity(2 * CHUNK), 0);
+                let mut fill = |at: usize, values: &[Raw]| {
+                    self.fill(slot, &mut rows.part(at..at + values.len()), values, |_| None)
+                };
+                let mut spans = lists.spans(&kind.lengths);
+                loop {
+                    let chunk: SmallVec<[Span; CHUNK]> = spans.by_ref().take(CHUNK).collect();
+                    if chunk.is_empty() {
+                        break;
                     }
-                    fill(first, &values)?;
-                    Ok(buffers)
-                });
+                    heap::prefetch_all(chunk.iter().map(|span| kind.arrays[span.list]));
+                    for span in chunk {
+                        let array = kind.arrays[span.list];
+                        if heap::see(array) == Seen::Buffer {
+                            buffers.extend((span.from == 0).then_some(span.list));
+                            continue;
+                        }
+                        let elements = &heap::elements(array)[span.from..span.from + span.len];
+                        let at = kind.start(span) - from;
+                        if span.len > CHUNK {
+                            fill(at, elements)?;
+                            continue;
+                        }
+                        // an array without elements has a row
+                        if at != first + values.len() || values.len() > CHUNK {
+                            fill(first, &values)?;
+                            values.clear();
+                            first = at;
+                        }
+                        values.extend(elements);
+                    }
+                }
+                fill(first, &values)?;
+                Ok(buffers)
+            };
+            let filled = if are_few { crew::scattered(pieces, fill) } else { crew::map(len, pieces, fill) };
             filled.into_iter().collect::<Result<Vec<_>>>()?
         };
         for list in buffers.into_iter().flatten() {
@@ -877,14 +921,12 @@ fn wide<'a>(program: &Program, schema: &'a Schema, params: &[u64]) -> Option<&'a
     roots.chain(range).find(|(_, param)| !param.is_none_or(fits)).map(|(root, _)| root)
 }
 
-/// What is read of objects of one class that follow each other.
+/// What is read of the objects of one class.
 struct Fields<'a> {
     /// Which of the plan's.
     at: usize,
     /// Their class word.
     class: Raw,
-    /// The row of the first.
-    first: usize,
     objects: &'a [Raw],
     slots: Vec<&'a SlotPlan>,
     readers: Vec<FieldReader>,

@@ -22,11 +22,7 @@ use walk::Tracer;
 
 mod again;
 mod beside;
-mod listed;
 mod walk;
-
-pub use again::{Begun, KindListed};
-pub use listed::{Listed, is_held};
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
 #[derive(Debug)]
@@ -345,7 +341,7 @@ impl KindRows {
         self.offsets[span.list] as usize + span.from
     }
 
-    /// How many rows some arrays that follow each other have, from the first one's.
+    /// How many rows there are from the first one of some arrays to their last.
     pub fn rows_of(&self, lists: &Lists) -> usize {
         match lists {
             Lists::Part(span) => span.len,
@@ -353,6 +349,10 @@ impl KindRows {
             Lists::Whole(lists) => {
                 let last = lists.end - 1;
                 (self.offsets[last] + self.lengths[last] - self.offsets[lists.start]) as usize
+            }
+            Lists::Some(spans) => {
+                let last = spans[spans.len() - 1];
+                self.start(last) + last.len - self.start(spans[0])
             }
         }
     }

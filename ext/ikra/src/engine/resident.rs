@@ -12,14 +12,14 @@
 //! written back to the objects, and packed anew.
 //!
 //! Ruby sees what kernels did once [`Scope::write_back`] ran. What Ruby changes makes all states void ([`Scope::changed`]);
-//! arrays, which nobody can watch, are compared with what they were: a copy that Ruby shares until one of the two is written
-//! tells by its address. Where the scope says that arrays are fixed, they are compared only after some method of an object was
+//! arrays, which nobody can watch, are compared with what was packed of them. Where the scope says that arrays are fixed, they are compared only after some method of an object was
 //! called, from which the program may have one.
 //!
 //! Programs that make objects, write to arrays, or look at Strings that are not frozen have no state: they run as without a scope.
 
 use super::{Section, Site, Variant};
 use crate::buffer;
+use crate::decode::Decoder;
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw};
@@ -30,11 +30,11 @@ use crate::pack::{self, Elements, Packed, RootValue};
 use crate::plan::SlotPlan;
 use crate::reflect;
 use crate::registry::Kept;
-use crate::trace::{Tables, is_held};
+use crate::trace::Tables;
 use crate::unpack::Unpacker;
 use arrays::Arrays;
 use ikra_core::backend::resident::{Resident, Write};
-use ikra_core::ir::{ColumnId, Space};
+use ikra_core::ir::{Column, ColumnId, Space};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr};
@@ -64,7 +64,7 @@ pub(super) struct State {
     lengths: Vec<usize>,
     biases: Vec<u64>,
     jobs: u64,
-    /// All that it knows, as they were.
+    /// All that it knows.
     arrays: Arrays,
     /// Newest version of each key that the state has, and whether objects lack it.
     versions: Mutex<HashMap<Key, (u64, bool)>>,
@@ -443,6 +443,19 @@ impl State {
         }
     }
 
+    /// Whether all arrays hold what was packed of them.
+    fn arrays_hold(&self) -> bool {
+        let Variant { plan, lowered, .. } = &*self.variant;
+        let is_of_arrays = |at: usize| matches!(lowered.program.columns[at].space, Space::Array(_));
+        let column = |(at, column): (usize, &Column)| match &self.kept[at] {
+            Some(kind) if is_of_arrays(at) => kind.buffer.on_host(),
+            _ => Ok(HostColumn::zeroed(column.storage, 0)),
+        };
+        let columns: Result<Vec<_>, _> = lowered.program.columns.iter().enumerate().map(column).collect();
+        // what cannot be had is packed anew
+        columns.is_ok_and(|columns| self.arrays.hold(&Decoder { plan, tables: &self.tables, columns: &columns }))
+    }
+
     fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
         let program = &self.variant.lowered.program;
         // Strings are made of the bytes that words speak of
@@ -494,14 +507,14 @@ impl Section<'_> {
                 roots.push(RootValue::of(self.ruby, self.root_value(&root.root)?));
             }
             let touched = scope.inner.lock().touched;
-            if (touched || !scope.fixed) && !state.arrays.hold() {
+            if (touched || !scope.fixed) && !state.arrays_hold() {
                 scope.write_back(self.ruby)?;
                 scope.changed();
                 return Ok(None);
             }
             if touched {
                 let others = states.iter().filter(|other| !Arc::ptr_eq(other, state));
-                let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays.hold());
+                let hold = others.filter(|other| other.seen == state.seen).all(|other| other.arrays_hold());
                 if !hold {
                     scope.write_back(self.ruby)?;
                     scope.changed();
@@ -536,7 +549,7 @@ impl Section<'_> {
         &mut self,
         scope: &Arc<Scope>,
         variant: &Arc<Variant>,
-        mut packed: Packed,
+        packed: Packed,
         tables: &Arc<Tables>,
         holder: &LazyHolder,
     ) -> Result<(Option<Arc<State>>, Packed), Error> {
@@ -570,19 +583,7 @@ impl Section<'_> {
         };
         let base = self.range.is_none().then(|| self.base.as_raw());
         let kept_base = base.map(|base| Kept::new(reflect::value(base)));
-        let held = |slot: &Option<SlotPlan>| is_held(slot.as_ref().map(|slot| slot.repr));
-        let (mut listed, mut lists) = (Vec::new(), vec![(base.as_slice(), false)]);
-        for ((rows, kind), known) in tables.kinds.iter().zip(&variant.plan.kinds).zip(&mut packed.listed) {
-            let others = match known {
-                Some(known) => {
-                    listed.append(&mut known.lists);
-                    &known.missing
-                }
-                None => &rows.arrays,
-            };
-            lists.push((others, held(&kind.slot)));
-        }
-        let arrays = Arrays::now(ruby, holder, &lists, listed)?;
+        let arrays = Arrays::now(ruby, holder, base, tables)?;
         let wrapped = self.ruby.class_object().const_get::<_, RModule>("Ikra")?;
         for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
             let columns = class.fields.iter().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
@@ -667,7 +668,7 @@ impl State {
             columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
         }
         let (biases, jobs) = (self.biases.clone(), self.jobs);
-        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, listed: Vec::new() }
+        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true }
     }
     /// Whether a column stays.
     pub(super) fn keeps(&self, column: ColumnId) -> bool {

@@ -13,10 +13,11 @@ use ikra_core::ir::{Column, Program, Space};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::Repr;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::ops::Range;
 
-/// With more stretches of a class that are not packed than these, all of it is packed again.
-const MOST_STRETCHES: usize = 16;
+/// If a larger part of a class than this is not packed, all of it is, by all cores.
+const FEW: usize = 16;
 
 /// The columns of what tables have.
 pub struct TableColumns {
@@ -24,9 +25,9 @@ pub struct TableColumns {
     pub(super) columns: Vec<HostColumn>,
     pub(super) biases: Vec<u64>,
     /// By class: rows that are not packed. None: all of them.
-    pub(super) objects: Vec<Option<Vec<Range<usize>>>>,
+    pub(super) objects: Vec<Option<Vec<u32>>>,
     /// By kind: arrays that are not packed. None: all of them.
-    pub(super) arrays: Vec<Option<Vec<Lists>>>,
+    pub(super) arrays: Vec<Option<Vec<Span>>>,
 }
 
 impl TableColumns {
@@ -67,11 +68,10 @@ impl TableColumns {
         pieces: Vec<Vec<Range<usize>>>,
     ) -> (ObjectsAlong<'a>, Vec<Vec<ObjectSheet<'a>>>) {
         let packer = Packer { plan, tables, unknown };
-        let all = classes.iter().map(|class| (*class, 0..tables.classes[*class].objects.len()));
-        let mut fields = packer.fields_of(all);
+        let mut fields = packer.fields_of(classes);
         fields.iter_mut().zip(alive).for_each(|(class, alive)| class.learn(alive));
-        let firsts = pieces.iter().map(|piece| piece.iter().map(|rows| rows.start).collect::<Vec<_>>());
-        let firsts: Vec<Vec<usize>> = firsts.collect();
+        let firsts: Vec<SmallVec<[usize; 4]>> =
+            pieces.iter().map(|piece| piece.iter().map(|rows| rows.start).collect()).collect();
         let parts = packer.parts(program, &fields, pieces, &mut self.columns);
         let sheet = |(part, first)| ObjectSheet { part, first, next: 0, left: Vec::new() };
         let sheets =
@@ -94,25 +94,18 @@ impl TableColumns {
         let wanted: Vec<(&SlotPlan, usize, usize)> =
             pieces.iter().map(|lists| (slot, kind.start(lists.first()), kind.rows_of(lists))).collect();
         let sheets = rows(&mut self.columns, &wanted).into_iter().zip(&wanted);
-        let sheets = sheets.map(|(rows, (_, first, _))| ArraySheet { rows, first: *first, left: Vec::new() }).collect();
+        let sheets = sheets.map(|(rows, (_, first, _))| ArraySheet { rows, first: *first }).collect();
         Some((ArraysAlong { packer: Packer { plan, tables, unknown }, slot, kind }, sheets))
     }
 
-    /// All objects of a class were gone over, and these rows left out.
-    pub fn objects_left(&mut self, class: usize, left: impl Iterator<Item = Range<usize>>) {
-        let mut stretches: Vec<Range<usize>> = Vec::new();
-        for rows in left {
-            match stretches.last_mut().filter(|last| last.end == rows.start) {
-                Some(last) => last.end = rows.end,
-                None => stretches.push(rows),
-            }
-        }
-        self.objects[class] = Some(stretches).filter(|stretches| stretches.len() <= MOST_STRETCHES);
+    /// All objects of a class were gone over, so many, and these rows left out.
+    pub fn objects_left(&mut self, class: usize, all: usize, left: Vec<u32>) {
+        self.objects[class] = Some(left).filter(|left| left.len() <= all / FEW);
     }
 
-    /// All arrays of a kind were gone over, and these left out.
-    pub fn arrays_left(&mut self, kind: usize, left: Vec<Lists>) {
-        self.arrays[kind] = Some(left);
+    /// The same of the arrays of a kind.
+    pub fn arrays_left(&mut self, kind: usize, all: usize, left: Vec<Span>) {
+        self.arrays[kind] = Some(left).filter(|left| left.len() <= all / FEW);
     }
 }
 
@@ -129,31 +122,29 @@ pub struct ObjectSheet<'a> {
     first: usize,
     /// Objects that it went over.
     next: usize,
-    left: Vec<Range<usize>>,
+    left: Vec<u32>,
 }
 
 impl ObjectSheet<'_> {
     /// Leaves the next so many of them out.
     pub fn leave(&mut self, count: usize) {
-        self.left.push(self.first + self.next..self.first + self.next + count);
+        let next = self.first + self.next;
+        self.left.extend(next as u32..(next + count) as u32);
         self.next += count;
     }
     /// Rows that are not packed.
-    pub fn left(mut self) -> Vec<Range<usize>> {
-        let rest = self.part.objects.len() - self.next;
-        if rest > 0 {
-            self.leave(rest);
-        }
+    pub fn left(mut self) -> Vec<u32> {
+        self.leave(self.part.objects.len() - self.next);
         self.left
     }
 }
 
 impl ObjectsAlong<'_> {
-    /// Packs the next so many objects of a sheet, at most [`CHUNK`]. `ids`: of what the fields refer to that the tracer follows, as far as that is known.
-    pub fn pack(&self, sheet: &mut ObjectSheet<'_>, count: usize, ids: &[[u32; CHUNK]]) {
-        let ObjectSheet { part, next, .. } = sheet;
+    /// Packs the next objects of a sheet, at most [`CHUNK`]: these, or, where one of the sheet's is left out, any other in its place. `ids`: of what the fields refer to that the
+    /// tracer follows, as far as that is known.
+    pub fn pack(&self, sheet: &mut ObjectSheet<'_>, objects: &[Raw], ids: &[[u32; CHUNK]]) {
+        let (count, ObjectSheet { part, first, next, left }) = (objects.len(), &mut *sheet);
         let Fields { class, slots, readers, leads, .. } = &self.fields[part.class];
-        let objects = &part.objects[*next..*next + count];
         let mut values = [heap::NIL; CHUNK];
         let all = slots.iter().zip(readers).zip(leads).zip(&mut part.rows).all(|(((slot, reader), lead), rows)| {
             let mut rows = rows.part(*next..*next + count);
@@ -163,7 +154,12 @@ impl ObjectsAlong<'_> {
             let values = &mut values[..count];
             reader.peek_all(objects, *class, values) && self.packer.fill(slot, &mut rows, values, |_| None).is_ok()
         });
-        if all { sheet.next += count } else { sheet.leave(count) }
+        if !all {
+            return sheet.leave(count);
+        }
+        let others = part.objects[*next..*next + count].iter().zip(objects).enumerate();
+        left.extend(others.filter(|(_, (own, packed))| own != packed).map(|(i, _)| (*first + *next + i) as u32));
+        *next += count;
     }
 }
 
@@ -179,40 +175,23 @@ pub struct ArraySheet<'a> {
     rows: Rows<'a>,
     /// The row where it begins.
     first: usize,
-    left: Vec<Lists>,
-}
-
-impl ArraySheet<'_> {
-    /// Leaves these out, which follow each other.
-    pub fn leave(&mut self, spans: &[Span]) {
-        let Some((first, last)) = spans.first().zip(spans.last()) else { return };
-        // of a long array only one thread's part
-        let whole = Lists::Whole(first.list..last.list + 1);
-        self.left.push(if spans.len() == 1 { Lists::Part(*first) } else { whole });
-    }
-    /// Arrays that are not packed.
-    pub fn left(self) -> Vec<Lists> {
-        self.left
-    }
 }
 
 impl ArraysAlong<'_> {
-    /// Packs arrays of a sheet, whose elements these are. `ids`: of what they refer to, as far as that is known.
-    pub fn pack(&self, sheet: &mut ArraySheet<'_>, spans: &[Span], values: &[Raw], ids: &[u32]) {
+    /// Packs arrays of a sheet, whose elements these are; false where that cannot be. `ids`: of what they refer to, as far as that is known.
+    pub fn pack(&self, sheet: &mut ArraySheet<'_>, spans: &[Span], values: &[Raw], ids: &[u32]) -> bool {
         let mut from = 0;
-        // an array without elements has a row
-        let runs = spans.chunk_by(|span, next| self.kind.start(*span) + span.len == self.kind.start(*next));
-        for run in runs {
+        // an array without elements has a row, and some are left out
+        let mut runs = spans.chunk_by(|span, next| self.kind.start(*span) + span.len == self.kind.start(*next));
+        runs.all(|run| {
             let len: usize = run.iter().map(|span| span.len).sum();
             let start = self.kind.start(run[0]) - sheet.first;
             let (values, ids) = (&values[from..from + len], ids.get(from..from + len).unwrap_or_default());
             from += len;
             let mut rows = sheet.rows.part(start..start + len);
             let known = ids.len() == len && copy_ids(self.slot, &mut rows, ids);
-            if !known && self.packer.fill(self.slot, &mut rows, values, |_| None).is_err() {
-                return sheet.leave(spans);
-            }
-        }
+            known || self.packer.fill(self.slot, &mut rows, values, |_| None).is_ok()
+        })
     }
 }
 

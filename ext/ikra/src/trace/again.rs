@@ -2,8 +2,7 @@
 //!
 //! Here: [`Tables::again`], which finds out whether a walk from the base array and the roots would reach just what these tables
 //! have, by all cores where there is much. Not here: who keeps tables between calls ([`crate::kept`]), and numbers and other values that
-//! lead nowhere, which packing checks at every call. What is looked at is packed on the way, as long as it is in the cache ([`TableColumns`]), and Arrays are listed where
-//! somebody wants to know later whether they changed.
+//! lead nowhere, which packing checks at every call. What is looked at is packed on the way, as long as it is in the cache ([`TableColumns`]).
 //!
 //! # What is checked
 //!
@@ -19,7 +18,6 @@
 //! nothing depends on: not which error is told, nor the order of jobs or of what is written. What refers to what may have changed. Where anything is not so, the walk
 //! is done anew.
 
-use super::listed::{Listed, is_held};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
@@ -39,9 +37,9 @@ pub(super) struct Differs;
 type Result<T> = std::result::Result<T, Differs>;
 
 /// So many that wait are worth waking workers for.
-const SEVERAL: usize = 1024;
+const SEVERAL: usize = 256;
 /// How many of them are a worker's at a time.
-const FEW: usize = 64;
+const FEW: usize = crew::GROUP;
 
 /// Reached, from anywhere.
 const SHARED: u8 = 1;
@@ -115,30 +113,14 @@ struct Piece {
     /// Entries of what the Ruby thread is to look at.
     left: Vec<u64>,
     /// By class, rows that are not packed.
-    objects_left: Vec<(usize, Vec<Range<usize>>)>,
+    objects_left: Vec<(usize, Vec<u32>)>,
     /// Arrays that are not.
-    arrays_left: Vec<Lists>,
-    listed: Option<KindListed>,
-}
-
-/// What a check made on the way.
-pub struct Begun {
-    pub columns: TableColumns,
-    /// By kind: what its Arrays hold, where that was to be listed.
-    pub listed: Vec<Option<KindListed>>,
-}
-
-/// What Arrays of one kind hold.
-#[derive(Default)]
-pub struct KindListed {
-    pub lists: Vec<Listed>,
-    /// Those at which nobody looked who lists them.
-    pub missing: Vec<Raw>,
+    arrays_left: Vec<Span>,
 }
 
 impl Tables {
     /// Makes tables of an earlier call those of what is there now, numbered as they are, and packs what it comes by; None where that cannot be, and they are
-    /// void. `listing`: somebody wants to know later whether Arrays changed.
+    /// void.
     #[allow(clippy::too_many_arguments, reason = "what is traced, and what is packed meanwhile")]
     pub fn again(
         &mut self,
@@ -149,25 +131,39 @@ impl Tables {
         room: &Room,
         lender: Lender<'_>,
         unknown: &Mutex<Vec<Raw>>,
-        listing: bool,
-    ) -> Option<Begun> {
+    ) -> Option<TableColumns> {
         self.number(plan, room).ok()?;
-        let listed = plan.kinds.iter().map(|_| None).collect();
-        let mut begun = Begun { columns: TableColumns::new(plan, program, self, lender), listed };
-        let packing = Packing { program, begun: &mut begun, unknown, listing };
+        let mut columns = TableColumns::new(plan, program, self, lender);
+        let packing = Packing { program, columns: &mut columns, unknown };
         let (rows, classes) = Checker::new(plan, self).check(base, roots, packing).ok()?;
         self.element_rows = rows;
         self.element_classes = classes;
-        Some(begun)
+        Some(columns)
+    }
+}
+
+/// Makes lists of what belongs to some rows such of all rows: others have what one of these has.
+fn spread(all: &Range<usize>, rows: &[usize], objects: &mut Vec<Raw>, ids: &mut [[u32; CHUNK]]) {
+    let mut before = rows.len();
+    objects.resize(all.len(), heap::NIL);
+    if before == all.len() {
+        return;
+    }
+    // from the last on, so that nothing is written over that is to be read: no list gets shorter in front of a row
+    for (at, row) in all.clone().enumerate().rev() {
+        while before > 1 && rows[before - 1] > row {
+            before -= 1;
+        }
+        objects[at] = objects[before - 1];
+        ids.iter_mut().for_each(|ids| ids[at] = ids[before - 1]);
     }
 }
 
 /// Where what is looked at is packed to.
 struct Packing<'a> {
     program: &'a Program,
-    begun: &'a mut Begun,
+    columns: &'a mut TableColumns,
     unknown: &'a Mutex<Vec<Raw>>,
-    listing: bool,
 }
 
 /// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
@@ -527,8 +523,7 @@ impl<'a> Checker<'a> {
         let this = &*self;
         let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
         let pieces = crew::side_by_side(&lengths);
-        let Packing { program, begun, unknown, .. } = packing;
-        let columns = &mut begun.columns;
+        let Packing { program, columns, unknown } = packing;
         let (along, sheets) =
             columns.objects_along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
         let found = crew::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {
@@ -543,7 +538,7 @@ impl<'a> Checker<'a> {
         for at in some {
             let left = found.iter_mut().flat_map(|piece| &mut piece.objects_left);
             let left = left.filter(|(class, _)| class == at).flat_map(|(_, left)| std::mem::take(left));
-            columns.objects_left(*at, left);
+            columns.objects_left(*at, this.tables.classes[*at].objects.len(), left.collect());
         }
         found.into_iter().try_for_each(|piece| self.keep(piece, reached))
     }
@@ -581,6 +576,7 @@ impl<'a> Checker<'a> {
                 let known = |object| readers.iter().all(|reader| reader.peek(object, class.raw).is_some());
                 let left = waiting.iter().filter(|row| !known(objects[**row]));
                 piece.left.extend(left.map(|row| (at as u64 + 1) << 32 | *row as u64));
+                waiting.retain(|row| known(objects[*row]));
                 some.retain(|object| known(*object));
                 read(&some);
             }
@@ -588,7 +584,12 @@ impl<'a> Checker<'a> {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
                 self.look(&class.fields[*lead].slot, &values[..some.len()], new, |i, entry| ids[i] = self.id(entry))?;
             }
-            if some.len() == all.len() { along.pack(sheet, all.len(), &ids) } else { sheet.leave(all.len()) }
+            if some.is_empty() {
+                sheet.leave(all.len());
+                continue;
+            }
+            spread(&all, &waiting, &mut some, &mut ids);
+            along.pack(sheet, &some, &ids);
         }
         Ok(())
     }
@@ -615,30 +616,23 @@ impl<'a> Checker<'a> {
         let parts = pieces.iter().filter(|piece| matches!(piece, Lists::Part(span) if span.from == 0));
         let long: Vec<usize> = parts.map(|piece| piece.first().list).filter(|row| states.waits(*row)).collect();
         let this = &*self;
-        let Packing { begun, unknown, listing, .. } = packing;
-        let (along, sheets) = match begun.columns.arrays_along(this.plan, this.tables, unknown, at, &pieces) {
+        let Packing { columns, unknown, .. } = packing;
+        let (along, sheets) = match columns.arrays_along(this.plan, this.tables, unknown, at, &pieces) {
             Some((along, sheets)) => (Some(along), sheets),
             None => (None, Vec::new()),
         };
         let mut sheets = sheets.into_iter();
         let pieces = pieces.into_iter().map(|lists| (lists, sheets.next())).collect();
         let found = crew::map(rows.rows as usize + rows.arrays.len(), pieces, |(lists, sheet)| {
-            this.some_arrays(at, comes, lists, along.as_ref().zip(sheet), *listing)
+            this.some_arrays(at, comes, lists, along.as_ref().zip(sheet))
         });
         let is_packed = along.is_some();
         // who looks at a part of an array does not know whether others have looked at theirs
         long.into_iter().for_each(|row| states.done(row));
         let mut found = found.into_iter().collect::<Result<Vec<Piece>>>()?;
         if is_packed {
-            begun
-                .columns
-                .arrays_left(at, found.iter_mut().flat_map(|piece| std::mem::take(&mut piece.arrays_left)).collect());
-        }
-        begun.listed[at] = listing.then(KindListed::default);
-        for more in found.iter_mut().filter_map(|piece| piece.listed.take()) {
-            let listed = begun.listed[at].get_or_insert_default();
-            listed.lists.extend(more.lists);
-            listed.missing.extend(more.missing);
+            let left = found.iter_mut().flat_map(|piece| std::mem::take(&mut piece.arrays_left));
+            columns.arrays_left(at, rows.arrays.len(), left.collect());
         }
         found.into_iter().try_for_each(|piece| self.keep(piece, reached))
     }
@@ -649,20 +643,14 @@ impl<'a> Checker<'a> {
         comes: &Comes<'_>,
         lists: Lists,
         mut sheet: Option<(&ArraysAlong<'_>, ArraySheet<'_>)>,
-        listing: bool,
     ) -> Result<Piece> {
         let (kind, rows, states) = (&self.plan.kinds[at], &self.tables.kinds[at], &self.kinds[at]);
         let mut piece = Piece::default();
         let whole = matches!(lists, Lists::Whole(_));
         let slot = kind.slot.as_ref().filter(|slot| slot.leads_on());
-        let held = is_held(kind.slot.as_ref().map(|slot| slot.repr));
-        let mut listed = listing.then(|| {
-            let (arrays, elements) =
-                if let Lists::Whole(all) = &lists { (all.len(), rows.rows_of(&lists)) } else { (1, 0) };
-            KindListed { lists: vec![Listed::with_room(arrays, elements)], missing: Vec::new() }
-        });
         let wanted = slot.is_some() || sheet.is_some();
         let (mut chunk, mut values, mut ids) = (Vec::with_capacity(CHUNK), Vec::new(), Vec::new());
+        let mut packed: Vec<Span> = Vec::with_capacity(CHUNK);
         let mut spans = lists.spans(&rows.lengths);
         loop {
             chunk.clear();
@@ -670,33 +658,27 @@ impl<'a> Checker<'a> {
             ids.clear();
             chunk.extend(spans.by_ref().take(CHUNK));
             if chunk.is_empty() {
-                piece.arrays_left = sheet.map(|(_, sheet)| sheet.left()).unwrap_or_default();
-                piece.listed = listed;
                 return Ok(piece);
             }
             let waiting = chunk.iter().filter(|span| states.waits(span.list));
             heap::prefetch_all(waiting.map(|span| rows.arrays[span.list]));
-            let mut all = true;
-            for Span { list: row, from, len } in &chunk {
-                let (row, array) = (*row, rows.arrays[*row]);
+            packed.clear();
+            for span in &chunk {
+                let Span { list: row, from, len } = *span;
                 if !states.waits(row) {
-                    all = false;
-                    listed.iter_mut().filter(|_| *from == 0).for_each(|listed| listed.missing.push(array));
+                    piece.arrays_left.push(*span);
                     continue;
                 }
                 if whole {
                     states.done(row);
                 }
                 let Some(elements) = self.elements_of(at, row)? else {
-                    all = false;
-                    piece.left.extend((*from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
+                    piece.left.extend((from == 0).then_some(ARRAY | (at as u64) << 32 | row as u64));
                     continue;
                 };
+                packed.push(*span);
                 if wanted {
-                    values.extend(&elements[*from..from + len]);
-                }
-                if let Some(KindListed { lists, .. }) = listed.as_mut().filter(|_| *from == 0) {
-                    lists[0].add(array, elements, held);
+                    values.extend(&elements[from..from + len]);
                 }
             }
             if let Some(slot) = slot {
@@ -704,8 +686,10 @@ impl<'a> Checker<'a> {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));
                 self.look(slot, &values, new, |i, entry| ids[i] = self.id(entry))?;
             }
-            if let Some((along, sheet)) = &mut sheet {
-                if all { along.pack(sheet, &chunk, &values, &ids) } else { sheet.leave(&chunk) }
+            if let Some((along, sheet)) = &mut sheet
+                && !along.pack(sheet, &packed, &values, &ids)
+            {
+                piece.arrays_left.extend(&packed);
             }
         }
     }

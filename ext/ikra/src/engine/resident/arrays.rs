@@ -1,25 +1,24 @@
-//! Arrays as they were, which nobody can watch.
+//! Whether Arrays changed, which nobody can watch.
 //!
-//! Here: [`Arrays`], which tells whether any of them was changed since. Not here: when that is asked ([`super`]), and lists of the elements of those that have few
-//! ([`Listed`]).
-//!
-//! Of all others there is a copy that Ruby shares until one of the two is written, so that its address tells. A copy is an object of Ruby's, which takes longer to make, and
-//! for the GC to mark, than to read a few elements.
+//! Here: [`Arrays`], which compares Arrays with what was packed of them, and the list that a block runs over, of which not all is packed, with a copy that Ruby shares with it
+//! until one of the two is written, so that its address tells. Not here: when that is asked ([`super`]).
 
-use crate::crew::{self, PIECE};
-use crate::heap::{self, Raw};
+use crate::crew::{self, Lists};
+use crate::decode::{Decoder, same};
+use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
+use crate::plan::SlotPlan;
 use crate::reflect;
-use crate::trace::Listed;
+use crate::trace::{CHUNK, KindRows, Tables};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) struct Arrays {
-    listed: Vec<Listed>,
-    copied: Vec<Copied>,
-    count: usize,
+    base: Option<Copied>,
+    /// Of each kind all arrays.
+    kinds: Vec<Vec<Lists>>,
 }
 
 struct Copied {
@@ -31,38 +30,68 @@ struct Copied {
 }
 
 impl Arrays {
-    /// `arrays`: in lists (what else is there is left out), whose elements the tables hold or do not. All are alive for as long as these are, and so is what `holder` has.
-    /// `listed`: others, which somebody went over.
+    /// Those of tables, and the list that a block runs over, which are alive for as long as these are, and so is what `holder` has.
     ///
     /// # Errors
     /// What Ruby raises when memory ends.
-    pub fn now(
-        ruby: &Ruby,
-        holder: &LazyHolder,
-        arrays: &[(&[Raw], bool)],
-        mut listed: Vec<Listed>,
-    ) -> Result<Self, Error> {
-        let more = arrays.iter().map(|(list, _)| list.len()).sum();
-        let pieces = arrays.iter().flat_map(|(list, held)| list.chunks(PIECE).map(|some| (some, *held))).collect();
-        listed.extend(crew::map(more, pieces, |(some, held)| Listed::now(some, held)));
-        let others = listed.iter().flat_map(Listed::others);
-        let copied = others.map(|array| Copied::now(ruby, holder, *array)).collect::<Result<_, _>>()?;
-        let count = listed.iter().map(Listed::count).sum();
-        Ok(Self { listed, copied, count })
+    pub fn now(ruby: &Ruby, holder: &LazyHolder, base: Option<Raw>, tables: &Tables) -> Result<Self, Error> {
+        let base = base.map(|base| Copied::now(ruby, holder, base)).transpose()?;
+        Ok(Self { base, kinds: tables.kinds.iter().map(|kind| crew::lists(&kind.lengths)).collect() })
     }
 
-    /// Whether no Array was changed.
-    pub fn hold(&self) -> bool {
-        if !self.copied.iter().all(Copied::holds) {
+    /// Whether no Array was changed since it was packed.
+    pub fn hold(&self, packed: &Decoder<'_>) -> bool {
+        if !self.base.iter().all(Copied::holds) {
             return false;
         }
         let changed = AtomicBool::new(false);
-        crew::map(self.count, self.listed.iter().collect(), |listed| {
-            if !changed.load(Ordering::Relaxed) && !listed.holds() {
-                changed.store(true, Ordering::Relaxed);
-            }
-        });
+        for ((kind, rows), pieces) in packed.plan.kinds.iter().zip(&packed.tables.kinds).zip(&self.kinds) {
+            crew::map(rows.rows as usize, pieces.iter().collect(), |lists| {
+                if !changed.load(Ordering::Relaxed) && !holds(packed, kind.slot.as_ref(), rows, lists) {
+                    changed.store(true, Ordering::Relaxed);
+                }
+            });
+        }
         !changed.into_inner()
+    }
+}
+
+/// Whether some arrays of a kind hold what was packed of them.
+fn holds(packed: &Decoder<'_>, slot: Option<&SlotPlan>, rows: &KindRows, lists: &Lists) -> bool {
+    let first = rows.start(lists.first());
+    let mut values = vec![heap::NIL; rows.rows_of(lists)];
+    // without a slot, lengths are all that anybody looks at
+    if slot.is_some_and(|slot| packed.rows(slot, first, &mut values).is_err()) {
+        return false;
+    }
+    let mut spans = lists.spans(&rows.lengths);
+    let mut some = Vec::with_capacity(CHUNK);
+    loop {
+        some.clear();
+        some.extend(spans.by_ref().take(CHUNK));
+        if some.is_empty() {
+            return true;
+        }
+        heap::prefetch_all(some.iter().map(|span| rows.arrays[span.list]));
+        let all = some.iter().all(|span| {
+            let array = rows.arrays[span.list];
+            if heap::see(array) != Seen::Array {
+                return true;
+            }
+            let elements = heap::elements(array);
+            if elements.len() != rows.lengths[span.list] as usize {
+                return false;
+            }
+            let (Some(slot), start) = (slot, rows.start(*span)) else { return true };
+            let (now, then) = (&elements[span.from..span.from + span.len], &values[start - first..][..span.len]);
+            let is_same = |(i, (now, then)): (usize, (&Raw, &Raw))| {
+                now == then || packed.row(slot, start + i).is_ok_and(|then| same(*now, then))
+            };
+            now == then || now.iter().zip(then).enumerate().all(is_same)
+        });
+        if !all {
+            return false;
+        }
     }
 }
 
