@@ -229,6 +229,19 @@ RSpec.describe "Ikra.resident" do
       expect(many.map { |car| [car.position, car.speed] }.uniq).to eq([[position, speed]])
     end
 
+    it "has columns that are long" do
+      some = streets
+      many = Array.new(140_000) { |i| (i % 3 == 0 ? ResidentVan : ResidentCar).new(some[i % 7 % 3]) }
+      go = ->(order) { Ikra.resident(order) { 2.times { |i| order.peach { |car| car.move(1.0 + i) } } } }
+      # found in the order in which they stood, and then in others
+      4.times { go.call(many) }
+      many.each_slice(2).with_index { |(one, other), i| many[i * 2, 2] = [other, one] if i > 60_000 }
+      2.times { go.call(many) }
+      go.call(many.rotate(5))
+      expected = many.map { |car| Array.new(14) { |i| 1.5 * (1.0 + (i % 2)) }.reduce(0.0) { |at, step| (at + step) % car.street.length } }
+      expect(many.map(&:position).hash).to eq(expected.hash)
+    end
+
     it "notices what changes in any of many Arrays, when a scope is opened again, too" do
       stub_const("ResidentTown", Class.new do
         attr_accessor :ways, :tolls

@@ -132,6 +132,14 @@ pub struct Variant {
     pure: bool,
 }
 
+impl Variant {
+    /// Whether its columns may stay where they are between calls.
+    fn may_stay(&self) -> bool {
+        let program = &self.lowered.program;
+        program.heaps.is_empty() && !self.plan.kinds.iter().any(|kind| kind.written) && !program.uses_slots()
+    }
+}
+
 /// What is known of one block.
 struct Site {
     source: BlockSource,
@@ -691,7 +699,7 @@ impl Section<'_> {
         }
         let warp = self.backend.target().warp;
         let backend = self.backend.clone();
-        let lender = Lender(backend.store());
+        let lender = Lender { store: backend.store(), keeps: self.scope.is_some() && variant.may_stay() };
         let room = variant.rooms.now(&lowered.program, self.slots());
         let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;

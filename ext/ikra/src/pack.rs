@@ -17,7 +17,7 @@ use ikra_core::backend::resident::{Resident, Write};
 use ikra_core::id::ClassId;
 use ikra_core::ir::{Column, ColumnId, Jobs, Lowered, ParamId, Program, SLOT_STRIDE, Scalar, Space, Storage, filled};
 use ikra_core::layout::schema::{RootParam, Schema};
-use ikra_core::memory::buffer::{Buffer, DeviceStore};
+use ikra_core::memory::buffer::{Buffer, DeviceMemory, DeviceStore};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::{even, small};
 use ikra_core::sched::reorder::by_class;
@@ -29,6 +29,7 @@ use parking_lot::Mutex;
 use rows::{Cells, Rows, rows};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 
 mod along;
 mod rows;
@@ -73,6 +74,8 @@ pub struct Packed {
     pub residents: Vec<Resident>,
     /// What is written stays in them, and is not written to objects.
     pub stays: bool,
+    /// By column: where its rows are on the device already; empty where none is.
+    pub sent: Vec<Option<Arc<dyn DeviceMemory>>>,
 }
 
 impl RootValue {
@@ -190,7 +193,7 @@ pub fn pack(
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;
-    let TableColumns { columns: of_tables, biases, objects, arrays } =
+    let TableColumns { columns: of_tables, biases, objects, arrays, sent } =
         begun.unwrap_or_else(|| TableColumns::new(plan, program, packer.tables, lender));
     let packed_rows = packer.packed_rows(program);
     for (at, (column, of_tables)) in program.columns.iter().zip(of_tables).enumerate() {
@@ -240,16 +243,20 @@ pub fn pack(
     if !packer.unknown.lock().is_empty() {
         return Err(Misfit::Symbols);
     }
-    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false })
+    Ok(Packed { columns, biases, params, fresh, jobs, residents, stays: false, sent })
 }
 
 /// Whose memory columns have that are filled: a device's store has better than the allocator's for what it is to copy.
 #[derive(Clone, Copy)]
-pub struct Lender<'a>(pub Option<&'a dyn DeviceStore>);
+pub struct Lender<'a> {
+    pub store: Option<&'a dyn DeviceStore>,
+    /// Columns are to stay on the device, each in memory of its own: one that is filled may go there while others are.
+    pub keeps: bool,
+}
 
 impl Lender<'_> {
     fn to_fill(self, storage: Storage, rows: usize) -> HostColumn {
-        let lent = self.0.and_then(|store| store.lend(HostColumn::words_for(storage, rows)));
+        let lent = self.store.and_then(|store| store.lend(HostColumn::words_for(storage, rows)));
         HostColumn::to_fill(storage, rows, lent)
     }
     /// Rows of which so many are filled.

@@ -17,11 +17,13 @@ use crate::plan::{ClassPlan, Plan, Rows};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::types::StrWord;
 use ikra_core::world::{Evenness, Root};
+use order::Order;
 use std::sync::Arc;
 use walk::Tracer;
 
 mod again;
 mod beside;
+mod order;
 mod walk;
 
 /// Why what was compiled does not fit what is there. The section is compiled again for what is there now.
@@ -103,6 +105,8 @@ pub struct Tables {
     /// Class index and row of each element. Empty where elements lead nowhere.
     element_classes: Vec<u16>,
     element_rows: Vec<u32>,
+    /// How elements stood when these tables were last found to be those of what is there.
+    order: Option<Order>,
     /// First id of each class, by class index.
     pub bases: Vec<u32>,
     /// End of the ids of each hierarchy.
@@ -148,6 +152,7 @@ impl Tables {
             strings: Strings { rows: plan.literals.len() as u64, ..Strings::default() },
             element_classes: Vec::new(),
             element_rows: Vec::new(),
+            order: None,
             bases: vec![0; plan.classes.len()],
             ends: vec![0; plan.hierarchies.len() - 1],
             starts: vec![0; plan.heaps.len()],
@@ -324,6 +329,7 @@ impl Tables {
 
     /// Frees what only packing needs.
     pub fn forget_numbers(&mut self) {
+        self.order = None;
         self.map = IdentityMap::default();
         self.forget_elements();
     }

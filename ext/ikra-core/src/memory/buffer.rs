@@ -302,6 +302,14 @@ impl Buffer {
         let version = Version { host, device, fates, ..Version::default() };
         let _old = std::mem::replace(&mut *self.version.lock(), version);
     }
+    /// The contents, which are the host's, are in a device's memory, too.
+    ///
+    /// # Panics
+    /// If there is less memory.
+    pub fn also_on(&self, memory: Arc<dyn DeviceMemory>) {
+        assert!(memory.bytes() >= self.byte_len(), "the memory holds the rows");
+        self.version.lock().device = Some(memory);
+    }
     /// The version depends on one launch more.
     pub fn depend(&self, fate: Arc<Fate>) {
         self.version.lock().fates.push(fate);
@@ -779,6 +787,16 @@ mod tests {
         let mut column = HostColumn::zeroed(Storage::I64, 3);
         column.view_mut::<i64>().copy_from_slice(&[1, 2, 3]);
         Buffer::from_column(column)
+    }
+
+    #[test]
+    fn contents_that_were_sent_ahead_are_not_sent_again() {
+        let (buffer, store) = (three(), Store::default());
+        buffer.also_on(store.upload_column(&buffer.on_host().unwrap()).unwrap());
+        assert_eq!(buffer.residence(), Residence::Both);
+        assert!(buffer.on_device(&store).unwrap().device().is_some());
+        assert_eq!(store.uploads.load(Ordering::Relaxed), 1);
+        assert_eq!(buffer.on_host().unwrap().view::<i64>(), [1, 2, 3]);
     }
 
     #[test]

@@ -554,10 +554,9 @@ impl Section<'_> {
         holder: &LazyHolder,
     ) -> Result<(Option<Arc<State>>, Packed), Error> {
         let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
-        let writes_arrays = variant.plan.kinds.iter().any(|kind| kind.written);
         // bytes of Strings change without anybody being told
         let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
-        if !program.heaps.is_empty() || writes_arrays || texts || !packed.residents.is_empty() || program.uses_slots() {
+        if !variant.may_stay() || texts || !packed.residents.is_empty() {
             return Ok((None, packed));
         }
         let ruby = self.ruby;
@@ -592,8 +591,14 @@ impl Section<'_> {
         }
         let lengths = packed.columns.iter().map(HostColumn::len).collect();
         let params = packed.params;
-        let kept = packed.columns.into_iter().enumerate().map(|(at, column)| {
-            stays(at).then(|| Kind { buffer: Arc::new(Buffer::from_column(column)), key: key(at) })
+        let mut sent = packed.sent;
+        sent.resize(packed.columns.len(), None);
+        let kept = packed.columns.into_iter().zip(sent).enumerate().map(|(at, (column, sent))| {
+            stays(at).then(|| {
+                let buffer = Buffer::from_column(column);
+                sent.into_iter().for_each(|memory| buffer.also_on(memory));
+                Kind { buffer: Arc::new(buffer), key: key(at) }
+            })
         });
         let kept: Vec<Option<Kind>> = kept.collect();
         let (seen, versions, packed_at) = {
@@ -668,7 +673,7 @@ impl State {
             columns[accumulator.written_tick.index()].view_mut::<i64>().fill(-1);
         }
         let (biases, jobs) = (self.biases.clone(), self.jobs);
-        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true }
+        Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, sent: Vec::new() }
     }
     /// Whether a column stays.
     pub(super) fn keeps(&self, column: ColumnId) -> bool {

@@ -10,11 +10,13 @@ use crate::heap::{self, Raw};
 use crate::plan::{Plan, SlotPlan};
 use crate::trace::{CHUNK, KindRows, Tables};
 use ikra_core::ir::{Column, Program, Space};
+use ikra_core::memory::buffer::DeviceMemory;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::Repr;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// If a larger part of a class than this is not packed, all of it is, by all cores.
 const FEW: usize = 16;
@@ -28,7 +30,15 @@ pub struct TableColumns {
     pub(super) objects: Vec<Option<Vec<u32>>>,
     /// By kind: arrays that are not packed. None: all of them.
     pub(super) arrays: Vec<Option<Vec<Span>>>,
+    /// By column: where its rows are on the device already; empty where none is.
+    pub(super) sent: Vec<Option<Arc<dyn DeviceMemory>>>,
 }
+
+/// Columns that go to the device while others are filled: which ones, and where they are there, if there was room.
+type Sent = Vec<(usize, HostColumn, Option<Arc<dyn DeviceMemory>>)>;
+
+/// With fewer bytes a column is sent in no time.
+const WORTH_SENDING: usize = 1 << 20;
 
 impl TableColumns {
     /// For what tables have, of which nothing is packed yet.
@@ -53,7 +63,58 @@ impl TableColumns {
             lender.packed(column.storage, rows, packed_rows[at])
         };
         let columns = program.columns.iter().enumerate().map(column).collect();
-        Self { columns, biases, objects: vec![None; plan.classes.len()], arrays: vec![None; plan.kinds.len()] }
+        let (objects, arrays) = (vec![None; plan.classes.len()], vec![None; plan.kinds.len()]);
+        Self { columns, biases, objects, arrays, sent: Vec::new() }
+    }
+
+    /// Does something that fills columns, and meanwhile, where they are to stay on a device, sends those there that are filled.
+    pub fn while_sending<R>(
+        &mut self,
+        plan: &Plan,
+        tables: &Tables,
+        program: &Program,
+        lender: Lender<'_>,
+        work: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let Some(store) = lender.store.filter(|_| lender.keeps) else { return work(self) };
+        let full = self.take_full(plan, tables, program);
+        if full.is_empty() {
+            return work(self);
+        }
+        std::thread::scope(|scope| {
+            let send = |(at, column): (usize, HostColumn)| {
+                let sent = store.upload_column(&column);
+                (at, column, sent.ok())
+            };
+            let sending = scope.spawn(move || full.into_iter().map(send).collect::<Sent>());
+            let done = work(self);
+            let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            self.sent.resize(self.columns.len(), None);
+            for (at, column, memory) in sent {
+                (self.columns[at], self.sent[at]) = (column, memory);
+            }
+            done
+        })
+    }
+
+    /// Columns of which every row is filled that is going to be, and that are long.
+    fn take_full(&mut self, plan: &Plan, tables: &Tables, program: &Program) -> Vec<(usize, HostColumn)> {
+        let is_full = |(at, column): &(usize, &Column)| match column.space {
+            Space::Class { hierarchy, first, last } => {
+                let start = plan.hierarchy(hierarchy as usize).start;
+                let mut classes = start + first as usize..=start + last as usize;
+                let is_packed = |at: usize| self.objects[at].as_ref().is_some_and(Vec::is_empty);
+                classes.all(|at| is_packed(at) || tables.classes[at].objects.is_empty())
+                    && self.columns[*at].byte_len() >= WORTH_SENDING
+            }
+            _ => false,
+        };
+        let full: Vec<usize> = program.columns.iter().enumerate().filter(is_full).map(|(at, _)| at).collect();
+        let mut take = |at: usize| {
+            let none = HostColumn::zeroed(program.columns[at].storage, 0);
+            (at, std::mem::replace(&mut self.columns[at], none))
+        };
+        full.into_iter().map(&mut take).collect()
     }
 
     /// Objects of these classes are packed by whoever goes over them, in these pieces, each of which has rows of every class. Of each class some objects that

@@ -18,6 +18,7 @@
 //! nothing depends on: not which error is told, nor the order of jobs or of what is written. What refers to what may have changed. Where anything is not so, the walk
 //! is done anew.
 
+use super::order::{Guess, Order, PieceOrder};
 use super::{ARRAY, ARRAY_CLASS, CHUNK, NO_CLASS, STRING, Tables};
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen};
@@ -105,6 +106,27 @@ struct Checker<'a> {
 /// Whether what an entry is about is looked at in any case.
 type Comes<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 
+/// What a check found out about the elements.
+#[derive(Default)]
+struct Checked {
+    /// Their rows and classes, if anybody asks for them.
+    rows: Vec<u32>,
+    classes: Vec<u16>,
+    /// How they stand, if they do not stand as they did.
+    order: Option<Order>,
+    stand: bool,
+}
+
+/// Elements that were found.
+#[derive(Default)]
+struct Elements {
+    /// Entries of those to look at, where they are not many, and of Strings.
+    reached: Vec<u64>,
+    /// How many have a row.
+    count: usize,
+    order: PieceOrder,
+}
+
 /// What workers give back of a piece.
 #[derive(Default)]
 struct Piece {
@@ -134,9 +156,12 @@ impl Tables {
     ) -> Option<TableColumns> {
         self.number(plan, room).ok()?;
         let mut columns = TableColumns::new(plan, program, self, lender);
-        let packing = Packing { program, columns: &mut columns, unknown };
-        let (rows, classes) = Checker::new(plan, self).check(base, roots, packing).ok()?;
+        let packing = Packing { program, columns: &mut columns, unknown, lender };
+        let Checked { rows, classes, order, stand } = Checker::new(plan, self).check(base, roots, packing).ok()?;
         self.element_rows = rows;
+        if !stand {
+            self.order = order;
+        }
         self.element_classes = classes;
         Some(columns)
     }
@@ -164,60 +189,7 @@ struct Packing<'a> {
     program: &'a Program,
     columns: &'a mut TableColumns,
     unknown: &'a Mutex<Vec<Raw>>,
-}
-
-/// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
-struct Guess<'a> {
-    tables: &'a Tables,
-    /// Who comes next in some class; of classes that were not seen, or are over, nobody. By themselves, as all of them are compared with each element: which class it is of
-    /// is anybody's guess.
-    next: [Raw; Guess::CLASSES],
-    /// Their entries, and who comes behind them.
-    behind: [(u64, &'a [Raw]); Guess::CLASSES],
-    count: usize,
-}
-
-impl<'a> Guess<'a> {
-    /// With more classes than these, asking the map takes less than looking through all of them.
-    const CLASSES: usize = 8;
-    /// No element is this.
-    const NOBODY: Raw = heap::UNDEF;
-
-    fn of(tables: &'a Tables) -> Self {
-        Self { tables, next: [Self::NOBODY; Self::CLASSES], behind: [(0, &[]); Self::CLASSES], count: 0 }
-    }
-    /// The entry of one who comes next in its class.
-    #[inline]
-    fn entry(&mut self, value: Raw) -> Option<u64> {
-        let mut at = Self::CLASSES;
-        for (class, next) in self.next.iter().enumerate() {
-            at = if *next == value { class } else { at };
-        }
-        let (entry, behind) = self.behind.get_mut(at)?;
-        let found = *entry;
-        *entry += 1;
-        match behind.split_first() {
-            Some((next, rest)) => (self.next[at], *behind) = (*next, rest),
-            None => self.next[at] = Self::NOBODY,
-        }
-        Some(found)
-    }
-    /// Hears of one who did not come next.
-    fn learn(&mut self, entry: u64) {
-        if entry & ARRAY != 0 {
-            return;
-        }
-        // entries have their class in the upper half
-        let known = self.behind[..self.count].iter().position(|(known, _)| known >> 32 == entry >> 32);
-        let Some(at) = known.or_else(|| Some(self.count).filter(|count| *count < Self::CLASSES)) else { return };
-        self.count = self.count.max(at + 1);
-        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
-        let behind = objects.get(entry as u32 as usize + 1..).unwrap_or_default();
-        (self.next[at], self.behind[at]) = match behind.split_first() {
-            Some((next, rest)) => (*next, (entry + 1, rest)),
-            None => (Self::NOBODY, (entry, behind)),
-        };
-    }
+    lender: Lender<'a>,
 }
 
 impl<'a> Checker<'a> {
@@ -235,24 +207,23 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Rows and classes of the elements, if anybody asks for them.
-    fn check(mut self, base: Option<&[Raw]>, roots: &[Raw], packing: Packing<'_>) -> Result<(Vec<u32>, Vec<u16>)> {
+    fn check(mut self, base: Option<&[Raw]>, roots: &[Raw], packing: Packing<'_>) -> Result<Checked> {
         let plan = self.plan;
-        let (mut rows, mut classes) = (Vec::new(), Vec::new());
+        let mut checked = Checked::default();
         let (mut reached, mut many) = (Vec::new(), false);
         if let (Some(slot), Some(base)) = (&plan.elements, base)
             && slot.leads_on()
         {
             if !plan.whole {
-                (rows, classes) = (vec![0; base.len()], vec![0; base.len()]);
+                (checked.rows, checked.classes) = (vec![0; base.len()], vec![0; base.len()]);
             }
-            let count;
-            (reached, count) = self.elements(slot, base, &mut rows, &mut classes)?;
+            let found = self.elements(slot, base, &mut checked)?;
             let different: usize =
                 self.classes.iter_mut().chain(&mut self.kinds).map(|states| states.count(SHARED)).sum();
-            if !plan.grouped && different != count {
+            if !plan.grouped && different != found.count {
                 return Err(Differs);
             }
+            reached = found.reached;
             // an element that is there twice is looked at once
             if plan.grouped {
                 reached.sort_unstable();
@@ -266,30 +237,45 @@ impl<'a> Checker<'a> {
         self.settle(reached, Some(packing).filter(|_| many))?;
         let all = |states: &mut States| states.count(DONE) == states.0.len();
         let whole = self.classes.iter_mut().chain(&mut self.kinds).chain([&mut self.strings]).all(all);
-        if whole { Ok((rows, classes)) } else { Err(Differs) }
+        if whole { Ok(checked) } else { Err(Differs) }
     }
 
-    /// Finds the rows of the elements, if anybody asks for them. Their entries, where they are not many, and how many have a row.
-    fn elements(
-        &self,
-        slot: &SlotPlan,
-        base: &[Raw],
-        rows: &mut [u32],
-        classes: &mut [u16],
-    ) -> Result<(Vec<u64>, usize)> {
+    /// Finds the rows of the elements, if anybody asks for them, and how they stand.
+    fn elements(&self, slot: &SlotPlan, base: &[Raw], checked: &mut Checked) -> Result<Elements> {
+        let Checked { rows, classes, .. } = checked;
         let few = !crew::many(base.len());
         let mut places = rows.chunks_mut(PIECE).zip(classes.chunks_mut(PIECE));
-        let pieces = base.chunks(PIECE).map(|values| (values, places.next().unwrap_or_default())).collect();
-        let found = crew::map(base.len(), pieces, |(values, (rows, classes))| {
-            self.some_elements(slot, values, rows, classes, few)
+        let pieces = base.chunks(PIECE).enumerate().map(|(piece, values)| (piece, values, places.next()));
+        let found = crew::map(base.len(), pieces.collect(), |(piece, values, places)| {
+            let (rows, classes) = places.unwrap_or_default();
+            match &self.tables.order {
+                Some(order) if !few && self.stand(order, piece, values, rows, classes) => {
+                    Ok(Elements { count: values.len(), ..Elements::default() })
+                }
+                _ => self.some_elements(slot, values, rows, classes, few),
+            }
         });
-        let (mut all, mut count) = (Vec::new(), 0);
+        let (mut all, mut orders) = (Elements::default(), Vec::with_capacity(found.len()));
         for piece in found {
-            let (reached, found) = piece?;
-            all.extend(reached);
-            count += found;
+            let Elements { reached, count, order } = piece?;
+            all.reached.extend(reached);
+            all.count += count;
+            orders.push(order);
         }
-        Ok((all, count))
+        checked.stand = orders.iter().all(PieceOrder::is_none);
+        checked.order = Order::of(&orders, base.len());
+        Ok(all)
+    }
+
+    /// Whether the elements of a piece stand as they did.
+    fn stand(&self, order: &Order, piece: usize, values: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> bool {
+        let states: SmallVec<[&[AtomicU8]; 8]> = self.classes.iter().map(|states| &states.0[..]).collect();
+        order.holds(self.tables, piece, piece * PIECE, values, |i, class, row| {
+            states[class][row].store(SHARED, Relaxed);
+            if let (Some(place), Some(of)) = (rows.get_mut(i), classes.get_mut(i)) {
+                (*place, *of) = (row as u32, class as u16);
+            }
+        })
     }
 
     fn some_elements(
@@ -299,12 +285,14 @@ impl<'a> Checker<'a> {
         rows: &mut [u32],
         classes: &mut [u16],
         few: bool,
-    ) -> Result<(Vec<u64>, usize)> {
+    ) -> Result<Elements> {
         classes.fill(NO_CLASS);
-        let (mut reached, mut strings, mut found) = (Vec::new(), Vec::new(), 0);
+        let (mut found, mut strings) = (Elements::default(), Vec::new());
+        found.order = PieceOrder::of(if few { 0 } else { values.len() });
         let mut place = |i: usize, entry: u64| {
-            found += 1;
-            reached.extend(Some(entry).filter(|_| few));
+            found.count += 1;
+            found.reached.extend(Some(entry).filter(|_| few));
+            found.order.add(i, entry);
             let (states, row) = self.states(entry);
             // nobody else is looking yet; who is there twice is found by counting
             states.0[row].store(SHARED, Relaxed);
@@ -338,8 +326,8 @@ impl<'a> Checker<'a> {
                 Ok(())
             })?;
         }
-        reached.extend(strings);
-        Ok((reached, found))
+        found.reached.extend(strings);
+        Ok(found)
     }
 
     /// The entry of what a slot holds, as the map has it; None for what leads nowhere.
@@ -490,14 +478,19 @@ impl<'a> Checker<'a> {
             entry & ARRAY != 0 || entry & STRING == 0 && class > from && !first.contains(&(class - 1))
         };
         self.objects(&first, &|entry| comes(entry, 0), reached, &mut packing)?;
-        for at in others {
-            self.objects(&[at], &|entry| comes(entry, at + 1), reached, &mut packing)?;
-        }
-        for at in 0..self.kinds.len() {
-            let comes = |entry: u64| entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
-            self.arrays(at, &comes, reached, &mut packing)?;
-        }
-        Ok(())
+        let Packing { program, columns, unknown, lender } = packing;
+        let (plan, tables) = (self.plan, self.tables);
+        columns.while_sending(plan, tables, program, lender, |columns| {
+            let mut packing = Packing { program, columns, unknown, lender };
+            for at in others {
+                self.objects(&[at], &|entry| comes(entry, at + 1), reached, &mut packing)?;
+            }
+            for at in 0..self.kinds.len() {
+                let comes = |entry: u64| entry & ARRAY != 0 && (entry & !ARRAY) as usize >> 32 > at;
+                self.arrays(at, &comes, reached, &mut packing)?;
+            }
+            Ok(())
+        })
     }
 
     /// The objects of some classes that wait, in the order of rows, which is about the order in which they lie in memory. `comes`: the round comes to it.
@@ -523,7 +516,7 @@ impl<'a> Checker<'a> {
         let this = &*self;
         let lengths: Vec<usize> = some.iter().map(|at| this.tables.classes[*at].objects.len()).collect();
         let pieces = crew::side_by_side(&lengths);
-        let Packing { program, columns, unknown } = packing;
+        let Packing { program, columns, unknown, .. } = packing;
         let (along, sheets) =
             columns.objects_along(this.plan, program, this.tables, unknown, (some, &alive), pieces.clone());
         let found = crew::map(lengths.iter().sum(), pieces.into_iter().zip(sheets).collect(), |(piece, sheets)| {

@@ -1,0 +1,142 @@
+//! Which rows elements have, without asking the map for each.
+//!
+//! Here: [`Order`], in which elements stood at an earlier call, and [`Guess`], for where they do not stand so any more. Not here: what follows from it ([`super::again`]). Both look at
+//! addresses alone.
+
+use super::{ARRAY, Tables};
+use crate::heap::{self, Raw};
+
+/// Classes that either knows of.
+const CLASSES: usize = 8;
+
+/// The classes of elements that stand, class by class, in the order of their rows, from each class's first on.
+#[derive(Default)]
+pub struct Order {
+    /// Index of each element's class.
+    classes: Vec<u8>,
+    /// By piece: the row of each class that comes next.
+    next: Vec<[u32; CLASSES]>,
+}
+
+/// The classes of the elements of one piece.
+#[derive(Default)]
+pub(super) struct PieceOrder {
+    classes: Vec<u8>,
+    count: [u32; CLASSES],
+}
+
+impl PieceOrder {
+    /// Of no element that is known.
+    const UNKNOWN: u8 = u8::MAX;
+
+    pub fn of(len: usize) -> Self {
+        Self { classes: vec![Self::UNKNOWN; len], ..Self::default() }
+    }
+    /// Whether nobody asked for it.
+    pub fn is_none(&self) -> bool {
+        self.classes.is_empty()
+    }
+    /// Hears of an element.
+    #[inline]
+    pub fn add(&mut self, at: usize, entry: u64) {
+        // arrays have a bit that no class has
+        let class = (entry >> 32).wrapping_sub(1) as usize;
+        if let (Some(place), Some(count)) = (self.classes.get_mut(at), self.count.get_mut(class)) {
+            *place = class as u8;
+            *count += 1;
+        }
+    }
+}
+
+impl Order {
+    /// Of all pieces, if their classes are known. Whether rows follow each other is seen when it is used.
+    pub(super) fn of(pieces: &[PieceOrder], elements: usize) -> Option<Self> {
+        let mut order = Self::default();
+        let mut next = [0; CLASSES];
+        for piece in pieces {
+            order.next.push(next);
+            order.classes.extend(&piece.classes);
+            next.iter_mut().zip(piece.count).for_each(|(next, count)| *next += count);
+        }
+        let known = order.classes.len() == elements && next.iter().sum::<u32>() as usize == elements;
+        known.then_some(order)
+    }
+
+    /// Whether the elements of a piece, the one that begins at `from`, stand in it; `each` hears of class and row of every one up to the first that does not.
+    pub(super) fn holds(
+        &self,
+        tables: &Tables,
+        piece: usize,
+        from: usize,
+        values: &[Raw],
+        mut each: impl FnMut(usize, usize, usize),
+    ) -> bool {
+        let (Some(next), Some(classes)) = (self.next.get(piece), self.classes.get(from..from + values.len())) else {
+            return false;
+        };
+        let (mut next, mut objects) = (*next, [&[][..]; CLASSES]);
+        objects.iter_mut().zip(&tables.classes).for_each(|(objects, rows)| *objects = &rows.objects);
+        values.iter().zip(classes).enumerate().all(|(i, (value, class))| {
+            let class = usize::from(*class) % CLASSES;
+            let row = next[class] as usize;
+            next[class] += 1;
+            let is_there = objects[class].get(row) == Some(value);
+            if is_there {
+                each(i, class, row);
+            }
+            is_there
+        })
+    }
+}
+
+/// Elements are mostly where they were: of each class, one is followed by the one in the next row, as a walk numbers them.
+pub(super) struct Guess<'a> {
+    tables: &'a Tables,
+    /// Who comes next in some class; of classes that were not seen, or are over, nobody. By themselves, as all of them are compared with each element: which class it is of
+    /// is anybody's guess.
+    next: [Raw; CLASSES],
+    /// Their entries, and who comes behind them.
+    behind: [(u64, &'a [Raw]); CLASSES],
+    count: usize,
+}
+
+impl<'a> Guess<'a> {
+    /// No element is this.
+    const NOBODY: Raw = heap::UNDEF;
+
+    pub fn of(tables: &'a Tables) -> Self {
+        Self { tables, next: [Self::NOBODY; CLASSES], behind: [(0, &[]); CLASSES], count: 0 }
+    }
+    /// The entry of one who comes next in its class.
+    #[inline]
+    pub fn entry(&mut self, value: Raw) -> Option<u64> {
+        let mut at = CLASSES;
+        for (class, next) in self.next.iter().enumerate() {
+            at = if *next == value { class } else { at };
+        }
+        let (entry, behind) = self.behind.get_mut(at)?;
+        let found = *entry;
+        *entry += 1;
+        match behind.split_first() {
+            Some((next, rest)) => (self.next[at], *behind) = (*next, rest),
+            None => self.next[at] = Self::NOBODY,
+        }
+        Some(found)
+    }
+    /// Hears of one who did not come next.
+    pub fn learn(&mut self, entry: u64) {
+        if entry & ARRAY != 0 {
+            return;
+        }
+        // entries have their class in the upper half
+        let known = self.behind[..self.count].iter().position(|(known, _)| known >> 32 == entry >> 32);
+        let Some(at) = known.or_else(|| Some(self.count).filter(|count| *count < CLASSES)) else { return };
+        self.count = self.count.max(at + 1);
+        let objects = &self.tables.classes[(entry >> 32) as usize - 1].objects;
+        let behind = objects.get(entry as u32 as usize + 1..).unwrap_or_default();
+        (self.next[at], self.behind[at]) = match behind.split_first() {
+            Some((next, rest)) => (*next, (entry + 1, rest)),
+            None => (Self::NOBODY, (entry, behind)),
+        };
+    }
+}
