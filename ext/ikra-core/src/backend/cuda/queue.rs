@@ -129,6 +129,8 @@ const LAST: usize = 8;
 const MANY: usize = 32;
 /// A driver that has many more launches to do lets others wait.
 const SHORT: usize = 256;
+/// Launches whose memory a new one takes over: two that take turns.
+const TURNS: usize = 2;
 /// Bytes that launches may hold though they are done.
 const LITTLE: usize = 16 << 20;
 
@@ -152,8 +154,23 @@ impl State {
         }
         behind
     }
+    /// Whether a launch that uses such memory does the last one's work once more, as a loop of calls does: whoever waits for the one waits for the other.
+    fn repeats(&self, holds: &[Arc<dyn DeviceMemory>]) -> bool {
+        let is_held = |memory: &Arc<dyn DeviceMemory>| holds.iter().any(|other| Arc::ptr_eq(other, memory));
+        self.under_way.back().is_some_and(|last| !last.holds.is_empty() && last.holds.iter().all(is_held))
+    }
     fn add(&mut self, work: Work) {
-        self.held += work.holds.iter().map(|memory| memory.bytes()).sum::<usize>();
+        // it comes behind those before it, and holds for them what it uses, too
+        let mut gone = 0;
+        for before in self.under_way.iter_mut().rev().take(TURNS) {
+            before.holds.retain(|memory| {
+                let is_held = work.holds.iter().any(|other| Arc::ptr_eq(other, memory));
+                gone += if is_held { memory.bytes() } else { 0 };
+                !is_held
+            });
+        }
+        self.held -= gone;
+        self.held += bytes(&work.holds);
         self.under_way.push_back(work);
     }
     /// How many are before the mark that is behind one of them.
@@ -235,8 +252,9 @@ impl State {
     /// The same before more is queued. A question to the driver takes half of the time that a launch does, so it is asked once for many launches, whether the first half of them
     /// is done: these may hold memory for longer than they need it, where it is little.
     fn sweep_many(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
-        if self.held > LITTLE {
-            return if self.under_way.len() < 2 { Ok(()) } else { self.sweep(pending) };
+        // the last may well not be done
+        if self.held - self.under_way.back().map_or(0, |last| bytes(&last.holds)) > LITTLE {
+            return self.sweep(pending);
         }
         let many = self.under_way.len();
         if many < self.patience.max(MANY) {
@@ -247,6 +265,10 @@ impl State {
         self.let_go(done, pending);
         Ok(())
     }
+}
+
+fn bytes(memories: &[Arc<dyn DeviceMemory>]) -> usize {
+    memories.iter().map(|memory| memory.bytes()).sum()
 }
 
 impl Queue {
@@ -354,6 +376,7 @@ impl Queue {
         let Line { stream, state } = self.line()?;
         let mut state = state.lock();
         state.sweep_many(self.pending)?;
+        let length = if letter.is_none() && state.repeats(&holds) { Length::Little } else { length };
         if length == Length::Any {
             // nobody who waits for what is little waits for this
             state.close_open(stream, &self.device)?;
