@@ -52,6 +52,7 @@ const SCENES: &[Scene] = &[
     ("recursion_without_memory", &[("STAND_IN_STACK", "4000")], recursion_without_memory),
     ("block_sizes", &[], block_sizes),
     ("groups_of_jobs", &[], groups_of_jobs),
+    ("threads_with_several_jobs", &[], threads_with_several_jobs),
     ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
     ("reductions", &[], reductions),
@@ -519,6 +520,68 @@ entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {
         assert!(kernel.listing().contains("4 jobs at once that lie below each other"), "{}", kernel.listing());
     }
     assert_eq!(moved[1], moved[2], "copies of groups, and of jobs");
+}
+
+/// Threads have several jobs where these are many and their rows are all there, unless somebody sizes the blocks, or the launch ends at a limit.
+fn threads_with_several_jobs() {
+    let text = r#"program "twice" jobs identity, few
+column c0 "result" f32 in element, written
+column c1 "numbers" f32 in array 0, read
+param p0 "first" i64 from 0 to 536870911
+site s0 overflow "+" at "test.rb":1 ()
+
+entry func f0 "entry" (job.0: i64, tick_begin.1: i64, tick_end.2: i64) {
+  begin check job.0, tick_begin.1
+  v3: i64 = param p0 "first"
+  v4: i64 = add v3, job.0
+  v5: f64 = load numbers[v4]
+  v6: bool = fcmp.lt v5, 0.0
+  if v6 {
+    trap s0
+  }
+  v7: f64 = fadd v5, v5
+  store result[job.0] = v7
+  return
+}
+"#;
+    let twice = parse(text).unwrap_or_else(|e| panic!("{e}"));
+    let cuda = open();
+    let kernel = prepare(&cuda, &twice);
+    let run = |jobs: usize, first: usize, rows: usize, negative: Option<usize>, limit, block_size| {
+        let mut columns = [jobs, rows].map(|rows| HostColumn::zeroed(Storage::F32, rows));
+        columns[1].view_mut::<f32>().iter_mut().enumerate().for_each(|(i, x)| *x = (i % 1000) as f32);
+        if let Some(negative) = negative {
+            columns[1].view_mut::<f32>()[negative] = -1.0;
+        }
+        let (params, cancel, mut timings) = ([first as u64], CancelToken::default(), Timings::default());
+        let plain = Launch::of(jobs as u64, &mut columns, &[0; 2], &params, &cancel, &mut timings);
+        let outcome = cuda.launch(&*kernel, Launch { limit, block_size, ..plain }).unwrap_or_else(|e| panic!("{e}"));
+        let right = |(i, x): (usize, &f32)| *x == ((first + i) % 1000 * 2) as f32;
+        let done = match outcome {
+            Outcome::Done => jobs,
+            Outcome::Trapped(record) if record.key == limit => record.key.index() as usize,
+            _ => 0,
+        };
+        assert!(columns[0].view::<f32>()[..done].iter().enumerate().all(right), "{jobs} from {first}");
+        (outcome, stand_in("stand_in_launched") as usize)
+    };
+    let (enough, threads) = (2 * 1024 * 4, |jobs: usize| jobs.next_multiple_of(256));
+    for (jobs, first) in [(enough, 0), (enough + 1, 0), (20_002, 4), (20_003, 7)] {
+        let (outcome, launched) = run(jobs, first, jobs + first, None, Key::NONE, None);
+        assert_eq!((outcome, launched), (Outcome::Done, threads(jobs.div_ceil(4))), "{jobs} from {first}");
+    }
+    let few = run(enough - 1, 0, enough, None, Key::NONE, None);
+    assert_eq!(few, (Outcome::Done, threads(enough - 1)));
+    assert_eq!(run(20_000, 0, 20_000, None, Key::NONE, Some(64)), (Outcome::Done, 20_032));
+    // in the middle of those of a thread
+    let (Outcome::Trapped(record), launched) = run(20_000, 0, 20_000, Some(9_998), Key::NONE, None) else {
+        panic!("it is negative")
+    };
+    assert_eq!((record.key, launched), (Key::new(0, 9_998), threads(5_000)));
+    let (Outcome::Trapped(_), launched) = run(20_000, 0, 20_000, Some(9_998), record.key, None) else {
+        panic!("it is negative")
+    };
+    assert_eq!(launched, threads(20_000));
 }
 
 /// More parameters than a launch takes lie in the arena: with small columns and large, for ticks in batches and fused.

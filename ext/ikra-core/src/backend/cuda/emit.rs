@@ -9,6 +9,7 @@
 //! order of the `Args` that the text declares.
 
 mod neighbours;
+mod several;
 mod shared;
 
 use super::{collective, gather};
@@ -29,6 +30,7 @@ use crate::passes::{self, Twin};
 use std::collections::HashMap;
 use std::fmt::Write;
 
+pub use several::Several;
 pub use shared::SHARED_MEMORY;
 
 /// What all kernels stand on; precedes the generated text.
@@ -85,6 +87,8 @@ pub struct Emitted {
     pub gathers: Vec<usize>,
     /// Each thread runs one job at most: a launch is to have as many threads as jobs.
     pub once: bool,
+    /// Or so many jobs each, where threads are fewer.
+    pub several: Option<Several>,
 }
 
 /// The words of `struct Launch`, in the prelude's order.
@@ -305,20 +309,30 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     if !sharing.is_empty() {
         shared.sharing_functions(&mut body, &sharing);
     }
+    let several = Several::of(&shared);
+    if let Some(several) = &several {
+        shared.several_functions(&mut body, several);
+    }
     let fold = sink.and_then(|sink| sink.fold());
     let copied = fold.and_then(|fold| Some((fold, fold.copied.filter(|column| shared.own_buffer(*column))?)));
     body += &match (sink, copied) {
         (_, Some((fold, copied))) => shared.copying_kernel(kernel, fold, copied),
         (Some(sink), None) => shared.sinking_kernel(kernel, sink, &sharing),
         (None, None) if groups => shared.kernel(kernel, &format!("{GROUP_THREADS}, {FEWEST_SHARING}")),
-        (None, None) if sharing.is_empty() => shared.kernel(kernel, &bounds(given, &shared.twins)),
+        (None, None) if sharing.is_empty() => {
+            let bounds = bounds(given, &shared.twins);
+            match &several {
+                Some(several) => shared.several_kernel(kernel, &bounds, several),
+                None => shared.kernel(kernel, &bounds),
+            }
+        }
         (None, None) => shared.sharing_kernel(kernel, &sharing),
     };
     let recursive = order.iter().any(|f| program.funcs[f.index()].recursive);
     let tile = sharing.first().map_or(0, |(stage, _)| stage.tile.iter().map(|side| u64::from(*side)).product());
     let gathers = shared.gathers.iter().filter_map(|gathered| layout.own_buffer(program, gathered.column)).collect();
     let (indirect, once) = (shared.indirect(), shared.once);
-    Emitted { kernel: kernel.to_string(), body, recursive, indirect, sink, tile, gathers, once }
+    Emitted { kernel: kernel.to_string(), body, recursive, indirect, sink, tile, gathers, once, several }
 }
 
 /// The text without its comments: code that differs in nothing else is the same code.
@@ -1019,13 +1033,19 @@ struct Function<'a> {
     out: String,
     /// Stages whose values it reads.
     sharing: Option<&'a [(&'a Stage, Reach)]>,
-    /// What loops around the cursor load several neighbours of at a time.
+    /// What loops around the cursor load several neighbours of at a time, or what the thread has loaded for several jobs.
     nexts: Vec<VarId>,
+    /// Columns of which the thread stores the rows of several jobs behind these; none: it runs one.
+    taken: Vec<ColumnId>,
 }
 
 impl<'a> Function<'a> {
     fn new(shared: &'a Shared<'a>, func: FuncId) -> Self {
-        let f = &shared.program.funcs[func.index()];
+        Self::of(shared, func, &shared.program.funcs[func.index()])
+    }
+
+    /// `f`: the function, or other statements over its registers.
+    fn of(shared: &'a Shared<'a>, func: FuncId, f: &'a Func) -> Self {
         Self {
             shared,
             id: func,
@@ -1041,6 +1061,7 @@ impl<'a> Function<'a> {
             out: String::new(),
             sharing: None,
             nexts: Vec::new(),
+            taken: Vec::new(),
         }
     }
 
@@ -1137,6 +1158,9 @@ impl<'a> Function<'a> {
     fn row(&mut self, column: ColumnId, row: Operand) -> String {
         let ty = self.func.ty(row);
         let text = self.operand(row).text;
+        if self.taken.contains(&column) {
+            return self.shared.taken_name(column);
+        }
         match ty {
             Scalar::I32 => self.shared.slot(column, &format!("u32({text})")),
             _ => self.shared.slot(column, &text),
@@ -1351,7 +1375,8 @@ impl<'a> Function<'a> {
                 let (index, tick) = (self.operand(*index).text, self.operand(*tick).text);
                 self.materialise(|_| true);
                 self.declare(stmt, list, position);
-                if *check {
+                // several jobs of a thread have no limit
+                if *check && self.taken.is_empty() {
                     self.line(&format!("if (begin_checked(ctx, {index}, {tick})) return true;"));
                 } else {
                     self.line(&format!("begin(ctx, {index}, {tick});"));

@@ -205,6 +205,9 @@ struct Jammed {
 /// Groups for each multiprocessor from which on jobs run together: with fewer, its threads would be too few to work while others wait.
 const GROUPS: u64 = 256;
 
+/// Threads for each multiprocessor from which on they have several jobs each: half of what it holds, which then ask for more than all of them would for one job each.
+const SEVERAL: u64 = 1_024;
+
 /// How a launch is spread.
 struct Shape {
     grid: u32,
@@ -689,6 +692,7 @@ impl CudaKernel {
             };
             return Ok((grid as u32, emit::SINK_THREADS));
         }
+        let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
         // a grid has so many blocks at most, and these are to be threads for all jobs
         let block = block.max(jobs.div_ceil(MOST_BLOCKS).try_into().unwrap_or(u32::MAX));
         // there may be nearly twice as many tiles as are filled: blocks without one end at once
@@ -700,6 +704,15 @@ impl CudaKernel {
         // No more threads than there are slots.
         let block = u64::from(block).min(slots.max(1)) as u32;
         Ok((grid.min((slots / u64::from(block)).max(1) as u32), block))
+    }
+
+    /// How many jobs each thread of a launch is to have.
+    fn jobs_of_a_thread(&self, launch: &Launch<'_>) -> u64 {
+        let Some(several) = &self.emitted.several else { return 1 };
+        let least = SEVERAL * u64::from(self.device.facts.multiprocessors.max(1));
+        // blocks that somebody sizes are of jobs
+        let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
+        if one || !several.are_there(launch) { 1 } else { several.jobs }
     }
 
     /// How deep calls may nest, after making room for that.

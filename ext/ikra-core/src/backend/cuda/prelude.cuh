@@ -146,6 +146,83 @@ template <u32 N> struct Neighbours<i32, N> {
   }
 };
 
+// ---- Rows of several jobs of a thread, which follow each other: up to 16 bytes at a time, where they begin at a multiple of these ----
+
+INLINE void of_words(const u32 *words, u32 i, u8 &x) { x = u8(words[i / 4] >> i % 4 * 8); }
+INLINE void of_words(const u32 *words, u32 i, u32 &x) { x = words[i]; }
+INLINE void of_words(const u32 *words, u32 i, i32 &x) { x = i32(words[i]); }
+INLINE void of_words(const u32 *words, u32 i, float &x) { x = __uint_as_float(words[i]); }
+INLINE void of_words(const u32 *words, u32 i, i64 &x) { x = i64(u64(words[2 * i + 1]) << 32 | words[2 * i]); }
+INLINE void of_words(const u32 *words, u32 i, f64 &x) {
+  i64 bits;
+  of_words(words, i, bits);
+  x = __longlong_as_double(bits);
+}
+INLINE void to_words(u32 *words, u32 i, u8 x) { words[i / 4] |= u32(x) << i % 4 * 8; }
+INLINE void to_words(u32 *words, u32 i, u32 x) { words[i] = x; }
+INLINE void to_words(u32 *words, u32 i, i32 x) { words[i] = u32(x); }
+INLINE void to_words(u32 *words, u32 i, float x) { words[i] = __float_as_uint(x); }
+INLINE void to_words(u32 *words, u32 i, i64 x) {
+  words[2 * i] = u32(u64(x));
+  words[2 * i + 1] = u32(u64(x) >> 32);
+}
+INLINE void to_words(u32 *words, u32 i, f64 x) { to_words(words, i, __double_as_longlong(x)); }
+
+template <u32 BYTES> struct AtOnce;
+template <> struct AtOnce<2> {
+  static __device__ __forceinline__ void load(const void *from, u32 *words) { words[0] = __ldg((const unsigned short *)from); }
+  static __device__ __forceinline__ void store(void *to, const u32 *words) { *(unsigned short *)to = (unsigned short)words[0]; }
+};
+template <> struct AtOnce<4> {
+  static __device__ __forceinline__ void load(const void *from, u32 *words) { words[0] = __ldg((const u32 *)from); }
+  static __device__ __forceinline__ void store(void *to, const u32 *words) { *(u32 *)to = words[0]; }
+};
+template <> struct AtOnce<8> {
+  static __device__ __forceinline__ void load(const void *from, u32 *words) {
+    const uint2 two = __ldg((const uint2 *)from);
+    words[0] = two.x;
+    words[1] = two.y;
+  }
+  static __device__ __forceinline__ void store(void *to, const u32 *words) { *(uint2 *)to = {words[0], words[1]}; }
+};
+template <> struct AtOnce<16> {
+  static __device__ __forceinline__ void load(const void *from, u32 *words) {
+    const uint4 four = __ldg((const uint4 *)from);
+    words[0] = four.x;
+    words[1] = four.y;
+    words[2] = four.z;
+    words[3] = four.w;
+  }
+  static __device__ __forceinline__ void store(void *to, const u32 *words) { *(uint4 *)to = {words[0], words[1], words[2], words[3]}; }
+};
+template <class T, u32 N> struct Rows {
+  static const u32 BYTES = N * sizeof(T);
+  T at[N];
+  // Of a column that nothing writes.
+  __device__ __forceinline__ void load(const T *from) {
+    if (u64(from) % BYTES == 0) {
+      u32 words[4];
+      AtOnce<BYTES>::load(from, words);
+#pragma unroll
+      for (u32 i = 0; i < N; i++) of_words(words, i, at[i]);
+    } else {
+#pragma unroll
+      for (u32 i = 0; i < N; i++) at[i] = __ldg(from + i);
+    }
+  }
+  __device__ __forceinline__ void store(T *to) const {
+    if (u64(to) % BYTES == 0) {
+      u32 words[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (u32 i = 0; i < N; i++) to_words(words, i, at[i]);
+      AtOnce<BYTES>::store(to, words);
+    } else {
+#pragma unroll
+      for (u32 i = 0; i < N; i++) to[i] = at[i];
+    }
+  }
+};
+
 // ---- Words of a trap ----
 
 INLINE u64 word(bool x) { return x; }

@@ -30,6 +30,9 @@ struct dim3 {
   unsigned x, y, z;
 };
 }  // namespace shim
+struct uint2 {
+  unsigned x, y;
+};
 struct uint4 {
   unsigned x, y, z, w;
 };
@@ -56,6 +59,16 @@ static inline long long __double_as_longlong(double x) {
 static inline double __longlong_as_double(long long bits) {
   double x;
   __builtin_memcpy(&x, &bits, 8);
+  return x;
+}
+static inline unsigned __float_as_uint(float x) {
+  unsigned bits;
+  __builtin_memcpy(&bits, &x, 4);
+  return bits;
+}
+static inline float __uint_as_float(unsigned bits) {
+  float x;
+  __builtin_memcpy(&x, &bits, 4);
   return x;
 }
 

@@ -490,7 +490,10 @@ fn run_with(kernel: &Kernel, call_depth: u32, launch: Launch<'_>, start: Instant
     let block = launch.block_size.unwrap_or(BLOCK).clamp(1, 1024);
     // No more threads than there are slots.
     let grid = if kernel.slots { GRID.min((launch.slots / u64::from(block)).max(1) as u32) } else { GRID };
-    let grid = if kernel.emitted.once { launch.jobs.div_ceil(u64::from(block)) as u32 } else { grid };
+    let several =
+        kernel.emitted.several.as_ref().filter(|several| launch.limit == Key::NONE && several.are_there(&launch));
+    let threads = launch.jobs.div_ceil(several.map_or(1, |several| several.jobs));
+    let grid = if kernel.emitted.once { threads.div_ceil(u64::from(block)) as u32 } else { grid };
     let block = if kernel.slots { block.min(launch.slots as u32) } else { block };
     let block = if words.is_empty() { block } else { emit::SINK_THREADS };
     for ticks in slices(launch.ticks, kernel.fused_ticks) {

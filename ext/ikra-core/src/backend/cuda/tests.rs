@@ -1,5 +1,7 @@
 //! Programs by hand: their text, and what they do on the shim and, where there is one, on a GPU.
 
+mod several;
+
 use super::emit::{emit, kernel_name};
 use super::{CudaBackend, CudaShim};
 use crate::backend::reference::ReferenceBackend;

@@ -1,0 +1,388 @@
+//! Threads with several jobs each, where what these load and store lies side by side.
+//!
+//! A multiprocessor has so many threads at most, and what each of them asks for before it waits is what memory has under way. That is too little where elements are
+//! narrow: one of 4 bytes for each thread moves two thirds of what a copy does, one of a byte less. So a thread runs as many jobs as fit into 16 bytes, and loads and stores
+//! what these have in a column at once:
+//!
+//! ```text
+//! if (there are fewer threads than jobs) {
+//!   Rows<float, 4> x, result;
+//!   x.load(&c[job]);
+//!   for (next = 0; next < 4; next++) over |= entry(job + next, x.at[next], result.at[next]);
+//!   if (!over) { result.store(&r[job]); return; }
+//! }
+//! … the jobs one after the other, as they were …
+//! ```
+//!
+//! Jobs of which one raises have stored nothing by then, so that they can run from the beginning, and what raises is told by them. What a job would not have come to may be
+//! loaded; that it is there the launch sees ([`Several::are_there`]). Rows that do not begin at a multiple of their bytes are asked for one by one, but together.
+//!
+//! Here: which programs these are, the text of their kernels, and which launches may run so. They repeat nothing, load what nothing writes, by rows that follow each other as jobs do or are
+//! the same for all, and store each job's own. Not here: how many jobs are enough to be shared out so, which is the launch's to say.
+
+use super::{Function, Shared, scalar, storage};
+use crate::backend::Launch;
+use crate::ir::eval::{Value, eval};
+use crate::ir::filled::filled;
+use crate::ir::{ColumnId, Ctx, Func, Jobs, Op, Operand, Scalar, Stmt, VarId, walk};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// Bytes that are loaded or stored at once.
+const AT_ONCE: usize = 16;
+/// Fewer are not worth it.
+const LEAST_AT_ONCE: usize = 8;
+/// Statements of all jobs of a thread: they take registers.
+const MOST: usize = 256;
+/// Statements of a job that has a row of 8 bytes, which is nearly enough for a thread: another is worth it where there is little else to do.
+const LITTLE: usize = 16;
+/// What a quotient or a root counts for.
+const LONG: usize = 8;
+
+/// How the threads of a kernel may have several jobs each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Several {
+    /// Jobs of a thread.
+    pub jobs: u64,
+    loads: Vec<Ahead>,
+    stores: Vec<Stored>,
+    /// What computes the rows that are loaded, in order: a register, its type, and what it is assigned.
+    before: Vec<(VarId, Scalar, Op, Vec<Operand>)>,
+    job: VarId,
+}
+
+/// A load of a row that is the next one for the next job.
+#[derive(Clone, Debug, PartialEq)]
+struct Ahead {
+    dst: VarId,
+    column: ColumnId,
+    buffer: usize,
+    row: VarId,
+    /// It is the job's own.
+    own: bool,
+}
+
+/// A column of which each job stores its row.
+#[derive(Clone, Debug, PartialEq)]
+struct Stored {
+    column: ColumnId,
+    buffer: usize,
+}
+
+/// How what a register holds differs from job to job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Not at all.
+    Same,
+    /// It is the job's number.
+    Job,
+    /// It is one more for the next job.
+    Next,
+}
+
+impl Several {
+    /// None: the program's threads run one job each.
+    pub(super) fn of(shared: &Shared<'_>) -> Option<Self> {
+        let program = shared.program;
+        if !shared.once
+            || !program.is_straight()
+            || program.jobs != Jobs::Identity
+            || shared.listens
+            || shared.indirect()
+        {
+            return None;
+        }
+        let entry = &program.funcs[program.entry.index()];
+        let [job, ..] = entry.params[..] else { return None };
+        let steps = steps(entry, job)?;
+        let step = |operand: &Operand| match operand {
+            Operand::Var(v) => steps.get(v).copied(),
+            _ => Some(Step::Same),
+        };
+        let (mut loads, mut stores, mut size, mut fits) = (Vec::<Ahead>::new(), Vec::<Stored>::new(), 0, true);
+        walk(&entry.body, &mut |stmt| {
+            size += weight(stmt);
+            fits &= match stmt {
+                Stmt::Let { op, .. } => !matches!(op, Op::Math(_) | Op::FRem | Op::Ctx(Ctx::Slot)),
+                Stmt::Load { dst, column, row } => match (step(row), row, shared.buffer(*column)) {
+                    _ if shared.written[column.index()] => false,
+                    (Some(Step::Same), ..) => true,
+                    (Some(step), Operand::Var(row), Some(buffer)) if entry.ty((*row).into()) == Scalar::I64 => {
+                        let alone = loads.iter().all(|load| load.dst != *dst);
+                        loads.push(Ahead { dst: *dst, column: *column, buffer, row: *row, own: step == Step::Job });
+                        alone
+                    }
+                    _ => false,
+                },
+                Stmt::Store { column, row, .. } => match (step(row), shared.buffer(*column)) {
+                    (Some(Step::Job), Some(buffer)) => {
+                        if stores.iter().all(|stored| stored.column != *column) {
+                            stores.push(Stored { column: *column, buffer });
+                        }
+                        true
+                    }
+                    _ => false,
+                },
+                Stmt::Checked { .. }
+                | Stmt::If { .. }
+                | Stmt::Block { .. }
+                | Stmt::Break(_)
+                | Stmt::Return(_)
+                | Stmt::Trap { .. }
+                | Stmt::Place(_)
+                | Stmt::Begin { .. } => true,
+                _ => false,
+            };
+        });
+        let whole = filled(program);
+        if !fits || stores.is_empty() || !stores.iter().all(|stored| whole[stored.column.index()]) {
+            return None;
+        }
+        let columns = || loads.iter().map(|load| load.column).chain(stores.iter().map(|stored| stored.column));
+        let widths = || columns().map(|column| program.columns[column.index()].storage.bytes());
+        let (widest, narrowest) = (widths().max()?, widths().min()?);
+        let mut jobs = AT_ONCE / widest;
+        while jobs * size > MOST {
+            jobs /= 2;
+        }
+        let enough = widest == AT_ONCE / 2 && (narrowest == widest || size > LITTLE);
+        if enough || jobs < 2 || jobs * widest < LEAST_AT_ONCE {
+            return None;
+        }
+        let before = before(entry, job, loads.iter().filter(|load| !load.own).map(|load| load.row));
+        Some(Self { jobs: jobs as u64, loads, stores, before, job })
+    }
+
+    /// Whether the rows of all jobs are there, of every column that a thread loads or stores several of. The launch's columns are the layout's buffers.
+    pub fn are_there(&self, launch: &Launch<'_>) -> bool {
+        let mut known = HashMap::from([(self.job, Value::I64(0))]);
+        for (dst, ty, op, args) in &self.before {
+            let value = |operand: &Operand| match operand {
+                Operand::Var(v) => known.get(v).copied(),
+                constant => Value::of(*constant),
+            };
+            let found = match op {
+                Op::Param(param) => launch.params.get(param.index()).map(|word| Value::from_word(*ty, *word)),
+                _ => {
+                    let args: Option<Vec<Value>> = args.iter().map(value).collect();
+                    args.and_then(|args| eval(*op, *ty, &args).ok())
+                }
+            };
+            let Some(found) = found else { return false };
+            known.insert(*dst, found);
+        }
+        let loads = self.loads.iter().map(|load| {
+            let first = if load.own { Some(Value::I64(0)) } else { known.get(&load.row).copied() };
+            (load.buffer, first)
+        });
+        let stores = self.stores.iter().map(|stored| (stored.buffer, Some(Value::I64(0))));
+        loads.chain(stores).all(|(buffer, first)| {
+            let (Some(Value::I64(first)), Some(column)) = (first, launch.columns.get(buffer)) else { return false };
+            let first = u64::try_from(first).ok().and_then(|first| first.checked_sub(launch.biases[buffer]));
+            first.and_then(|first| first.checked_add(launch.jobs)).is_some_and(|end| end <= column.len() as u64)
+        })
+    }
+}
+
+/// How registers differ from job to job, as far as it is one of these ways. None: jobs run several elements, or another than their own.
+fn steps(entry: &Func, job: VarId) -> Option<HashMap<VarId, Step>> {
+    let (mut assigned, mut begins) = (HashMap::new(), Vec::new());
+    walk(&entry.body, &mut |stmt| {
+        stmt.assigns().iter().for_each(|dst| *assigned.entry(*dst).or_insert(0) += 1);
+        if let Stmt::Begin { index, .. } = stmt {
+            begins.push(*index);
+        }
+    });
+    if begins != [job.into()] || assigned.contains_key(&job) {
+        return None;
+    }
+    let mut steps = HashMap::from([(job, Step::Job)]);
+    walk(&entry.body, &mut |stmt| {
+        let Stmt::Let { dst, op, args } = stmt else { return };
+        let of = |operand: &Operand| match operand {
+            Operand::Var(v) => steps.get(v).copied(),
+            _ => Some(Step::Same),
+        };
+        let args_of: Option<Vec<Step>> = args.iter().map(of).collect();
+        let (Some(of), 1) = (args_of, assigned[dst]) else { return };
+        let step = match (op, &of[..]) {
+            (Op::Ctx(Ctx::Index), _) => Step::Job,
+            (Op::Ctx(_) | Op::Random | Op::Math(_), _) => return,
+            (Op::Copy, [step]) => *step,
+            (_, of) if of.iter().all(|step| *step == Step::Same) => Step::Same,
+            (Op::Add, [Step::Same, _] | [_, Step::Same]) | (Op::Sub, [_, Step::Same]) => Step::Next,
+            // a mask of the sign, which no row has
+            (Op::And, [_, Step::Same]) if args[1] == Operand::I64(i64::MAX) => Step::Next,
+            _ => return,
+        };
+        steps.insert(*dst, step);
+    });
+    Some(steps)
+}
+
+/// What registers are computed by, of the job's number.
+fn before(entry: &Func, job: VarId, wanted: impl Iterator<Item = VarId>) -> Vec<(VarId, Scalar, Op, Vec<Operand>)> {
+    let mut all = Vec::new();
+    walk(&entry.body, &mut |stmt| {
+        if let Stmt::Let { dst, op, args } = stmt {
+            let (op, args) = match op {
+                Op::Ctx(Ctx::Index) => (Op::Copy, vec![job.into()]),
+                _ => (*op, args.clone()),
+            };
+            all.push((*dst, entry.ty((*dst).into()), op, args));
+        }
+    });
+    let mut wanted: HashSet<VarId> = wanted.collect();
+    let mut needed = Vec::new();
+    for (dst, ty, op, args) in all.into_iter().rev() {
+        if wanted.contains(&dst) {
+            wanted.extend(args.iter().filter_map(|arg| if let Operand::Var(v) = arg { Some(*v) } else { None }));
+            needed.push((dst, ty, op, args));
+        }
+    }
+    needed.reverse();
+    needed
+}
+
+fn weight(stmt: &Stmt) -> usize {
+    match stmt {
+        Stmt::Let { op, .. } => match op {
+            Op::Div | Op::Rem | Op::UDiv | Op::URem | Op::MulMod | Op::AddMod | Op::FDiv | Op::FSqrt | Op::Random => {
+                LONG
+            }
+            Op::Copy | Op::Param(_) => 0,
+            _ => 1,
+        },
+        Stmt::Begin { .. } | Stmt::Block { .. } | Stmt::Break(_) | Stmt::Return(_) | Stmt::Place(_) => 0,
+        _ => 1,
+    }
+}
+
+impl Shared<'_> {
+    /// Where the column's rows are, if they are a plain array.
+    fn buffer(&self, column: ColumnId) -> Option<usize> {
+        self.layout.own_buffer(self.program, column)
+    }
+
+    fn rows(&self, column: ColumnId, jobs: u64) -> String {
+        format!("Rows<{}, {jobs}>", storage(self.program.columns[column.index()].storage))
+    }
+
+    /// The entry as a thread with several jobs runs it, and what says where the rows of these begin.
+    pub(super) fn several_functions(&self, out: &mut String, several: &Several) {
+        let id = self.program.entry;
+        let entry = &self.program.funcs[id.index()];
+        let name = self.func_name(id);
+        let mut function = Function::new(self, id);
+        function.nexts = several.loads.iter().map(|load| load.dst).collect();
+        function.taken = several.stores.iter().map(|stored| stored.column).collect();
+        let mut head = self.signature(id, true).replacen(&format!("{name}("), &format!("{name}_next("), 1);
+        head.truncate(head.len() - 1);
+        for load in &several.loads {
+            let ty = storage(self.program.columns[load.column.index()].storage);
+            let _ = write!(head, ", {ty} {}", function.next_name(load.dst));
+        }
+        for stored in &several.stores {
+            let ty = storage(self.program.columns[stored.column.index()].storage);
+            let _ = write!(head, ", {ty} &{}", self.taken_name(stored.column));
+        }
+        let _ = writeln!(out, "{head}) {{\n{}}}\n", function.emit());
+        let elsewhere: Vec<&Ahead> = several.loads.iter().filter(|load| !load.own).collect();
+        if elsewhere.is_empty() {
+            return;
+        }
+        let before = several.before.iter();
+        let mut body: Vec<Stmt> =
+            before.map(|(dst, _, op, args)| Stmt::Let { dst: *dst, op: *op, args: args.clone() }).collect();
+        body.push(Stmt::Return(elsewhere.iter().map(|load| load.row.into()).collect()));
+        let rows = Func { body, ..entry.clone() };
+        let mut function = Function::of(self, id, &rows);
+        (function.stops, function.by_reference) = (false, true);
+        let job = function.name(several.job).to_owned();
+        let mut head = format!(
+            "static __device__ __forceinline__ void {name}_rows(const Args &args, Ctx &ctx, {} {job}",
+            self.register(id, several.job)
+        );
+        for i in 0..elsewhere.len() {
+            let _ = write!(head, ", {} &result{i}", scalar(Scalar::I64));
+        }
+        let _ = writeln!(out, "{head}) {{\n{}}}\n", function.emit());
+    }
+
+    /// What a job stores that runs beside others of its thread.
+    pub(super) fn taken_name(&self, column: ColumnId) -> String {
+        format!("{}_next", self.column_name(column))
+    }
+
+    /// The kernel, whose threads run several jobs where there are fewer of them than jobs.
+    pub(super) fn several_kernel(&self, kernel: &str, bounds: &str, several: &Several) -> String {
+        let id = self.program.entry;
+        let (name, n) = (self.func_name(id), several.jobs);
+        let few = self.short[id.index()][several.job.index()];
+        let number = if few { "u32" } else { "u64" };
+        let stops = self.may_stop[id.index()];
+        let function = Function::new(self, id);
+        let (mut loads, mut stores, mut at) = (String::new(), Vec::new(), String::new());
+        let elsewhere = several.loads.iter().filter(|load| !load.own).count();
+        if elsewhere > 0 {
+            let rows: Vec<String> = (0..elsewhere).map(|i| format!("row{i}")).collect();
+            let rows = rows.join(", ");
+            let _ = writeln!(loads, "      i64 {rows};\n      {name}_rows(args, ctx, i64(job), {rows});");
+        }
+        let mut found = 0;
+        for load in &several.loads {
+            let row = if load.own {
+                "job".to_owned()
+            } else {
+                found += 1;
+                format!("row{}", found - 1)
+            };
+            let (rows, next) = (self.rows(load.column, n), function.next_name(load.dst));
+            let _ = writeln!(loads, "      {rows} {next};\n      {next}.load(&{});", self.slot(load.column, &row));
+            let _ = write!(at, ", {next}.at[next]");
+        }
+        for stored in &several.stores {
+            let (rows, next) = (self.rows(stored.column, n), self.taken_name(stored.column));
+            let _ = writeln!(loads, "      {rows} {next};");
+            stores.push(format!("{next}.store(&{});", self.slot(stored.column, "job")));
+            let _ = write!(at, ", {next}.at[next]");
+        }
+        let given = |job: &str| format!("args, ctx, i64({job}), args.launch.tick_begin, args.launch.tick_end");
+        let call = format!("{name}_next({}{at})", given("job + next"));
+        let call = if stops { format!("over |= {call};") } else { format!("{call};") };
+        let over = if stops { "      bool over = false;\n" } else { "" };
+        stores.push("return;".to_owned());
+        let stores = match stops {
+            true => format!("      if (!over) {{\n        {}\n      }}", stores.join("\n        ")),
+            false => format!("      {}", stores.join("\n      ")),
+        };
+        let single = format!("{name}({})", given("job"));
+        let single = if stops { format!("if ({single}) ended(ctx);") } else { format!("{single};") };
+        let ctx = "Ctx ctx = {args.launch, 0, 0, 0, 0, 0, NO_SITE};";
+        format!(
+            "extern \"C\" __global__ void __launch_bounds__({bounds}) {kernel}(__grid_constant__ const Args args) {{
+  const {number} jobs = {number}(args.launch.jobs);
+  {number} job = {number}(blockIdx.x) * blockDim.x + threadIdx.x, end = job + 1;
+  if ({number}(gridDim.x) * blockDim.x < jobs) {{
+    job *= {n};
+    end = job + {n};
+    if (end <= jobs) {{
+      {ctx}
+{loads}{over}#pragma unroll
+      for (u32 next = 0; next < {n}; next++) {{
+        {call}
+      }}
+{stores}
+    }}
+  }}
+  if (end > jobs) end = jobs;
+#pragma unroll 1
+  for (; job < end; job++) {{
+    {ctx}
+    {single}
+  }}
+}}
+"
+        )
+    }
+}
