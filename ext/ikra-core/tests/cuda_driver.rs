@@ -55,6 +55,7 @@ const SCENES: &[Scene] = &[
     ("threads_with_several_jobs", &[], threads_with_several_jobs),
     ("arguments_in_memory", &[], arguments_in_memory),
     ("the_disk_spares_the_compiler", &[], the_disk_spares_the_compiler),
+    ("a_context_before_there_is_a_program", &[], a_context_before_there_is_a_program),
     ("reductions", &[], reductions),
     ("rows_where_they_are", &[], rows_where_they_are),
     ("large_columns_go_at_once", &[], large_columns_go_at_once),
@@ -610,6 +611,21 @@ fn arguments_in_memory() {
         assert_eq!(run.on(&cuda, &program), Outcome::Done);
         assert!(run.out().iter().copied().eq((0..rows).map(|x| (x + 350 * 701) * ticks as i64)), "{rows} rows");
     }
+}
+
+fn a_context_before_there_is_a_program() {
+    let cuda = open();
+    assert!(!cuda.device().is_entered(), "opening makes none");
+    (0..3).for_each(|_| cuda.get_ready());
+    let began = Instant::now();
+    while !cuda.device().is_entered() {
+        assert!(began.elapsed() < Duration::from_secs(20), "somebody makes it");
+        std::thread::yield_now();
+    }
+    let kernel = prepare(&cuda, &sums(false));
+    let mut run = Run::new(0..10);
+    let outcome = run.try_on(&cuda, &*kernel, &CancelToken::default());
+    assert_eq!(outcome.unwrap_or_else(|e| panic!("{e}")), Outcome::Done);
 }
 
 fn the_disk_spares_the_compiler() {

@@ -283,6 +283,8 @@ pub trait Backend: Send + Sync {
     /// `reference`, `cpu`, `cuda`, `cuda-shim`.
     fn name(&self) -> &'static str;
     fn target(&self) -> &Target;
+    /// A program is about to be made for it: what takes long and needs no program may begin. Does not wait, and says nothing of what fails.
+    fn get_ready(&self) {}
     /// # Errors
     /// `Device` when the machine or its compiler fails, `Internal` when the program is malformed.
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>>;

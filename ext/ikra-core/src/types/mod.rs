@@ -110,6 +110,12 @@ pub enum Atom {
 }
 
 impl Ty {
+    /// Objects, and beside them only nil, true and false.
+    pub fn is_of_references(&self) -> bool {
+        let units = Prims(Prims::NIL.0 | Prims::BOOL.0);
+        let others = !self.modules.is_empty() || !self.procs.is_empty() || self.array.is_some();
+        !self.objects.is_empty() && units.contains(self.prims) && !others
+    }
     /// The type of no value: of an expression that does not return, or is not known yet.
     pub fn never() -> Self {
         Self::default()

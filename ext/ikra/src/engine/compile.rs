@@ -141,6 +141,8 @@ impl Section<'_> {
             told,
             ..
         } = self;
+        // looking at a million objects takes as long as making a device's context
+        backend.get_ready();
         let mut facts = Facts::default();
         let whole;
         {

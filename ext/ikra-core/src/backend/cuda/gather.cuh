@@ -112,14 +112,16 @@ INLINE bool gather(u32 copies, const Gathered &to, i64 row, typename Operation::
   return Operation::give((to.cell + u32(row - to.first)) * copies + (threadIdx.x & (copies - 1)), x);
 }
 
+// What follows runs once for each block. Inlined for each column, it was half of what such a kernel took to compile.
+
 // Before the first job.
-template <class Operation> INLINE void clear_cells(u32 copies, const Gathered &to) {
+template <class Operation> static __device__ __noinline__ void clear_cells(u32 copies, Gathered to) {
   for (u32 i = threadIdx.x; i < to.rows * copies; i += blockDim.x) Operation::clear(to.cell * copies + i);
 }
 
 // Behind the last. Threads go over copies from different ones on, which are in different banks.
 template <class Operation>
-INLINE bool merge_cells(u32 copies, const Gathered &to, typename Operation::Value *column) {
+static __device__ __noinline__ bool merge_cells(u32 copies, Gathered to, typename Operation::Value *column) {
   bool leaves = false;
   for (u32 row = threadIdx.x; row < to.rows; row += blockDim.x) {
     typename Operation::Total total = Operation::nothing();

@@ -45,7 +45,7 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Threads of a block, unless the kernel or the caller says otherwise.
@@ -95,6 +95,8 @@ pub struct CudaBackend {
     board: OnceCell<Arc<Board>>,
     /// None: there is no cuBLAS.
     blas: OnceCell<Option<Blas>>,
+    /// Some thread makes the context, or has made it.
+    enters: AtomicBool,
 }
 
 /// Lanes at rest.
@@ -252,7 +254,7 @@ fn largest_frame(log: &str) -> Option<u32> {
 }
 
 impl CudaBackend {
-    /// The first GPU. Its context is made when the first program is prepared.
+    /// The first GPU. Its context is made when it is to get ready for a program.
     ///
     /// # Errors
     /// `Device` where there is no GPU that works, with what to do about it.
@@ -283,6 +285,7 @@ impl CudaBackend {
             unstopped: OnceCell::new(),
             board: OnceCell::new(),
             blas: OnceCell::new(),
+            enters: AtomicBool::new(false),
         })
     }
 
@@ -297,6 +300,15 @@ impl CudaBackend {
 
     pub fn facts(&self) -> &Facts {
         &self.device.facts
+    }
+
+    /// The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and hears of an error then.
+    fn enter_early(&self) {
+        if self.device.is_entered() || self.enters.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let early = self.device.clone();
+        let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
     }
 
     /// Code for this program, from the disk or from NVRTC.
@@ -349,12 +361,7 @@ impl CudaBackend {
         let start = Instant::now();
         emit::check(program)?;
         let emitted = emit();
-        if !self.device.is_entered() {
-            // The context takes longer than all else, so it is made meanwhile. Whoever needs it first waits for it, and
-            // hears of an error then.
-            let early = self.device.clone();
-            let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
-        }
+        self.enter_early();
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
         let mut columns = Use::of_buffers(program, layout);
         sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
@@ -774,6 +781,9 @@ impl Backend for CudaBackend {
     }
     fn target(&self) -> &Target {
         &self.target
+    }
+    fn get_ready(&self) {
+        self.enter_early();
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, options: &CodeOptions) -> Result<Arc<dyn Executable>> {

@@ -11,7 +11,7 @@ use crate::id::{ArrayKind, ClassId};
 use crate::infer::Shape;
 use crate::infer::accumulate::combine_of;
 use crate::infer::calls::Target;
-use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Trap};
+use crate::ir::{AtomicOp, Cmp, ColumnId, Op, Operand, Scalar, Stmt, Storage, Trap};
 use crate::layout::schema::{Combine, Slot};
 use crate::syntax::ast::{self, Kind, Name, Node};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty};
@@ -30,7 +30,9 @@ impl Body<'_, '_> {
             vals.push(self.cx.b.load(Scalar::I32, tag, row));
         }
         if let (Some(value), Some(scalar)) = (slot.value, form.scalars().last()) {
-            vals.push(self.cx.b.load(*scalar, value, row));
+            let narrow = self.holds_ids(slot);
+            let loaded = self.cx.b.load(if narrow { Scalar::I32 } else { *scalar }, value, row);
+            vals.push(if narrow { self.cx.b.op(Scalar::I64, Op::Widen, &[loaded]) } else { loaded });
         }
         super::body::from_operands(form, &vals)
     }
@@ -45,9 +47,19 @@ impl Body<'_, '_> {
             self.t.columns[column.index()].written = true;
         }
         let val = self.cast(val, Form::One(slot.repr));
-        for (column, operand) in columns.into_iter().zip(operands(val)) {
+        let narrow = self.holds_ids(slot);
+        for (column, mut operand) in columns.into_iter().zip(operands(val)) {
+            if narrow && Some(column) == slot.value {
+                operand = self.cx.b.op(Scalar::I32, Op::Narrow, &[operand]);
+            }
             self.cx.b.store(column, row, operand);
         }
+    }
+
+    /// Whether the payload of a slot's unions is an id, of fewer bits than it has in registers.
+    fn holds_ids(&self, slot: &Slot) -> bool {
+        let is_u32 = |column: ColumnId| self.t.columns[column.index()].storage == Storage::U32;
+        slot.repr == Repr::Union && slot.value.is_some_and(is_u32)
     }
 
     // ---- ivars ----

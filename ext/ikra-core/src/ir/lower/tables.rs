@@ -68,6 +68,9 @@ pub struct Tables {
     pub asks_index: bool,
 }
 
+/// Of payloads and of tags.
+type Columns = (Option<ColumnId>, Option<ColumnId>);
+
 impl Tables {
     /// Numbers the classes that the program may meet, and gives every field that it touches its columns.
     ///
@@ -126,14 +129,16 @@ impl Tables {
         }
         for ((h, ivar), mut classes) in touched {
             classes.sort_unstable();
-            let mut run: Option<(Repr, Option<ColumnId>, Option<ColumnId>)> = None;
+            let mut run: Option<((Repr, Option<Storage>), Columns)> = None;
             for (p, class) in classes {
                 let ty = an.facts.get(&Place::Field(class, ivar.clone())).unwrap_or_default();
                 let name = format!("{}{ivar}", an.class(class).name);
                 let repr = self.repr(&ty).ok_or_else(|| self.not_held(&name, &ty, self.source.params_span()))?;
-                let shared = run.filter(|(r, ..)| *r == repr);
+                let space = Space::Class { hierarchy: h, first: p, last: p };
+                let storage = storage_of(space, repr, &ty);
+                let shared = run.filter(|(form, _)| *form == (repr, storage)).map(|(_, columns)| columns);
                 let (value, tag) = match shared {
-                    Some((_, value, tag)) => {
+                    Some((value, tag)) => {
                         let refers = self.refers(&ty);
                         for column in value.iter().chain(&tag).map(|c| c.index()) {
                             if let Space::Class { last, .. } = &mut self.columns[column].space {
@@ -143,9 +148,9 @@ impl Tables {
                         }
                         (value, tag)
                     }
-                    None => self.slot_columns(&name, Space::Class { hierarchy: h, first: p, last: p }, repr, &ty),
+                    None => self.slot_columns(&name, space, repr, &ty),
                 };
-                run = Some((repr, value, tag));
+                run = Some(((repr, storage), (value, tag)));
                 self.fields.insert((class, ivar.clone()), self.schema.fields.len());
                 let slot = Slot { ty, repr, value, tag };
                 self.schema.fields.push(Field {
@@ -190,22 +195,11 @@ impl Tables {
     }
 
     /// Payload and tag columns of a representation, for values of a type.
-    pub fn slot_columns(
-        &mut self,
-        name: &str,
-        space: Space,
-        repr: Repr,
-        ty: &Ty,
-    ) -> (Option<ColumnId>, Option<ColumnId>) {
-        let storage = match repr {
-            Repr::Unit(_) => return (None, None),
-            Repr::Bool => Storage::U8,
-            Repr::Int | Repr::Sym | Repr::Str | Repr::Array(_) | Repr::Union => Storage::I64,
-            Repr::Float => Storage::F64,
-            Repr::Ref(_) => Storage::U32,
-        };
+    pub fn slot_columns(&mut self, name: &str, space: Space, repr: Repr, ty: &Ty) -> Columns {
+        let Some(storage) = storage_of(space, repr, ty) else { return (None, None) };
         let value = self.column(name, space, storage);
-        if storage == Storage::U32 {
+        // beside another tag a row of a union means nothing
+        if matches!(repr, Repr::Ref(_)) {
             self.columns[value.index()].refers = self.refers(ty);
         }
         let tag = (repr == Repr::Union).then(|| self.column(&format!("{name}.tag"), space, Storage::U8));
@@ -520,6 +514,20 @@ impl Tables {
 }
 
 /// The least space that holds two of one hierarchy.
+/// How a representation's payload lies in a column of a space, for values of a type; None: it has none. A union that holds only objects, beside what has no
+/// payload, needs no more than their ids; results and what locals become go to the host as they are.
+fn storage_of(space: Space, repr: Repr, ty: &Ty) -> Option<Storage> {
+    let kept = matches!(space, Space::Class { .. } | Space::Array(_));
+    Some(match repr {
+        Repr::Unit(_) => return None,
+        Repr::Bool => Storage::U8,
+        Repr::Union if kept && ty.is_of_references() => Storage::U32,
+        Repr::Int | Repr::Sym | Repr::Str | Repr::Array(_) | Repr::Union => Storage::I64,
+        Repr::Float => Storage::F64,
+        Repr::Ref(_) => Storage::U32,
+    })
+}
+
 fn span(a: Option<Space>, b: Option<Space>) -> Option<Space> {
     match (a?, b?) {
         (
