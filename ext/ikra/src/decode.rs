@@ -11,6 +11,7 @@ use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Storage};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Repr, StrWord, Tag, Unit};
+use smallvec::SmallVec;
 
 /// What a column or trap holds, before it is a Ruby value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,6 +154,9 @@ impl Decoder<'_> {
             (Repr::Ref(hierarchy), Some(column)) => {
                 self.objects(hierarchy, &column.view::<u32>()[first..], out)?;
             }
+            (Repr::Union, Some(column)) if column.storage() == Storage::U32 && slot.tag.is_some() => {
+                self.objects_or_words(slot, first, out)?;
+            }
             (Repr::Array(_), Some(column)) => {
                 let rows = &self.tables.kinds[slot.kind.ok_or(Broken("an array of no kind"))?];
                 // mostly one after the other
@@ -175,6 +179,47 @@ impl Decoder<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// The values of rows from `first` on, of which each is an object, or nil, true or false.
+    fn objects_or_words(&self, slot: &SlotPlan, first: usize, out: &mut [Raw]) -> Result<(), Broken> {
+        let column = |column: Option<ColumnId>| column.map(|column| &self.columns[column.index()]);
+        let (Some(ids), Some(tags)) = (column(slot.value), column(slot.tag)) else {
+            return Err(Broken("a union without columns"));
+        };
+        let (ids, tags) = (&ids.view::<u32>()[first..], &tags.view::<u8>()[first..]);
+        if let Some(tag) = slot.sole_tag(self.plan)
+            && tags[..out.len()].iter().all(|other| *other == tag)
+        {
+            return self.objects(u32::from(tag) - Tag::OBJECT as u32, ids, out);
+        }
+        // objects of one hierarchy, together: where they stand, and their ids
+        let (mut at, mut some) = (SmallVec::<[usize; 2 * AHEAD]>::new(), SmallVec::<[u32; 2 * AHEAD]>::new());
+        let mut last = 0;
+        let find = |hierarchy: i32, at: &mut SmallVec<_>, some: &mut SmallVec<_>, out: &mut [Raw]| {
+            let mut found = SmallVec::<[Raw; 2 * AHEAD]>::from_elem(heap::UNDEF, some.len());
+            self.objects(hierarchy as u32, some, &mut found)?;
+            at.drain(..).zip(&found).for_each(|(at, object): (usize, &Raw)| out[at] = *object);
+            some.clear();
+            Ok(())
+        };
+        for (i, (tag, id)) in tags.iter().zip(ids).enumerate().take(out.len()) {
+            let tag = i32::from(*tag);
+            if tag < Tag::OBJECT {
+                out[i] = match self.decode(Repr::Union, slot.kind, tag, u64::from(*id))? {
+                    Decoded::Value(raw) => raw,
+                    _ => heap::UNDEF,
+                };
+                continue;
+            }
+            if last != tag - Tag::OBJECT || some.len() == 2 * AHEAD {
+                find(last, &mut at, &mut some, out)?;
+                last = tag - Tag::OBJECT;
+            }
+            at.push(i);
+            some.push(*id);
+        }
+        find(last, &mut at, &mut some, out)
     }
 
     /// The objects of rows from `first` on, [`heap::UNDEF`] for those that the kernel made. They may stand anywhere in the tables: each is asked for ahead of its use.

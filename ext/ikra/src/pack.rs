@@ -383,6 +383,27 @@ impl<'a> Packer<'a> {
                     self.tables.arrays(values, out)?;
                 }
             }
+            (Repr::Union, Cells::Halves(out)) if slot.is_object_or_word() => {
+                let tags = &mut rows.tags;
+                self.tables.each_object(values, |i, object| {
+                    let (prim, tag, payload) = match (object, values[i]) {
+                        (Some((class, id)), _) => {
+                            let hierarchy = self.plan.classes[class].hierarchy as i32;
+                            (slot.prims, Tag::OBJECT + hierarchy, id)
+                        }
+                        (None, heap::NIL) => (Prims::NIL, Tag::NIL, 0),
+                        (None, heap::FALSE) => (Prims::FALSE, Tag::FALSE, 0),
+                        (None, heap::TRUE) => (Prims::TRUE, Tag::TRUE, 1),
+                        _ => return Err(Misfit::Value),
+                    };
+                    if !slot.prims.contains(prim) {
+                        return Err(Misfit::Value);
+                    }
+                    out[i] = payload;
+                    tags.iter_mut().skip(i).take(1).for_each(|out| *out = tag as u8);
+                    Ok(())
+                })?;
+            }
             // a unit has no cells, a union of kinds that carry no payload has tags alone
             (_, cells) => {
                 for (i, value) in values.iter().enumerate() {

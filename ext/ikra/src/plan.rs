@@ -11,7 +11,7 @@ use ikra_core::error::{Error as CoreError, Result as CoreResult};
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Program, Space};
 use ikra_core::layout::schema::{Schema, Slot};
-use ikra_core::types::{Prims, Repr, Ty};
+use ikra_core::types::{Prims, Repr, Tag, Ty};
 use ikra_core::world::{Facts, Place};
 use magnus::Ruby;
 use magnus::rb_sys::AsRawValue;
@@ -36,6 +36,20 @@ impl SlotPlan {
     #[inline]
     pub fn takes(&self, class: usize) -> bool {
         self.classes.get(class).copied().unwrap_or(false)
+    }
+
+    /// Whether all that may be there is objects with columns, nil, true and false.
+    pub fn is_object_or_word(&self) -> bool {
+        let words = Prims(Prims::NIL.0 | Prims::BOOL.0);
+        !self.classes.is_empty() && self.kind.is_none() && self.modules.is_empty() && words.contains(self.prims)
+    }
+
+    /// The tag of every object that may be there, if they have the same.
+    pub fn sole_tag(&self, plan: &Plan) -> Option<u8> {
+        let taken = self.classes.iter().zip(&plan.classes).filter(|(taken, _)| **taken);
+        let mut hierarchies = taken.map(|(_, class)| class.hierarchy);
+        let first = hierarchies.next()?;
+        hierarchies.all(|other| other == first).then(|| (Tag::OBJECT + first as i32) as u8)
     }
 
     /// Whether one object or array may be in both.

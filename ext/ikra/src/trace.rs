@@ -226,12 +226,30 @@ impl Tables {
     /// # Errors
     /// One is none, or was not reached.
     pub fn ids(&self, values: &[Raw], ids: &mut [u32]) -> Result<()> {
-        self.map.each(values, |i, entry| {
-            // arrays and Strings have bits that no class has
-            let class = (entry as usize >> 32).checked_sub(1);
-            let base = class.and_then(|class| self.bases.get(class)).ok_or(Misfit::Value)?;
-            ids[i] = base.wrapping_add(entry as u32);
+        self.each_object(values, |i, object| {
+            (_, ids[i]) = object.ok_or(Misfit::Value)?;
             Ok(())
+        })
+    }
+
+    /// Tells class index and id of each of many values that are all to be objects or not to be in the tables, which is None.
+    ///
+    /// # Errors
+    /// An array or a String, and what `tell` says.
+    #[inline]
+    pub fn each_object(
+        &self,
+        values: &[Raw],
+        mut tell: impl FnMut(usize, Option<(usize, u32)>) -> Result<()>,
+    ) -> Result<()> {
+        self.map.each(values, |i, entry| {
+            if entry == 0 {
+                return tell(i, None);
+            }
+            // arrays and Strings have bits that no class has
+            let class = (entry as usize >> 32) - 1;
+            let base = self.bases.get(class).ok_or(Misfit::Value)?;
+            tell(i, Some((class, base.wrapping_add(entry as u32))))
         })
     }
 

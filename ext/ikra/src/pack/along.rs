@@ -209,7 +209,7 @@ impl ObjectsAlong<'_> {
         let mut values = [heap::NIL; CHUNK];
         let all = slots.iter().zip(readers).zip(leads).zip(&mut part.rows).all(|(((slot, reader), lead), rows)| {
             let mut rows = rows.part(*next..*next + count);
-            if lead.is_some_and(|lead| copy_ids(slot, &mut rows, &ids[lead][..count])) {
+            if lead.is_some_and(|lead| copy_ids(self.packer.plan, slot, &mut rows, &ids[lead][..count])) {
                 return true;
             }
             let values = &mut values[..count];
@@ -250,7 +250,7 @@ impl ArraysAlong<'_> {
             let (values, ids) = (&values[from..from + len], ids.get(from..from + len).unwrap_or_default());
             from += len;
             let mut rows = sheet.rows.part(start..start + len);
-            let known = ids.len() == len && copy_ids(self.slot, &mut rows, ids);
+            let known = ids.len() == len && copy_ids(self.packer.plan, self.slot, &mut rows, ids);
             known || self.packer.fill(self.slot, &mut rows, values, |_| None).is_ok()
         })
     }
@@ -260,12 +260,20 @@ impl ArraysAlong<'_> {
 pub const NO_ID: u32 = u32::MAX;
 
 /// Fills rows with ids, if these are what they hold, and all are known.
-fn copy_ids(slot: &SlotPlan, rows: &mut Rows<'_>, ids: &[u32]) -> bool {
-    match (slot.repr, &mut rows.values) {
-        (Repr::Ref(_), Cells::Halves(out)) if !ids.contains(&NO_ID) => {
-            out.copy_from_slice(ids);
-            true
-        }
-        _ => false,
+fn copy_ids(plan: &Plan, slot: &SlotPlan, rows: &mut Rows<'_>, ids: &[u32]) -> bool {
+    let Cells::Halves(out) = &mut rows.values else { return false };
+    let tag = match slot.repr {
+        Repr::Ref(_) => None,
+        Repr::Union if slot.is_object_or_word() => match slot.sole_tag(plan) {
+            None => return false,
+            tag => tag,
+        },
+        _ => return false,
+    };
+    if ids.contains(&NO_ID) {
+        return false;
     }
+    out.copy_from_slice(ids);
+    tag.into_iter().for_each(|tag| rows.tags.fill(tag));
+    true
 }
