@@ -23,7 +23,7 @@ class Device
   NVRTC = {
     "nvrtcCreateProgram" => [POINTER, POINTER, POINTER, INT, POINTER, POINTER], "nvrtcCompileProgram" => [POINTER, INT, POINTER],
     "nvrtcGetCUBINSize" => [POINTER, POINTER], "nvrtcGetCUBIN" => [POINTER, POINTER], "nvrtcGetProgramLogSize" => [POINTER, POINTER],
-    "nvrtcGetProgramLog" => [POINTER, POINTER], "nvrtcDestroyProgram" => [POINTER]
+    "nvrtcGetProgramLog" => [POINTER, POINTER], "nvrtcDestroyProgram" => [POINTER], "nvrtcVersion" => [POINTER, POINTER]
   }.freeze
   DRIVERS = %w[libcuda.so.1 libcuda.so].freeze
   COMPILERS = %w[libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so /usr/local/cuda/lib64/libnvrtc.so].freeze
@@ -55,7 +55,10 @@ class Device
     call = ->(name, *arguments) { nvrtc.fetch(name).call(*arguments).zero? or raise Failed, name }
     program = word
     call.("nvrtcCreateProgram", program, text, "by_hand.cu", 0, nil, nil)
-    flags = ["--gpu-architecture=sm_#{architecture}", "--include-path=#{folder}", *options].map { |option| Fiddle::Pointer[option] }
+    # what it compiled in an earlier run it would find again, in no time
+    call.("nvrtcVersion", major = word, word)
+    uncached = major[0, 4].unpack1("l") >= 13 ? ["--no-cache"] : []
+    flags = ["--gpu-architecture=sm_#{architecture}", "--include-path=#{folder}", *uncached, *options].map { |option| Fiddle::Pointer[option] }
     unless nvrtc.fetch("nvrtcCompileProgram").call(program.ptr, flags.size, flags.map(&:to_i).pack("J*")).zero?
       raise Failed, fetch(call, "nvrtcGetProgramLog", "nvrtcGetProgramLogSize", program)
     end
