@@ -124,6 +124,8 @@ pub struct Plan {
     pub grouped: bool,
     /// Elements may be reached from others.
     pub linked: bool,
+    /// Lists are taken to have their objects in order, and elements are not among what roots lead to: it is found before what elements lead to.
+    pub roots_first: bool,
     /// The program goes over the rows of its elements' classes: nobody asks which row an element has.
     pub whole: bool,
     /// The bytes of the program's literals, which come first among all bytes.
@@ -153,6 +155,7 @@ impl Plan {
             any_owned: false,
             grouped: program.jobs == Jobs::Grouped,
             linked: false,
+            roots_first: false,
             whole: schema.whole.is_some(),
             literals: schema.literal_bytes(),
             string_class: ruby.class_string().as_raw(),
@@ -178,7 +181,7 @@ impl Plan {
         for array in &schema.arrays {
             let at = plan.kind(array.kind);
             let mut slot = plan.slot(&array.slot)?;
-            slot.owned = slot.leads_on() && facts.is_owned(&Place::Elements(array.kind));
+            slot.owned = slot.leads_on() && !array.written && facts.must_be_owned(&Place::Elements(array.kind));
             plan.kinds[at].slot = Some(slot);
             plan.kinds[at].written = array.written;
             plan.kinds[at].overwritten = array.overwritten;
@@ -187,7 +190,9 @@ impl Plan {
         }
         for field in &schema.fields {
             let mut slot = plan.slot(&field.slot)?;
-            slot.owned = slot.leads_on() && facts.is_owned(&Place::Field(field.class, field.ivar.clone()));
+            // of places that it writes a program takes nothing for granted, once it is known that it does
+            let place = Place::Field(field.class, field.ivar.clone());
+            slot.owned = slot.leads_on() && !field.written && facts.must_be_owned(&place);
             let class = plan.class(field.class)?;
             let fields = &mut plan.classes[class];
             if slot.leads_on() {
@@ -238,6 +243,12 @@ impl Plan {
         plan.any_owned = leads.iter().any(|slot| slot.owned);
         plan.flat = leads.iter().copied().chain(&plan.elements).all(|slot| !slot.leads_on()) && plan.classes.is_empty();
         plan.linked = plan.elements.iter().any(|elements| leads.iter().any(|slot| slot.meets(elements)));
+        let in_order = |kind: &KindPlan| {
+            let value = kind.slot.as_ref().and_then(|slot| slot.value);
+            value.is_some() && program.even.iter().any(|even| even.is_of_references() && value == Some(even.column()))
+        };
+        let apart = plan.elements.iter().all(|elements| !plan.roots.iter().any(|slot| slot.meets(elements)));
+        plan.roots_first = !plan.linked && apart && plan.kinds.iter().any(in_order);
         Ok(plan)
     }
 

@@ -544,7 +544,10 @@ impl Analysis<'_> {
         let written = self.fields.get(&(class, ivar.clone())).is_some_and(|a| a.written());
         Ok(ty.reached(match reach {
             _ if self.facts.may_hold_fresh(&place) => Reach::Mixed,
-            Reach::Owned if !written && self.facts.is_owned(&place) => Reach::Owned,
+            Reach::Owned if !written && self.facts.is_owned(&place) => {
+                self.facts.rely_on_owned(&place);
+                Reach::Owned
+            }
             Reach::Same if !written => Reach::Same,
             _ => Reach::Any,
         }))
@@ -564,6 +567,7 @@ impl Analysis<'_> {
         Ok(ty.reached(if fresh {
             Reach::Mixed
         } else if owned {
+            self.facts.rely_on_owned(&place);
             Reach::Owned
         } else {
             Reach::Any

@@ -89,6 +89,8 @@ pub struct Facts {
     uneven: BTreeSet<Evenness>,
     /// Places whose references are reached from one element only.
     owned: BTreeSet<Place>,
+    /// Those of them of which somebody took it for granted.
+    relied_on: BTreeSet<Place>,
     /// Places into which the kernel puts what it made.
     fresh: BTreeSet<Place>,
     /// Some Range of registers becomes an object.
@@ -331,6 +333,16 @@ impl Facts {
     pub fn is_owned(&self, place: &Place) -> bool {
         self.owned.contains(&self.canonical(place))
     }
+    /// The program is compiled for this place's being owned, so whoever packs for it has to see that it is. Of other places nobody need know: where
+    /// nothing was seen yet, or nobody reads, they are owned only because there was nothing to the contrary.
+    pub fn rely_on_owned(&mut self, place: &Place) {
+        let place = self.canonical(place);
+        self.relied_on.insert(place);
+    }
+    pub fn must_be_owned(&self, place: &Place) -> bool {
+        let place = self.canonical(place);
+        self.owned.contains(&place) && self.relied_on.iter().any(|relied| self.canonical(relied) == place)
+    }
     /// The kernel puts objects or arrays that it made itself there.
     pub fn set_may_hold_fresh(&mut self, place: &Place) {
         let place = self.canonical(place);
@@ -386,6 +398,21 @@ mod tests {
         let a = facts.fresh_kind();
         facts.saw(&Place::Elements(a), &Ty::array(a));
         assert_eq!(facts.get(&Place::Elements(a)), Some(Ty::array(a)));
+    }
+    #[test]
+    fn a_place_must_be_owned_where_somebody_took_it_for_granted_and_nobody_took_it_back() {
+        let mut facts = Facts::default();
+        let kinds = [(); 3].map(|()| facts.fresh_kind());
+        let places = kinds.map(Place::Elements);
+        places[..2].iter().for_each(|place| facts.set_owned(place, true));
+        assert_eq!(places.each_ref().map(|place| facts.must_be_owned(place)), [false; 3]);
+        places[1..].iter().for_each(|place| facts.rely_on_owned(place));
+        assert_eq!(places.each_ref().map(|place| facts.must_be_owned(place)), [false, true, false]);
+        // what is known of a kind is known of what it became
+        facts.merge(kinds[0], kinds[1]);
+        assert!(facts.must_be_owned(&places[0]));
+        facts.set_owned(&places[1], false);
+        assert!(!facts.must_be_owned(&places[0]));
     }
     #[test]
     fn lists_are_taken_to_be_as_long_and_in_the_order_that_they_were_until_something_else_is_found() {

@@ -1,7 +1,8 @@
 //! The walk over reachable objects.
 //!
 //! Nothing recurses: each table only grows at its end, and a cursor per table says how far its rows were followed. Objects are numbered in
-//! the order of a breadth-first search, whoever reads them.
+//! the order of a breadth-first search, whoever reads them: from elements, and then from roots, but where a list is taken to have its objects in order
+//! ([`Plan::roots_first`]).
 
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
@@ -33,16 +34,26 @@ impl Tracer<'_> {
     /// As [`Tables::trace`].
     pub fn walk(&mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<()> {
         let plan = self.plan;
+        if plan.roots_first {
+            // elements that refer to a list's objects, in whatever order, have no say in it
+            self.roots(roots)?;
+            self.settle()?;
+        }
         if let (Some(slot), Some(base)) = (&plan.elements, base)
             && slot.leads_on()
         {
             self.elements(slot, base)?;
         }
-        for (slot, root) in plan.roots.iter().zip(roots) {
-            self.follow(slot, *root, false)?;
+        if !plan.roots_first {
+            self.roots(roots)?;
         }
         self.settle()?;
         if self.unknown.is_empty() { Ok(()) } else { Err(Misfit::Hashes) }
+    }
+
+    fn roots(&mut self, roots: &[Raw]) -> Result<()> {
+        let mut roots = self.plan.roots.iter().zip(roots);
+        roots.try_for_each(|(slot, root)| self.follow(slot, *root, false).map(drop))
     }
 
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
