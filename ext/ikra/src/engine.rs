@@ -44,7 +44,7 @@ use crate::world::{self, Guards};
 use compile::is_dtype;
 use ikra_core::backend::collective::reduce::{Reduced, Reduction};
 use ikra_core::backend::fold::Fold;
-use ikra_core::backend::resident::{Resident, Write};
+use ikra_core::backend::resident::{Resident, Write, send};
 use ikra_core::backend::sink::Sieve;
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings};
 use ikra_core::config::CodeOptions;
@@ -888,6 +888,7 @@ impl Section<'_> {
         let timed = self.clock.is_running() || self.backend.store().is_some();
         let began = timed.then(Instant::now);
         let (mut reduced, mut chosen, mut copied) = (None, None, 0);
+        let first = self.state.as_ref().is_some_and(|state| state.is_level());
         let outcome = {
             let (backend, columns) = (&self.backend, &mut packed.columns);
             let (biases, params, fresh) = (&packed.biases, &packed.params, &packed.fresh);
@@ -896,6 +897,9 @@ impl Section<'_> {
             let (fates, ending, chosen, copied) = (&mut fates, &mut ending, &mut chosen, &mut copied);
             let work = || {
                 let began = timed.then(Instant::now);
+                if first {
+                    send(&residents, &**backend);
+                }
                 for resident in &residents {
                     *copied += resident.enter(&**backend, columns, may_wait.then_some(&mut *fates), in_place)?;
                 }

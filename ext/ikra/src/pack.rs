@@ -691,7 +691,7 @@ impl<'a> Packer<'a> {
             if let Some(slot) = kind.slot.as_ref().filter(|slot| !resident(slot)) {
                 let pieces = match left {
                     Some(left) => left.chunks(crew::GROUP).map(|some| Lists::Some(some.to_vec())).collect(),
-                    None => crew::lists(&rows.lengths),
+                    None => rows.pieces().to_vec(),
                 };
                 self.kind(rows, slot, columns, pieces)?;
             }

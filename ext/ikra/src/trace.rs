@@ -9,7 +9,7 @@
 //! earlier call will do.
 
 use crate::buffer::Dtype;
-use crate::crew::{Lists, Span};
+use crate::crew::{self, Lists, Span};
 use crate::heap::{FieldReader, Hashes, Raw};
 use crate::identity::IdentityMap;
 use crate::made::Room;
@@ -17,6 +17,7 @@ use crate::plan::{ClassPlan, Plan, Rows};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::types::StrWord;
 use ikra_core::world::{Evenness, Root};
+use once_cell::sync::OnceCell;
 use order::Order;
 use std::sync::Arc;
 use walk::Tracer;
@@ -81,6 +82,8 @@ pub struct KindRows {
     pub room: u64,
     /// Some are buffers.
     buffers: bool,
+    /// All of them, in pieces for workers, once somebody asked.
+    pieces: OnceCell<Arc<[Lists]>>,
     claimed: Vec<bool>,
     cursor: usize,
 }
@@ -360,6 +363,11 @@ impl Tables {
 }
 
 impl KindRows {
+    /// All arrays, in pieces for workers; for who comes when all are there.
+    pub fn pieces(&self) -> Arc<[Lists]> {
+        self.pieces.get_or_init(|| crew::lists(&self.lengths).into()).clone()
+    }
+
     /// The row where a part of an array begins.
     pub fn start(&self, span: Span) -> usize {
         self.offsets[span.list] as usize + span.from

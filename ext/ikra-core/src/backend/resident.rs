@@ -6,7 +6,7 @@
 use super::Backend;
 use crate::error::Result;
 use crate::ir::ColumnId;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, Residence};
 use crate::memory::column::HostColumn;
 use crate::memory::fate::Fate;
 use crate::memory::room;
@@ -29,6 +29,31 @@ pub enum Write {
     Some,
     /// Every row is.
     All,
+}
+
+/// With fewer bytes a column is on the device in no time.
+const WORTH_SENDING: usize = 64 << 10;
+/// Threads that wait for a column's way at the same time.
+const SENDERS: usize = 4;
+
+/// Sends the columns that a launch reads to the backend's memory, where that is not the host's, several at a time: each waits for its way there, most of which is no
+/// copying where it is short. What cannot be sent is told of when it enters the launch.
+pub fn send(residents: &[Resident], backend: &dyn Backend) {
+    let Some(store) = backend.store() else { return };
+    let waits = |resident: &&Resident| {
+        let buffer = &resident.buffer;
+        resident.write != Write::All && buffer.byte_len() >= WORTH_SENDING && buffer.residence() == Residence::Host
+    };
+    let waiting: Vec<&Resident> = residents.iter().filter(waits).collect();
+    if waiting.len() < 2 {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for sender in 0..SENDERS.min(waiting.len()) {
+            let own = waiting.iter().skip(sender).step_by(SENDERS);
+            scope.spawn(move || own.for_each(|resident| drop(resident.buffer.on_device(store))));
+        }
+    });
 }
 
 impl Resident {

@@ -675,6 +675,10 @@ impl State {
         let (biases, jobs) = (self.biases.clone(), self.jobs);
         Packed { columns, biases, params, fresh: Vec::new(), jobs, residents, stays: true, sent: Vec::new() }
     }
+    /// Whether objects lack nothing that it has: so it is before its first launch.
+    pub(super) fn is_level(&self) -> bool {
+        !self.ahead.load(Ordering::Relaxed)
+    }
     /// Whether a column stays.
     pub(super) fn keeps(&self, column: ColumnId) -> bool {
         self.kept[column.index()].is_some()

@@ -605,7 +605,7 @@ impl<'a> Checker<'a> {
         packing: &mut Packing<'_>,
     ) -> Result<()> {
         let (rows, states) = (&self.tables.kinds[at], &self.kinds[at]);
-        let pieces = crew::lists(&rows.lengths);
+        let pieces = rows.pieces();
         let parts = pieces.iter().filter(|piece| matches!(piece, Lists::Part(span) if span.from == 0));
         let long: Vec<usize> = parts.map(|piece| piece.first().list).filter(|row| states.waits(*row)).collect();
         let this = &*self;
@@ -615,7 +615,7 @@ impl<'a> Checker<'a> {
             None => (None, Vec::new()),
         };
         let mut sheets = sheets.into_iter();
-        let pieces = pieces.into_iter().map(|lists| (lists, sheets.next())).collect();
+        let pieces = pieces.iter().map(|lists| (lists, sheets.next())).collect();
         let found = crew::map(rows.rows as usize + rows.arrays.len(), pieces, |(lists, sheet)| {
             this.some_arrays(at, comes, lists, along.as_ref().zip(sheet))
         });
@@ -634,7 +634,7 @@ impl<'a> Checker<'a> {
         &self,
         at: usize,
         comes: &Comes<'_>,
-        lists: Lists,
+        lists: &Lists,
         mut sheet: Option<(&ArraysAlong<'_>, ArraySheet<'_>)>,
     ) -> Result<Piece> {
         let (kind, rows, states) = (&self.plan.kinds[at], &self.tables.kinds[at], &self.kinds[at]);

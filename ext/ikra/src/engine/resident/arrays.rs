@@ -13,12 +13,13 @@ use crate::trace::{CHUNK, KindRows, Tables};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) struct Arrays {
     base: Option<Copied>,
     /// Of each kind all arrays.
-    kinds: Vec<Vec<Lists>>,
+    kinds: Vec<Arc<[Lists]>>,
 }
 
 struct Copied {
@@ -36,7 +37,7 @@ impl Arrays {
     /// What Ruby raises when memory ends.
     pub fn now(ruby: &Ruby, holder: &LazyHolder, base: Option<Raw>, tables: &Tables) -> Result<Self, Error> {
         let base = base.map(|base| Copied::now(ruby, holder, base)).transpose()?;
-        Ok(Self { base, kinds: tables.kinds.iter().map(|kind| crew::lists(&kind.lengths)).collect() })
+        Ok(Self { base, kinds: tables.kinds.iter().map(KindRows::pieces).collect() })
     }
 
     /// Whether no Array was changed since it was packed.
