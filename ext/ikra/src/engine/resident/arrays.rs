@@ -13,13 +13,20 @@ use crate::trace::{CHUNK, KindRows, Tables};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
+use once_cell::sync::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) struct Arrays {
     base: Option<Copied>,
-    /// Of each kind all arrays.
-    kinds: Vec<Arc<[Lists]>>,
+    kinds: Vec<Kind>,
+}
+
+/// All arrays of a kind.
+struct Kind {
+    pieces: Arc<[Lists]>,
+    /// What was packed of each piece, as Ruby has it, once somebody asked: [`heap::UNDEF`] where only an object can hold it. None: it means nothing.
+    packed: Box<[OnceCell<Option<Vec<Raw>>>]>,
 }
 
 struct Copied {
@@ -37,7 +44,11 @@ impl Arrays {
     /// What Ruby raises when memory ends.
     pub fn now(ruby: &Ruby, holder: &LazyHolder, base: Option<Raw>, tables: &Tables) -> Result<Self, Error> {
         let base = base.map(|base| Copied::now(ruby, holder, base)).transpose()?;
-        Ok(Self { base, kinds: tables.kinds.iter().map(KindRows::pieces).collect() })
+        let kind = |rows: &KindRows| {
+            let pieces = rows.pieces();
+            Kind { packed: pieces.iter().map(|_| OnceCell::new()).collect(), pieces }
+        };
+        Ok(Self { base, kinds: tables.kinds.iter().map(kind).collect() })
     }
 
     /// Whether no Array was changed since it was packed.
@@ -46,9 +57,9 @@ impl Arrays {
             return false;
         }
         let changed = AtomicBool::new(false);
-        for ((kind, rows), pieces) in packed.plan.kinds.iter().zip(&packed.tables.kinds).zip(&self.kinds) {
-            crew::map(rows.rows as usize, pieces.iter().collect(), |lists| {
-                if !changed.load(Ordering::Relaxed) && !holds(packed, kind.slot.as_ref(), rows, lists) {
+        for ((kind, rows), own) in packed.plan.kinds.iter().zip(&packed.tables.kinds).zip(&self.kinds) {
+            crew::map(rows.rows as usize, own.pieces.iter().zip(&own.packed).collect(), |(lists, known)| {
+                if !changed.load(Ordering::Relaxed) && !holds(packed, kind.slot.as_ref(), rows, lists, known) {
                     changed.store(true, Ordering::Relaxed);
                 }
             });
@@ -58,13 +69,21 @@ impl Arrays {
 }
 
 /// Whether some arrays of a kind hold what was packed of them.
-fn holds(packed: &Decoder<'_>, slot: Option<&SlotPlan>, rows: &KindRows, lists: &Lists) -> bool {
+fn holds(
+    packed: &Decoder<'_>,
+    slot: Option<&SlotPlan>,
+    rows: &KindRows,
+    lists: &Lists,
+    known: &OnceCell<Option<Vec<Raw>>>,
+) -> bool {
     let first = rows.start(lists.first());
-    let mut values = vec![heap::NIL; rows.rows_of(lists)];
-    // without a slot, lengths are all that anybody looks at
-    if slot.is_some_and(|slot| packed.rows(slot, first, &mut values).is_err()) {
-        return false;
-    }
+    let decode = || {
+        // without a slot, lengths are all that anybody looks at
+        let Some(slot) = slot else { return Some(Vec::new()) };
+        let mut values = vec![heap::NIL; rows.rows_of(lists)];
+        packed.rows(slot, first, &mut values).is_ok().then_some(values)
+    };
+    let Some(values) = known.get_or_init(decode) else { return false };
     let mut spans = lists.spans(&rows.lengths);
     let mut some = Vec::with_capacity(CHUNK);
     loop {
