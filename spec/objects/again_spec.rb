@@ -140,6 +140,34 @@ RSpec.describe "Objects that were there before" do
         expect(diggers.map(&:metres)).to eq(diggers.map { |digger| digger.well.name.size + digger.well.depths[0] })
       end
 
+      it "walks again behind symbols that are new" do
+        stub_const("Again::Car", Struct.new(:state, :log, :speed))
+        cars = Array.new(20_000) { |i| Again::Car.new(:idle, [i], 0) }
+        tick = -> { cars.peach(backend: backend) { |car| car.speed = car.log.size + (car.state == :idle ? 0 : 10) } }
+        2.times { tick.call }
+        cars[5].state = :"never_seen_before_#{backend}"
+        cars[7].log << 1
+        tick.call
+        expect(cars.values_at(4, 5, 7).map(&:speed)).to eq [1, 11, 2]
+      end
+
+      it "compiles anew for an element of another kind in a list near one that few lead to" do
+        stub_const("Again::Link", Class.new do
+          attr_accessor :list, :following
+
+          def initialize(number) = @list = [number]
+          def total = following ? list[0] + following.list[0] + (following.following ? following.following.list[0] : 0) : list[0]
+        end)
+        links, near, far = [20_000, 10, 10].map { |count| Array.new(count) { |i| Again::Link.new(i.to_f) } }
+        10.times { |i| links[i * 100].following, near[i].following = near[i], far[i] }
+        sums = -> { expect(links.pmap(backend: backend) { |link| link.total }.hash).to eq(links.map(&:total).hash) }
+        3.times { sums.call }
+        10.times { |i| links[i * 100].following, far[i].following, near[i].following = far[i], near[i], nil }
+        3.times { sums.call }
+        links[19_990].list[0] = 7
+        2.times { sums.call }
+      end
+
       it "notices a reference where all objects of a class had nil" do
         worlds = Array.new(2) { Again::World.new(300, 60) }
         worlds.each do |world|

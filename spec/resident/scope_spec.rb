@@ -229,6 +229,42 @@ RSpec.describe "Ikra.resident" do
       expect(many.map { |car| [car.position, car.speed] }.uniq).to eq([[position, speed]])
     end
 
+    it "does not keep buffers that arrays of a kind are side by side, which change without being asked" do
+      stub_const("ResidentRow", Struct.new(:sum, :rows))
+      %i[i32 i64].each do |dtype|
+        buffers = [[1, 2, 3], [4, 5, 6]].map { |numbers| Ikra::Buffer.from_list(dtype, numbers) }
+        rows = Array.new(100) { ResidentRow.new(0, buffers) }
+        Ikra.resident(rows) do
+          add = -> { rows.peach { |row| row.sum += row.rows[0][1] + row.rows[1][2] } }
+          3.times { add.call }
+          buffers[0][1] = 1000
+          add.call
+        end
+        expect(rows.map(&:sum).uniq).to eq([24 + 1006])
+      end
+    end
+
+    it "raises at nil among elements that were all objects" do
+      stub_const("ResidentNode", Struct.new(:value, :other))
+      first, second, third = Array.new(3) { ResidentNode.new(0.0, nil) }
+      first.other = third
+      list = [first, third, second]
+      step = lambda do
+        list.peach do |node|
+          node.value += 1.0
+          node.other.value if node.other && node.value < 0
+        end
+      end
+      expect do
+        Ikra.resident(list) do
+          step.call
+          list[1] = nil
+          step.call
+        end
+      end.to raise_error(NoMethodError)
+      expect(third.value).to eq 1.0
+    end
+
     it "has columns that are long" do
       some = streets
       many = Array.new(140_000) { |i| (i % 3 == 0 ? ResidentVan : ResidentCar).new(some[i % 7 % 3]) }

@@ -719,6 +719,8 @@ impl Section<'_> {
                         return Ok((tables, begun));
                     }
                     kept::failed(variant, key);
+                    // symbols that packing came by meanwhile: it comes by them again
+                    unknown.get_mut().clear();
                 }
                 Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown.get_mut())?, None))
             });

@@ -190,6 +190,9 @@ pub fn pack(
     if let (Some(slot), Elements::Values(values), false) = (&plan.elements, elements, plan.whole) {
         packer.elements(slot, &mut columns, values)?;
     }
+    if plan.whole && tables.element_classes().contains(&NO_CLASS) {
+        return Err(Misfit::Scattered);
+    }
     tables.forget_elements();
     let packer = Packer { plan, tables, unknown };
     let residents = packer.residents(program)?;

@@ -383,6 +383,7 @@ impl KindRows {
                 (self.offsets[last] + self.lengths[last] - self.offsets[lists.start]) as usize
             }
             Lists::Some(spans) => {
+                debug_assert!(spans.is_sorted_by_key(|span| (span.list, span.from)), "they are in their order");
                 let last = spans[spans.len() - 1];
                 self.start(last) + last.len - self.start(spans[0])
             }

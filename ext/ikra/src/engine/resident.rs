@@ -556,7 +556,9 @@ impl Section<'_> {
         let (program, schema) = (&variant.lowered.program, &variant.lowered.schema);
         // bytes of Strings change without anybody being told
         let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
-        if !variant.may_stay() || texts || !packed.residents.is_empty() {
+        // and so do buffers, which arrays of a kind may be side by side
+        let buffers = (0..tables.kinds.len()).any(|kind| tables.has_buffers(kind));
+        if !variant.may_stay() || texts || buffers {
             return Ok((None, packed));
         }
         let ruby = self.ruby;

@@ -97,9 +97,12 @@ impl TableColumns {
         })
     }
 
-    /// Columns of which every row is filled that is going to be, and that are long.
+    /// Columns of which every row was packed, and that are long.
     fn take_full(&mut self, plan: &Plan, tables: &Tables, program: &Program) -> Vec<(usize, HostColumn)> {
+        let packed_rows = Packer { plan, tables, unknown: &Mutex::default() }.packed_rows(program);
+        // others are filled behind this (which objects are frozen), or hold nothing
         let is_full = |(at, column): &(usize, &Column)| match column.space {
+            _ if packed_rows[*at] != self.columns[*at].len() => false,
             Space::Class { hierarchy, first, last } => {
                 let start = plan.hierarchy(hierarchy as usize).start;
                 let mut classes = start + first as usize..=start + last as usize;
@@ -165,7 +168,9 @@ impl TableColumns {
     }
 
     /// The same of the arrays of a kind.
-    pub fn arrays_left(&mut self, kind: usize, all: usize, left: Vec<Span>) {
+    pub fn arrays_left(&mut self, kind: usize, all: usize, mut left: Vec<Span>) {
+        // what could not be packed came to be known behind what was not looked at
+        left.sort_unstable_by_key(|span| (span.list, span.from));
         self.arrays[kind] = Some(left).filter(|left| left.len() <= all / FEW);
     }
 }

@@ -59,7 +59,9 @@ pub(super) fn rows<'a>(columns: &'a mut [HostColumn], wanted: &[(&SlotPlan, usiz
     let mut taken: Vec<Rows<'a>> = wanted.iter().map(|(_, _, len)| Rows { len: *len, ..Rows::default() }).collect();
     let parts = wanted.iter().enumerate().flat_map(|(i, (slot, start, len))| {
         let part = move |column: ColumnId, is_tag| (column.index(), *start, *len, i, is_tag);
-        slot.value.map(|column| part(column, false)).into_iter().chain(slot.tag.map(|column| part(column, true)))
+        // of none the column may be elsewhere
+        let columns = (*len > 0).then_some([(slot.value, false), (slot.tag, true)]).into_iter().flatten();
+        columns.filter_map(move |(column, is_tag)| column.map(|column| part(column, is_tag)))
     });
     let mut parts: Vec<_> = parts.collect();
     parts.sort_unstable();

@@ -220,7 +220,8 @@ impl<'a> Checker<'a> {
             let found = self.elements(slot, base, &mut checked)?;
             let different: usize =
                 self.classes.iter_mut().chain(&mut self.kinds).map(|states| states.count(SHARED)).sum();
-            if !plan.grouped && different != found.count {
+            // a program that goes over all rows has no place for what has none
+            if !plan.grouped && different != found.count || plan.whole && found.count != base.len() {
                 return Err(Differs);
             }
             reached = found.reached;
