@@ -386,7 +386,8 @@ impl<'a> Packer<'a> {
                     self.tables.arrays(values, out)?;
                 }
             }
-            (Repr::Union, Cells::Halves(out)) if slot.is_object_or_word() => {
+            // objects, nil, true and false: others need more than an id has
+            (Repr::Union, Cells::Halves(out)) => {
                 let tags = &mut rows.tags;
                 self.tables.each_object(values, |i, object| {
                     let (prim, tag, payload) = match (object, values[i]) {

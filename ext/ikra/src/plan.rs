@@ -38,12 +38,6 @@ impl SlotPlan {
         self.classes.get(class).copied().unwrap_or(false)
     }
 
-    /// Whether all that may be there is objects with columns, nil, true and false.
-    pub fn is_object_or_word(&self) -> bool {
-        let words = Prims(Prims::NIL.0 | Prims::BOOL.0);
-        !self.classes.is_empty() && self.kind.is_none() && self.modules.is_empty() && words.contains(self.prims)
-    }
-
     /// The tag of every object that may be there, if they have the same.
     pub fn sole_tag(&self, plan: &Plan) -> Option<u8> {
         let taken = self.classes.iter().zip(&plan.classes).filter(|(taken, _)| **taken);

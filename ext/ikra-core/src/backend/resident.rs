@@ -1,6 +1,6 @@
 //! Columns whose rows are a buffer's: how they come into a launch, and what becomes of what was written.
 //!
-//! Here: [`Resident`]. Not here: who they are (the bridge says), and the versions of a buffer
+//! Here: [`Resident`], and [`send`], by which several are on their way at once. Not here: who they are (the bridge says), and the versions of a buffer
 //! ([`crate::memory::buffer`]).
 
 use super::Backend;
@@ -50,8 +50,10 @@ pub fn send(residents: &[Resident], backend: &dyn Backend) {
     }
     std::thread::scope(|scope| {
         for sender in 0..SENDERS.min(waiting.len()) {
-            let own = waiting.iter().skip(sender).step_by(SENDERS);
-            scope.spawn(move || own.for_each(|resident| drop(resident.buffer.on_device(store))));
+            let own: Vec<&Resident> = waiting.iter().skip(sender).step_by(SENDERS).copied().collect();
+            let send = move || own.into_iter().for_each(|resident| drop(resident.buffer.on_device(store)));
+            // without a thread they go there as they enter the launch
+            let _ = std::thread::Builder::new().name("ikra sends".into()).spawn_scoped(scope, send);
         }
     });
 }

@@ -37,8 +37,8 @@ pub struct TableColumns {
 /// Columns that go to the device while others are filled: which ones, and where they are there, if there was room.
 type Sent = Vec<(usize, HostColumn, Option<Arc<dyn DeviceMemory>>)>;
 
-/// With fewer bytes a column is sent in no time.
-const WORTH_SENDING: usize = 1 << 20;
+/// With fewer bytes a column is not worth a thread.
+const LONG: usize = 1 << 20;
 
 impl TableColumns {
     /// For what tables have, of which nothing is packed yet.
@@ -81,20 +81,31 @@ impl TableColumns {
         if full.is_empty() {
             return work(self);
         }
-        std::thread::scope(|scope| {
-            let send = |(at, column): (usize, HostColumn)| {
-                let sent = store.upload_column(&column);
-                (at, column, sent.ok())
-            };
-            let sending = scope.spawn(move || full.into_iter().map(send).collect::<Sent>());
+        // to whoever has the time, so that they are there yet where the system gives no thread
+        let waiting = Mutex::new(full);
+        let send = || {
+            let next = || waiting.lock().pop();
+            std::iter::from_fn(next)
+                .map(|(at, column)| {
+                    let sent = store.upload_column(&column);
+                    (at, column, sent.ok())
+                })
+                .collect::<Sent>()
+        };
+        let (done, sent) = std::thread::scope(|scope| {
+            let sending = std::thread::Builder::new().name("ikra sends".into()).spawn_scoped(scope, send);
             let done = work(self);
-            let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            self.sent.resize(self.columns.len(), None);
-            for (at, column, memory) in sent {
-                (self.columns[at], self.sent[at]) = (column, memory);
-            }
-            done
-        })
+            let sent = match sending {
+                Ok(sending) => sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(_) => send(),
+            };
+            (done, sent)
+        });
+        self.sent.resize(self.columns.len(), None);
+        for (at, column, memory) in sent {
+            (self.columns[at], self.sent[at]) = (column, memory);
+        }
+        done
     }
 
     /// Columns of which every row was packed, and that are long.
@@ -108,16 +119,16 @@ impl TableColumns {
                 let mut classes = start + first as usize..=start + last as usize;
                 let is_packed = |at: usize| self.objects[at].as_ref().is_some_and(Vec::is_empty);
                 classes.all(|at| is_packed(at) || tables.classes[at].objects.is_empty())
-                    && self.columns[*at].byte_len() >= WORTH_SENDING
+                    && self.columns[*at].byte_len() >= LONG
             }
             _ => false,
         };
         let full: Vec<usize> = program.columns.iter().enumerate().filter(is_full).map(|(at, _)| at).collect();
-        let mut take = |at: usize| {
+        let take = |at: usize| {
             let none = HostColumn::zeroed(program.columns[at].storage, 0);
             (at, std::mem::replace(&mut self.columns[at], none))
         };
-        full.into_iter().map(&mut take).collect()
+        full.into_iter().map(take).collect()
     }
 
     /// Objects of these classes are packed by whoever goes over them, in these pieces, each of which has rows of every class. Of each class some objects that
@@ -269,7 +280,8 @@ fn copy_ids(plan: &Plan, slot: &SlotPlan, rows: &mut Rows<'_>, ids: &[u32]) -> b
     let Cells::Halves(out) = &mut rows.values else { return false };
     let tag = match slot.repr {
         Repr::Ref(_) => None,
-        Repr::Union if slot.is_object_or_word() => match slot.sole_tag(plan) {
+        // of objects, beside what has no id
+        Repr::Union => match slot.sole_tag(plan) {
             None => return false,
             tag => tag,
         },

@@ -572,7 +572,8 @@ impl<'a> Checker<'a> {
                 piece.left.extend(left.map(|row| (at as u64 + 1) << 32 | *row as u64));
                 waiting.retain(|row| known(objects[*row]));
                 some.retain(|object| known(*object));
-                read(&some);
+                let all = read(&some);
+                debug_assert!(all, "each was peeked at");
             }
             for ((lead, values), ids) in class.leads.iter().zip(values.chunks(CHUNK)).zip(&mut ids) {
                 let new = |entry| piece.reached.extend(Some(entry).filter(|entry| !comes(*entry)));

@@ -106,17 +106,7 @@ pub(super) fn find(library: &str, parts: &str) -> Option<String> {
     })
 }
 
-/// Has glibc keep freed memory of up to twice so much at the end of its heap. A compilation takes and gives back some 10 MB; if it goes to the system each time, a
-/// tenth of the time is spent on its pages, and on telling other cores that they are gone.
-const COMES_AND_GOES: usize = 16 << 20;
-
-/// glibc takes a large block that is freed for a sign that blocks of that size come and go. The block itself is not touched. Other allocators just free it.
-fn expect_large_blocks() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(COMES_AND_GOES)));
-}
-
 fn open() -> Result<Nvrtc> {
-    expect_large_blocks();
     let found = find("nvrtc", "libnvrtc-builtins.so.");
     // SAFETY: it only tries to open the library by the names that were tried above.
     let usable = found.is_some() && unsafe { sys::is_culib_present() };

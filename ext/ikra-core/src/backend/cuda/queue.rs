@@ -14,8 +14,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A place in the stream, behind some work. Where that is little, there is no event before somebody asks, or the place is behind many: then it is behind what was queued meanwhile, too.
-#[derive(Default)]
-pub struct Mark(OnceCell<Arc<Event>>);
+pub struct Mark {
+    /// Those that are behind more have a higher one.
+    number: u64,
+    event: OnceCell<Arc<Event>>,
+}
 
 impl Mark {
     /// Whether it is known that the stream has passed it.
@@ -23,7 +26,7 @@ impl Mark {
     /// # Errors
     /// `Device`, also for what failed on the device before it.
     fn is_past(&self) -> Result<bool> {
-        self.0.get().map_or(Ok(false), |event| event.is_past())
+        self.event.get().map_or(Ok(false), |event| event.is_past())
     }
 }
 
@@ -43,12 +46,9 @@ impl Pending {
         self.passed(&mark);
         Ok(())
     }
-    /// That is passed.
-    pub fn passed(&self, mark: &Arc<Mark>) {
-        let mut now = self.0.lock();
-        if now.as_ref().is_some_and(|other| Arc::ptr_eq(other, mark)) {
-            *now = None;
-        }
+    /// That is passed, and so is all before it.
+    pub fn passed(&self, mark: &Mark) {
+        self.0.lock().take_if(|other| other.number <= mark.number);
     }
     pub fn set(&self, mark: Arc<Mark>) {
         *self.0.lock() = Some(mark);
@@ -107,6 +107,8 @@ struct State {
     open: Option<(Arc<Mark>, usize)>,
     /// How many there may be before the driver is asked which are done.
     patience: usize,
+    /// How many marks there were.
+    marks: u64,
     /// Events that nobody waits for any more.
     idle: Vec<Arc<Event>>,
 }
@@ -192,7 +194,7 @@ impl State {
                 }
             }
             if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &work.behind)) {
-                let event = work.behind.0.get().filter(|_| self.idle.len() < IDLE);
+                let event = work.behind.event.get().filter(|_| self.idle.len() < IDLE);
                 self.idle.extend(event.cloned());
                 last = Some(work.behind.clone());
             }
@@ -213,7 +215,7 @@ impl State {
     }
     /// Gives a mark its event, if it has none.
     fn close(&mut self, mark: &Arc<Mark>, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
-        let event = mark.0.get_or_try_init(|| self.record(stream, device))?.clone();
+        let event = mark.event.get_or_try_init(|| self.record(stream, device))?.clone();
         if self.open.as_ref().is_some_and(|(open, _)| Arc::ptr_eq(open, mark)) {
             self.open = None;
         }
@@ -230,7 +232,10 @@ impl State {
     }
     /// What is behind the work that was just queued.
     fn mark(&mut self, length: Length, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Mark>> {
-        let (mark, count) = self.open.take().unwrap_or_default();
+        let (mark, count) = self.open.take().unwrap_or_else(|| {
+            self.marks += 1;
+            (Arc::new(Mark { number: self.marks, event: OnceCell::new() }), 0)
+        });
         self.open = Some((mark.clone(), count + 1));
         if length == Length::Any || count + 1 == TOGETHER {
             self.close(&mark, stream, device)?;
@@ -327,7 +332,7 @@ impl Queue {
     /// # Errors
     /// `Device`, also for what failed on the device since.
     pub fn wait(&self, mark: &Arc<Mark>) -> Result<()> {
-        let event = match mark.0.get() {
+        let event = match mark.event.get() {
             Some(event) => event.clone(),
             None => {
                 // in a child of the process the lock may be another's
@@ -361,7 +366,7 @@ impl Queue {
             work(stream)?;
             letter.send(stream)
         })?;
-        mark.0.get().into_iter().for_each(|event| letter.sent(event.clone()));
+        mark.event.get().into_iter().for_each(|event| letter.sent(event.clone()));
         Ok(mark)
     }
 

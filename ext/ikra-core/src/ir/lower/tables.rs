@@ -513,7 +513,6 @@ impl Tables {
     }
 }
 
-/// The least space that holds two of one hierarchy.
 /// How a representation's payload lies in a column of a space, for values of a type; None: it has none. A union that holds only objects, beside what has no
 /// payload, needs no more than their ids; results and what locals become go to the host as they are.
 fn storage_of(space: Space, repr: Repr, ty: &Ty) -> Option<Storage> {
@@ -528,6 +527,7 @@ fn storage_of(space: Space, repr: Repr, ty: &Ty) -> Option<Storage> {
     })
 }
 
+/// The least space that holds two of one hierarchy.
 fn span(a: Option<Space>, b: Option<Space>) -> Option<Space> {
     match (a?, b?) {
         (

@@ -3,13 +3,13 @@
 //! Here: [`Arrays`], which compares Arrays with what was packed of them, and the list that a block runs over, of which not all is packed, with a copy that Ruby shares with it
 //! until one of the two is written, so that its address tells. Not here: when that is asked ([`super`]).
 
-use crate::crew::{self, Lists};
+use crate::crew::{self, GROUP, Lists};
 use crate::decode::{Decoder, same};
-use crate::heap::{self, Raw, Seen};
+use crate::heap::{self, Raw};
 use crate::holder::LazyHolder;
 use crate::plan::SlotPlan;
 use crate::reflect;
-use crate::trace::{CHUNK, KindRows, Tables};
+use crate::trace::{KindRows, Tables};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, Ruby, Value};
@@ -84,34 +84,28 @@ fn holds(
         packed.rows(slot, first, &mut values).is_ok().then_some(values)
     };
     let Some(values) = known.get_or_init(decode) else { return false };
-    let mut spans = lists.spans(&rows.lengths);
-    let mut some = Vec::with_capacity(CHUNK);
-    loop {
-        some.clear();
-        some.extend(spans.by_ref().take(CHUNK));
-        if some.is_empty() {
-            return true;
-        }
-        heap::prefetch_all(some.iter().map(|span| rows.arrays[span.list]));
-        let all = some.iter().all(|span| {
-            let array = rows.arrays[span.list];
-            if heap::see(array) != Seen::Array {
-                return true;
-            }
-            let elements = heap::elements(array);
-            if elements.len() != rows.lengths[span.list] as usize {
-                return false;
-            }
-            let (Some(slot), start) = (slot, rows.start(*span)) else { return true };
-            let (now, then) = (&elements[span.from..span.from + span.len], &values[start - first..][..span.len]);
-            let is_same = |(i, (now, then)): (usize, (&Raw, &Raw))| {
-                now == then || packed.row(slot, start + i).is_ok_and(|then| same(*now, then))
-            };
-            now == then || now.iter().zip(then).enumerate().all(is_same)
-        });
-        if !all {
+    // of an array and a part of it from some element on
+    let is_same = |array: Raw, list: usize, from: usize, len: usize| {
+        let elements = heap::elements(array);
+        if elements.len() != rows.lengths[list] as usize {
             return false;
         }
+        let Some(slot) = slot else { return true };
+        let start = rows.offsets[list] as usize + from;
+        let (now, then) = (&elements[from..from + len], &values[start - first..][..len]);
+        let of_each = |(i, (now, then)): (usize, (&Raw, &Raw))| {
+            now == then || packed.row(slot, start + i).is_ok_and(|then| same(*now, then))
+        };
+        now == then || now.iter().zip(then).enumerate().all(of_each)
+    };
+    match lists {
+        Lists::Whole(all) => {
+            rows.arrays[all.clone()].chunks(GROUP).zip(all.clone().step_by(GROUP)).all(|(some, list)| {
+                heap::prefetch_all(some.iter().copied());
+                some.iter().zip(list..).all(|(array, list)| is_same(*array, list, 0, rows.lengths[list] as usize))
+            })
+        }
+        _ => lists.spans(&rows.lengths).all(|span| is_same(rows.arrays[span.list], span.list, span.from, span.len)),
     }
 }
 
