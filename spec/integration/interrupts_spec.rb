@@ -155,4 +155,18 @@ RSpec.describe "A section that does not end" do
     RUBY
     expect(run_ruby(program, seconds: 60)).to eq("#{[100_000_007 & 0xff] * 4}\ntrue\n")
   end
+
+  # what is looked up by name is looked up by Ruby code, at whose end an interrupt that waits is raised
+  it "finds whatever the first section of a process needs, where an interrupt waits" do
+    program = <<~RUBY
+      def Object.const_get(name, *) = name.to_s.start_with?("Ikra") ? raise(Interrupt, "it waited") : super
+      Point = Struct.new(:x, :next)
+      points = Array.new(20) { |i| Point.new(i, nil) }
+      points.each_cons(2) { |a, b| a.next = b }
+      puts Ikra.explain { points.peach(backend: :cpu) { |point| point.x += 1 } }.sections.first.code.empty?
+      Ikra.resident(points) { points.peach(backend: :cpu) { |point| point.x += 1 } }
+      p points.pmap(backend: :cpu) { |point| point.next ? point.next.x : 0 }.sum
+    RUBY
+    expect(run_ruby(program)).to eq("false\n#{(3..21).sum}\n")
+  end
 end

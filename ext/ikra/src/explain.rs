@@ -228,6 +228,8 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     class.undef_default_alloc_func();
     class.define_method("text", method!(Code::text, 1))?;
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Code"),))?;
+    // as of `Holder`
+    <Code as TypedData>::class(ruby);
     Ok(())
 }
 

@@ -32,6 +32,8 @@ pub fn init(ikra: RModule, ruby: &Ruby) -> Result<(), Error> {
     let class = ikra.define_class("Holder", ruby.class_object())?;
     class.undef_default_alloc_func();
     ikra.funcall::<_, _, Value>("private_constant", (ruby.to_symbol("Holder"),))?;
+    // looked up by name the first time, where an interrupt that waits would be raised
+    <Holder as TypedData>::class(ruby);
     Ok(())
 }
 
