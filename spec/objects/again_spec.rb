@@ -179,6 +179,56 @@ RSpec.describe "Objects that were there before" do
         expect(after(worlds, backend, "nothing")).to be :same
       end
 
+      it "notices another value of an ivar of which only the truth is asked, whoever has it and however" do
+        sky = Class.new do
+          attr_accessor :wind
+
+          define_method(:gives) { [1, 2].pmap(backend:) { |x| @wind ? 10 : x } }
+          define_method(:compares) { [1, 2].pmap(backend:) { |x| @wind == nil ? x : 10 } } # rubocop:disable Style/NilComparison
+          define_method(:asks) { [1, 2].pmap(backend:) { |x| wind ? 10 : x } }
+        end.new
+        calls = %i[gives compares asks]
+        all = -> { calls.map { |name| sky.public_send(name) } }
+        sky.wind = 1.0
+        expect(all.call).to all(eq([10, 10]))
+        sky.wind = nil
+        expect(all.call).to all(eq([1, 2]))
+        sky.wind = 2
+        expect(all.call).to all(eq([10, 10]))
+        sky.remove_instance_variable(:@wind)
+        expect(all.call).to all(eq([1, 2]))
+      end
+
+      it "refuses Arrays that may have methods of their own, whenever they come, but for the one that it runs over" do
+        stack = Class.new(Array) { def size = 99 }
+        holder = Struct.new(:list)
+        holders = Array.new(20_000) { |i| holder.new([i, 1]) }
+        sizes = -> { holders.psum(backend:) { |held| held.list.size } }
+        expect(Array.new(3) { sizes.call }).to all(eq(40_000))
+        holders[777].list.define_singleton_method(:size) { 50 }
+        expect(&sizes).to raise_error(Ikra::CompileError, /an Array with methods of its own/)
+        holders[777].list = [1, 2]
+        expect(sizes.call).to eq(40_000)
+        holders[-1].list = stack[1, 2]
+        expect(&sizes).to raise_error(Ikra::CompileError, /which is no plain Array/)
+        expect { [stack[1, 2]].pmap(backend:, &:size) }.to raise_error(Ikra::CompileError, /which is no plain Array, which element 0 is/)
+        expect(stack[1, 2].pmap(backend:) { |x| x + 1 }).to eq([2, 3])
+      end
+
+      it "runs over lists that share what they hold, beside those of another class that share nothing" do
+        node = Class.new do
+          attr_reader :rows
+
+          define_method(:initialize) { |rows| @rows = rows }
+        end
+        row = [1]
+        others = [[], [[5]]].map { |rows| Class.new(node).new(rows) }
+        others.each do |other|
+          nodes = [node.new([row, row]), other]
+          [nodes, nodes.reverse].each { |list| expect(list.pmap(backend:) { |x| x.rows.sum(&:sum) }).to eq(list.map { |x| x.rows.sum(&:sum) }) }
+        end
+      end
+
       it "gives errors, and goes on from there" do
         worlds = Array.new(2) { Again::World.new(20_000, 3_000) }
         expect(after(worlds, backend, "nothing", "nothing")).to be :same

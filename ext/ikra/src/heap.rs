@@ -35,6 +35,7 @@ use crate::identity::RawMap;
 use ikra_core::types::Encoding;
 use once_cell::sync::OnceCell;
 use rb_sys::{ID, VALUE, ruby_value_type as T};
+use smallvec::SmallVec;
 use std::os::raw::c_int;
 use std::sync::Arc;
 
@@ -260,6 +261,13 @@ fn bignum(v: Raw) -> Option<i64> {
     (sign.abs() < 2 && words[1] == words[0] >> 63).then_some(words[0])
 }
 
+/// Whether an Array is one of Ruby's own class, with no methods of its own.
+#[inline]
+pub fn is_of_array(array: Raw) -> bool {
+    // SAFETY: Ruby sets it before it loads anything, and never again.
+    class_word(array) == unsafe { rb_sys::rb_cArray }
+}
+
 /// The elements of an Array. Not to be kept past the stretch.
 #[inline]
 pub fn elements<'a>(array: Raw) -> &'a [Raw] {
@@ -421,19 +429,25 @@ pub fn ivar(object: Raw, ivar: ID) -> Raw {
     unsafe { rb_sys::rb_attr_get(object, ivar) }
 }
 
+/// All ivars of an object with their values, in the order in which Ruby names them.
+pub fn ivars(object: Raw) -> SmallVec<[(ID, Raw); 8]> {
+    unsafe extern "C" fn collect(id: ID, value: Raw, out: rb_sys::st_data_t) -> c_int {
+        // SAFETY: `out` is the vector below, which outlives the call.
+        unsafe { (*(out as *mut SmallVec<[(ID, Raw); 8]>)).push((id, value)) };
+        0
+    }
+    let mut pairs = SmallVec::new();
+    // SAFETY: `object` is live; the callback allocates nothing of Ruby's and changes no object.
+    unsafe { rb_sys::rb_ivar_foreach(object, Some(collect), (&raw mut pairs) as rb_sys::st_data_t) };
+    pairs
+}
+
 /// All ivars of an object with their slots, verified; None where its slots cannot be known.
 pub fn slots_of(object: Raw) -> Option<Vec<(ID, u32)>> {
     if !KNOWN_OBJECTS || !is_object(object) || (SHAPES && flags(object) >> 32 == COMPLEX_SHAPE) {
         return None;
     }
-    unsafe extern "C" fn collect(id: ID, value: Raw, out: rb_sys::st_data_t) -> c_int {
-        // SAFETY: `out` is the vector below, which outlives the call.
-        unsafe { (*(out as *mut Vec<(ID, Raw)>)).push((id, value)) };
-        0
-    }
-    let mut pairs: Vec<(ID, Raw)> = Vec::new();
-    // SAFETY: `object` is live; the callback allocates nothing of Ruby's and changes no object.
-    unsafe { rb_sys::rb_ivar_foreach(object, Some(collect), (&raw mut pairs) as rb_sys::st_data_t) };
+    let pairs = ivars(object);
     let mut body = body(object, pairs.len());
     if SHAPES && flags(object) & ROBJECT_EMBED == 0 {
         // SAFETY: `at` is the start of a block from malloc, or null, for which the answer is 0.

@@ -331,9 +331,16 @@ impl Observer {
             Seen::Float(_) => Prims::FLOAT,
             Seen::Symbol => Prims::SYM,
             Seen::Object | Seen::Number => return self.object(scan, value),
-            Seen::Array => {
+            Seen::Array if heap::is_of_array(value) => {
                 self.array(scan, value);
                 return Ok(());
+            }
+            Seen::Array => {
+                let what_it_is = match &*crate::errors::class_name(reflect::value(value)) {
+                    "Array" => "an Array with methods of its own".to_string(),
+                    class => format!("a {class}, which is no plain Array"),
+                };
+                return Err(scan.refuse(value, what_it_is));
             }
             Seen::Buffer => match crate::buffer::of(value) {
                 Some(_) => {
@@ -474,10 +481,18 @@ impl Observer {
     }
 
     fn tell_owned(&self, place: PlaceIndex, facts: &mut Facts) {
-        let at = &self.places[place as usize];
-        if !matches!(at, Place::Root(_)) {
-            facts.set_owned(at, !self.shared[place as usize]);
-        }
+        let shared = match &self.places[place as usize] {
+            Place::Root(_) => return,
+            Place::Field(..) => self.shared[place as usize],
+            // what was seen of kinds that turned out to be one since is seen of that
+            Place::Elements(kind) => {
+                let kind = facts.find(*kind);
+                let is_one = |other: &u32| facts.find(ArrayKind(*other)) == kind;
+                let places = self.kinds.iter().filter(|(other, _)| is_one(other)).filter_map(|(_, table)| table.place);
+                places.chain([place]).any(|place| self.shared[place as usize])
+            }
+        };
+        facts.set_owned(&self.places[place as usize], !shared);
     }
 
     /// Reads what was demanded of everything that was found, until nothing new turns up.

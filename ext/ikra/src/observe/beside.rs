@@ -281,7 +281,12 @@ impl Look<'_> {
             Seen::True => Prims::TRUE,
             Seen::Symbol => Prims::SYM,
             Seen::Str if class() == self.string && bytes_fit(value) && heap::encoding(value).is_some() => Prims::STR,
-            Seen::Array if self.kind.is_some() && !heap::is_frozen(value) && self.map.get(value) == 0 => {
+            Seen::Array
+                if self.kind.is_some()
+                    && heap::is_of_array(value)
+                    && !heap::is_frozen(value)
+                    && self.map.get(value) == 0 =>
+            {
                 return Some(Is::Array);
             }
             Seen::Object | Seen::Number => return Some(self.object(value, found)),

@@ -703,7 +703,7 @@ impl<'a> Checker<'a> {
         let rows = &self.tables.kinds[at];
         let array = rows.arrays[row];
         let elements = match heap::see(array) {
-            Seen::Array => heap::elements(array),
+            Seen::Array if heap::is_of_array(array) => heap::elements(array),
             Seen::Buffer => return Ok(None),
             _ => return Err(Differs),
         };

@@ -116,7 +116,7 @@ impl Tracer<'_> {
         }
         match heap::see(value) {
             Seen::Str => self.string(slot, value),
-            Seen::Array => self.array(slot, value, heap::elements(value).len(), element),
+            Seen::Array if heap::is_of_array(value) => self.array(slot, value, heap::elements(value).len(), element),
             Seen::Buffer => {
                 let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
                 if let Some(kind) = slot.kind {

@@ -18,7 +18,7 @@ use crate::infer::outside::Producer;
 use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
-use crate::layout::schema::Combine;
+use crate::layout::schema::{Combine, Slot};
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::{values, well_known};
@@ -633,27 +633,16 @@ impl Body<'_, '_> {
     }
 
     /// The slot behind attribute readers that all reach one column.
-    fn shared_reader(&mut self, targets: &[(Atom, Target)], args: &[Arg]) -> Option<crate::layout::schema::Slot> {
+    fn shared_reader<'t>(&mut self, targets: &'t [(Atom, Target)], args: &[Arg]) -> Option<Slot> {
         if targets.len() < 2 || !args.is_empty() {
             return None;
         }
-        let mut found: Option<crate::layout::schema::Slot> = None;
-        for (atom, target) in targets {
-            let (Atom::Object(class), Target::Reader(ivar)) = (atom, target) else { return None };
-            let slot = self.t.field(*class, ivar)?.slot.clone();
-            match &found {
-                Some(f) if f.repr != slot.repr || f.value != slot.value || f.tag != slot.tag => return None,
-                _ => found = Some(slot),
-            }
-        }
-        for (atom, target) in targets {
-            if let (Atom::Object(class), Target::Reader(ivar)) = (atom, target)
-                && let Some(field) = self.t.field_mut(*class, ivar)
-            {
-                field.read = true;
-            }
-        }
-        found
+        let field = |(atom, target): &'t (Atom, Target)| match (atom, target) {
+            (Atom::Object(class), Target::Reader(ivar)) => Some((*class, ivar)),
+            _ => None,
+        };
+        let fields: Option<Vec<_>> = targets.iter().map(field).collect();
+        self.read_together(&fields?)
     }
 
     /// NameError of a name that no ivar has.

@@ -84,25 +84,31 @@ impl Body<'_, '_> {
     /// Where an exception may also be something else.
     pub fn read_ivar(&mut self, receiver: Val, receiver_ty: &Ty, ivar: &Name, ty: &Ty, span: Span) -> Result<Val> {
         let place = self.result_place(ty, span)?;
-        let groups = self.by_column(receiver_ty, ivar);
-        if let (Some(slot), Val::Ref(_, id)) = (&groups, receiver) {
-            let val = self.load_slot(&slot.clone(), id);
-            return Ok(self.cast(val, place.form));
+        if let Val::Ref(_, id) = receiver {
+            let fields: Vec<_> = receiver_ty.objects.iter().map(|class| (*class, ivar)).collect();
+            if let Some(slot) = self.read_together(&fields) {
+                let val = self.load_slot(&slot, id);
+                return Ok(self.cast(val, place.form));
+            }
         }
         self.dispatch(receiver, receiver_ty, &place, |s, atom, val| Ok(Some(s.read_field(atom, val, ivar))))?;
         Ok(self.load(&place))
     }
 
-    /// The slot of an ivar where all classes of a receiver share its columns.
-    fn by_column(&self, receiver: &Ty, ivar: &Name) -> Option<Slot> {
+    /// The slot of ivars of several classes that share its columns, which is read of all of them.
+    pub fn read_together(&mut self, fields: &[(ClassId, &Name)]) -> Option<Slot> {
         let mut found: Option<Slot> = None;
-        for class in &receiver.objects {
+        for (class, ivar) in fields {
             let slot = &self.t.field(*class, ivar)?.slot;
             match &found {
                 Some(f) if f.repr == slot.repr && f.value == slot.value && f.tag == slot.tag => {}
                 Some(_) => return None,
                 None => found = Some(slot.clone()),
             }
+        }
+        for (class, ivar) in fields {
+            // whatever becomes of the value, what is known of it is what it is
+            self.t.field_mut(*class, ivar)?.read = true;
         }
         found
     }

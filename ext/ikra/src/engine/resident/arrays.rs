@@ -87,7 +87,7 @@ fn holds(
     // of an array and a part of it from some element on
     let is_same = |array: Raw, list: usize, from: usize, len: usize| {
         let elements = heap::elements(array);
-        if elements.len() != rows.lengths[list] as usize {
+        if elements.len() != rows.lengths[list] as usize || !heap::is_of_array(array) {
             return false;
         }
         let Some(slot) = slot else { return true };
