@@ -152,9 +152,14 @@ module Ikra
         begin
           yield
         ensure
-          Ikra.__resident_read if inside.any? { |object, _| @written[CLASS.bind_call(object)] }
-          inside.each_key { |object| inside[object] = values(object) }
+          left(inside)
         end
+      end
+
+      # After a section, which may have changed them.
+      def left(inside = Thread.current.thread_variable_get(:ikra_resident))
+        Ikra.__resident_read if inside.any? { |object, _| @written[CLASS.bind_call(object)] }
+        inside.each_key { |object| inside[object] = values(object) }
       end
 
       private
@@ -397,6 +402,10 @@ module Ikra
     # @api private
     # A section, where a scope is open.
     def __section_watched(*arguments) = Resident.section(arguments[5]) { __section_now(*arguments) }
+
+    # @api private
+    # After a section that nobody watched, as nothing had changed before.
+    def __section_left = Resident.left
 
     # @api private
     def __watch(owner, written) = Resident.watch(owner, written)

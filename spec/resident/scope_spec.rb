@@ -129,6 +129,20 @@ RSpec.describe "Ikra.resident" do
       expect(list.map(&:position)).to eq([4.0] * 50)
     end
 
+    it "goes on from what others wrote since behind a block that raised" do
+      list = cars
+      add = -> { list.peach { |car| car.position += 1.0 } }
+      more = ->(at) { list.peach { |car| car.speed == at ? raise(ArgumentError, "no") : car.position += 10.0 } }
+      Ikra.resident(list) do
+        more.call(0.0)
+        add.call
+        expect { more.call(1.5) }.to raise_error(ArgumentError, "no")
+        add.call
+        more.call(0.0)
+      end
+      expect(list.map(&:position)).to all(eq(22.0))
+    end
+
     it "writes everything back when the block is left by an exception" do
       list = cars
       expect do

@@ -161,6 +161,27 @@ RSpec.describe "Ikra.resident" do
       expect(world.kites.map(&:height)).to eq([6.0, 7.0, 8.0, 9.0])
     end
 
+    it "sees each change of it, after many calls between which there was none" do
+      changes = [
+        ->(world) { world.instance_eval { @wind = 3 } }, ->(world) { world.instance_eval { @gust = 1.0 } },
+        ->(world) { world.instance_eval { remove_instance_variable(:@gust) } }, lambda(&:freeze)
+      ]
+      fly = lambda do |world, each, change|
+        world.instance_exec do
+          3.times { each.call(@kites) { |kite| kite.height += @wind + (@gust ? 10.0 : 0.0) } }
+          change.call(self)
+          3.times { each.call(@kites) { |kite| kite.height += @wind + (@gust ? 10.0 : 0.0) } }
+        end
+      end
+      as_ruby do |each|
+        world = ResidentWorld.new
+        changes.map do |change|
+          fly.call(world, each, change)
+          [world.frozen?, world.instance_variables, *world.kites.map(&:height)]
+        end
+      end
+    end
+
     it "shows an element what kernels do to it that it runs" do
       as_ruby do |each|
         kites = ResidentWorld.new.kites

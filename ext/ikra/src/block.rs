@@ -173,6 +173,10 @@ impl Captures {
         &self.given
     }
 
+    pub fn block(&self) -> Proc {
+        self.block
+    }
+
     pub fn is_lambda(&self) -> bool {
         self.block.is_lambda()
     }

@@ -68,7 +68,7 @@ use magnus::value::{Id, IntoId};
 use magnus::{Error, RArray, RHash, RModule, Ruby, Symbol, Value};
 use parking_lot::Mutex;
 use rb_sys::ID;
-use resident::{Scope, State};
+use resident::{Inside, Scope, State};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -325,11 +325,21 @@ pub fn section(
     block: Proc,
     within: Option<RArray>,
 ) -> Result<Value, Error> {
-    if resident::is_open() {
+    let captures = Captures::new(block);
+    if !resident::is_open() {
+        return section_of(ruby, operation, op, base, ticks, options, captures, within);
+    }
+    let inside = Inside::of(ruby, &captures)?;
+    if let Inside::Unknown = inside {
         let ikra: RModule = ruby.class_object().const_get("Ikra")?;
         return ikra.funcall("__section_watched", (operation, op, base, ticks, options, block, within));
     }
-    section_now(ruby, operation, op, base, ticks, options, block, within)
+    let ended = section_of(ruby, operation, op, base, ticks, options, captures, within);
+    if !inside.still_hold()? {
+        let ikra: RModule = ruby.class_object().const_get("Ikra")?;
+        ikra.funcall::<_, _, Value>("__section_left", ())?;
+    }
+    ended
 }
 
 /// `Ikra.__section_now`: the same, whoever watches.
@@ -345,6 +355,20 @@ pub fn section_now(
     ticks: u64,
     options: Option<RHash>,
     block: Proc,
+    within: Option<RArray>,
+) -> Result<Value, Error> {
+    section_of(ruby, operation, op, base, ticks, options, Captures::new(block), within)
+}
+
+#[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
+fn section_of(
+    ruby: &Ruby,
+    operation: Symbol,
+    op: Symbol,
+    base: Value,
+    ticks: u64,
+    options: Option<RHash>,
+    captures: Captures,
     within: Option<RArray>,
 ) -> Result<Value, Error> {
     let another = op == names::ANOTHER;
@@ -376,13 +400,12 @@ pub fn section_now(
     let mut clock = Clock::start(ruby);
     let wrapped = within.is_some();
     let (mut within, given) = Within::of(within, finds)?;
-    let captures = Captures::new(block).with(given);
-    if block.is_lambda() && within.methods.is_empty() {
+    let captures = captures.with(given);
+    if captures.is_lambda() && within.methods.is_empty() {
         within = Within { methods: smallvec![(names::LAMBDA.into_id_with(ruby).as_raw(), 0)], finds };
     }
-    let site = clock
-        .measure(Phase::Source, || find_site(ruby, block, &captures, within))
-        .map_err(|f| errors::source(ruby, f))?;
+    let site =
+        clock.measure(Phase::Source, || find_site(ruby, &captures, within)).map_err(|f| errors::source(ruby, f))?;
     let scope = resident::scope(ruby);
     // columns that stay are where they are
     let history = if scope.is_some() { History::default() } else { *site.history.lock() };
@@ -424,8 +447,8 @@ pub fn section_now(
     section.run()
 }
 
-fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, within: Within) -> Result<Arc<Site>, Failure> {
-    let identified = block::identify(ruby, block)?;
+fn find_site(ruby: &Ruby, captures: &Captures, within: Within) -> Result<Arc<Site>, Failure> {
+    let identified = block::identify(ruby, captures.block())?;
     let key = Use { block: identified.key, within };
     if let Some(site) = known_site(&key) {
         return Ok(site);
@@ -446,7 +469,7 @@ fn find_site(ruby: &Ruby, block: Proc, captures: &Captures, within: Within) -> R
 
 /// `Ikra.__adds?(block)`: whether all that a block does is add its two parameters. False where its source cannot be had.
 pub fn adds(ruby: &Ruby, block: Proc) -> bool {
-    find_site(ruby, block, &Captures::new(block), Within::default()).is_ok_and(|site| site.source.unit.adds())
+    find_site(ruby, &Captures::new(block), Within::default()).is_ok_and(|site| site.source.unit.adds())
 }
 
 impl Within {

@@ -321,6 +321,15 @@ pub fn id(ruby: &Ruby, name: &str) -> rb_sys::ID {
     id.as_raw()
 }
 
+/// The Symbol of an ID, which Ruby has.
+pub fn symbol_of(id: rb_sys::ID) -> Raw {
+    // SAFETY: it makes a Symbol of any ID that names something.
+    #[allow(unsafe_code)]
+    unsafe {
+        rb_sys::rb_id2sym(id)
+    }
+}
+
 /// Names that warm calls need: Ruby need not look for them.
 pub mod names {
     use crate::buffer::Dtype;
@@ -331,6 +340,7 @@ pub mod names {
     pub static LOCAL_VARIABLE_GET: LazyId = LazyId::new("local_variable_get");
     pub static OF: LazyId = LazyId::new("of");
     pub static RECEIVER: LazyId = LazyId::new("receiver");
+    pub static THREAD_VARIABLE_GET: LazyId = LazyId::new("thread_variable_get");
     pub static STORED: LazyId = LazyId::new("stored");
 
     /// Of elements, in their order.

@@ -38,6 +38,7 @@ use ikra_core::ir::{Column, ColumnId, Space};
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Prims, Repr};
+pub(super) use inside::Inside;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 mod arrays;
+mod inside;
 
 /// An ivar of some classes, and whether it is the tag of a union.
 type Key = (Vec<(Raw, String)>, bool);
@@ -330,6 +332,10 @@ impl Scope {
         if newest.iter().any(|(key, version)| is_new(key, *version) && lacks(key)) {
             return false;
         }
+        if !taken.is_empty() {
+            // what the last one writes next is newer than what this has now, though this may raise and never run
+            let _gone = self.inner.lock().last.take();
+        }
         for (kind, key, from, wanted, lacking) in taken {
             kind.buffer.share(&from);
             state.versions.lock().insert(key.clone(), (wanted, lacking));
@@ -589,6 +595,9 @@ impl Section<'_> {
         for class in variant.plan.classes.iter().filter(|class| !class.fields.is_empty()) {
             let columns = class.fields.iter().flat_map(|field| [field.slot.value, field.slot.tag]).flatten();
             let written = columns.into_iter().any(|column| program.columns[column.index()].written);
+            if written {
+                inside::is_written(class.raw);
+            }
             wrapped.funcall::<_, _, Value>("__watch", (reflect::value(class.raw), written))?;
         }
         let lengths = packed.columns.iter().map(HostColumn::len).collect();
