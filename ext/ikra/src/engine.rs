@@ -1134,7 +1134,7 @@ impl Section<'_> {
                 locals.push((accumulator.name.clone(), value));
             }
         }
-        if stays { unpacker.fill_new() } else { unpacker.write_back() }?;
+        if stays { unpacker.fill_new() } else { unpacker.write_back(None) }?;
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }

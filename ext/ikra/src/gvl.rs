@@ -114,6 +114,12 @@ fn signal_waits() -> Option<bool> {
     ask.map(|ask| unsafe { ask() } != 0)
 }
 
+/// Whether no other thread can run Ruby code, whoever has the GVL.
+pub fn is_alone() -> bool {
+    // SAFETY: called by a Ruby thread with the GVL.
+    unsafe { rb_sys::rb_thread_alone() != 0 }
+}
+
 fn is_main_of_many() -> bool {
     // SAFETY: called by a Ruby thread with the GVL.
     unsafe { rb_sys::rb_thread_alone() == 0 && rb_sys::rb_thread_current() == rb_sys::rb_thread_main() }

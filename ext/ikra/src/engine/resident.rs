@@ -466,6 +466,20 @@ impl State {
         let program = &self.variant.lowered.program;
         // Strings are made of the bytes that words speak of
         let bytes = self.variant.lowered.schema.bytes.map(ColumnId::index);
+        let (holder, made) = (LazyHolder::default(), Made::default());
+        let unpacker = Unpacker {
+            ruby,
+            plan: &self.variant.plan,
+            program,
+            schema: &self.variant.lowered.schema,
+            tables: &self.tables,
+            columns: &[],
+            holder: &holder,
+            made: &made,
+            trapped: false,
+        };
+        // while the device still computes; not where others may freeze something until it is done
+        let looked = gvl::is_alone().then(|| unpacker.look());
         let fetched = gvl::released(|| {
             let mut columns = Vec::with_capacity(program.columns.len());
             for (at, column) in program.columns.iter().enumerate() {
@@ -477,19 +491,7 @@ impl State {
             Ok::<_, ikra_core::error::Error>(columns)
         });
         let columns = fetched.map_err(|e| errors::core(ruby, e))?;
-        let (holder, made) = (LazyHolder::default(), Made::default());
-        let unpacker = Unpacker {
-            ruby,
-            plan: &self.variant.plan,
-            program,
-            schema: &self.variant.lowered.schema,
-            tables: &self.tables,
-            columns: &columns,
-            holder: &holder,
-            made: &made,
-            trapped: false,
-        };
-        unpacker.write_back()
+        Unpacker { columns: &columns, ..unpacker }.write_back(looked)
     }
 }
 

@@ -85,20 +85,44 @@ struct Rest {
     elements: Vec<(Raw, usize, Raw)>,
 }
 
-impl Unpacker<'_> {
-    /// Writes to objects and Arrays what differs from what they hold, and fills all that was made.
+/// What was found out of the objects that are to be written by looking at them alone.
+pub struct Looked<'a> {
+    classes: Vec<Class<'a>>,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Unpacker<'a> {
+    /// Looks at the objects that are to be written, before there are columns. It is void as soon as Ruby code may have run.
+    pub fn look(&self) -> Looked<'a> {
+        let classes = self.written_classes();
+        let pieces = self.looked_at(&classes, |class, chunk| class.is_plain(chunk));
+        Looked { classes, pieces }
+    }
+
+    /// Writes to objects and Arrays what differs from what they hold, and fills all that was made. `looked`: where somebody has looked at them.
     ///
     /// # Errors
     /// FrozenError for an object that was frozen meanwhile, and the like. Then nothing was changed, unless memory ended while an object was given an ivar that it
     /// never had.
-    pub fn write_back(&self) -> std::result::Result<(), Error> {
-        let mut classes = self.written_classes();
+    pub fn write_back(&self, looked: Option<Looked<'_>>) -> std::result::Result<(), Error> {
+        let decoder = self.decoder();
+        let (mut classes, pieces) = match looked {
+            Some(Looked { classes, pieces }) => {
+                let pieces = self.looked_at_values(&classes, pieces);
+                (classes, pieces)
+            }
+            None => {
+                let classes = self.written_classes();
+                let is_plain =
+                    |class: &Class<'_>, chunk: &_| class.has_values(chunk, &decoder) && class.is_plain(chunk);
+                let pieces = self.looked_at(&classes, is_plain);
+                (classes, pieces)
+            }
+        };
         let arrays = self.plan.kinds.iter().any(|kind| kind.written);
         if classes.is_empty() && !arrays {
             return self.fill_new();
         }
-        classes.iter_mut().for_each(Class::learn);
-        let pieces = self.looked_at(&classes);
         let rest = match self.rest(&mut classes, &pieces) {
             Ok(rest) => rest,
             Err(Failed::Frozen(object)) => return Err(crate::errors::frozen(self.ruby, value(object))),
@@ -139,7 +163,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    fn written_classes(&self) -> Vec<Class<'_>> {
+    fn written_classes(&self) -> Vec<Class<'a>> {
         let classes = self.plan.classes.iter().enumerate().map(|(at, class)| {
             let fields = class.fields.iter().filter(|field| field.written).map(|plan| Field {
                 plan,
@@ -148,18 +172,41 @@ impl Unpacker<'_> {
             });
             Class { raw: class.raw, objects: &self.tables.classes[at].objects, fields: fields.collect() }
         });
-        classes.filter(|class| !class.fields.is_empty() && !class.objects.is_empty()).collect()
+        let classes = classes.filter(|class| !class.fields.is_empty() && !class.objects.is_empty());
+        let mut classes: Vec<Class<'a>> = classes.collect();
+        classes.iter_mut().for_each(Class::learn);
+        classes
     }
 
     /// Workers look at objects of all classes side by side, for those of whom something is to be made or raised, or whose form is not known.
-    fn looked_at(&self, classes: &[Class<'_>]) -> Vec<Piece> {
+    fn looked_at(
+        &self,
+        classes: &[Class<'_>],
+        is_plain: impl Fn(&Class<'_>, &Range<usize>) -> bool + Sync,
+    ) -> Vec<Piece> {
         let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
-        let decoder = self.decoder();
         crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), |rows: Vec<Range<usize>>| {
             let mut left = Vec::new();
             for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
                 let chunks = chunks(rows);
-                left.extend(chunks.filter(|chunk| !class.is_plain(chunk, &decoder)).map(|chunk| (at, chunk)));
+                left.extend(chunks.filter(|chunk| !is_plain(class, chunk)).map(|chunk| (at, chunk)));
+            }
+            Piece { rows, left }
+        })
+    }
+
+    /// The same, of the columns, where the objects have been looked at.
+    fn looked_at_values(&self, classes: &[Class<'_>], pieces: Vec<Piece>) -> Vec<Piece> {
+        let total = classes.iter().map(|class| class.objects.len()).sum();
+        let decoder = self.decoder();
+        crew::map(total, pieces, |Piece { rows, left }| {
+            let (mut before, mut left) = (left.into_iter().peekable(), Vec::new());
+            for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
+                for chunk in chunks(rows).map(|chunk| (at, chunk)) {
+                    if before.next_if_eq(&chunk).is_some() || !class.has_values(&chunk.1, &decoder) {
+                        left.push(chunk);
+                    }
+                }
             }
             Piece { rows, left }
         })
@@ -286,18 +333,22 @@ impl Class<'_> {
         self.fields.iter_mut().for_each(|field| field.reader.learn(&some, self.raw));
     }
 
-    /// Whether at most [`CHUNK`] objects can be written by a worker, whatever they hold.
-    fn is_plain(&self, rows: &Range<usize>, decoder: &Decoder<'_>) -> bool {
+    /// Whether a worker can give at most [`CHUNK`] objects whatever values.
+    fn is_plain(&self, rows: &Range<usize>) -> bool {
         let objects = &self.objects[rows.clone()];
         objects.iter().for_each(|object| heap::prefetch(*object));
+        !objects.iter().any(|object| heap::is_frozen(*object))
+            && self.fields.iter().all(|field| field.reader.knows_all(objects, self.raw))
+    }
+
+    /// Whether nothing has to be made for what these objects are to hold.
+    fn has_values(&self, rows: &Range<usize>, decoder: &Decoder<'_>) -> bool {
         let mut new = [heap::NIL; CHUNK];
         let has_values = |field: &Field<'_>| {
-            let rows = decoder.rows(&field.plan.slot, field.start + rows.start, &mut new[..objects.len()]);
+            let rows = decoder.rows(&field.plan.slot, field.start + rows.start, &mut new[..rows.len()]);
             rows.is_ok_and(|new| !new.contains(&heap::UNDEF))
         };
         self.fields.iter().all(has_values)
-            && !objects.iter().any(|object| heap::is_frozen(*object))
-            && self.fields.iter().all(|field| field.reader.knows_all(objects, self.raw))
     }
 
     /// Writes what differs of at most [`CHUNK`] plain objects.
