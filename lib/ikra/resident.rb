@@ -140,24 +140,18 @@ module Ikra
         Thread.current.thread_variable_set(:ikra_resident, around)
       end
 
-      # Runs a section. Objects in the middle of whose methods it runs read and write their ivars with nobody noticing: what they changed
-      # until then is noted, and what kernels changed in such objects is written to them.
-      def section(block)
+      # Before a section in a scope. Objects in the middle of whose methods it runs read and write their ivars with nobody noticing: what they changed
+      # until then is noted.
+      def entered(block)
         inside = Thread.current.thread_variable_get(:ikra_resident)
-        return yield unless inside
-
         receiver = receiver(block)
         inside[receiver] ||= values(receiver) unless CORE.include?(CLASS.bind_call(receiver))
         Ikra.__resident_changed unless inside.all? { |object, seen| same?(seen, values(object)) }
-        begin
-          yield
-        ensure
-          left(inside)
-        end
       end
 
-      # After a section, which may have changed them.
-      def left(inside = Thread.current.thread_variable_get(:ikra_resident))
+      # Behind it, however it ended: what kernels changed in such objects is written to them.
+      def left
+        inside = Thread.current.thread_variable_get(:ikra_resident)
         Ikra.__resident_read if inside.any? { |object, _| @written[CLASS.bind_call(object)] }
         inside.each_key { |object| inside[object] = values(object) }
       end
@@ -400,11 +394,9 @@ module Ikra
     end
 
     # @api private
-    # A section, where a scope is open.
-    def __section_watched(*arguments) = Resident.section(arguments[5]) { __section_now(*arguments) }
+    def __section_entered(block) = Resident.entered(block)
 
     # @api private
-    # After a section that nobody watched, as nothing had changed before.
     def __section_left = Resident.left
 
     # @api private

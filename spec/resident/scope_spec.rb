@@ -279,6 +279,26 @@ RSpec.describe "Ikra.resident" do
       expect(third.value).to eq 1.0
     end
 
+    it "writes at its end what needs objects of its own, and ivars that some do not have yet, beside all others" do
+      stub_const("ResidentDrop", Class.new do
+        attr_accessor :size, :number, :mark
+
+        def initialize(number) = (@number, @size = number, 1.0)
+
+        def fall
+          @size *= @number % 5_000 == 7 ? 1e-300 : 0.5
+          @mark = @number if @number % 7_000 > 6_000
+        end
+      end)
+      drops, plain = Array.new(2) { Array.new(20_000) { |i| ResidentDrop.new(i) } }
+      drops[11_000].mark = plain[11_000].mark = nil
+      drops[0].mark = plain[0].mark = 5
+      Ikra.resident(drops) { 2.times { drops.peach(&:fall) } }
+      2.times { plain.each(&:fall) }
+      shown = ->(list) { list.map { |drop| [drop.size, drop.number, drop.mark] }.hash }
+      expect(shown.call(drops)).to eq(shown.call(plain))
+    end
+
     it "has columns that are long" do
       some = streets
       many = Array.new(140_000) { |i| (i % 3 == 0 ? ResidentVan : ResidentCar).new(some[i % 7 % 3]) }

@@ -326,40 +326,22 @@ pub fn section(
     within: Option<RArray>,
 ) -> Result<Value, Error> {
     let captures = Captures::new(block);
-    if !resident::is_open() {
-        return section_of(ruby, operation, op, base, ticks, options, captures, within);
-    }
-    let inside = Inside::of(ruby, &captures)?;
-    if let Inside::Unknown = inside {
+    let inside = if resident::is_open() { Inside::of(ruby, &captures)? } else { Inside::Nobody };
+    let ask = |name: &str, args: &[Value]| {
         let ikra: RModule = ruby.class_object().const_get("Ikra")?;
-        return ikra.funcall("__section_watched", (operation, op, base, ticks, options, block, within));
+        ikra.funcall::<_, _, Value>(name, args)
+    };
+    if let Inside::Unknown = inside {
+        ask("__section_entered", &[block.as_value()])?;
     }
     let ended = section_of(ruby, operation, op, base, ticks, options, captures, within);
     if !inside.still_hold()? {
-        let ikra: RModule = ruby.class_object().const_get("Ikra")?;
-        ikra.funcall::<_, _, Value>("__section_left", ())?;
+        ask("__section_left", &[])?;
     }
     ended
 }
 
-/// `Ikra.__section_now`: the same, whoever watches.
-///
-/// # Errors
-/// As [`section`].
-#[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
-pub fn section_now(
-    ruby: &Ruby,
-    operation: Symbol,
-    op: Symbol,
-    base: Value,
-    ticks: u64,
-    options: Option<RHash>,
-    block: Proc,
-    within: Option<RArray>,
-) -> Result<Value, Error> {
-    section_of(ruby, operation, op, base, ticks, options, Captures::new(block), within)
-}
-
+/// The same, whoever watches.
 #[allow(clippy::too_many_arguments, reason = "a section has this many parts")]
 fn section_of(
     ruby: &Ruby,
@@ -1134,7 +1116,7 @@ impl Section<'_> {
                 locals.push((accumulator.name.clone(), value));
             }
         }
-        if stays { unpacker.fill_new() } else { unpacker.write_back(None) }?;
+        if stays { unpacker.fill_new() } else { unpacker.write_back(unpacker.look()) }?;
         for (name, value) in locals {
             self.captures.set(self.ruby, &name, value)?;
         }

@@ -323,7 +323,7 @@ pub fn id(ruby: &Ruby, name: &str) -> rb_sys::ID {
 
 /// The Symbol of an ID, which Ruby has.
 pub fn symbol_of(id: rb_sys::ID) -> Raw {
-    // SAFETY: it makes a Symbol of any ID that names something.
+    // SAFETY: the ID is Ruby's, so there is a Symbol: it is worked out or looked up, and nothing is allocated.
     #[allow(unsafe_code)]
     unsafe {
         rb_sys::rb_id2sym(id)
@@ -340,8 +340,8 @@ pub mod names {
     pub static LOCAL_VARIABLE_GET: LazyId = LazyId::new("local_variable_get");
     pub static OF: LazyId = LazyId::new("of");
     pub static RECEIVER: LazyId = LazyId::new("receiver");
-    pub static THREAD_VARIABLE_GET: LazyId = LazyId::new("thread_variable_get");
     pub static STORED: LazyId = LazyId::new("stored");
+    pub static THREAD_VARIABLE_GET: LazyId = LazyId::new("thread_variable_get");
 
     /// Of elements, in their order.
     pub static DTYPES: [LazyId; Dtype::ALL.len()] = {

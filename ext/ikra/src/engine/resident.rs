@@ -491,7 +491,8 @@ impl State {
             Ok::<_, ikra_core::error::Error>(columns)
         });
         let columns = fetched.map_err(|e| errors::core(ruby, e))?;
-        Unpacker { columns: &columns, ..unpacker }.write_back(looked)
+        let unpacker = Unpacker { columns: &columns, ..unpacker };
+        unpacker.write_back(looked.unwrap_or_else(|| unpacker.look()))
     }
 }
 

@@ -81,16 +81,15 @@ impl TableColumns {
         if full.is_empty() {
             return work(self);
         }
-        // to whoever has the time, so that they are there yet where the system gives no thread
+        // taken one by one, so that they are there still where the system gives no thread
         let waiting = Mutex::new(full);
         let send = || {
             let next = || waiting.lock().pop();
-            std::iter::from_fn(next)
-                .map(|(at, column)| {
-                    let sent = store.upload_column(&column);
-                    (at, column, sent.ok())
-                })
-                .collect::<Sent>()
+            let send = |(at, column)| {
+                let sent = store.upload_column(&column);
+                (at, column, sent.ok())
+            };
+            std::iter::from_fn(next).map(send).collect::<Sent>()
         };
         let (done, sent) = std::thread::scope(|scope| {
             let sending = std::thread::Builder::new().name("ikra sends".into()).spawn_scoped(scope, send);

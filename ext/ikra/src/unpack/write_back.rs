@@ -95,34 +95,24 @@ impl<'a> Unpacker<'a> {
     /// Looks at the objects that are to be written, before there are columns. It is void as soon as Ruby code may have run.
     pub fn look(&self) -> Looked<'a> {
         let classes = self.written_classes();
-        let pieces = self.looked_at(&classes, |class, chunk| class.is_plain(chunk));
+        let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
+        let pieces = crew::side_by_side(&lengths).into_iter().map(|rows| Piece { rows, left: Vec::new() });
+        let pieces = leave(&classes, pieces.collect(), |class, chunk| class.is_plain(chunk));
         Looked { classes, pieces }
     }
 
-    /// Writes to objects and Arrays what differs from what they hold, and fills all that was made. `looked`: where somebody has looked at them.
+    /// Writes to objects and Arrays what differs from what they hold, and fills all that was made. The objects were looked at.
     ///
     /// # Errors
     /// FrozenError for an object that was frozen meanwhile, and the like. Then nothing was changed, unless memory ended while an object was given an ivar that it
     /// never had.
-    pub fn write_back(&self, looked: Option<Looked<'_>>) -> std::result::Result<(), Error> {
-        let decoder = self.decoder();
-        let (mut classes, pieces) = match looked {
-            Some(Looked { classes, pieces }) => {
-                let pieces = self.looked_at_values(&classes, pieces);
-                (classes, pieces)
-            }
-            None => {
-                let classes = self.written_classes();
-                let is_plain =
-                    |class: &Class<'_>, chunk: &_| class.has_values(chunk, &decoder) && class.is_plain(chunk);
-                let pieces = self.looked_at(&classes, is_plain);
-                (classes, pieces)
-            }
-        };
+    pub fn write_back(&self, Looked { mut classes, pieces }: Looked<'_>) -> std::result::Result<(), Error> {
         let arrays = self.plan.kinds.iter().any(|kind| kind.written);
         if classes.is_empty() && !arrays {
             return self.fill_new();
         }
+        let decoder = self.decoder();
+        let pieces = leave(&classes, pieces, |class, chunk| class.has_values(chunk, &decoder));
         let rest = match self.rest(&mut classes, &pieces) {
             Ok(rest) => rest,
             Err(Failed::Frozen(object)) => return Err(crate::errors::frozen(self.ruby, value(object))),
@@ -176,40 +166,6 @@ impl<'a> Unpacker<'a> {
         let mut classes: Vec<Class<'a>> = classes.collect();
         classes.iter_mut().for_each(Class::learn);
         classes
-    }
-
-    /// Workers look at objects of all classes side by side, for those of whom something is to be made or raised, or whose form is not known.
-    fn looked_at(
-        &self,
-        classes: &[Class<'_>],
-        is_plain: impl Fn(&Class<'_>, &Range<usize>) -> bool + Sync,
-    ) -> Vec<Piece> {
-        let lengths: Vec<usize> = classes.iter().map(|class| class.objects.len()).collect();
-        crew::map(lengths.iter().sum(), crew::side_by_side(&lengths), |rows: Vec<Range<usize>>| {
-            let mut left = Vec::new();
-            for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
-                let chunks = chunks(rows);
-                left.extend(chunks.filter(|chunk| !is_plain(class, chunk)).map(|chunk| (at, chunk)));
-            }
-            Piece { rows, left }
-        })
-    }
-
-    /// The same, of the columns, where the objects have been looked at.
-    fn looked_at_values(&self, classes: &[Class<'_>], pieces: Vec<Piece>) -> Vec<Piece> {
-        let total = classes.iter().map(|class| class.objects.len()).sum();
-        let decoder = self.decoder();
-        crew::map(total, pieces, |Piece { rows, left }| {
-            let (mut before, mut left) = (left.into_iter().peekable(), Vec::new());
-            for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
-                for chunk in chunks(rows).map(|chunk| (at, chunk)) {
-                    if before.next_if_eq(&chunk).is_some() || !class.has_values(&chunk.1, &decoder) {
-                        left.push(chunk);
-                    }
-                }
-            }
-            Piece { rows, left }
-        })
     }
 
     /// Workers write what no Ruby thread need.
@@ -381,6 +337,27 @@ impl Class<'_> {
         field.reader.get(object, self.raw);
         if field.reader.set(object, self.raw, new) { Ok(()) } else { heap::set_field(object, field.plan.field, new) }
     }
+}
+
+/// Workers look at objects of all classes side by side, and leave to the Ruby thread, beside those that are left to it already, those that are not plain: something is to
+/// be made or raised, or their form is not known.
+fn leave(
+    classes: &[Class<'_>],
+    pieces: Vec<Piece>,
+    is_plain: impl Fn(&Class<'_>, &Range<usize>) -> bool + Sync,
+) -> Vec<Piece> {
+    let rows = classes.iter().map(|class| class.objects.len()).sum();
+    crew::map(rows, pieces, |Piece { rows, left }| {
+        let (mut before, mut left) = (left.into_iter().peekable(), Vec::new());
+        for (at, (class, rows)) in classes.iter().zip(&rows).enumerate() {
+            for chunk in chunks(rows).map(|chunk| (at, chunk)) {
+                if before.next_if_eq(&chunk).is_some() || !is_plain(class, &chunk.1) {
+                    left.push(chunk);
+                }
+            }
+        }
+        Piece { rows, left }
+    })
 }
 
 /// Some rows, at most [`CHUNK`] at a time.

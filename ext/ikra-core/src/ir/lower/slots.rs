@@ -107,7 +107,7 @@ impl Body<'_, '_> {
             }
         }
         for (class, ivar) in fields {
-            // whatever becomes of the value, what is known of it is what it is
+            // what is known of it is checked at each call, though nothing may be left that loads it
             self.t.field_mut(*class, ivar)?.read = true;
         }
         found

@@ -1,7 +1,7 @@
 //! Objects in the middle of whose methods the sections of a scope run: what such a method reads and writes, nobody notices.
 //!
 //! Here: [`Inside`], which finds out at each section that they are as they were last seen, as they mostly are. Not here: who they are, and what is done
-//! where they are not (`lib/ikra/resident.rb`, `section`), for which this may always ask.
+//! where they are not (`lib/ikra/resident.rb`, `entered` and `left`), for which this may always ask.
 
 use crate::block::Captures;
 use crate::heap::{self, Raw};
@@ -43,7 +43,7 @@ impl Inside {
         let inside: Option<RHash> = ruby.thread_current().funcall(*names::THREAD_VARIABLE_GET, (name,))?;
         let Some(inside) = inside else { return Ok(Self::Nobody) };
         let receiver = captures.receiver(ruby)?;
-        if inside.get(receiver).is_none() && !has_no_ivars_to_tell(ruby, receiver) {
+        if inside.get(receiver).is_none() && !is_left_out(ruby, receiver) {
             return Ok(Self::Unknown);
         }
         match inside.len() {
@@ -66,12 +66,12 @@ impl Inside {
     }
 }
 
-/// Of these nobody asks; of others of Ruby's own classes (`CORE`) Ruby code knows.
-fn has_no_ivars_to_tell(ruby: &Ruby, receiver: Value) -> bool {
-    let class = class_of(receiver.as_raw());
-    receiver.is_nil() || class == ruby.class_object().as_raw()
+/// The most frequent of those that are never among them (`CORE`): what a program's outermost lines are run by, and nobody. Of others Ruby code knows.
+fn is_left_out(ruby: &Ruby, receiver: Value) -> bool {
+    receiver.is_nil() || class_of(receiver.as_raw()) == ruby.class_object().as_raw()
 }
 
+/// The class, whatever methods the object has of its own.
 fn class_of(object: Raw) -> Raw {
     // SAFETY: any live VALUE has a class, which is found without allocating or raising.
     #[allow(unsafe_code)]
@@ -95,9 +95,9 @@ fn is_same(object: Raw, seen: &[Raw]) -> bool {
     if *is_frozen != if heap::is_frozen(object) { heap::TRUE } else { heap::FALSE } {
         return false;
     }
-    let ivars = heap::ivars(object);
+    let (ivars, class) = (heap::ivars(object), class_of(object));
     let mut pairs = seen[1..].chunks_exact(2).zip(&ivars);
     ivars.len() * 2 + 1 == seen.len()
         && pairs.all(|(seen, (id, value))| seen[0] == registry::symbol_of(*id) && seen[1] == *value)
-        && !WRITTEN.lock().contains(&class_of(object))
+        && !WRITTEN.lock().contains(&class)
 }
