@@ -63,6 +63,7 @@ const SCENES: &[Scene] = &[
     ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
     ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
     ("launches_one_after_the_other", &[], launches_one_after_the_other),
+    ("ticks_that_follow_each_other", &[], ticks_that_follow_each_other),
     ("launches_that_raise_later", &[], launches_that_raise_later),
     ("launches_whose_end_is_told_at_once", &[], launches_whose_end_is_told_at_once),
     ("memory_that_runs_out", &[("STAND_IN_MEMORY", "50000000")], memory_that_runs_out),
@@ -1093,6 +1094,92 @@ fn launches_one_after_the_other() {
     assert!(questions <= 2000 / 16 && allocations <= 1100, "{questions} questions, {allocations} allocations");
     let (questions, allocations) = round();
     assert!(questions <= 1000 / 16 && allocations <= 64, "{questions} questions, {allocations} allocations again");
+}
+
+/// `out = 3 * out + in`, as often as there are ticks if these are fused, else once.
+fn grows(fused: bool) -> Program {
+    let step = |b: &mut Builder, index: Operand| {
+        let (x, old) = (b.load(Scalar::I64, INPUT, index), b.load(Scalar::I64, OUTPUT, index));
+        let more = b.i64(Op::Mul, &[old, Operand::I64(3)]);
+        let more = b.i64(Op::Add, &[more, x]);
+        b.store(OUTPUT, index, more);
+    };
+    let func = if fused {
+        entry(|b, index, _| step(b, index))
+    } else {
+        let mut b = Builder::new("entry".into(), Vec::new());
+        let [job, begin, _end] = [(); 3].map(|()| b.param(Scalar::I64, None));
+        b.push(Stmt::Begin { index: job.into(), tick: begin.into(), check: true });
+        step(&mut b, job.into());
+        b.finish()
+    };
+    let mut program = program(fused, vec![func]);
+    program.columns[TAGS.index()].written = false;
+    program
+}
+
+/// A loop of calls is ahead of the device: what it calls meanwhile is launched as one, and nobody sees anything of it but that it is done sooner.
+fn ticks_that_follow_each_other() {
+    let cuda = open();
+    let store = cuda.store().expect("it has memory");
+    let kernel = prepare(&cuda, &grows(false));
+    kernel.join_ticks(Box::new(|| Ok(Some(grows(true)))));
+    let rows = 300;
+    let there = |run: Run| -> Vec<HostColumn> {
+        let up = |rows: &HostColumn| {
+            let memory = store.upload(rows.byte_len(), Some(rows.bytes())).unwrap_or_else(|e| panic!("{e}"));
+            HostColumn::on_device(rows.storage(), rows.len(), memory)
+        };
+        run.columns.iter().map(up).collect()
+    };
+    let lists = [there(Run::new(0..rows)), there(Run::new(5..5 + rows))];
+    let mut expected = [vec![0i64; rows as usize], vec![0; rows as usize]];
+    let mut call = |which: usize| {
+        let mut run = Run::new(0..rows);
+        run.columns.clone_from(&lists[which]);
+        let outcome = cuda.launch(&*kernel, run.launch(&CancelToken::default())).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(outcome, Outcome::Done);
+        for (row, old) in expected[which].iter_mut().enumerate() {
+            *old = old.wrapping_mul(3).wrapping_add(row as i64 + 5 * which as i64);
+        }
+        expected[which].clone()
+    };
+    let holds = |which: usize, expected: &[i64]| {
+        let mut bytes = vec![0; rows as usize * 8];
+        lists[which][1].device().expect("there it is").read(0, &mut bytes).unwrap_or_else(|e| panic!("{e}"));
+        let found = bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes")));
+        assert!(found.eq(expected.iter().copied()));
+    };
+    let began = Instant::now();
+    // the code for several is made meanwhile
+    loop {
+        let before = stand_in("stand_in_launches");
+        let last = (0..500).map(|_| call(0)).last().expect("there are some");
+        holds(0, &last);
+        if stand_in("stand_in_launches") - before < 250 {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "each call was launched for itself");
+    }
+    // whoever looks, or does something else, finds what was called before
+    for number in 0..2_000 {
+        let which = usize::from(number / 17 % 3 == 1);
+        let now = call(which);
+        match number % 97 {
+            13 | 14 => holds(which, &now),
+            50 => {
+                let copy = store.copy(lists[which][1].device().expect("there it is")).unwrap_or_else(|e| panic!("{e}"));
+                let mut first = [0; 8];
+                copy.read(8, &mut first).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(i64::from_ne_bytes(first), now[1]);
+            }
+            _ => {}
+        }
+    }
+    for which in [0, 1] {
+        let now = call(which);
+        holds(which, &now);
+    }
 }
 
 fn memory_that_runs_out() {

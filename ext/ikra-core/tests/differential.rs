@@ -83,6 +83,11 @@ impl Ready<'_> {
         }
     }
 
+    /// Whether it goes over the rows of elements, in all ticks.
+    fn joins(&self) -> bool {
+        self.improved.schema.whole.is_some() && self.improved.program.joins()
+    }
+
     fn check_launches(&self) -> Result<(), String> {
         let launches = if self.improved.program.fused_ticks { 1 } else { self.section.ticks as usize };
         match self.run.expected.kernels {
@@ -100,6 +105,8 @@ enum Host {
     OtherOrder,
     /// One tick at a time, and over the rows of elements where these are all objects of their classes.
     OneTick,
+    /// So over the rows, and several ticks in one launch.
+    JoinedTicks,
 }
 
 /// Compiles a run, as often as speculations turn out wrong. None: it was refused, as it should be.
@@ -117,9 +124,9 @@ fn ready<'c>(case: &'c Case, run: &'c Run, host: Host, backend: &dyn Backend) ->
         }
         let shape = shape(&section);
         let shape = match host {
-            Host::AsItIs => shape,
+            Host::AsItIs | Host::JoinedTicks => shape,
             Host::OtherOrder => SectionShape { reordered: !shape.reordered, ..shape },
-            Host::OneTick => SectionShape { single: true, ..shape },
+            Host::OneTick => SectionShape { single: true, joined: true, ..shape },
         };
         let lowered = match compile(&mut section, &mut facts, &shape, &run.expected.options, |_| {}) {
             Ok(lowered) => lowered,
@@ -129,7 +136,7 @@ fn ready<'c>(case: &'c Case, run: &'c Run, host: Host, backend: &dyn Backend) ->
             return Err(format!("expected an error about: {expected}"));
         }
         let mut improved = improved(&lowered).map_err(|e| e.to_string())?;
-        if host == Host::OneTick && !scattered {
+        if matches!(host, Host::OneTick | Host::JoinedTicks) && !scattered {
             over_rows(&mut improved.program, &mut improved.schema).map_err(|e| e.to_string())?;
         }
         let ready = Ready { case, run, section, facts, lowered, improved };
@@ -200,8 +207,10 @@ fn every_run_on_every_backend() {
     for case in &cases {
         for run in &case.runs {
             let name = format!("{}:{}", case.name, run.line);
-            for host in [Host::AsItIs, Host::OtherOrder, Host::OneTick] {
+            for host in [Host::AsItIs, Host::OtherOrder, Host::OneTick, Host::JoinedTicks] {
                 failures.guard(&name, |failures| match ready(case, run, host, &reference) {
+                    // the others are as they are otherwise
+                    Ok(Some(ready)) if host == Host::JoinedTicks && !ready.joins() => {}
                     Ok(Some(ready)) => {
                         let launches = || if host == Host::OneTick { Ok(()) } else { ready.check_launches() };
                         let checks = ready.check_unimproved(&reference).and_then(|()| launches());
@@ -215,11 +224,15 @@ fn every_run_on_every_backend() {
         }
     }
     let rows = all.iter().filter(|ready| ready.improved.schema.whole.is_some()).count();
-    println!("reference: {} runs, {rows} over the rows of elements", all.len());
+    let joined = all.iter().filter(|ready| ready.joins()).count();
+    println!(
+        "reference: {} runs, {rows} over the rows of elements, {joined} of these several ticks at once",
+        all.len()
+    );
     on_cpu(&all, &mut failures);
     on_shim(&all, &mut failures);
     failures.check();
-    assert!(rows > 0, "no case goes over the rows of its elements");
+    assert!(rows > joined && joined > 0, "no case goes over the rows of its elements");
 }
 
 fn on_cpu(all: &[Ready<'_>], failures: &mut Failures) {

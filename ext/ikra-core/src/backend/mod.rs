@@ -262,12 +262,17 @@ pub trait Executable: Any + Send + Sync {
     fn from_cache(&self) -> bool {
         false
     }
+    /// Launches of one tick may be one of several, by a program that does what this one does in each. Whoever has no use for that forgets it.
+    fn join_ticks(&self, _: FusedTicks) {}
     /// Of what [`Backend::prepare_sink`] gave: whether it reduces, or sieves, in the pass that computes. Where not, the column is there in
     /// between.
     fn sinks_at_once(&self) -> bool {
         false
     }
 }
+
+/// Makes a program whose launch of n ticks does what n launches of one do by another program, over the same columns with the same parameters; None: there is none.
+pub type FusedTicks = Box<dyn FnOnce() -> Result<Option<Program>> + Send + Sync>;
 
 /// A backend's own executable.
 ///

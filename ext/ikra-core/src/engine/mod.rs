@@ -4,11 +4,12 @@
 
 pub mod explain;
 
+use crate::backend::FusedTicks;
 use crate::config::CodeOptions;
 use crate::error::Result;
 use crate::infer::{self, BlockSource};
 use crate::ir::lower::section;
-use crate::ir::{Lowered, Program, verify};
+use crate::ir::{ColumnId, Lowered, ParamId, Program, verify};
 use crate::layout::Layout;
 use crate::layout::schema::{Schema, Slot};
 use crate::passes;
@@ -20,13 +21,14 @@ pub use crate::infer::{Base, SectionOp};
 pub use crate::ir::lower::section::{Holes, SectionShape};
 
 /// A section that a backend can prepare, and that the host can pack for.
-#[derive(Clone, Debug)]
 pub struct Compiled {
     pub lowered: Lowered,
     pub layout: Layout,
     /// What was chosen for each stencil over other stages, the first first. Where one is to look at what another kernel has computed, this
     /// program is not to be run.
     pub stencils: Vec<Choice>,
+    /// Where launches that follow each other may be one of several ticks: the program for these.
+    pub ticks: Option<FusedTicks>,
 }
 
 /// Compiles a block for the values at hand: `world` answers for them, `facts` is what was seen of them, here and in
@@ -78,7 +80,7 @@ fn stages(
     let mut watch = Stopwatch::start();
     let mut analysis = infer::analyse(world, facts, block, shape.op, shape.base)?;
     watch.lap("infer");
-    let Lowered { program, mut schema, asks_index } = section::lower(&mut analysis, shape, options, &name)?;
+    let Lowered { program, mut schema, asks_index, fuses } = section::lower(&mut analysis, shape, options, &name)?;
     watch.lap("lower");
     if cfg!(debug_assertions) {
         verify::verify(&program)?;
@@ -88,6 +90,8 @@ fn stages(
         account.lowered(&program);
         watch.skip();
     }
+    let over_ticks = (shape.joined && fuses).then(|| Program { fused_ticks: true, ..program.clone() });
+    let elements = (schema.elements.clone(), schema.order);
     // the interpreter looks for races in what the user wrote
     let (mut program, stencils) =
         if options.races { (passes::needed(program), Vec::new()) } else { with_stencils(program, &schema, means)? };
@@ -101,7 +105,37 @@ fn stages(
         account.improved(&mut analysis, &program, &schema, &layout);
         account.stages = watch.laps;
     }
-    Ok(Compiled { lowered: Lowered { program, schema, asks_index }, layout, stencils })
+    let ticks = over_ticks.and_then(|ticks| fused(ticks, &program, elements, schema.whole));
+    Ok(Compiled { lowered: Lowered { program, schema, asks_index, fuses }, layout, stencils, ticks })
+}
+
+/// The program for several ticks at once beside one for a single one, which nobody need wait for. It is made when it is wanted, which it often never is.
+fn fused(
+    ticks: Program,
+    single: &Program,
+    (elements, order): (Option<Slot>, Option<ColumnId>),
+    first: Option<ParamId>,
+) -> Option<FusedTicks> {
+    let is_plain = single.surely_ends() && ticks.funcs.iter().all(|func| func.stage.is_none());
+    let (params, uses) = (single.params.len(), uses(single));
+    is_plain.then(|| {
+        Box::new(move || {
+            let mut program = passes::run(ticks)?;
+            if let (Some(first), Some(Slot { value: Some(elements), .. })) = (first, elements)
+                && passes::whole(&mut program, elements, order) != Some(first)
+            {
+                return Ok(None);
+            }
+            // launches have what the one for a single tick needs
+            let has_all = self::uses(&program).iter().zip(&uses).all(|(used, there)| !used || *there);
+            Ok((has_all && program.params.len() == params && program.joins()).then_some(program))
+        }) as FusedTicks
+    })
+}
+
+/// By column, whether a program looks at it, or writes it.
+fn uses(program: &Program) -> Vec<bool> {
+    program.columns.iter().flat_map(|column| [column.read || column.written, column.written]).collect()
 }
 
 /// Runs an improved program over the rows of its elements, if it is such.

@@ -753,6 +753,8 @@ pub struct Lowered {
     pub schema: Schema,
     /// The program asks where an element is, beside whose it is.
     pub asks_index: bool,
+    /// What each element does over many ticks does not depend on what others do meanwhile: they could run in one launch, also where this program is for one.
+    pub fuses: bool,
 }
 
 impl Func {
@@ -785,13 +787,21 @@ impl Program {
     /// Whether all jobs end soon, as they should: nothing repeats, raises, or takes rows. Launches of such a program need
     /// no look at what became of them, and no job looks whether it is still wanted.
     pub fn surely_ends(&self) -> bool {
+        self.ends(|_| false)
+    }
+
+    /// The same of each tick. A loop over ticks, which begins them, is no reason why it might not: there are as many as are launched.
+    pub fn each_tick_surely_ends(&self) -> bool {
+        self.ends(|body| self.jobs != Jobs::Grouped && body.iter().any(|stmt| matches!(stmt, Stmt::Begin { .. })))
+    }
+
+    fn ends(&self, surely: impl Fn(&[Stmt]) -> bool) -> bool {
         let mut ends = !self.funcs.iter().any(|func| func.recursive);
         for func in &self.funcs {
             walk(&func.body, &mut |stmt| {
                 ends &= match stmt {
-                    Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Alloc { .. } | Stmt::Loop { .. } => {
-                        false
-                    }
+                    Stmt::Checked { .. } | Stmt::Trap { .. } | Stmt::Poll | Stmt::Alloc { .. } => false,
+                    Stmt::Loop { body, .. } => surely(body),
                     Stmt::Atomic { site, .. } => site.is_none(),
                     Stmt::Call { depth, .. } => depth.is_none(),
                     _ => true,
@@ -799,6 +809,15 @@ impl Program {
             });
         }
         ends
+    }
+
+    /// Whether launches that follow each other are one of all their ticks: these run one behind the other in each job, and nothing says which one it is.
+    pub fn joins(&self) -> bool {
+        let mut asks = self.uses_random;
+        for func in &self.funcs {
+            walk(&func.body, &mut |stmt| asks |= matches!(stmt, Stmt::Let { op: Op::Ctx(Ctx::Tick), .. }));
+        }
+        self.fused_ticks && !asks && self.each_tick_surely_ends()
     }
 
     /// Whether each job comes to its end without repeating anything: it may raise.

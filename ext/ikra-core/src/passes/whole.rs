@@ -15,7 +15,7 @@ use crate::ir::{
 /// Changes the program, if it is such, and gives the parameter for the first row. `elements`: the column of what the section runs over.
 pub fn whole(program: &mut Program, elements: ColumnId, order: Option<ColumnId>) -> Option<ParamId> {
     let ids = matches!(program.columns[elements.index()].refers, Some(Space::Class { .. }));
-    if !ids || program.uses_random || !program.heaps.is_empty() || !program.surely_ends() {
+    if !ids || program.uses_random || !program.heaps.is_empty() || !program.each_tick_surely_ends() {
         return None;
     }
     let place = Place::of(program, order)?;

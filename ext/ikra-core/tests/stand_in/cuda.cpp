@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations and stand_in_launched. Not here: speed.
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched and stand_in_launches. Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -94,7 +94,7 @@ static size_t total() {
 
 // The host's memory that is page-locked where it is.
 static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0};
+static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -130,6 +130,7 @@ long stand_in_questions() { return questions; }
 long stand_in_allocations() { return allocations; }
 // Threads of the last launch.
 long stand_in_launched() { return launched; }
+long stand_in_launches() { return launches; }
 
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
 Result cuInit(unsigned) {
@@ -327,6 +328,7 @@ Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigne
   std::vector<uint64_t> args((module->bytes + 7) / 8);
   memcpy(args.data(), params[0], module->bytes);
   launched = long(grid) * block;
+  launches++;
   stream->push([=] {
     if (is("faulty")) {
       sticky = FAULT;

@@ -30,6 +30,7 @@ pub fn shape(section: &Section) -> SectionShape {
         reordered: classes.len() > 1,
         few: true,
         single: false,
+        joined: false,
         whole: false,
         results: None,
         holes: None,

@@ -171,6 +171,8 @@ impl Section<'_> {
                 reordered: form.code.reorder && Observer::mixed(&elements),
                 few: form.few,
                 single: form.single,
+                // a host waits for each launch
+                joined: form.single && backend.store().is_some(),
                 whole,
                 results: form.results,
                 holes,
@@ -226,6 +228,9 @@ impl Section<'_> {
             None => backend.prepare(program, layout, &form.code),
         };
         let executable = clock.measure(Phase::Compile, || gvl::released(prepare)).map_err(|e| errors::core(ruby, e))?;
+        if let Some(ticks) = compiled.ticks {
+            executable.join_ticks(ticks);
+        }
         let at_once = executable.sinks_at_once();
         let sieve = sieve.filter(|_| at_once);
         let preparing = began.elapsed();

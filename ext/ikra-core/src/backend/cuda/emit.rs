@@ -107,6 +107,8 @@ pub struct Header {
 
 impl Header {
     pub const WORDS: usize = 9;
+    /// Which word [`Header::tick_end`] is.
+    pub const TICK_END: usize = 2;
 
     pub fn words(&self) -> [u64; Self::WORDS] {
         [
@@ -198,9 +200,9 @@ fn listens(program: &Program) -> bool {
 }
 
 /// The program, whose jobs do not look whether they are still wanted if it surely ends: nothing stops its launches, and none has a
-/// limit. Each look is a branch before an element's loads, which keeps those of several elements from being under way together.
+/// limit. Each look is a branch before an element's loads, which keeps those of several elements from being under way together. Of fused ticks the host launches no more than take a moment.
 fn unwatched(mut program: Program) -> Program {
-    if program.surely_ends() {
+    if program.each_tick_surely_ends() {
         for func in &mut program.funcs {
             walk_mut(&mut func.body, &mut |stmt| {
                 if let Stmt::Begin { check, .. } = stmt {
@@ -473,9 +475,9 @@ impl<'a> Shared<'a> {
     }
 
     /// Whether a kernel looks, before it begins, whether its launch is still wanted. One whose jobs repeat nothing is over as soon as the word that says so has
-    /// come, which all its loads would wait for; and what a launch stores behind one that was stopped is lost anyway.
+    /// come, which all its loads would wait for; and what a launch stores behind one that was stopped is lost anyway. Nothing stops one that surely ends.
     fn looks(&self) -> bool {
-        !self.program.is_straight()
+        !self.program.is_straight() && !self.program.each_tick_surely_ends()
     }
 
     /// The kernel, whose threads run jobs.

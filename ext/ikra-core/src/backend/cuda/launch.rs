@@ -8,6 +8,7 @@
 mod memory;
 mod over;
 mod plan;
+mod several;
 
 use super::blas::Blas;
 use super::collective::{self, Collectives, Desk, Tray};
@@ -15,7 +16,7 @@ use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
 use super::emit::{self, Emitted, Header};
 use super::gather::Cells;
 use super::nvrtc::{self, Code};
-use super::queue::{Length, Mark, Pending, Queue};
+use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
 use super::storage::{ALIGNMENT, Arena, Block, Held, HostLocker, Mailbox, SMALL, Staging};
 use crate::backend::collective::Element;
@@ -24,7 +25,7 @@ use crate::backend::collective::rows::Collective;
 use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Ending, Executable, Key, Launch, Outcome, own};
+use crate::backend::{Backend, CancelToken, Ending, Executable, FusedTicks, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
 use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
@@ -40,6 +41,7 @@ use memory::{CudaMemory, address_of, wait_for};
 use once_cell::sync::{Lazy, OnceCell};
 use parking_lot::Mutex;
 use plan::{Plan, Use, runs};
+use several::Several;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -81,8 +83,7 @@ const MOST_LAUNCHES: u64 = 384;
 /// See the module.
 pub struct CudaBackend {
     device: Arc<Device>,
-    target: Target,
-    cache: Arc<DiskCache>,
+    maker: Maker,
     lanes: Arc<Lanes>,
     collectives: Collectives,
     queue: Arc<Queue>,
@@ -97,6 +98,14 @@ pub struct CudaBackend {
     blas: OnceCell<Option<Blas>>,
     /// Some thread makes the context, or has made it.
     enters: AtomicBool,
+}
+
+/// Makes kernels of programs.
+#[derive(Clone)]
+struct Maker {
+    device: Arc<Device>,
+    target: Target,
+    cache: Arc<DiskCache>,
 }
 
 /// Lanes at rest.
@@ -180,6 +189,13 @@ pub struct CudaKernel {
     slots: bool,
     /// It surely ends soon, and raises nothing.
     harmless: bool,
+    /// It draws, which each section does anew.
+    draws: bool,
+    /// What does several ticks at once, where launches of it may become one.
+    ticks: OnceCell<Several>,
+    /// For what is made of it later.
+    maker: Maker,
+    options: CodeOptions,
     /// It surely ends, and what it raises can be told later.
     tells_later: bool,
     /// It surely ends soon, whatever it raises, and needs nothing on the way.
@@ -188,7 +204,7 @@ pub struct CudaKernel {
     columns: Vec<Use>,
     layout: Layout,
     device: Arc<Device>,
-    module: OnceCell<Module>,
+    module: OnceCell<Arc<Module>>,
     /// How deep calls may nest, once there is room for that.
     call_depth: OnceCell<u32>,
     /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
@@ -201,7 +217,6 @@ pub struct CudaKernel {
 struct Jammed {
     jam: Jam,
     kernel: OnceCell<Arc<CudaKernel>>,
-    options: CodeOptions,
 }
 
 /// Groups for each multiprocessor from which on jobs run together: with fewer, its threads would be too few to work while others wait.
@@ -273,10 +288,10 @@ impl CudaBackend {
         let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers, pool });
         let collectives = Collectives::new(device.clone(), cache.clone());
         let queue = Arc::new(Queue::new(device.clone(), CudaMemory::pending));
+        let maker = Maker { device: device.clone(), target, cache };
         Ok(Self {
             device,
-            target,
-            cache,
+            maker,
             lanes,
             collectives,
             queue,
@@ -311,6 +326,28 @@ impl CudaBackend {
         let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
     }
 
+    fn prepare_with(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        options: &CodeOptions,
+        sink: Option<Sink>,
+    ) -> Result<Arc<dyn Executable>> {
+        self.enter_early();
+        let name = emit::kernel_name(program);
+        let compiled =
+            self.maker.compiled(program, layout, options, sink, || emit::emit_into(program, layout, &name, sink))?;
+        let jam = if sink.is_none() { Jam::of(program, Way::Below) } else { None };
+        let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new() });
+        let kernel = Arc::new(CudaKernel { jammed, ..compiled });
+        // The first launch finds the code on the device, and the caller may trace meanwhile.
+        let early = kernel.clone();
+        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
+        Ok(kernel)
+    }
+}
+
+impl Maker {
     /// Code for this program, from the disk or from NVRTC.
     fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
         let source = emitted.source();
@@ -331,25 +368,6 @@ impl CudaBackend {
         Ok((artifact, false))
     }
 
-    fn prepare_with(
-        &self,
-        program: &Program,
-        layout: &Layout,
-        options: &CodeOptions,
-        sink: Option<Sink>,
-    ) -> Result<Arc<dyn Executable>> {
-        let name = emit::kernel_name(program);
-        let compiled =
-            self.compiled(program, layout, options, sink, || emit::emit_into(program, layout, &name, sink))?;
-        let jam = if sink.is_none() { Jam::of(program, Way::Below) } else { None };
-        let jammed = jam.map(|jam| Jammed { jam, kernel: OnceCell::new(), options: *options });
-        let kernel = Arc::new(CudaKernel { jammed, ..compiled });
-        // The first launch finds the code on the device, and the caller may trace meanwhile.
-        let early = kernel.clone();
-        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
-        Ok(kernel)
-    }
-
     fn compiled(
         &self,
         program: &Program,
@@ -361,7 +379,6 @@ impl CudaBackend {
         let start = Instant::now();
         emit::check(program)?;
         let emitted = emit();
-        self.enter_early();
         let (artifact, from_cache) = self.artifact(&emitted, options)?;
         let mut columns = Use::of_buffers(program, layout);
         sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
@@ -373,6 +390,10 @@ impl CudaBackend {
             fused_ticks: program.fused_ticks,
             slots: program.uses_slots(),
             harmless: program.surely_ends(),
+            draws: program.uses_random,
+            ticks: OnceCell::new(),
+            maker: self.clone(),
+            options: *options,
             tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
             ends_alone: program.ends_alone(),
             columns,
@@ -384,14 +405,16 @@ impl CudaBackend {
             jammed: None,
         })
     }
+}
 
+impl CudaBackend {
     /// The kernel for several jobs at once with how a launch runs on it, where that is worth it.
     fn together<'k>(
         &self,
         kernel: &'k CudaKernel,
         launch: &Launch<'_>,
     ) -> Result<Option<(&'k CudaKernel, u64, Vec<u64>)>> {
-        let Some(Jammed { jam, kernel: together, options }) = &kernel.jammed else { return Ok(None) };
+        let Some(Jammed { jam, kernel: together }) = &kernel.jammed else { return Ok(None) };
         let least = GROUPS * u64::from(self.device.facts.multiprocessors.max(1));
         // blocks that somebody sizes are of jobs
         if launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * jam.width {
@@ -401,7 +424,7 @@ impl CudaBackend {
         let make = || {
             let (program, layout) = (&jam.program, &kernel.layout);
             let emit = || emit::emit_groups(program, layout, &emit::kernel_name(program));
-            let compiled = self.compiled(program, layout, options, None, emit)?;
+            let compiled = self.maker.compiled(program, layout, &kernel.options, None, emit)?;
             // together they do to columns what each does, which is seen less well
             Ok::<_, Error>(Arc::new(CudaKernel { columns: kernel.columns.clone(), ..compiled }))
         };
@@ -412,7 +435,7 @@ impl CudaBackend {
     fn queue_launch(
         &self,
         kernel: &CudaKernel,
-        module: &Module,
+        module: &Arc<Module>,
         launch: &mut Launch<'_>,
         sink: &[u64],
     ) -> Result<Option<Queued>> {
@@ -446,8 +469,9 @@ impl CudaBackend {
             jobs: launch.jobs,
             limit: launch.limit.0,
             tick_end: 1,
-            seed: launch.seed,
-            section: launch.section,
+            // who draws nothing does the same in every section
+            seed: if kernel.draws { launch.seed } else { 0 },
+            section: if kernel.draws { launch.section } else { 0 },
             call_depth: CALL_DEPTH,
             stop_key: status,
             trap: status + 8,
@@ -455,11 +479,21 @@ impl CudaBackend {
         };
         let mut args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
-        let work = |stream: &Stream| module.launch(stream, grid, block, &mut args);
-        let little = launch.jobs <= LITTLE && sink.is_empty();
+        let length = if launch.jobs <= LITTLE && sink.is_empty() { Length::Little } else { Length::Any };
         let mark = match &letter {
-            Some(letter) => self.queue.add_telling(holds, letter, work)?,
-            None => self.queue.add(holds, if little { Length::Little } else { Length::Any }, work)?,
+            Some(letter) => {
+                self.queue.add_telling(holds, letter, |stream| module.launch(stream, grid, block, &mut args))?
+            }
+            None if let Some(several) = kernel.ticks.get() => {
+                let one = Spread { module: module.clone(), grid, block };
+                let tick = Tick { one, several: several.spread(launch)?, args };
+                let (mark, repeats) = self.queue.add_tick(holds, length, tick)?;
+                if repeats {
+                    several.repeats(kernel);
+                }
+                mark
+            }
+            None => self.queue.add(holds, length, |stream| module.launch(stream, grid, block, &mut args))?,
         };
         let told = match (letter, launch.later.as_deref_mut()) {
             (Some(letter), Some(later)) if tells => {
@@ -636,10 +670,10 @@ impl CudaBackend {
 
 impl CudaKernel {
     /// The code on the device.
-    fn module(&self) -> Result<&Module> {
+    fn module(&self) -> Result<&Arc<Module>> {
         self.module.get_or_try_init(|| {
             self.device.enter()?;
-            Module::load(&self.device, self.artifact.code.bytes(), &self.emitted.kernel)
+            Module::load(&self.device, self.artifact.code.bytes(), &self.emitted.kernel).map(Arc::new)
         })
     }
 
@@ -743,6 +777,13 @@ impl Executable for CudaKernel {
     fn as_any(&self) -> &dyn Any {
         self
     }
+    fn join_ticks(&self, make: FusedTicks) {
+        let Emitted { gathers, indirect, sink, .. } = &self.emitted;
+        // the words of a launch are to be those of the other kernel
+        if self.harmless && gathers.is_empty() && !indirect && sink.is_none() {
+            let _ = self.ticks.set(Several::new(make));
+        }
+    }
     fn listing(&self) -> String {
         let mut text = String::new();
         if let Some(module) = self.module.get() {
@@ -780,7 +821,7 @@ impl Backend for CudaBackend {
         "cuda"
     }
     fn target(&self) -> &Target {
-        &self.target
+        &self.maker.target
     }
     fn get_ready(&self) {
         self.enter_early();

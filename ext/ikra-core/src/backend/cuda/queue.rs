@@ -12,6 +12,10 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use ticks::{Fate, Ticks};
+pub use ticks::{Spread, Tick};
+
+mod ticks;
 
 /// A place in the stream, behind some work. Where that is little, there is no event before somebody asks, or the place is behind many: then it is behind what was queued meanwhile, too.
 pub struct Mark {
@@ -111,6 +115,8 @@ struct State {
     marks: u64,
     /// Events that nobody waits for any more.
     idle: Vec<Arc<Event>>,
+    /// The last work, where it is ticks that others may join.
+    ticks: Ticks,
 }
 
 /// How long work is.
@@ -205,6 +211,7 @@ impl State {
     }
     /// An event behind all that is queued.
     fn record(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
+        self.ticks.flush(stream)?;
         let free = self.idle.iter().position(|event| Arc::strong_count(event) == 1);
         let event = match free {
             Some(at) => self.idle.swap_remove(at),
@@ -316,6 +323,7 @@ impl Queue {
             // one launch at a time is added
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
+            state.ticks.end(&line.stream)?;
             (work(&line.stream), state.gone + state.under_way.len() as u64)
         };
         // also where that failed: part of it may be under way
@@ -386,6 +394,7 @@ impl Queue {
             // nobody who waits for what is little waits for this
             state.close_open(stream, &self.device)?;
         }
+        state.ticks.end(stream)?;
         let queued = work(stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
         match &queued {
             Ok(mark) => state.add(Work { behind: mark.clone(), holds, letter }),
@@ -399,6 +408,39 @@ impl Queue {
             }
         }
         queued
+    }
+
+    /// As [`Queue::add`], of a tick that those before it may be one launch with. Also says whether it does the same as the one before.
+    ///
+    /// # Errors
+    /// As [`Queue::add`].
+    pub fn add_tick(&self, holds: Vec<Arc<dyn DeviceMemory>>, length: Length, tick: Tick) -> Result<(Arc<Mark>, bool)> {
+        let Line { stream, state } = self.line()?;
+        let mut state = state.lock();
+        state.sweep_many(self.pending)?;
+        let length = if state.repeats(&holds) { Length::Little } else { length };
+        if length == Length::Any {
+            state.close_open(stream, &self.device)?;
+        }
+        let queued = state.ticks.take(tick, stream, &self.device).and_then(|fate| match state.under_way.back() {
+            // the work that waits is the last, and holds the same memory
+            Some(last) if fate == Fate::Joined => Ok((last.behind.clone(), fate)),
+            _ => Ok((state.mark(length, stream, &self.device)?, fate)),
+        });
+        match queued {
+            Ok((mark, fate)) => {
+                if fate != Fate::Joined {
+                    state.add(Work { behind: mark.clone(), holds, letter: None });
+                }
+                Ok((mark, fate != Fate::First))
+            }
+            Err(error) => {
+                // what was queued before it failed uses the memory still
+                let _ = stream.finish();
+                drop(holds);
+                Err(error)
+            }
+        }
     }
 
     /// Lets go the memory of what is done.
@@ -477,6 +519,7 @@ impl Queue {
         let before = {
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
+            state.ticks.flush(&line.stream)?;
             state.gone + state.under_way.len() as u64
         };
         line.stream.finish()?;

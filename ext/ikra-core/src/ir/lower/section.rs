@@ -29,6 +29,8 @@ pub struct SectionShape {
     pub few: bool,
     /// It is launched tick by tick, whatever its blocks do: the program has no loop over ticks.
     pub single: bool,
+    /// Such launches that follow each other may be one of several ticks, by another program: the loop is there until passes take it away.
+    pub joined: bool,
     /// The host sees to it that the elements are all objects of their classes, each once, if the program is one that has use for that ([`crate::passes::whole()`]).
     pub whole: bool,
     /// How results are stored that are numbers, if that is not as Ruby's.
@@ -62,7 +64,10 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         (false, true) => Jobs::Reordered,
         (false, false) => Jobs::Identity,
     };
-    shared.funcs[entry.index()] = entry_function(an, &mut t, &mut shared, jobs, shape)?;
+    let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
+    let fuses = an.fields.values().all(touched) && an.arrays.values().all(touched);
+    let loops = !shape.single || shape.joined && fuses;
+    shared.funcs[entry.index()] = entry_function(an, &mut t, &mut shared, jobs, shape, loops)?;
     an.specs[Analysis::BLOCK.index()].lowered = true;
     while let Some(spec) = t.pending.pop() {
         an.specs[spec.index()].lowered = true;
@@ -70,8 +75,6 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         shared.funcs[t.functions[&spec].index()] = func;
     }
     super::rescue::finish(&mut shared, an, &mut t)?;
-    let touched = |a: &crate::infer::Access| !a.written() || a.is_owned() || a.is_atomic();
-    let fused_ticks = !shape.single && an.fields.values().all(touched) && an.arrays.values().all(touched);
     // What stands in new rows before they are stored is no id of anything.
     for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
         column.refers = None;
@@ -92,11 +95,11 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         sites: shared.sites,
         jobs,
         few: shape.few,
-        fused_ticks,
+        fused_ticks: !shape.single && fuses,
         uses_random: t.uses_random,
         rescued: shared.rescued,
     };
-    Ok(Lowered { program, schema: t.schema, asks_index: t.asks_index })
+    Ok(Lowered { program, schema: t.schema, asks_index: t.asks_index, fuses })
 }
 
 /// One specialisation of a method.
@@ -171,6 +174,7 @@ fn entry_function(
     shared: &mut Shared,
     jobs: Jobs,
     shape: &SectionShape,
+    loops: bool,
 ) -> Result<Func> {
     let has_break = an.has_break;
     let mut body = Body::new("entry".into(), vec![], an, t, shared, Analysis::BLOCK);
@@ -200,7 +204,7 @@ fn entry_function(
                 // There is only one tick.
                 run_block(&mut body, &entry, &element, index)?;
             } else {
-                ticks(&mut body, shape.single, tick, first_tick, last_tick, |body| {
+                ticks(&mut body, loops, tick, first_tick, last_tick, |body| {
                     body.cx.b.push(Stmt::Begin { index, tick: Operand::Var(tick), check: has_break });
                     run_block(body, &entry, &element, index)?;
                     if has_break {
@@ -225,7 +229,7 @@ fn entry_function(
             let to = body.cx.b.load(Scalar::I32, starts, next_job);
             let (from, to) = (body.cx.b.i64(Op::Widen, &[from]), body.cx.b.i64(Op::Widen, &[to]));
             let at = body.cx.b.temp(Scalar::I64);
-            ticks(&mut body, shape.single, tick, first_tick, last_tick, |body| {
+            ticks(&mut body, loops, tick, first_tick, last_tick, |body| {
                 body.cx.b.set(at, from);
                 let label = body.cx.b.label();
                 body.cx.b.open();
@@ -349,17 +353,17 @@ fn load_element(body: &mut Body<'_, '_>, entry: &Entry, index: Operand) -> Resul
     Ok(vec![])
 }
 
-/// All of a launch, one after the other; `single`: there is one.
+/// All of a launch, one after the other; without loops, there is one.
 fn ticks(
     body: &mut Body<'_, '_>,
-    single: bool,
+    loops: bool,
     tick: VarId,
     first: Operand,
     last: Operand,
     once: impl FnOnce(&mut Body<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     body.cx.b.set(tick, first);
-    if single {
+    if !loops {
         return once(body);
     }
     let label = body.cx.b.label();

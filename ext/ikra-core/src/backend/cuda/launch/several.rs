@@ -1,0 +1,71 @@
+//! Code for several ticks at once, beside a kernel for one.
+//!
+//! Here: [`Several`], which has it made in the background once many launches followed each other that did the same. Not here: which of them become one launch
+//! ([`super::super::queue`]), and what such a program is ([`FusedTicks`]).
+
+use super::{BLOCK, CudaKernel, Maker, emit};
+use crate::backend::cuda::queue::Spread;
+use crate::backend::{FusedTicks, Launch};
+use crate::config::CodeOptions;
+use crate::error::Result;
+use crate::layout::Layout;
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// See the module.
+pub(super) struct Several {
+    /// Until it begins.
+    make: Mutex<Option<FusedTicks>>,
+    /// None: there is none.
+    kernel: Arc<OnceCell<Option<CudaKernel>>>,
+    /// Launches that did what the one before did.
+    repeated: AtomicU64,
+}
+
+/// So many make it worth its compilation.
+const OFTEN: u64 = 32;
+
+impl Several {
+    pub(super) fn new(make: FusedTicks) -> Self {
+        Self { make: Mutex::new(Some(make)), kernel: Arc::default(), repeated: AtomicU64::new(0) }
+    }
+
+    /// How a launch runs on it, as soon as it is there.
+    ///
+    /// # Errors
+    /// `Device`, as of any launch.
+    pub(super) fn spread(&self, launch: &Launch<'_>) -> Result<Option<Spread>> {
+        let Some(Some(kernel)) = self.kernel.get() else { return Ok(None) };
+        let module = kernel.module()?;
+        let (grid, block) = kernel.blocks(module, launch, BLOCK)?;
+        Ok(Some(Spread { module: module.clone(), grid, block }))
+    }
+
+    /// A launch of `kernel`, for one tick, did once more what the one before did. Where making the code for several fails, they go on one by one.
+    pub(super) fn repeats(&self, kernel: &CudaKernel) {
+        if self.repeated.fetch_add(1, Ordering::Relaxed) + 1 != OFTEN {
+            return;
+        }
+        let Some(make) = self.make.lock().take() else { return };
+        let (maker, layout, options) = (kernel.maker.clone(), kernel.layout.clone(), kernel.options);
+        let made = self.kernel.clone();
+        let work = move || {
+            let _ = made.set(several(&maker, make, &layout, &options).unwrap_or(None));
+        };
+        let _ = std::thread::Builder::new().name("ikra ticks".into()).spawn(work);
+    }
+}
+
+/// The code, on the device; None: it needs more than launches of one tick have.
+fn several(maker: &Maker, make: FusedTicks, layout: &Layout, options: &CodeOptions) -> Result<Option<CudaKernel>> {
+    let Some(program) = make()? else { return Ok(None) };
+    let name = emit::kernel_name(&program);
+    let kernel = maker.compiled(&program, layout, options, None, || emit::emit(&program, layout, &name))?;
+    if !kernel.emitted.gathers.is_empty() || kernel.emitted.indirect {
+        return Ok(None);
+    }
+    kernel.module()?;
+    Ok(Some(kernel))
+}
