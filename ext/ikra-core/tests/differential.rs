@@ -85,7 +85,7 @@ impl Ready<'_> {
 
     /// Whether it goes over the rows of elements, in all ticks.
     fn joins(&self) -> bool {
-        self.improved.schema.whole.is_some() && self.improved.program.joins()
+        self.improved.schema.whole.is_some() && self.improved.program.fused_ticks
     }
 
     fn check_launches(&self) -> Result<(), String> {

@@ -116,7 +116,7 @@ fn fused(
     (elements, order): (Option<Slot>, Option<ColumnId>),
     first: Option<ParamId>,
 ) -> Option<FusedTicks> {
-    let is_plain = single.surely_ends() && ticks.funcs.iter().all(|func| func.stage.is_none());
+    let is_plain = single.surely_ends() && !ticks.asks_tick() && ticks.funcs.iter().all(|func| func.stage.is_none());
     let (params, uses) = (single.params.len(), uses(single));
     is_plain.then(|| {
         Box::new(move || {
@@ -128,7 +128,7 @@ fn fused(
             }
             // launches have what the one for a single tick needs
             let has_all = self::uses(&program).iter().zip(&uses).all(|(used, there)| !used || *there);
-            Ok((has_all && program.params.len() == params && program.joins()).then_some(program))
+            Ok((has_all && program.params.len() == params && program.each_tick_surely_ends()).then_some(program))
         }) as FusedTicks
     })
 }

@@ -811,13 +811,13 @@ impl Program {
         ends
     }
 
-    /// Whether launches that follow each other are one of all their ticks: these run one behind the other in each job, and nothing says which one it is.
-    pub fn joins(&self) -> bool {
+    /// Whether something in it depends on which tick runs. To be asked before passes find that number in registers.
+    pub fn asks_tick(&self) -> bool {
         let mut asks = self.uses_random;
         for func in &self.funcs {
             walk(&func.body, &mut |stmt| asks |= matches!(stmt, Stmt::Let { op: Op::Ctx(Ctx::Tick), .. }));
         }
-        self.fused_ticks && !asks && self.each_tick_surely_ends()
+        asks
     }
 
     /// Whether each job comes to its end without repeating anything: it may raise.

@@ -1,6 +1,6 @@
 //! Calls of one tick that follow each other, as one launch of several ticks.
 //!
-//! A loop of calls whose ticks can be fused ([`crate::ir::Program::joins`]) is mostly ahead of the device: a launch takes the device longer than a call takes the host. While
+//! A loop of calls whose ticks can be fused ([`crate::backend::FusedTicks`]) is mostly ahead of the device: a launch takes the device longer than a call takes the host. While
 //! the device computes the tick that was launched last, the calls that follow are counted, and launched as one once it is done. What an element keeps from tick to tick then
 //! stays in registers, and a launch's own time is paid once.
 //!
