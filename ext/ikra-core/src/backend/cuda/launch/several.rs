@@ -39,8 +39,9 @@ impl Several {
     pub(super) fn spread(&self, launch: &Launch<'_>) -> Result<Option<Spread>> {
         let Some(Some(kernel)) = self.kernel.get() else { return Ok(None) };
         let module = kernel.module()?;
-        let (grid, block) = kernel.blocks(module, launch, BLOCK)?;
-        Ok(Some(Spread { module: module.clone(), grid, block }))
+        // of blocks of a size that somebody wants, these may be too large for it alone
+        let spread = kernel.blocks(module, launch, BLOCK).ok();
+        Ok(spread.map(|(grid, block)| Spread { module: module.clone(), grid, block }))
     }
 
     /// A launch of `kernel`, for one tick, did once more what the one before did. Where making the code for several fails, they go on one by one.
