@@ -104,6 +104,17 @@ RSpec.describe "Ikra.resident with many calls" do
       expect(list.map(&:seen)).to all(eq(300.0))
     end
 
+    it "runs each of many maps, which change what they map" do
+      list = some
+      Ikra.resident(list) do
+        300.times do |i|
+          list.pmap { |one| one.seen += 1.0 }
+          sleep 0.2 if i == 100
+        end
+      end
+      expect(list.map(&:seen)).to all(eq(300.0))
+    end
+
     it "draws other numbers in each call" do
       drawn = [true, false].map do |stays|
         list = some

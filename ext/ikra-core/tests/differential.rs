@@ -7,11 +7,14 @@ use ikra_core::backend::cpu::CpuBackend;
 use ikra_core::backend::cuda::shim::CudaShim;
 use ikra_core::backend::reference::ReferenceBackend;
 use ikra_core::backend::{Backend, Executable};
-use ikra_core::engine::over_rows;
+use ikra_core::engine::{self, over_rows};
 use ikra_core::error::Error;
+use ikra_core::id::ScopeId;
+use ikra_core::infer::{BlockSource, SectionOp};
 use ikra_core::ir::Lowered;
 use ikra_core::ir::lower::section::SectionShape;
 use ikra_core::layout::Layout;
+use ikra_core::sched::stencil::Means;
 use ikra_core::world::Facts;
 use ikra_core::world::fixture::{Case, Raised, Run, Section};
 use rayon::prelude::*;
@@ -290,6 +293,31 @@ fn on_shim(all: &[Ready<'_>], failures: &mut Failures) {
         }
     }
     println!("cuda-shim: {} runs", all.len());
+}
+
+#[test]
+fn calls_become_one_launch_only_where_nothing_asks_which_tick_runs() {
+    let (mut joined, mut apart) = (0, 0);
+    for case in &cases() {
+        for run in &case.runs {
+            let Ok(mut section) = case.section(run) else { continue };
+            let shape = SectionShape { single: true, joined: true, ..shape(&section) };
+            let block = BlockSource { unit: section.block.clone(), scope: ScopeId(0) };
+            let (mut facts, options) = (Facts::default(), &run.expected.options);
+            let means = Means::default();
+            let compiled = engine::compile(&mut section.world, &mut facts, &block, &shape, options, means);
+            let Ok(compiled) = compiled else { continue };
+            let name = format!("{}:{}", case.name, run.line);
+            let asks = case.file.text.contains("Ikra.tick") || compiled.lowered.program.uses_random;
+            apart += usize::from(asks && compiled.lowered.program.surely_ends());
+            let Some(make) = compiled.ticks else { continue };
+            assert!(!asks, "{name} asks for its tick, or draws");
+            assert_eq!(shape.op, SectionOp::Each, "{name} has no ticks");
+            let program = make().unwrap_or_else(|e| panic!("{name}: {e}"));
+            joined += usize::from(program.is_some_and(|program| program.fused_ticks));
+        }
+    }
+    assert!(joined > 0 && apart > 0, "{joined} cases may be joined, {apart} only end");
 }
 
 #[test]

@@ -90,7 +90,9 @@ fn stages(
         account.lowered(&program);
         watch.skip();
     }
-    let over_ticks = (shape.joined && fuses).then(|| Program { fused_ticks: true, ..program.clone() });
+    // a map has one tick, and no loop over several
+    let joins = shape.joined && fuses && shape.op == SectionOp::Each;
+    let over_ticks = joins.then(|| Program { fused_ticks: true, ..program.clone() });
     let elements = (schema.elements.clone(), schema.order);
     // the interpreter looks for races in what the user wrote
     let (mut program, stencils) =
@@ -117,7 +119,7 @@ fn fused(
     first: Option<ParamId>,
 ) -> Option<FusedTicks> {
     let is_plain = single.surely_ends() && !ticks.asks_tick() && ticks.funcs.iter().all(|func| func.stage.is_none());
-    let (params, uses) = (single.params.len(), uses(single));
+    let (params, there) = (single.params.len(), uses(single));
     is_plain.then(|| {
         Box::new(move || {
             let mut program = passes::run(ticks)?;
@@ -127,7 +129,7 @@ fn fused(
                 return Ok(None);
             }
             // launches have what the one for a single tick needs
-            let has_all = self::uses(&program).iter().zip(&uses).all(|(used, there)| !used || *there);
+            let has_all = uses(&program).iter().zip(&there).all(|(used, there)| !used || *there);
             Ok((has_all && program.params.len() == params && program.each_tick_surely_ends()).then_some(program))
         }) as FusedTicks
     })

@@ -107,7 +107,8 @@ pub struct Header {
 
 impl Header {
     pub const WORDS: usize = 9;
-    /// Which word [`Header::tick_end`] is.
+    /// Which words [`Header::tick_begin`] and [`Header::tick_end`] are.
+    pub const TICK_BEGIN: usize = 1;
     pub const TICK_END: usize = 2;
 
     pub fn words(&self) -> [u64; Self::WORDS] {

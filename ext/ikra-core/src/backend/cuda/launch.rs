@@ -5,10 +5,10 @@
 //! written. Not here: raw calls ([`super::driver`], [`super::storage`]), where columns lie in an arena ([`plan`]), and memory that outlives
 //! launches ([`memory`]).
 
+mod joined;
 mod memory;
 mod over;
 mod plan;
-mod several;
 
 use super::blas::Blas;
 use super::collective::{self, Collectives, Desk, Tray};
@@ -37,11 +37,11 @@ use crate::memory::column::HostColumn;
 use crate::memory::pool::Pool;
 use crate::passes::jam::{Jam, Way};
 use crate::target::Target;
+use joined::Joined;
 use memory::{CudaMemory, address_of, wait_for};
 use once_cell::sync::{Lazy, OnceCell};
 use parking_lot::Mutex;
 use plan::{Plan, Use, runs};
-use several::Several;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -192,7 +192,7 @@ pub struct CudaKernel {
     /// It draws, which each section does anew.
     draws: bool,
     /// What does several ticks at once, where launches of it may become one.
-    ticks: OnceCell<Several>,
+    joined: OnceCell<Joined>,
     /// For what is made of it later.
     maker: Maker,
     options: CodeOptions,
@@ -203,7 +203,6 @@ pub struct CudaKernel {
     /// By buffer.
     columns: Vec<Use>,
     layout: Layout,
-    device: Arc<Device>,
     module: OnceCell<Arc<Module>>,
     /// How deep calls may nest, once there is room for that.
     call_depth: OnceCell<u32>,
@@ -345,69 +344,7 @@ impl CudaBackend {
         let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
         Ok(kernel)
     }
-}
 
-impl Maker {
-    /// Code for this program, from the disk or from NVRTC.
-    fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
-        let source = emitted.source();
-        let key = KeyBuilder::new("cuda")
-            .text(&self.target.architecture)
-            .value(&self.device.facts.driver)
-            .value(options)
-            .text(&emit::without_comments(&source))
-            .finish();
-        if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
-            return Ok((artifact, true));
-        }
-        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
-        // PTX says nothing of its frames.
-        let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
-        let artifact = Artifact { code: compiled.code, frame };
-        self.cache.save(&key, &artifact.encode());
-        Ok((artifact, false))
-    }
-
-    fn compiled(
-        &self,
-        program: &Program,
-        layout: &Layout,
-        options: &CodeOptions,
-        sink: Option<Sink>,
-        emit: impl FnOnce() -> Emitted,
-    ) -> Result<CudaKernel> {
-        let start = Instant::now();
-        emit::check(program)?;
-        let emitted = emit();
-        let (artifact, from_cache) = self.artifact(&emitted, options)?;
-        let mut columns = Use::of_buffers(program, layout);
-        sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
-        Ok(CudaKernel {
-            emitted,
-            artifact,
-            compiled_in: start.elapsed(),
-            from_cache,
-            fused_ticks: program.fused_ticks,
-            slots: program.uses_slots(),
-            harmless: program.surely_ends(),
-            draws: program.uses_random,
-            ticks: OnceCell::new(),
-            maker: self.clone(),
-            options: *options,
-            tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
-            ends_alone: program.ends_alone(),
-            columns,
-            layout: layout.clone(),
-            device: self.device.clone(),
-            module: OnceCell::new(),
-            call_depth: OnceCell::new(),
-            pace: AtomicU64::new(0),
-            jammed: None,
-        })
-    }
-}
-
-impl CudaBackend {
     /// The kernel for several jobs at once with how a launch runs on it, where that is worth it.
     fn together<'k>(
         &self,
@@ -484,12 +421,12 @@ impl CudaBackend {
             Some(letter) => {
                 self.queue.add_telling(holds, letter, |stream| module.launch(stream, grid, block, &mut args))?
             }
-            None if let Some(several) = kernel.ticks.get() => {
+            None if let Some(joined) = kernel.joined.get() => {
                 let one = Spread { module: module.clone(), grid, block };
-                let tick = Tick { one, several: several.spread(launch)?, args };
+                let tick = Tick { one, joined: joined.spread(launch)?, args };
                 let (mark, repeats) = self.queue.add_tick(holds, length, tick)?;
                 if repeats {
-                    several.repeats(kernel);
+                    joined.repeats(kernel);
                 }
                 mark
             }
@@ -668,12 +605,71 @@ impl CudaBackend {
     }
 }
 
+impl Maker {
+    /// Code for this program, from the disk or from NVRTC.
+    fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
+        let source = emitted.source();
+        let key = KeyBuilder::new("cuda")
+            .text(&self.target.architecture)
+            .value(&self.device.facts.driver)
+            .value(options)
+            .text(&emit::without_comments(&source))
+            .finish();
+        if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
+            return Ok((artifact, true));
+        }
+        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
+        // PTX says nothing of its frames.
+        let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
+        let artifact = Artifact { code: compiled.code, frame };
+        self.cache.save(&key, &artifact.encode());
+        Ok((artifact, false))
+    }
+
+    fn compiled(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        options: &CodeOptions,
+        sink: Option<Sink>,
+        emit: impl FnOnce() -> Emitted,
+    ) -> Result<CudaKernel> {
+        let start = Instant::now();
+        emit::check(program)?;
+        let emitted = emit();
+        let (artifact, from_cache) = self.artifact(&emitted, options)?;
+        let mut columns = Use::of_buffers(program, layout);
+        sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
+        Ok(CudaKernel {
+            emitted,
+            artifact,
+            compiled_in: start.elapsed(),
+            from_cache,
+            fused_ticks: program.fused_ticks,
+            slots: program.uses_slots(),
+            harmless: program.surely_ends(),
+            draws: program.uses_random,
+            joined: OnceCell::new(),
+            maker: self.clone(),
+            options: *options,
+            tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
+            ends_alone: program.ends_alone(),
+            columns,
+            layout: layout.clone(),
+            module: OnceCell::new(),
+            call_depth: OnceCell::new(),
+            pace: AtomicU64::new(0),
+            jammed: None,
+        })
+    }
+}
+
 impl CudaKernel {
     /// The code on the device.
     fn module(&self) -> Result<&Arc<Module>> {
         self.module.get_or_try_init(|| {
-            self.device.enter()?;
-            Module::load(&self.device, self.artifact.code.bytes(), &self.emitted.kernel).map(Arc::new)
+            self.maker.device.enter()?;
+            Module::load(&self.maker.device, self.artifact.code.bytes(), &self.emitted.kernel).map(Arc::new)
         })
     }
 
@@ -688,8 +684,8 @@ impl CudaKernel {
         let apart = Cells::none(self.emitted.gathers.len());
         if cells.rows > 0 {
             let (grid, block) = self.blocks(module, launch, GATHERING_BLOCK)?;
-            let grid =
-                grid.min(module.blocks_per_multiprocessor(block).max(1) * self.device.facts.multiprocessors.max(1));
+            let grid = grid
+                .min(module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1));
             // What blocks add to memory in the end is to be less than what their jobs would.
             if u64::from(grid) * cells.rows <= launch.jobs {
                 return Ok(Shape { grid, block, cells: cells.words });
@@ -702,7 +698,7 @@ impl CudaKernel {
     /// Blocks and threads of each, `wanted` where there are many jobs.
     fn blocks(&self, module: &Module, launch: &Launch<'_>, wanted: u32) -> Result<(u32, u32)> {
         let (jobs, slots) = (launch.jobs, launch.slots);
-        let facts = &self.device.facts;
+        let facts = &self.maker.device.facts;
         let most = module.facts.max_threads.max(1);
         let block = match launch.block_size {
             Some(wanted) if wanted == 0 || wanted > most => {
@@ -750,7 +746,7 @@ impl CudaKernel {
     /// How many jobs each thread of a launch is to have.
     fn jobs_of_a_thread(&self, launch: &Launch<'_>) -> u64 {
         let Some(several) = &self.emitted.several else { return 1 };
-        let least = SEVERAL * u64::from(self.device.facts.multiprocessors.max(1));
+        let least = SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
         // blocks that somebody sizes are of jobs
         let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
         if one || !several.are_there(launch) { 1 } else { several.jobs }
@@ -766,7 +762,7 @@ impl CudaKernel {
                 let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
                 let beside = 2 * frame + 2048;
                 let [least, most] = [LEAST_CALL_DEPTH, CALL_DEPTH].map(|depth| u64::from(depth) * frame + beside);
-                let stack = self.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
+                let stack = self.maker.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
                 Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
             })
             .copied()
@@ -781,7 +777,7 @@ impl Executable for CudaKernel {
         let Emitted { gathers, indirect, sink, .. } = &self.emitted;
         // the words of a launch are to be those of the other kernel
         if self.harmless && gathers.is_empty() && !indirect && sink.is_none() {
-            let _ = self.ticks.set(Several::new(make));
+            let _ = self.joined.set(Joined::new(make));
         }
     }
     fn listing(&self) -> String {
@@ -794,7 +790,9 @@ impl Executable for CudaKernel {
                 text,
                 "// {}: {registers} registers, {local} bytes of local and {shared} of shared memory; \
                  {resident} of {} threads resident on each of {} multiprocessors",
-                self.device.facts.name, self.device.facts.threads_per_multiprocessor, self.device.facts.multiprocessors,
+                self.maker.device.facts.name,
+                self.maker.device.facts.threads_per_multiprocessor,
+                self.maker.device.facts.multiprocessors,
             );
         }
         text += &self.emitted.body;
@@ -1149,8 +1147,7 @@ impl Ticks<'_> {
         let launches = if self.kernel.fused_ticks { range.end - range.start } else { 1 };
         let mut tick = range.start;
         while tick < range.end {
-            // The second and third word of `struct Launch`.
-            (self.args[1], self.args[2]) = (tick, tick + launches);
+            (self.args[Header::TICK_BEGIN], self.args[Header::TICK_END]) = (tick, tick + launches);
             self.module.launch(self.stream, self.grid, self.block, &mut self.args)?;
             tick += launches;
         }

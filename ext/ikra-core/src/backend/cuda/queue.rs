@@ -1,7 +1,7 @@
 //! Launches that nobody waits for: kernels that surely end, and raise nothing or later, over memory that is on the device already.
 //!
 //! Here: [`Queue`], one stream for all of them, so that each finds what those before it made; who holds the memory of what is under
-//! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]).
+//! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]), and which of them wait to become one launch ([`ticks`]).
 
 use super::driver::{Device, Event, Stream};
 use super::status::Letter;

@@ -23,7 +23,7 @@ pub struct Spread {
 pub struct Tick {
     pub one: Spread,
     /// What does several, if that is there yet.
-    pub several: Option<Spread>,
+    pub joined: Option<Spread>,
     /// The words of either kernel's parameter, of ticks from 0 to 1.
     pub args: Vec<u64>,
 }
@@ -36,7 +36,7 @@ impl Tick {
             && self.args == other.args
     }
     fn launch(&mut self, stream: &Stream, ticks: u64) -> Result<()> {
-        let code = self.several.as_ref().filter(|_| ticks > 1).unwrap_or(&self.one);
+        let code = self.joined.as_ref().filter(|_| ticks > 1).unwrap_or(&self.one);
         self.args[Header::TICK_END] = ticks;
         let launched = code.module.launch(stream, code.grid, code.block, &mut self.args);
         self.args[Header::TICK_END] = 1;
@@ -94,7 +94,7 @@ impl Ticks {
             (self.under_way, self.behind, self.pace) = (None, 1, None);
             return Ok(Fate::First);
         }
-        if tick.several.is_none() {
+        if tick.joined.is_none() {
             self.flush(stream)?;
             self.last.insert(tick).launch(stream, 1)?;
             self.behind += 1;

@@ -1,6 +1,6 @@
 //! Code for several ticks at once, beside a kernel for one.
 //!
-//! Here: [`Several`], which has it made in the background once many launches followed each other that did the same. Not here: which of them become one launch
+//! Here: [`Joined`], which has it made in the background once many launches followed each other that did the same. Not here: which of them become one launch
 //! ([`super::super::queue`]), and what such a program is ([`FusedTicks`]).
 
 use super::{BLOCK, CudaKernel, Maker, emit};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module.
-pub(super) struct Several {
+pub(super) struct Joined {
     /// Until it begins.
     make: Mutex<Option<FusedTicks>>,
     /// None: there is none.
@@ -27,7 +27,7 @@ pub(super) struct Several {
 /// So many make it worth its compilation.
 const OFTEN: u64 = 32;
 
-impl Several {
+impl Joined {
     pub(super) fn new(make: FusedTicks) -> Self {
         Self { make: Mutex::new(Some(make)), kernel: Arc::default(), repeated: AtomicU64::new(0) }
     }
@@ -53,14 +53,14 @@ impl Several {
         let (maker, layout, options) = (kernel.maker.clone(), kernel.layout.clone(), kernel.options);
         let made = self.kernel.clone();
         let work = move || {
-            let _ = made.set(several(&maker, make, &layout, &options).unwrap_or(None));
+            let _ = made.set(joined(&maker, make, &layout, &options).unwrap_or(None));
         };
         let _ = std::thread::Builder::new().name("ikra ticks".into()).spawn(work);
     }
 }
 
 /// The code, on the device; None: it needs more than launches of one tick have.
-fn several(maker: &Maker, make: FusedTicks, layout: &Layout, options: &CodeOptions) -> Result<Option<CudaKernel>> {
+fn joined(maker: &Maker, make: FusedTicks, layout: &Layout, options: &CodeOptions) -> Result<Option<CudaKernel>> {
     let Some(program) = make()? else { return Ok(None) };
     let name = emit::kernel_name(&program);
     let kernel = maker.compiled(&program, layout, options, None, || emit::emit(&program, layout, &name))?;
