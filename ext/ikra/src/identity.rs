@@ -95,15 +95,14 @@ impl Region {
             len => usize::from((slot as u16).wrapping_mul(0x9e37) >> (16 - len.trailing_zeros())),
         }
     }
-    /// Where a slot's word is, or is to be, and the word: 0 where there is none.
+    /// The place where a slot's word is, or is to be, and the word: 0 where there is none.
     #[inline]
-    fn find(&self, slot: usize) -> (&AtomicU64, u64) {
+    fn find(&self, slot: usize) -> (usize, u64) {
         let mut at = self.first(slot);
         loop {
-            let place = &self.words[at];
-            let word = place.load(Ordering::Relaxed);
+            let word = self.words[at].load(Ordering::Relaxed);
             if word == 0 || word & SLOT == (slot as u64) << SLOT_SHIFT {
-                return (place, word);
+                return (at, word);
             }
             // there is a free one, and of as many as slots the first was it
             at = (at + 1) & (self.words.len() - 1);
@@ -123,7 +122,7 @@ impl Region {
                 return known & !SLOT;
             }
             let own = word | (slot as u64) << SLOT_SHIFT;
-            if place.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            if self.words[place].compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return 0;
             }
         }
@@ -131,17 +130,26 @@ impl Region {
     /// The same where nobody else does.
     #[inline]
     fn set(&mut self, slot: usize, word: u64) -> u64 {
-        assert!(word & SLOT == 0, "no program has 65536 classes");
         let (place, known) = self.find(slot);
         if known == 0 {
-            place.store(word | (slot as u64) << SLOT_SHIFT, Ordering::Relaxed);
+            self.put(place, slot, word);
         }
         known & !SLOT
+    }
+    #[inline]
+    fn put(&mut self, place: usize, slot: usize, word: u64) {
+        assert!(word & SLOT == 0, "no program has 65536 classes");
+        *self.words[place].get_mut() = word | (slot as u64) << SLOT_SHIFT;
+    }
+    /// Whether there is too little room for as many objects as are counted.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.count * 3 >= self.words.len() * 2 && self.words.len() < SLOTS
     }
     /// Makes room for as many objects as are counted.
     #[inline]
     fn fit(&mut self) {
-        if self.count * 3 >= self.words.len() * 2 && self.words.len() < SLOTS {
+        if self.is_full() {
             self.grow();
         }
     }
@@ -156,7 +164,48 @@ impl Region {
     }
 }
 
+/// Where the word of an object is to be that has none; of no use once another object got one.
+#[derive(Clone, Copy)]
+pub struct Vacancy {
+    /// None where the object's region has none.
+    place: Option<(u32, u16)>,
+    slot: u16,
+}
+
 impl IdentityMap {
+    /// The word of an object, or where that is to be ([`IdentityMap::fill`]).
+    #[inline]
+    pub fn look(&self, object: Raw) -> Result<u64, Vacancy> {
+        let (number, slot) = place(object);
+        let vacancy = |place| Vacancy { place, slot: slot as u16 };
+        if self.regions.is_empty() {
+            let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
+            return known.map_or(Err(vacancy(None)), |(_, word)| Ok(*word));
+        }
+        let at = self.place_of(number);
+        let region = &self.regions[at];
+        if region.words.is_empty() {
+            return Err(vacancy(None));
+        }
+        match region.find(slot) {
+            (place, 0) => Err(vacancy(Some((at as u32, place as u16)))),
+            (_, word) => Ok(word & !SLOT),
+        }
+    }
+    /// Gives an object its word, after it was looked for.
+    #[inline]
+    pub fn fill(&mut self, object: Raw, vacancy: Vacancy, word: u64) {
+        if let Some((region, at)) = vacancy.place {
+            let region = &mut self.regions[region as usize];
+            region.count += 1;
+            if !region.is_full() {
+                region.put(usize::from(at), usize::from(vacancy.slot), word);
+                return;
+            }
+            region.count -= 1;
+        }
+        self.enter(object, word);
+    }
     /// Gives an object its word, or leaves it the one that it has: that, or 0.
     #[inline]
     pub fn enter(&mut self, object: Raw, word: u64) -> u64 {

@@ -213,16 +213,19 @@ impl Buffer {
         self.len * self.storage.bytes()
     }
     pub fn residence(&self) -> Residence {
-        let version = self.version.lock().clone();
-        if version.is_poisoned() {
-            return Residence::Poisoned;
-        }
-        match (&version.host, &version.device) {
+        let version = self.version.lock();
+        let residence = match (&version.host, &version.device) {
             (None, None) => Residence::Nowhere,
             (Some(_), None) => Residence::Host,
             (None, Some(_)) => Residence::Device,
             (Some(_), Some(_)) => Residence::Both,
+        };
+        if version.fates.is_empty() {
+            return residence;
         }
+        // how a launch ended is asked behind the lock
+        let version = version.clone();
+        if version.is_poisoned() { Residence::Poisoned } else { residence }
     }
     /// Bytes held on the host and on the device, also by what the buffer may come back to.
     pub fn held(&self) -> (usize, usize) {
@@ -433,10 +436,13 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::on_device`].
     pub fn on_device_later(&self, store: &dyn DeviceStore, fates: &mut Vec<Arc<Fate>>) -> Result<HostColumn> {
-        let version = self.version.lock().clone();
-        match version.device {
+        let (device, depends) = {
+            let version = self.version.lock();
+            (version.device.clone(), version.fates.clone())
+        };
+        match device {
             Some(memory) if store.owns(&*memory) => {
-                Fate::gather(fates, &version.fates)?;
+                Fate::gather(fates, &depends)?;
                 Ok(HostColumn::on_device(self.storage, self.len, memory))
             }
             _ => self.uploaded(self.decided().map_err(|(error, _)| error)?, store),

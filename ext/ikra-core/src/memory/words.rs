@@ -23,6 +23,9 @@ enum Source {
 impl HostWords {
     /// Words that are zero; many are in memory that was used before, where there is some. Unwinds if there is no room ([`room`]), as all do that ask for words.
     pub fn zeroed(count: usize) -> Self {
+        if count == 0 {
+            return Self::of_allocator(0);
+        }
         if let Some(mut words) = shelf::take(count) {
             words.fill(0);
             return Self::from(words);

@@ -6,6 +6,7 @@
 
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
+use crate::identity::Vacancy;
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
 
@@ -107,33 +108,35 @@ impl Tracer<'_> {
             return Ok(Reached { entry: 0, known: false });
         }
         // what is known is not read again
-        let entry = self.tables.map.get(value);
-        if entry != 0 {
-            return self.again(slot, entry, element);
-        }
+        let vacancy = match self.tables.map.look(value) {
+            Ok(entry) => return self.again(slot, entry, element),
+            Err(vacancy) => vacancy,
+        };
         if heap::is_object(value) {
-            return self.object(slot, value, element);
+            return self.object(slot, (value, vacancy), element);
         }
         match heap::see(value) {
-            Seen::Str => self.string(slot, value),
-            Seen::Array if heap::is_of_array(value) => self.array(slot, value, heap::elements(value).len(), element),
+            Seen::Str => self.string(slot, (value, vacancy)),
+            Seen::Array if heap::is_of_array(value) => {
+                self.array(slot, (value, vacancy), heap::elements(value).len(), element)
+            }
             Seen::Buffer => {
                 let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
                 if let Some(kind) = slot.kind {
                     self.tables.kinds[kind].buffers = true;
                 }
-                self.array(slot, value, buffer.len(), element)
+                self.array(slot, (value, vacancy), buffer.len(), element)
             }
             Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
                 if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
                     self.unknown.push(value);
                 }
-                self.object(slot, value, element)
+                self.object(slot, (value, vacancy), element)
             }
             // a Range in a launch parameter has no row
             Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached { entry: 0, known: false }),
             Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
-                self.object(slot, value, element)
+                self.object(slot, (value, vacancy), element)
             }
             // other values are checked when they are packed
             _ => Ok(Reached { entry: 0, known: false }),
@@ -163,7 +166,7 @@ impl Tracer<'_> {
     }
 
     #[inline]
-    fn object(&mut self, slot: &SlotPlan, object: Raw, element: bool) -> Result<Reached> {
+    fn object(&mut self, slot: &SlotPlan, (object, vacancy): (Raw, Vacancy), element: bool) -> Result<Reached> {
         let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)? as usize;
         if !slot.takes(class) {
             return Err(Misfit::Value);
@@ -178,14 +181,14 @@ impl Tracer<'_> {
         if self.plan.any_owned {
             rows.claimed.push(slot.owned && !element);
         }
-        self.tables.map.enter(object, entry);
+        self.tables.map.fill(object, vacancy, entry);
         if self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
             return Err(Misfit::Value);
         }
         Ok(Reached { entry, known: false })
     }
 
-    fn string(&mut self, slot: &SlotPlan, string: Raw) -> Result<Reached> {
+    fn string(&mut self, slot: &SlotPlan, (string, vacancy): (Raw, Vacancy)) -> Result<Reached> {
         if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
             return Err(Misfit::Value);
         }
@@ -200,11 +203,17 @@ impl Tracer<'_> {
         strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
         strings.strings.push(string);
         strings.rows += len;
-        self.tables.map.enter(string, entry);
+        self.tables.map.fill(string, vacancy, entry);
         Ok(Reached { entry: 0, known: false })
     }
 
-    fn array(&mut self, slot: &SlotPlan, array: Raw, len: usize, element: bool) -> Result<Reached> {
+    fn array(
+        &mut self,
+        slot: &SlotPlan,
+        (array, vacancy): (Raw, Vacancy),
+        len: usize,
+        element: bool,
+    ) -> Result<Reached> {
         let kind = slot.kind.ok_or(Misfit::Value)?;
         let rows = &mut self.tables.kinds[kind];
         let len = len as u64;
@@ -220,7 +229,7 @@ impl Tracer<'_> {
         if self.plan.any_owned {
             rows.claimed.push(slot.owned && !element);
         }
-        self.tables.map.enter(array, entry);
+        self.tables.map.fill(array, vacancy, entry);
         if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
             return Err(Misfit::Value);
         }
@@ -265,11 +274,9 @@ impl Tracer<'_> {
                 while let Some(array) = self.tables.kinds[at].arrays.get(row).copied() {
                     ask(&self.tables.kinds[at].arrays, row);
                     if let Some(later) = self.tables.kinds[at].arrays.get(row + AHEAD / 4) {
-                        self.ask_for_elements(*later);
+                        self.elements_of(at, *later).iter().take(AHEAD / 2).for_each(|value| self.ask_for(*value));
                     }
-                    // a buffer holds numbers, which lead nowhere
-                    let elements = if heap::see(array) == Seen::Array { heap::elements(array) } else { &[] };
-                    for value in elements {
+                    for value in self.elements_of(at, array) {
                         self.follow(slot, *value, false)?;
                     }
                     row += 1;
@@ -283,11 +290,10 @@ impl Tracer<'_> {
         }
     }
 
-    /// Asks for an array's first elements, and for what is known of them.
-    fn ask_for_elements(&self, array: Raw) {
-        if heap::see(array) == Seen::Array {
-            heap::elements(array).iter().take(AHEAD / 2).for_each(|value| self.ask_for(*value));
-        }
+    /// What an array of a kind leads to: a buffer holds numbers, which lead nowhere.
+    #[inline]
+    fn elements_of<'b>(&self, kind: usize, array: Raw) -> &'b [Raw] {
+        if self.tables.kinds[kind].buffers && heap::see(array) != Seen::Array { &[] } else { heap::elements(array) }
     }
 
     /// Asks for an object, and for what is known of it.

@@ -143,10 +143,14 @@ const TURNS: usize = 2;
 const LITTLE: usize = 16 << 20;
 
 impl State {
+    /// The launches queued last.
+    fn last(&self) -> impl DoubleEndedIterator<Item = &Work> {
+        self.under_way.range(self.under_way.len().saturating_sub(LAST)..)
+    }
     /// Whether nobody has memory but so many holders and the launches queued last.
     fn has_alone(&self, memory: &Arc<dyn DeviceMemory>, holders: usize) -> bool {
-        let last = self.under_way.iter().rev().take(LAST).flat_map(|work| &work.holds);
-        Arc::strong_count(memory) == holders + last.filter(|other| Arc::ptr_eq(other, memory)).count()
+        let held = |work: &Work| work.holds.iter().filter(|other| Arc::ptr_eq(other, memory)).count();
+        Arc::strong_count(memory) == holders + self.last().map(held).sum::<usize>()
     }
     /// What is behind the last of these launches that uses memory. That one holds it for those before from now on.
     fn last_use(&mut self, memory: &Arc<dyn DeviceMemory>) -> Option<Arc<Mark>> {
@@ -265,7 +269,7 @@ impl State {
     /// is done: these may hold memory for longer than they need it, where it is little.
     fn sweep_many(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
         // the last may well not be done
-        if self.held - self.under_way.back().map_or(0, |last| bytes(&last.holds)) > LITTLE {
+        if self.held > LITTLE && self.held - self.under_way.back().map_or(0, |last| bytes(&last.holds)) > LITTLE {
             return self.sweep(pending);
         }
         let many = self.under_way.len();
@@ -480,8 +484,8 @@ impl Queue {
         let Some(line) = self.line.get() else { return Ok(None) };
         let mut state = line.state.lock();
         state.sweep_many(self.pending)?;
-        let mut last = state.under_way.iter().rev().take(LAST).flat_map(|work| &work.holds);
-        let found = last.find(|memory| memory.bytes() == bytes && state.has_alone(memory, 0)).cloned();
+        let fits = |memory: &&Arc<dyn DeviceMemory>| memory.bytes() == bytes && state.has_alone(memory, 0);
+        let found = state.last().rev().find_map(|work| work.holds.iter().find(fits)).cloned();
         Ok(found.map(|memory| {
             let behind = state.last_use(&memory);
             Room { memory, behind }
