@@ -1,75 +1,57 @@
-//! The CUDA backend: programs become cubins, launches become uploads, kernels and downloads on one stream.
+//! The CUDA backend: programs become cubins, launches become uploads, kernels and downloads.
 //!
-//! Here: [`CudaBackend`]. A launch takes a *lane* (stream, page-locked memory, events) from a pool, puts all columns into
-//! one arena, runs the ticks in batches that it waits for while it watches the cancel token, and brings back what was
-//! written. Not here: raw calls ([`super::driver`], [`super::storage`]), where columns lie in an arena ([`plan`]), and memory that outlives
-//! launches ([`memory`]).
+//! Here: [`CudaBackend`]. A launch that somebody waits for ([`waited`]) takes a *lane* from a pool ([`lanes`]); one that surely ends, over memory of the device, is queued.
+//! Not here: the code ([`kernel`]), raw calls ([`super::driver`], [`super::storage`]), the queue ([`super::queue`]), and memory that outlives launches ([`memory`]).
 
 mod joined;
+mod kernel;
+mod lanes;
 mod memory;
 mod over;
 mod plan;
+mod waited;
+
+pub use kernel::CudaKernel;
 
 use super::blas::Blas;
 use super::collective::{self, Collectives, Desk, Tray};
-use super::driver::{Device, Event, Facts, KernelFacts, Module, Stream};
-use super::emit::{self, Emitted, Header};
-use super::gather::Cells;
-use super::nvrtc::{self, Code};
+use super::driver::{Device, Facts, Module};
+use super::emit::{self, Header};
 use super::queue::{Length, Mark, Pending, Queue, Spread, Tick};
 use super::status::{Board, Letter, STATUS_WORDS, Status, Told};
-use super::storage::{ALIGNMENT, Arena, Block, Held, HostLocker, Mailbox, SMALL, Staging};
+use super::storage::{ALIGNMENT, Block, SMALL};
 use crate::backend::collective::Element;
 use crate::backend::collective::reduce::{Reduced, Reduction};
 use crate::backend::collective::rows::Collective;
 use crate::backend::fold::{self, Fold, Folded};
 use crate::backend::sink::{Sieve, Sieved, Sink};
 use crate::backend::threads::Threads;
-use crate::backend::{Backend, CancelToken, Ending, Executable, FusedTicks, Key, Launch, Outcome, own};
+use crate::backend::{Backend, Ending, Executable, Key, Launch, Outcome, own};
 use crate::cache::disk::DiskCache;
-use crate::cache::key::KeyBuilder;
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};
-use crate::ir::{Jobs, Program};
+use crate::ir::Program;
 use crate::layout::Layout;
 use crate::memory::buffer::{DeviceMemory, DeviceStore};
 use crate::memory::column::HostColumn;
-use crate::memory::pool::Pool;
 use crate::passes::jam::{Jam, Way};
 use crate::target::Target;
-use joined::Joined;
+use kernel::{CALL_DEPTH, Jammed, Maker, Shape};
+use lanes::{LANES, Lane, Lanes};
 use memory::{CudaMemory, address_of, wait_for};
-use once_cell::sync::{Lazy, OnceCell};
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use plan::{Plan, Use, runs};
-use std::any::Any;
-use std::collections::VecDeque;
-use std::fmt::Write;
+use plan::Use;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use waited::run;
 
-/// Threads of a block, unless the kernel or the caller says otherwise.
-const BLOCK: u32 = 256;
-/// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
-const GATHERING_BLOCK: u32 = 512;
-/// The most blocks of a grid.
-const MOST_BLOCKS: u64 = i32::MAX as u64;
-/// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
-/// fewer than these.
-const CALL_DEPTH: u32 = 1_000;
-const LEAST_CALL_DEPTH: u32 = 16;
-/// Bytes of stack that a thread can have.
-const MOST_STACK: u64 = 500 << 10;
 /// Threads with scratch rows of their own, on each multiprocessor: enough to keep it busy.
 const SLOTS_PER_MULTIPROCESSOR: u32 = 1_024;
-/// Fused ticks run for about this long before the host looks at them.
-const SLICE: Duration = Duration::from_millis(100);
 /// Jobs of a launch that takes microseconds, where none repeats anything.
 const LITTLE: u64 = 64 << 10;
-/// Idle lanes, desks and trays that are kept.
-const LANES: usize = 4;
 /// Bytes of tiles' states that a desk has at least: enough for a sum of a hundred million elements (16 bytes a tile), or the least and
 /// the greatest of forty million (48).
 const LEAST_DESK: usize = 256 << 10;
@@ -77,8 +59,6 @@ const LEAST_DESK: usize = 256 << 10;
 const LEAST_TRAY: u64 = 4096;
 /// What a sieve chose stays in memory for all that there might have been, where that is no more than so many times as much.
 const MOST_SLACK: usize = 3;
-/// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
-const MOST_LAUNCHES: u64 = 384;
 
 /// See the module.
 pub struct CudaBackend {
@@ -100,138 +80,8 @@ pub struct CudaBackend {
     enters: AtomicBool,
 }
 
-/// Makes kernels of programs.
-#[derive(Clone)]
-struct Maker {
-    device: Arc<Device>,
-    target: Target,
-    cache: Arc<DiskCache>,
-}
-
-/// Lanes at rest.
-struct Lanes {
-    device: Arc<Device>,
-    idle: Mutex<Vec<Lane>>,
-    copiers: Lazy<Arc<rayon::ThreadPool>>,
-    /// Of the host's memory, for columns that come from the device or go there.
-    pool: Arc<Pool>,
-}
-
-impl std::fmt::Debug for Lanes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("lanes")
-    }
-}
-
-impl Lanes {
-    /// Works on one, with the context current. One on which something failed is not used again.
-    fn on_one<T>(&self, work: impl FnOnce(&mut Lane) -> Result<T>) -> Result<T> {
-        self.device.enter()?;
-        let idle = self.idle.lock().pop();
-        let mut lane = match idle {
-            Some(lane) => lane,
-            None => self.make()?,
-        };
-        let outcome = work(&mut lane);
-        if outcome.is_ok() {
-            let mut idle = self.idle.lock();
-            if idle.len() < LANES {
-                idle.push(lane);
-            }
-        } else {
-            // what it was to do uses memory that others hold only until they hear of the error
-            let _ = lane.stream.finish();
-            let _ = lane.beside.finish();
-        }
-        outcome
-    }
-
-    fn make(&self) -> Result<Lane> {
-        let device = &self.device;
-        let event = || Event::new(device);
-        Ok(Lane {
-            stream: Stream::new(device)?,
-            beside: Stream::new(device)?,
-            staging: Staging::new(device, self.copiers.clone())?,
-            mailbox: Mailbox::new(device, LETTERS)?,
-            batches: [event()?, event()?],
-            marks: [event()?, event()?, event()?, event()?],
-        })
-    }
-}
-
-/// What one launch at a time uses.
-struct Lane {
-    stream: Stream,
-    /// On which the stop key is overwritten while the other is busy.
-    beside: Stream,
-    staging: Staging,
-    /// Two letters for the status of batches under way, one that stays zero, one that holds the stream.
-    mailbox: Mailbox,
-    /// Behind each batch under way.
-    batches: [Event; 2],
-    /// Start, behind the upload, behind the kernels, behind the download.
-    marks: [Event; 4],
-}
-
-const ZERO_LETTER: usize = 2;
-const GATE_LETTER: usize = 3;
-const LETTERS: usize = 4;
-
-/// A compiled program; its code reaches the device at the first launch, or earlier in the background.
-pub struct CudaKernel {
-    emitted: Emitted,
-    artifact: Artifact,
-    compiled_in: Duration,
-    from_cache: bool,
-    fused_ticks: bool,
-    /// Asks for the number of its thread.
-    slots: bool,
-    /// It surely ends soon, and raises nothing.
-    harmless: bool,
-    /// It draws, which each section does anew.
-    draws: bool,
-    /// What does several ticks at once, where launches of it may become one.
-    joined: OnceCell<Joined>,
-    /// For what is made of it later.
-    maker: Maker,
-    options: CodeOptions,
-    /// It surely ends, and what it raises can be told later.
-    tells_later: bool,
-    /// It surely ends soon, whatever it raises, and needs nothing on the way.
-    ends_alone: bool,
-    /// By buffer.
-    columns: Vec<Use>,
-    layout: Layout,
-    module: OnceCell<Arc<Module>>,
-    /// How deep calls may nest, once there is room for that.
-    call_depth: OnceCell<u32>,
-    /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
-    pace: AtomicU64,
-    /// The same for several jobs at once.
-    jammed: Option<Jammed>,
-}
-
-/// Code for several jobs at once, which is compiled while other code is, or runs.
-struct Jammed {
-    jam: Jam,
-    kernel: OnceCell<Arc<CudaKernel>>,
-}
-
 /// Groups for each multiprocessor from which on jobs run together: with fewer, its threads would be too few to work while others wait.
 const GROUPS: u64 = 256;
-
-/// Threads for each multiprocessor from which on they have several jobs each: half of what it holds, which then ask for more than all of them would for one job each.
-const SEVERAL: u64 = 1_024;
-
-/// How a launch is spread.
-struct Shape {
-    grid: u32,
-    /// Threads of a block.
-    block: u32,
-    /// The words behind the parameters.
-    cells: Vec<u64>,
-}
 
 /// A launch that was queued.
 struct Queued {
@@ -239,32 +89,6 @@ struct Queued {
     mark: Arc<Mark>,
     /// Says how it ended, where that is to be waited for.
     told: Option<Told>,
-}
-
-/// What the disk cache keeps: code, and the largest stack frame of its functions.
-#[derive(Clone, Debug, PartialEq)]
-struct Artifact {
-    code: Code,
-    frame: u32,
-}
-
-impl Artifact {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![self.code.kind()];
-        bytes.extend(self.frame.to_le_bytes());
-        bytes.extend(self.code.bytes());
-        bytes
-    }
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (&kind, rest) = bytes.split_first()?;
-        let (frame, code) = rest.split_first_chunk()?;
-        Some(Self { code: Code::of_kind(kind, code.to_vec())?, frame: u32::from_le_bytes(*frame) })
-    }
-}
-
-/// The largest stack frame that the assembler's log speaks of.
-fn largest_frame(log: &str) -> Option<u32> {
-    log.lines().filter_map(|l| l.split_once(" bytes stack frame")?.0.rsplit(' ').next()?.parse().ok()).max()
 }
 
 impl CudaBackend {
@@ -282,9 +106,7 @@ impl CudaBackend {
             memory: facts.memory,
             shared_memory: emit::SHARED_MEMORY,
         };
-        let copiers = Lazy::new(copying_threads as fn() -> _);
-        let pool = Pool::new(Box::new(HostLocker(device.clone())));
-        let lanes = Arc::new(Lanes { device: device.clone(), idle: Mutex::default(), copiers, pool });
+        let lanes = Arc::new(Lanes::new(device.clone()));
         let collectives = Collectives::new(device.clone(), cache.clone());
         let queue = Arc::new(Queue::new(device.clone(), CudaMemory::pending));
         let maker = Maker { device: device.clone(), target, cache };
@@ -605,215 +427,6 @@ impl CudaBackend {
     }
 }
 
-impl Maker {
-    /// Code for this program, from the disk or from NVRTC.
-    fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
-        let source = emitted.source();
-        let key = KeyBuilder::new("cuda")
-            .text(&self.target.architecture)
-            .value(&self.device.facts.driver)
-            .value(options)
-            .text(&emit::without_comments(&source))
-            .finish();
-        if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
-            return Ok((artifact, true));
-        }
-        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
-        // PTX says nothing of its frames.
-        let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
-        let artifact = Artifact { code: compiled.code, frame };
-        self.cache.save(&key, &artifact.encode());
-        Ok((artifact, false))
-    }
-
-    fn compiled(
-        &self,
-        program: &Program,
-        layout: &Layout,
-        options: &CodeOptions,
-        sink: Option<Sink>,
-        emit: impl FnOnce() -> Emitted,
-    ) -> Result<CudaKernel> {
-        let start = Instant::now();
-        emit::check(program)?;
-        let emitted = emit();
-        let (artifact, from_cache) = self.artifact(&emitted, options)?;
-        let mut columns = Use::of_buffers(program, layout);
-        sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
-        Ok(CudaKernel {
-            emitted,
-            artifact,
-            compiled_in: start.elapsed(),
-            from_cache,
-            fused_ticks: program.fused_ticks,
-            slots: program.uses_slots(),
-            harmless: program.surely_ends(),
-            draws: program.uses_random,
-            joined: OnceCell::new(),
-            maker: self.clone(),
-            options: *options,
-            tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
-            ends_alone: program.ends_alone(),
-            columns,
-            layout: layout.clone(),
-            module: OnceCell::new(),
-            call_depth: OnceCell::new(),
-            pace: AtomicU64::new(0),
-            jammed: None,
-        })
-    }
-}
-
-impl CudaKernel {
-    /// The code on the device.
-    fn module(&self) -> Result<&Arc<Module>> {
-        self.module.get_or_try_init(|| {
-            self.maker.device.enter()?;
-            Module::load(&self.maker.device, self.artifact.code.bytes(), &self.emitted.kernel).map(Arc::new)
-        })
-    }
-
-    /// Registers, memory and so on; none before the code is on the device.
-    pub fn facts(&self) -> Option<KernelFacts> {
-        self.module.get().map(|m| m.facts)
-    }
-
-    /// How a launch is spread. Its columns are the layout's buffers.
-    fn shape(&self, module: &Module, launch: &Launch<'_>) -> Result<Shape> {
-        let cells = Cells::of(&self.emitted.gathers, launch);
-        let apart = Cells::none(self.emitted.gathers.len());
-        if cells.rows > 0 {
-            let (grid, block) = self.blocks(module, launch, GATHERING_BLOCK)?;
-            let grid = grid
-                .min(module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1));
-            // What blocks add to memory in the end is to be less than what their jobs would.
-            if u64::from(grid) * cells.rows <= launch.jobs {
-                return Ok(Shape { grid, block, cells: cells.words });
-            }
-        }
-        let (grid, block) = self.blocks(module, launch, BLOCK)?;
-        Ok(Shape { grid, block, cells: apart.words })
-    }
-
-    /// Blocks and threads of each, `wanted` where there are many jobs.
-    fn blocks(&self, module: &Module, launch: &Launch<'_>, wanted: u32) -> Result<(u32, u32)> {
-        let (jobs, slots) = (launch.jobs, launch.slots);
-        let facts = &self.maker.device.facts;
-        let most = module.facts.max_threads.max(1);
-        let block = match launch.block_size {
-            Some(wanted) if wanted == 0 || wanted > most => {
-                return Err(Error::Device {
-                    what: format!("block_size: {wanted}"),
-                    cause: format!(
-                        "this kernel runs with 1 to {most} threads a block ({} registers each)",
-                        module.facts.registers
-                    ),
-                });
-            }
-            Some(wanted) => wanted,
-            None if self.emitted.tile > 0 => BLOCK.min(most),
-            None => {
-                // Few jobs are spread over all multiprocessors.
-                let spread =
-                    jobs.div_ceil(u64::from(facts.multiprocessors.max(1))).next_multiple_of(u64::from(facts.warp));
-                let block = spread.clamp(u64::from(facts.warp), u64::from(wanted)) as u32;
-                block.min(most)
-            }
-        };
-        if let Some(sink) = self.emitted.sink {
-            let resident = u64::from(module.blocks_per_multiprocessor(emit::SINK_THREADS).max(1));
-            let most = resident * u64::from(facts.multiprocessors.max(1));
-            let grid = match sink {
-                Sink::Fold(_) => collective::blocks(collective::tiles(jobs), most),
-                Sink::Sieve(_) => collective::sieve_tiles(jobs).clamp(1, most),
-            };
-            return Ok((grid as u32, emit::SINK_THREADS));
-        }
-        let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
-        // a grid has so many blocks at most, and these are to be threads for all jobs
-        let block = block.max(jobs.div_ceil(MOST_BLOCKS).try_into().unwrap_or(u32::MAX));
-        // there may be nearly twice as many tiles as are filled: blocks without one end at once
-        let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
-        let grid = jobs.div_ceil(each).min(MOST_BLOCKS) as u32;
-        if !self.slots {
-            return Ok((grid, block));
-        }
-        // No more threads than there are slots.
-        let block = u64::from(block).min(slots.max(1)) as u32;
-        Ok((grid.min((slots / u64::from(block)).max(1) as u32), block))
-    }
-
-    /// How many jobs each thread of a launch is to have.
-    fn jobs_of_a_thread(&self, launch: &Launch<'_>) -> u64 {
-        let Some(several) = &self.emitted.several else { return 1 };
-        let least = SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
-        // blocks that somebody sizes are of jobs
-        let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
-        if one || !several.are_there(launch) { 1 } else { several.jobs }
-    }
-
-    /// How deep calls may nest, after making room for that.
-    fn call_depth(&self) -> Result<u32> {
-        if !self.emitted.recursive {
-            return Ok(CALL_DEPTH);
-        }
-        self.call_depth
-            .get_or_try_init(|| {
-                let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
-                let beside = 2 * frame + 2048;
-                let [least, most] = [LEAST_CALL_DEPTH, CALL_DEPTH].map(|depth| u64::from(depth) * frame + beside);
-                let stack = self.maker.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
-                Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
-            })
-            .copied()
-    }
-}
-
-impl Executable for CudaKernel {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn join_ticks(&self, make: FusedTicks) {
-        let Emitted { gathers, indirect, sink, .. } = &self.emitted;
-        // the words of a launch are to be those of the other kernel
-        if self.harmless && gathers.is_empty() && !indirect && sink.is_none() {
-            let _ = self.joined.set(Joined::new(make));
-        }
-    }
-    fn listing(&self) -> String {
-        let mut text = String::new();
-        if let Some(module) = self.module.get() {
-            let KernelFacts { registers, local, shared, max_threads } = module.facts;
-            let block = BLOCK.min(max_threads.max(1));
-            let resident = module.blocks_per_multiprocessor(block) * block;
-            let _ = writeln!(
-                text,
-                "// {}: {registers} registers, {local} bytes of local and {shared} of shared memory; \
-                 {resident} of {} threads resident on each of {} multiprocessors",
-                self.maker.device.facts.name,
-                self.maker.device.facts.threads_per_multiprocessor,
-                self.maker.device.facts.multiprocessors,
-            );
-        }
-        text += &self.emitted.body;
-        if let Some(Jammed { jam, kernel, .. }) = &self.jammed
-            && let Some(kernel) = kernel.get()
-        {
-            text += &jam.listing(&kernel.listing());
-        }
-        text
-    }
-    fn compiled_in(&self) -> Duration {
-        self.compiled_in
-    }
-    fn from_cache(&self) -> bool {
-        self.from_cache
-    }
-    fn sinks_at_once(&self) -> bool {
-        self.emitted.sink.is_some()
-    }
-}
-
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
         "cuda"
@@ -932,321 +545,13 @@ impl Backend for CudaBackend {
     }
 }
 
-/// Threads that fill and empty page-locked memory. A pool of its own: the global one hangs in forked processes.
-fn copying_threads() -> Arc<rayon::ThreadPool> {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("ikra copy {i}"));
-    Arc::new(pool.build().expect("threads can be started"))
-}
-
 fn internal(detail: &str) -> Error {
     Error::Internal { stage: "cuda", detail: detail.to_string() }
-}
-
-/// Runs all ticks; the launch's columns are the layout's buffers.
-/// `jobs`: of the program; those of the launch may be groups of them. `sink`: the words of a kernel's sink.
-fn run(
-    device: &Device,
-    kernel: &CudaKernel,
-    module: &Module,
-    lane: &mut Lane,
-    jobs: u64,
-    launch: Launch<'_>,
-    sink: &[u64],
-) -> Result<Outcome> {
-    // Columns that are on the device already take no part in what moves.
-    let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
-    let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
-    let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
-    let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
-    let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
-    let params = [launch.params, &cells].concat();
-    let in_memory = if kernel.emitted.indirect { (lengths.len() + params.len()) * 8 } else { 0 };
-    let plan = Plan::new(&uses, &lengths, in_memory);
-    let call_depth = kernel.call_depth()?;
-    let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
-    let arena = Arena::new(device, stream, plan.end)?;
-
-    let buffers: Vec<u64> = plan
-        .offsets
-        .iter()
-        .enumerate()
-        .map(|(i, offset)| {
-            let bias = launch.biases[i].wrapping_mul(kernel.layout.stride(i) as u64);
-            let address = offset.map(|o| arena.address + o as u64).or(resident[i]);
-            address.map_or(0, |address| address.wrapping_sub(bias))
-        })
-        .collect();
-    let memory: Vec<u8> = kernel.emitted.memory(&buffers, &params).into_iter().flat_map(u64::to_ne_bytes).collect();
-
-    let header = Header {
-        jobs: launch.jobs,
-        limit: launch.limit.0,
-        seed: launch.seed,
-        section: launch.section,
-        call_depth,
-        stop_key: arena.address + plan.status as u64,
-        trap: arena.address + plan.status as u64 + 8,
-        ..Header::default()
-    };
-    let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], arena.address + plan.arguments as u64);
-    args.extend_from_slice(sink);
-    let mut ticks =
-        Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
-    let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };
-
-    marks[0].record(stream)?;
-    let initial = Status::initial(launch.limit);
-    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
-    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
-    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
-    // What is page-locked is copied from where it is.
-    let mut held = Held::new(stream);
-    let mut direct = vec![false; launch.columns.len()];
-    for (i, column) in launch.columns.iter().enumerate() {
-        if let Some(offset) = plan.goes_up(i, launch.fresh, whole) {
-            direct[i] = held.copy_in(&arena, offset, column)?;
-        }
-    }
-    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole, &direct)) {
-        staging.upload(&arena, &run)?;
-    }
-    // What the host does before the kernel is queued would count as the kernel's time, wherever the device waits for it: after short uploads.
-    let mut gate = None;
-    if launch.timings.exact {
-        // A mark behind a copy says when the copy engine was done, and what computes begins up to 7 µs later: the way from one to the other is the upload's. The word
-        // is zero, and stays so.
-        arena.fill(plan.status + 8, 8, 0)?;
-        gate = mailbox.hold(GATE_LETTER, stream);
-    }
-    marks[1].record(stream)?;
-
-    // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
-    let small = plan.end - plan.written <= SMALL;
-    let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
-    let mut download = None;
-    let mut bytes = initial;
-    let ended = (|| {
-        let mut stopped = false;
-        for turn in 0.. {
-            let depth = if kernel.fused_ticks { 1 } else { batches.len() };
-            if !stopped && under_way.len() < depth && !ticks.are_over() {
-                let range = ticks.queue_batch()?;
-                let letter = turn % batches.len();
-                if ticks.are_over() {
-                    marks[2].record(stream)?;
-                }
-                drop(gate.take());
-                if ticks.are_over() && small {
-                    download = Some(staging.begin_download(&arena, plan.written..plan.end)?);
-                } else {
-                    mailbox.fetch(letter, &arena, plan.status)?;
-                }
-                batches[letter].record(stream)?;
-                under_way.push_back((range, letter, Instant::now()));
-                if under_way.len() < depth && !ticks.are_over() {
-                    continue;
-                }
-            }
-            let Some((range, letter, queued)) = under_way.pop_front() else { break };
-            watch.wait(&batches[letter])?;
-            if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
-                bytes = mailbox.read(letter);
-                // Later ticks do not start once something stopped the launch.
-                stopped |= Status::read(&bytes).stop_key <= range.end << 32;
-            }
-            ticks.adapt(&range, queued.elapsed());
-        }
-        if !ticks.are_over() {
-            marks[2].record(stream)?;
-        }
-        Ok::<_, Error>(())
-    })();
-    drop(gate);
-    drop(held);
-    if let Err(e) = ended.and_then(|()| watch.end()) {
-        // Nothing may use the lane's memory after it is gone.
-        let _ = watch.stop();
-        let _ = watch.end();
-        let _ = stream.finish();
-        return Err(e);
-    }
-
-    let came_back = download.is_some();
-    if let Some(download) = download {
-        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes, &[]))?;
-    }
-    let outcome = Status::read(&bytes).outcome(launch.cancel);
-    let meaningful = match outcome {
-        Outcome::Done => true,
-        Outcome::Trapped(record) => record.key == launch.limit,
-        Outcome::Cancelled => false,
-    };
-    if !came_back && meaningful {
-        // How many rows were taken says what is wanted of them.
-        for counter in launch.fresh.iter().filter_map(|f| f.taken) {
-            let Some(offset) = plan.offsets[counter.index()] else { continue };
-            let column = &mut launch.columns[counter.index()];
-            let download = staging.begin_download(&arena, offset..offset + column.byte_len())?;
-            staging.finish_download(&arena, download, &mut [(offset, column.bytes_mut())])?;
-        }
-        let mut held = Held::new(stream);
-        let mut direct = vec![false; launch.columns.len()];
-        for (i, column) in launch.columns.iter_mut().enumerate() {
-            if let Some(offset) = plan.comes_back(i, launch.fresh) {
-                direct[i] = held.copy_out(&arena, offset, column)?;
-            }
-        }
-        drop(held);
-        for mut run in runs(plan.parts_back(launch.columns, launch.fresh, &mut bytes, &direct)) {
-            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
-            let range = first.0..last.0 + last.1.len();
-            let download = staging.begin_download(&arena, range)?;
-            staging.finish_download(&arena, download, &mut run)?;
-        }
-    }
-    marks[3].record(stream)?;
-    marks[3].wait()?;
-    launch.timings.upload += marks[1].since(&marks[0]);
-    let kernel_time = marks[2].since(&marks[1]);
-    launch.timings.kernel += kernel_time;
-    launch.timings.download += marks[3].since(&marks[2]);
-    if outcome == Outcome::Done {
-        let pace = kernel_time.as_nanos() as f64 / (launch.jobs as f64 * launch.ticks as f64);
-        kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
-    }
-    Ok(outcome)
-}
-
-/// The ticks of a launch, in batches.
-struct Ticks<'a> {
-    kernel: &'a CudaKernel,
-    module: &'a Module,
-    stream: &'a Stream,
-    grid: u32,
-    block: u32,
-    args: Vec<u64>,
-    total: u64,
-    next: u64,
-    /// Ticks of the next batch; 0 before the first.
-    batch: u64,
-    jobs: u64,
-}
-
-impl Ticks<'_> {
-    fn are_over(&self) -> bool {
-        self.next == self.total
-    }
-
-    /// Queues the next batch: fused ticks are one launch, others one each.
-    fn queue_batch(&mut self) -> Result<Range<u64>> {
-        if self.batch == 0 {
-            self.batch = self.first_batch();
-        }
-        let range = self.next..self.total.min(self.next + self.batch);
-        let launches = if self.kernel.fused_ticks { range.end - range.start } else { 1 };
-        let mut tick = range.start;
-        while tick < range.end {
-            (self.args[Header::TICK_BEGIN], self.args[Header::TICK_END]) = (tick, tick + launches);
-            self.module.launch(self.stream, self.grid, self.block, &mut self.args)?;
-            tick += launches;
-        }
-        self.next = range.end;
-        Ok(range)
-    }
-
-    fn first_batch(&self) -> u64 {
-        let pace = f64::from_bits(self.kernel.pace.load(Ordering::Relaxed));
-        let slice = (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
-        match (self.kernel.fused_ticks, pace > 0.0) {
-            // between two batches the status is brought back, and kernels wait for that
-            (false, true) => slice.min(MOST_LAUNCHES),
-            (false, false) => 16,
-            (true, true) => slice,
-            // a few milliseconds of a light block on a large device
-            (true, false) => ((1 << 25) / self.jobs).clamp(1, 1 << 16),
-        }
-    }
-
-    /// Sizes the next batch after one that took so long.
-    fn adapt(&mut self, range: &Range<u64>, took: Duration) {
-        let ticks = range.end - range.start;
-        if self.kernel.fused_ticks {
-            let wanted = ticks as f64 * SLICE.as_secs_f64() / took.as_secs_f64().max(1e-6);
-            self.batch = (wanted as u64).clamp(1, ticks.saturating_mul(64));
-        } else if took < SLICE / 10 {
-            self.batch = (self.batch * 2).min(MOST_LAUNCHES);
-        } else if took > SLICE {
-            self.batch = (self.batch / 2).max(1);
-        }
-    }
-}
-
-/// Waits for the device with an eye on the cancel token.
-struct Watch<'a> {
-    cancel: &'a CancelToken,
-    /// When the device was last told to stop.
-    told: Option<Instant>,
-    mailbox: &'a Mailbox,
-    arena: &'a Arena<'a>,
-    status: usize,
-    beside: &'a Stream,
-}
-
-impl Watch<'_> {
-    /// Spins at first, since most kernels are short; then sleeps, longer and longer.
-    fn wait(&mut self, event: &Event) -> Result<()> {
-        let start = Instant::now();
-        loop {
-            if event.is_past()? {
-                return Ok(());
-            }
-            // Told again from time to time: the upload may be still under way, and bring the first stop key after it.
-            if self.cancel.is_cancelled() && self.told.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
-                self.stop()?;
-            }
-            match start.elapsed() {
-                t if t < Duration::from_millis(2) => std::hint::spin_loop(),
-                t if t < Duration::from_millis(50) => std::thread::sleep(Duration::from_micros(20)),
-                _ => std::thread::sleep(Duration::from_micros(200)),
-            }
-        }
-    }
-
-    /// Makes all jobs end as soon as they look.
-    fn stop(&mut self) -> Result<()> {
-        self.told = Some(Instant::now());
-        self.mailbox.send_zero(ZERO_LETTER, self.arena, self.status, self.beside)
-    }
-
-    /// Waits until nothing of that is on its way: the arena is freed in the order of the other stream.
-    fn end(&self) -> Result<()> {
-        self.told.map_or(Ok(()), |_| self.beside.finish())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn artifacts_survive_the_disk() {
-        for code in [Code::Cubin(vec![1, 2, 3]), Code::Ptx(vec![])] {
-            let artifact = Artifact { code, frame: 104 };
-            assert_eq!(Artifact::decode(&artifact.encode()), Some(artifact));
-        }
-        assert_eq!(Artifact::decode(&[]), None);
-        assert_eq!(Artifact::decode(&[7, 0, 0, 0, 0]), None);
-    }
-
-    #[test]
-    fn the_largest_frame_is_found_in_the_log() {
-        let log = "ptxas info    : Function properties for k\n\
-                   ptxas         .     48 bytes stack frame, 0 bytes spill stores\n\
-                   ptxas         .     104 bytes stack frame, 68 bytes spill stores\n";
-        assert_eq!(largest_frame(log), Some(104));
-        assert_eq!(largest_frame(""), None);
-    }
 
     #[test]
     fn a_machine_without_a_gpu_is_an_answer() {

@@ -3,7 +3,8 @@
 //! Here: [`Joined`], which has it made in the background once many launches followed each other that did the same. Not here: which of them become one launch
 //! ([`super::super::queue`]), and what such a program is ([`FusedTicks`]).
 
-use super::{BLOCK, CudaKernel, Maker, emit};
+use super::emit;
+use super::kernel::{BLOCK, CudaKernel, Maker};
 use crate::backend::cuda::queue::Spread;
 use crate::backend::{FusedTicks, Launch};
 use crate::config::CodeOptions;

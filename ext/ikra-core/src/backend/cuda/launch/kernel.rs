@@ -1,0 +1,358 @@
+//! A compiled program: code from the disk or from NVRTC, and how a launch of it is spread over blocks and threads.
+//!
+//! Here: [`CudaKernel`], and [`Maker`], which makes it. Not here: the launch ([`super`]), and the text of the code ([`crate::backend::cuda::emit`]).
+
+use super::joined::Joined;
+use super::plan::Use;
+use crate::backend::cuda::collective;
+use crate::backend::cuda::driver::{Device, KernelFacts, Module};
+use crate::backend::cuda::emit::{self, Emitted};
+use crate::backend::cuda::gather::Cells;
+use crate::backend::cuda::nvrtc::{self, Code};
+use crate::backend::sink::Sink;
+use crate::backend::{Executable, FusedTicks, Key, Launch};
+use crate::cache::disk::DiskCache;
+use crate::cache::key::KeyBuilder;
+use crate::config::CodeOptions;
+use crate::error::{Error, Result};
+use crate::ir::{Jobs, Program};
+use crate::layout::Layout;
+use crate::passes::jam::Jam;
+use crate::target::Target;
+use once_cell::sync::OnceCell;
+use std::any::Any;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+/// Threads of a block, unless the kernel or the caller says otherwise.
+pub(super) const BLOCK: u32 = 256;
+/// The same where blocks add up rows for themselves: as large as may be, for each adds its sums to memory in the end.
+const GATHERING_BLOCK: u32 = 512;
+/// The most blocks of a grid.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
+/// Nested calls that raise SystemStackError; fewer where the stack of all threads would take too much memory, but not
+/// fewer than these.
+pub(super) const CALL_DEPTH: u32 = 1_000;
+const LEAST_CALL_DEPTH: u32 = 16;
+/// Bytes of stack that a thread can have.
+const MOST_STACK: u64 = 500 << 10;
+/// Threads for each multiprocessor from which on they have several jobs each: half of what it holds, which then ask for more than all of them would for one job each.
+const SEVERAL: u64 = 1_024;
+
+/// Makes kernels of programs.
+#[derive(Clone)]
+pub(super) struct Maker {
+    pub(super) device: Arc<Device>,
+    pub(super) target: Target,
+    pub(super) cache: Arc<DiskCache>,
+}
+
+/// A compiled program; its code reaches the device at the first launch, or earlier in the background.
+pub struct CudaKernel {
+    pub(super) emitted: Emitted,
+    pub(super) artifact: Artifact,
+    pub(super) compiled_in: Duration,
+    pub(super) from_cache: bool,
+    pub(super) fused_ticks: bool,
+    /// Asks for the number of its thread.
+    pub(super) slots: bool,
+    /// It surely ends soon, and raises nothing.
+    pub(super) harmless: bool,
+    /// It draws, which each section does anew.
+    pub(super) draws: bool,
+    /// What does several ticks at once, where launches of it may become one.
+    pub(super) joined: OnceCell<Joined>,
+    /// For what is made of it later.
+    pub(super) maker: Maker,
+    pub(super) options: CodeOptions,
+    /// It surely ends, and what it raises can be told later.
+    pub(super) tells_later: bool,
+    /// It surely ends soon, whatever it raises, and needs nothing on the way.
+    pub(super) ends_alone: bool,
+    /// By buffer.
+    pub(super) columns: Vec<Use>,
+    pub(super) layout: Layout,
+    pub(super) module: OnceCell<Arc<Module>>,
+    /// How deep calls may nest, once there is room for that.
+    pub(super) call_depth: OnceCell<u32>,
+    /// Nanoseconds that one tick of one job took last time, as bits of an f64; 0 before.
+    pub(super) pace: AtomicU64,
+    /// The same for several jobs at once.
+    pub(super) jammed: Option<Jammed>,
+}
+
+/// Code for several jobs at once, which is compiled while other code is, or runs.
+pub(super) struct Jammed {
+    pub(super) jam: Jam,
+    pub(super) kernel: OnceCell<Arc<CudaKernel>>,
+}
+
+/// How a launch is spread.
+pub(super) struct Shape {
+    pub(super) grid: u32,
+    /// Threads of a block.
+    pub(super) block: u32,
+    /// The words behind the parameters.
+    pub(super) cells: Vec<u64>,
+}
+
+/// What the disk cache keeps: code, and the largest stack frame of its functions.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Artifact {
+    code: Code,
+    frame: u32,
+}
+
+impl Artifact {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![self.code.kind()];
+        bytes.extend(self.frame.to_le_bytes());
+        bytes.extend(self.code.bytes());
+        bytes
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&kind, rest) = bytes.split_first()?;
+        let (frame, code) = rest.split_first_chunk()?;
+        Some(Self { code: Code::of_kind(kind, code.to_vec())?, frame: u32::from_le_bytes(*frame) })
+    }
+}
+
+/// The largest stack frame that the assembler's log speaks of.
+fn largest_frame(log: &str) -> Option<u32> {
+    log.lines().filter_map(|l| l.split_once(" bytes stack frame")?.0.rsplit(' ').next()?.parse().ok()).max()
+}
+
+impl Maker {
+    /// Code for this program, from the disk or from NVRTC.
+    fn artifact(&self, emitted: &Emitted, options: &CodeOptions) -> Result<(Artifact, bool)> {
+        let source = emitted.source();
+        let key = KeyBuilder::new("cuda")
+            .text(&self.target.architecture)
+            .value(&self.device.facts.driver)
+            .value(options)
+            .text(&emit::without_comments(&source))
+            .finish();
+        if let Some(artifact) = self.cache.load(&key).and_then(|bytes| Artifact::decode(&bytes)) {
+            return Ok((artifact, true));
+        }
+        let compiled = nvrtc::compile(&source, self.device.facts.capability, options, emitted.recursive)?;
+        // PTX says nothing of its frames.
+        let frame = largest_frame(&compiled.log).unwrap_or(if emitted.recursive { 1024 } else { 0 });
+        let artifact = Artifact { code: compiled.code, frame };
+        self.cache.save(&key, &artifact.encode());
+        Ok((artifact, false))
+    }
+
+    pub(super) fn compiled(
+        &self,
+        program: &Program,
+        layout: &Layout,
+        options: &CodeOptions,
+        sink: Option<Sink>,
+        emit: impl FnOnce() -> Emitted,
+    ) -> Result<CudaKernel> {
+        let start = Instant::now();
+        emit::check(program)?;
+        let emitted = emit();
+        let (artifact, from_cache) = self.artifact(&emitted, options)?;
+        let mut columns = Use::of_buffers(program, layout);
+        sink.iter().flat_map(Sink::columns).for_each(|column| columns[column.index()] = Use::None);
+        Ok(CudaKernel {
+            emitted,
+            artifact,
+            compiled_in: start.elapsed(),
+            from_cache,
+            fused_ticks: program.fused_ticks,
+            slots: program.uses_slots(),
+            harmless: program.surely_ends(),
+            draws: program.uses_random,
+            joined: OnceCell::new(),
+            maker: self.clone(),
+            options: *options,
+            tells_later: program.jobs == Jobs::Identity && program.can_tell_later(),
+            ends_alone: program.ends_alone(),
+            columns,
+            layout: layout.clone(),
+            module: OnceCell::new(),
+            call_depth: OnceCell::new(),
+            pace: AtomicU64::new(0),
+            jammed: None,
+        })
+    }
+}
+
+impl CudaKernel {
+    /// The code on the device.
+    pub(super) fn module(&self) -> Result<&Arc<Module>> {
+        self.module.get_or_try_init(|| {
+            self.maker.device.enter()?;
+            Module::load(&self.maker.device, self.artifact.code.bytes(), &self.emitted.kernel).map(Arc::new)
+        })
+    }
+
+    /// Registers, memory and so on; none before the code is on the device.
+    pub fn facts(&self) -> Option<KernelFacts> {
+        self.module.get().map(|m| m.facts)
+    }
+
+    /// How a launch is spread. Its columns are the layout's buffers.
+    pub(super) fn shape(&self, module: &Module, launch: &Launch<'_>) -> Result<Shape> {
+        let cells = Cells::of(&self.emitted.gathers, launch);
+        let apart = Cells::none(self.emitted.gathers.len());
+        if cells.rows > 0 {
+            let (grid, block) = self.blocks(module, launch, GATHERING_BLOCK)?;
+            let grid = grid
+                .min(module.blocks_per_multiprocessor(block).max(1) * self.maker.device.facts.multiprocessors.max(1));
+            // What blocks add to memory in the end is to be less than what their jobs would.
+            if u64::from(grid) * cells.rows <= launch.jobs {
+                return Ok(Shape { grid, block, cells: cells.words });
+            }
+        }
+        let (grid, block) = self.blocks(module, launch, BLOCK)?;
+        Ok(Shape { grid, block, cells: apart.words })
+    }
+
+    /// Blocks and threads of each, `wanted` where there are many jobs.
+    pub(super) fn blocks(&self, module: &Module, launch: &Launch<'_>, wanted: u32) -> Result<(u32, u32)> {
+        let (jobs, slots) = (launch.jobs, launch.slots);
+        let facts = &self.maker.device.facts;
+        let most = module.facts.max_threads.max(1);
+        let block = match launch.block_size {
+            Some(wanted) if wanted == 0 || wanted > most => {
+                return Err(Error::Device {
+                    what: format!("block_size: {wanted}"),
+                    cause: format!(
+                        "this kernel runs with 1 to {most} threads a block ({} registers each)",
+                        module.facts.registers
+                    ),
+                });
+            }
+            Some(wanted) => wanted,
+            None if self.emitted.tile > 0 => BLOCK.min(most),
+            None => {
+                // Few jobs are spread over all multiprocessors.
+                let spread =
+                    jobs.div_ceil(u64::from(facts.multiprocessors.max(1))).next_multiple_of(u64::from(facts.warp));
+                let block = spread.clamp(u64::from(facts.warp), u64::from(wanted)) as u32;
+                block.min(most)
+            }
+        };
+        if let Some(sink) = self.emitted.sink {
+            let resident = u64::from(module.blocks_per_multiprocessor(emit::SINK_THREADS).max(1));
+            let most = resident * u64::from(facts.multiprocessors.max(1));
+            let grid = match sink {
+                Sink::Fold(_) => collective::blocks(collective::tiles(jobs), most),
+                Sink::Sieve(_) => collective::sieve_tiles(jobs).clamp(1, most),
+            };
+            return Ok((grid as u32, emit::SINK_THREADS));
+        }
+        let jobs = jobs.div_ceil(self.jobs_of_a_thread(launch));
+        // a grid has so many blocks at most, and these are to be threads for all jobs
+        let block = block.max(jobs.div_ceil(MOST_BLOCKS).try_into().unwrap_or(u32::MAX));
+        // there may be nearly twice as many tiles as are filled: blocks without one end at once
+        let each = if self.emitted.tile > 0 { self.emitted.tile.div_ceil(2) } else { u64::from(block) };
+        let grid = jobs.div_ceil(each).min(MOST_BLOCKS) as u32;
+        if !self.slots {
+            return Ok((grid, block));
+        }
+        // No more threads than there are slots.
+        let block = u64::from(block).min(slots.max(1)) as u32;
+        Ok((grid.min((slots / u64::from(block)).max(1) as u32), block))
+    }
+
+    /// How many jobs each thread of a launch is to have.
+    fn jobs_of_a_thread(&self, launch: &Launch<'_>) -> u64 {
+        let Some(several) = &self.emitted.several else { return 1 };
+        let least = SEVERAL * u64::from(self.maker.device.facts.multiprocessors.max(1));
+        // blocks that somebody sizes are of jobs
+        let one = launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * several.jobs;
+        if one || !several.are_there(launch) { 1 } else { several.jobs }
+    }
+
+    /// How deep calls may nest, after making room for that.
+    pub(super) fn call_depth(&self) -> Result<u32> {
+        if !self.emitted.recursive {
+            return Ok(CALL_DEPTH);
+        }
+        self.call_depth
+            .get_or_try_init(|| {
+                let frame = u64::from(self.artifact.frame.max(16).next_multiple_of(16));
+                let beside = 2 * frame + 2048;
+                let [least, most] = [LEAST_CALL_DEPTH, CALL_DEPTH].map(|depth| u64::from(depth) * frame + beside);
+                let stack = self.maker.device.reserve_stack(most.min(MOST_STACK).max(least), least)?;
+                Ok(u32::try_from((stack - beside) / frame).unwrap_or(u32::MAX).min(CALL_DEPTH))
+            })
+            .copied()
+    }
+}
+
+impl Executable for CudaKernel {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn join_ticks(&self, make: FusedTicks) {
+        let Emitted { gathers, indirect, sink, .. } = &self.emitted;
+        // the words of a launch are to be those of the other kernel
+        if self.harmless && gathers.is_empty() && !indirect && sink.is_none() {
+            let _ = self.joined.set(Joined::new(make));
+        }
+    }
+    fn listing(&self) -> String {
+        let mut text = String::new();
+        if let Some(module) = self.module.get() {
+            let KernelFacts { registers, local, shared, max_threads } = module.facts;
+            let block = BLOCK.min(max_threads.max(1));
+            let resident = module.blocks_per_multiprocessor(block) * block;
+            let _ = writeln!(
+                text,
+                "// {}: {registers} registers, {local} bytes of local and {shared} of shared memory; \
+                 {resident} of {} threads resident on each of {} multiprocessors",
+                self.maker.device.facts.name,
+                self.maker.device.facts.threads_per_multiprocessor,
+                self.maker.device.facts.multiprocessors,
+            );
+        }
+        text += &self.emitted.body;
+        if let Some(Jammed { jam, kernel, .. }) = &self.jammed
+            && let Some(kernel) = kernel.get()
+        {
+            text += &jam.listing(&kernel.listing());
+        }
+        text
+    }
+    fn compiled_in(&self) -> Duration {
+        self.compiled_in
+    }
+    fn from_cache(&self) -> bool {
+        self.from_cache
+    }
+    fn sinks_at_once(&self) -> bool {
+        self.emitted.sink.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Artifact, Code, largest_frame};
+
+    #[test]
+    fn artifacts_survive_the_disk() {
+        for code in [Code::Cubin(vec![1, 2, 3]), Code::Ptx(vec![])] {
+            let artifact = Artifact { code, frame: 104 };
+            assert_eq!(Artifact::decode(&artifact.encode()), Some(artifact));
+        }
+        assert_eq!(Artifact::decode(&[]), None);
+        assert_eq!(Artifact::decode(&[7, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn the_largest_frame_is_found_in_the_log() {
+        let log = "ptxas info    : Function properties for k\n\
+                   ptxas         .     48 bytes stack frame, 0 bytes spill stores\n\
+                   ptxas         .     104 bytes stack frame, 68 bytes spill stores\n";
+        assert_eq!(largest_frame(log), Some(104));
+        assert_eq!(largest_frame(""), None);
+    }
+}

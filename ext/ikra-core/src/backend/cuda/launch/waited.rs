@@ -1,0 +1,307 @@
+//! A launch that somebody waits for: columns into an arena, ticks in batches, and back.
+//!
+//! Here: [`run`], on a lane, with an eye on the cancel token. Not here: launches that nobody waits for ([`crate::backend::cuda::queue`]), and where columns lie in the arena
+//! ([`super::plan`]).
+
+use super::kernel::{CudaKernel, Shape};
+use super::lanes::{GATE_LETTER, Lane, ZERO_LETTER};
+use super::memory::address_of;
+use super::plan::{Plan, Use, runs};
+use crate::backend::cuda::driver::{Device, Event, Module, Stream};
+use crate::backend::cuda::emit::Header;
+use crate::backend::cuda::status::Status;
+use crate::backend::cuda::storage::{Arena, Held, Mailbox, SMALL};
+use crate::backend::{CancelToken, Key, Launch, Outcome};
+use crate::error::{Error, Result};
+use crate::memory::column::HostColumn;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Fused ticks run for about this long before the host looks at them.
+const SLICE: Duration = Duration::from_millis(100);
+/// Launches of single ticks between two looks at the status, at most: fewer than CUDA queues before it blocks.
+const MOST_LAUNCHES: u64 = 384;
+
+/// Runs all ticks; the launch's columns are the layout's buffers.
+/// `jobs`: of the program; those of the launch may be groups of them. `sink`: the words of a kernel's sink.
+pub(super) fn run(
+    device: &Device,
+    kernel: &CudaKernel,
+    module: &Module,
+    lane: &mut Lane,
+    jobs: u64,
+    launch: Launch<'_>,
+    sink: &[u64],
+) -> Result<Outcome> {
+    // Columns that are on the device already take no part in what moves.
+    let resident = launch.columns.iter().map(|c| address_of(device, c)).collect::<Result<Vec<_>>>()?;
+    let moves = |(used, resident): (&Use, &Option<u64>)| if resident.is_some() { Use::None } else { *used };
+    let uses: Vec<Use> = kernel.columns.iter().zip(&resident).map(moves).collect();
+    let lengths: Vec<usize> = launch.columns.iter().map(HostColumn::byte_len).collect();
+    let Shape { grid, block, cells } = kernel.shape(module, &launch)?;
+    let params = [launch.params, &cells].concat();
+    let in_memory = if kernel.emitted.indirect { (lengths.len() + params.len()) * 8 } else { 0 };
+    let plan = Plan::new(&uses, &lengths, in_memory);
+    let call_depth = kernel.call_depth()?;
+    let Lane { stream, beside, staging, mailbox, batches, marks } = lane;
+    let arena = Arena::new(device, stream, plan.end)?;
+
+    let buffers: Vec<u64> = plan
+        .offsets
+        .iter()
+        .enumerate()
+        .map(|(i, offset)| {
+            let bias = launch.biases[i].wrapping_mul(kernel.layout.stride(i) as u64);
+            let address = offset.map(|o| arena.address + o as u64).or(resident[i]);
+            address.map_or(0, |address| address.wrapping_sub(bias))
+        })
+        .collect();
+    let memory: Vec<u8> = kernel.emitted.memory(&buffers, &params).into_iter().flat_map(u64::to_ne_bytes).collect();
+
+    let header = Header {
+        jobs: launch.jobs,
+        limit: launch.limit.0,
+        seed: launch.seed,
+        section: launch.section,
+        call_depth,
+        stop_key: arena.address + plan.status as u64,
+        trap: arena.address + plan.status as u64 + 8,
+        ..Header::default()
+    };
+    let mut args = kernel.emitted.arguments(&header, &buffers, &[&params], arena.address + plan.arguments as u64);
+    args.extend_from_slice(sink);
+    let mut ticks =
+        Ticks { kernel, module, stream, grid, block, args, total: launch.ticks, next: 0, batch: 0, jobs: launch.jobs };
+    let mut watch = Watch { cancel: launch.cancel, told: None, mailbox, arena: &arena, status: plan.status, beside };
+
+    marks[0].record(stream)?;
+    let initial = Status::initial(launch.limit);
+    // Rows that no element stores would be lost: whoever stops at a limit needs them all.
+    let covered = |(i, c): (usize, &HostColumn)| uses[i] != Use::Filled || c.len() as u64 <= jobs;
+    let whole = plan.end <= SMALL || launch.limit != Key::NONE || !launch.columns.iter().enumerate().all(covered);
+    // What is page-locked is copied from where it is.
+    let mut held = Held::new(stream);
+    let mut direct = vec![false; launch.columns.len()];
+    for (i, column) in launch.columns.iter().enumerate() {
+        if let Some(offset) = plan.goes_up(i, launch.fresh, whole) {
+            direct[i] = held.copy_in(&arena, offset, column)?;
+        }
+    }
+    for run in runs(plan.parts_up(launch.columns, launch.fresh, &memory, &initial, whole, &direct)) {
+        staging.upload(&arena, &run)?;
+    }
+    // What the host does before the kernel is queued would count as the kernel's time, wherever the device waits for it: after short uploads.
+    let mut gate = None;
+    if launch.timings.exact {
+        // A mark behind a copy says when the copy engine was done, and what computes begins up to 7 µs later: the way from one to the other is the upload's. The word
+        // is zero, and stays so.
+        arena.fill(plan.status + 8, 8, 0)?;
+        gate = mailbox.hold(GATE_LETTER, stream);
+    }
+    marks[1].record(stream)?;
+
+    // Batches of ticks under way, and behind the last of them, if everything is small, the way back.
+    let small = plan.end - plan.written <= SMALL;
+    let mut under_way: VecDeque<(Range<u64>, usize, Instant)> = VecDeque::new();
+    let mut download = None;
+    let mut bytes = initial;
+    let ended = (|| {
+        let mut stopped = false;
+        for turn in 0.. {
+            let depth = if kernel.fused_ticks { 1 } else { batches.len() };
+            if !stopped && under_way.len() < depth && !ticks.are_over() {
+                let range = ticks.queue_batch()?;
+                let letter = turn % batches.len();
+                if ticks.are_over() {
+                    marks[2].record(stream)?;
+                }
+                drop(gate.take());
+                if ticks.are_over() && small {
+                    download = Some(staging.begin_download(&arena, plan.written..plan.end)?);
+                } else {
+                    mailbox.fetch(letter, &arena, plan.status)?;
+                }
+                batches[letter].record(stream)?;
+                under_way.push_back((range, letter, Instant::now()));
+                if under_way.len() < depth && !ticks.are_over() {
+                    continue;
+                }
+            }
+            let Some((range, letter, queued)) = under_way.pop_front() else { break };
+            watch.wait(&batches[letter])?;
+            if download.is_none() || !under_way.is_empty() || !ticks.are_over() {
+                bytes = mailbox.read(letter);
+                // Later ticks do not start once something stopped the launch.
+                stopped |= Status::read(&bytes).stop_key <= range.end << 32;
+            }
+            ticks.adapt(&range, queued.elapsed());
+        }
+        if !ticks.are_over() {
+            marks[2].record(stream)?;
+        }
+        Ok::<_, Error>(())
+    })();
+    drop(gate);
+    drop(held);
+    if let Err(e) = ended.and_then(|()| watch.end()) {
+        // Nothing may use the lane's memory after it is gone.
+        let _ = watch.stop();
+        let _ = watch.end();
+        let _ = stream.finish();
+        return Err(e);
+    }
+
+    let came_back = download.is_some();
+    if let Some(download) = download {
+        staging.finish_download(&arena, download, &mut plan.parts_back(launch.columns, &[], &mut bytes, &[]))?;
+    }
+    let outcome = Status::read(&bytes).outcome(launch.cancel);
+    let meaningful = match outcome {
+        Outcome::Done => true,
+        Outcome::Trapped(record) => record.key == launch.limit,
+        Outcome::Cancelled => false,
+    };
+    if !came_back && meaningful {
+        // How many rows were taken says what is wanted of them.
+        for counter in launch.fresh.iter().filter_map(|f| f.taken) {
+            let Some(offset) = plan.offsets[counter.index()] else { continue };
+            let column = &mut launch.columns[counter.index()];
+            let download = staging.begin_download(&arena, offset..offset + column.byte_len())?;
+            staging.finish_download(&arena, download, &mut [(offset, column.bytes_mut())])?;
+        }
+        let mut held = Held::new(stream);
+        let mut direct = vec![false; launch.columns.len()];
+        for (i, column) in launch.columns.iter_mut().enumerate() {
+            if let Some(offset) = plan.comes_back(i, launch.fresh) {
+                direct[i] = held.copy_out(&arena, offset, column)?;
+            }
+        }
+        drop(held);
+        for mut run in runs(plan.parts_back(launch.columns, launch.fresh, &mut bytes, &direct)) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            let range = first.0..last.0 + last.1.len();
+            let download = staging.begin_download(&arena, range)?;
+            staging.finish_download(&arena, download, &mut run)?;
+        }
+    }
+    marks[3].record(stream)?;
+    marks[3].wait()?;
+    launch.timings.upload += marks[1].since(&marks[0]);
+    let kernel_time = marks[2].since(&marks[1]);
+    launch.timings.kernel += kernel_time;
+    launch.timings.download += marks[3].since(&marks[2]);
+    if outcome == Outcome::Done {
+        let pace = kernel_time.as_nanos() as f64 / (launch.jobs as f64 * launch.ticks as f64);
+        kernel.pace.store(pace.to_bits(), Ordering::Relaxed);
+    }
+    Ok(outcome)
+}
+
+/// The ticks of a launch, in batches.
+struct Ticks<'a> {
+    kernel: &'a CudaKernel,
+    module: &'a Module,
+    stream: &'a Stream,
+    grid: u32,
+    block: u32,
+    args: Vec<u64>,
+    total: u64,
+    next: u64,
+    /// Ticks of the next batch; 0 before the first.
+    batch: u64,
+    jobs: u64,
+}
+
+impl Ticks<'_> {
+    fn are_over(&self) -> bool {
+        self.next == self.total
+    }
+
+    /// Queues the next batch: fused ticks are one launch, others one each.
+    fn queue_batch(&mut self) -> Result<Range<u64>> {
+        if self.batch == 0 {
+            self.batch = self.first_batch();
+        }
+        let range = self.next..self.total.min(self.next + self.batch);
+        let launches = if self.kernel.fused_ticks { range.end - range.start } else { 1 };
+        let mut tick = range.start;
+        while tick < range.end {
+            (self.args[Header::TICK_BEGIN], self.args[Header::TICK_END]) = (tick, tick + launches);
+            self.module.launch(self.stream, self.grid, self.block, &mut self.args)?;
+            tick += launches;
+        }
+        self.next = range.end;
+        Ok(range)
+    }
+
+    fn first_batch(&self) -> u64 {
+        let pace = f64::from_bits(self.kernel.pace.load(Ordering::Relaxed));
+        let slice = (SLICE.as_nanos() as f64 / (pace * self.jobs as f64)).max(1.0) as u64;
+        match (self.kernel.fused_ticks, pace > 0.0) {
+            // between two batches the status is brought back, and kernels wait for that
+            (false, true) => slice.min(MOST_LAUNCHES),
+            (false, false) => 16,
+            (true, true) => slice,
+            // a few milliseconds of a light block on a large device
+            (true, false) => ((1 << 25) / self.jobs).clamp(1, 1 << 16),
+        }
+    }
+
+    /// Sizes the next batch after one that took so long.
+    fn adapt(&mut self, range: &Range<u64>, took: Duration) {
+        let ticks = range.end - range.start;
+        if self.kernel.fused_ticks {
+            let wanted = ticks as f64 * SLICE.as_secs_f64() / took.as_secs_f64().max(1e-6);
+            self.batch = (wanted as u64).clamp(1, ticks.saturating_mul(64));
+        } else if took < SLICE / 10 {
+            self.batch = (self.batch * 2).min(MOST_LAUNCHES);
+        } else if took > SLICE {
+            self.batch = (self.batch / 2).max(1);
+        }
+    }
+}
+
+/// Waits for the device with an eye on the cancel token.
+struct Watch<'a> {
+    cancel: &'a CancelToken,
+    /// When the device was last told to stop.
+    told: Option<Instant>,
+    mailbox: &'a Mailbox,
+    arena: &'a Arena<'a>,
+    status: usize,
+    beside: &'a Stream,
+}
+
+impl Watch<'_> {
+    /// Spins at first, since most kernels are short; then sleeps, longer and longer.
+    fn wait(&mut self, event: &Event) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if event.is_past()? {
+                return Ok(());
+            }
+            // Told again from time to time: the upload may be still under way, and bring the first stop key after it.
+            if self.cancel.is_cancelled() && self.told.is_none_or(|t| t.elapsed() > Duration::from_millis(2)) {
+                self.stop()?;
+            }
+            match start.elapsed() {
+                t if t < Duration::from_millis(2) => std::hint::spin_loop(),
+                t if t < Duration::from_millis(50) => std::thread::sleep(Duration::from_micros(20)),
+                _ => std::thread::sleep(Duration::from_micros(200)),
+            }
+        }
+    }
+
+    /// Makes all jobs end as soon as they look.
+    fn stop(&mut self) -> Result<()> {
+        self.told = Some(Instant::now());
+        self.mailbox.send_zero(ZERO_LETTER, self.arena, self.status, self.beside)
+    }
+
+    /// Waits until nothing of that is on its way: the arena is freed in the order of the other stream.
+    fn end(&self) -> Result<()> {
+        self.told.map_or(Ok(()), |_| self.beside.finish())
+    }
+}

@@ -1,0 +1,583 @@
+//! Assignments: parameters and patterns, variables, ivars, elements, and what operators write back to.
+//!
+//! Here: which types go where, and in what order Ruby evaluates the parts. Not here: what a type does to an environment or a slot ([`super`]), and the calls that
+//! an assignment may be ([`super::call`]).
+
+use super::{Env, Walker, literal};
+use crate::diagnostic::Span;
+use crate::error::{Error, Result};
+use crate::infer::accumulate;
+use crate::infer::calls::{Args, Target, receiver_of};
+use crate::syntax::ast::{self, Arg, AssignOp, Call, Kind, LocalId, Name, Node, Params, Pattern};
+use crate::types::{Atom, Prims, Reach, Ty};
+use crate::world::{Assumption, MethodFact, Place};
+
+impl Walker<'_, '_> {
+    /// Binds a block's parameters as a yield of `values` does.
+    pub(in crate::infer) fn bind(&mut self, params: &Params, values: &[Ty], env: &mut Env, span: Span) -> Result<()> {
+        if !params.keywords.is_empty() || params.keyword_rest.is_some() || params.block.is_some() {
+            return Err(self
+                .error(span, "kernels know only plain parameters of blocks")
+                .advise("name each parameter")
+                .into());
+        }
+        let wants = params.required.len() + params.optional.len() + params.post.len();
+        let spread: Vec<Ty>;
+        let values = match values {
+            [one] if wants + usize::from(params.rest.is_some()) > 1 && one.array.is_some() => {
+                if let Some(ast::Rest(Some(local))) = params.rest {
+                    let rest = self.rest_of(one, span, env)?;
+                    self.assign_local(env, local, &rest);
+                }
+                if !params.optional.is_empty() {
+                    return Err(self
+                        .error(span, "kernels do not know defaults of parameters that take an array apart")
+                        .because("its length decides which defaults are used")
+                        .advise("name one parameter, and read the array's elements in the block")
+                        .into());
+                }
+                spread = self.spread(one, Shape::of_block(params), span)?;
+                &spread[..]
+            }
+            _ => {
+                self.collect_rest(params, values, env)?;
+                values
+            }
+        };
+        let mut values = values.iter();
+        let (nil, given) = (Ty::nil(), values.len());
+        for pattern in &params.required {
+            let ty = values.next().unwrap_or(&nil).clone();
+            self.bind_pattern(pattern, &ty, env, span)?;
+        }
+        let free = given.saturating_sub(params.required.len() + params.post.len());
+        for (i, (local, default)) in params.optional.iter().enumerate() {
+            let ty = if i < free { values.next().unwrap_or(&nil).clone() } else { self.eval(default, env)? };
+            self.assign_local(env, *local, &ty);
+        }
+        for pattern in &params.post {
+            let ty = values.next().unwrap_or(&nil).clone();
+            self.bind_pattern(pattern, &ty, env, span)?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::infer) fn bind_pattern(
+        &mut self,
+        pattern: &Pattern,
+        ty: &Ty,
+        env: &mut Env,
+        span: Span,
+    ) -> Result<()> {
+        match pattern {
+            Pattern::Local(local) => self.assign_local(env, *local, ty),
+            Pattern::List { before, rest, after } => {
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                if let Some(ast::Rest(Some(local))) = rest {
+                    let rest = self.rest_of(ty, span, env)?;
+                    self.assign_local(env, *local, &rest);
+                }
+                let types = self.spread(ty, shape, span)?;
+                for (pattern, ty) in before.iter().chain(after).zip(&types) {
+                    self.bind_pattern(pattern, ty, env, span)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The types of the parts of a value that is destructured: an array's elements, or the value and nils.
+    fn spread(&mut self, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Ty>> {
+        let at = self.assumption(span);
+        let mut out = vec![Ty::never(); shape.before + shape.after];
+        for atom in ty.atoms() {
+            if matches!(self.an.method(receiver_of(atom), "to_ary"), MethodFact::Ruby { .. }) {
+                let class = self.an.describe(atom);
+                return Err(self
+                    .error(span, format!("kernels do not ask {class} for to_ary"))
+                    .because("several variables are given one value, which Ruby would take apart by that method")
+                    .advise("call it: a, b = *object.to_ary")
+                    .into());
+            }
+            for (i, slot) in out.iter_mut().enumerate() {
+                let part = match atom {
+                    Atom::Array(_) => {
+                        let answer = self.an.element(self.here.id, (atom, ty.reach), &at);
+                        self.refused(answer, span)?
+                    }
+                    other if i == 0 => Ty::of(other, ty.reach),
+                    _ => Ty::nil(),
+                };
+                *slot = self.an.facts.join(slot, &part);
+            }
+        }
+        Ok(out)
+    }
+
+    // ---- assignments ----
+
+    /// Types of the receiver and the arguments of a target, which Ruby evaluates before the value.
+    pub(super) fn owner(&mut self, target: &ast::Target, env: &mut Env) -> Result<Option<(Ty, Vec<Ty>)>> {
+        let (receiver, args) = match target {
+            ast::Target::Attr { receiver, .. } => (receiver, &[][..]),
+            ast::Target::Index { receiver, args, .. } => (receiver, &args[..]),
+            _ => return Ok(None),
+        };
+        let receiver = self.receiver(receiver, "[]=", false, env)?;
+        let args = args.iter().map(|arg| self.eval(arg, env)).collect::<Result<_>>()?;
+        Ok(Some((receiver, args)))
+    }
+
+    pub(super) fn assign(&mut self, target: &ast::Target, ty: &Ty, env: &mut Env) -> Result<()> {
+        let owner = self.owner(target, env)?;
+        self.assign_to(target, owner, ty, env)
+    }
+
+    pub(super) fn assign_to(
+        &mut self,
+        target: &ast::Target,
+        owner: Option<(Ty, Vec<Ty>)>,
+        ty: &Ty,
+        env: &mut Env,
+    ) -> Result<()> {
+        if env.dead {
+            return Ok(());
+        }
+        let (receiver_ty, mut types) = owner.unwrap_or_default();
+        match target {
+            ast::Target::Local(local, _) => self.assign_local(env, *local, ty),
+            ast::Target::Ivar(ivar, span) => {
+                let receiver = self.self_type(*span)?;
+                self.write_ivar(&receiver, ivar, ty, *span)?;
+            }
+            ast::Target::Attr { receiver, name, span, .. } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let setter = format!("{name}=");
+                let at = self.assumption(*span);
+                self.dispatch(&receiver_ty, &setter, &Args::of(vec![ty.clone()]), on_self, *span, &at, env)?;
+            }
+            ast::Target::Index { receiver, args, span } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                types.push(ty.clone());
+                let at = self.assumption(*span);
+                self.dispatch(&receiver_ty, "[]=", &indexed(args, types), on_self, *span, &at, env)?;
+            }
+            ast::Target::List { before, rest, after } => {
+                let span = target.span();
+                self.no_named_rest(rest.as_ref().is_some_and(Option::is_some), span)?;
+                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let types = self.spread(ty, shape, span)?;
+                for (target, ty) in before.iter().chain(after).zip(&types) {
+                    self.assign(target, ty, env)?;
+                }
+            }
+            ast::Target::Unsupported { what, advice, span } => {
+                return Err(self.error(*span, format!("kernels do not know {what}")).advise(*advice).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn write_ivar(&mut self, receiver: &Ty, ivar: &Name, ty: &Ty, span: Span) -> Result<()> {
+        if ty.is_never() {
+            return Ok(());
+        }
+        for atom in receiver.atoms() {
+            self.check_shared_write(atom, receiver.reach, ivar, span)?;
+            let written = self.an.write_field(self.here.id, atom, receiver.reach, ivar, ty);
+            self.refused(written, span)?;
+        }
+        Ok(())
+    }
+
+    /// A write to an ivar of one object that all elements have in common, which is no accumulation: Ruby's answer would
+    /// be that of the last element, or of whatever each reads in between.
+    pub(super) fn check_shared_write(&mut self, atom: Atom, reach: Reach, ivar: &Name, span: Span) -> Result<()> {
+        if reach != Reach::Same || !matches!(atom, Atom::Object(_)) {
+            return Ok(());
+        }
+        let class = self.an.describe(atom);
+        let d = self
+            .error(span, format!("every element writes {ivar} of the same {class} here"))
+            .because("elements run at the same time, so which of them writes last is not known")
+            .advise(format!(
+                "only add to it ({ivar} += …), or give the value as pmap's result and assign it afterwards"
+            ));
+        Err(Error::Conflict(Box::new(d)))
+    }
+
+    pub(super) fn op_assign(
+        &mut self,
+        node: &Node,
+        target: &ast::Target,
+        op: &AssignOp,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let at = self.assumption(node.span);
+        if self.accumulates(node, target, op, value, env)? {
+            return Ok(if env.dead { Ty::never() } else { Ty::nil() });
+        }
+        let (old, place) = self.read_target(target, env, &at)?;
+        let old = if env.dead { old } else { self.note(node.id, &old, |s| &mut s.op_reads) };
+        match op {
+            AssignOp::Method(name) => {
+                let arg = self.eval(value, env)?;
+                let mut args = Args::of(vec![arg]);
+                args.literals[0] = literal(value);
+                let ty = self.dispatch(&old, name, &args, false, node.span, &at, env)?;
+                self.write_place(&place, &ty, env, &at)?;
+                Ok(ty)
+            }
+            AssignOp::Or | AssignOp::And => {
+                let or = *op == AssignOp::Or;
+                let keep = old.filter(|a| matches!(a, Atom::Nil | Atom::False) != or);
+                let mut assign_env = env.clone();
+                assign_env.dead |= if or { !old.may_be_falsy() } else { !old.may_be_truthy() };
+                let new = self.eval(value, &mut assign_env)?;
+                self.write_place(&place, &new, &mut assign_env, &at)?;
+                if let ast::Target::Local(local, _) = target {
+                    self.keep(env, *local, |_, a| matches!(a, Atom::Nil | Atom::False) != or);
+                }
+                env.dead |= keep.is_never();
+                *env = self.join_env(env, &assign_env);
+                Ok(self.join(&keep, &new))
+            }
+        }
+    }
+
+    /// `shared.count += n` and `shared[i] += n` of numbers whose value nobody uses: noted as an accumulation, which is
+    /// an atomic operation if nothing else in the section touches the slot. False: an ordinary read and write.
+    fn accumulates(
+        &mut self,
+        node: &Node,
+        target: &ast::Target,
+        op: &AssignOp,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<bool> {
+        let AssignOp::Method(op) = op else { return Ok(false) };
+        if accumulate::combine_of(op).is_none_or(|(c, _)| c == crate::layout::schema::Combine::Mul)
+            || !self.an.spec(self.here.id).void.contains(&node.id)
+        {
+            return Ok(false);
+        }
+        let receiver = match target {
+            ast::Target::Ivar(_, span) => self.self_type(*span)?,
+            ast::Target::Attr { receiver, safe: false, .. } => self.eval(receiver, env)?,
+            ast::Target::Index { receiver, args, .. } if args.len() == 1 => {
+                self.receiver(receiver, "[]", false, env)?
+            }
+            _ => return Ok(false),
+        };
+        let on_self = match target {
+            ast::Target::Attr { receiver, .. } => matches!(receiver.kind, Kind::SelfRef),
+            _ => true,
+        };
+        let Some((slots, number)) = self.slots(&receiver, target, on_self, node.span)? else { return Ok(false) };
+        if number == Prims::FLOAT && !matches!(&**op, "+" | "-") {
+            return Ok(false);
+        }
+        if let ast::Target::Index { args, .. } = target
+            && !self.eval(&args[0], env)?.only(Prims::INT)
+        {
+            return Ok(false);
+        }
+        let amount = self.eval(value, env)?;
+        if !(amount.only(number) || number == Prims::FLOAT && amount.only(Prims::INT)) {
+            return Ok(false);
+        }
+        for slot in slots {
+            match slot {
+                Place::Field(class, ivar) => self.an.accumulate_field(class, &ivar),
+                Place::Elements(kind) => self.an.accumulate_element(kind),
+                Place::Root(_) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// The slots that an accumulation would touch, if all of them are shared and hold numbers of one kind. Receivers that
+    /// do not answer at all have none.
+    fn slots(
+        &mut self,
+        receiver: &Ty,
+        target: &ast::Target,
+        on_self: bool,
+        span: Span,
+    ) -> Result<Option<(Vec<Place>, Prims)>> {
+        if receiver.reach.is_owned() || receiver.is_never() {
+            return Ok(None);
+        }
+        let mut slots = Vec::new();
+        let mut number = None;
+        for atom in receiver.atoms() {
+            let (place, ty) = match (atom, target) {
+                (Atom::Array(kind), ast::Target::Index { .. }) => {
+                    let answer = self.an.elements(self.here.id, kind, Reach::Any);
+                    (Place::Elements(kind), self.opaque(answer, span)?)
+                }
+                // NoMethodError, before anything is touched
+                (_, ast::Target::Attr { name, .. }) if self.an.answers_nothing(self.here.id, atom, name, on_self) => {
+                    continue;
+                }
+                (Atom::Object(class), ast::Target::Ivar(..) | ast::Target::Attr { .. }) => {
+                    let ivar = match target {
+                        ast::Target::Attr { name, .. } => {
+                            let reader = self.an.target(self.here.id, atom, name, on_self);
+                            let writer = self.an.target(self.here.id, atom, &format!("{name}="), on_self);
+                            match (reader, writer) {
+                                (Ok(Target::Reader(a)), Ok(Target::Writer(b))) if a == b => a,
+                                _ => return Ok(None),
+                            }
+                        }
+                        ast::Target::Ivar(ivar, _) => ivar.clone(),
+                        _ => return Ok(None),
+                    };
+                    let answer = self.an.field(self.here.id, class, &ivar, Reach::Any);
+                    (Place::Field(class, ivar), self.opaque(answer, span)?)
+                }
+                _ => return Ok(None),
+            };
+            let here = if ty.only(Prims::INT) { Prims::INT } else { Prims::FLOAT };
+            if !ty.only(here) || *number.get_or_insert(here) != here {
+                return Ok(None);
+            }
+            slots.push(place);
+        }
+        Ok(number.map(|number| (slots, number)))
+    }
+
+    fn read_target(&mut self, target: &ast::Target, env: &mut Env, at: &Assumption) -> Result<(Ty, Written)> {
+        Ok(match target {
+            ast::Target::Local(local, span) => (self.read_local(*local, env, *span)?, Written::Local(*local)),
+            ast::Target::Ivar(ivar, span) => {
+                let receiver = self.self_type(*span)?;
+                (self.read_ivar(&receiver, ivar, *span)?, Written::Ivar(receiver, ivar.clone(), *span))
+            }
+            ast::Target::Attr { receiver, name, span, safe } => {
+                if *safe {
+                    return Err(self.error(*span, "kernels do not know &. before an operator assignment").into());
+                }
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let ty = self.eval(receiver, env)?;
+                let old = self.dispatch(&ty, name, &Args::default(), on_self, *span, at, env)?;
+                (
+                    old,
+                    Written::Call {
+                        receiver: ty,
+                        name: format!("{name}="),
+                        args: Args::default(),
+                        on_self,
+                        span: *span,
+                    },
+                )
+            }
+            ast::Target::Index { receiver, args, span } => {
+                let on_self = matches!(receiver.kind, Kind::SelfRef);
+                let ty = self.receiver(receiver, "[]", false, env)?;
+                let mut types = Vec::new();
+                for arg in args {
+                    types.push(self.eval(arg, env)?);
+                }
+                let indices = indexed(args, types);
+                let old = self.dispatch(&ty, "[]", &indices, on_self, *span, at, env)?;
+                (old, Written::Call { receiver: ty, name: "[]=".into(), args: indices, on_self, span: *span })
+            }
+            ast::Target::List { .. } => unreachable!("a list is no target of an operator assignment"),
+            ast::Target::Unsupported { what, advice, span } => {
+                return Err(self.error(*span, format!("kernels do not know {what}")).advise(*advice).into());
+            }
+        })
+    }
+
+    fn write_place(&mut self, place: &Written, ty: &Ty, env: &mut Env, at: &Assumption) -> Result<()> {
+        if env.dead {
+            return Ok(());
+        }
+        match place {
+            Written::Local(local) => self.assign_local(env, *local, ty),
+            Written::Ivar(receiver, ivar, span) => self.write_ivar(receiver, ivar, ty, *span)?,
+            Written::Call { receiver, name, args, on_self, span } => {
+                let mut args = args.clone();
+                args.positional.push(ty.clone());
+                args.literals.push(None);
+                self.dispatch(receiver, name, &args, *on_self, *span, at, env)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a splat takes of a value that is taken apart.
+    fn rest_of(&mut self, ty: &Ty, span: Span, env: &mut Env) -> Result<Ty> {
+        let at = self.assumption(span);
+        self.dispatch(ty, "%__rest", &Args::of(vec![Ty::int(), Ty::int()]), false, span, &at, env)
+    }
+
+    pub(super) fn no_named_rest(&self, named: bool, span: Span) -> Result<()> {
+        if !named {
+            return Ok(());
+        }
+        Err(self.error(span, "kernels do not know splats in assignments").advise("name each variable").into())
+    }
+
+    pub(super) fn multi_assign(
+        &mut self,
+        node: &Node,
+        targets: &[&ast::Target],
+        shape: Shape,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let owners = targets.iter().map(|t| self.owner(t, env)).collect::<Result<Vec<_>>>()?;
+        // the value of the whole is the right-hand array, which is made where somebody looks at it
+        let used = !self.an.spec(self.here.id).void.contains(&node.id);
+        let mut whole = Ty::nil();
+        let mut new = Vec::new();
+        let types = match &value.kind {
+            Kind::Array(items) if items.iter().all(|i| !matches!(i.kind, Kind::Splat(_))) => {
+                let mut types = Vec::new();
+                for item in items {
+                    types.push(self.eval(item, env)?);
+                    let made = !used && self.makes_new(item);
+                    new.push(made);
+                }
+                if used && !env.dead {
+                    whole = self.array_of(&types, value.span)?;
+                }
+                new = shape.pick(new, false);
+                shape.pick(types, Ty::nil())
+            }
+            Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
+                let types = self.divmod(call, value.span, env)?.to_vec();
+                if used && !env.dead {
+                    whole = self.array_of(&types, value.span)?;
+                }
+                shape.pick(types, Ty::nil())
+            }
+            _ => {
+                whole = self.eval(value, env)?;
+                self.spread(&whole, shape, node.span)?
+            }
+        };
+        for (i, ((target, owner), ty)) in targets.iter().zip(owners).zip(&types).enumerate() {
+            match target {
+                ast::Target::Local(local, _) => {
+                    self.assign_new(env, *local, ty, new.get(i).copied().unwrap_or_default());
+                }
+                _ => self.assign_to(target, owner, ty, env)?,
+            }
+        }
+        Ok(if env.dead { Ty::never() } else { whole })
+    }
+
+    pub(super) fn divmod(&mut self, call: &Call, span: Span, env: &mut Env) -> Result<[Ty; 2]> {
+        let receiver = self.eval(call.receiver.as_ref().expect("checked by the caller"), env)?;
+        let Some(Arg::Positional(arg)) = call.args.first() else {
+            return Err(self.error(span, "kernels know divmod with one argument").into());
+        };
+        let arg = self.eval(arg, env)?;
+        let (mut q, mut r) = (Ty::never(), Ty::never());
+        use crate::ir::lower::numbers::{Kind as Number, divmod_types};
+        for a in receiver.atoms() {
+            for b in arg.atoms() {
+                if !matches!(a, Atom::Int | Atom::Float) {
+                    return Err(self.error(span, "kernels know divmod of numbers only").into());
+                }
+                let (x, y) = divmod_types(Number::of(a), Number::of(b));
+                q = self.join(&q, &x);
+                r = self.join(&r, &y);
+            }
+        }
+        env.dead |= q.is_never();
+        Ok([q, r])
+    }
+
+    /// `sum += x` on a captured local.
+    pub(super) fn contribute(&mut self, node: &Node, env: &mut Env) -> Result<Ty> {
+        let unit = self.here.unit.clone();
+        let c = accumulate::contribution(&unit, node).expect("found to be one by the same function");
+        if let Kind::If { cond, .. } = &node.kind
+            && let Kind::Call(test) = &cond.kind
+        {
+            // types the tested side, for whoever asks
+            for side in test.receiver.iter() {
+                if !matches!(side.kind, Kind::Local(l) if l == c.local) {
+                    self.eval(side, env)?;
+                }
+            }
+        }
+        let ty = self.eval(c.value, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let old = self.an.accumulators.types.get(&c.local).cloned().unwrap_or_default();
+        let new = self.join(&old, &ty);
+        let bits = matches!(
+            c.combine,
+            crate::layout::schema::Combine::And
+                | crate::layout::schema::Combine::Or
+                | crate::layout::schema::Combine::Xor
+        );
+        let known = new.only(Prims::INT) || new.only(Prims::FLOAT) && !bits;
+        if !known {
+            let name = &unit.locals[c.local.index()].name;
+            return Err(self
+                .error(c.value.span, format!("{name} accumulates {new:?} here"))
+                .because("contributions of elements are combined as Integers or as Floats, one of them throughout")
+                .advise("write .to_f or .to_i where kinds mix, and keep nil out")
+                .into());
+        }
+        self.an.accumulators.types.insert(c.local, new);
+        Ok(Ty::nil())
+    }
+}
+
+/// The arguments of an index, with those that the source has written out; `types` may go on with the value assigned.
+fn indexed(args: &[Node], types: Vec<Ty>) -> Args {
+    let mut out = Args::of(types);
+    for (slot, arg) in out.literals.iter_mut().zip(args) {
+        *slot = literal(arg);
+    }
+    out
+}
+
+/// How many parts a value is taken apart into.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// From the front.
+    pub before: usize,
+    /// A splat stands between.
+    pub rest: bool,
+    /// From the back, where there is a splat.
+    pub after: usize,
+}
+
+impl Shape {
+    /// How a block takes an array apart that it is given alone.
+    pub fn of_block(params: &Params) -> Self {
+        Shape {
+            before: params.required.len() + params.optional.len(),
+            rest: params.rest.is_some(),
+            after: params.post.len(),
+        }
+    }
+    /// The parts of a list whose length is known.
+    pub fn pick<T: Clone>(self, mut all: Vec<T>, nil: T) -> Vec<T> {
+        let wanted = self.before + self.after;
+        all.resize(all.len().max(wanted), nil);
+        if self.rest {
+            all.drain(self.before..all.len() - self.after);
+        } else {
+            all.truncate(wanted);
+        }
+        all
+    }
+}
+
+/// What an operator assignment writes back to.
+enum Written {
+    Local(LocalId),
+    Ivar(Ty, Name, Span),
+    Call { receiver: Ty, name: String, args: Args, on_self: bool, span: Span },
+}

@@ -1,0 +1,634 @@
+//! Calls: of methods, with blocks and without, and `super`.
+//!
+//! Here: receivers kind by kind, arguments, and what a call's block is run over. Not here: which method it is ([`super::super::calls`]), and what methods that Ruby brings
+//! give ([`super::super::builtins`]).
+
+use super::{Env, Frame, FrameKind, Walker, literal};
+use crate::diagnostic::Span;
+use crate::error::{Error, Result};
+use crate::id::ProcId;
+use crate::infer::blocks::ProcKind;
+use crate::infer::builtins::Builtin;
+use crate::infer::calls::{self, Args, Literal, RangeForm, Target};
+use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern};
+use crate::types::{Atom, Prims, Reach, Ty};
+use crate::world::{Assumption, Root};
+use std::sync::Arc;
+
+impl Walker<'_, '_> {
+    /// A call on every kind of a receiver; `env` is dead if no kind returns.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(in crate::infer) fn dispatch(
+        &mut self,
+        receiver: &Ty,
+        name: &str,
+        args: &Args,
+        on_self: bool,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        self.dispatch_with(receiver, name, args, None, on_self, span, at, env)
+    }
+
+    /// The same, with a block.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(in crate::infer) fn dispatch_with(
+        &mut self,
+        receiver: &Ty,
+        name: &str,
+        args: &Args,
+        block: Option<&Ty>,
+        on_self: bool,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let mut out = Ty::never();
+        let mut after = env.dead();
+        let place = self.here.site.clone().unwrap_or_else(|| (self.here.unit.clone(), span));
+        self.an.calls_from(place);
+        let several = receiver.atoms().len() > 1;
+        let mut refused = None;
+        for atom in receiver.atoms() {
+            let answer = self.an.target(self.here.id, atom, name, on_self);
+            let target = match self.refused(answer, span) {
+                Ok(target) => target,
+                // told when Ruby gets there: another kind of receiver may be the one that is there
+                Err(error @ Error::Unsupported(_)) if several => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if let Target::Writer(ivar) = &target {
+                self.check_shared_write(atom, receiver.reach, ivar, span)?;
+            }
+            if target == Target::Builtin(Builtin::StructSet) && receiver.reach == Reach::Same {
+                for member in self.members_of(atom, args, span)? {
+                    self.check_shared_write(atom, receiver.reach, &member, span)?;
+                }
+            }
+            let mut e = env.clone();
+            let ty = match self.invoke(&target, (atom, receiver.reach), name, args, block, span, at, &mut e) {
+                Ok(ty) => ty,
+                Err(error @ Error::Unsupported(_)) if several && target.may_wait() => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            e.dead |= ty.is_never();
+            out = self.join(&out, &ty);
+            after = self.join_env(&after, &e);
+        }
+        if let (true, Some(error)) = (out.is_never(), refused) {
+            return Err(error);
+        }
+        *env = after;
+        Ok(out)
+    }
+
+    /// The members that `s[…] = v` may write.
+    fn members_of(&mut self, atom: Atom, args: &Args, span: Span) -> Result<Vec<Name>> {
+        let mut out = Vec::new();
+        for index in args.positional.first().map(Ty::atoms).unwrap_or_default() {
+            let literal = args.literals.first().and_then(Option::as_ref);
+            let members = self.an.touched_members(atom, index, literal);
+            out.extend(self.refused(members, span)?);
+        }
+        Ok(out)
+    }
+
+    /// One target for one kind of receiver.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(in crate::infer) fn invoke(
+        &mut self,
+        target: &Target,
+        (atom, reach): (Atom, Reach),
+        name: &str,
+        args: &Args,
+        block: Option<&Ty>,
+        span: Span,
+        at: &Assumption,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        if let Some((block, args)) = self.an.operator_block(self.here.id, target, args, block, span) {
+            return self.invoke(target, (atom, reach), name, &args, Some(&block), span, at, env);
+        }
+        if let Some(asked) = calls::asked(atom, name, args) {
+            let receiver = Ty::of(atom, reach);
+            let answer = if asked.swapped {
+                self.dispatch(&args.positional[0], asked.name, &Args::of(vec![receiver]), true, span, at, env)?
+            } else {
+                self.dispatch(&receiver, asked.name, args, true, span, at, env)?
+            };
+            return Ok(if name == "!=" { calls::negate(&answer) } else { answer });
+        }
+        if let Target::Ruby(method) = target {
+            let known = self.an.knows_form(*method, name, args, block);
+            self.refused(known, span)?;
+        }
+        match (target, block) {
+            (Target::Builtin(Builtin::MakeValue), _) => {
+                let Atom::Module(class) = atom else { return Ok(Ty::never()) };
+                if args.positional.len() != crate::world::values::parts(class).len() {
+                    let class = self.an.describe(atom);
+                    return Err(self
+                        .error(span, format!("kernels know this of {class} only with both arguments"))
+                        .into());
+                }
+                let made = self.an.make_value(self.here.id, class, &args.positional);
+                self.refused(made, span)
+            }
+            (Target::Builtin(Builtin::OfRange), _) => {
+                let mut out = Ty::never();
+                let mut after = env.dead();
+                let forms = self.an.range_forms(self.here.id, (atom, reach), name);
+                let forms = self.refused(forms, span)?;
+                let several = forms.len() > 1;
+                for form in forms {
+                    let mut e = env.clone();
+                    let ty = match form {
+                        RangeForm::Registers(range) => {
+                            let place = (self.here.id, span, range);
+                            self.an.lacking.remove(&place);
+                            match self.dispatch_with(&Ty::prim(range), name, args, block, false, span, at, &mut e) {
+                                Err(error @ Error::Unsupported(_)) if several => {
+                                    self.an.lacking.insert(place, error.to_string());
+                                    continue;
+                                }
+                                ty => ty?,
+                            }
+                        }
+                        RangeForm::Helper(method) => {
+                            self.inline(method, Ty::of(atom, reach), args, block.cloned(), span, &mut e)?
+                        }
+                    };
+                    out = self.join(&out, &ty);
+                    e.dead |= ty.is_never();
+                    after = self.join_env(&after, &e);
+                }
+                *env = after;
+                Ok(out)
+            }
+            (Target::Builtin(Builtin::RangeMin | Builtin::RangeMax), Some(_))
+                if let Some(method) = crate::prelude::find("", "Enumerable", name) =>
+            {
+                self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
+            }
+            (Target::Handler(handler), _) => {
+                let args = args.with_name(name);
+                let target = Target::Ruby(*handler);
+                self.invoke(&target, (atom, reach), "method_missing", &args, block, span, at, env)
+            }
+            (Target::Builtin(Builtin::RespondTo), _) if self.an.asks_missing(atom, args) => {
+                let args = args.for_missing();
+                let receiver = Ty::of(atom, reach);
+                let answer = self.dispatch(&receiver, "respond_to_missing?", &args, true, span, at, env)?;
+                Ok(calls::truth(&answer))
+            }
+            (Target::Builtin(Builtin::MethodMissing), _) => Ok(Ty::never()),
+            (Target::Builtin(Builtin::Buffer), _) => {
+                if args.positional.first().is_some_and(|length| !length.is_never() && !length.only(Prims::INT)) {
+                    let what = "kernels know lengths and places of parts that are Integers only";
+                    return Err(self.error(span, what).advise("write .to_i where a Float or nil may be").into());
+                }
+                self.made_array(span, &Ty::never())
+            }
+            (
+                Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast | Builtin::ArrayGet | Builtin::RangeFirst),
+                _,
+            ) if let Some(method) = longer_form(atom, target, name, args) => {
+                self.invoke(&Target::Ruby(method), (atom, reach), name, args, block, span, at, env)
+            }
+            (Target::Builtin(Builtin::Staged), _) => {
+                let answer = self.an.staged_type(self.here.id, args, at);
+                self.refused(answer, span)
+            }
+            (Target::Builtin(Builtin::Doubt), _) => {
+                let doubted = args.positional.first().cloned().unwrap_or_default();
+                Ok(if doubted.only(Prims::BOOL) && doubted.prims == Prims::BOOL && self.an.facts.holds(at) {
+                    Ty::prim(Prims::FALSE)
+                } else {
+                    doubted
+                })
+            }
+            (Target::Builtin(builtin), Some(block)) if builtin.iterates() => {
+                self.iterate(*builtin, atom, reach, name, args, block, span, env)
+            }
+            (Target::Builtin(Builtin::ProcCall) | Target::Proc(_), Some(_)) => {
+                let error = self.error(span, "kernels pass no blocks to Procs");
+                Err(error.advise("pass a lambda as an argument").into())
+            }
+            (Target::Builtin(Builtin::ProcCall), None) => match atom {
+                Atom::Proc(id) => self.call_proc(id, args, !args.void, span, env),
+                _ => Ok(Ty::never()),
+            },
+            (Target::Proc(id), None) => self.call_proc(*id, args, !args.void, span, env),
+            (Target::Builtin(Builtin::BlockGiven), _) => {
+                Ok(Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE }))
+            }
+            (Target::Builtin(Builtin::Send { public }), _) => {
+                let Some(Some(Literal::Sym(called))) = args.literals.first() else {
+                    return Err(self
+                        .error(span, format!("kernels know {name} with a literal Symbol only"))
+                        .because("what is called must be known when compiling")
+                        .advise("choose with case … when")
+                        .into());
+                };
+                let rest = args.after_first();
+                let receiver = Ty::of(atom, reach);
+                self.dispatch_with(&receiver, called, &rest, block, !public, span, at, env)
+            }
+            (Target::Builtin(builtin @ (Builtin::New | Builtin::Allocate)), _) => {
+                self.new_object(*builtin, atom, args, block, span, at, env)
+            }
+            (Target::Ruby(method), _) if self.an.inlines(*method, args, block)? => {
+                self.inline(*method, Ty::of(atom, reach), args, block.cloned(), span, env)
+            }
+            _ => {
+                let answer = self.an.reached(self.here.id, target, (atom, reach), name, args, at);
+                self.refused(answer, span)
+            }
+        }
+    }
+
+    pub(in crate::infer) fn args(&mut self, args: &[Arg], env: &mut Env) -> Result<Args> {
+        let mut out = Args::default();
+        for arg in args {
+            match arg {
+                Arg::Positional(node) => {
+                    let ty = self.eval(node, env)?;
+                    out.positional.push(ty);
+                    out.literals.push(literal(node));
+                }
+                Arg::Keyword(name, node) => {
+                    let ty = self.eval(node, env)?;
+                    out.keywords.push((name.clone(), ty));
+                }
+                Arg::KeywordSplat(node) => {
+                    return Err(self
+                        .error(node.span, "kernels do not know double splats")
+                        .because("which keywords a call has is settled when compiling, and a Hash's keys are not")
+                        .advise("write the keywords out, f(a: options[:a])")
+                        .into());
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    pub(super) fn call(&mut self, node: &Node, call: &Call, env: &mut Env) -> Result<Ty> {
+        if let Some(ty) = self.raise(call, env)? {
+            return Ok(ty);
+        }
+        if self.throw(call, env)? {
+            return Ok(Ty::never());
+        }
+        if let Some(ty) = self.proc_literal(call)? {
+            return Ok(ty);
+        }
+        if let Some(receiver) = &call.receiver
+            && let Kind::Array(items) = &receiver.kind
+            && let Some(ty) = self.literal_array(node, call, items, env)?
+        {
+            return Ok(ty);
+        }
+        if let Some(ty) = self.grown(node, call, env)? {
+            return Ok(ty);
+        }
+        let on_self = call.receiver.as_ref().is_none_or(|r| matches!(r.kind, Kind::SelfRef));
+        let receiver = match &call.receiver {
+            Some(receiver) => {
+                let used = !self.an.spec(self.here.id).void.contains(&node.id);
+                self.receiver(receiver, &call.name, used, env)?
+            }
+            None => self.self_type_for(call)?,
+        };
+        let mut skipped = env.dead();
+        let mut receiver = receiver;
+        if call.safe {
+            if receiver.may_be(Prims::NIL) {
+                skipped = env.clone();
+            }
+            receiver = receiver.filter(|a| a != Atom::Nil);
+            env.dead |= receiver.is_never();
+        }
+        let held = self.sole_holder(call, env);
+        self.under_way.extend(held);
+        let asking = asking_next(call).filter(|_| self.is_rubys(&receiver, &call.name));
+        let ty = self.call_on(node, asking.as_ref().unwrap_or(call), &receiver, on_self, env);
+        if held.is_some() {
+            self.under_way.pop();
+        }
+        let ty = ty?;
+        let nil = if skipped.dead { Ty::never() } else { Ty::nil() };
+        *env = self.join_env(env, &skipped);
+        Ok(self.join(&ty, &nil))
+    }
+
+    /// `self` of a call without a receiver. `rand`, `loop` and the like are Kernel's on whatever `self` is, even one
+    /// that kernels cannot hold.
+    pub(in crate::infer) fn self_type_for(&mut self, call: &Call) -> Result<Ty> {
+        if self.here.section
+            && matches!(
+                &*call.name,
+                "rand" | "loop" | "Integer" | "Float" | "Complex" | "Rational" | "raise" | "fail" | "catch" | "throw"
+            )
+        {
+            return match self.an.root(self.here.id, &Root::SelfObject) {
+                Ok(ty) => Ok(ty),
+                Err(_) => Ok(Ty::module(crate::world::well_known::KERNEL)),
+            };
+        }
+        self.self_type(call.name_span)
+    }
+
+    fn call_on(&mut self, node: &Node, call: &Call, receiver: &Ty, on_self: bool, env: &mut Env) -> Result<Ty> {
+        if call.receiver.is_none() {
+            // `raise "…"`: what cannot be called is told before what it is called with
+            for atom in receiver.atoms() {
+                let answer = self.an.target(self.here.id, atom, &call.name, on_self);
+                self.refused(answer, call.name_span)?;
+            }
+        }
+        let mut args = self.args(&call.args, env)?;
+        args.void = self.an.spec(self.here.id).void.contains(&node.id);
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let block = self.given_block(call, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let at = self.assumption(node.span);
+        if call.block.as_ref().is_none_or(|block| block.section) {
+            return self.dispatch_with(receiver, &call.name, &args, block.as_ref(), on_self, call.name_span, &at, env);
+        }
+        // `break` in the literal block comes here
+        let id = block.as_ref().map_or(ProcId(0), |ty| ty.procs[0]);
+        let outer = self.block_frames.insert(id, self.frames.len());
+        self.frames.push(Frame::new(FrameKind::Call, env.locals.len()));
+        let ty = self.dispatch_with(receiver, &call.name, &args, block.as_ref(), on_self, call.name_span, &at, env)?;
+        let frame = self.frames.pop().expect("pushed above");
+        match outer {
+            Some(outer) => self.block_frames.insert(id, outer),
+            None => self.block_frames.remove(&id),
+        };
+        if let Some(broke) = frame.breaks {
+            *env = self.join_env(env, &broke);
+        }
+        Ok(self.join(&ty, &frame.break_ty))
+    }
+
+    /// Arguments that each round of an iterator yields, and what the call gives in the end (never: it does not end).
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    fn iterate(
+        &mut self,
+        builtin: Builtin,
+        atom: Atom,
+        reach: Reach,
+        name: &str,
+        args: &Args,
+        block: &Ty,
+        span: Span,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let numbers = |args: &Args| {
+            let all = args.positional.iter().chain(args.keywords.iter().map(|(_, t)| t));
+            all.into_iter().fold((true, false), |(known, float), ty| {
+                (known && (ty.only(Prims::INT) || ty.only(Prims::FLOAT)), float || ty.only(Prims::FLOAT))
+            })
+        };
+        let wrong_count = !builtin.arity().contains(&args.positional.len());
+        if wrong_count {
+            env.dead = true;
+            return Ok(Ty::never());
+        }
+        let itself = Ty::of(atom, reach);
+        let (values, result) = match builtin {
+            Builtin::Loop => (vec![], Ty::never()),
+            Builtin::Times => (vec![Ty::int()], itself),
+            Builtin::Upto | Builtin::Downto => {
+                if !args.positional[0].only(Prims::INT) {
+                    return Err(self.error(span, format!("kernels know {name} with an Integer limit")).into());
+                }
+                (vec![Ty::int()], itself)
+            }
+            Builtin::Step => {
+                let (known, float) = numbers(args);
+                let limit = !args.positional.is_empty() || args.keywords.iter().any(|(n, _)| &**n == "to");
+                if !known || args.keywords.iter().any(|(n, _)| !matches!(&**n, "by" | "to")) {
+                    return Err(self.error(span, "kernels know step with numbers only").into());
+                }
+                if !limit {
+                    return Err(self.error(span, "kernels do not know step without a limit").advise("use loop").into());
+                }
+                (vec![if float || atom == Atom::Float { Ty::float() } else { Ty::int() }], itself)
+            }
+            Builtin::RangeStep => {
+                let (known, float) = numbers(args);
+                if !known || float != (atom == Atom::FloatRange) && (float || atom != Atom::FloatRange) {
+                    return Err(self
+                        .error(
+                            span,
+                            "kernels know step of an Integer Range with an Integer, of a Float Range with a number",
+                        )
+                        .into());
+                }
+                (vec![if atom == Atom::FloatRange { Ty::float() } else { Ty::int() }], itself)
+            }
+            Builtin::RangeEach | Builtin::RangeReverseEach | Builtin::RangeEachWithIndex => {
+                if atom == Atom::FloatRange {
+                    // TypeError: can't iterate from Float
+                    env.dead = true;
+                    return Ok(Ty::never());
+                }
+                let n = if builtin == Builtin::RangeEachWithIndex { 2 } else { 1 };
+                (vec![Ty::int(); n], itself)
+            }
+            Builtin::ArrayEach | Builtin::ArrayEachWithIndex | Builtin::ArrayReverseEach => {
+                let Atom::Array(kind) = atom else { unreachable!("found for arrays only") };
+                let answer = self.an.elements(self.here.id, kind, reach);
+                let element = self.opaque(answer, span)?;
+                self.an.read_array(kind, reach);
+                let mut values = vec![element];
+                if builtin == Builtin::ArrayEachWithIndex {
+                    values.push(Ty::int());
+                }
+                (values, itself)
+            }
+            Builtin::ArrayEachIndex => (vec![Ty::int()], itself),
+            _ => unreachable!("not an iterator"),
+        };
+        let values = Args::of(values);
+        self.rounds(env, FrameKind::Call, builtin == Builtin::Loop, |w, e| {
+            w.call_procs(block, &values, false, span, e).map(drop)
+        })?;
+        Ok(if env.dead { Ty::never() } else { result })
+    }
+
+    /// `[a, b].max` and the like of what is one kind of number, without the array. None: some other call.
+    fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node], env: &mut Env) -> Result<Option<Ty>> {
+        let known = matches!(&*call.name, "min" | "max" | "sum") && call.args.is_empty()
+            || &*call.name == "include?" && call.args.len() == 1;
+        if !known || call.block.is_some() || items.is_empty() || items.iter().any(|i| matches!(i.kind, Kind::Splat(_)))
+        {
+            return Ok(None);
+        }
+        let mut out = Ty::never();
+        for item in items {
+            let ty = self.eval(item, env)?;
+            out = self.join(&out, &ty);
+        }
+        if env.dead {
+            return Ok(Some(Ty::never()));
+        }
+        if &*call.name == "include?" {
+            // all are asked: one that raises or writes would show it
+            if !self.is_rubys(&out, "==") {
+                return Ok(None);
+            }
+            let args = self.args(&call.args, env)?;
+            let at = self.assumption(node.span);
+            for item in items {
+                let ty = self.here.types[item.id.index()].clone();
+                self.dispatch(&ty, "==", &args, false, call.name_span, &at, env)?;
+            }
+            return Ok(Some(if env.dead { Ty::never() } else { Ty::bool() }));
+        }
+        let plain = out.only(Prims::INT) || out.only(Prims::FLOAT) && &*call.name != "sum";
+        if !plain {
+            return Ok(None);
+        }
+        Ok(Some(out))
+    }
+
+    pub(super) fn super_call(
+        &mut self,
+        node: &Node,
+        args: Option<&[Arg]>,
+        block: Option<&Arc<Block>>,
+        env: &mut Env,
+    ) -> Result<Ty> {
+        let Some(method) = self.an.spec(self.here.id).key.method else {
+            return Err(self.error(node.span, "kernels do not know super in a section's block").into());
+        };
+        let mut args = match args {
+            Some(args) => self.args(args, env)?,
+            None => self.implicit_super_args(node, env)?,
+        };
+        args.void = self.an.spec(self.here.id).void.contains(&node.id);
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        let block = match block {
+            Some(block) => Some(Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Block(block.clone())))),
+            // the method's own block goes along
+            None => self.here.block.clone(),
+        };
+        let (atom, reach) = (self.here.self_ty.atoms()[0], self.here.self_ty.reach);
+        let at = self.assumption(node.span);
+        let answer = self.an.super_target(method, atom);
+        let (target, name) = self.refused(answer, node.span)?;
+        let ty = self.invoke(&target, (atom, reach), &name, &args, block.as_ref(), node.span, &at, env)?;
+        env.dead |= ty.is_never();
+        Ok(ty)
+    }
+
+    /// The method's own parameters, as they are now.
+    fn implicit_super_args(&mut self, node: &Node, env: &mut Env) -> Result<Args> {
+        let unit = self.here.unit.clone();
+        let mut out = Args::default();
+        for local in super_locals(&unit.params) {
+            let ty = self.pass_on(node, local, env)?;
+            out.positional.push(ty);
+            out.literals.push(None);
+        }
+        for keyword in &unit.params.keywords {
+            let ty = self.pass_on(node, keyword.local, env)?;
+            out.keywords.push((keyword.name.clone(), ty));
+        }
+        Ok(out)
+    }
+
+    fn pass_on(&mut self, node: &Node, local: LocalId, env: &mut Env) -> Result<Ty> {
+        let now = self.read_local(local, env, node.span)?;
+        let place = (node.id, local);
+        let old = self.an.spec(self.here.id).passed_on.get(&place).cloned().unwrap_or_default();
+        let ty = self.join(&old, &now);
+        self.an.specs[self.here.id.index()].passed_on.insert(place, ty.clone());
+        Ok(ty)
+    }
+}
+
+/// Positional parameters in order, as a bare `super` passes them on.
+pub fn super_locals(params: &Params) -> Vec<LocalId> {
+    let local = |p: &Pattern| match p {
+        Pattern::Local(local) => Some(*local),
+        Pattern::List { .. } => None,
+    };
+    params
+        .required
+        .iter()
+        .filter_map(local)
+        .chain(params.optional.iter().map(|(l, _)| *l))
+        .chain(params.post.iter().filter_map(local))
+        .collect()
+}
+
+/// The prelude's method for `first(n)`, `last(n)`, `a[range]` and `a[i, n]`.
+pub fn longer_form(atom: Atom, target: &Target, name: &str, args: &Args) -> Option<crate::id::MethodId> {
+    if atom == Atom::IntRange {
+        return match (target, args.positional.as_slice()) {
+            (Target::Builtin(Builtin::RangeFirst), [_]) if name == "first" => {
+                crate::prelude::find("Range", "Range", name)
+            }
+            _ => None,
+        };
+    }
+    let Atom::Array(_) = atom else { return None };
+    let ranges = |ty: &Ty| {
+        let range = Atom::Object(crate::world::well_known::RANGE);
+        ty.atoms().into_iter().any(|atom| matches!(atom, Atom::IntRange | Atom::FloatRange) || atom == range)
+    };
+    match (target, args.positional.as_slice()) {
+        (Target::Builtin(Builtin::ArrayFirst | Builtin::ArrayLast), [_]) => {
+            crate::prelude::find("Array", "Array", name)
+        }
+        (Target::Builtin(Builtin::ArrayGet), [range]) if name == "[]" && ranges(range) => {
+            crate::prelude::find("Array", "Array", "slice")
+        }
+        (Target::Builtin(Builtin::ArrayGet), [_, _]) if name == "[]" => crate::prelude::find("Array", "Array", "slice"),
+        _ => None,
+    }
+}
+
+/// `[a, b].min` in the form in which Ruby compiles it: each next element is asked, and not the least so far.
+pub fn asking_next(call: &Call) -> Option<Call> {
+    let Some(Node { kind: Kind::Array(items), .. }) = &call.receiver else { return None };
+    let name = match &*call.name {
+        "min" => "%__min",
+        "max" => "%__max",
+        _ => return None,
+    };
+    let plain = call.args.is_empty() && call.block.is_none() && call.block_arg.is_none() && !call.safe;
+    // of constants alone it is an array that is there when the program begins
+    let constant = |item: &Node| {
+        matches!(item.kind, Kind::Nil | Kind::True | Kind::False | Kind::Int(_) | Kind::Float(_) | Kind::Sym(_))
+    };
+    let made = !items.iter().any(|item| matches!(item.kind, Kind::Splat(_))) && !items.iter().all(constant);
+    (plain && made).then(|| Call {
+        receiver: None,
+        name: name.into(),
+        name_span: call.name_span,
+        args: Vec::new(),
+        block: None,
+        block_arg: None,
+        safe: false,
+    })
+}
