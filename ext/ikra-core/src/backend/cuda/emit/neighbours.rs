@@ -17,7 +17,8 @@
 //! A loop of so few repetitions is two, one of all of them at once, and one that goes round. Here: which loops these are, and their text. They load what nothing writes, and their only way out is the test at the end, but for results that leave
 //! 64 bits. What else raises may be what says that a row is there, and before it nothing is loaded that is behind it in Ruby's order.
 
-use super::{Function, Open, UNROLL_PLAIN, few_turns, scalar};
+use super::function::{Function, Open, UNROLL_PLAIN, few_turns};
+use super::scalar;
 use crate::ir::{ColumnId, LabelId, Op, Operand, Scalar, Stmt, Storage, VarId, walk};
 use crate::passes::loops::Counting;
 use std::fmt::Write;

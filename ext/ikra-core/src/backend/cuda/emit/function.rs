@@ -1,0 +1,761 @@
+//! The text of one function's body: structured control flow as it is, expressions folded.
+//!
+//! Here: [`Function`], statement by statement. Not here: where registers live ([`super::places`]), signatures and kernels ([`super`]).
+
+use super::places::{ListId, Places};
+use super::{Shared, cells_name, identifier, scalar};
+use crate::backend::cuda::gather;
+use crate::ir::stages::{Reach, Stage};
+use crate::ir::visit::is_plain;
+use crate::ir::{
+    AtomicOp, CheckedOp, Cmp, ColumnId, Ctx, Func, FuncId, LabelId, MathFn, Op, Operand, Scalar, SiteId, Stmt, Storage,
+    VarId, walk,
+};
+use crate::passes;
+use crate::passes::loops::Counting;
+use std::fmt::Write;
+
+/// Statements of a loop up to which the compiler may unroll it. Longer ones gain nothing, and take several times as long to
+/// compile and a third more registers.
+const UNROLL_SIZE: usize = 10;
+/// The same where the loop has no loop or call in it, and does not poll: four repetitions at a time, so that loads of the next
+/// ones are under way while this one computes.
+pub(super) const UNROLL_PLAIN: usize = 40;
+/// Statements of all repetitions of a loop of which nothing is left then.
+const UNROLL_WHOLE: usize = 160;
+/// Statements of a loop that [presumes](passes::presume) for one of another, at most: marks in place of a check are more statements, and fewer
+/// instructions.
+const MARKS: usize = 4;
+/// Longest expression that is folded into another.
+const FOLD_WIDTH: usize = 72;
+
+/// An expression that is not yet written.
+#[derive(Clone, Debug)]
+pub(super) struct Expr {
+    pub(super) text: String,
+    /// Needs parentheses inside another.
+    pub(super) compound: bool,
+    pub(super) reads: Vec<VarId>,
+}
+
+impl Expr {
+    fn atom(text: String, reads: Vec<VarId>) -> Self {
+        Self { text, compound: false, reads }
+    }
+}
+
+/// A block or loop around the cursor.
+pub(super) struct Open {
+    pub(super) label: LabelId,
+    pub(super) is_loop: bool,
+    /// Its body, and how many statements that has.
+    pub(super) list: ListId,
+    pub(super) length: usize,
+    /// Nothing follows it in the block around it, so that leaving this one leaves that one.
+    pub(super) last: bool,
+    /// Was left by `goto`.
+    pub(super) left: bool,
+}
+
+/// Text of one function's body.
+pub(super) struct Function<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) id: FuncId,
+    pub(super) func: &'a Func,
+    pub(super) stops: bool,
+    pub(super) by_reference: bool,
+    pub(super) names: Vec<String>,
+    pub(super) places: Places,
+    pub(super) pending: Vec<(VarId, Expr)>,
+    pub(super) next_list: ListId,
+    /// Blocks and loops around the cursor, innermost last.
+    pub(super) open: Vec<Open>,
+    pub(super) indent: usize,
+    pub(super) out: String,
+    /// Stages whose values it reads.
+    pub(super) sharing: Option<&'a [(&'a Stage, Reach)]>,
+    /// What loops around the cursor load several neighbours of at a time, or what the thread has loaded for several jobs.
+    pub(super) nexts: Vec<VarId>,
+    /// Columns of which the thread stores the rows of several jobs behind these; none: it runs one.
+    pub(super) taken: Vec<ColumnId>,
+}
+
+impl<'a> Function<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, func: FuncId) -> Self {
+        Self::of(shared, func, &shared.program.funcs[func.index()])
+    }
+
+    /// `f`: the function, or other statements over its registers.
+    pub(super) fn of(shared: &'a Shared<'a>, func: FuncId, f: &'a Func) -> Self {
+        Self {
+            shared,
+            id: func,
+            func: f,
+            stops: shared.may_stop[func.index()],
+            by_reference: shared.by_reference(func),
+            names: names(f),
+            places: Places::of(f),
+            pending: Vec::new(),
+            next_list: 1,
+            open: Vec::new(),
+            indent: 1,
+            out: String::new(),
+            sharing: None,
+            nexts: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    pub(super) fn emit(mut self) -> String {
+        let func = self.func;
+        self.list(&func.body, 0);
+        if self.stops && !ends(&func.body) {
+            self.line("return false;");
+        }
+        self.out
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
+        for _ in 0..self.indent {
+            self.out.push_str("  ");
+        }
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    pub(super) fn register(&self, v: VarId) -> &'static str {
+        self.shared.register(self.id, v)
+    }
+
+    fn is_short(&self, v: VarId) -> bool {
+        self.shared.short[self.id.index()][v.index()]
+    }
+
+    /// Whether all operands are held in 32 bits, or are constants of that size.
+    fn are_short(&self, args: &[Operand]) -> bool {
+        args.iter().all(|arg| match arg {
+            Operand::Var(v) => self.is_short(*v),
+            Operand::I64(i) => i32::try_from(*i).is_ok_and(|i| i != i32::MIN),
+            _ => false,
+        })
+    }
+
+    pub(super) fn name(&self, v: VarId) -> &str {
+        &self.names[v.index()]
+    }
+
+    pub(super) fn list(&mut self, body: &[Stmt], list: ListId) {
+        for (position, stmt) in body.iter().enumerate() {
+            self.stmt(stmt, list, position);
+        }
+        // Whatever is left was for statements that cannot be reached.
+        self.pending.clear();
+    }
+
+    /// Writes out a folded register after all.
+    fn materialise(&mut self, which: impl Fn(&(VarId, Expr)) -> bool) {
+        let mut kept = Vec::new();
+        for (var, expr) in std::mem::take(&mut self.pending) {
+            if which(&(var, expr.clone())) {
+                let ty = self.register(var);
+                self.line(&format!("const {ty} {} = {};", self.names[var.index()], expr.text));
+            } else {
+                kept.push((var, expr));
+            }
+        }
+        self.pending = kept;
+    }
+
+    /// The operand as an expression, folding what waits for this use.
+    pub(super) fn operand(&mut self, operand: Operand) -> Expr {
+        match operand {
+            Operand::Var(v) => match self.pending.iter().position(|(p, _)| *p == v) {
+                Some(at) => self.pending.remove(at).1,
+                None => Expr::atom(self.name(v).to_string(), vec![v]),
+            },
+            Operand::Bool(b) => Expr::atom(b.to_string(), Vec::new()),
+            Operand::I32(i32::MIN) => Expr::atom("i32(0x80000000u)".to_string(), Vec::new()),
+            Operand::I32(i) => Expr::atom(i.to_string(), Vec::new()),
+            Operand::I64(i64::MIN) => Expr::atom("INT_LEAST".to_string(), Vec::new()),
+            Operand::I64(i) => Expr::atom(i.to_string(), Vec::new()),
+            Operand::F64(bits) => {
+                let x = f64::from_bits(bits);
+                let text = if x.is_finite() { format!("{x:?}") } else { format!("float_of({bits:#x})") };
+                Expr::atom(text, Vec::new())
+            }
+        }
+    }
+
+    /// The operand where C++ must not take a literal for an `int`.
+    fn typed(&mut self, operand: Operand) -> Expr {
+        let ty = scalar(self.func.ty(operand));
+        let mut expr = self.operand(operand);
+        if matches!(operand, Operand::I64(_)) {
+            expr.text = format!("{ty}({})", expr.text);
+        }
+        expr
+    }
+
+    pub(super) fn row(&mut self, column: ColumnId, row: Operand) -> String {
+        let ty = self.func.ty(row);
+        let text = self.operand(row).text;
+        if self.taken.contains(&column) {
+            return self.shared.taken_name(column);
+        }
+        match ty {
+            Scalar::I32 => self.shared.slot(column, &format!("u32({text})")),
+            _ => self.shared.slot(column, &text),
+        }
+    }
+
+    /// Declares what `stmt` is the first to mention; answers those that it declares itself.
+    pub(super) fn declare(&mut self, stmt: &Stmt, list: ListId, position: usize) -> Vec<VarId> {
+        let mut own = Vec::new();
+        for (var, direct) in self.places.declare.remove(&(list, position)).unwrap_or_default() {
+            let folds = self.places.foldable[var.index()] && matches!(stmt, Stmt::Let { .. });
+            if direct
+                && (folds
+                    || matches!(stmt, Stmt::Let { .. } | Stmt::Load { .. } | Stmt::FetchAdd { .. })
+                    || self.returns_value(stmt))
+            {
+                own.push(var);
+            } else {
+                let text = format!("{} {};", self.register(var), self.name(var));
+                self.line(&text);
+            }
+        }
+        own
+    }
+
+    /// A call whose value is that of its expression.
+    fn returns_value(&self, stmt: &Stmt) -> bool {
+        matches!(stmt, Stmt::Call { func, dsts, .. } if dsts.len() == 1 && !self.shared.by_reference(*func))
+    }
+
+    /// `dst = text`, with its declaration where this is the first assignment.
+    fn assign(&mut self, dst: VarId, own: &[VarId], text: &str) {
+        let name = self.name(dst);
+        let line = if own.contains(&dst) {
+            let constant = if self.places.constant[dst.index()] { "const " } else { "" };
+            format!("{constant}{} {name} = {text};", self.register(dst))
+        } else {
+            format!("{name} = {text};")
+        };
+        self.line(&line);
+    }
+
+    pub(super) fn stmt(&mut self, stmt: &Stmt, list: ListId, position: usize) {
+        // What this statement consumes is rendered before anything else is written.
+        match stmt {
+            Stmt::Let { dst, op, args } => {
+                let folds = self.places.foldable[dst.index()];
+                let short = self.is_short(*dst);
+                let expr = match (op, folds) {
+                    (Op::Copy, false) => self.operand(args[0]),
+                    // Nothing wraps. That is said in C++'s own arithmetic, so that what counts can be made to count addresses.
+                    (Op::Add, _) if short && self.are_short(args) => self.infix("+", args),
+                    (Op::Sub, _) if short && self.are_short(args) => self.infix("-", args),
+                    (Op::Mul, _) if short && self.are_short(args) => self.infix("*", args),
+                    // the lower half of a sum needs only lower halves
+                    (Op::Add, _) if short => self.helper("add32", args),
+                    (Op::Sub, _) if short => self.helper("sub32", args),
+                    (Op::Mul, _) if short => self.helper("mul32", args),
+                    (_, true) if short => {
+                        let expr = self.op(*op, args, Scalar::I64);
+                        Expr::atom(format!("i32({})", expr.text), expr.reads)
+                    }
+                    _ => self.op(*op, args, self.func.vars[dst.index()].ty),
+                };
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                if folds && own.contains(dst) && expr.text.len() <= FOLD_WIDTH {
+                    self.pending.push((*dst, expr));
+                } else {
+                    self.assign(*dst, &own, &expr.text);
+                }
+            }
+            Stmt::Checked { dst, op, args: [a, b], site } => {
+                let (a, b) = (self.operand(*a).text, self.operand(*b).text);
+                self.before_assignment(&[*dst]);
+                self.declare(stmt, list, position);
+                let helper = match op {
+                    CheckedOp::Add => "add_overflows",
+                    CheckedOp::Sub => "sub_overflows",
+                    CheckedOp::Mul => "mul_overflows",
+                    CheckedOp::And => "and_overflows",
+                };
+                let text = format!("{helper}({a}, {b}, {})", self.name(*dst));
+                self.stop_if(&text, *site, &[]);
+            }
+            Stmt::Load { dst, column, row } => {
+                let slot = self.row(*column, *row);
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                let ty = self.func.vars[dst.index()].ty;
+                let value = match self.shared.written[column.index()] {
+                    _ if self.nexts.contains(dst) => self.next_name(*dst),
+                    true => slot,
+                    false => format!("__ldg(&{slot})"),
+                };
+                let text = match (self.shared.program.columns[column.index()].storage, ty) {
+                    (Storage::U8, Scalar::Bool) => format!("{value} != 0"),
+                    (Storage::U8 | Storage::I32, Scalar::I64) => format!("i64({value})"),
+                    (Storage::U8 | Storage::U32, _) => format!("i32({value})"),
+                    (Storage::F32, _) => format!("f64({value})"),
+                    _ => value,
+                };
+                self.assign(*dst, &own, &text);
+            }
+            Stmt::Store { column, row, value } => {
+                let slot = self.row(*column, *row);
+                let value = self.operand(*value).text;
+                self.declare(stmt, list, position);
+                let text = match self.shared.program.columns[column.index()].storage {
+                    Storage::U8 => format!("{slot} = u8({value});"),
+                    Storage::U32 => format!("{slot} = u32({value});"),
+                    Storage::I32 => format!("{slot} = i32({value});"),
+                    Storage::F32 => format!("{slot} = float({value});"),
+                    Storage::I64 | Storage::F64 => format!("{slot} = {value};"),
+                };
+                self.line(&text);
+            }
+            Stmt::Atomic { column, row, value, site, .. }
+                if let Some(gathered) = self.shared.gathers.iter().find(|gathered| gathered.column == *column) =>
+            {
+                let (at, value) = (self.operand(*row).text, self.operand(*value).text);
+                let at = if self.func.ty(*row) == Scalar::I32 { format!("u32({at})") } else { at };
+                self.declare(stmt, list, position);
+                let (operation, name) = (gather::operation(*gathered), self.shared.column_name(*column));
+                let cells = cells_name(*column);
+                let call = format!("gather<{operation}>(args.copies, args.{cells}, {at}, args.{name}, {value})");
+                match site {
+                    Some(site) => self.stop_if(&call, *site, &[]),
+                    None => self.line(&format!("{call};")),
+                }
+            }
+            Stmt::Atomic { op, column, row, value, site } => {
+                let slot = self.row(*column, *row);
+                let value = self.operand(*value).text;
+                self.declare(stmt, list, position);
+                let helper = match op {
+                    AtomicOp::Add => "atomic_add",
+                    AtomicOp::FAdd => "atomic_fadd",
+                    AtomicOp::Min => "atomic_min",
+                    AtomicOp::Max => "atomic_max",
+                    AtomicOp::And => "atomic_and",
+                    AtomicOp::Or => "atomic_or",
+                    AtomicOp::Xor => "atomic_xor",
+                };
+                match site {
+                    Some(site) => self.stop_if(&format!("{helper}_overflows(&{slot}, {value})"), *site, &[]),
+                    None => self.line(&format!("{helper}(&{slot}, {value});")),
+                }
+            }
+            Stmt::FetchAdd { dst, column, row, value } => {
+                let slot = self.row(*column, *row);
+                let value = self.operand(*value).text;
+                self.before_assignment(&[*dst]);
+                let own = self.declare(stmt, list, position);
+                self.assign(*dst, &own, &format!("fetch_add(&{slot}, {value})"));
+            }
+            Stmt::Alloc { .. } | Stmt::Try { .. } => unreachable!("refused before"),
+            Stmt::If { cond, then, otherwise } => {
+                let cond = self.operand(*cond);
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                self.branch(&cond, then, otherwise, "");
+            }
+            Stmt::Block { label, body } => {
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                self.labelled("{", *label, false, body, (list, position));
+            }
+            Stmt::Loop { label, body } => {
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                match self.neighbours(stmt) {
+                    Some(neighbours) => self.over_neighbours(&neighbours, *label, body),
+                    None => self.labelled("while (true) {", *label, true, body, (list, position)),
+                }
+            }
+            Stmt::Break(label) => {
+                let target =
+                    self.open.iter().rposition(|o| o.label == *label).expect("a break is inside what it leaves");
+                let innermost = self.open.iter().rposition(|o| o.is_loop);
+                // `break` leaves the innermost loop, and what ends with it.
+                let leaves = innermost.is_some_and(|i| {
+                    target == i
+                        || target < i
+                            && self.open[target..i].iter().all(|o| !o.is_loop)
+                            && self.open[target + 1..=i].iter().all(|o| o.last)
+                });
+                if leaves {
+                    self.line("break;");
+                } else {
+                    self.open[target].left = true;
+                    self.line(&format!("goto {label};"));
+                }
+            }
+            Stmt::Call { func, args, dsts, depth } => self.call(stmt, *func, args, dsts, *depth, (list, position)),
+            Stmt::Return(values) => {
+                let values: Vec<_> = values.iter().map(|v| self.operand(*v).text).collect();
+                match &values[..] {
+                    [only] if !self.by_reference => self.line(&format!("return {only};")),
+                    _ => {
+                        for (i, value) in values.iter().enumerate() {
+                            self.line(&format!("result{i} = {value};"));
+                        }
+                        self.line(if self.stops { "return false;" } else { "return;" });
+                    }
+                }
+            }
+            Stmt::Trap { site, operands } => self.stop(*site, operands),
+            Stmt::Place(_) => {}
+            Stmt::Poll => self.line("if (poll(ctx)) return true;"),
+            Stmt::Begin { index, tick, check } => {
+                let (index, tick) = (self.operand(*index).text, self.operand(*tick).text);
+                self.materialise(|_| true);
+                self.declare(stmt, list, position);
+                // several jobs of a thread have no limit
+                if *check && self.taken.is_empty() {
+                    self.line(&format!("if (begin_checked(ctx, {index}, {tick})) return true;"));
+                } else {
+                    self.line(&format!("begin(ctx, {index}, {tick});"));
+                }
+            }
+        }
+    }
+
+    /// Writes out what reads registers that are about to change.
+    fn before_assignment(&mut self, dsts: &[VarId]) {
+        self.materialise(|(_, expr)| dsts.iter().any(|d| expr.reads.contains(d)));
+    }
+
+    fn stop(&mut self, site: SiteId, operands: &[Operand]) {
+        let mut text = format!("trap(ctx, {}", site.index());
+        for o in operands {
+            let _ = write!(text, ", word({})", self.typed(*o).text);
+        }
+        self.line(&format!("{text});{}", self.shared.site(site)));
+        if self.shared.listens {
+            self.line("stop_others(ctx);");
+        }
+        self.line("return true;");
+    }
+
+    fn stop_if(&mut self, cond: &str, site: SiteId, operands: &[Operand]) {
+        self.line(&format!("if ({cond}) {{"));
+        self.indent += 1;
+        self.stop(site, operands);
+        self.indent -= 1;
+        self.line("}");
+    }
+
+    /// Statements, those of callees included.
+    pub(super) fn size(&self, body: &[Stmt]) -> usize {
+        let mut size = 0;
+        walk(body, &mut |s| {
+            size += match s {
+                Stmt::Call { func, .. } => self.shared.sizes[func.index()],
+                _ => 1,
+            }
+        });
+        size
+    }
+
+    pub(super) fn nest(&mut self, body: &[Stmt]) {
+        let list = self.next_list;
+        self.next_list += 1;
+        self.indent += 1;
+        self.list(body, list);
+        self.indent -= 1;
+    }
+
+    pub(super) fn branch(&mut self, cond: &Expr, then: &[Stmt], otherwise: &[Stmt], before: &str) {
+        if then.is_empty() && !otherwise.is_empty() {
+            let cond = wrapped(cond);
+            self.line(&format!("{before}if (!{cond}) {{"));
+            self.next_list += 1;
+            self.nest(otherwise);
+        } else {
+            let head = format!("{before}if ({}) ", cond.text);
+            if otherwise.is_empty()
+                && before.is_empty()
+                && let [Stmt::Break(_)] = then
+            {
+                let start = self.out.len();
+                self.nest(then);
+                let jump = self.out.split_off(start);
+                self.next_list += 1;
+                return self.line(&format!("{head}{}", jump.trim()));
+            }
+            self.line(&format!("{head}{{"));
+            self.nest(then);
+            match otherwise {
+                [] => self.next_list += 1,
+                // An `else if`, unless registers are to be declared between.
+                [Stmt::If { cond, then, otherwise }] if !self.places.declare.contains_key(&(self.next_list, 0)) => {
+                    self.next_list += 1;
+                    let cond = self.operand(*cond);
+                    return self.branch(&cond, then, otherwise, "} else ");
+                }
+                _ => {
+                    self.line("} else {");
+                    self.nest(otherwise);
+                }
+            }
+        }
+        self.line("}");
+    }
+
+    /// How many statements of a plain loop count as one; none where it runs too rarely to be more than its text.
+    pub(super) fn scale(&self, label: LabelId) -> Option<usize> {
+        let twins = || self.shared.twins.iter().filter(|twin| twin.func == self.id);
+        let rare = twins().any(|twin| twin.exact == label);
+        (!rare).then(|| if twins().any(|twin| twin.presumes == label) { MARKS } else { 1 })
+    }
+
+    fn labelled(&mut self, head: &str, label: LabelId, is_loop: bool, body: &[Stmt], at: (ListId, usize)) {
+        let last = self.open.last().is_some_and(|o| (o.list, o.length) == (at.0, at.1 + 1));
+        self.open.push(Open { label, is_loop, list: self.next_list, length: body.len(), last, left: false });
+        if is_loop {
+            match (self.scale(label), self.size(body)) {
+                // each repetition would have its own branch again
+                _ if passes::is_turned(label, body) => self.line("#pragma unroll 1"),
+                (Some(_), size) if let Some(turns) = few_turns(label, body, size) => {
+                    self.line(&format!("#pragma unroll {turns}"));
+                }
+                // roots and quotients of several repetitions are computed side by side, and each is a long chain
+                (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) && self.is_quick_loop(label) => {
+                    self.line("#pragma unroll 8")
+                }
+                (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) => self.line("#pragma unroll 4"),
+                (Some(_), ..=UNROLL_SIZE) => {}
+                _ => self.line("#pragma unroll 1"),
+            }
+        }
+        self.line(head);
+        self.nest(body);
+        self.line("}");
+        if self.open.pop().is_some_and(|o| o.left) {
+            self.line(&format!("{label}:;"));
+        }
+    }
+
+    pub(super) fn call(
+        &mut self,
+        stmt: &Stmt,
+        func: FuncId,
+        args: &[Operand],
+        dsts: &[VarId],
+        depth: Option<SiteId>,
+        at: (ListId, usize),
+    ) {
+        let mut text = format!("{}(args, ctx", self.shared.func_name(func));
+        for a in args {
+            let _ = write!(text, ", {}", self.operand(*a).text);
+        }
+        self.before_assignment(dsts);
+        let own = self.declare(stmt, at.0, at.1);
+        if let (Some(value), [dst]) = (self.shared_value(func, args), dsts) {
+            return self.assign(*dst, &own, &value);
+        }
+        if let Some(site) = depth {
+            let comment = self.shared.site(site);
+            self.line(&format!("if (enter(ctx, {})) return true;{comment}", site.index()));
+        }
+        if self.shared.by_reference(func) {
+            for d in dsts {
+                let _ = write!(text, ", {}", self.name(*d));
+            }
+        }
+        text.push(')');
+        if self.shared.may_stop[func.index()] {
+            self.line(&format!("if ({text}) return true;"));
+        } else if self.returns_value(stmt) {
+            self.assign(dsts[0], &own, &text);
+        } else {
+            self.line(&format!("{text};"));
+        }
+        if depth.is_some() {
+            self.line("leave(ctx);");
+        }
+    }
+
+    pub(super) fn op(&mut self, op: Op, args: &[Operand], ty: Scalar) -> Expr {
+        let narrow = args.first().is_some_and(|a| self.func.ty(*a) == Scalar::I32);
+        let boolean = args.first().is_some_and(|a| self.func.ty(*a) == Scalar::Bool);
+        let suffix = if narrow { "32" } else { "" };
+        match op {
+            Op::Copy => self.typed(args[0]),
+            Op::Add => self.helper(&format!("add{suffix}"), args),
+            Op::Sub => self.helper(&format!("sub{suffix}"), args),
+            Op::Mul => self.helper(&format!("mul{suffix}"), args),
+            Op::MulHi => self.helper("mul_high", args),
+            Op::UMulHi => self.helper("umul_high", args),
+            Op::Div => self.infix("/", args),
+            Op::Rem => self.infix("%", args),
+            Op::UDiv => self.helper(&format!("udiv{suffix}"), args),
+            Op::URem => self.helper(&format!("urem{suffix}"), args),
+            Op::MulMod => self.helper("mul_mod", args),
+            Op::AddMod => self.helper("add_mod", args),
+            Op::And if boolean => self.infix("&&", args),
+            Op::Or if boolean => self.infix("||", args),
+            Op::Xor if boolean => self.infix("!=", args),
+            Op::And => self.infix("&", args),
+            Op::Or => self.infix("|", args),
+            Op::Xor => self.infix("^", args),
+            Op::Shl => self.helper(&format!("shl{suffix}"), args),
+            Op::Shr => self.helper(&format!("shr{suffix}"), args),
+            Op::UShr => self.helper(&format!("ushr{suffix}"), args),
+            Op::Clz => self.helper("leading_zeros", args),
+            Op::ICmp(cmp) | Op::FCmp(cmp) => self.infix(comparison(cmp), args),
+            Op::UCmp(cmp) => {
+                let unsigned = if narrow { "u32" } else { "u64" };
+                let (a, b) = (self.operand(args[0]), self.operand(args[1]));
+                let text = format!("{unsigned}({}) {} {unsigned}({})", a.text, comparison(cmp), b.text);
+                Expr { text, compound: true, reads: [a.reads, b.reads].concat() }
+            }
+            Op::FAdd => self.infix("+", args),
+            Op::FSub => self.infix("-", args),
+            Op::FMul => self.infix("*", args),
+            Op::FDiv if self.is_quick(op, args) => self.helper("quick_div", args),
+            Op::FDiv => self.infix("/", args),
+            Op::FNeg => self.prefix("-", args[0]),
+            Op::FAbs => self.helper("fabs", args),
+            Op::FSqrt if self.is_quick(op, args) => self.helper("quick_sqrt", args),
+            Op::FSqrt => self.helper("sqrt", args),
+            Op::FFloor => self.helper("floor", args),
+            Op::FCeil => self.helper("ceil", args),
+            Op::FTrunc => self.helper("trunc", args),
+            Op::FRint => self.helper("rint", args),
+            Op::FRound => self.helper("round", args),
+            Op::FSingle => self.helper("single", args),
+            Op::FRem => self.helper("fmod", args),
+            Op::FNextAfter => self.helper("nextafter", args),
+            Op::FCopySign => self.helper("copysign", args),
+            Op::Math(function) => self.helper(math(function), args),
+            Op::IntToFloat => self.helper("f64", args),
+            Op::FloatToInt => self.helper("i64", args),
+            Op::FloatBits => self.helper("float_bits", args),
+            Op::FloatFromBits => self.helper("float_of", args),
+            Op::Widen => {
+                let x = self.operand(args[0]);
+                Expr::atom(format!("i64(u32({}))", x.text), x.reads)
+            }
+            Op::Narrow => self.helper("i32", args),
+            Op::BoolToInt => self.helper(scalar(ty), args),
+            Op::Not => self.prefix("!", args[0]),
+            Op::Select => {
+                let cond = self.operand(args[0]);
+                let (a, b) = (self.typed(args[1]), self.typed(args[2]));
+                let text = format!("{} ? {} : {}", wrapped(&cond), wrapped(&a), wrapped(&b));
+                Expr { text, compound: true, reads: [cond.reads, a.reads, b.reads].concat() }
+            }
+            Op::Ctx(Ctx::Tick) => Expr::atom("i64(ctx.tick)".to_string(), Vec::new()),
+            Op::Ctx(Ctx::Slot) => Expr::atom("slot()".to_string(), Vec::new()),
+            Op::Ctx(Ctx::Index) => Expr::atom("i64(ctx.index)".to_string(), Vec::new()),
+            Op::Random => Expr::atom("random_bits(ctx)".to_string(), Vec::new()),
+            Op::Param(param) => Expr::atom(format!("args.{}", self.shared.param_name(param)), Vec::new()),
+        }
+    }
+
+    /// Whether what an operation gives without a branch will do: a loop around looks behind itself whether it was right.
+    fn is_quick(&self, op: Op, args: &[Operand]) -> bool {
+        passes::is_quick(op, args) && self.open.iter().any(|o| o.is_loop && self.is_quick_loop(o.label))
+    }
+
+    fn is_quick_loop(&self, label: LabelId) -> bool {
+        self.shared.twins.iter().any(|twin| twin.func == self.id && twin.floats && twin.presumes == label)
+    }
+
+    fn helper(&mut self, name: &str, args: &[Operand]) -> Expr {
+        let args: Vec<_> = args.iter().map(|a| self.operand(*a)).collect();
+        let text: Vec<_> = args.iter().map(|a| &*a.text).collect();
+        let text = format!("{name}({})", text.join(", "));
+        Expr::atom(text, args.into_iter().flat_map(|a| a.reads).collect())
+    }
+
+    fn infix(&mut self, sign: &str, args: &[Operand]) -> Expr {
+        let (a, b) = (self.typed(args[0]), self.operand(args[1]));
+        let text = format!("{} {sign} {}", wrapped(&a), wrapped(&b));
+        Expr { text, compound: true, reads: [a.reads, b.reads].concat() }
+    }
+
+    fn prefix(&mut self, sign: &str, arg: Operand) -> Expr {
+        let a = self.operand(arg);
+        let inner = if a.text.starts_with('-') { format!("({})", a.text) } else { wrapped(&a) };
+        Expr { text: format!("{sign}{inner}"), compound: true, reads: a.reads }
+    }
+}
+
+pub(super) fn wrapped(expr: &Expr) -> String {
+    if expr.compound { format!("({})", expr.text) } else { expr.text.clone() }
+}
+
+pub(super) fn comparison(cmp: Cmp) -> &'static str {
+    match cmp {
+        Cmp::Eq => "==",
+        Cmp::Ne => "!=",
+        Cmp::Lt => "<",
+        Cmp::Le => "<=",
+        Cmp::Gt => ">",
+        Cmp::Ge => ">=",
+    }
+}
+
+pub(super) fn math(function: MathFn) -> &'static str {
+    match function {
+        MathFn::Sin => "sin",
+        MathFn::Cos => "cos",
+        MathFn::Tan => "tan",
+        MathFn::Asin => "asin",
+        MathFn::Acos => "acos",
+        MathFn::Atan => "atan",
+        MathFn::Atan2 => "atan2",
+        MathFn::Sinh => "sinh",
+        MathFn::Cosh => "cosh",
+        MathFn::Tanh => "tanh",
+        MathFn::Asinh => "asinh",
+        MathFn::Acosh => "acosh",
+        MathFn::Atanh => "atanh",
+        MathFn::Exp => "exp",
+        MathFn::Log => "log",
+        MathFn::Log2 => "log2",
+        MathFn::Log10 => "log10",
+        MathFn::Cbrt => "cbrt",
+        MathFn::Hypot => "hypot",
+        MathFn::Erf => "erf",
+        MathFn::Erfc => "erfc",
+        MathFn::Pow => "pow",
+        MathFn::Tgamma => "tgamma",
+        MathFn::Lgamma => "lgamma",
+        MathFn::Ldexp => "scale",
+    }
+}
+
+/// Whether control never runs past the end of the list.
+pub(super) fn ends(body: &[Stmt]) -> bool {
+    match body.last() {
+        Some(Stmt::Return(_) | Stmt::Trap { .. } | Stmt::Break(_)) => true,
+        Some(Stmt::If { then, otherwise, .. }) => ends(then) && ends(otherwise),
+        _ => false,
+    }
+}
+
+/// How often a loop goes round that counts from 0, if that is known and little.
+pub(super) fn few_turns(label: LabelId, body: &[Stmt], size: usize) -> Option<usize> {
+    let (counting, _) = Counting::of_body(label, body, false)?;
+    let Operand::I64(end) = counting.end else { return None };
+    let turns = usize::try_from(end).ok()?.div_ceil(counting.step as usize);
+    (turns > 0 && turns * size <= UNROLL_WHOLE).then_some(turns)
+}
+
+/// `progress_12` for the register of a Ruby variable, `v12` for one without a name.
+pub(super) fn names(func: &Func) -> Vec<String> {
+    let name = |(index, var): (usize, &crate::ir::Var)| match var.name.as_deref().map(identifier) {
+        Some(name) if !name.trim_matches('_').is_empty() => format!("{}_{index}", name.trim_start_matches('_')),
+        _ => format!("v{index}"),
+    };
+    func.vars.iter().enumerate().map(name).collect()
+}

@@ -1,0 +1,416 @@
+//! What methods that Ruby brings do, but those of numbers and those that iterate.
+//!
+//! Here: objects, Symbols, Arrays' elements, Ranges. Not here: arithmetic ([`crate::ir::lower::numbers`]), iterators ([`super::iterate`]), Strings
+//! ([`crate::ir::lower::strings`]).
+
+use crate::config::Precision;
+use crate::diagnostic::Span;
+use crate::error::Result;
+use crate::infer::builtins::Builtin;
+use crate::infer::calls::{Args, Target};
+use crate::ir::lower::body::Body;
+use crate::ir::lower::compare::Asker;
+use crate::ir::lower::numbers::{self, Kind as Number};
+use crate::ir::lower::tables::Form;
+use crate::ir::lower::value::Val;
+use crate::ir::{Cmp, Ctx, Op, Operand, Scalar, Trap};
+use crate::types::{Atom, Reach, Repr, Tag, Ty};
+
+impl Body<'_, '_> {
+    /// What a number's method takes and gives, by the section's `precision`. What Ruby's own methods compute inside keeps theirs.
+    fn precise(&mut self, val: Val) -> Val {
+        match val {
+            Val::Float(x) if self.cx.shared.options.precision == Precision::Single && self.here.site.is_none() => {
+                Val::Float(self.cx.b.f64(Op::FSingle, &[x]))
+            }
+            val => val,
+        }
+    }
+
+    /// A builtin without a block, for one kind of each operand.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(super) fn builtin(
+        &mut self,
+        builtin: Builtin,
+        (atom, reach): (Atom, Reach),
+        receiver: Val,
+        name: &str,
+        args: &[(Atom, Val)],
+        types: &Args,
+        (span, at): (Span, Span),
+    ) -> Result<Option<Val>> {
+        use Builtin::*;
+        let vals: Vec<Val> = args.iter().map(|a| a.1).collect();
+        let first = args.first().copied();
+        let falsy = |a: Atom| matches!(a, Atom::Nil | Atom::False);
+        let asker = Asker { atom, reach, val: receiver, span, at };
+        Ok(match builtin {
+            Numeric(method) if self.asks_equality(method, args, span)? => {
+                let Some((other, val)) = first else { return Ok(None) };
+                let of_arg = Asker { atom: other, reach: Reach::Mixed, val, ..asker };
+                self.asked_equality(of_arg, method == numbers::Method::NotEq, (atom, receiver))?
+            }
+            Numeric(method) => {
+                let (receiver, vals) =
+                    (self.precise(receiver), vals.into_iter().map(|v| self.precise(v)).collect::<Vec<_>>());
+                let val = method.lower(&mut self.cx, receiver, &vals, types.int_literal());
+                Some(self.precise(val))
+            }
+            Math(function) => {
+                let vals = vals.into_iter().map(|v| self.precise(v)).collect::<Vec<_>>();
+                let val = function.lower(&mut self.cx, &vals);
+                Some(self.precise(val))
+            }
+            Rand(rand) => {
+                self.t.uses_random = true;
+                let val = rand.lower(&mut self.cx, &vals, types.int_literal());
+                Some(self.speculated_rand(val, first.map(|f| f.0), at))
+            }
+            Raise => None,
+            IsNil => Some(Val::bool(atom == Atom::Nil)),
+            Not => Some(Val::bool(falsy(atom))),
+            Equal | Identical => first.map(|(b, y)| match name {
+                "eql?" => self.eql(atom, receiver, b, y),
+                _ => self.equal(atom, receiver, b, y),
+            }),
+            CaseEqual | Compare | Ordered(_) => self.comparison(builtin, asker, args)?,
+            SameReference => first.map(|(b, y)| self.same_reference(atom, receiver, b, y)),
+            Kin => first.map(|(b, _)| Val::bool(self.an.is_kin(atom, b))),
+            StructGet | StructSet => match args {
+                [index, rest @ ..] => {
+                    let literal = types.literals.first().and_then(Option::as_ref);
+                    self.struct_index(asker, *index, literal, rest.first().map(|a| a.1))?
+                }
+                [] => None,
+            },
+            StructSize => Some(self.struct_size(atom)),
+            Message => self.message(receiver, asker.span)?,
+            StrBytes | StrByte | StrView | StrIsSingle | StrEncoding | AsText | ArgumentError | StrRefuse(_) => {
+                let literal = types.literals.first().and_then(Option::as_ref);
+                self.string_primitive(builtin, asker, args, literal)?
+            }
+            KeyHash => Some(self.key_hash(receiver)),
+            KeyMissing => {
+                let Some((_, key)) = first else { return Ok(None) };
+                let ((hash, mut words), (repr, more)) = (self.trap_operand(receiver), self.trap_operand(key));
+                words.extend(more);
+                let site = self.cx.site(Trap::KeyMissing, vec![hash, repr]);
+                self.cx.b.trap(site, words);
+                None
+            }
+            ArrayEqual | ArrayEql | ArrayCompare | StructEqual | StructEql | StructInitialize | DataWith
+            | MakeValue | OfRange | StrEqual | StrCompare => None,
+            NotEqual => {
+                let Some((b, y)) = first else { return Ok(None) };
+                let arg = (y, Ty::of(b, Reach::Mixed), None);
+                let (val, _) =
+                    self.call_values((receiver, &Ty::of(atom, reach)), "==", &[arg], &[], false, span, at)?;
+                let truth = self.truth(val);
+                Some(match truth {
+                    Operand::Bool(b) => Val::bool(!b),
+                    t => Val::Bool(self.cx.b.bool(Op::Not, &[t])),
+                })
+            }
+            IsA | InstanceOf | ModuleCase => {
+                let Some((other, _)) = first else { return Ok(None) };
+                let (value, module) = if builtin == ModuleCase { (other, atom) } else { (atom, other) };
+                match module {
+                    Atom::Module(m) if value == Atom::Exception => {
+                        let exception = if builtin == ModuleCase { vals[0] } else { receiver };
+                        Some(Val::Bool(self.is_of_class(exception, m, builtin == InstanceOf)))
+                    }
+                    Atom::Module(m) if builtin == InstanceOf => {
+                        let class = self.an.real_class(crate::infer::calls::class_of(value));
+                        Some(Val::bool(!matches!(value, Atom::Module(_)) && class == m))
+                    }
+                    Atom::Module(m) => Some(Val::bool(self.an.atom_is_a(value, m))),
+                    _ => {
+                        let message = "class or module required".to_string();
+                        self.trap(Trap::Raise { class: "TypeError", message }, None);
+                        None
+                    }
+                }
+            }
+            RespondTo | ClassOf | HasKeys | IsList => {
+                // both are facts of the type
+                let types =
+                    Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
+                let speculated = self.assumption(at);
+                let target = Target::Builtin(builtin);
+                let ty = self
+                    .an
+                    .reached(self.here.spec, &target, (atom, reach), name, &types, &speculated)
+                    .map_err(|r| self.refused(r, span))?;
+                match self.t.form(&ty) {
+                    Some(Form::One(Repr::Unit(unit))) => Some(Val::Unit(unit)),
+                    _ => None,
+                }
+            }
+            New | Allocate => None,
+            Initialize => Some(Val::NIL),
+            Itself => Some(receiver),
+            IsFrozen => Some(Val::bool(true)),
+            IsLambda => match atom {
+                Atom::Proc(id) => Some(Val::bool(self.an.procs[id.index()].kind.is_lambda())),
+                _ => None,
+            },
+            ArrayPut => match (atom, receiver, args) {
+                (Atom::Array(kind), Val::Array(_, packed), [(_, Val::Int(index)), (_, val)]) => {
+                    self.put_element(kind, packed, *index, *val)?;
+                    self.t.array(self.an, kind)?.overwritten |= reach != Reach::Fresh;
+                    Some(Val::NIL)
+                }
+                _ => None,
+            },
+            TakeOf => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(count)))) => {
+                    let (offset, _) = self.array_parts(packed);
+                    let high = self.cx.b.i64(Op::Shl, &[offset, Operand::I64(32)]);
+                    Some(Val::Array(kind, self.cx.b.i64(Op::Or, &[high, count])))
+                }
+                _ => None,
+            },
+            OneLevel => Some(Val::NIL),
+            Refuse(..) => None,
+            ArrayAt => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, Val::Int(index)))) => {
+                    Some(self.element_in_range(kind, packed, index)?)
+                }
+                _ => None,
+            },
+            ElementsAre(prims) => match atom {
+                Atom::Array(kind) => {
+                    let ty = self.an.elements(self.here.spec, kind, reach).unwrap_or_default();
+                    Some(Val::bool(ty.only(prims)))
+                }
+                _ => None,
+            },
+            Buffer
+            | NeedsArray
+            | MakeProc
+            | ProcCall
+            | Staged
+            | BlockGiven
+            | Send { .. }
+            | Uncomparable
+            | Uncoercible
+            | Doubt
+            | IvarGet
+            | IvarSet
+            | NoMatch => None,
+            NilToInt => Some(Val::int(0)),
+            NilToFloat => Some(Val::Float(Operand::float(0.0))),
+            BoolAnd => first.map(|(b, _)| Val::bool(atom == Atom::True && !falsy(b))),
+            BoolOr => first.map(|(b, _)| Val::bool(atom == Atom::True || !falsy(b))),
+            BoolXor => first.map(|(b, _)| Val::bool((atom == Atom::True) == falsy(b))),
+            Single => Some(numbers::math::single(&mut self.cx, first.map_or(Val::NIL, |(_, x)| x))),
+            Tick => Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]))),
+            Index | Position => {
+                self.t.asks_index |= builtin == Index;
+                Some(Val::Int(self.cx.b.i64(Op::Ctx(Ctx::Index), &[])))
+            }
+            ToFloat => match first {
+                Some((_, Val::Int(v))) => Some(Val::Float(self.cx.b.f64(Op::IntToFloat, &[v]))),
+                Some((_, val)) => Some(val),
+                None => None,
+            },
+            ToInteger => match first {
+                Some((_, val @ Val::Float(_))) => Some(numbers::Method::ToI.lower(&mut self.cx, val, &[], None)),
+                Some((_, val)) => Some(val),
+                None => None,
+            },
+            RangeFirst | RangeLast | RangeMin | RangeMax | RangeSize | RangeCover | RangeExcludesEnd => {
+                self.range_builtin(builtin, receiver, first)
+            }
+            ArrayGet => match (atom, receiver, first) {
+                (Atom::Array(kind), Val::Array(_, packed), Some((_, index))) => match self.as_int(index) {
+                    Some(index) => Some(self.element(kind, packed, index, at)?),
+                    None => None,
+                },
+                _ => None,
+            },
+            AsInt => first.and_then(|(_, val)| self.as_int(val)).map(Val::Int),
+            ArraySet => match (atom, receiver, args) {
+                (Atom::Array(kind), Val::Array(_, packed), [(_, index), (_, val)]) => {
+                    let Some(index) = self.as_int(*index) else { return Ok(None) };
+                    self.write_element(kind, packed, index, *val)?;
+                    Some(*val)
+                }
+                _ => None,
+            },
+            ArraySize => match receiver {
+                Val::Array(_, packed) => Some(Val::Int(self.array_parts(packed).1)),
+                _ => None,
+            },
+            ArrayIsEmpty => match receiver {
+                Val::Array(_, packed) => {
+                    let (_, length) = self.array_parts(packed);
+                    Some(Val::Bool(self.cx.b.icmp(Cmp::Eq, length, Operand::I64(0))))
+                }
+                _ => None,
+            },
+            ArrayFirst | ArrayLast => match (atom, receiver) {
+                (Atom::Array(kind), Val::Array(_, packed)) => {
+                    let index = if builtin == ArrayFirst { 0 } else { -1 };
+                    Some(self.element(kind, packed, Operand::I64(index), at)?)
+                }
+                _ => None,
+            },
+            Loop | Times | Upto | Downto | Step | RangeEach | RangeReverseEach | RangeEachWithIndex | RangeStep
+            | ArrayEach | ArrayEachWithIndex | ArrayEachIndex | ArrayReverseEach | MethodMissing => None,
+        })
+    }
+
+    /// What Ruby converts by `to_int`; None where that always raises.
+    fn as_int(&mut self, val: Val) -> Option<Operand> {
+        match val {
+            Val::Int(v) => Some(v),
+            Val::Float(v) => Some(numbers::to_long(&mut self.cx, v)),
+            _ => {
+                self.no_conversion(val, "Integer");
+                None
+            }
+        }
+    }
+
+    /// TypeError: `no implicit conversion from nil to integer`, in Ruby's two wordings.
+    pub fn no_conversion(&mut self, val: Val, to: &str) {
+        let trap = if val == Val::NIL {
+            Trap::Raise {
+                class: "TypeError",
+                message: format!("no implicit conversion from nil to {}", to.to_lowercase()),
+            }
+        } else {
+            Trap::Describe {
+                class: "TypeError",
+                before: "no implicit conversion of ".into(),
+                after: format!(" into {to}"),
+            }
+        };
+        self.trap(trap, Some(val));
+    }
+
+    /// Holds the result of `rand` to the speculated kind.
+    fn speculated_rand(&mut self, val: Val, arg: Option<Atom>, span: Span) -> Val {
+        let at = self.assumption(span);
+        if !self.an.facts.holds(&at) {
+            return val;
+        }
+        let Val::Union { tag, .. } = val else { return val };
+        let (expected, form) = match arg {
+            Some(Atom::Int | Atom::IntRange) => (Tag::INT, Form::One(Repr::Int)),
+            Some(Atom::FloatRange) => (Tag::FLOAT, Form::One(Repr::Float)),
+            _ => return val,
+        };
+        let wrong = self.cx.b.icmp(Cmp::Ne, tag, Operand::I32(expected));
+        let site = self.cx.site(Trap::Refuted(at), vec![]);
+        self.cx.b.trap_if(wrong, site, vec![]);
+        self.cast(val, form)
+    }
+
+    /// `==` for one kind of each side, neither of which has an `==` of its own.
+    pub fn equal(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
+        match (a, x, b, y) {
+            (Atom::IntRange | Atom::FloatRange, _, Atom::IntRange | Atom::FloatRange, _) => {
+                self.equal_ranges(x, y, false)
+            }
+            (Atom::Nil, _, Atom::Nil, _) | (Atom::True, _, Atom::True, _) | (Atom::False, _, Atom::False, _) => {
+                Val::bool(true)
+            }
+            (Atom::Module(m), _, Atom::Module(n), _) => Val::bool(m == n),
+            // an array is of one kind, and only within a kind do offsets tell arrays apart
+            (_, Val::Array(k, _), _, Val::Array(l, _)) if self.an.facts.find(k) != self.an.facts.find(l) => {
+                Val::bool(false)
+            }
+            (_, Val::Str(x), _, Val::Str(y)) => self.same_string(x, y),
+            (_, Val::Int(x), _, Val::Int(y))
+            | (_, Val::Sym(x), _, Val::Sym(y))
+            | (_, Val::Array(_, x), _, Val::Array(_, y)) => Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y)),
+            (Atom::Object(c), Val::Ref(h, x), Atom::Object(d), Val::Ref(k, y)) if h == k && c == d => {
+                Val::Bool(self.cx.b.icmp(Cmp::Eq, x, y))
+            }
+            _ => Val::bool(false),
+        }
+    }
+
+    /// `eql?` where it is not a number's: as `==`, but for Ranges.
+    pub(super) fn eql(&mut self, a: Atom, x: Val, b: Atom, y: Val) -> Val {
+        match (a, b) {
+            (Atom::IntRange | Atom::FloatRange, Atom::IntRange | Atom::FloatRange) => self.equal_ranges(x, y, true),
+            _ => self.equal(a, x, b, y),
+        }
+    }
+
+    fn range_builtin(&mut self, builtin: Builtin, receiver: Val, arg: Option<(Atom, Val)>) -> Option<Val> {
+        match receiver {
+            Val::IntRange { from, to, exclusive } => Some(match builtin {
+                Builtin::RangeFirst => Val::Int(from),
+                Builtin::RangeLast => Val::Int(to),
+                Builtin::RangeExcludesEnd => Val::Bool(exclusive),
+                Builtin::RangeSize => {
+                    let count = self.trip_count(from, to, exclusive);
+                    Val::Int(count)
+                }
+                Builtin::RangeMin | Builtin::RangeMax => {
+                    let last = self.last(to, exclusive);
+                    let some = self.cx.b.icmp(Cmp::Le, from, last);
+                    let value = if builtin == Builtin::RangeMin { from } else { last };
+                    let tag = self.cx.b.select(Scalar::I32, some, Operand::I32(Tag::INT), Operand::I32(Tag::NIL));
+                    Val::Union { tag, payload: value }
+                }
+                _ => return self.covers(Val::Int(from), Val::Int(to), exclusive, arg),
+            }),
+            Val::FloatRange { from, to, exclusive } => match builtin {
+                Builtin::RangeExcludesEnd => Some(Val::Bool(exclusive)),
+                Builtin::RangeFirst => Some(Val::Float(from)),
+                Builtin::RangeLast => Some(Val::Float(to)),
+                Builtin::RangeCover => self.covers(Val::Float(from), Val::Float(to), exclusive, arg),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// `from <= arg && arg <= to` (or `<`).
+    pub(super) fn covers(&mut self, from: Val, to: Val, exclusive: Operand, arg: Option<(Atom, Val)>) -> Option<Val> {
+        use numbers::Method;
+        let (_, arg) = arg?;
+        if !Number::of_val(arg).is_number() {
+            return Some(Val::bool(false));
+        }
+        let above = Method::Le.lower(&mut self.cx, from, &[arg], None);
+        let below = Method::Le.lower(&mut self.cx, arg, &[to], None);
+        let strictly = Method::Lt.lower(&mut self.cx, arg, &[to], None);
+        let (above, below, strictly) = (self.truth(above), self.truth(below), self.truth(strictly));
+        let below = self.cx.b.select(Scalar::Bool, exclusive, strictly, below);
+        Some(Val::Bool(self.cx.b.bool(Op::And, &[above, below])))
+    }
+
+    /// The last Integer of a Range; an empty Range's is less than its first. For an exclusive Range that ends at the
+    /// least Integer the answer wraps, but such a Range is empty: callers compare with `from` first.
+    pub(super) fn last(&mut self, to: Operand, exclusive: Operand) -> Operand {
+        let less = self.cx.b.i64(Op::Sub, &[to, Operand::I64(1)]);
+        let least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
+        let less = self.cx.b.select(Scalar::I64, least, to, less);
+        self.cx.b.select(Scalar::I64, exclusive, less, to)
+    }
+
+    /// How many Integers a Range has.
+    fn trip_count(&mut self, from: Operand, to: Operand, exclusive: Operand) -> Operand {
+        let last = self.last(to, exclusive);
+        let some = self.cx.b.icmp(Cmp::Le, from, last);
+        let empty_least = self.cx.b.icmp(Cmp::Eq, to, Operand::I64(i64::MIN));
+        let empty_least = self.cx.b.bool(Op::And, &[empty_least, exclusive]);
+        let not_least = self.cx.b.bool(Op::Not, &[empty_least]);
+        let some = self.cx.b.bool(Op::And, &[some, not_least]);
+        let site = self.cx.site(Trap::IntegerOverflow("size"), vec![]);
+        let count = self.cx.b.temp(Scalar::I64);
+        self.cx.b.set(count, Operand::I64(0));
+        self.cx.b.when(some, |b| {
+            let span = b.checked(crate::ir::CheckedOp::Sub, last, from, site);
+            let n = b.checked(crate::ir::CheckedOp::Add, span, Operand::I64(1), site);
+            b.set(count, n);
+        });
+        Operand::Var(count)
+    }
+}
