@@ -616,6 +616,9 @@ impl FieldReader {
     }
     /// The fields of many objects of a class, as [`FieldReader::get`].
     pub fn get_all(&mut self, objects: &[Raw], class: Raw, values: &mut [Raw]) {
+        if self.peek_all(objects, class, values) {
+            return;
+        }
         for (object, value) in objects.iter().zip(values) {
             *value = self.get(*object, class);
         }

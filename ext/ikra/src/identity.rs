@@ -156,7 +156,7 @@ impl Region {
     #[cold]
     fn grow(&mut self) {
         let len = (self.count * 3 / 2 + 1).next_power_of_two().clamp(FEWEST, SLOTS);
-        let fresh = std::iter::repeat_with(AtomicU64::default).take(len).collect();
+        let fresh = (0..len).map(|_| AtomicU64::new(0)).collect();
         let old = std::mem::replace(&mut self.words, fresh);
         for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {
             self.set(((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT);

@@ -9,6 +9,11 @@ use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::identity::Vacancy;
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::types::{Prims, StrWord};
+use smallvec::SmallVec;
+use std::convert::Infallible;
+
+/// Values that are looked up before the first is followed, at most, but for objects with many slots.
+const MOST: usize = 4 * AHEAD;
 
 pub(super) struct Tracer<'a> {
     pub plan: &'a Plan,
@@ -249,19 +254,8 @@ impl Tracer<'_> {
                     progress |= followed > row;
                     row = followed;
                 }
-                while !class.leads.is_empty()
-                    && let Some(object) = self.tables.classes[at].objects.get(row).copied()
-                {
-                    ask(&self.tables.classes[at].objects, row);
-                    if let Some(later) = self.tables.classes[at].objects.get(row + AHEAD / 4) {
-                        let leads = self.readers[at].iter().filter_map(|reader| reader.peek(*later, class.raw));
-                        leads.for_each(|value| self.ask_for(value));
-                    }
-                    for (i, field) in class.leads.iter().enumerate() {
-                        let value = self.readers[at][i].get(object, class.raw);
-                        self.follow(&class.fields[*field].slot, value, false)?;
-                    }
-                    row += 1;
+                while !class.leads.is_empty() && row < self.tables.classes[at].objects.len() {
+                    row += self.objects(at, row)?;
                     progress = true;
                 }
                 self.tables.classes[at].cursor = row;
@@ -271,15 +265,8 @@ impl Tracer<'_> {
                 let first = self.tables.kinds[at].cursor;
                 let mut row = self.arrays_beside(at, first, slot)?;
                 progress |= row > first;
-                while let Some(array) = self.tables.kinds[at].arrays.get(row).copied() {
-                    ask(&self.tables.kinds[at].arrays, row);
-                    if let Some(later) = self.tables.kinds[at].arrays.get(row + AHEAD / 4) {
-                        self.elements_of(at, *later).iter().take(AHEAD / 2).for_each(|value| self.ask_for(*value));
-                    }
-                    for value in self.elements_of(at, array) {
-                        self.follow(slot, *value, false)?;
-                    }
-                    row += 1;
+                while row < self.tables.kinds[at].arrays.len() {
+                    row += self.arrays(at, row, slot)?;
                     progress = true;
                 }
                 self.tables.kinds[at].cursor = row;
@@ -288,6 +275,71 @@ impl Tracer<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Follows the slots of some of a class's objects, from a row on: of how many.
+    fn objects(&mut self, at: usize, row: usize) -> Result<usize> {
+        let class = &self.plan.classes[at];
+        let mut some = [heap::NIL; AHEAD];
+        let some = batch(&self.tables.classes[at].objects[row..], &mut some);
+        let mut values = SmallVec::<[Raw; MOST]>::from_elem(heap::NIL, some.len() * class.leads.len());
+        for (reader, values) in self.readers[at].iter_mut().zip(values.chunks_mut(some.len())) {
+            reader.get_all(some, class.raw, values);
+        }
+        let mut entries = SmallVec::<[u64; MOST]>::from_elem(0, values.len());
+        self.look(&values, &mut entries);
+        for i in 0..some.len() {
+            let values = values.chunks(some.len()).zip(entries.chunks(some.len()));
+            for (field, (values, entries)) in class.leads.iter().zip(values) {
+                self.follow_known(&class.fields[*field].slot, values[i], entries[i])?;
+            }
+        }
+        Ok(some.len())
+    }
+
+    /// The same of the elements of a kind's arrays.
+    fn arrays(&mut self, at: usize, row: usize, slot: &SlotPlan) -> Result<usize> {
+        let mut some = [heap::NIL; AHEAD];
+        let some = batch(&self.tables.kinds[at].arrays[row..], &mut some);
+        // several that lead to few, or parts of one
+        let (mut values, mut count) = ([heap::NIL; MOST], 0);
+        for array in some {
+            for elements in self.elements_of(at, *array).chunks(AHEAD) {
+                if count + elements.len() > MOST {
+                    self.follow_all(slot, &values[..count])?;
+                    count = 0;
+                }
+                values[count..count + elements.len()].copy_from_slice(elements);
+                count += elements.len();
+            }
+        }
+        self.follow_all(slot, &values[..count])?;
+        Ok(some.len())
+    }
+
+    fn follow_all(&mut self, slot: &SlotPlan, values: &[Raw]) -> Result<()> {
+        let mut entries = [0; MOST];
+        self.look(values, &mut entries);
+        values.iter().zip(entries).try_for_each(|(value, entry)| self.follow_known(slot, *value, entry))
+    }
+
+    /// Tells what is known of each of some values, and asks for the memory of those that are not.
+    #[inline]
+    fn look(&self, values: &[Raw], entries: &mut [u64]) {
+        let known = self.tables.map.each(values, |i, entry| {
+            if entry == 0 && !heap::is_immediate(values[i]) {
+                heap::prefetch(values[i]);
+            }
+            entries[i] = entry;
+            Ok::<_, Infallible>(())
+        });
+        let Ok(()) = known;
+    }
+
+    /// Notes what a slot holds, where that is an object or array that was not known when `entry` was read.
+    #[inline]
+    fn follow_known(&mut self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<()> {
+        if entry != 0 { self.again(slot, entry, false) } else { self.follow(slot, value, false) }.map(drop)
     }
 
     /// What an array of a kind leads to: a buffer holds numbers, which lead nowhere.
@@ -306,13 +358,12 @@ impl Tracer<'_> {
     }
 }
 
-/// Asks for the memory of what comes after a row.
+/// The first of these rows, a batch of them; asks for the memory of the next ones.
 #[inline]
-fn ask(rows: &[Raw], row: usize) {
-    if let Some(later) = rows.get(row + AHEAD) {
-        heap::prefetch(*later);
-    }
-    if let Some(soon) = rows.get(row + AHEAD / 2) {
-        heap::prefetch_body(*soon);
-    }
+fn batch<'a>(rows: &[Raw], some: &'a mut [Raw; AHEAD]) -> &'a [Raw] {
+    let some = &mut some[..rows.len().min(AHEAD)];
+    some.copy_from_slice(&rows[..some.len()]);
+    rows.iter().skip(2 * AHEAD).take(AHEAD).for_each(|row| heap::prefetch(*row));
+    rows.iter().skip(AHEAD).take(AHEAD).for_each(|row| heap::prefetch_body(*row));
+    some
 }
