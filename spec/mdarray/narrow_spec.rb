@@ -94,5 +94,18 @@ RSpec.describe "MDArrays of narrow elements" do
       expected = bytes[0...5] + bytes[5..-2].map { |x| x + 1 } + bytes[-1..]
       expect(u.to_a).to eq [expected[0], *expected[0..-2].map { |x| x + 1 }]
     end
+
+    it "have columns that wider ones do not fit into" do
+      wide = { i64: [-100, 2**40], i32: [-100, 300], f64: [0.1, 1e300] }
+      { u8: %i[i32 i64], i32: %i[i64], f32: %i[f64] }.each do |dtype, others|
+        blocks = [->(array) { array.map { |x| x }.to_a }, ->(array) { [0, 1].pmap { |i| array[i] } },
+                  ->(array) { array.sum { |x| x } }, ->(array) { array.stencil([0, 1], array[0] * 0) { |x, y| x + y }.to_a }]
+        blocks.product(others).each do |block, other|
+          expected = [wide[other], wide[other], wide[other].sum, [wide[other].sum, 0]][blocks.index(block)]
+          block.call(narrow(dtype, dtype == :f32 ? [0.5, 2.0] : [5, 200]))
+          expect([dtype, other, block.call(md(wide[other], dtype: other))]).to eq [dtype, other, expected]
+        end
+      end
+    end
   end
 end

@@ -64,6 +64,10 @@ impl Dtype {
             Dtype::F32 => Storage::F32,
         }
     }
+    /// Whether a column holds each such element as it is.
+    pub fn fits(self, storage: Storage) -> bool {
+        storage == self.storage() || storage.bytes() == 8 || (self.storage(), storage) == (Storage::U8, Storage::I32)
+    }
     /// The kinds of value that elements are in a kernel.
     pub fn prims(self) -> Prims {
         match self {

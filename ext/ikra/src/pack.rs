@@ -655,7 +655,9 @@ impl<'a> Packer<'a> {
 
     fn buffer(&self, columns: &mut [HostColumn], slot: &SlotPlan, start: usize, array: Raw) -> Result<()> {
         let (dtype, buffer) = crate::buffer::of(array).ok_or(Misfit::Value)?;
-        if !slot.prims.contains(dtype.prims()) {
+        // a column that was made for narrower elements cannot hold them all
+        let storage = slot.value.map_or(Storage::I64, |column| columns[column.index()].storage());
+        if !slot.prims.contains(dtype.prims()) || !dtype.fits(storage) {
             return Err(Misfit::Value);
         }
         let rows = buffer.on_host().map_err(Misfit::Lost)?;
