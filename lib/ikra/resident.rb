@@ -18,7 +18,7 @@ module Ikra
     WRITABLE = /\A([[:alpha:]_][[:alnum:]_]*[?!=]?|[+*\/%<>~!^&|-]|[+-]@|\*\*|<=|>=|==|!=|<=>|===|=~|!~|<<|>>|\[\]=?)\z/.freeze
     # Of these the object is not one that kernels know.
     LEFT_OUT = %i[initialize initialize_copy object_id __id__ __send__ singleton_method_added].freeze
-    CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, *(defined?(Data) ? [Data] : [])].freeze
+    CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, Range, Complex, Rational, Hash, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity
     @watchers = {}.compare_by_identity

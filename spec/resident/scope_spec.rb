@@ -47,6 +47,48 @@ RSpec.describe "Ikra.resident" do
       expect(state(resident)).to eq(state(plain))
     end
 
+    it "leaves what a block assigns, and does not change" do
+      both { |list, run| run.call(list) { |car| car.speed = car.speed; car.position += 1.0 } } # rubocop:disable Style/Semicolon
+      both { |list, run| run.call(list) { |car| car.street = car.street; car.hat = 1 } } # rubocop:disable Style/Semicolon
+      both { |list, run| run.call(list) { |car| car.speed = 3.0 if car.speed > 5 && car.speed < 2; car.position += 1.0 } } # rubocop:disable Style/Semicolon
+      points = [ResidentPoint.new(1, ResidentPoint.new(2, 0))]
+      Ikra.resident { points.peach { |point| point.y.y += 1 } }
+      expect(points).to eq([ResidentPoint.new(1, ResidentPoint.new(2, 1))])
+    end
+
+    it "has Hashes, and numbers and Ranges that are objects, as Ruby has them" do
+      speeds, part = { 1.5 => 2.5 }, Complex(1, 2)
+      both { |list, run| 2.times { run.call(list) { |car| car.speed = (speeds[car.speed] || part.imaginary) * 1.0 } } }
+      both do |list, run|
+        list.first.hat = (1..3)
+        run.call(list) { |car| car.position += car.hat ? car.hat.sum : Rational(1, 2).to_f }
+      end
+      expect([Hash, Complex, Rational, Range].map { |type| type.ancestors.first }).to eq([Hash, Complex, Rational, Range])
+    end
+
+    it "gives Strings that are parts of others" do
+      list = Array.new(3) { |i| ResidentPoint.new("ab#{i}".freeze, 0) }
+      Ikra.resident do
+        2.times { expect(list.pmap { |point| point.x[1, 2] }).to eq(%w[b0 b1 b2]) }
+        last = nil
+        list.peach { |point| last = point.x[2] }
+        expect(last).to eq("2")
+      end
+    end
+
+    it "loses nothing while other threads look at its objects" do
+      list = cars
+      10.times do
+        list.each { |car| car.position = 0.0 }
+        Ikra.resident(list) do
+          watchers = Array.new(2) { Thread.new { 5.times { list[7].position.then { Thread.pass } } } }
+          5.times { list.peach { |car| car.position += 1.0 } }
+          watchers.each(&:join)
+        end
+        expect(list.map(&:position).uniq).to eq([5.0])
+      end
+    end
+
     it "does over many calls what Ruby does" do
       time = 0.3
       both { |list, each| 20.times { each.call(list) { |car| car.move(time) } } }

@@ -1002,6 +1002,13 @@ impl Section<'_> {
         }
         let lowered = &variant.lowered;
         let (plan, program, schema) = (&variant.plan, &lowered.program, &lowered.schema);
+        if let Some(bytes) = schema.bytes
+            && packed.columns[bytes.index()].device().is_some()
+            && let Some(resident) = own.iter().chain(&now).find(|resident| resident.column == bytes)
+        {
+            // results may be Strings of these
+            packed.columns[bytes.index()] = resident.buffer.on_host().map_err(|e| errors::core(ruby, e))?;
+        }
         let made = Made::default();
         let columns = &packed.columns;
         let trapped = matches!(outcome, Outcome::Trapped(record) if record.key != limit);

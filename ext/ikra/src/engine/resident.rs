@@ -74,6 +74,8 @@ pub(super) struct State {
     packed_at: HashMap<Key, u64>,
     /// Objects lack some of them.
     ahead: AtomicBool,
+    /// How many launches ended that may have changed its columns.
+    launches: AtomicU64,
     /// When it was made, in the scope's count of changes from outside.
     seen: u64,
     /// One of all that there ever were.
@@ -126,6 +128,8 @@ pub(super) struct Scope {
 static SCOPES: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 static SERIAL: AtomicU64 = AtomicU64::new(0);
+/// So often columns are fetched while others run.
+const MOST_ATTEMPTS: usize = 4;
 /// States that a scope keeps.
 const MOST_STATES: usize = 32;
 
@@ -238,9 +242,7 @@ impl Scope {
     pub fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
         let states = self.inner.lock().states.clone();
         for state in &states {
-            if state.ahead.load(Ordering::Relaxed) {
-                state.write_back(ruby)?;
-                state.ahead.store(false, Ordering::Relaxed);
+            if state.write_back(ruby)? {
                 let written: Vec<(Key, u64)> = {
                     let mut versions = state.versions.lock();
                     versions.values_mut().for_each(|(_, lacking)| *lacking = false);
@@ -346,6 +348,7 @@ impl Scope {
 
     /// After a launch that ended well.
     pub(super) fn wrote(&self, state: &Arc<State>) {
+        state.launches.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         if inner.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state)) && state.ahead.load(Ordering::Relaxed) {
             return;
@@ -462,37 +465,57 @@ impl State {
         columns.is_ok_and(|columns| self.arrays.hold(&Decoder { plan, tables: &self.tables, columns: &columns }))
     }
 
-    fn write_back(&self, ruby: &Ruby) -> Result<(), Error> {
-        let program = &self.variant.lowered.program;
-        // Strings are made of the bytes that words speak of
-        let bytes = self.variant.lowered.schema.bytes.map(ColumnId::index);
+    /// Writes to the objects what they lack; false: nothing. Other threads run while columns are fetched, and may launch, write back and assign: what was fetched is what objects
+    /// lack only if none did.
+    fn write_back(&self, ruby: &Ruby) -> Result<bool, Error> {
         let (holder, made) = (LazyHolder::default(), Made::default());
-        let unpacker = Unpacker {
-            ruby,
-            plan: &self.variant.plan,
-            program,
-            schema: &self.variant.lowered.schema,
-            tables: &self.tables,
-            columns: &[],
-            holder: &holder,
-            made: &made,
-            trapped: false,
-        };
-        // while the device still computes; not where others may freeze something until it is done
-        let looked = gvl::is_alone().then(|| unpacker.look());
-        let fetched = gvl::released(|| {
-            let mut columns = Vec::with_capacity(program.columns.len());
-            for (at, column) in program.columns.iter().enumerate() {
-                columns.push(match &self.kept[at] {
-                    Some(kind) if column.written || Some(at) == bytes => kind.buffer.on_host()?,
-                    _ => HostColumn::zeroed(column.storage, 0),
-                });
+        for attempt in 0.. {
+            if !self.ahead.load(Ordering::Relaxed) {
+                return Ok(false);
             }
-            Ok::<_, ikra_core::error::Error>(columns)
-        });
-        let columns = fetched.map_err(|e| errors::core(ruby, e))?;
-        let unpacker = Unpacker { columns: &columns, ..unpacker };
-        unpacker.write_back(looked.unwrap_or_else(|| unpacker.look()))
+            let launches = self.launches.load(Ordering::Relaxed);
+            let unpacker = Unpacker {
+                ruby,
+                plan: &self.variant.plan,
+                program: &self.variant.lowered.program,
+                schema: &self.variant.lowered.schema,
+                tables: &self.tables,
+                columns: &[],
+                holder: &holder,
+                made: &made,
+                trapped: false,
+            };
+            // while the device still computes; not where others may freeze something until it is done
+            let looked = gvl::is_alone().then(|| unpacker.look());
+            // who launches again and again waits in the end
+            let fetched = if attempt < MOST_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
+            let columns = fetched.map_err(|e| errors::core(ruby, e))?;
+            if self.launches.load(Ordering::Relaxed) == launches && self.ahead.load(Ordering::Relaxed) {
+                let unpacker = Unpacker { columns: &columns, ..unpacker };
+                unpacker.write_back(looked.unwrap_or_else(|| unpacker.look()))?;
+                self.ahead.store(false, Ordering::Relaxed);
+                return Ok(true);
+            }
+        }
+        unreachable!("attempts end")
+    }
+
+    /// The columns that writing back looks at, on the host.
+    fn fetched(&self) -> ikra_core::error::Result<Vec<HostColumn>> {
+        let Variant { plan, lowered, .. } = &*self.variant;
+        // both columns of a field that is assigned, though passes may have found that one of them, or either, keeps what it has
+        let fields = plan.classes.iter().flat_map(|class| &class.fields).filter(|field| field.written);
+        let assigned: Vec<ColumnId> = fields.flat_map(|field| [field.slot.value, field.slot.tag]).flatten().collect();
+        let column = |(at, column): (usize, &Column)| {
+            let id = Some(ColumnId::new(at));
+            // Strings are made of the bytes that words speak of
+            let wanted = column.written || assigned.iter().any(|own| Some(*own) == id) || lowered.schema.bytes == id;
+            match &self.kept[at] {
+                Some(kind) if wanted => kind.buffer.on_host(),
+                _ => Ok(HostColumn::zeroed(column.storage, 0)),
+            }
+        };
+        lowered.program.columns.iter().enumerate().map(column).collect()
     }
 }
 
@@ -567,7 +590,9 @@ impl Section<'_> {
         let texts = !tables.strings.strings.iter().all(|string| heap::is_frozen(*string));
         // and so do buffers, which arrays of a kind may be side by side
         let buffers = (0..tables.kinds.len()).any(|kind| tables.has_buffers(kind));
-        if !variant.may_stay() || texts || buffers {
+        // and Hashes, which are laid out anew for each section
+        let hashes = !tables.hashes.is_empty();
+        if !variant.may_stay() || texts || buffers || hashes {
             return Ok((None, packed));
         }
         let ruby = self.ruby;
@@ -637,6 +662,7 @@ impl Section<'_> {
             versions: Mutex::new(versions),
             packed_at,
             ahead: AtomicBool::new(false),
+            launches: AtomicU64::new(0),
             seen,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             compared: Mutex::default(),
