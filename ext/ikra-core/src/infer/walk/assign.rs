@@ -285,7 +285,7 @@ impl Walker<'_, '_> {
         }
         let amount = self.eval(value, env)?;
         if !(amount.only(number) || number == Prims::FLOAT && amount.only(Prims::INT)) {
-            return Ok(false);
+            return if is_mixed(&amount) { Err(self.mixed(value.span)) } else { Ok(false) };
         }
         for slot in slots {
             match slot {
@@ -340,12 +340,26 @@ impl Walker<'_, '_> {
                 _ => return Ok(None),
             };
             let here = if ty.only(Prims::INT) { Prims::INT } else { Prims::FLOAT };
+            if is_mixed(&ty) {
+                return Err(self.mixed(span));
+            }
             if !ty.only(here) || *number.get_or_insert(here) != here {
                 return Ok(None);
             }
             slots.push(place);
         }
         Ok(number.map(|number| (slots, number)))
+    }
+
+    /// An accumulation of numbers of several kinds into what elements share: no atomic operation, so elements would overwrite each other's.
+    fn mixed(&self, span: Span) -> Error {
+        let d = self
+            .error(span, "elements add Integers and Floats, or nil, to what they may share here")
+            .because("it is one step for each element only where all are Integers, or all Floats: else one loses what another adds")
+            .advise(
+                "write .to_f or .to_i where kinds mix, begin with 0.0, and keep nil out; if no two elements add to the same object, write it out: a.n = a.n + x",
+            );
+        Error::Conflict(Box::new(d))
     }
 
     fn read_target(&mut self, target: &ast::Target, env: &mut Env, at: &Assumption) -> Result<(Ty, Written)> {
@@ -531,6 +545,15 @@ impl Walker<'_, '_> {
         self.an.accumulators.types.insert(c.local, new);
         Ok(Ty::nil())
     }
+}
+
+/// Whether a type is one of numbers, of which some are of another kind than others, or missing.
+fn is_mixed(ty: &Ty) -> bool {
+    let is_number = |atom: Atom| matches!(atom, Atom::Int | Atom::Float);
+    let atoms = ty.atoms();
+    atoms.len() > 1
+        && atoms.iter().any(|atom| is_number(*atom))
+        && atoms.iter().all(|atom| is_number(*atom) || *atom == Atom::Nil)
 }
 
 /// The arguments of an index, with those that the source has written out; `types` may go on with the value assigned.

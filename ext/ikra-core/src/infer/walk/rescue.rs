@@ -178,6 +178,11 @@ impl Analysis<'_> {
                 }
                 Raised::Nothing
             }
+            Atom::Str => {
+                return Err(Refusal::new("kernels do not raise a String that is in a variable")
+                    .because("the text of a message is to be known when compiling, but for the values in it")
+                    .advise("write raise \"#{text}\""));
+            }
             _ => Raised::Nothing,
         })
     }
