@@ -71,6 +71,18 @@ RSpec.describe "Ranges" do
       expect { |x| (x..).first(3) }.to be_same_as_ruby.over(0, -2)
     end
 
+    it "are captured, constants, and elements or in variables of objects at once" do
+      captured = 2..4
+      expect { |r| [r == captured, r == Ranges::WHOLE, captured.include?(3), r] }.to be_same_as_ruby.over(captured, Ranges::WHOLE, 1..2, captured)
+      span = Ranges::Span.new(Ranges::WHOLE)
+      expect { |r| [span.range == r, Ranges::WHOLE.sum] }.to be_same_as_ruby.over(Ranges::WHOLE, 1..2)
+    end
+
+    it "equal no number" do
+      five = 5
+      expect { |r| [5 == r, 5.0 == r, 5 != r, five == r, five === r, (case r when 5 then 1 else 2 end)] }.to be_same_as_ruby.over(1..3, 5..5, 1.0..5.0)
+    end
+
     it "come back once where one is in several places" do
       first, second = [1].pmap do |x|
         r = x > 0 ? (1..x) : nil

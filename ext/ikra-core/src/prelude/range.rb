@@ -86,6 +86,11 @@ class Range
   alias entries to_a
   alias __splat to_a
 
+  # what a number's == asks
+  def __equals(_number)
+    false
+  end
+
   def __clamps(number)
     least = self.begin
     greatest = self.end

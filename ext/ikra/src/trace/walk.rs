@@ -163,6 +163,11 @@ impl Tracer<'_> {
             (slot.takes(upper - 1), &tables.classes[upper - 1].claimed)
         };
         let claimed = claimed.get(row).copied().unwrap_or(false);
+        let is_range = || slot.prims.intersects(Prims::RANGE) && entry & ARRAY == 0;
+        if !fits && is_range() && heap::see(tables.classes[upper - 1].objects[row]) == Seen::Struct {
+            // in a launch parameter it has no row, though it may have one as what something else refers to
+            return Ok(Reached { entry: 0, known: false });
+        }
         if fits && !claimed && (element || !slot.owned) {
             Ok(Reached { entry, known: true })
         } else {
