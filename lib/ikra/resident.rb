@@ -21,6 +21,8 @@ module Ikra
     CORE = [Object, Kernel, BasicObject, Struct, Comparable, Enumerable, NilClass, Range, Complex, Rational, Hash, *(defined?(Data) ? [Data] : [])].freeze
 
     @watched = {}.compare_by_identity
+    # Those of them that are watched to the end: what is interrupted in the middle is done again.
+    @whole = {}.compare_by_identity
     @watchers = {}.compare_by_identity
     @written = {}.compare_by_identity
     @open = 0
@@ -38,12 +40,14 @@ module Ikra
 
       # Methods that are there since it was watched. One object's may come from modules, too.
       def again(owner)
-        single = owner.singleton_class? && Ikra.__resident?
-        return unless @watched[owner] || single
+        uninterrupted do
+          single = owner.singleton_class? && Ikra.__resident?
+          next unless @watched[owner] || single
 
-        Ikra.__methods_changed
-        Ikra.__resident_changed if single
-        @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) unless ancestor.singleton_class? && single } }
+          Ikra.__methods_changed
+          Ikra.__resident_changed if single
+          @lock.synchronize { owner.ancestors.each { |ancestor| watch_one(ancestor) unless ancestor.singleton_class? && single } }
+        end
       end
 
       # Modules that an object is about to be extended by.
@@ -57,45 +61,57 @@ module Ikra
 
       # A method that is there since its owner was watched, or is another since.
       def added(owner, name)
-        watcher = @watched[owner]
-        return if watcher.nil?
+        uninterrupted do
+          watcher = @watched[owner]
+          next if watcher.nil?
 
-        Ikra.__methods_changed
-        return if LEFT_OUT.include?(name)
+          Ikra.__methods_changed
+          # a program's own method_added may have taken it away
+          next if LEFT_OUT.include?(name) || !(owner.method_defined?(name) || owner.private_method_defined?(name))
 
-        kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
-        @lock.synchronize do
-          # it may take other arguments than the one before
-          unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
+          kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
+          @lock.synchronize do
+            # it may take other arguments than the one before
+            unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
+          end
         end
       end
 
       # A method that is there no more.
       def gone(owner, name)
-        watcher = @watched[owner]
-        Ikra.__methods_changed
-        watcher.__send__(:remove_method, name) if watcher && (watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false))
+        uninterrupted do
+          watcher = @watched[owner]
+          Ikra.__methods_changed
+          watcher.__send__(:remove_method, name) if watcher && (watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false))
+        end
       end
 
       # A method that one object alone was given.
       def singled(object, name)
-        return unless Ikra.__resident?
+        uninterrupted do
+          next unless Ikra.__resident?
 
-        # it is of a class of its own now
-        Ikra.__resident_changed
-        return if LEFT_OUT.include?(name)
+          # it is of a class of its own now
+          Ikra.__resident_changed
+          next if LEFT_OUT.include?(name)
 
-        watcher = watcher()
-        write(watcher, object.singleton_class, { public: [name] })
-        object.singleton_class.prepend(watcher)
+          watcher = watcher()
+          write(watcher, object.singleton_class, { public: [name] })
+          object.singleton_class.prepend(watcher)
+        end
       end
 
       # What is done with a scope open, which may be the only one.
       def with_scope
-        @lock.synchronize { SHOWN.each { |method| Singles.define_method(method.name, method) } if (@open += 1) == 1 }
+        opened = false
+        uninterrupted do
+          @lock.synchronize { SHOWN.each { |method| Singles.define_method(method.name, method) } if (@open += 1) == 1 }
+          opened = true
+        end
         yield
       ensure
-        @lock.synchronize { SHOWN.each { |method| Singles.__send__(:remove_method, method.name) } if (@open -= 1).zero? }
+        # interrupted while it waited for others, it has opened nothing
+        uninterrupted { @lock.synchronize { SHOWN.each { |method| Singles.__send__(:remove_method, method.name) } if (@open -= 1).zero? } } if opened
       end
 
       # A module of ours that does nothing to what methods mean.
@@ -158,6 +174,13 @@ module Ikra
 
       private
 
+      # What Ruby tells once, or what must be undone: a Timeout or Thread#raise waits until it is done.
+      def uninterrupted(&block) = Thread.handle_interrupt(NEVER, &block)
+
+      # Made beforehand: an interrupt may come behind any call of Ruby's own methods, also that which makes a Hash.
+      NEVER = { Object => :never }.freeze
+      private_constant :NEVER
+
       # Whose a block is; nil: that of a Symbol or a Method is nobody's.
       def receiver(block)
         block && BINDING.bind_call(block).receiver
@@ -172,7 +195,8 @@ module Ikra
       MEMBERS = Struct.instance_method(:to_a)
       BINDING = Proc.instance_method(:binding)
       METHOD = Kernel.instance_method(:method)
-      private_constant :IVARS, :IVAR, :CLASS, :FROZEN, :MEMBERS, :BINDING, :METHOD
+      PREPEND = Module.instance_method(:prepend)
+      private_constant :IVARS, :IVAR, :CLASS, :FROZEN, :MEMBERS, :BINDING, :METHOD, :PREPEND
 
       # The first method behind those of watchers, if there is one.
       def unwatched(method)
@@ -206,12 +230,14 @@ module Ikra
       end
 
       def watch_one(owner)
-        return if @watched[owner] || @watchers[owner] || CORE.include?(owner)
+        return if @whole[owner] || @watchers[owner] || CORE.include?(owner)
 
-        @watched[owner] = watcher = watcher()
+        watcher = @watched[owner] ||= watcher()
         fill(watcher, owner)
-        owner.prepend(watcher)
+        # not by a superclass' Later
+        PREPEND.bind_call(owner, watcher)
         owner.extend(Later)
+        @whole[owner] = true
       end
 
       def watcher
@@ -271,14 +297,18 @@ module Ikra
       def wrapper(name, parameters) = "def #{name}(#{parameters})\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
     end
 
-    # Watched classes and modules tell what they are given later.
+    # Watched classes and modules tell what they are given later, also where a hook of the program's own raises or is interrupted.
     module Later
       def include(*)
-        super.tap { Resident.again(self) }
+        super
+      ensure
+        Resident.again(self)
       end
 
       def prepend(*)
-        super.tap { Resident.again(self) }
+        super
+      ensure
+        Resident.again(self)
       end
 
       def instance_method(*) = Resident.seen_through(super)
@@ -288,16 +318,19 @@ module Ikra
 
       def method_added(name)
         super
+      ensure
         Resident.added(self, name)
       end
 
       def method_removed(name)
         super
+      ensure
         Resident.gone(self, name)
       end
 
       def method_undefined(name)
         super
+      ensure
         Resident.gone(self, name)
       end
     end
@@ -317,6 +350,7 @@ module Ikra
 
       def singleton_method_added(name)
         super
+      ensure
         Resident.singled(self, name)
       end
     end

@@ -515,6 +515,26 @@ RSpec.describe "Ikra.resident" do
     Ikra.sync(list)
   end
 
+  it "is not counted where it was interrupted before it was open" do
+    kind = Class.new { attr_accessor :x; def initialize = @x = 0 }
+    list = [kind.new]
+    lock = Ikra::Resident.instance_variable_get(:@lock)
+    thread = lock.synchronize do
+      opening = Thread.new { Ikra.resident { raise "never" } }
+      opening.report_on_exception = false
+      Thread.pass until opening.stop?
+      opening.raise("interrupted")
+      opening
+    end
+    expect { thread.join }.to raise_error("interrupted")
+    # what shows objects is there in scopes alone
+    Ikra.resident do
+      list.peach(backend: :cpu) { |o| o.x += 1 }
+      expect(list[0].inspect).to end_with("@x=1>")
+    end
+    expect(Ikra::Resident.instance_variable_get(:@open)).to eq(0)
+  end
+
   it "survives the GC" do
     move = ->(some) { some.peach(backend: :cpu) { |car| car.move(1.0) } }
     # compiling allocates so much that it would take minutes

@@ -391,6 +391,83 @@ RSpec.describe "Ikra.resident" do
     end
   end
 
+  it "watches a class whose first watch was interrupted, wherever" do
+    %i[fill write parameters watcher].each do |where|
+      kind = Class.new { attr_accessor :x; def initialize(x) = @x = x }
+      list = [kind.new(0)]
+      up = -> { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      interrupt = TracePoint.new(:call, :return) do |trace|
+        next unless trace.method_id == where && trace.self == Ikra::Resident
+
+        interrupt.disable
+        raise "interrupted"
+      end
+      expect { interrupt.enable { Ikra.resident { up.call } } }.to raise_error("interrupted"), where.to_s
+      list[0].x = 0
+      Ikra.resident do
+        up.call
+        expect(list[0].x).to eq(1), where.to_s
+        list[0].x = 10
+        up.call
+        expect(list[0].x).to eq(11), where.to_s
+      end
+    end
+  end
+
+  it "watches a subclass of a class that is watched already" do
+    base = Class.new { attr_accessor :x; def initialize(x) = @x = x }
+    [base, Class.new(base), Class.new(base) { def x = super }].each do |kind|
+      list = [kind.new(0)]
+      Ikra.resident do
+        2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+        list[0].x = 7
+        list.peach(backend: :cpu) { |o| o.x += 1 }
+        expect(list[0].x).to eq(8)
+      end
+    end
+  end
+
+  it "watches methods that are given by a thread that is interrupted while others watch" do
+    kind = Class.new { attr_accessor :x; def initialize(x) = @x = x }
+    list = Array.new(2) { |i| kind.new(i) }
+    lock = Ikra::Resident.instance_variable_get(:@lock)
+    interrupted = lambda do |&change|
+      lock.synchronize do
+        thread = Thread.new(&change)
+        thread.report_on_exception = false
+        Thread.pass until thread.stop?
+        thread.raise("interrupted")
+        thread
+      end.then { |thread| expect { thread.join }.to raise_error("interrupted") }
+    end
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      interrupted.call { kind.class_eval { def peek = @x } }
+      expect(list[0].peek).to eq(2)
+      list.peach(backend: :cpu) { |o| o.x += 1 }
+      interrupted.call { kind.include(Module.new { def far = @x }) }
+      expect(list[0].far).to eq(3)
+    end
+  end
+
+  it "watches methods of a class whose method_added raises, or takes them away" do
+    hook = Module.new do
+      def method_added(name)
+        remove_method(name) if name == :taken
+        raise "refused" if %i[refused taken].include?(name)
+      end
+    end
+    kind = Class.new { extend hook; attr_accessor :x; def initialize(x) = @x = x }
+    list = [kind.new(0)]
+    Ikra.resident do
+      2.times { list.peach(backend: :cpu) { |o| o.x += 1 } }
+      expect { kind.class_eval { def refused = @x } }.to raise_error("refused")
+      expect(list[0].refused).to eq(2)
+      expect { kind.class_eval { def taken = @x } }.to raise_error("refused")
+      expect(list[0].respond_to?(:taken)).to be(false)
+    end
+  end
+
   it "leaves methods as private and protected as they are" do
     kind = Class.new do
       attr_accessor :x
