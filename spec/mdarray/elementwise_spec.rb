@@ -69,6 +69,16 @@ RSpec.describe Ikra::MDArray do
       expect(md([7, 8]).fdiv(2)).to same_as([3.5, 4.0])
     end
 
+    it "divides Integers that no Float holds as Ruby does" do
+      list, by = [3 * (2**53 + 1), -(2**63), 2**62 + 1, 0, 5], [3, 2**53 + 1, 2**61 - 1, 0, 0]
+      wanted = list.zip(by).map { |x, y| x.fdiv(y) }
+      expect(md(list).fdiv(md(by))).to same_as(wanted)
+      expect(md(list).fdiv(3)).to same_as(list.map { |x| x.fdiv(3) })
+      expect(md([3, 2**31 - 1], dtype: :i32).fdiv(2**62 + 1)).to same_as([3, 2**31 - 1].map { |x| x.fdiv(2**62 + 1) })
+      expect([md([1]).fdiv(2**64), md([1]).fdiv(2.5), md([1.5]).fdiv(md([2])), md([1, 2], dtype: :u8).fdiv(md([0.5], dtype: :f32))].map(&:to_a)).to eq([[2.0**-64], [0.4], [0.75], [2.0, 4.0]])
+      expect(md([1.5], dtype: :f32).fdiv(2).dtype).to be(:f32)
+    end
+
     it "combines booleans" do
       one, other = md([true, true, false]), md([true, false, false])
       expect([one & other, one | other, one ^ other, ~one, one.eq(other)].map(&:to_a))

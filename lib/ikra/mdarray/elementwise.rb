@@ -49,7 +49,13 @@ module Ikra
 
     # @param other [Numeric, MDArray]
     # @return [MDArray] of Floats
-    def fdiv(other) = (DType.float?(dtype) ? self : as(:f64)) / other
+    def fdiv(other)
+      # Integers that no Float holds would be rounded before they are divided
+      whole = other.is_a?(MDArray) ? DType.integer?(other.dtype) : other.is_a?(Integer) && DType::LIMITS.fetch(:i64).cover?(other)
+      return combined_with(:fdiv, other) if whole && DType.integer?(dtype)
+
+      (DType.float?(dtype) ? self : as(:f64)) / other
+    end
 
     # @return [MDArray] with elements no less than one number and no greater than another
     def clamp(least, greatest) = maximum(least).minimum(greatest)

@@ -35,6 +35,7 @@ module Ikra
           when *BITS then "#{one} #{name} #{other}"
           when *MATH[1] then "::Math.#{name}(#{one})"
           when *MATH[2] then "::Math.#{name}(#{one}, #{other})"
+          when :fdiv then "#{one}.fdiv(#{other})"
           when *SAME, *TO_INTEGERS then "#{one}.#{name}"
           when *QUESTIONS then question(name, one, dtypes.first)
           when :-@ then "-#{one}"
@@ -77,7 +78,7 @@ module Ikra
         def raises?(name, dtypes)
           return DOMAINS.include?(name) || name == :% || TO_INTEGERS.include?(name) if dtypes.any? { |dtype| DType.float?(dtype) }
 
-          !COMPARISONS.key?(name) && !QUESTIONS.include?(name) && !%i[& | ^ ~ minimum maximum].include?(name)
+          !COMPARISONS.key?(name) && !QUESTIONS.include?(name) && !%i[& | ^ ~ fdiv minimum maximum].include?(name)
         end
 
         # The kind of elements that an operator gives, and whether it may raise for one.
@@ -110,6 +111,7 @@ module Ikra
           when *QUESTIONS then numbers(name, dtypes) && :bool
           when *BITS then bits(name, dtypes)
           when :~ then dtypes.first == :bool ? :bool : integers(name, dtypes)
+          when :fdiv then numbers(name, dtypes) && :f64
           when *MATH[1], *MATH[2] then numbers(name, dtypes) && (dtypes.uniq == [:f32] ? :f32 : :f64)
           when *TO_INTEGERS then numbers(name, dtypes) && (DType.float?(dtypes.first) ? :i64 : dtypes.first)
           else numbers(name, dtypes)
