@@ -79,6 +79,19 @@ RSpec.describe Ikra::MDArray do
       expect(md([1.5], dtype: :f32).fdiv(2).dtype).to be(:f32)
     end
 
+    it "clamps between what Ruby clamps between, and leaves NaN" do
+      expect(md([-1.5, -0.0, 0.5, 2.0, Float::NAN]).clamp(0, 1.0).to_a.map(&:inspect)).to eq(%w[0.0 -0.0 0.5 1.0 NaN])
+      expect(md([1, 5, 9]).clamp(md([2, 2, 2]), 5)).to same_as([2, 5, 5])
+      [[5, 1], [1.0, 0], [Float::NAN, 1], [1, Float::NAN], [3, 3], [-Float::INFINITY, Float::INFINITY]].each do |least, greatest|
+        ruby, ours = [-> { [2.0.clamp(least, greatest)] }, -> { md([2.0]).clamp(least, greatest).to_a }].map do |clamp|
+          clamp.call
+        rescue ArgumentError => error
+          error.message
+        end
+        expect(ours).to eq(ruby), "#{least} #{greatest}"
+      end
+    end
+
     it "combines booleans" do
       one, other = md([true, true, false]), md([true, false, false])
       expect([one & other, one | other, one ^ other, ~one, one.eq(other)].map(&:to_a))

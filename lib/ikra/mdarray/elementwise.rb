@@ -57,8 +57,13 @@ module Ikra
       (DType.float?(dtype) ? self : as(:f64)) / other
     end
 
-    # @return [MDArray] with elements no less than one number and no greater than another
-    def clamp(least, greatest) = maximum(least).minimum(greatest)
+    # @return [MDArray] with elements no less than one number and no greater than another; NaN stays NaN
+    # @raise [ArgumentError] for a number that is greater than the other
+    def clamp(least, greatest)
+      # Ruby's error, in its words
+      least.clamp(least, greatest) if [least, greatest].all? { |number| number.is_a?(Integer) || number.is_a?(Float) }
+      maximum(least).minimum(greatest)
+    end
 
     # The elements as another kind. Floats become Integers as +truncate+ makes them, true and false 1 and 0, numbers but 0 true.
     #
