@@ -93,6 +93,14 @@ RSpec.describe Ikra::MDArray do
       expect(described_class.linspace(3, 4, 1)).to same_as([3.0])
     end
 
+    it "counts between numbers whose distance no Float holds" do
+      expect(described_class.linspace(-1e308, 1e308, 3)).to same_as([-1e308, 0.0, 1e308])
+      expect([1, 2].map { |count| described_class.linspace(Float::MAX, -Float::MAX, count).to_a }).to eq([[Float::MAX], [Float::MAX, -Float::MAX]])
+      many = described_class.linspace(-Float::MAX, Float::MAX, 1001).to_a
+      expect(many).to all(be_finite)
+      expect(many.each_cons(2)).to all(satisfy { |one, other| one < other })
+    end
+
     it "fills arrays with a value" do
       expect(described_class.full(2, 2, 7)).to same_as([[7, 7], [7, 7]])
       expect(described_class.full([2], 1.5, dtype: :f32)).to same_as([1.5, 1.5])

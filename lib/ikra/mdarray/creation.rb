@@ -53,6 +53,8 @@ module Ikra
       def linspace(first, last, count = 50, dtype: :f64)
         shape = __shape([count], most: MOST)
         first, last = Float(first), Float(last)
+        return halves(first, last, shape, dtype) if first.finite? && last.finite? && !(last - first).finite?
+
         step = count > 1 ? (last - first) / (count - 1) : 0.0
         end_at = count - 1
         __of(Run.own(:linspace) { |i| i == end_at && i > 0 ? last : first + i * step }.values(shape.first, DType.check(dtype), shape).first, dtype, shape)
@@ -104,6 +106,13 @@ module Ikra
       end
 
       private
+
+      # Numbers whose distance no Float holds, as twice what is between their halves.
+      def halves(first, last, shape, dtype)
+        from, end_at = first / 2, shape.first - 1
+        step = end_at.positive? ? (last / 2 - from) / end_at : 0.0
+        __of(Run.own(:linspace) { |i| i == end_at && i > 0 ? last : (from + i * step) * 2 }.values(shape.first, DType.check(dtype), shape).first, dtype, shape)
+      end
 
       # What numbers are drawn from, as kernels take it.
       def drawn_from(within)
