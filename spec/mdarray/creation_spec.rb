@@ -174,6 +174,8 @@ RSpec.describe Ikra::MDArray do
       expect { md([1, "2"], dtype: :f64) }.to raise_error(TypeError, "element [1]: an object of String is not a number")
       expect { md([1, 2], dtype: :bool) }.to raise_error(TypeError, "element [0]: 1 is neither true nor false")
       expect { md([Float::NAN], dtype: :i32) }.to raise_error(FloatDomainError)
+      expect { md([[1], [2i]], dtype: :i64) }.to raise_error(RangeError, "element [1, 0]: can't convert 0+2i into Integer")
+      expect(md([Complex(3, 0), 5/2r], dtype: :u8)).to same_as([3, 2])
     end
 
     it "is told of dimensions" do

@@ -80,7 +80,8 @@ module Ikra
         def store_integer(dtype, value)
           raise TypeError, "#{shown(value)} is not a number" unless value.is_a?(Numeric)
 
-          value = value.truncate
+          # it has no truncate, and says itself that it is no Integer
+          value = value.is_a?(Complex) ? value.to_i : value.truncate
           limits = LIMITS.fetch(dtype)
           raise RangeError, "#{shown(value)} does not fit #{dtype} (#{limits.begin} to #{limits.end})" unless limits.cover?(value)
 
