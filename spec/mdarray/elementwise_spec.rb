@@ -248,6 +248,7 @@ RSpec.describe Ikra::MDArray do
       expect(md([1, 2]).to(:f64)).to same_as([1.0, 2.0])
       expect(md([1, 2]).to(:object).dtype).to be(:object)
       expect(md([1, 2], dtype: :object).to(:i32)).to have_attributes(dtype: :i32, to_a: [1, 2])
+      expect { md([[1], [nil]], dtype: :object).to(:i32) }.to raise_error(TypeError, "element [1, 0]: nil is not a number")
       expect { md([1, 256]).to(:u8).to_a }.to raise_error(RangeError, "element [1]: 256 does not fit u8 (0 to 255)")
       expect { md([1.0, Float::NAN]).to(:i64).to_a }.to raise_error(FloatDomainError, "element [1]: NaN")
       expect { md([1e10]).to(:i32).to_a }.to raise_error(RangeError, /\Aelement \[0\]: 10000000000 does not fit i32/)

@@ -109,7 +109,7 @@ module Ikra
     def as(dtype)
       return self if dtype == self.dtype
       return MDArray.__of(flat_list, :object, shape) if dtype == :object
-      return MDArray.new(flat_list, dtype: dtype).reshape(*shape) if self.dtype == :object
+      return MDArray.__of(Nested.buffer(dtype, flat_list, shape), dtype, shape) if self.dtype == :object
 
       MDArray.__pending(Expression::Operation.new(:to, [__operand], dtype, shape, caller_place))
     end
