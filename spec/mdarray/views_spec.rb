@@ -29,6 +29,29 @@ RSpec.describe Ikra::MDArray do
       expect(array[:new].shape).to eq([1, 4, 5])
     end
 
+    it "has parts by Ranges with steps in either direction, as Array has" do
+      ends = [nil, *-5..5]
+      4.times do |size|
+        list = (0...size).to_a
+        ends.product(ends, [true, false], [-3, -2, -1, 1, 2, 3]) do |first, last, excluded, step|
+          next if first.nil? && last.nil?
+
+          sequence = Range.new(first, last, excluded).step(step)
+          part = list[Range.new(*(step.positive? ? [first, last] : [last, first]), excluded)]
+          # Array raises for some that are not there, and begins elsewhere where a step is longer than the part
+          next if part.nil? || (step.abs > 1 && step.abs > part.size)
+
+          wanted = begin
+            list[sequence]
+          rescue RangeError
+            next
+          end
+          expect(md(list, dtype: :i64)[sequence]).to same_as(wanted), "#{size} #{sequence.inspect}"
+        end
+      end
+      expect([(3...0) % -1, (3...0) % -2, (0...0) % -1, (3..0) % -2].map { |sequence| md([0, 1, 2, 3, 4])[sequence].to_a }).to eq([[2, 1, 0], [2, 0], [], [3, 1]])
+    end
+
     it "is turned and taken apart without copying" do
       expect(array.t).to same_as(nested.transpose)
       expect(array.reshape(2, 10)).to same_as(nested.flatten.each_slice(10).to_a)

@@ -252,8 +252,9 @@ module Ikra
 
     def stepped(layout, dimension, sequence, size)
       step = Operation.integer(sequence.step)
-      range = sequence.exclude_end? ? (sequence.begin...sequence.end) : (sequence.begin..sequence.end)
-      range = step.negative? ? Range.new(sequence.end, sequence.begin) : range
+      ends = [sequence.begin, sequence.end]
+      # as Array does, it takes the places of the Range from the lesser end, without the greater one where that is excluded, in the opposite order
+      range = Range.new(*(step.negative? ? ends.reverse : ends), sequence.exclude_end?)
       first, count = bounds(range, size)
       return if first.nil?
       return layout.part(dimension, first, (count + step - 1) / step, step) if step.positive?
