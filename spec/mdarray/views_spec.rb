@@ -107,6 +107,18 @@ RSpec.describe Ikra::MDArray do
       expect(array.max).to be <= 20
     end
 
+    it "keeps Integers that no Float holds where Floats are written beside them by another array" do
+      whole = md([2**53 + 1, 5, 6])
+      whole[whole < 6] = 1.5
+      expect(whole).to same_as([2**53 + 1, 1, 6])
+      whole[whole > 5] = md([7.9, Float::NAN, 8.9])
+      expect(whole).to same_as([7, 1, 8])
+      bytes = md([1, 200], dtype: :u8)
+      bytes[bytes < 100] = [5, 300]
+      expect(bytes).to same_as([5, 200])
+      expect { bytes[bytes > 100] = md([5, 300]); bytes.sync }.to raise_error(RangeError, "element [1]: 300 does not fit u8 (0 to 255)")
+    end
+
     it "gives what copies of the parts give" do
       random = Random.new(5)
       40.times do
@@ -184,6 +196,10 @@ RSpec.describe Ikra::MDArray do
     expect { bytes[0] = nil }.to raise_error(TypeError, "nil is not a number")
     expect { bytes[0...0] = "junk" }.to raise_error(TypeError, "an object of String is not a number")
     expect { bytes[0...0] = md([1, 2, 3]) }.to raise_error(ArgumentError, "shapes [0, 2] and [3] do not fit")
+    expect { bytes[bytes > 1] = nil }.to raise_error(TypeError, "nil is not a number")
+    expect { bytes[bytes > 1] = true }.to raise_error(TypeError, "true is not a number")
+    expect { bytes[bytes > 1] = [%w[a b]] }.to raise_error(TypeError, "element [0, 0]: an object of String is not a number")
+    expect { md([true])[md([true])] = 1 }.to raise_error(TypeError, "1 is neither true nor false")
     bytes[0...0] = 5
     expect(bytes).to same_as([[1, 2]])
     bytes[0, 0] = 7.9

@@ -44,7 +44,7 @@ module Ikra
         mask = same_shape(indices.first)
         return write_objects(mask, value) if dtype == :object
 
-        fill(MDArray.where(mask, value.is_a?(Array) ? MDArray.new(value) : value, self))
+        fill(replaced(mask, value))
       else
         gathered, = apart(indices)
         raise ArgumentError, "lists of indices cannot be written through: write element by element, or with ranges" unless gathered.empty?
@@ -303,6 +303,15 @@ module Ikra
       values = objects_for(value)
       list = writable.writable
       __layout.places.each_with_index { |place, number| list[place] = values[number] }
+    end
+
+    # The elements with others where a mask is true. These are of the elements' kind before: Integers of 64 bits that stand beside Floats would be rounded.
+    def replaced(mask, value)
+      value = MDArray.new(value) if value.is_a?(Array)
+      value = MDArray.full(*[1] * ndim, DType.store(dtype, value), dtype: dtype) unless value.is_a?(MDArray)
+      # where nothing is written, nothing need fit
+      value = MDArray.where(mask, value, 0) if value.dtype != dtype && DType.integer?(dtype) && DType.number?(value.dtype)
+      MDArray.where(mask, value.__send__(:as, dtype), self)
     end
 
     # Where a mask is true.
