@@ -34,7 +34,8 @@ RSpec.describe Ikra::MDArray do
       4.times do |size|
         list = (0...size).to_a
         ends.product(ends, [true, false], [-3, -2, -1, 1, 2, 3]) do |first, last, excluded, step|
-          next if first.nil? && last.nil?
+          # of a Range without a beginning, whose end is left out, Ruby 3.1 and 3.3 differ
+          next if first.nil? && (last.nil? || excluded)
 
           sequence = Range.new(first, last, excluded).step(step)
           part = list[Range.new(*(step.positive? ? [first, last] : [last, first]), excluded)]
