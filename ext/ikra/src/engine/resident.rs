@@ -469,7 +469,8 @@ impl State {
     /// lack only if none did.
     fn write_back(&self, ruby: &Ruby) -> Result<bool, Error> {
         let (holder, made) = (LazyHolder::default(), Made::default());
-        for attempt in 0.. {
+        let mut attempts = 0;
+        loop {
             if !self.ahead.load(Ordering::Relaxed) {
                 return Ok(false);
             }
@@ -488,7 +489,7 @@ impl State {
             // while the device still computes; not where others may freeze something until it is done
             let looked = gvl::is_alone().then(|| unpacker.look());
             // who launches again and again waits in the end
-            let fetched = if attempt < MOST_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
+            let fetched = if attempts < MOST_ATTEMPTS { gvl::released(|| self.fetched()) } else { self.fetched() };
             let columns = fetched.map_err(|e| errors::core(ruby, e))?;
             if self.launches.load(Ordering::Relaxed) == launches && self.ahead.load(Ordering::Relaxed) {
                 let unpacker = Unpacker { columns: &columns, ..unpacker };
@@ -496,8 +497,8 @@ impl State {
                 self.ahead.store(false, Ordering::Relaxed);
                 return Ok(true);
             }
+            attempts += 1;
         }
-        unreachable!("attempts end")
     }
 
     /// The columns that writing back looks at, on the host.
