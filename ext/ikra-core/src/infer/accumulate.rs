@@ -7,7 +7,7 @@
 
 use super::SectionOp;
 use crate::diagnostic::Span;
-use crate::layout::schema::Combine;
+use crate::layout::schema::{Combine, Equals, Wording};
 use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, LocalId, Node, NodeId, Origin, Target, Unit};
 use crate::types::Ty;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What the block does to the locals around it.
 #[derive(Debug, Default, Clone)]
 pub struct Accumulators {
-    /// Reduced locals, with the operation and the first place.
-    pub reduced: BTreeMap<LocalId, (Combine, Span)>,
+    /// Reduced locals, with the operation, how it is written and the first place.
+    pub reduced: BTreeMap<LocalId, (Combine, Wording, Span)>,
     /// Locals whose last writer counts, with the first place.
     pub last: BTreeMap<LocalId, Span>,
     /// Of these, the ones that every assignment contributes to: they are last writers only because they are read, too.
@@ -34,18 +34,24 @@ pub struct Contribution<'a> {
     pub local: LocalId,
     pub combine: Combine,
     pub negated: bool,
+    pub wording: Wording,
     pub value: &'a Node,
 }
 
 /// The operation of an operator that may accumulate; true: negated.
 pub fn combine_of(operator: &str) -> Option<(Combine, bool)> {
+    known(operator).map(|(combine, negated, _)| (combine, negated))
+}
+
+/// As [`combine_of`], with the operator.
+fn known(operator: &str) -> Option<(Combine, bool, &'static str)> {
     Some(match operator {
-        "+" => (Combine::Add, false),
-        "-" => (Combine::Add, true),
-        "*" => (Combine::Mul, false),
-        "&" => (Combine::And, false),
-        "|" => (Combine::Or, false),
-        "^" => (Combine::Xor, false),
+        "+" => (Combine::Add, false, "+"),
+        "-" => (Combine::Add, true, "-"),
+        "*" => (Combine::Mul, false, "*"),
+        "&" => (Combine::And, false, "&"),
+        "|" => (Combine::Or, false, "|"),
+        "^" => (Combine::Xor, false, "^"),
         _ => return None,
     })
 }
@@ -65,31 +71,35 @@ fn single_arg(call: &Call) -> Option<&Node> {
 pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>> {
     match &node.kind {
         Kind::OpAssign { target: Target::Local(local, _), op: AssignOp::Method(op), value } => {
-            let (combine, negated) = combine_of(op)?;
-            Some(Contribution { local: *local, combine, negated, value })
+            let (combine, negated, operator) = known(op)?;
+            let wording = Wording { operator, local_first: true };
+            Some(Contribution { local: *local, combine, negated, wording, value })
         }
         Kind::Assign { target: Target::Local(local, _), value } => {
             let Kind::Call(call) = &value.kind else { return None };
             let receiver = call.receiver.as_ref()?;
             if let (Kind::Array(items), true) = (&receiver.kind, call.args.is_empty() && call.block.is_none()) {
-                let combine = match &*call.name {
-                    "max" => Combine::Max,
-                    "min" => Combine::Min,
+                // of equals, Ruby's min and max take the first
+                let (local_first, equals, value) = match items.as_slice() {
+                    [a, b] if is_local(a, *local) => (true, Equals::Earliest, b),
+                    [a, b] if is_local(b, *local) => (false, Equals::Latest, a),
                     _ => return None,
                 };
-                return match items.as_slice() {
-                    [a, b] if is_local(a, *local) => Some((combine, b)),
-                    [a, b] if is_local(b, *local) => Some((combine, a)),
-                    _ => None,
-                }
-                .map(|(combine, value)| Contribution { local: *local, combine, negated: false, value });
+                let (combine, operator) = match &*call.name {
+                    "max" => (Combine::Max(equals), "max"),
+                    "min" => (Combine::Min(equals), "min"),
+                    _ => return None,
+                };
+                let wording = Wording { operator, local_first };
+                return Some(Contribution { local: *local, combine, negated: false, wording, value });
             }
-            let (combine, negated) = combine_of(&call.name)?;
+            let (combine, negated, operator) = known(&call.name)?;
             let arg = single_arg(call)?;
+            let wording = |local_first| Wording { operator, local_first };
             if is_local(receiver, *local) {
-                Some(Contribution { local: *local, combine, negated, value: arg })
+                Some(Contribution { local: *local, combine, negated, wording: wording(true), value: arg })
             } else if is_local(arg, *local) && !negated {
-                Some(Contribution { local: *local, combine, negated, value: receiver })
+                Some(Contribution { local: *local, combine, negated, wording: wording(false), value: receiver })
             } else {
                 None
             }
@@ -98,19 +108,20 @@ pub fn contribution<'a>(unit: &Unit, node: &'a Node) -> Option<Contribution<'a>>
             let Kind::Assign { target: Target::Local(local, _), value } = &single(then).kind else { return None };
             let Kind::Call(test) = &cond.kind else { return None };
             let (left, right) = (test.receiver.as_ref()?, single_arg(test)?);
-            let (other, greater) = match &*test.name {
-                ">" if is_local(right, *local) => (left, true),
-                "<" if is_local(right, *local) => (left, false),
-                "<" if is_local(left, *local) => (right, true),
-                ">" if is_local(left, *local) => (right, false),
+            let (other, operator, local_first, greater) = match &*test.name {
+                ">" if is_local(right, *local) => (left, ">", false, true),
+                "<" if is_local(right, *local) => (left, "<", false, false),
+                "<" if is_local(left, *local) => (right, "<", true, true),
+                ">" if is_local(left, *local) => (right, ">", true, false),
                 _ => return None,
             };
             // the tested and the assigned value must be one: the same variable, read twice
             let same = matches!((&other.kind, &value.kind), (Kind::Local(a), Kind::Local(b)) if a == b)
                 || matches!((&other.kind, &value.kind), (Kind::Ivar(a), Kind::Ivar(b)) if a == b)
                 || (is_pure_path(value) && unit.source.slice(other.span) == unit.source.slice(value.span));
-            let combine = if greater { Combine::Max } else { Combine::Min };
-            same.then_some(Contribution { local: *local, combine, negated: false, value })
+            let combine = if greater { Combine::Max(Equals::Earliest) } else { Combine::Min(Equals::Earliest) };
+            let wording = Wording { operator, local_first };
+            same.then_some(Contribution { local: *local, combine, negated: false, wording, value })
         }
         _ => None,
     }
@@ -146,10 +157,14 @@ pub fn find(unit: &Unit, op: SectionOp, valued: &Valued) -> Accumulators {
     let scan = Scan::of(unit, op == SectionOp::Map, valued);
     let mut out = Accumulators::default();
     for (local, span) in &scan.written {
-        match scan.reduced.get(local) {
-            Some(uses) if !scan.plain.contains_key(local) && uses.iter().all(|(c, _)| *c == uses[0].0) => {
-                out.reduced.insert(*local, (uses[0].0, *span));
-                out.nodes.extend(uses.iter().map(|(_, n)| *n));
+        let uses = scan.reduced.get(local).filter(|_| !scan.plain.contains_key(local));
+        match uses.and_then(|uses| Some((uses, one_of(uses.iter().map(|(combine, ..)| *combine))?))) {
+            Some((uses, combine)) => {
+                let first = uses[0].1;
+                let telling = |w: &Wording| w.is_list() || first.operator == "-" && w.operator != "-";
+                let wording = uses.iter().map(|(_, wording, _)| *wording).find(telling).unwrap_or(first);
+                out.reduced.insert(*local, (combine, wording, *span));
+                out.nodes.extend(uses.iter().map(|(.., n)| *n));
             }
             _ => {
                 out.last.insert(*local, *span);
@@ -160,6 +175,17 @@ pub fn find(unit: &Unit, op: SectionOp, valued: &Valued) -> Accumulators {
         }
     }
     out
+}
+
+/// The operation that all of a local's contributions are of.
+fn one_of(mut uses: impl Iterator<Item = Combine>) -> Option<Combine> {
+    let first = uses.next()?;
+    uses.try_fold(first, |a, b| match (a, b) {
+        // of equals either is kept, then: only of 0.0 and -0.0, or of a start of the other kind, that is seen
+        (Combine::Min(a), Combine::Min(b)) if a != b => Some(Combine::Min(Equals::Earliest)),
+        (Combine::Max(a), Combine::Max(b)) if a != b => Some(Combine::Max(Equals::Earliest)),
+        (a, b) => (a == b).then_some(a),
+    })
 }
 
 /// The nodes of a unit whose value nobody uses; `used`: the value of its body is.
@@ -186,7 +212,7 @@ impl Valued {
 struct Scan<'a> {
     unit: &'a Unit,
     valued: &'a Valued,
-    reduced: BTreeMap<LocalId, Vec<(Combine, NodeId)>>,
+    reduced: BTreeMap<LocalId, Vec<(Combine, Wording, NodeId)>>,
     /// Locals with a use that is no contribution, with the first.
     plain: BTreeMap<LocalId, Span>,
     written: BTreeMap<LocalId, Span>,
@@ -229,7 +255,7 @@ impl<'a> Scan<'a> {
             && self.captured(c.local)
         {
             self.write(c.local, node.span);
-            self.reduced.entry(c.local).or_default().push((c.combine, node.id));
+            self.reduced.entry(c.local).or_default().push((c.combine, c.wording, node.id));
             // in the `if` form the test reads the same value; a use of the local inside the value is a plain one
             return self.node(c.value, true);
         }

@@ -88,9 +88,10 @@ pub enum Combine {
     /// element indices (see `sched::combine`).
     Add,
     Mul,
-    /// The least of start and all contributions; of equals the earliest.
-    Min,
-    Max,
+    /// The least of start and all contributions. Of a NaN nothing is known to be less: as a contribution it is left out,
+    /// and a start that is one stays.
+    Min(Equals),
+    Max(Equals),
     And,
     Or,
     Xor,
@@ -98,11 +99,38 @@ pub enum Combine {
     Last,
 }
 
+/// Which of equals is kept: 3 and 3.0 are equal, and so are 0.0 and -0.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Equals {
+    /// `l = x if x < l`, `l = [l, x].min`
+    Earliest,
+    /// `l = [x, l].min`
+    Latest,
+}
+
+/// How a block writes its contributions to `l`: what Ruby is asked where `l` starts as what kernels do not combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wording {
+    /// `+` and the like; `<` or `>` of `l = x if x < l`; `min` or `max` of `l = [l, x].min`.
+    pub operator: &'static str,
+    /// `l + x`, `l < x`, `[l, x]`; not `x + l`.
+    pub local_first: bool,
+}
+
+impl Wording {
+    /// `l = [l, x].min`, which raises for NaN.
+    pub fn is_list(self) -> bool {
+        matches!(self.operator, "min" | "max")
+    }
+}
+
 /// A captured local that the block assigns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accumulator {
     pub name: Name,
     pub combine: Combine,
+    /// None for [`Combine::Last`]. Of several: one that raises for NaN; one that is no `-`.
+    pub wording: Option<Wording>,
     /// Per-element contribution, in `Space::Element` columns.
     pub slot: Slot,
     /// I64 column, one row per element: the last tick that wrote it, -1 for none. For `Add` and the like: -1 where the

@@ -8,7 +8,7 @@
 //! contributed nothing are left out, and the start value comes first, before the tree's result. The same numbers so give
 //! the same sum on every backend and number of threads; it may differ from Ruby's in the last digits.
 
-use crate::layout::schema::Combine;
+use crate::layout::schema::{Combine, Equals};
 
 /// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,9 @@ impl Number {
             Number::Float(f) => f,
         }
     }
+    fn is_nan(self) -> bool {
+        matches!(self, Number::Float(f) if f.is_nan())
+    }
 }
 
 /// The product left 128 bits.
@@ -38,7 +41,7 @@ pub struct Overflow;
 /// When Integers leave 128 bits.
 ///
 /// # Panics
-/// For [`Combine::Last`].
+/// For [`Combine::Last`], and bits of a Float.
 pub fn combine(
     how: Combine,
     start: Number,
@@ -46,9 +49,12 @@ pub fn combine(
     contribution: &mut dyn FnMut(usize) -> Option<Number>,
 ) -> Result<Number, Overflow> {
     let all = tree(how, 0, len, contribution)?;
-    match all {
-        Some(all) => two(how, start, all),
-        None => Ok(start),
+    match (all, start) {
+        (Some(all), start) if !(start.is_nan() && matches!(how, Combine::Min(_) | Combine::Max(_))) => {
+            two(how, start, all)
+        }
+        // nothing is less than a NaN that was there first
+        _ => Ok(start),
     }
 }
 
@@ -86,9 +92,12 @@ fn two(how: Combine, a: Number, b: Number) -> Result<Number, Overflow> {
         (Combine::And, Int(a), Int(b)) => Ok(Int(a & b)),
         (Combine::Or, Int(a), Int(b)) => Ok(Int(a | b)),
         (Combine::Xor, Int(a), Int(b)) => Ok(Int(a ^ b)),
-        // `b` takes over only where it is really less: of equals the earliest stays, and NaN never comes in
-        (Combine::Min, a, b) => Ok(if less(b, a) { b } else { a }),
-        (Combine::Max, a, b) => Ok(if less(a, b) { b } else { a }),
+        // a contribution that is NaN is as one that is not there
+        (Combine::Min(_) | Combine::Max(_), a, b) if a.is_nan() || b.is_nan() => Ok(if a.is_nan() { b } else { a }),
+        (Combine::Min(Equals::Earliest), a, b) => Ok(if less(b, a) { b } else { a }),
+        (Combine::Max(Equals::Earliest), a, b) => Ok(if less(a, b) { b } else { a }),
+        (Combine::Min(Equals::Latest), a, b) => Ok(if less(a, b) { a } else { b }),
+        (Combine::Max(Equals::Latest), a, b) => Ok(if less(b, a) { a } else { b }),
         (Combine::And | Combine::Or | Combine::Xor, ..) => panic!("bits of a Float"),
         (Combine::Last, ..) => panic!("the last writer's value is not combined"),
     }
@@ -122,6 +131,9 @@ fn int_equal(a: i128, b: f64) -> bool {
 mod tests {
     use super::*;
 
+    const MIN: Combine = Combine::Min(Equals::Earliest);
+    const MAX: Combine = Combine::Max(Equals::Earliest);
+
     fn run(how: Combine, start: Number, parts: &[Option<Number>]) -> Result<Number, Overflow> {
         combine(how, start, parts.len(), &mut |i| parts[i])
     }
@@ -143,14 +155,33 @@ mod tests {
     #[test]
     fn those_who_contribute_nothing_are_left_out() {
         assert_eq!(run(Combine::Mul, Number::Int(3), &[None, None]), Ok(Number::Int(3)));
-        assert_eq!(run(Combine::Min, Number::Int(3), &[None, Some(Number::Int(2))]), Ok(Number::Int(2)));
+        assert_eq!(run(MIN, Number::Int(3), &[None, Some(Number::Int(2))]), Ok(Number::Int(2)));
     }
 
     #[test]
-    fn of_equals_the_earliest_stays_and_nan_does_not_come_in() {
+    fn of_equals_the_earliest_stays_or_the_latest_and_nan_does_not_come_in() {
         let parts = [Some(Number::Float(f64::NAN)), Some(Number::Int(2)), Some(Number::Float(2.0))];
-        assert_eq!(run(Combine::Max, Number::Int(1), &parts[1..]), Ok(Number::Int(2)));
-        assert_eq!(run(Combine::Max, Number::Int(1), &parts[..1]), Ok(Number::Int(1)));
+        assert_eq!(run(MAX, Number::Int(1), &parts[1..]), Ok(Number::Int(2)));
+        assert_eq!(run(Combine::Max(Equals::Latest), Number::Int(1), &parts[1..]), Ok(Number::Float(2.0)));
+        assert_eq!(run(Combine::Min(Equals::Latest), Number::Int(2), &parts[2..]), Ok(Number::Float(2.0)));
+        assert_eq!(run(MAX, Number::Int(1), &parts[..1]), Ok(Number::Int(1)));
+    }
+
+    #[test]
+    fn what_comes_after_a_nan_still_counts() {
+        let float = |f| Some(Number::Float(f));
+        // wherever in the tree it comes first
+        for parts in [[f64::NAN, -2.5, 3.0, 1.0], [3.0, 1.0, f64::NAN, -2.5], [f64::NAN, f64::NAN, f64::NAN, -2.5]] {
+            assert_eq!(run(MIN, Number::Float(9.0), &parts.map(float)), Ok(Number::Float(-2.5)), "{parts:?}");
+            let parts = parts.map(|f: f64| float(-f));
+            assert_eq!(run(MAX, Number::Float(-9.0), &parts), Ok(Number::Float(2.5)), "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_start_that_is_nan_stays() {
+        let found = run(MIN, Number::Float(f64::NAN), &[Some(Number::Float(1.0)), Some(Number::Int(0))]);
+        assert!(found.is_ok_and(Number::is_nan));
     }
 
     #[test]

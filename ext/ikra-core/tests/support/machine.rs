@@ -6,7 +6,7 @@
 use ikra_core::backend::{Backend, CancelToken, Executable, Key, Launch, Outcome, Timings, TrapRecord};
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Jobs, Lowered, New, ParamId, Part, Piece, SLOT_STRIDE, Space, Storage, Trap};
-use ikra_core::layout::schema::{Accumulator, Combine, Slot};
+use ikra_core::layout::schema::{Accumulator, Combine, Equals, Slot};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::memory::{even, small};
 use ikra_core::syntax::ast::Name;
@@ -680,10 +680,13 @@ impl<'a> Machine<'a> {
     /// The new value of a captured local. Floats are combined in a line: cases choose values for which that is exact.
     fn combined(&self, accumulator: &Accumulator, start: Value) -> Result<Value, String> {
         let mut value = start;
+        // nothing is less than a NaN that was there first
+        let stays = matches!(accumulator.combine, Combine::Min(_) | Combine::Max(_))
+            && matches!(value, Value::Float(f) if f.is_nan());
         let mut latest = -1;
         for index in 0..self.section.world.elements.len() as u64 {
             let tick = self.get_word(accumulator.written_tick, index) as i64;
-            if tick < 0 {
+            if tick < 0 || stays {
                 continue;
             }
             let part = self.get(&accumulator.slot, index);
@@ -888,19 +891,14 @@ fn combine_two(combine: Combine, a: &Value, b: &Value) -> Result<Value, String> 
         (Combine::Xor, Value::Int(a), Value::Int(b)) => Value::Int(a ^ b),
         (Combine::Add, a, b) => Value::Float(float(a) + float(b)),
         (Combine::Mul, a, b) => Value::Float(float(a) * float(b)),
-        (Combine::Min, a, b) => {
-            if float(b) < float(a) {
-                b.clone()
-            } else {
-                a.clone()
-            }
-        }
-        (Combine::Max, a, b) => {
-            if float(b) > float(a) {
-                b.clone()
-            } else {
-                a.clone()
-            }
+        // a contribution that is NaN is left out
+        (Combine::Min(equals) | Combine::Max(equals), a, b) => {
+            let (x, y) = if matches!(combine, Combine::Min(_)) { (float(a), float(b)) } else { (float(b), float(a)) };
+            let takes_over = match equals {
+                Equals::Earliest => y < x,
+                Equals::Latest => y <= x,
+            };
+            if takes_over { b.clone() } else { a.clone() }
         }
         (combine, a, b) => return Err(format!("{combine:?} of {a:?} and {b:?}")),
     })

@@ -19,7 +19,7 @@ use crate::infer::outside::Producer;
 use crate::infer::{Binding, SpecId, asking_next, literal, longer_form, super_locals};
 use crate::ir::stages::Stage;
 use crate::ir::{Cmp, Ctx, FuncId, Op, Operand, Scalar, Stmt, Trap};
-use crate::layout::schema::{Combine, Slot};
+use crate::layout::schema::{Combine, Equals, Slot};
 use crate::syntax::ast::{self, Block, Call, Kind, Name, Node};
 use crate::types::{Atom, Prims, Reach, Repr, Tag, Ty, Unit};
 use crate::world::{values, well_known};
@@ -1155,6 +1155,10 @@ impl Body<'_, '_> {
             (true, val) => numbers::Method::Neg.lower(&mut self.cx, val, &[], None),
             (false, val) => val,
         };
+        if let (true, Val::Float(x)) = (c.wording.is_list(), val) {
+            // whatever the variable is: what that was is known only after the launch
+            numbers::ordered(&mut self.cx, x, x);
+        }
         let first = self.cx.b.icmp(Cmp::Lt, Operand::Var(written), Operand::I64(0));
         let tick = self.cx.b.i64(Op::Ctx(Ctx::Tick), &[]);
         self.branch(
@@ -1183,15 +1187,23 @@ impl Body<'_, '_> {
             Combine::Or => Method::BitOr,
             Combine::Xor => Method::BitXor,
             Combine::Last => return val,
-            Combine::Min | Combine::Max => {
-                let greater = combine == Combine::Max;
+            Combine::Min(equals) | Combine::Max(equals) => {
+                let cmp = if matches!(combine, Combine::Max(_)) { Cmp::Gt } else { Cmp::Lt };
                 return match (old, val) {
                     (Val::Int(a), Val::Int(b)) => {
-                        let better = self.cx.b.icmp(if greater { Cmp::Gt } else { Cmp::Lt }, b, a);
+                        let better = self.cx.b.icmp(cmp, b, a);
                         Val::Int(self.cx.b.select(Scalar::I64, better, b, a))
                     }
+                    // a NaN gives way to what comes
+                    (Val::Float(a), Val::Float(b)) if equals == Equals::Latest => {
+                        let worse = self.cx.b.fcmp(cmp, a, b);
+                        Val::Float(self.cx.b.select(Scalar::F64, worse, a, b))
+                    }
                     (Val::Float(a), Val::Float(b)) => {
-                        let better = self.cx.b.fcmp(if greater { Cmp::Gt } else { Cmp::Lt }, b, a);
+                        let better = self.cx.b.fcmp(cmp, b, a);
+                        // a NaN is there only as long as nothing else is
+                        let nan = self.cx.b.fcmp(Cmp::Ne, a, a);
+                        let better = self.cx.b.bool(Op::Or, &[better, nan]);
                         Val::Float(self.cx.b.select(Scalar::F64, better, b, a))
                     }
                     _ => val,

@@ -289,9 +289,9 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     let all = acc
         .reduced
         .iter()
-        .map(|(l, (combine, span))| (*l, *combine, *span))
-        .chain(acc.last.iter().map(|(l, span)| (*l, Combine::Last, *span)));
-    for (local, combine, span) in all {
+        .map(|(l, (combine, wording, span))| (*l, *combine, Some(*wording), *span))
+        .chain(acc.last.iter().map(|(l, span)| (*l, Combine::Last, None, *span)));
+    for (local, combine, wording, span) in all {
         let ty = acc.types.get(&local).cloned().unwrap_or_default();
         let name = unit.locals[local.index()].name.clone();
         let slot = body.t.slot(&name, Space::Element, &ty, span)?;
@@ -300,6 +300,7 @@ fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
         body.t.schema.accumulators.push(Accumulator {
             name: name.clone(),
             combine,
+            wording,
             slot: slot.clone(),
             written_tick,
             line,
