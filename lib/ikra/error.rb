@@ -68,6 +68,23 @@ module Ikra
 
   class << self
     # @api private
+    # What a captured variable becomes of one contribution, where it is no number that kernels combine.
+    def __contributed(operator, left, right, local, part)
+      case operator
+      when "+" then left + right
+      when "-" then left - right
+      when "*" then left * right
+      when "&" then left & right
+      when "|" then left | right
+      when "^" then left ^ right
+      when "<" then left < right ? part : local
+      when ">" then left > right ? part : local
+      when "min" then [left, right].min
+      when "max" then [left, right].max
+      end
+    end
+
+    # @api private
     # What +raise+ makes of its arguments: +source+ is a class, of which +args+ and +keywords+ make an object where given.
     def __raised(source, args, keywords, message)
       source = source.new(*args, **keywords) if args

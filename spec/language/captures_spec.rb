@@ -117,6 +117,126 @@ RSpec.describe "Captured variables and self" do
       end.to be_same_as_ruby
     end
 
+    it "finds the least and the greatest after a NaN, which is neither" do
+      nan = Float::NAN
+      [[1.0, nan, -2.5], [nan, -2.5], [nan, nan, nan, 0.5, nan], [nan]].each do |list|
+        [9.0, 9, nan].each do |start|
+          expect do |run|
+            least, greatest = start, -start
+            below, above = start, -start
+            run.peach(list) do |x|
+              least = x if x < least
+              below = x if below > x
+              greatest = x if x > greatest
+              above = x if above < x
+            end
+            [least, below, greatest, above]
+          end.to be_same_as_ruby
+        end
+      end
+    end
+
+    it "finds the least of an element's own, and over ticks, after a NaN" do
+      expect do |run|
+        least = 9.0
+        greatest = -9.0
+        run.peach([[0.7, Float::NAN, 0.5], [Float::NAN, Float::NAN, 0.1], [Float::NAN]], 2) do |row|
+          row.each do |x|
+            least = x if x < least
+            greatest = x if x > greatest
+          end
+        end
+        [least, greatest]
+      end.to be_same_as_ruby
+    end
+
+    it "raises for a NaN in a list, which min and max do not compare" do
+      expect { |run| most = 1.0; run.peach([2.0, Float::NAN, 3.0]) { |x| most = [x, most].max } }.to be_same_as_ruby
+      # Ruby names what the variable was by then
+      least = 1.0
+      expect { [2.0, Float::NAN].peach(backend:) { |x| least = [least, x].min } }.to raise_error(ArgumentError, /\Acomparison of Float with NaN failed/)
+      expect(least).to eq 1.0
+      expect { |run| l = Float::NAN; run.peach([2.0, 1.0]) { |x| l = [l, x].min } }.to be_same_as_ruby
+      expect { |run| l = Float::NAN; run.peach([2, 1]) { |x| l = [x, l].max } }.to be_same_as_ruby
+    end
+
+    it "keeps the first of equals in a list, which may be the new one" do
+      [[3, [3.0]], [3.0, [3]], [0.0, [-0.0, 0.0, -0.0]], [-0.0, [0.0]], [0, [-0.0, 0.0]]].each do |start, list|
+        expect do |run|
+          new_most, most, new_least, least, less = [start] * 5
+          run.peach(list) do |x|
+            new_most = [x, new_most].max
+            most = [most, x].max
+            new_least = [x, new_least].min
+            least = [least, x].min
+            less = x if x < less
+          end
+          [new_most, most, new_least, least, less]
+        end.to be_same_as_ruby
+        expect { |run| l = start; run.peach([list]) { |row| row.each { |x| l = [x, l].min } }; l }.to be_same_as_ruby
+      end
+    end
+
+    it "finds the greatest of a list of either order, and by a comparison, in one block" do
+      expect do |run|
+        most = 2
+        run.peach([3, 9, 4]) do |x|
+          most = [x, most].max
+          more = x + 1
+          most = more if more > most
+          most = [most, x * 2].max
+        end
+        most
+      end.to be_same_as_ruby
+    end
+
+    it "raises as Ruby where there are no bits of a Float" do
+      [[1.0, [4, 2]], [1.5, [3]]].each do |start, list|
+        expect { |run| l = start; run.peach(list) { |x| l |= x } }.to be_same_as_ruby
+        expect { |run| l = start; run.peach(list) { |x| l &= x } }.to be_same_as_ruby
+        expect { |run| l = start; run.peach(list) { |x| l ^= x } }.to be_same_as_ruby
+        expect { |run| l = start; run.peach(list) { |x| l = x | l } }.to be_same_as_ruby
+        expect { |run| l = start; run.peach(list) { |x| l |= x if x > 100 }; l }.to be_same_as_ruby
+      end
+    end
+
+    it "asks Ruby's own methods where it starts as what kernels do not combine" do
+      starts = [nil, true, false, 2**70, 1r, 1i, "a", [7], :a, 1..2, Time.at(0), Values::MAX + 1, Object, {}]
+      starts.each do |start|
+        [[2, 3], [3.0, 2.0]].each do |list|
+          expect { |run| l = start; run.peach(list) { |x| l += x }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l -= x }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l *= x }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l = x + l }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l = x if x < l }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l = x if l > x }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l = x if l < x }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l = [l, x].max }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l = [x, l].min }; l }.to be_same_as_ruby
+          expect { |run| l = start; run.peach(list) { |x| l += x if x > 100 }; l }.to be_same_as_ruby
+        end
+        expect { |run| l = start; run.peach([2, 3]) { |x| l |= x }; l }.to be_same_as_ruby
+        expect { |run| l = start; run.peach([2, 3]) { |x| l &= x }; l }.to be_same_as_ruby
+        expect { |run| l = start; run.peach([2, 3]) { |x| l ^= x }; l }.to be_same_as_ruby
+        expect { |run| l = start; run.peach([2, 3]) { |x| l = x & l }; l }.to be_same_as_ruby
+      end
+    end
+
+    it "leaves all as it was where Ruby's own method raises" do
+      name = "a"
+      sum = 0
+      expect { [1, 2].peach(backend:) { |x| sum += x; name += x } }.to raise_error(TypeError, "no implicit conversion of Integer into String") { |error|
+        expect([error.ikra.index, error.backtrace.first]).to match([0, /captures_spec/])
+      }
+      expect([sum, name]).to eq([0, "a"])
+    end
+
+    it "keeps -0.0 where zeros are subtracted" do
+      expect { |run| l = -0.0; run.peach([0, 0]) { |x| l -= x }; l }.to be_same_as_ruby
+      expect { |run| l = -0.0; run.peach([0, 0]) { |x| l += x }; l }.to be_same_as_ruby
+      expect { |run| l = -0.0; run.peach([2, -2]) { |x| l -= x }; l }.to be_same_as_ruby
+    end
+
     it "keeps the last value written, in the order of elements" do
       expect do |run|
         last = 0

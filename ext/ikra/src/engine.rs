@@ -1116,9 +1116,10 @@ impl Section<'_> {
             (None, None) => (None, self.base),
         };
         let mut locals = Vec::new();
+        let path = &self.site.source.unit.source.path;
         for (accumulator, slot) in unpacker.schema.accumulators.iter().zip(&unpacker.plan.accumulators) {
             let start = self.captures.get(self.ruby, &accumulator.name)?;
-            if let Some(value) = unpacker.combined(accumulator, slot, start, len)? {
+            if let Some(value) = unpacker.combined(accumulator, slot, start, len, path)? {
                 unpacker.holder.add(self.ruby, value.as_raw());
                 locals.push((accumulator.name.clone(), value));
             }

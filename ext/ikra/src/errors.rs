@@ -15,7 +15,7 @@ use ikra_core::ir::{New, Part, Piece, Program, Site, Trap};
 use ikra_core::memory::room;
 use ikra_core::source::Source;
 use magnus::prelude::*;
-use magnus::rb_sys::protect;
+use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, Exception, ExceptionClass, RArray, RModule, Ruby, Value};
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
@@ -27,7 +27,11 @@ pub fn set_library(folder: String) {
     let _ = LIBRARY.set(folder);
 }
 
-fn ikra(ruby: &Ruby) -> Result<RModule, Error> {
+/// The module of that name.
+///
+/// # Errors
+/// None that is known.
+pub fn ikra(ruby: &Ruby) -> Result<RModule, Error> {
     ruby.class_object().const_get("Ikra")
 }
 
@@ -107,7 +111,6 @@ pub fn source(ruby: &Ruby, failure: Failure) -> Error {
 
 /// FrozenError as Ruby words it.
 pub fn frozen(_ruby: &Ruby, object: Value) -> Error {
-    use magnus::rb_sys::AsRawValue;
     // SAFETY: `object` is alive; `protect` catches what is raised, which is the point.
     #[allow(unsafe_code)]
     let raised = protect(|| unsafe { rb_sys::rb_error_frozen_object(object.as_raw()) });
@@ -117,6 +120,34 @@ pub fn frozen(_ruby: &Ruby, object: Value) -> Error {
 /// A captured Integer left 64 bits.
 pub fn accumulated_overflow(ruby: &Ruby, name: &str) -> Error {
     new(ruby, "Ikra::IntegerOverflow", format!("`{name}` becomes an Integer beyond 64 bits"))
+}
+
+/// What Ruby raised for the contribution of an element to a captured variable, `left operator right`.
+pub fn of_contribution(
+    ruby: &Ruby,
+    error: Error,
+    (left, operator): (Value, &str),
+    (path, line): (&str, u32),
+    index: usize,
+) -> Error {
+    let Some(exception) = error.value().and_then(Exception::from_value) else { return error };
+    if !exception.is_kind_of(ruby.exception_standard_error()) {
+        return error;
+    }
+    let located = || -> Result<Exception, Error> {
+        let mut exception = exception;
+        if exception.is_kind_of(class(ruby, "NoMethodError")) {
+            // one may have none, for which it raises
+            let receiver = exception.funcall::<_, _, Value>("receiver", ()).map(|receiver| receiver.as_raw());
+            let name: Value = exception.funcall("name", ())?;
+            if receiver.is_ok_and(|receiver| receiver == left.as_raw()) && name.to_string() == operator {
+                // anew, because Ruby would show the line of Ikra's own that made the call
+                exception = no_method_error(ruby, left.as_raw(), operator, false)?;
+            }
+        }
+        locate(ruby, exception, (path, line), index as u64, 0)
+    };
+    located().map_or_else(|error| error, Into::into)
 }
 
 /// Two elements touched one slot in one tick.
@@ -151,17 +182,27 @@ pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
 
 /// The exception that an element raised.
 pub fn trapped(ruby: &Ruby, site: &Site, operands: &[Raw], key: Key) -> Error {
-    let located = exception(ruby, site, operands).and_then(|exception| {
-        // what is no line of the program's speaks for the one that called
-        let mut frames = if is_ours(&site.path) { vec![] } else { vec![format!("{}:{}", site.path, site.line)] };
-        frames.extend(backtrace(ruby)?);
-        ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, key.index(), key.tick(), frames))?;
-        Ok(exception)
-    });
+    let located = exception(ruby, site, operands)
+        .and_then(|exception| locate(ruby, exception, (&site.path, site.line), key.index(), key.tick()));
     match located {
         Ok(exception) => exception.into(),
         Err(error) => error,
     }
+}
+
+/// Tells an exception where an element raised it.
+fn locate(
+    ruby: &Ruby,
+    exception: Exception,
+    (path, line): (&str, u32),
+    index: u64,
+    tick: u64,
+) -> Result<Exception, Error> {
+    // what is no line of the program's speaks for the one that called
+    let mut frames = if is_ours(path) { vec![] } else { vec![format!("{path}:{line}")] };
+    frames.extend(backtrace(ruby)?);
+    ikra(ruby)?.funcall::<_, _, Value>("__locate", (exception, index, tick, frames))?;
+    Ok(exception)
 }
 
 /// Whether a path is of Ikra's own Ruby code, or of a text that it made.

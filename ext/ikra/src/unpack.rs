@@ -16,11 +16,12 @@ use crate::reflect::{self, value};
 use crate::registry::symbols;
 use crate::trace::Tables;
 use ikra_core::ir::{Program, Space};
-use ikra_core::layout::schema::{Accumulator, Combine, Schema};
+use ikra_core::layout::schema::{Accumulator, Combine, Schema, Wording};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::combine::{Number, combine};
 use ikra_core::types::{Encoding, Repr, StrWord};
 use magnus::rb_sys::{AsRawValue, protect};
+use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, Value};
 
 mod write_back;
@@ -298,25 +299,26 @@ impl Unpacker<'_> {
         }
     }
 
-    /// The new value of a captured local; None where nobody wrote it.
+    /// The new value of a captured local; None where nobody wrote it. `path`: the block's file.
     ///
     /// # Errors
-    /// IntegerOverflow.
+    /// IntegerOverflow; what Ruby raises for a start that is no number.
     pub fn combined(
         &self,
         accumulator: &Accumulator,
         slot: &SlotPlan,
         start: Value,
         len: usize,
+        path: &str,
     ) -> Result<Option<Value>, Error> {
         let written = &self.columns[accumulator.written_tick.index()].view::<i64>()[..len];
-        if accumulator.combine == Combine::Last {
+        let Some(wording) = accumulator.wording else {
             let last = (0..len).filter(|i| written[*i] >= 0).max_by_key(|i| (written[*i], *i));
             return match last {
                 Some(row) => Ok(Some(value(self.value(slot, row)?))),
                 None => Ok(None),
             };
-        }
+        };
         if written.iter().all(|tick| *tick < 0) {
             return Ok(None);
         }
@@ -325,14 +327,22 @@ impl Unpacker<'_> {
             Seen::Float(f) => Ok(Number::Float(f)),
             _ => Err(self.broken("a contribution that is no number")),
         };
-        let start = number(start.as_raw())?;
+        let bits = matches!(accumulator.combine, Combine::And | Combine::Or | Combine::Xor);
+        let start = match heap::see(start.as_raw()) {
+            Seen::Int(i) => Number::Int(i.into()),
+            // there are no bits of Floats, and `max` compares no NaN: Ruby says so
+            Seen::Float(f) if !(bits || wording.is_list() && f.is_nan()) => Number::Float(f),
+            _ => return self.contributed(accumulator, wording, slot, start, (written, path)).map(Some),
+        };
+        // Ruby's -0.0 - 0 is -0.0, while what is added here is 0, which makes it 0.0
+        let mut all_zero = wording.operator == "-";
         let mut failed = None;
         let mut contribution = |i: usize| {
             if written[i] < 0 {
                 return None;
             }
             let decoded = self.row(slot, i);
-            match decoded {
+            let found = match decoded {
                 Ok(Decoded::Value(raw)) => match number(raw) {
                     Ok(number) => Some(number),
                     Err(error) => {
@@ -347,13 +357,16 @@ impl Unpacker<'_> {
                     failed = Some(error);
                     None
                 }
-            }
+            };
+            all_zero &= found == Some(Number::Int(0));
+            found
         };
         let combined = combine(accumulator.combine, start, len, &mut contribution);
         if let Some(error) = failed {
             return Err(error);
         }
         let decoded = match combined {
+            Ok(_) if all_zero && matches!(start, Number::Float(_)) => return Ok(None),
             Ok(Number::Float(f)) => heap::flonum_of(f).map_or(Decoded::Float(f), Decoded::Value),
             Ok(Number::Int(i)) => match i64::try_from(i) {
                 Ok(i) => heap::fixnum_of(i).map_or(Decoded::Int(i), Decoded::Value),
@@ -362,5 +375,35 @@ impl Unpacker<'_> {
             Err(_) => return Err(crate::errors::accumulated_overflow(self.ruby, &accumulator.name)),
         };
         Ok(Some(value(self.make(decoded)?)))
+    }
+
+    /// As [`Unpacker::combined`], by Ruby's own methods: element by element, since what these make of a start that is no number is not known.
+    ///
+    /// # Errors
+    /// What they raise.
+    fn contributed(
+        &self,
+        accumulator: &Accumulator,
+        wording: Wording,
+        slot: &SlotPlan,
+        start: Value,
+        (written, path): (&[i64], &str),
+    ) -> Result<Value, Error> {
+        let mut local = start;
+        for index in (0..written.len()).filter(|index| written[*index] >= 0) {
+            let mut part = value(self.value(slot, index)?);
+            if wording.operator == "-" {
+                // kernels negate what is subtracted
+                part = part.funcall("-@", ())?;
+            }
+            let (left, right) = if wording.local_first { (local, part) } else { (part, local) };
+            local = crate::errors::ikra(self.ruby)?
+                .funcall("__contributed", (wording.operator, left, right, local, part))
+                .map_err(|error| {
+                    let line = (path, accumulator.line);
+                    crate::errors::of_contribution(self.ruby, error, (left, wording.operator), line, index)
+                })?;
+        }
+        Ok(local)
     }
 }
