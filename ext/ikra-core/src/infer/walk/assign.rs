@@ -11,6 +11,7 @@ use crate::infer::calls::{Args, Target, receiver_of};
 use crate::syntax::ast::{self, Arg, AssignOp, Call, Kind, LocalId, Name, Node, Params, Pattern};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Place};
+use std::collections::BTreeSet;
 
 impl Walker<'_, '_> {
     /// Binds a block's parameters as a yield of `values` does.
@@ -535,9 +536,11 @@ impl Walker<'_, '_> {
         );
         let known = new.only(Prims::INT) || new.only(Prims::FLOAT) && !bits;
         if !known {
+            let kinds: BTreeSet<String> = new.atoms().into_iter().map(|atom| self.an.describe(atom)).collect();
+            let kinds = kinds.into_iter().collect::<Vec<_>>().join(" and ");
             let name = &unit.locals[c.local.index()].name;
             return Err(self
-                .error(c.value.span, format!("{name} accumulates {new:?} here"))
+                .error(c.value.span, format!("{name} accumulates {kinds} here"))
                 .because("contributions of elements are combined as Integers or as Floats, one of them throughout")
                 .advise("write .to_f or .to_i where kinds mix, and keep nil out")
                 .into());
