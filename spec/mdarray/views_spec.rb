@@ -34,11 +34,12 @@ RSpec.describe Ikra::MDArray do
       4.times do |size|
         list = (0...size).to_a
         ends.product(ends, [true, false], [-3, -2, -1, 1, 2, 3]) do |first, last, excluded, step|
-          # of a Range without a beginning, whose end is left out, Ruby 3.1 and 3.3 differ
-          next if first.nil? && (last.nil? || excluded)
+          next if first.nil? && last.nil?
 
           sequence = Range.new(first, last, excluded).step(step)
-          part = list[Range.new(*(step.positive? ? [first, last] : [last, first]), excluded)]
+          turned = step.negative? && excluded && last && [0, 1, 2][(2...0) % -1] == [2, 1]
+          ends = [first, turned ? last + 1 : last]
+          part = list[Range.new(*(step.positive? ? ends : ends.reverse), excluded && !turned)]
           # Array raises for some that are not there, and begins elsewhere where a step is longer than the part
           next if part.nil? || (step.abs > 1 && step.abs > part.size)
 
@@ -50,7 +51,8 @@ RSpec.describe Ikra::MDArray do
           expect(md(list, dtype: :i64)[sequence]).to same_as(wanted), "#{size} #{sequence.inspect}"
         end
       end
-      expect([(3...0) % -1, (3...0) % -2, (0...0) % -1, (3..0) % -2].map { |sequence| md([0, 1, 2, 3, 4])[sequence].to_a }).to eq([[2, 1, 0], [2, 0], [], [3, 1]])
+      steps = [(3...0) % -1, (3...0) % -2, (0...0) % -1, (3..0) % -2]
+      expect(steps.map { |sequence| md([0, 1, 2, 3, 4])[sequence].to_a }).to eq(steps.map { |sequence| [0, 1, 2, 3, 4][sequence] })
     end
 
     it "is turned and taken apart without copying" do

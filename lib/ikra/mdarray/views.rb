@@ -250,12 +250,19 @@ module Ikra
       [first, [[last, size].min - first, 0].max]
     end
 
+    # Where the end is left out, Ruby 3.1 leaves out the greater one, and 3.3 that which comes last.
+    EXCLUDES_LAST = [0, 1, 2][(2...0) % -1] == [2, 1]
+    private_constant :EXCLUDES_LAST
+
     def stepped(layout, dimension, sequence, size)
       step = Operation.integer(sequence.step)
-      ends = [sequence.begin, sequence.end]
-      # as Array does, it takes the places of the Range from the lesser end, without the greater one where that is excluded, in the opposite order
-      range = Range.new(*(step.negative? ? ends.reverse : ends), sequence.exclude_end?)
-      first, count = bounds(range, size)
+      first, last, excluded = sequence.begin, sequence.end, sequence.exclude_end?
+      if step.negative?
+        # as Array does, it takes the places of the Range from the lesser end, in the opposite order
+        last, excluded = Operation.integer(last) + 1, false if excluded && last && EXCLUDES_LAST
+        first, last = last, first
+      end
+      first, count = bounds(Range.new(first, last, excluded), size)
       return if first.nil?
       return layout.part(dimension, first, (count + step - 1) / step, step) if step.positive?
 
