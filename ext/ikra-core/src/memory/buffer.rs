@@ -191,6 +191,7 @@ pub enum Residence {
 
 impl Buffer {
     /// All zero.
+    #[inline]
     pub fn zeroed(storage: Storage, len: usize) -> Self {
         Self { storage, len, version: Mutex::default() }
     }
@@ -200,18 +201,23 @@ impl Buffer {
         buffer.replace(column);
         buffer
     }
+    #[inline]
     pub fn storage(&self) -> Storage {
         self.storage
     }
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
+    #[inline]
     pub fn byte_len(&self) -> usize {
         self.len * self.storage.bytes()
     }
+    #[inline]
     pub fn residence(&self) -> Residence {
         let version = self.version.lock();
         let residence = match (&version.host, &version.device) {
@@ -255,6 +261,7 @@ impl Buffer {
         !version.before.is_empty()
     }
     /// Whether nothing is to be found out about the contents.
+    #[inline]
     pub fn is_sure(&self) -> bool {
         let version = self.version.lock();
         version.fates.is_empty() && version.before.is_empty()

@@ -45,6 +45,7 @@ element!(u8, u32, i32, i64, u64, f32, f64);
 
 impl HostColumn {
     /// `len` rows of zeroes. Unwinds if there is no memory for them, as all do that make or copy rows of the host's ([`super::room`]).
+    #[inline]
     pub fn zeroed(storage: Storage, len: usize) -> Self {
         Self { words: Words::Own(HostWords::zeroed(words(storage, len))), storage, len }
     }
@@ -73,11 +74,13 @@ impl HostColumn {
     ///
     /// # Panics
     /// If there is less memory.
+    #[inline]
     pub fn on_device(storage: Storage, len: usize, rows: Arc<dyn DeviceMemory>) -> Self {
         assert!(rows.bytes() >= len * storage.bytes(), "the memory holds the rows");
         Self { words: Words::Device(rows), storage, len }
     }
     /// The device's memory that the rows are in.
+    #[inline]
     pub fn device(&self) -> Option<&Arc<dyn DeviceMemory>> {
         match &self.words {
             Words::Device(memory) => Some(memory),
@@ -85,6 +88,7 @@ impl HostColumn {
         }
     }
     /// The host's words, still shared where others read them too; none of rows on a device.
+    #[inline]
     pub fn into_words(self) -> Option<Arc<HostWords>> {
         match self.words {
             Words::Own(words) => Some(Arc::new(words)),
@@ -92,10 +96,12 @@ impl HostColumn {
             Words::Device(_) => None,
         }
     }
+    #[inline]
     pub fn storage(&self) -> Storage {
         self.storage
     }
     /// Rows.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
