@@ -108,10 +108,6 @@ impl Region {
             at = (at + 1) & (self.words.len() - 1);
         }
     }
-    #[inline]
-    fn get(&self, slot: usize) -> u64 {
-        self.find(slot).1 & !SLOT
-    }
     /// Gives a slot its word, or leaves it the one that it has: that, or 0.
     #[inline]
     fn enter(&self, slot: usize, word: u64) -> u64 {
@@ -195,48 +191,45 @@ impl IdentityMap {
     /// Gives an object its word, after it was looked for.
     #[inline]
     pub fn fill(&mut self, object: Raw, vacancy: Vacancy, word: u64) {
+        let slot = usize::from(vacancy.slot);
         if let Some((region, at)) = vacancy.place {
             let region = &mut self.regions[region as usize];
             region.count += 1;
             if !region.is_full() {
-                region.put(usize::from(at), usize::from(vacancy.slot), word);
+                return region.put(usize::from(at), slot, word);
+            }
+            region.grow();
+            region.set(slot, word);
+            return;
+        }
+        if self.regions.is_empty() {
+            if self.count < FEW {
+                self.few[self.count] = (object, word);
+                self.count += 1;
                 return;
             }
-            region.count -= 1;
+            self.spread();
         }
-        self.enter(object, word);
+        let region = self.add(IdentityMap::region(object));
+        region.count += 1;
+        region.fit();
+        region.set(slot, word);
     }
     /// Gives an object its word, or leaves it the one that it has: that, or 0.
     #[inline]
     pub fn enter(&mut self, object: Raw, word: u64) -> u64 {
-        if self.regions.is_empty() {
-            if let Some((_, known)) = self.few[..self.count].iter().find(|(known, _)| *known == object) {
-                return *known;
+        match self.look(object) {
+            Ok(known) => known,
+            Err(vacancy) => {
+                self.fill(object, vacancy, word);
+                0
             }
-            if self.count < FEW {
-                self.few[self.count] = (object, word);
-                self.count += 1;
-                return 0;
-            }
-            self.spread();
         }
-        let (number, slot) = place(object);
-        let region = self.find_or_add(number);
-        region.count += 1;
-        region.fit();
-        let known = region.set(slot, word);
-        region.count -= usize::from(known != 0);
-        known
     }
     /// The word of an object, 0 if it has none.
     #[inline]
     pub fn get(&self, object: Raw) -> u64 {
-        if self.regions.is_empty() {
-            let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
-            return known.map_or(0, |(_, word)| *word);
-        }
-        let (number, slot) = place(object);
-        self.region_of(number).map_or(0, |region| region.get(slot))
+        self.look(object).unwrap_or(0)
     }
     /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
     ///
@@ -339,15 +332,6 @@ impl IdentityMap {
             at = (at + 1) & mask;
         }
         at
-    }
-    #[inline]
-    fn find_or_add(&mut self, number: usize) -> &mut Region {
-        let region = self.add(number);
-        if region.words.is_empty() {
-            // there is always a free place
-            region.fit();
-        }
-        region
     }
     /// A region, which may have no places yet.
     #[inline]

@@ -16,7 +16,7 @@ use crate::reflect::{self, value};
 use crate::registry::symbols;
 use crate::trace::Tables;
 use ikra_core::ir::{Program, Space};
-use ikra_core::layout::schema::{Accumulator, Combine, Schema, Wording};
+use ikra_core::layout::schema::{Accumulator, Schema, Wording};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::combine::{Number, combine};
 use ikra_core::types::{Encoding, Repr, StrWord};
@@ -327,11 +327,12 @@ impl Unpacker<'_> {
             Seen::Float(f) => Ok(Number::Float(f)),
             _ => Err(self.broken("a contribution that is no number")),
         };
-        let bits = matches!(accumulator.combine, Combine::And | Combine::Or | Combine::Xor);
         let start = match heap::see(start.as_raw()) {
             Seen::Int(i) => Number::Int(i.into()),
             // there are no bits of Floats, and `max` compares no NaN: Ruby says so
-            Seen::Float(f) if !(bits || wording.is_list() && f.is_nan()) => Number::Float(f),
+            Seen::Float(f) if !(accumulator.combine.is_bitwise() || wording.is_list() && f.is_nan()) => {
+                Number::Float(f)
+            }
             _ => return self.contributed(accumulator, wording, slot, start, (written, path)).map(Some),
         };
         // Ruby's -0.0 - 0 is -0.0, while what is added here is 0, which makes it 0.0

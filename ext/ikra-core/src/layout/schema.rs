@@ -99,6 +99,13 @@ pub enum Combine {
     Last,
 }
 
+impl Combine {
+    /// Of the bits of Integers: Floats have none.
+    pub fn is_bitwise(self) -> bool {
+        matches!(self, Combine::And | Combine::Or | Combine::Xor)
+    }
+}
+
 /// Which of equals is kept: 3 and 3.0 are equal, and so are 0.0 and -0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equals {

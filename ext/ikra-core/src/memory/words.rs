@@ -23,6 +23,7 @@ enum Source {
 impl HostWords {
     /// Words that are zero; many are in memory that was used before, where there is some. Unwinds if there is no room ([`room`]), as all do that ask for words.
     pub fn zeroed(count: usize) -> Self {
+        // as columns have whose rows are elsewhere
         if count == 0 {
             return Self::of_allocator(0);
         }

@@ -528,13 +528,7 @@ impl Walker<'_, '_> {
         }
         let old = self.an.accumulators.types.get(&c.local).cloned().unwrap_or_default();
         let new = self.join(&old, &ty);
-        let bits = matches!(
-            c.combine,
-            crate::layout::schema::Combine::And
-                | crate::layout::schema::Combine::Or
-                | crate::layout::schema::Combine::Xor
-        );
-        let known = new.only(Prims::INT) || new.only(Prims::FLOAT) && !bits;
+        let known = new.only(Prims::INT) || new.only(Prims::FLOAT) && !c.combine.is_bitwise();
         if !known {
             let kinds: BTreeSet<String> = new.atoms().into_iter().map(|atom| self.an.describe(atom)).collect();
             let kinds = kinds.into_iter().collect::<Vec<_>>().join(" and ");
