@@ -143,6 +143,11 @@ RSpec.describe "Blocks that run again" do
       expect { doubled(array) }.to raise_error(ArgumentError, "the array's elements are freed")
     end
 
+    it "know the kind of the elements of an array that was freed" do
+      made = Array.new(3) { doubled(md([1.0])) }.each(&:free)
+      expect(made.map(&:dtype)).to eq(%i[f64 f64 f64])
+    end
+
     it "are counted as sections are" do
       draws = -> { md([1.0, 2.0]).map { |x| x + rand } }
       draws.call

@@ -20,7 +20,7 @@ use ikra_core::memory::room;
 use ikra_core::memory::words::copy_by_threads;
 use ikra_core::types::Prims;
 use magnus::prelude::*;
-use magnus::rb_sys::{AsRawValue, FromRawValue};
+use magnus::rb_sys::AsRawValue;
 use magnus::symbol::IntoSymbol;
 use magnus::typed_data::Obj;
 use magnus::value::Lazy;
@@ -161,11 +161,10 @@ pub fn of(raw: Raw) -> Option<(Dtype, Arc<Buffer>)> {
     if heap::see(raw) != Seen::Buffer {
         return None;
     }
-    // SAFETY: a live object, which the caller has.
+    // SAFETY: a live object, which the caller has, of the class whose objects are wrapped handles and nothing else: what it has is one, for as long as the object lives.
     #[allow(unsafe_code)]
-    let value = unsafe { Value::from_raw(raw) };
-    let buffer = Obj::<RubyBuffer>::try_convert(value).ok()?;
-    buffer.contents()
+    let handle = unsafe { rb_sys::macros::RTYPEDDATA_GET_DATA(raw).cast::<RubyBuffer>().as_ref() };
+    handle?.contents()
 }
 
 /// A buffer for Ruby.

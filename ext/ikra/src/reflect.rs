@@ -9,7 +9,7 @@ use ikra_core::id::ClassId;
 use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RArray, Ruby, Value};
+use magnus::{Error, RArray, RClass, Ruby, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,6 +234,17 @@ fn look_up_own(ruby: &Ruby, class: Raw, name: &str) -> Result<Option<Found>, Err
 /// What Ruby raises.
 pub fn iseq_of(code: Value) -> Result<Option<Value>, Error> {
     natives().iseq_class.value().funcall(*names::OF, (code,))
+}
+
+/// `Ikra.__blank(class)`: an object with nothing in it, of a class of Ikra's own. `allocate` asks the class first whether it has that method, which takes longer than all else.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn blank(class: RClass) -> Result<Value, Error> {
+    // SAFETY: a live class; `protect` catches NoMemoryError.
+    #[allow(unsafe_code)]
+    let raw = protect(|| unsafe { rb_sys::rb_obj_alloc(class.as_raw()) })?;
+    Ok(value(raw))
 }
 
 /// The ancestors of a class or module, itself first.

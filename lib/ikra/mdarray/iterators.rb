@@ -14,8 +14,8 @@ module Ikra
     def map(dtype: nil, **options, &block)
       return flat_list.map unless block
 
-      made = again(block) if dtype.nil? && options.empty?
-      return MDArray.allocate.__set(Storage.new(made, made.dtype), @layout) if made
+      made = again(block, false) if dtype.nil? && options.empty?
+      return Ikra.__blank(MDArray).__set(Storage.made(made), @layout) if made
 
       MDArray.__parameters(block, 1, "it is given one element")
       over(:map, options, block) { |run, within| made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
@@ -31,7 +31,7 @@ module Ikra
       raise LocalJumpError, "no block given" unless block
 
       writable
-      made = again(block, same: true) if options.empty?
+      made = again(block, true) if options.empty?
       if made
         put(made)
         return self
@@ -153,7 +153,7 @@ module Ikra
     # What a block gives that has run over such elements before, the short way; nil: a section is to find out what it gives.
     #
     # @param same [Boolean] whether elements of the same kind are made of its values
-    def again(block, same: false)
+    def again(block, same)
       storage = @storage
       Ikra.__again(block, storage.buffer, @layout.size, same) if storage && @layout.packed? && storage.dtype != :object
     end

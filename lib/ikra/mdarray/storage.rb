@@ -8,17 +8,28 @@ module Ikra
     # writes while somebody does writes a copy, which takes its place here.
     # @api private
     class Storage
-      attr_reader :dtype
       # Set by the array that it belongs to, when that is frozen.
       attr_writer :read_only
       # The shape that an error of the section that makes it is told in.
       attr_accessor :shape
+
+      # Of a buffer that nobody else has, in less time than {.new} takes.
+      def self.made(buffer) = Ikra.__blank(self).hold(buffer)
 
       def initialize(buffer, dtype, retained = 0)
         @buffer = buffer
         @dtype = dtype
         @retained = retained
       end
+
+      # @return [self]
+      def hold(buffer)
+        @buffer = buffer
+        @retained = 0
+        self
+      end
+
+      def dtype = @dtype ||= @buffer.dtype
 
       # @raise [ArgumentError] after {#free}
       def buffer = @buffer || raise(ArgumentError, "the array's elements are freed")
@@ -91,7 +102,11 @@ module Ikra
       end
 
       def free
-        @buffer.free if @buffer && @retained.zero? && dtype != :object
+        return unless @buffer
+
+        # which is known afterwards, too
+        numbers = dtype != :object
+        @buffer.free if @retained.zero? && numbers
         @buffer = nil
       end
 

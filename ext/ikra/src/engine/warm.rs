@@ -47,7 +47,7 @@ use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::typed_data::Obj;
 use magnus::value::{IntoId, LazyId};
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, Value};
 use rb_sys::ID;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -234,7 +234,7 @@ impl Site {
 pub fn again(
     ruby: &Ruby,
     block: Proc,
-    from: Obj<RubyBuffer>,
+    from: Value,
     count: usize,
     same: bool,
 ) -> Result<Option<Obj<RubyBuffer>>, Error> {
@@ -242,7 +242,7 @@ pub fn again(
         return Ok(None);
     }
     let Some(iseq) = reflect::iseq_of(block.as_value())? else { return Ok(None) };
-    let Some((given, buffer)) = from.contents() else { return Ok(None) };
+    let Some((given, buffer)) = buffer::of(from.as_raw()) else { return Ok(None) };
     let id = |name: &LazyId| name.into_id_with(ruby).as_raw();
     let mut methods: SmallVec<[(ID, usize); 4]> = SmallVec::new();
     methods.extend(same.then(|| (id(&names::AS[given as usize]), 0)));

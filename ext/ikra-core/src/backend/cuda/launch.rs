@@ -42,6 +42,7 @@ use memory::{CudaMemory, address_of, wait_for};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use plan::Use;
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -218,7 +219,7 @@ impl CudaBackend {
             None if tells || waits => return Ok(None),
             None => self.unstopped()?.address(),
         };
-        let mut buffers = Vec::with_capacity(launch.columns.len());
+        let mut buffers: SmallVec<[u64; 16]> = SmallVec::new();
         for (column, bias) in launch.columns.iter().zip(launch.biases) {
             let address = address_of(&self.device, column)?.unwrap_or(0);
             buffers.push(address.wrapping_sub(bias.wrapping_mul(column.storage().bytes() as u64)));

@@ -128,7 +128,7 @@ pub enum Length {
 }
 
 /// Little work behind which one event is.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = 16;
 /// Events that are kept.
 const IDLE: usize = 256;
 /// Launches that are looked at for memory that they alone hold.
