@@ -8,6 +8,7 @@
 use crate::buffer::Dtype;
 use crate::crew::{self, PIECE};
 use crate::heap::{self, Raw, Seen};
+use crate::lines;
 
 /// Stores values as `to_i` and `to_f` would convert numbers. Gives the index of the first that does not fit, where there is one; what is behind it means nothing
 /// then.
@@ -16,9 +17,12 @@ pub fn fill(dtype: Dtype, values: &[Raw], out: &mut [u8]) -> Option<usize> {
         values.chunks(PIECE).zip(out.chunks_mut(PIECE * dtype.storage().bytes())).enumerate().collect();
     let unfit = crew::map(values.len(), pieces, |(piece, (values, out))| {
         let at = match dtype {
-            Dtype::F64 => each(values, out, |value| float(value).map(f64::to_ne_bytes)),
-            Dtype::F32 => each(values, out, |value| float(value).map(|x| (x as f32).to_ne_bytes())),
-            Dtype::I64 => each(values, out, |value| int(dtype, value).map(i64::to_ne_bytes)),
+            Dtype::F64 => floats(values, out, f64::to_ne_bytes),
+            Dtype::F32 => floats(values, out, |x| (x as f32).to_ne_bytes()),
+            Dtype::I64 => {
+                let other = |value| int(dtype, value).map(i64::to_ne_bytes);
+                lines::ints(values, out.as_chunks_mut().0, i64::to_ne_bytes, other)
+            }
             Dtype::I32 => each(values, out, |value| int(dtype, value).map(|x| (x as i32).to_ne_bytes())),
             Dtype::U8 => each(values, out, |value| int(dtype, value).map(|x| [x as u8])),
             Dtype::Bool => each(values, out, |value| match value {
@@ -30,6 +34,10 @@ pub fn fill(dtype: Dtype, values: &[Raw], out: &mut [u8]) -> Option<usize> {
         at.map(|at| piece * PIECE + at)
     });
     unfit.into_iter().flatten().next()
+}
+
+fn floats<const N: usize>(values: &[Raw], out: &mut [u8], store: impl Fn(f64) -> [u8; N] + Copy) -> Option<usize> {
+    lines::floats(values, out.as_chunks_mut().0, store, |value| float(value).map(store))
 }
 
 fn each<const N: usize>(values: &[Raw], out: &mut [u8], encode: impl Fn(Raw) -> Option<[u8; N]>) -> Option<usize> {
@@ -44,9 +52,6 @@ fn each<const N: usize>(values: &[Raw], out: &mut [u8], encode: impl Fn(Raw) -> 
 
 #[inline]
 fn float(value: Raw) -> Option<f64> {
-    if heap::is_flonum(value) {
-        return Some(heap::flonum(value));
-    }
     match heap::see(value) {
         Seen::Float(f) => Some(f),
         Seen::Int(i) => Some(i as f64),

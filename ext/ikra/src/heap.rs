@@ -180,8 +180,8 @@ pub fn is_object(v: Raw) -> bool {
 
 #[inline]
 pub fn see(v: Raw) -> Seen {
-    if v & 1 == 1 {
-        return Seen::Int((v as i64) >> 1);
+    if is_fixnum(v) {
+        return Seen::Int(fixnum(v));
     }
     if is_flonum(v) {
         return Seen::Float(flonum(v));
@@ -240,6 +240,18 @@ pub fn flonum_of(f: f64) -> Option<Raw> {
     }
     let top = (bits >> 60) & 7;
     (bits != 0x3000_0000_0000_0000 && (top == 3 || top == 4)).then(|| (bits.rotate_left(3) & !3) | 2)
+}
+
+/// Whether a value is an Integer in its own bits.
+#[inline]
+pub fn is_fixnum(v: Raw) -> bool {
+    v & 1 == 1
+}
+
+/// The Integer in a fixnum's bits.
+#[inline]
+pub fn fixnum(v: Raw) -> i64 {
+    (v as i64) >> 1
 }
 
 /// The fixnum of an Integer, or None where only a Bignum can hold it.

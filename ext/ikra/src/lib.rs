@@ -51,6 +51,7 @@ mod identity;
 mod iseq;
 mod kept;
 mod later;
+mod lines;
 mod list;
 mod made;
 mod memory_view;

@@ -7,6 +7,7 @@
 use crate::buffer::Dtype;
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen, sample};
+use crate::lines;
 use crate::made::{Room, fresh};
 use crate::observe::Bounds;
 use crate::plan::{Plan, SlotPlan};
@@ -349,27 +350,21 @@ impl<'a> Packer<'a> {
     ) -> Result<()> {
         match (slot.repr, &mut rows.values) {
             (Repr::Float, Cells::Words(out)) => {
-                for (out, value) in out.iter_mut().zip(values) {
-                    *out = if heap::is_flonum(*value) {
-                        heap::flonum(*value).to_bits()
-                    } else {
-                        match heap::see(*value) {
-                            Seen::Float(f) => f.to_bits(),
-                            _ => return Err(Misfit::Value),
-                        }
-                    };
+                let other = |value| match heap::see(value) {
+                    Seen::Float(f) => Some(f.to_bits()),
+                    _ => None,
+                };
+                if lines::floats(values, out, f64::to_bits, other).is_some() {
+                    return Err(Misfit::Value);
                 }
             }
             (Repr::Int, Cells::Words(out)) => {
-                for (out, value) in out.iter_mut().zip(values) {
-                    *out = if value & 1 == 1 {
-                        ((*value as i64) >> 1) as u64
-                    } else {
-                        match heap::see(*value) {
-                            Seen::Int(i) => i as u64,
-                            _ => return Err(Misfit::Value),
-                        }
-                    };
+                let other = |value| match heap::see(value) {
+                    Seen::Int(i) => Some(i as u64),
+                    _ => None,
+                };
+                if lines::ints(values, out, |i| i as u64, other).is_some() {
+                    return Err(Misfit::Value);
                 }
             }
             // what the tracer knows of it says that it is an object of a class that the slot takes: it is not looked at

@@ -31,6 +31,7 @@ pub mod resident;
 pub mod sink;
 mod team;
 pub mod threads;
+pub mod vectors;
 
 use crate::config::CodeOptions;
 use crate::error::{Error, Result};

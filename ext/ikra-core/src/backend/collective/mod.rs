@@ -32,7 +32,6 @@ pub mod select;
 pub mod sort;
 #[cfg(test)]
 pub mod testing;
-mod vectors;
 
 use crate::backend::CancelToken;
 use crate::backend::threads::Threads;

@@ -3,8 +3,8 @@
 //! Here: [`Reduction`], [`Reduced`], and [`reduce`] on the host, in the order that [`super`] describes. Not here: GPUs, which
 //! leave the words that [`Reduction::read`] reads.
 
-use super::vectors::{Work, soon, widest};
 use super::{Crew, Element, LANES, Number, TILE, Values, WARP};
+use crate::backend::vectors::{Work, soon, widest};
 use crate::error::Result;
 use crate::ir::Storage;
 use crate::memory::column::{self, HostColumn};
