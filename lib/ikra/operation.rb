@@ -87,9 +87,11 @@ module Ikra
       @offset = offset
     end
 
-    # What it comes to. +break+ in the block ends it.
+    # What it comes to. +break+ in the block ends it, and gives the value, or what is made of it here.
     def value
-      catch(self) { public_send(@name, *@args) }
+      left = true
+      value = catch(self) { public_send(@name, *@args).tap { left = false } }
+      left && block_given? ? yield(value) : value
     rescue CompileError => error
       Fallback.run(error, @options) { Plain.new(@base, @name, @block, @args, @offset).value }
     end

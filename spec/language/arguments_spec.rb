@@ -19,6 +19,16 @@ end
 
 RSpec.describe "Arguments" do
   on_every_backend do
+    it "is all that there is for a block that takes the rest" do
+      expect([1, 2, 3].pmap { |*x| x }).to eq([[1], [2], [3]])
+      expect((1..3).pmap { |*x| x }).to eq([[1], [2], [3]])
+      expect([1, 2, 3].psum { |*x| x.sum }).to eq(6)
+      expect([1, 2].pmap { |*x, y| [x, y] }).to eq([[[], 1], [[], 2]])
+      expect([[1, 2, 3], [4, 5, 6]].pmap { |a, *b| [a, b] }).to eq([[1, [2, 3]], [4, [5, 6]]])
+      expect([[1, 2, 3], [4, 5, 6]].pmap { |a, *b, c| [a, b, c] }).to eq([[1, [2], 3], [4, [5], 6]])
+      expect([[1, 2], [3, 4]].pmap { |a, *| a }).to eq([1, 3])
+    end
+
     it "is positional" do
       expect { |x| Arguments.positional(x, 2, x + 1) }.to be_same_as_ruby.over(1, -1, 2.5)
     end

@@ -103,6 +103,7 @@ RSpec.describe Ikra::MDArray do
     it "are refused where they are none, or hold something else" do
       expect { described_class.read(StringIO.new("PNG")) }.to raise_error(ArgumentError, /\Athis is no file of NumPy's/)
       expect { described_class.read(npy("{'descr': '<c16', 'fortran_order': False, 'shape': (1,), }", "")) }.to raise_error(ArgumentError, /kind "<c16"/)
+      expect { described_class.read(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (-2, -3), }", "12345678" * 6)) }.to raise_error(ArgumentError, "dimension 0 is negative: -2")
       expect { described_class.read(npy("{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (1,), }", "")) }.to raise_error(ArgumentError, /kind that arrays do not know/)
       expect { described_class.read(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", "12345678")) }.to raise_error(ArgumentError, "the file ends before its elements: 8 bytes of 16")
       expect { described_class.read(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", [2**63].pack("Q<"))) }.to raise_error(RangeError)

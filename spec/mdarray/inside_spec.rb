@@ -19,6 +19,36 @@ RSpec.describe Ikra::MDArray do
       expect(array.map_with_index { |x, i, _| x * line[i] }).to same_as([[0.5, 1.0, 1.5], [6.0, 7.5, 9.0]])
     end
 
+    it "loses nothing that many elements add to one" do
+      expected = (0...20_000).each_with_object([0, 0, 0]) { |x, sums| sums[x % 3] += x }
+      sums = described_class.zeros(3, dtype: :i64)
+      md((0...20_000).to_a).each { |x| sums[x % 3] += x }
+      expect(sums).to same_as(expected)
+      halves = md([[0.5, 0.0], [0.0, 0.0]])
+      turned = halves.t
+      md((0...20_000).to_a).each { |x| turned[x % 2, 0] -= 1 }
+      (0...20_000).peach { |x| turned[x % 2, 1] += 0.5 }
+      expect(halves).to same_as([[-9999.5, -10_000.0], [5000.0, 5000.0]])
+      bits = md([0, -1])
+      (0...64).peach { |i| bits[0] |= 1 << (i % 63) }
+      (0...64).peach { |i| bits[1] &= ~(1 << (i % 62)) }
+      expect(bits).to same_as([(1 << 63) - 1, -(1 << 62)])
+    end
+
+    it "adds to elements as Ruby does where it cannot be one step, or at all" do
+      whole = md([1, 2, 3])
+      (0...3).peach { |i| whole[i] += 1.5 }
+      expect(whole).to same_as([2, 3, 4])
+      narrow = described_class.zeros(3, dtype: :u8)
+      (0...3).peach { |i| narrow[i] += i }
+      expect((0...3).pmap { |i| whole[i] += i }).to eq([2, 4, 6])
+      expect(narrow).to same_as([0, 1, 2])
+      expect { (0...1).peach { |i| whole[i + 3] += 1 } }.to raise_error(NoMethodError, /\+.*nil/)
+      full = md([2**63 - 2])
+      expect { (0...2).peach { full[0] += 1 } }.to raise_error(Ikra::IntegerOverflow)
+      expect(full).to same_as([2**63 - 2])
+    end
+
     it "is read in its own iterators" do
       array = self.array
       expect(array.map_with_index { |x, i, j| x + array[i, j - 1] }).to same_as(nested.map { |row| row.each_index.map { |j| row[j] + row[j - 1] } })

@@ -15,6 +15,11 @@ RSpec.describe Ikra::MDArray do
       expect(array.map.with_index { |x, i| x * i }).to eq(nested.flatten.each_with_index.map { |x, i| x * i })
     end
 
+    it "gives the value of break where it maps in place" do
+      expect(array.map! { |x| x == 8 ? (break :out) : x }).to be(:out)
+      expect(array).to same_as(nested)
+    end
+
     it "maps in place" do
       copy = array.dup
       expect(array.map! { |x| x * 2 }).to be(array)

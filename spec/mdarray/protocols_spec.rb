@@ -17,6 +17,12 @@ RSpec.describe Ikra::MDArray do
       expect(md([]) == md([])).to be(true)
     end
 
+    it "takes no other number of elements from Marshal than its shape has" do
+      expect { described_class.allocate.marshal_load([1, :i64, [1000], "abcdefgh"]) }.to raise_error(ArgumentError, "there are 1 elements for shape [1000]")
+      expect { described_class.allocate.marshal_load([1, :i64, [-1], ""]) }.to raise_error(ArgumentError, "dimension 0 is negative: -1")
+      expect { described_class.allocate.marshal_load([1, :i9, [1], ""]) }.to raise_error(ArgumentError, /dtype: :i9/)
+    end
+
     it "is a key by its bits" do
       keys = { array => 1 }
       expect([keys[array.dup], keys[array.t.t], keys[array.to(:f64)], keys[array + 1]]).to eq([1, 1, nil, nil])

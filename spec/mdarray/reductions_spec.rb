@@ -10,6 +10,18 @@ RSpec.describe Ikra::MDArray do
   along = ->(list, axis, &block) { rows.fetch(axis).call(list).map { |plane| plane.map(&block) } }
 
   on_quick_backends do
+    it "ends with the value of break" do
+      line = md((0...9).to_a)
+      expect([line.any? { |x| break x if x == 3 }, line.any? { |x| break false if x == 3 }, line.all? { |x| x == 3 ? (break 5) : true }]).to eq([3, false, 5])
+      expect([line.none? { |x| break nil if x == 3 }, line.sum(100) { |x| x == 3 ? (break x) : 0 }]).to eq([nil, 3])
+      expect([line.sum(axis: 0) { |x| x == 3 ? (break :s) : 0 }, line.count(axis: 0) { |x| break :c if x == 3 }, line.any?(axis: 0) { |x| break :a if x == 3 }]).to eq(%i[s c a])
+      expect([line.sort { break 7 }, array.sort { break [9, 9] }, md(%w[b a]).sort { break "s" }]).to eq([7, [9, 9], "s"])
+    end
+
+    it "counts all elements along a dimension" do
+      expect([md([1, 2]).count(axis: 0), md([1, 2]).count(axis: 0) { |x| x > 1 }, array.count(axis: 1)]).to match([2, 1, same_as([[4, 4]] * 3)])
+    end
+
     it "combines elements with a block" do
       list = (1..1000).to_a
       expect(md(list).inject { |x, y| x + y }).to eq(500_500)

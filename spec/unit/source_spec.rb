@@ -137,6 +137,18 @@ RSpec.describe "The source of a block" do
     expect { [1].pmap(&1.method(:+)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
   end
 
+  it "refuses a method where several stand, and one that was made of a block" do
+    shared = Class.new { def one(x) = x + 1; def two(x) = x * 3 } # rubocop:disable Style/Semicolon
+    expect { [1].pmap(&shared.new.method(:two)) }.to raise_error(Ikra::CompileError, /several methods begin at/)
+    made = Class.new do
+      define_method(:three) { |x| x * 3 }
+      def four(x) = x + 4
+      alias_method :five, :four
+    end
+    expect { [1].pmap(&made.new.method(:three)) }.to raise_error(Ikra::CompileError, /was made of a block/)
+    expect([1, 2].pmap(&made.new.method(:five))).to eq([5, 6])
+  end
+
   it "gives NoMethodError for a symbol that names no method" do
     expect { [1].pmap(&:frobnicate) }.to raise_error(NoMethodError, /undefined method .frobnicate. for (1:Integer|an instance of Integer)/)
   end

@@ -30,7 +30,7 @@ const UNSAFE: &[&str] = &[
     "memory/column.rs",
     "memory/pages.rs",
     "memory/pool.rs",
-    "backend/collective/vectors.rs",
+    "backend/vectors.rs",
     "backend/libm.rs",
     "backend/team.rs",
     "backend/cpu/jit.rs",

@@ -121,6 +121,7 @@ pub fn read_captured(ruby: &Ruby, block: Proc, iseq: Value) -> Result<BlockSourc
 /// The method of the receiver that stands at a place.
 fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Result<(Unit, ScopeId), Failure> {
     let receiver = captures.receiver(ruby)?;
+    let mut found: Option<(Value, Value, Sequence)> = None;
     for list in ["methods", "private_methods"] {
         for name in receiver.funcall::<_, _, RArray>(list, ())? {
             let method: Value = receiver.funcall("method", (name,))?;
@@ -129,21 +130,35 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
                 continue;
             }
             let Some(iseq) = reflect::iseq_of(method)? else { continue };
-            let sequence = Sequence::of(iseq)?;
-            if sequence.kind != "method" {
+            // an alias is the same code
+            if found.as_ref().is_some_and(|(_, other, _)| other.as_raw() == iseq.as_raw()) {
                 continue;
             }
+            let sequence = Sequence::of(iseq)?;
+            if found.is_some() {
+                return Err(Failure::NoSource(format!(
+                    "several methods begin at {path}:{line}, and which of them is meant cannot be told. Write the call out in a block: `{{ |x| … }}`"
+                )));
+            }
+            found = Some((method, iseq, sequence));
+        }
+    }
+    match found {
+        Some((method, iseq, sequence)) if sequence.kind == "method" => {
             let mut unit = syntax::parse_method(&sequence.source(ruby)?).map_err(Failure::Unsupported)?;
             unit.name = None;
             unit.lambda = true;
             let owner = reflect::owner_of(ruby, method)?;
             let scope = world::scope(&world::method_nesting(ruby, iseq, owner)?);
-            return Ok((unit, scope));
+            Ok((unit, scope))
         }
+        Some(_) => Err(Failure::NoSource(format!(
+            "the method at {path}:{line} was made of a block. Write the call out in a block: `{{ |x| … }}`"
+        ))),
+        None => Err(Failure::NoSource(format!(
+            "the method at {path}:{line} is not written in Ruby, so there is no source to compile"
+        ))),
     }
-    Err(Failure::NoSource(format!(
-        "the method at {path}:{line} is not written in Ruby, so there is no source to compile"
-    )))
 }
 
 /// The locals and the `self` that a block sees, and values that are given beside it.

@@ -16,6 +16,7 @@ module Ikra
       case name
       when :[], :dig then Inside.reading(__layout, buffer)
       when :[]= then Inside.writing(__layout, (buffer unless fixed), dtype)
+      when :"[]+=", :"[]-=", :"[]&=", :"[]|=", :"[]^=" then Inside.adding(__layout, buffer, dtype, name[2]) unless fixed
       when :size, :length then Inside.constant(size)
       when :ndim, :rank then Inside.constant(ndim)
       when :shape then Inside.constant(shape)
@@ -43,6 +44,19 @@ module Ikra
             ["lambda do |#{form.parameters}, value|\n#{form.integers}#{form.bounds}" \
              "  raise ::IndexError, \"index #{form.shown} is outside of the array's shape\" unless #{form.inside}\n" \
              "#{store(dtype, form)}  b[#{form.place}] = stored\n  value\nend"]
+          end
+        end
+
+        # What +array[…] += value+ does in one step, where memory can: none loses what another adds. nil: it is read, and written.
+        def adding(layout, buffer, dtype, operator)
+          kinds = dtype == :i64 ? "::Integer === value" : ("::Integer === value || ::Float === value" if dtype == :f64 && "+-".include?(operator))
+          return if layout.rank > MOST_INDICES || kinds.nil?
+
+          lambda_of(:"adding_#{dtype}_#{operator}", layout, buffer) do |form|
+            ["lambda do |#{form.parameters}, value|\n#{form.integers}#{form.bounds}" \
+             "  nil #{operator} value unless #{form.inside}\n" \
+             "  if #{kinds}\n  b[#{form.place}] #{operator}= value\n  else\n" \
+             "  value = b[#{form.place}] #{operator} value\n#{store(dtype, form)}  b[#{form.place}] = stored\n  end\n  nil\nend"]
           end
         end
 

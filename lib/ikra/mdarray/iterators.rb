@@ -39,11 +39,13 @@ module Ikra
 
       MDArray.__parameters(block, 1, "it is given one element")
       over(:map!, options, block) do |run, within|
-        next store_objects(run.objects(size, *within, base: base)) if dtype == :object
-
-        put(run.values(size, dtype, shape, within, base: base, later: true, pieces: self).first) unless empty?
+        if dtype == :object
+          store_objects(run.objects(size, *within, base: base))
+        elsif !empty?
+          put(run.values(size, dtype, shape, within, base: base, later: true, pieces: self).first)
+        end
+        self
       end
-      self
     end
     alias collect! map!
 

@@ -25,6 +25,7 @@ module Ikra
 
         def read(io)
           kind, fortran, shape = header(io)
+          MDArray.__shape(shape) unless shape.empty?
           order, name = kind[0], kind[1..]
           dtype, little, big = READ[name] || raise(ArgumentError, "the file has elements of kind #{kind.inspect}, which arrays do not know")
           count = shape.reduce(1, :*)

@@ -88,6 +88,11 @@ module Ikra
 
     # @api private
     def marshal_load((_, dtype, shape, elements))
+      dtype = DType.check(dtype)
+      shape = MDArray.__shape(shape)
+      size = dtype == :object ? elements.size : elements.bytesize / DType::SIZES.fetch(dtype)
+      raise ArgumentError, "there are #{size} elements for shape #{shape.inspect}" unless size == shape.reduce(1, :*)
+
       __set(Storage.new(dtype == :object ? elements : Buffer.from_bytes(dtype, elements), dtype), Layout.packed(shape))
     end
 

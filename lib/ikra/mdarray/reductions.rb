@@ -138,9 +138,9 @@ module Ikra
     def any?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
       return flat_list.any?(*pattern) unless pattern.empty?
-      return truths(options, block).__send__(:fold_truths, axis, false) { |x, y| x || y } unless axis.nil?
+      return truths(:any?, options, block) { |flags| flags.__send__(:fold_truths, axis, false) { |x, y| x || y } } unless axis.nil?
 
-      !found(:any?, true, options, block).nil?
+      found(:any?, true, options, block) { |index| !index.nil? }
     end
 
     # Whether a block is true for every element.
@@ -149,9 +149,9 @@ module Ikra
     def all?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
       return flat_list.all?(*pattern) unless pattern.empty?
-      return truths(options, block).__send__(:fold_truths, axis, true) { |x, y| x && y } unless axis.nil?
+      return truths(:all?, options, block) { |flags| flags.__send__(:fold_truths, axis, true) { |x, y| x && y } } unless axis.nil?
 
-      found(:all?, false, options, block).nil?
+      found(:all?, false, options, block, &:nil?)
     end
 
     # Whether a block is true for no element.
@@ -161,8 +161,12 @@ module Ikra
       Ikra.__check(options) unless options.empty?
       return flat_list.none?(*pattern) unless pattern.empty?
 
-      found = any?(axis: axis, **options, &block)
-      found.is_a?(MDArray) ? ~found : !found
+      return found(:none?, true, options, block, &:nil?) if axis.nil?
+
+      truths(:none?, options, block) do |flags|
+        found = flags.__send__(:fold_truths, axis, false) { |x, y| x || y }
+        found.is_a?(MDArray) ? ~found : !found
+      end
     end
 
     # Whether an element equals an item.
@@ -184,8 +188,8 @@ module Ikra
       Ikra.__check(options) unless options.empty?
       return axis.nil? ? flat_list.count(item.first) : beside_item(item.first).count(axis: axis, **options, &:itself) unless item.empty? || comparable_with?(item.first)
       return eq(item.first).count(axis: axis, **options, &:itself) unless item.empty?
-      return axis.nil? ? size : MDArray.full(*shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }, shape[axis_of(axis)]) unless block
-      return truths(options, block).to(:i64).sum(axis: axis, **options) unless axis.nil? && dtype != :object
+      return counted(axis) unless block
+      return truths(:count, options, block) { |flags| flags.to(:i64).sum(axis: axis, **options) } unless axis.nil? && dtype != :object
       return 0 if empty?
 
       MDArray.__parameters(block, 1, "it is given one element")
@@ -242,12 +246,14 @@ module Ikra
 
       order = [*(0...ndim).to_a - [axis], axis]
       rows = axis == ndim - 1 ? self : transpose(*order)
-      on_host = block || !DType.number?(dtype)
-      elements = Ikra.__measured(:sort, self, block) do
-        on_host ? rows.__send__(:sorted_on_host, descending, options, block) : rows.__send__(:sorted, descending, options)
+      run = Run.new(:sort, options, block)
+      run.ending do
+        elements = Ikra.__measured(:sort, self, block) do
+          block || !DType.number?(dtype) ? rows.__send__(:sorted_on_host, descending, options, block, run) : rows.__send__(:sorted, descending, options)
+        end
+        sorted = MDArray.__of(elements, dtype, rows.shape)
+        axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
       end
-      sorted = MDArray.__of(elements, dtype, rows.shape)
-      axis == ndim - 1 ? sorted : sorted.transpose(*(0...ndim).map { |dimension| order.index(dimension) })
     end
 
     private
@@ -436,9 +442,12 @@ module Ikra
       Ikra.__sort(elements.buffer, @layout.offset, size, shape.last, descending, options)
     end
 
-    def sorted_on_host(descending, options, block)
+    # @param run what +break+ in the block ends
+    def sorted_on_host(descending, options, block, run)
       lists = Operation.nested(flat_list, [size / shape.last, shape.last]).flat_map do |list|
-        sorted = block ? list.psort(**options, &block) : list.psort(**options)
+        next Operation.new(list, :psort, options, block, [], nil).value { |left| throw(run, left) } if block
+
+        sorted = list.psort(**options)
         descending ? sorted.reverse : sorted
       end
       dtype == :object ? lists : Buffer.from_list(dtype, lists)
@@ -507,11 +516,13 @@ module Ikra
 
     # The sum of what a block gives.
     def summed(start, axis, options, block)
-      return map(**options, &block).sum(start, axis: axis, **options) unless axis.nil? && dtype != :object && !empty?
+      return mapped(:sum, options, block) { |values| values.sum(start, axis: axis, **options) } unless axis.nil? && dtype != :object && !empty?
 
       MDArray.__parameters(block, 1, "it is given one element")
-      total = over(:sum, options, block) { |run, within| run.reduction(size, :sum, *within, pieces: self) }
-      start.is_a?(Integer) && start.zero? ? total : start + total
+      over(:sum, options, block) do |run, within|
+        total = run.reduction(size, :sum, *within, pieces: self)
+        start.is_a?(Integer) && start.zero? ? total : start + total
+      end
     end
 
     # Whether an item may be one of the elements by what they are.
@@ -543,8 +554,22 @@ module Ikra
       Array.new(shape.reduce(1, :*) / [shape[axis], 1].max) { |row| rows[row * shape[axis], shape[axis]] }
     end
 
-    # What a block, or Ruby, takes for true.
-    def truths(options, block) = map(dtype: :bool, **options, &block || proc { |x| x })
+    # What becomes of the array of a block's values; +break+ in the block ends that, too.
+    def mapped(name, options, block, dtype = nil)
+      MDArray.__parameters(block, 1, "it is given one element")
+      over(name, options, block) { |run, within| yield made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
+    end
+
+    # The same of what a block, or Ruby, takes for true.
+    def truths(name, options, block, &use) = mapped(name, options, block || proc { |x| x }, :bool, &use)
+
+    # How many elements there are, along a dimension if that is said.
+    def counted(axis)
+      return size if axis.nil?
+
+      rest = shape.dup.tap { |sizes| sizes.delete_at(axis_of(axis)) }
+      rest.empty? ? size : MDArray.full(*rest, shape[axis_of(axis)])
+    end
 
     # @param none what it is where there are no elements
     def fold_truths(axis, none, &block)
@@ -557,11 +582,11 @@ module Ikra
       rest.empty? ? buffer[0] : MDArray.__of(buffer, kind, rest)
     end
 
-    # The number of the first element for which a block is true, or false.
+    # What becomes of the number of the first element for which a block is true, or false; nil: there is none.
     def found(name, wanted, options, block)
       block ||= proc { |x| x }
       MDArray.__parameters(block, 1, "it is given one element")
-      over(name, options, block) { |run, within| run.find(size, wanted, *within, base: base, pieces: (self unless dtype == :object)) }
+      over(name, options, block) { |run, within| yield run.find(size, wanted, *within, base: base, pieces: (self unless dtype == :object)) }
     end
   end
 end

@@ -68,7 +68,8 @@ module Ikra
         end
 
         # Whether what stretches are reduced to is enough to know what the whole is: of Floats that are added, the order of all counts.
-        def reduces?(operation, dtype) = operation != :sum || DType.integer?(dtype)
+        # The least and the greatest at once are looked for in what stretches come to.
+        def reduces?(operation, dtype) = operation == :sum ? DType.integer?(dtype) : operation != :minmax
 
         # What all elements are reduced to (`Ikra.__reduce`). Yields a stretch's expression, and gives what its elements are.
         #
@@ -177,7 +178,7 @@ module Ikra
             rescue DeviceMemoryError
               most = size[ranges]
             end
-            halves = halves(ranges, unit) if most > LEAST
+            halves = (halves(ranges, unit) if most > LEAST)
             raise DeviceMemoryError, "the least part of an array does not fit" unless halves
 
             waiting.unshift(*halves)

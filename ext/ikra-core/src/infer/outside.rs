@@ -12,7 +12,8 @@ use super::{Analysis, SpecId};
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
-use crate::syntax::ast::{LocalId, Name, Origin};
+use crate::layout::schema::Combine;
+use crate::syntax::ast::{LocalId, Name, NodeId, Origin};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{Assumption, Lenient, Outside, Root, well_known};
 
@@ -62,6 +63,20 @@ impl Analysis<'_> {
                 .because("in a block an MDArray is read and written element by element")
                 .advise("call it outside of the block")
         }))
+    }
+
+    /// The method by which something is added to an element of live arrays in one step, such as `[]+=`, if they have it; so that none loses what another adds.
+    pub fn live_accumulation(&mut self, spec: SpecId, node: NodeId, receiver: &Ty, op: &str) -> Option<String> {
+        let known = accumulate::combine_of(op).is_some_and(|(combine, _)| combine != Combine::Mul);
+        if !known || receiver.is_never() || !self.spec(spec).void.contains(&node) {
+            return None;
+        }
+        let name = format!("[]{op}=");
+        let has = |an: &mut Self, atom| match atom {
+            Atom::Proc(id) => matches!(an.live_method(id, &name), Some(Ok(_))),
+            _ => false,
+        };
+        receiver.atoms().into_iter().all(|atom| has(self, atom)).then_some(name)
     }
 
     /// `self` of a captured Proc, the receiver of a Method object. One that kernels cannot hold still has Kernel's methods.

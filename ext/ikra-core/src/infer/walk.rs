@@ -227,7 +227,7 @@ impl Walker<'_, '_> {
                 Err(opaque) => self.here.opaque[i] = Some(opaque),
             }
         }
-        let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
+        let wants_element = unit.params.take_any();
         let element = match self.an.base {
             super::Base::Range => Ty::int(),
             super::Base::Array if !wants_element => Ty::never(),

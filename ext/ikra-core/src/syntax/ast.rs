@@ -110,6 +110,14 @@ pub struct Params {
     pub block: Option<LocalId>,
 }
 
+impl Params {
+    /// Whether some of what is given by position is looked at.
+    pub fn take_any(&self) -> bool {
+        let named = self.rest.is_some_and(|Rest(local)| local.is_some());
+        named || !(self.required.is_empty() && self.optional.is_empty() && self.post.is_empty())
+    }
+}
+
 /// `*name`, or `*` alone.
 #[derive(Debug, Clone, Copy)]
 pub struct Rest(pub Option<LocalId>);

@@ -216,7 +216,7 @@ impl Walker<'_, '_> {
         env: &mut Env,
     ) -> Result<Ty> {
         let at = self.assumption(node.span);
-        if self.accumulates(node, target, op, value, env)? {
+        if self.accumulates(node, target, op, value, env)? || self.adds_to_live(node, target, op, value, env)? {
             return Ok(if env.dead { Ty::never() } else { Ty::nil() });
         }
         let (old, place) = self.read_target(target, env, &at)?;
@@ -295,6 +295,30 @@ impl Walker<'_, '_> {
                 Place::Root(_) => {}
             }
         }
+        Ok(true)
+    }
+
+    /// `array[i] += n` of live arrays, whose value nobody uses: a method of theirs, in which it is an accumulation. False: as above.
+    fn adds_to_live(
+        &mut self,
+        node: &Node,
+        target: &ast::Target,
+        op: &AssignOp,
+        value: &Node,
+        env: &mut Env,
+    ) -> Result<bool> {
+        let (AssignOp::Method(op), ast::Target::Index { receiver, args, span }) = (op, target) else {
+            return Ok(false);
+        };
+        let on_self = matches!(receiver.kind, Kind::SelfRef);
+        let ty = self.receiver(receiver, "[]", false, env)?;
+        let Some(name) = self.an.live_accumulation(self.here.id, node.id, &ty, op) else { return Ok(false) };
+        let types = args.iter().map(|arg| self.eval(arg, env)).collect::<Result<Vec<_>>>()?;
+        let mut indices = indexed(args, types);
+        indices.positional.push(self.eval(value, env)?);
+        indices.literals.push(literal(value));
+        let at = self.assumption(node.span);
+        self.dispatch(&ty, &name, &indices, on_self, *span, &at, env)?;
         Ok(true)
     }
 

@@ -1115,6 +1115,18 @@ impl<'p, 'w> Body<'p, 'w> {
         if self.cx.b.ended() {
             return Ok(Val::NEVER);
         }
+        if let (AssignOp::Method(op), ast::Target::Index { .. }, Some((object, ty, on_self))) = (op, target, &object)
+            && let Some(name) = self.an.live_accumulation(self.here.spec, node.id, ty, op)
+        {
+            let amount = self.eval(value)?;
+            if self.is_never(value) {
+                return Ok(Val::NEVER);
+            }
+            let mut args = args;
+            args.push((amount, self.ty(value), crate::infer::literal(value)));
+            let (_, ty) = self.call_values((*object, ty), &name, &args, &[], *on_self, span, node.span)?;
+            return Ok(if ty.is_never() { Val::NEVER } else { Val::NIL });
+        }
         let name = match target {
             ast::Target::Attr { name, .. } => name.to_string(),
             _ => "[]".to_string(),

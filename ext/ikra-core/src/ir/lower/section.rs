@@ -256,7 +256,7 @@ fn entry_function(
 fn set_up(body: &mut Body<'_, '_>, shape: &SectionShape) -> Result<Entry> {
     let unit = body.here.unit.clone();
     let mut entry = Entry { element: None, result: None, holes: None };
-    let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
+    let wants_element = unit.params.take_any();
     match shape.base {
         Base::Range if wants_element => {
             let first = body.t.param("first", Scalar::I64);
@@ -394,13 +394,13 @@ fn run_block(body: &mut Body<'_, '_>, entry: &Entry, element: &[(Val, Ty)], inde
         body.here.ret = Some((next, result));
     }
     body.frames.push(Frame { next, next_place: place.clone(), brk: None });
-    let wants_element = !unit.params.required.is_empty() || !unit.params.optional.is_empty();
+    let wants_element = unit.params.take_any();
     let result = (|| -> Result<()> {
         if wants_element && element.is_empty() {
             body.unreachable();
             return Ok(());
         }
-        body.bind(&unit.params, element, unit.body.span)?;
+        body.bind(&unit.params, element, unit.source.params_span())?;
         let val = body.eval(&unit.body)?;
         if let Some(place) = &place {
             body.store(place, val);
