@@ -19,6 +19,7 @@ RSpec.describe Ikra::MDArray do
 
     it "takes no other number of elements from Marshal than its shape has" do
       expect { described_class.allocate.marshal_load([1, :i64, [1000], "abcdefgh"]) }.to raise_error(ArgumentError, "there are 1 elements for shape [1000]")
+      expect { described_class.allocate.marshal_load([1, :i64, [1], "abcdefghi"]) }.to raise_error(ArgumentError, /1 elements/)
       expect { described_class.allocate.marshal_load([1, :i64, [-1], ""]) }.to raise_error(ArgumentError, "dimension 0 is negative: -1")
       expect { described_class.allocate.marshal_load([1, :i9, [1], ""]) }.to raise_error(ArgumentError, /dtype: :i9/)
     end

@@ -502,8 +502,7 @@ fn words(keys: RArray) -> Option<Vec<u64>> {
 fn is_itself(raw: Raw) -> bool {
     match heap::see(raw) {
         Seen::Nil | Seen::False | Seen::True => true,
-        // Fixnums end in 1.
-        Seen::Int(_) => raw & 1 == 1,
+        Seen::Int(_) => heap::is_fixnum(raw),
         // Symbols that are no objects end in this.
         Seen::Symbol => raw & 0xff == 0x0c,
         _ => false,

@@ -90,8 +90,8 @@ module Ikra
     def marshal_load((_, dtype, shape, elements))
       dtype = DType.check(dtype)
       shape = MDArray.__shape(shape)
-      size = dtype == :object ? elements.size : elements.bytesize / DType::SIZES.fetch(dtype)
-      raise ArgumentError, "there are #{size} elements for shape #{shape.inspect}" unless size == shape.reduce(1, :*)
+      size, left = dtype == :object ? elements.size : elements.bytesize.divmod(DType::SIZES.fetch(dtype))
+      raise ArgumentError, "there are #{size} elements for shape #{shape.inspect}" unless size == shape.reduce(1, :*) && left.to_i.zero?
 
       __set(Storage.new(dtype == :object ? elements : Buffer.from_bytes(dtype, elements), dtype), Layout.packed(shape))
     end
