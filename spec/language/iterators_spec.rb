@@ -37,6 +37,13 @@ RSpec.describe "Iterators" do
         1.step(2.0, x) { |f| sum += f * 100; n += 1 }
         sum + n * 1000
       end.to be_same_as_ruby.over(0.1, 0.3, 1.5, 0.25)
+      expect { |x| (-3.0...x).step(0.3).to_a.size }.to be_same_as_ruby.over(4.2, 4.3, 0.9, -2.7, -3.0, -4.0)
+      expect { |x| all = []; 1.0.step(x, 0.3) { |f| all << f }; all }.to be_same_as_ruby.over(4.3, 4.2, 1.0, 0.5)
+    end
+
+    it "steps by an endless Float once, or not at all" do
+      inf = Float::INFINITY
+      expect { |x| all = []; 1.0.step(x, inf) { |f| all << f }; 1.0.step(x, -inf) { |f| all << -f }; all }.to be_same_as_ruby.over(2.0, 1.0, 0.0, inf, -inf)
     end
 
     it "has each and friends of Ranges" do

@@ -16,6 +16,9 @@ module Recursion
 
     def widening(n) = n.zero? ? 0 : n > 3 ? widening(n - 1) + 0.5 : widening(n - 1)
     def forever(n) = forever(n + 1)
+    def grow(x, n) = n.zero? ? x : grow([x], n - 1)
+    def grow_by_turns(x, n) = n.zero? ? x : turn([x, x].map { |y| [y] }, n - 1)
+    def turn(x, n) = grow_by_turns(x, n)
   end
 
   class Tree
@@ -57,6 +60,11 @@ RSpec.describe "Recursion" do
       leaf = Recursion::Tree.new(1)
       tree = Recursion::Tree.new(10, Recursion::Tree.new(5, leaf), leaf)
       expect { |t| t.sum * 100 + t.depth }.to be_same_as_ruby.over(leaf, tree)
+    end
+
+    it "does not compile ever other types without end" do
+      expect { [1].pmap(backend:) { |n| Recursion.grow(n, n); n } }.to raise_error(Ikra::CompileError, /Recursion.grow calls itself with arguments of ever other types/)
+      expect { [1].pmap(backend:) { |n| Recursion.grow_by_turns(n, n); n } }.to raise_error(Ikra::CompileError, /calls itself with arguments of ever other types/)
     end
 
     it "ends in SystemStackError where it does not end" do

@@ -56,6 +56,7 @@ RSpec.describe "Questions about types" do
     it "has respond_to?" do
       expect { |x| x.respond_to?(:sing) ? 1 : x.respond_to?(:fly) ? 2 : x.respond_to?(:abs) ? 3 : 4 }.to be_same_as_ruby.over(values)
       expect { |x| x.respond_to?(:speed=) ? 1 : x.respond_to?(:hide) ? 2 : x.respond_to?(:nan?) ? 3 : 4 }.to be_same_as_ruby.over(values)
+      expect { |x| x.respond_to?(:hide, true) ? 2 : x.respond_to?(:hide, false) ? 3 : x.respond_to?(:nothing, true) ? 4 : 5 }.to be_same_as_ruby.over(values)
     end
 
     it "has itself and frozen? of numbers" do

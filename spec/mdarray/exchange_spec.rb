@@ -238,6 +238,14 @@ RSpec.describe Ikra::MDArray do
       expect(array.to_a).to eq([[100.0, -2.0, -3.0], [400.0, -5.0, -6.0]])
     end
 
+    it "has true for any byte but 0 that is written to booleans" do
+      array = md([true, false, true])
+      written(array) { |memory| memory[0, 3] = [7, 2, 0].pack("C*") }
+      expect([array.to_a, array.to_bytes.bytes, array.count(true)]).to eq([[true, true, false], [1, 1, 0], 2])
+      md([9, 0, 1], dtype: :u8).write_to_memory_view(array)
+      expect([array.to_a, array.to_bytes.bytes]).to eq([[true, false, true], [1, 0, 1]])
+    end
+
     it "is not there for frozen arrays" do
       expect(written(md([1, 2]).freeze) { raise "there is one" }).to be_nil
       expect(written(md([1, 2])[0..0].freeze) { raise "there is one" }).to be_nil

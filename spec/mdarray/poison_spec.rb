@@ -81,6 +81,19 @@ RSpec.describe Ikra::MDArray do
       expect(array.sum).to eq(6 + (3 * (1..20).sum { |k| 10 / k }))
     end
 
+    it "tells once also where what is looked at has a copy of the elements, and keeps what is written after that" do
+      looks = [->(a) { a.t.sum }, ->(a) { a == a.dup }, ->(a) { a.include?(3) }, ->(a) { a.dot(a) }, ->(a) { a.sort(axis: 0) }, ->(a) { a[a > 0].to_a },
+               ->(a) { a.select { |x| x > 1 } }, ->(a) { a.count(3) }, ->(a) { a.dup.to_a }, ->(a) { (a + 1).to_a }, ->(a) { a.map { |x| x + 1 }.to_a }, ->(a) { a.t.to_a }]
+      looks.each do |look|
+        arrays = Array.new(3) { md([[1, 0], [2, 3]]) }
+        arrays.each { |array| array.map! { |x| 6 / x } }
+        expect(arrays.map { |array| raised { look.(array) } }).to eq([division] * 3)
+        arrays[0].fill(4)
+        arrays[1][0, 0] = 8
+        expect(arrays.map(&:to_a)).to eq([[[4, 4], [4, 4]], [[8, 0], [2, 3]], [[1, 0], [2, 3]]])
+      end
+    end
+
     it "poisons for good what was made of an array in the meantime" do
       array = md([1, 0, 2])
       array.map! { |x| 10 / x }
@@ -94,9 +107,10 @@ RSpec.describe Ikra::MDArray do
     model = Class.new do
       attr_reader :list
 
-      def initialize(list, poisoned: false)
+      # @param poison [Array, nil] a copy's, for good; it is emptied when somebody is told
+      def initialize(list, poison: nil)
         @list = list
-        @poisoned = poisoned
+        @poison = poison
       end
 
       # What a whole write gives; nothing where it raises.
@@ -104,19 +118,18 @@ RSpec.describe Ikra::MDArray do
         list = yield(@list)
         @list = list unless doubtful?
       rescue ZeroDivisionError
-        @doubt ||= true
+        @doubt = [:untold] unless doubtful?
       end
 
-      def doubtful? = @poisoned || @doubt
+      # Whoever was told by a copy was told.
+      def doubtful? = @poison || @doubt&.any?
 
       # Somebody looks: whether it raises.
       def look
-        raised = doubtful?
-        @doubt = nil
-        raised
+        doubtful?.tap { @poison ? @poison.clear : @doubt&.clear }
       end
 
-      def copy = self.class.new(@list.dup, poisoned: doubtful?)
+      def copy = self.class.new(@list.dup, poison: @poison || (@doubt if doubtful?))
     end
 
     it "tells of each write that raised, and takes back what it wrote, in whatever order arrays are written, copied and looked at" do

@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `Unsupported` and `Conflict` are the user's program, `Device` is the machine, `Internal` is our bug.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +40,34 @@ fn no_room(wanted: u64, free: Option<u64>) -> String {
     format!("the host's memory: {wanted} bytes wanted, {why}")
 }
 
-/// What there is to tell of a launch that ended badly: the affair of who made the launch.
+/// What there is to tell of a launch that ended badly, and when it was told last.
 #[derive(Clone)]
-pub struct Poison(pub Arc<dyn Any + Send + Sync>);
+pub struct Poison {
+    /// The affair of who made the launch.
+    pub affair: Arc<dyn Any + Send + Sync>,
+    told: Arc<AtomicU64>,
+}
+
+/// How often somebody was told of a launch that ended badly.
+static TOLD: AtomicU64 = AtomicU64::new(0);
+
+impl Poison {
+    pub fn new(affair: impl Any + Send + Sync) -> Self {
+        Self { affair: Arc::new(affair), told: Arc::default() }
+    }
+    /// Somebody meets the exception.
+    pub fn tell(&self) {
+        self.told.fetch_max(TOLD.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
+    }
+    /// A point in time, for [`Poison::was_told`].
+    pub fn now() -> u64 {
+        TOLD.load(Ordering::Acquire)
+    }
+    /// Whether somebody was told since.
+    pub fn was_told(&self, since: u64) -> bool {
+        self.told.load(Ordering::Acquire) > since
+    }
+}
 
 impl fmt::Debug for Poison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

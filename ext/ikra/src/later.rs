@@ -44,7 +44,7 @@ impl Later {
 
     /// It ended badly.
     pub fn poison(self, record: TrapRecord) -> Poison {
-        Poison(Arc::new(Ended { record, later: self }))
+        Poison::new(Ended { record, later: self })
     }
 
     /// It is under way. Those that were long before it, and are known meanwhile, forget what they would have told.
@@ -74,9 +74,10 @@ impl Later {
 
 /// The exception of a section that ended badly, as whoever looks at what it made meets it.
 pub fn raised(ruby: &Ruby, poison: &Poison) -> Error {
-    let Some(Ended { record, later }) = poison.0.downcast_ref() else {
+    let Some(Ended { record, later }) = poison.affair.downcast_ref() else {
         return errors::internal(ruby, "a launch that was none of this bridge's");
     };
+    poison.tell();
     let site = &later.sites[record.site.index()];
     let holder = LazyHolder::default();
     let mut words = record.words.iter().copied();

@@ -31,12 +31,17 @@ struct Shown {
     strides: Vec<rb_sys::ssize_t>,
     /// Where the elements go at the end, if they may be written.
     back: Option<(Arc<Buffer>, Part)>,
+    dtype: Dtype,
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
         let Some((buffer, part)) = self.back.take() else { return };
         let width = buffer.storage().bytes();
+        if self.dtype == Dtype::Bool {
+            // others may hold any byte for true
+            self.column.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
         // whoever releases it cannot be told: the next look at the array fails in the same way
         let _ = buffer.change(|all| part.scatter(width, self.column.bytes(), all));
     }
@@ -86,7 +91,7 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     if !written {
         // a part without elements may begin behind the last
         let from = column.bytes().get(offset * width..).unwrap_or_default();
-        return Ok(Some((dtype, from.as_ptr(), Shown { column, shape, strides, back: None })));
+        return Ok(Some((dtype, from.as_ptr(), Shown { column, shape, strides, back: None, dtype })));
     }
     let sizes = shape.iter().map(|size| *size as usize).collect();
     let apart = strides.iter().map(|stride| *stride as isize).collect();
@@ -96,7 +101,7 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     let strides = packed(&shape, 1);
     // the words stay where they are when the column is moved
     let data = copy.as_kernel_ptr(true).cast_const();
-    Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, part)) })))
+    Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, part)), dtype })))
 }
 
 /// The exception that an error is.

@@ -187,6 +187,12 @@ impl Refusal {
     }
 }
 
+fn endless(label: &str) -> Refusal {
+    Refusal::new(format!("{label} calls itself with arguments of ever other types"))
+        .because("each type is compiled, and [x] within [x] within [x] has no end")
+        .advise("write it as a loop, or keep the types of the arguments as they are from call to call")
+}
+
 impl From<Opaque> for Refusal {
     fn from(opaque: Opaque) -> Self {
         let advice = match &*opaque.what {
@@ -529,6 +535,9 @@ impl Analysis<'_> {
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
                         let key = args.key(*method, name, Ty::of(atom, reach), bindings);
+                        if self.has_no_end(from, &key) {
+                            return Err(endless(&source.label));
+                        }
                         let spec = self.specialise(from, key)?;
                         self.spec(spec).ret.clone()
                     }
@@ -682,6 +691,12 @@ impl Analysis<'_> {
                 let Some(Some(Literal::Sym(asked))) = args.literals.first() else {
                     return Err(Refusal::new("kernels know respond_to? only with a literal Symbol"));
                 };
+                let all = match args.positional.get(1) {
+                    None => false,
+                    Some(all) if !all.may_be_falsy() => true,
+                    Some(all) if !all.may_be_truthy() => false,
+                    Some(_) => return Err(Refusal::new("kernels know respond_to? only with a literal true or false")),
+                };
                 let answer = match self.method(receiver_of(atom), asked) {
                     MethodFact::Missing { handler: None } => false,
                     MethodFact::Missing { handler: Some(_) } => {
@@ -691,7 +706,7 @@ impl Analysis<'_> {
                     MethodFact::Ruby { visibility, .. }
                     | MethodFact::AttrReader { visibility, .. }
                     | MethodFact::AttrWriter { visibility, .. }
-                    | MethodFact::Builtin { visibility, .. } => visibility == Visibility::Public,
+                    | MethodFact::Builtin { visibility, .. } => all || visibility == Visibility::Public,
                 };
                 flag(answer)
             }

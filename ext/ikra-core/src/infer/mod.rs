@@ -40,6 +40,9 @@ define_id!(
     SpecId, "spec"
 );
 
+/// Of one method so many specialisations may have come to be by its calls of itself.
+const MOST_TYPES: usize = 100;
+
 /// What a section does with its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SectionOp {
@@ -97,6 +100,8 @@ pub struct Spec {
     pub ret: Ty,
     /// Re-run when `ret` grows.
     callers: BTreeSet<SpecId>,
+    /// What it was first made for; None: the block, and what is inlined.
+    caller: Option<SpecId>,
     /// Specialisations that it calls; for recursion.
     pub callees: BTreeSet<SpecId>,
     /// Nodes whose value nobody uses; their type is nil.
@@ -139,6 +144,7 @@ impl Spec {
             around,
             ret: Ty::never(),
             callers: BTreeSet::new(),
+            caller: None,
             callees: BTreeSet::new(),
             host,
         }
@@ -442,6 +448,7 @@ impl Analysis<'_> {
                     .ok_or_else(|| Error::Internal { stage: "infer", detail: "a call of the block".into() })?;
                 let source = self.source(method)?;
                 let id = self.add_spec(key, &source);
+                self.specs[id.index()].caller = Some(self.host(from));
                 self.note_call(id);
                 id
             }
@@ -450,6 +457,15 @@ impl Analysis<'_> {
         self.specs[id.index()].callers.insert(from);
         self.specs[from.index()].callees.insert(id);
         Ok(id)
+    }
+
+    /// Whether a method that is to be specialised anew calls itself, directly or not, with types that it never met, over and over: `grow([x])` in `grow(x)`.
+    fn has_no_end(&self, from: SpecId, key: &SpecKey) -> bool {
+        if self.index.contains_key(key) {
+            return false;
+        }
+        let callers = std::iter::successors(Some(self.host(from)), |id| self.specs[id.index()].caller);
+        callers.filter(|id| self.specs[id.index()].key.method == key.method).count() >= MOST_TYPES
     }
 
     /// # Errors

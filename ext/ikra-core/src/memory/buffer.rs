@@ -20,7 +20,8 @@
 //! Once it is known that one of these launches ended badly, the version is *poisoned*: it is on neither side, and whoever looks hears of it.
 //!
 //! What is written to all of an array that exists is such a version, too. Where it depends on a launch that ended badly, the buffer has again what it had
-//! before the first write that did ([`Buffer::follow`]), once somebody was told: versions that it can come back to are held until that is known.
+//! before the first write that did ([`Buffer::follow`]), once somebody was told since, by whatever depends on that launch: versions that it can come back to are
+//! held until that is known.
 //!
 //! Who looks from the side that lacks it fetches it there, and then both have it. A write through one side forgets the other.
 //! Parts are written in place where nobody else sees the version: on the host, or on the device where it alone has the contents,
@@ -138,6 +139,8 @@ struct Version {
     fates: Vec<Arc<Fate>>,
     /// What the buffer may have again, the last version first. None of these has such a list of its own.
     before: Vec<Arc<Version>>,
+    /// When that was written to which there is something before.
+    since: u64,
 }
 
 impl Version {
@@ -152,6 +155,10 @@ impl Version {
     /// Lets go of what the buffer cannot come back to any more, and of what is known to be well.
     fn trim(&mut self) {
         self.fates.retain(|fate| !matches!(fate.is_well(), Ok(true)));
+        // nobody hears of those behind it
+        if let Some(ill) = self.fates.iter().position(|fate| fate.is_ill()) {
+            self.fates.truncate(ill + 1);
+        }
         self.before.retain(|version| !version.is_poisoned());
         if let Some(last) = self.before.iter().position(|version| version.is_well()) {
             self.before.truncate(last + 1);
@@ -219,6 +226,7 @@ impl Buffer {
     }
     #[inline]
     pub fn residence(&self) -> Residence {
+        self.recall();
         let version = self.version.lock();
         let residence = match (&version.host, &version.device) {
             (None, None) => Residence::Nowhere,
@@ -249,11 +257,13 @@ impl Buffer {
     /// The same contents as a buffer of its own; nothing is copied before one of the two is written. Where these contents never come to be, the
     /// copy's never do.
     pub fn snapshot(&self) -> Self {
+        self.recall();
         let version = Version { before: Vec::new(), ..self.version.lock().clone() };
         Self { storage: self.storage, len: self.len, version: Mutex::new(version) }
     }
     /// Whether the buffer may yet have again what it had before.
     pub fn may_come_back(&self) -> bool {
+        self.recall();
         let mut version = self.version.lock();
         if !version.before.is_empty() {
             version.trim();
@@ -276,6 +286,7 @@ impl Buffer {
         if self.is_sure() && earlier.is_sure() {
             return;
         }
+        earlier.recall();
         let mut earlier = earlier.version.lock().clone();
         earlier.trim();
         if earlier.before.len() >= MOST_BEFORE
@@ -290,7 +301,7 @@ impl Buffer {
         fates.extend(now.fates.drain(..).filter(|fate| !earlier.fates.iter().any(|other| Arc::ptr_eq(fate, other))));
         let mut before = std::mem::take(&mut earlier.before);
         before.insert(0, Arc::new(earlier));
-        (now.fates, now.before) = (fates, before);
+        (now.fates, now.before, now.since) = (fates, before, Poison::now());
         now.trim();
     }
     /// A new version.
@@ -363,26 +374,53 @@ impl Buffer {
     fn settled(&self) -> Result<Version> {
         self.decided().map_err(|(error, fates)| {
             if let Error::Poisoned(_) = error {
-                let mut now = self.version.lock();
-                let told =
-                    now.fates.len() == fates.len() && now.fates.iter().zip(&fates).all(|(a, b)| Arc::ptr_eq(a, b));
-                if told && let Some(before) = now.back() {
-                    let gone = std::mem::replace(&mut *now, before);
-                    drop(now);
-                    drop(gone);
-                }
+                self.go_back(&fates);
             }
             error
         })
     }
+    /// Of contents that depend on these launches, one of which ended badly: there are those before them again, unless there are others meanwhile. Whether
+    /// it has others now.
+    fn go_back(&self, fates: &[Arc<Fate>]) -> bool {
+        let mut now = self.version.lock();
+        if now.fates.len() != fates.len() || !now.fates.iter().zip(fates).all(|(a, b)| Arc::ptr_eq(a, b)) {
+            return true;
+        }
+        let Some(before) = now.back() else { return false };
+        // what is dropped is dropped behind the lock
+        let _gone = std::mem::replace(&mut *now, before);
+        drop(now);
+        true
+    }
+    /// The contents that were there before, where somebody was told since, as he looked at something else, why these never came to be.
+    #[inline]
+    fn recall(&self) {
+        let version = self.version.lock();
+        if version.before.is_empty() {
+            return;
+        }
+        let (fates, since) = (version.fates.clone(), version.since);
+        drop(version);
+        if fates.iter().any(|fate| fate.was_told(since)) {
+            // launches before that one ended before it
+            let first = fates.iter().find_map(|fate| fate.wait().err());
+            if matches!(first, Some(Error::Poisoned(poison)) if poison.was_told(since)) {
+                self.go_back(&fates);
+            }
+        }
+    }
     /// As [`Buffer::settled`], for those who tell of it later, or nobody; what it depends on, where that ended badly.
     fn decided(&self) -> std::result::Result<Version, (Error, Vec<Arc<Fate>>)> {
-        let mut version = self.version.lock().clone();
+        let mut version = loop {
+            let version = self.version.lock().clone();
+            match version.fates.iter().try_for_each(|fate| fate.wait()) {
+                Ok(()) => break version,
+                Err(Error::Poisoned(poison)) if poison.was_told(version.since) && self.go_back(&version.fates) => (),
+                Err(error) => return Err((error, version.fates)),
+            }
+        };
         if version.fates.is_empty() {
             return Ok(version);
-        }
-        if let Err(error) = version.fates.iter().try_for_each(|fate| fate.wait()) {
-            return Err((error, version.fates));
         }
         let known = std::mem::take(&mut version.fates);
         let before = std::mem::take(&mut version.before);
@@ -443,6 +481,7 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::on_device`].
     pub fn on_device_later(&self, store: &dyn DeviceStore, fates: &mut Vec<Arc<Fate>>) -> Result<HostColumn> {
+        self.recall();
         let (device, depends) = {
             let version = self.version.lock();
             (version.device.clone(), version.fates.clone())
@@ -936,7 +975,7 @@ mod tests {
         assert!(buffer.on_device_later(&store, &mut fates).unwrap().device().is_some());
         assert!(copy.on_device_later(&store, &mut fates).is_ok());
         assert_eq!((fates.len(), buffer.residence()), (1, Residence::Device), "one launch is not known yet");
-        *known.lock() = Some(Err(Poison(Arc::new(()))));
+        *known.lock() = Some(Err(Poison::new(())));
         for buffer in [&buffer, &copy] {
             assert_eq!(buffer.residence(), Residence::Poisoned);
             assert!(poisoned(buffer.settle()) && poisoned(buffer.on_host().map(drop)));
@@ -970,7 +1009,7 @@ mod tests {
     type Known = Arc<Mutex<Option<std::result::Result<(), Poison>>>>;
 
     fn ill() -> Option<std::result::Result<(), Poison>> {
-        Some(Err(Poison(Arc::new(()))))
+        Some(Err(Poison::new(())))
     }
 
     /// What a launch wrote to all of an array, of which nothing is known yet.
@@ -1008,6 +1047,60 @@ mod tests {
         assert!(copy.on_host().is_err() && copy.on_host().is_err(), "a copy never came to be");
         let (fifth, _) = written(&fourth, 7);
         assert_eq!(elements(&fifth), [7; 3]);
+    }
+
+    #[test]
+    fn who_was_told_by_something_else_finds_what_was_there_before_and_writes_to_that() {
+        let first = three();
+        for look in 0..6 {
+            let (second, known) = written(&first, 4);
+            let copy = second.snapshot();
+            *known.lock() = ill();
+            let Err(Error::Poisoned(poison)) = copy.on_host() else { panic!("the copy is poisoned") };
+            assert_eq!(second.residence(), Residence::Poisoned, "nobody was told yet");
+            poison.tell();
+            assert!(copy.on_host().is_err(), "a copy never came to be");
+            match look {
+                0 => assert_eq!(second.residence(), Residence::Host),
+                1 => assert_eq!(elements(&second.snapshot()), [1, 2, 3]),
+                2 => second.write(0, &[1]).unwrap(),
+                3 => assert!(second.on_device_later(&Store::default(), &mut Vec::new()).is_ok()),
+                4 => assert!(!second.may_come_back()),
+                _ => assert_eq!(elements(&written(&second, 9).0), [9; 3], "what is written after that is there"),
+            }
+            assert_eq!(elements(&second), [1, 2, 3]);
+            // who writes what was told before is told again
+            let third = three();
+            third.poison(poison);
+            third.follow(&second);
+            assert!(third.on_host().is_err());
+            assert_eq!(elements(&third), [1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn what_was_told_last_is_not_all_that_ended_badly() {
+        let first = three();
+        let (second, one) = written(&first, 4);
+        let (third, two) = written(&second, 5);
+        (*one.lock(), *two.lock()) = (ill(), ill());
+        let Some(Err(poison)) = two.lock().clone() else { unreachable!("it ended badly") };
+        poison.tell();
+        assert!(third.on_host().is_err(), "of the first nobody was told");
+        assert_eq!(elements(&third), [1, 2, 3]);
+    }
+
+    #[test]
+    fn contents_that_are_poisoned_for_good_do_not_grow_with_what_is_written_to_them() {
+        let mut buffer = three();
+        buffer.poison(Poison::new(()));
+        for _ in 0..20 {
+            let next = three();
+            next.poison(Poison::new(()));
+            next.follow(&buffer);
+            buffer = next;
+        }
+        assert_eq!(buffer.version.lock().fates.len(), 1);
     }
 
     #[test]

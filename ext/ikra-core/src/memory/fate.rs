@@ -50,6 +50,10 @@ impl Fate {
     pub fn is_ill(&self) -> bool {
         matches!(self.is_well(), Err(Error::Poisoned(_)))
     }
+    /// Whether it is known that it ended badly, and somebody was told since.
+    pub fn was_told(&self, since: u64) -> bool {
+        matches!(self.is_well(), Err(Error::Poisoned(poison)) if poison.was_told(since))
+    }
     /// Waits until it is known that all is well.
     ///
     /// # Errors
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_is_ill_stays_so_and_is_told_each_time() {
-        let fate = Arc::new(Fate::open(|_| Ok(Some(Err(Poison(Arc::new(7)))))));
+        let fate = Arc::new(Fate::open(|_| Ok(Some(Err(Poison::new(7))))));
         for _ in 0..2 {
             assert!(matches!(fate.wait(), Err(Error::Poisoned(_))));
         }

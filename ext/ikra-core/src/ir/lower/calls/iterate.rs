@@ -344,11 +344,12 @@ impl Body<'_, '_> {
         let inclusive_n = b.f64(Op::FAdd, &[floor, Operand::float(1.0)]);
         let negative = b.fcmp(Cmp::Lt, n, Operand::float(0.0));
         let inclusive_n = b.select(Scalar::F64, negative, Operand::float(0.0), inclusive_n);
-        // exclusive: n < 1 gives one step, else floor(n - err), and one more if that is still before the end
+        // exclusive: n < 1 gives one step, else floor(n - err) + 1, and one more if that is still before the end
         let without_err = b.f64(Op::FSub, &[n, err]);
         let floored = b.f64(Op::FFloor, &[without_err]);
         let below_one = b.fcmp(Cmp::Lt, n, Operand::float(1.0));
         let d = b.select(Scalar::F64, below_one, Operand::float(0.0), floored);
+        let d = b.f64(Op::FAdd, &[d, Operand::float(1.0)]);
         let reached = b.f64(Op::FMul, &[d, step]);
         let reached = b.f64(Op::FAdd, &[reached, from]);
         let (up, down) = (b.fcmp(Cmp::Lt, reached, to), b.fcmp(Cmp::Gt, reached, to));
@@ -365,9 +366,15 @@ impl Body<'_, '_> {
         let count = b.select(Scalar::F64, nan, Operand::float(0.0), count);
         let most = b.fcmp(Cmp::Ge, count, Operand::float(9.0e18));
         let count = b.select(Scalar::F64, most, Operand::float(9.0e18), count);
-        let count = b.i64(Op::FloatToInt, &[count]);
-        let keep_end = b.bool(Op::Not, &[exclusive]);
         let rising_step = b.fcmp(Cmp::Ge, step, Operand::float(0.0));
+        // an endless step is one to `from`, unless that is past the end
+        let endless = b.fcmp(Cmp::Eq, unit, Operand::float(f64::INFINITY));
+        let (before, behind) = (b.fcmp(Cmp::Le, from, to), b.fcmp(Cmp::Ge, from, to));
+        let once = b.select(Scalar::Bool, rising_step, before, behind);
+        let once = b.select(Scalar::F64, once, Operand::float(1.0), Operand::float(0.0));
+        let count = b.select(Scalar::F64, endless, once, count);
+        let step = b.select(Scalar::F64, endless, Operand::float(0.0), step);
+        let count = b.i64(Op::FloatToInt, &[count]);
         self.counted(Operand::I64(0), count, true, Operand::I64(1), result, place, |s, i| {
             let b = &mut s.cx.b;
             let d = b.f64(Op::IntToFloat, &[i]);
@@ -375,7 +382,6 @@ impl Body<'_, '_> {
             let d = b.f64(Op::FAdd, &[d, from]);
             let (over, under) = (b.fcmp(Cmp::Lt, to, d), b.fcmp(Cmp::Lt, d, to));
             let past = b.select(Scalar::Bool, rising_step, over, under);
-            let past = b.bool(Op::And, &[past, keep_end]);
             let d = b.select(Scalar::F64, past, to, d);
             s.each_round(block, &[(Val::Float(d), Ty::float())], span)
         })
