@@ -40,6 +40,12 @@ RSpec.describe Ikra::MDArray do
     expect([picture.heatmap(range: 0..), picture.heatmap(range: ..4)]).to eq([picture.heatmap] * 2)
     expect(picture.heatmap(range: 0..2)).not_to eq(picture.heatmap)
     expect { picture.heatmap(range: 5) }.to raise_error(TypeError, "range: 5 is no Range")
+    expect(pixels(md([[-1e308, 0.0, 1e308]]).to_png)).to eq([0, [3, 1, 8], [[0, 127, 255]]])
+    expect(pixels(md([[0.0, 5e-324]]).to_png)).to eq([0, [2, 1, 8], [[0, 255]]])
+    expect { picture.heatmap(range: 0..Float::INFINITY) }.to raise_error(ArgumentError, "range: 0..Infinity has an end that is not finite")
+    [nil, [], [[1, 2, 3]], [[1, 2], [3, 4]], [:red, :blue]].each do |colours|
+      expect { picture.heatmap(colours: colours) }.to raise_error(ArgumentError, /\Acolours: .* is no list of two colours or more, each \[red, green, blue\]\z/)
+    end
     expect { md([[0.0, Float::NAN]]).to_png }.to raise_error(FloatDomainError, "element [0, 1]: NaN")
   end
 

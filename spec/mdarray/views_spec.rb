@@ -186,6 +186,7 @@ RSpec.describe Ikra::MDArray do
     expect { array[0] = [1, 2] }.to raise_error(ArgumentError, "shapes [5] and [2] do not fit")
     expect { array[md([true])] }.to raise_error(ArgumentError, "shapes [4, 5] and [1] do not fit")
     expect { array.flatten.row(0) }.to raise_error(ArgumentError, "shape [20] has no rows: two dimensions are needed")
+    expect { array.diagonal(axes: [0]) }.to raise_error(ArgumentError, "axes: [0] are not two dimensions")
     expect { array.flatten.diagonal }.to raise_error(ArgumentError, "shape [20] has no diagonal: two dimensions are needed")
   end
 

@@ -28,11 +28,15 @@ module Ikra
     #
     # @param path (see #to_png)
     # @param range [Range, nil] of the elements that the colours are for; nil, and an end that it has not: all
+    # @param colours [Array<Array<Numeric>>] two or more, from the least to the greatest element: red, green and blue, from 0 to 255
     # @return (see #to_png)
     # @raise (see #to_png)
     def heatmap(path = nil, range: nil, colours: HEAT)
       raise ArgumentError, "shape #{shape.inspect} is no matrix" if ndim != 2
       raise ArgumentError, "shape #{shape.inspect} is no picture: there are no elements" if empty?
+
+      rgb = colours.is_a?(Array) && colours.size > 1 && colours.all? { |colour| colour.is_a?(Array) && colour.size == 3 && colour.all?(Numeric) }
+      raise ArgumentError, "colours: #{DType.shown(colours)} is no list of two colours or more, each [red, green, blue]" unless rgb
 
       parts = colours.size - 1
       scaled = shades(parts.to_f, range)
@@ -61,10 +65,16 @@ module Ikra
       low, high = range&.begin&.to_f, range&.end&.to_f
       low, high = [low, high].zip(values.select(**Run::EXACT, &:finite?).minmax).map { |given, found| given || found } unless low && high
       low ||= 0.0
-      width = high.nil? || high <= low ? 1.0 : high - low
+      high = low + 1.0 if high.nil? || high <= low
+      raise ArgumentError, "range: #{range.inspect} has an end that is not finite" unless low.finite? && high.finite?
+
+      # halves differ by no more than the greatest Float
+      scale = (high - low).finite? ? 1.0 : 0.5
+      from = low * scale
+      width = high * scale - from
       values.map(**Run::EXACT) do |x|
         if x.finite?
-          y = (x - low) / width * most
+          y = (x * scale - from) / width * most
           y < 0.0 ? 0.0 : y > most ? most * 1.0 : y
         else
           0.0 / 0.0

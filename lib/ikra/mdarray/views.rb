@@ -122,6 +122,8 @@ module Ikra
     def diagonal(offset = 0, axes: [0, 1])
       raise ArgumentError, "shape #{shape.inspect} has no diagonal: two dimensions are needed" if ndim < 2
 
+      raise ArgumentError, "axes: #{axes.inspect} are not two dimensions" unless axes.is_a?(Array) && axes.size == 2
+
       one, other = axes.map { |axis| axis_of(axis) }
       raise ArgumentError, "the diagonal of a dimension with itself" if one == other
 
