@@ -133,5 +133,16 @@ RSpec.describe "Arrays" do
     it "raises IndexError for a wrong index and TypeError for no index" do
       expect { |x| integers[x] }.to be_same_as_ruby.over(1, nil)
     end
+
+    it "asks nothing of one element for uniq, and checks what dig, fill and flatten are given" do
+      expect { |x| n = 0; [x.uniq { |y| n += 1; y }, n] }.to be_same_as_ruby.over([1], [1, 1], [])
+      expect { |x| x.dig(1, 0) }.to be_same_as_ruby.over([1, [2]], [1, nil], [1], [1, []])
+      expect { |x| x.dig(1, 0) }.to be_same_as_ruby.over([1, 2], [1, 2, 3])
+      expect { |x| x.dig(0, 0) }.to be_same_as_ruby.over(["ab"])
+      expect { |x| x.dig(0..1) }.to be_same_as_ruby.over([1, 2])
+      expect { |x| x.dup.fill(0, -1) }.to be_same_as_ruby.over([], [1], [1, 2])
+      expect { |x| x.flatten("b") }.to be_same_as_ruby.over([1, [2]])
+      expect { |x| x.flatten(nil) }.to be_same_as_ruby.over([1, [2]])
+    end
   end
 end

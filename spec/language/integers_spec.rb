@@ -138,5 +138,11 @@ RSpec.describe "Integers" do
     it "holds the least and the greatest literal" do
       expect { |x| x.zero? ? 9_223_372_036_854_775_807 : -9_223_372_036_854_775_808 }.to be_same_as_ruby.over(0, 1)
     end
+
+    it "asks of digits what Ruby asks, in its order" do
+      expect { |x| x.digits(-3) }.to be_same_as_ruby.over(-1, 1)
+      expect { |x| x.digits(16.9) }.to be_same_as_ruby.over(10, 255)
+      expect { |x| x.digits(true) }.to be_same_as_ruby.over(1)
+    end
   end
 end

@@ -101,5 +101,21 @@ RSpec.describe "Ranges" do
     ensure
       GC.stress = false
     end
+
+    it "compare with each other, as themselves or nothing" do
+      expect { |x| [x <=> (0..3), x <=> 1] }.to be_same_as_ruby.over(0..3, 1..2, 0...3, 0.0..3.0, 0..)
+      expect { |x| [x..3] <=> [0..3] }.to be_same_as_ruby.over(0, 1)
+      expect { |x| x.sort }.to be_same_as_ruby.over([0..3, 1..2], [0..3])
+      expect { |x| [x].fetch(0..x) }.to be_same_as_ruby.over(1)
+    end
+
+    it "begin where their variable was before their end assigned it" do
+      expect { |x| v = x; (v..(v += 1)) }.to be_same_as_ruby.over(1, 5)
+      expect { |x| v = x; f = -> { v += 1 }; (v..f.()) }.to be_same_as_ruby.over(1, 5)
+    end
+
+    it "step by 1 unless told otherwise" do
+      expect { |x| n = 0; x.step { |i| n += i }; n }.to be_same_as_ruby.over(0..3, 2...9, 3..1)
+    end
   end
 end

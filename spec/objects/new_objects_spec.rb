@@ -325,5 +325,20 @@ RSpec.describe "Arrays made in kernels" do
       x = [[1], 5, nil]
       expect { |i| ([1] + x[i]).size }.to be_same_as_ruby.over(0, 1, 2)
     end
+
+    it "are written through a second name that may have become another's" do
+      cell = Struct.new(:v)
+      expect do |i|
+        p = cell.new(0)
+        x = p
+        2.times do |k|
+          q = cell.new(9)
+          x = q if k == i + 4
+          x.v += 7
+        end
+        p.v
+      end.to be_same_as_ruby.over(1, -4, -3)
+      expect { |i| p = cell.new(i); x = p; 3.times { |k| q = cell.new(k); x = q if i == k; x.v += 7 }; p.v }.to be_same_as_ruby.over(0, 1, 2, 3)
+    end
   end
 end

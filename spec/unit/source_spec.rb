@@ -96,6 +96,13 @@ RSpec.describe "The source of a block" do
     end
   end
 
+  it "counts columns from behind a byte order mark" do
+    with_file("\u{feff}require 'ikra'; print [1, 2].pmap { |x| x + 1 }\nprint [1, 2].pmap { |x| x * 3 }\n") do |path|
+      expect(run_ruby(path)).to eq "[2, 3][3, 6]"
+      expect(run_ruby("-e", "require 'ikra'; load #{path.dump}")).to eq "[2, 3][3, 6]"
+    end
+  end
+
   it "refuses a program from standard input, of which nothing is left" do
     program = "require 'ikra'\nbegin; [1].pmap { |x| x }; rescue Ikra::CompileError => e; puts e.message; end\n"
     expect(run_ruby("-", stdin_data: program)).to start_with "Ruby kept no source of -:2"
@@ -115,7 +122,7 @@ RSpec.describe "The source of a block" do
         p [1].pmap(&SAME)
       RUBY
       expect(output).to eq "#{path} changed since it was loaded: what stands at line 1 now is not the code that runs. " \
-                           "Load it again, or start the program again\n[4]\n"
+                           "Load it again, or start the program again; a method that other code made of a text (class_eval, def_delegators) is to be written with def\n[4]\n"
     end
   end
 
@@ -133,8 +140,8 @@ RSpec.describe "The source of a block" do
   end
 
   it "refuses what is not written in Ruby" do
-    expect { [1].pmap(&method(:puts)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
-    expect { [1].pmap(&1.method(:+)) }.to raise_error(Ikra::CompileError, /is not written in Ruby/)
+    expect { [1].pmap(&method(:puts)) }.to raise_error(Ikra::CompileError, /has no source to compile: it is a method of C/)
+    expect { [1].pmap(&1.method(:+)) }.to raise_error(Ikra::CompileError, /has no source to compile/)
   end
 
   it "refuses a method where several stand, and one that was made of a block" do

@@ -143,7 +143,7 @@ impl Sequence {
 fn changed(path: &str, line: u32) -> Failure {
     Failure::NoSource(format!(
         "{path} changed since it was loaded: what stands at line {line} now is not the code that runs. \
-         Load it again, or start the program again"
+         Load it again, or start the program again; a method that other code made of a text (class_eval, def_delegators) is to be written with def"
     ))
 }
 
@@ -213,6 +213,8 @@ const REMEMBERED: usize = 256;
 
 impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
+        // Ruby counts columns from behind a byte order mark
+        let text = text.strip_prefix('\u{feff}').map_or(text.clone(), Arc::from);
         let first_using = first_using(&text);
         Arc::new(Self { path: path.into(), text, first_using, nodes: Mutex::new(None) })
     }

@@ -241,8 +241,9 @@ impl Builtin {
             Math(m) => m.arity(),
             Equal | NotEqual | Identical | CaseEqual | Compare | SameReference | Kin | ArrayEqual | ArrayEql
             | ArrayCompare | StructEqual | StructEql | StructGet | IsA | InstanceOf | BoolAnd | BoolOr | BoolXor
-            | ModuleCase | Upto | Downto | RangeStep | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
+            | ModuleCase | Upto | Downto | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
             RespondTo => 1..=2,
+            RangeStep => 0..=1,
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
             Ordered(_) => 1..=1,

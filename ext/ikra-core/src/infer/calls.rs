@@ -1164,6 +1164,7 @@ fn value_target(atom: Atom, owner: &str, name: &str) -> Option<Target> {
             (_, "exclude_end?") => Some(Target::Reader("exclude_end".into())),
             (_, "==") => crate::prelude::helper("Range", false, "__same_range").map(Target::Ruby),
             (_, "eql?") => crate::prelude::helper("Range", false, "__eql_range").map(Target::Ruby),
+            (_, "<=>") => crate::prelude::helper("Range", false, "__compare_range").map(Target::Ruby),
             ("Range" | "Enumerable", _) => Some(Target::Builtin(Builtin::OfRange)),
             _ => None,
         },

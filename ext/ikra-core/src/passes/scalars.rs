@@ -292,11 +292,11 @@ impl Aliases<'_> {
                             Operand::Var(v) => Some(*v),
                             _ => None,
                         })
-                        .filter(|v| v != dst)
                         .collect();
                     let mut others: BTreeSet<VarId> = BTreeSet::new();
                     for source in sources {
                         others.insert(source);
+                        // a choice that may leave the register as it is keeps its names
                         others.extend(now.get(&source).into_iter().flatten());
                     }
                     others.remove(dst);

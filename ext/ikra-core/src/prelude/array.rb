@@ -422,6 +422,9 @@ class Array
     out = __buffer(size)
     n = 0
     if block_given?
+      # of one element nothing is asked
+      return dup if size <= 1
+
       keys = __buffer(size)
       each do |x|
         key = yield(x)
@@ -505,6 +508,7 @@ class Array
   end
 
   def flatten(levels = -1)
+    levels = __int(levels) unless levels.nil?
     return dup if __doubt(levels == 0)
 
     __flat { |x| __one_level(x) if levels != 1 }
@@ -539,6 +543,7 @@ class Array
   def fill(item = (none = true), from = 0, count = nil)
     __fill_form unless from.is_a?(Integer) && (none || !block_given?)
     from += size if from < 0
+    from = 0 if from < 0
     count = size - from if count.nil?
     i = from
     while i < from + count
@@ -563,10 +568,11 @@ class Array
   end
 
   def dig(at, other = (one = true))
-    return self[at] if one
+    value = self[__int(at)]
+    return value if one || value.nil?
+    raise TypeError, "#{value.class} does not have #dig method" unless value.respond_to?(:dig)
 
-    value = self[at]
-    value.nil? ? nil : value[other]
+    value.dig(other)
   end
 
   def values_at(*places)

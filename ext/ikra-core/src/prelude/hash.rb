@@ -29,7 +29,10 @@ class Hash
     return __values.__at(i) if one
 
     value = __values.__at(i)
-    value.nil? ? nil : value[other]
+    return value if value.nil?
+    raise TypeError, "#{value.class} does not have #dig method" unless value.respond_to?(:dig)
+
+    value.dig(other)
   end
 
   def values_at(*keys)

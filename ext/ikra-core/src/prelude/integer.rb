@@ -10,9 +10,11 @@ class Integer
   end
 
   def digits(base = 10)
+    raise Math::DomainError, "out of domain" if self < 0
+
+    base = __int(base)
     raise ArgumentError, "negative radix" if base < 0
     raise ArgumentError, "invalid radix #{base}" if base < 2
-    raise Math::DomainError, "out of domain" if self < 0
 
     out = [self % base]
     n = self / base

@@ -35,6 +35,10 @@ class Range
     exclude_end? == other.exclude_end? && self.begin == other.begin && self.end == other.end
   end
 
+  def __compare_range(other)
+    __same_range(other) ? 0 : nil
+  end
+
   def __eql_range(other)
     return false unless other.is_a?(Range)
 

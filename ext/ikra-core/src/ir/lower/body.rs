@@ -228,6 +228,14 @@ impl<'p, 'w> Body<'p, 'w> {
 
     /// Raises at the current line; the cursor's list ends.
     pub fn trap(&mut self, trap: Trap, operand: Option<Val>) {
+        let (trap, operand) = match (trap, operand) {
+            // a message never shows more of a Range than its class
+            (
+                Trap::Describe { class, before, after } | Trap::Mention { class, before, after },
+                Some(Val::IntRange { .. } | Val::FloatRange { .. }),
+            ) => (Trap::Raise { class, message: format!("{before}Range{after}") }, None),
+            other => other,
+        };
         let (reprs, words) = match operand {
             Some(val) => {
                 let (repr, words) = self.trap_operand(val);
@@ -461,7 +469,11 @@ impl<'p, 'w> Body<'p, 'w> {
             Kind::Range { from, to, exclusive } => {
                 let end =
                     |s: &mut Self, end: &Option<Box<Node>>| end.as_ref().map_or(Ok(Val::NIL), |node| s.eval(node));
-                let (from, to) = (end(self, from)?, end(self, to)?);
+                let mut first = end(self, from)?;
+                if to.as_ref().is_some_and(|to| self.may_assign(to)) {
+                    first = self.copied(first);
+                }
+                let (from, to) = (first, end(self, to)?);
                 self.range(&ty, from, to, *exclusive)
             }
             Kind::Assign { target, value } => {
@@ -1149,12 +1161,9 @@ impl<'p, 'w> Body<'p, 'w> {
             _ => return Ok(Val::NEVER),
         };
         let mut old = self.cast_to(old, &old_ty, node.span)?;
-        if matches!(target, ast::Target::Local(..)) && may_assign(value) && !self.cx.b.ended() {
+        if matches!(target, ast::Target::Local(..)) && self.may_assign(value) {
             // the value that the variable had before
-            let form = self.form(&old_ty, node.span)?;
-            let place = self.place(form, None);
-            self.store(&place, old);
-            old = self.load(&place);
+            old = self.copied(old);
         }
         let write = |s: &mut Self, val: Val, ty: &Ty| -> Result<()> {
             match (target, &object) {
@@ -1263,6 +1272,29 @@ impl<'p, 'w> Body<'p, 'w> {
         Ok(whole)
     }
 
+    /// Whether running a node may assign a variable of the body that it stands in: by an assignment, a block, or whoever may call a Proc.
+    fn may_assign(&self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Nil | Kind::True | Kind::False | Kind::Int(_) | Kind::Float(_) | Kind::Sym(_) => false,
+            Kind::SelfRef | Kind::Local(_) | Kind::Ivar(_) | Kind::Const(_) => {
+                self.ty(node).atoms().iter().any(|atom| matches!(atom, Atom::Proc(_)))
+            }
+            Kind::Call(call) => {
+                call.block.is_some()
+                    || call.block_arg.is_some()
+                    || call.receiver.as_ref().is_some_and(|receiver| self.may_assign(receiver))
+                    || call.args.iter().any(|a| match a {
+                        ast::Arg::Positional(n) | ast::Arg::Keyword(_, n) | ast::Arg::KeywordSplat(n) => {
+                            self.may_assign(n)
+                        }
+                    })
+            }
+            Kind::And(a, b) | Kind::Or(a, b) => self.may_assign(a) || self.may_assign(b),
+            Kind::Not(x) => self.may_assign(x),
+            _ => true,
+        }
+    }
+
     /// The array of these values, if it is made at all.
     fn array_if(&mut self, made: bool, values: &[(Val, Ty)], span: Span) -> Result<Val> {
         if !made || self.cx.b.ended() {
@@ -1270,33 +1302,6 @@ impl<'p, 'w> Body<'p, 'w> {
         }
         let vals: Vec<Val> = values.iter().map(|v| v.0).collect();
         self.array_of(&vals, span)
-    }
-}
-
-/// Whether running a node may assign a variable of the body that it stands in.
-fn may_assign(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Nil
-        | Kind::True
-        | Kind::False
-        | Kind::SelfRef
-        | Kind::Int(_)
-        | Kind::Float(_)
-        | Kind::Sym(_)
-        | Kind::Local(_)
-        | Kind::Ivar(_)
-        | Kind::Const(_) => false,
-        Kind::Call(call) => {
-            call.block.is_some()
-                || call.block_arg.is_some()
-                || call.receiver.as_ref().is_some_and(may_assign)
-                || call.args.iter().any(|a| match a {
-                    ast::Arg::Positional(n) | ast::Arg::Keyword(_, n) | ast::Arg::KeywordSplat(n) => may_assign(n),
-                })
-        }
-        Kind::And(a, b) | Kind::Or(a, b) => may_assign(a) || may_assign(b),
-        Kind::Not(x) => may_assign(x),
-        _ => true,
     }
 }
 

@@ -110,7 +110,8 @@ impl Body<'_, '_> {
         self.trap(Trap::Break, val);
     }
 
-    fn copied(&mut self, val: Val) -> Val {
+    /// A value as it is now, whatever is assigned to the variable that it was read from.
+    pub(super) fn copied(&mut self, val: Val) -> Val {
         let form = match val {
             Val::Unit(_) => return val,
             Val::Bool(_) => Form::One(Repr::Bool),

@@ -424,17 +424,17 @@ impl Body<'_, '_> {
     }
 
     fn read_and_accumulated(&self, node: &Node, target: &ast::Target) -> Error {
-        let name = match target {
-            ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. } => name.to_string(),
-            _ => "it".into(),
+        let (what, again) = match target {
+            ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. } => (format!("{name} of one object"), &**name),
+            _ => ("what one Array or Hash holds".into(), "that"),
         };
         let d = Diagnostic::new(
             &self.here.unit.source,
             node.span,
-            format!("every element adds to {name} of one object, and {name} is read or set in this section as well"),
+            format!("every element adds to {what}, and {again} is read or set in this section as well"),
         )
         .because("elements run at the same time, so what they read in between is not known")
-        .advise(format!("read {name} after the section, or give the amounts as pmap's result"));
+        .advise(format!("read {again} after the section, give the amounts as pmap's result, or count with ptally"));
         Error::Conflict(Box::new(d))
     }
 

@@ -376,6 +376,12 @@ impl Tables {
             name => name,
         };
         debug_assert!(ty.may_be(Prims::EXCEPTION), "all else has a form");
+        if name.starts_with(|c: char| c.is_ascii_lowercase()) && place == name {
+            return Diagnostic::new(&self.source, span, format!("kernels cannot hold an exception in {name}"))
+                .because(format!("{name} is a variable of the code around the block, which is to have it afterwards"))
+                .advise(format!("give it a name that is not used around the block, not {name}"))
+                .into();
+        }
         Diagnostic::new(&self.source, span, format!("kernels cannot hold an exception in {place}"))
             .because("the exception itself is made when it leaves the section")
             .advise("keep it in a local variable, and give what matters of it")

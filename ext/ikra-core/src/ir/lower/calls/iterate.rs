@@ -56,7 +56,7 @@ impl Body<'_, '_> {
             }
             (Step, _) => self.step(receiver, args, keywords, block, span, place)?,
             (RangeStep, Val::IntRange { from, to, exclusive }) => {
-                let Val::Int(step) = args[0].0 else { return Ok(()) };
+                let Val::Int(step) = args.first().map_or(Val::int(1), |by| by.0) else { return Ok(()) };
                 self.positive_step(step);
                 let last = self.last(to, exclusive);
                 let empty = self.empty_least(to, exclusive);
@@ -67,7 +67,7 @@ impl Body<'_, '_> {
                 })?;
             }
             (RangeStep, Val::FloatRange { from, to, exclusive }) => {
-                let step = self.float(args[0].0);
+                let step = self.float(args.first().map_or(Val::int(1), |by| by.0));
                 self.float_steps(from, to, step, exclusive, receiver, block, span, place)?;
             }
             (RangeEach | RangeReverseEach | RangeEachWithIndex, Val::IntRange { from, to, exclusive }) => {
