@@ -115,6 +115,7 @@ RSpec.describe "Ranges" do
     end
 
     it "step by 1 unless told otherwise" do
+      expect { |x| [x.step.to_a, (x.begin..5).step.to_a] }.to be_same_as_ruby.over(0..3, 2...9, 3..1)
       expect { |x| n = 0; x.step { |i| n += i }; n }.to be_same_as_ruby.over(0..3, 2...9, 3..1)
     end
   end

@@ -134,7 +134,7 @@ class Range
     at < size ? first + at : nil
   end
 
-  def __list_step(by)
+  def __list_step(by = 1)
     out = []
     step(by) { |x| out << x }
     out
