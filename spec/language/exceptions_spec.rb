@@ -287,5 +287,12 @@ RSpec.describe "Exceptions" do
         end
       end.to be_same_as_ruby
     end
+
+    it "names a lambda or a Range by its class in messages" do
+      expect { |x| f = -> { 1 }; x + f }.to be_same_as_ruby.over(1, 2.5)
+      expect { |x| f = -> { 1 }; [x].fetch(f) }.to be_same_as_ruby.over(1)
+      expect { |x| x < (0..1) }.to be_same_as_ruby.over("a", 1, 2.5)
+      expect { |x| [x] + (0..x) }.to be_same_as_ruby.over(1)
+    end
   end
 end

@@ -27,6 +27,13 @@ RSpec.describe "Hashes" do
       expect { |key| (mixed.has_key?(key) ? 1 : 0) + (mixed.include?(key) ? 2 : 0) + (mixed.member?(key) ? 4 : 0) }.to be_same_as_ruby.over(*keys)
     end
 
+    it "are dug into, and what they hold" do
+      lists = { 1 => [4, 5], 2 => [], 3 => nil }
+      expect { |key| lists.dig(key, 1) }.to be_same_as_ruby.over(1, 2, 3, 4)
+      numbers = { 1 => 5 }
+      expect { |key| numbers.dig(key, 0) }.to be_same_as_ruby.over(2, 1)
+    end
+
     it "of one kind of key and value" do
       expect { |name| Tables::WEIGHTS[name] * 2 + Tables::WEIGHTS.size }.to be_same_as_ruby.over("fig", "apple", "pear", "plum")
       squares = (0..999).to_h { |i| [i * 7, i * i] }

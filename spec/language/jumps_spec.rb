@@ -79,16 +79,6 @@ RSpec.describe "break, next and return" do
       expect([-3, 0, 4].pmap(backend:, &block)).to eq([-1, 0, 8])
     end
 
-    it "adds to what a variable was before a lambda assigned it" do
-      apply = ->(f) { f.() }
-      expect { |x| v = x; f = -> { v += 1 }; v += f.call; v }.to be_same_as_ruby.over(2, -5)
-      expect { |x| v = x; f = -> { v = nil; 3 }; v += f.(); v }.to be_same_as_ruby.over(2, -5)
-      expect { |x| v = x * 1.5; f = ->(k) { v *= k }; 3.times { v -= f[2] }; v }.to be_same_as_ruby.over(2, -5)
-      expect { |x| v = x; f = -> { v += 1 }; g = -> { f.() * 2 }; v += g.(); v }.to be_same_as_ruby.over(2, -5)
-      expect { |x| v = x; f = -> { v += 1 }; v += apply.(f); v }.to be_same_as_ruby.over(2, -5)
-      expect { |x| a = [x]; f = -> { a = [9]; [2] }; a += f.(); a }.to be_same_as_ruby.over(1)
-    end
-
     it "leaves the section with break, after what the elements before it did" do
       expect do |run|
         run.pmap([1, 2, 30, 4, 50]) do |x|

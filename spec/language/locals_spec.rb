@@ -117,5 +117,15 @@ RSpec.describe "Local variables" do
       end.to be_same_as_ruby.over(1, 2)
       expect { |größe| größe * 2 }.to be_same_as_ruby.over(1, 2)
     end
+
+    it "adds to what a variable was before a lambda assigned it" do
+      apply = ->(f) { f.() }
+      expect { |x| v = x; f = -> { v += 1 }; v += f.call; v }.to be_same_as_ruby.over(2, -5)
+      expect { |x| v = x; f = -> { v = nil; 3 }; v += f.(); v }.to be_same_as_ruby.over(2, -5)
+      expect { |x| v = x * 1.5; f = ->(k) { v *= k }; 3.times { v -= f[2] }; v }.to be_same_as_ruby.over(2, -5)
+      expect { |x| v = x; f = -> { v += 1 }; g = -> { f.() * 2 }; v += g.(); v }.to be_same_as_ruby.over(2, -5)
+      expect { |x| v = x; f = -> { v += 1 }; v += apply.(f); v }.to be_same_as_ruby.over(2, -5)
+      expect { |x| a = [x]; f = -> { a = [9]; [2] }; a += f.(); a }.to be_same_as_ruby.over(1)
+    end
   end
 end

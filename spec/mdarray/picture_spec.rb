@@ -41,6 +41,7 @@ RSpec.describe Ikra::MDArray do
     expect(picture.heatmap(range: 0..2)).not_to eq(picture.heatmap)
     expect { picture.heatmap(range: 5) }.to raise_error(TypeError, "range: 5 is no Range")
     expect(pixels(md([[-1e308, 0.0, 1e308]]).to_png)).to eq([0, [3, 1, 8], [[0, 127, 255]]])
+    expect(pixels(md([[1e300, 1e300]]).to_png)).to eq([0, [2, 1, 8], [[0, 0]]])
     expect(pixels(md([[0.0, 5e-324]]).to_png)).to eq([0, [2, 1, 8], [[0, 255]]])
     expect { picture.heatmap(range: 0..Float::INFINITY) }.to raise_error(ArgumentError, "range: 0..Infinity has an end that is not finite")
     [nil, [], [[1, 2, 3]], [[1, 2], [3, 4]], [:red, :blue]].each do |colours|

@@ -30,15 +30,14 @@ struct Shown {
     shape: Vec<rb_sys::ssize_t>,
     strides: Vec<rb_sys::ssize_t>,
     /// Where the elements go at the end, if they may be written.
-    back: Option<(Arc<Buffer>, Part)>,
-    dtype: Dtype,
+    back: Option<(Arc<Buffer>, Dtype, Part)>,
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        let Some((buffer, part)) = self.back.take() else { return };
+        let Some((buffer, dtype, part)) = self.back.take() else { return };
         let width = buffer.storage().bytes();
-        if self.dtype == Dtype::Bool {
+        if dtype == Dtype::Bool {
             // others may hold any byte for true
             self.column.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
@@ -91,7 +90,7 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     if !written {
         // a part without elements may begin behind the last
         let from = column.bytes().get(offset * width..).unwrap_or_default();
-        return Ok(Some((dtype, from.as_ptr(), Shown { column, shape, strides, back: None, dtype })));
+        return Ok(Some((dtype, from.as_ptr(), Shown { column, shape, strides, back: None })));
     }
     let sizes = shape.iter().map(|size| *size as usize).collect();
     let apart = strides.iter().map(|stride| *stride as isize).collect();
@@ -101,7 +100,7 @@ fn shown(ruby: &Ruby, array: Value, strides: bool, written: bool) -> Result<Opti
     let strides = packed(&shape, 1);
     // the words stay where they are when the column is moved
     let data = copy.as_kernel_ptr(true).cast_const();
-    Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, part)), dtype })))
+    Ok(Some((dtype, data, Shown { column: copy, shape, strides, back: Some((held, dtype, part)) })))
 }
 
 /// The exception that an error is.

@@ -65,13 +65,13 @@ module Ikra
       low, high = range&.begin&.to_f, range&.end&.to_f
       low, high = [low, high].zip(values.select(**Run::EXACT, &:finite?).minmax).map { |given, found| given || found } unless low && high
       low ||= 0.0
-      high = low + 1.0 if high.nil? || high <= low
+      high ||= low
       raise ArgumentError, "range: #{range.inspect} has an end that is not finite" unless low.finite? && high.finite?
 
       # halves differ by no more than the greatest Float
       scale = (high - low).finite? ? 1.0 : 0.5
       from = low * scale
-      width = high * scale - from
+      width = high <= low ? 1.0 : high * scale - from
       values.map(**Run::EXACT) do |x|
         if x.finite?
           y = (x * scale - from) / width * most

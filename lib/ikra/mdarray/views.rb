@@ -121,7 +121,6 @@ module Ikra
     # @raise [ArgumentError] for an array of one dimension
     def diagonal(offset = 0, axes: [0, 1])
       raise ArgumentError, "shape #{shape.inspect} has no diagonal: two dimensions are needed" if ndim < 2
-
       raise ArgumentError, "axes: #{axes.inspect} are not two dimensions" unless axes.is_a?(Array) && axes.size == 2
 
       one, other = axes.map { |axis| axis_of(axis) }

@@ -5,7 +5,7 @@
 //! A local is an accumulator when every use of it in the block is such a form, of one operation, whose value nobody
 //! uses. Every other captured local that is assigned keeps its last writer, and must be written before it is read.
 
-use super::SectionOp;
+use super::{Analysis, SectionOp, SpecId};
 use crate::diagnostic::Span;
 use crate::layout::schema::{Combine, Equals, Wording};
 use crate::syntax::ast::{Arg, AssignOp, Block, Call, Kind, LocalId, Node, NodeId, Origin, Target, Unit};
@@ -41,6 +41,13 @@ pub struct Contribution<'a> {
 /// The operation of an operator that may accumulate; true: negated.
 pub fn combine_of(operator: &str) -> Option<(Combine, bool)> {
     known(operator).map(|(combine, negated, _)| (combine, negated))
+}
+
+impl Analysis<'_> {
+    /// Whether `… op= n` may be one step for each element: nobody uses its value, and memory has such an operation.
+    pub fn may_accumulate(&self, spec: SpecId, node: NodeId, op: &str) -> bool {
+        combine_of(op).is_some_and(|(combine, _)| combine != Combine::Mul) && self.spec(spec).void.contains(&node)
+    }
 }
 
 /// As [`combine_of`], with the operator.

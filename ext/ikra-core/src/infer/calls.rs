@@ -695,7 +695,11 @@ impl Analysis<'_> {
                     None => false,
                     Some(all) if !all.may_be_falsy() => true,
                     Some(all) if !all.may_be_truthy() => false,
-                    Some(_) => return Err(Refusal::new("kernels know respond_to? only with a literal true or false")),
+                    Some(_) => {
+                        return Err(Refusal::new("kernels know respond_to? only with a literal true or false").advise(
+                            "write respond_to?(:name), or respond_to?(:name, true) to ask for private methods, too",
+                        ));
+                    }
                 };
                 let answer = match self.method(receiver_of(atom), asked) {
                     MethodFact::Missing { handler: None } => false,

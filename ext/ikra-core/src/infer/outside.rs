@@ -12,7 +12,6 @@ use super::{Analysis, SpecId};
 use crate::diagnostic::Span;
 use crate::error::Result;
 use crate::id::{MethodId, ProcId};
-use crate::layout::schema::Combine;
 use crate::syntax::ast::{LocalId, Name, NodeId, Origin};
 use crate::types::{Atom, Reach, Ty};
 use crate::world::{Assumption, Lenient, Outside, Root, well_known};
@@ -67,8 +66,7 @@ impl Analysis<'_> {
 
     /// The method by which something is added to an element of live arrays in one step, such as `[]+=`, if they have it; so that none loses what another adds.
     pub fn live_accumulation(&mut self, spec: SpecId, node: NodeId, receiver: &Ty, op: &str) -> Option<String> {
-        let known = accumulate::combine_of(op).is_some_and(|(combine, _)| combine != Combine::Mul);
-        if !known || receiver.is_never() || !self.spec(spec).void.contains(&node) {
+        if receiver.is_never() || !self.may_accumulate(spec, node, op) {
             return None;
         }
         let name = format!("[]{op}=");

@@ -402,11 +402,8 @@ impl Buffer {
         let (fates, since) = (version.fates.clone(), version.since);
         drop(version);
         if fates.iter().any(|fate| fate.was_told(since)) {
-            // launches before that one ended before it
-            let first = fates.iter().find_map(|fate| fate.wait().err());
-            if matches!(first, Some(Error::Poisoned(poison)) if poison.was_told(since)) {
-                self.go_back(&fates);
-            }
+            // launches before that one ended before it; of one of which nobody was told whoever looks is
+            let _ = self.decided();
         }
     }
     /// As [`Buffer::settled`], for those who tell of it later, or nobody; what it depends on, where that ended badly.

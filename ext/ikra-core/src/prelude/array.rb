@@ -569,10 +569,7 @@ class Array
 
   def dig(at, other = (one = true))
     value = self[__int(at)]
-    return value if one || value.nil?
-    raise TypeError, "#{value.class} does not have #dig method" unless value.respond_to?(:dig)
-
-    value.dig(other)
+    one ? value : value.__dug(other)
   end
 
   def values_at(*places)

@@ -28,11 +28,7 @@ class Hash
     return __default if __doubt(i < 0)
     return __values.__at(i) if one
 
-    value = __values.__at(i)
-    return value if value.nil?
-    raise TypeError, "#{value.class} does not have #dig method" unless value.respond_to?(:dig)
-
-    value.dig(other)
+    __values.__at(i).__dug(other)
   end
 
   def values_at(*keys)

@@ -32,6 +32,14 @@ module Kernel
     from == 0 ? [self] : []
   end
 
+  # What `dig` finds a step further on.
+  def __dug(at)
+    return nil if nil?
+    raise TypeError, "#{self.class} does not have #dig method" unless respond_to?(:dig)
+
+    dig(at)
+  end
+
   # A new array of as many elements as the block gives, one for each index.
   def __build(count)
     out = __buffer(count)

@@ -258,9 +258,7 @@ impl Walker<'_, '_> {
         env: &mut Env,
     ) -> Result<bool> {
         let AssignOp::Method(op) = op else { return Ok(false) };
-        if accumulate::combine_of(op).is_none_or(|(c, _)| c == crate::layout::schema::Combine::Mul)
-            || !self.an.spec(self.here.id).void.contains(&node.id)
-        {
+        if !self.an.may_accumulate(self.here.id, node.id, op) {
             return Ok(false);
         }
         let receiver = match target {

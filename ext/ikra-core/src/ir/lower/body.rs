@@ -5,6 +5,7 @@
 //! Invariant: [`Body::eval`] answers a value in the form of the node's type, or ends the cursor's list.
 
 use super::blocks::Here;
+use super::numbers;
 use super::rescue::Exit;
 use super::tables::{Form, Tables};
 use super::value::Val;
@@ -205,37 +206,11 @@ impl<'p, 'w> Body<'p, 'w> {
 
     /// Words for a trap, and how to read them.
     pub fn trap_operand(&mut self, val: Val) -> (Repr, Vec<Operand>) {
-        match val {
-            // a message never shows more of a block than its class
-            Val::Unit(Unit::Proc(_)) => (Repr::Unit(Unit::Module(crate::world::well_known::PROC)), vec![]),
-            Val::Unit(unit) => (Repr::Unit(unit), vec![]),
-            Val::Bool(v) => (Repr::Bool, vec![v]),
-            Val::Int(v) => (Repr::Int, vec![v]),
-            Val::Float(v) => (Repr::Float, vec![v]),
-            Val::Sym(v) => (Repr::Sym, vec![v]),
-            Val::Str(v) => (Repr::Str, vec![v]),
-            Val::Ref(h, v) => (Repr::Ref(h), vec![v]),
-            Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
-            Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),
-            // a message never shows more of a Range than its class
-            Val::IntRange { .. } | Val::FloatRange { .. } => {
-                (Repr::Unit(Unit::Module(crate::world::well_known::RANGE)), vec![])
-            }
-            // inference refuses what a message would say of it
-            Val::Exception { .. } => (Repr::Unit(Unit::Nil), vec![]),
-        }
+        numbers::carried(val).unwrap_or_else(|(class, _)| (Repr::Unit(Unit::Module(class)), vec![]))
     }
 
     /// Raises at the current line; the cursor's list ends.
     pub fn trap(&mut self, trap: Trap, operand: Option<Val>) {
-        let (trap, operand) = match (trap, operand) {
-            // a message never shows more of a Range than its class
-            (
-                Trap::Describe { class, before, after } | Trap::Mention { class, before, after },
-                Some(Val::IntRange { .. } | Val::FloatRange { .. }),
-            ) => (Trap::Raise { class, message: format!("{before}Range{after}") }, None),
-            other => other,
-        };
         let (reprs, words) = match operand {
             Some(val) => {
                 let (repr, words) = self.trap_operand(val);

@@ -745,8 +745,7 @@ impl Body<'_, '_> {
                 Ok(Some(Val::Bool(truth)))
             }
             Target::Builtin(Builtin::NoMatch) => {
-                let trap = Trap::Mention { class: "NoMatchingPatternError", before: "".into(), after: "".into() };
-                self.trap(trap, Some(receiver));
+                numbers::mention(&mut self.cx, "NoMatchingPatternError", "", receiver, "");
                 Ok(None)
             }
             Target::Builtin(Builtin::Buffer) => {
@@ -785,29 +784,21 @@ impl Body<'_, '_> {
                 Ok(Some(self.read_field(atom, receiver, ivar)))
             }
             Target::Builtin(Builtin::NeedsArray) => {
-                let trap = Trap::Describe {
-                    class: "TypeError",
-                    before: "no implicit conversion of ".into(),
-                    after: " into Array".into(),
-                };
-                self.trap(trap, args.first().map(|a| a.0));
+                let given = args.first().map_or(Val::NIL, |a| a.0);
+                numbers::describe(&mut self.cx, "TypeError", "no implicit conversion of ", given, " into Array");
                 Ok(None)
             }
             Target::Builtin(Builtin::Uncoercible) => {
                 let class = self.an.describe(atom);
-                let after = format!(" can't be coerced into {class}");
-                self.trap(Trap::Mention { class: "TypeError", before: "".into(), after }, args.first().map(|a| a.0));
+                let given = args.first().map_or(Val::NIL, |a| a.0);
+                numbers::mention(&mut self.cx, "TypeError", "", given, &format!(" can't be coerced into {class}"));
                 Ok(None)
             }
             Target::Builtin(Builtin::Uncomparable) => {
                 let class = self.an.describe(atom);
-                let other = args.first().map(|a| a.0);
-                let trap = Trap::Mention {
-                    class: "ArgumentError",
-                    before: format!("comparison of {class} with "),
-                    after: " failed".into(),
-                };
-                self.trap(trap, other);
+                let other = args.first().map_or(Val::NIL, |a| a.0);
+                let before = format!("comparison of {class} with ");
+                numbers::mention(&mut self.cx, "ArgumentError", &before, other, " failed");
                 Ok(None)
             }
             Target::NoMethod { private } => {

@@ -188,7 +188,7 @@ impl Body<'_, '_> {
                 }
                 _ => {
                     let before = format!("comparison of {class} with ");
-                    s.trap(Trap::Mention { class: "ArgumentError", before, after: " failed".into() }, Some(arg.1));
+                    numbers::mention(&mut s.cx, "ArgumentError", &before, arg.1, " failed");
                     None
                 }
             })

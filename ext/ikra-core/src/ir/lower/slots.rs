@@ -424,9 +424,11 @@ impl Body<'_, '_> {
     }
 
     fn read_and_accumulated(&self, node: &Node, target: &ast::Target) -> Error {
-        let (what, again) = match target {
-            ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. } => (format!("{name} of one object"), &**name),
-            _ => ("what one Array or Hash holds".into(), "that"),
+        let (what, again, count) = match target {
+            ast::Target::Ivar(name, _) | ast::Target::Attr { name, .. } => {
+                (format!("{name} of one object"), &**name, "")
+            }
+            _ => ("what one Array or Hash holds".into(), "that", ", or count with ptally"),
         };
         let d = Diagnostic::new(
             &self.here.unit.source,
@@ -434,7 +436,7 @@ impl Body<'_, '_> {
             format!("every element adds to {what}, and {again} is read or set in this section as well"),
         )
         .because("elements run at the same time, so what they read in between is not known")
-        .advise(format!("read {again} after the section, give the amounts as pmap's result, or count with ptally"));
+        .advise(format!("read {again} after the section, or give the amounts as pmap's result{count}"));
         Error::Conflict(Box::new(d))
     }
 

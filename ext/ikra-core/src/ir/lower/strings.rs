@@ -5,6 +5,7 @@
 use super::body::Body;
 use super::calls::Answer;
 use super::compare::Asker;
+use super::numbers;
 use super::value::Val;
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::Literal;
@@ -55,8 +56,7 @@ impl Body<'_, '_> {
             }
             (Builtin::AsText, Some(val @ Val::Str(_))) => Some(val),
             (Builtin::AsText, Some(val)) => {
-                let (class, before) = ("TypeError", "no implicit conversion of ".into());
-                self.trap(Trap::Describe { class, before, after: " into String".into() }, Some(val));
+                numbers::describe(&mut self.cx, "TypeError", "no implicit conversion of ", val, " into String");
                 None
             }
             (Builtin::ArgumentError, _) => {

@@ -275,19 +275,13 @@ impl Body<'_, '_> {
 
     /// TypeError: `no implicit conversion from nil to integer`, in Ruby's two wordings.
     pub fn no_conversion(&mut self, val: Val, to: &str) {
-        let trap = if val == Val::NIL {
-            Trap::Raise {
-                class: "TypeError",
-                message: format!("no implicit conversion from nil to {}", to.to_lowercase()),
-            }
+        if val == Val::NIL {
+            let message = format!("no implicit conversion from nil to {}", to.to_lowercase());
+            self.trap(Trap::Raise { class: "TypeError", message }, None);
         } else {
-            Trap::Describe {
-                class: "TypeError",
-                before: "no implicit conversion of ".into(),
-                after: format!(" into {to}"),
-            }
-        };
-        self.trap(trap, Some(val));
+            let after = format!(" into {to}");
+            numbers::describe(&mut self.cx, "TypeError", "no implicit conversion of ", val, &after);
+        }
     }
 
     /// Holds the result of `rand` to the speculated kind.

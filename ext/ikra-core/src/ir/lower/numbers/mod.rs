@@ -31,7 +31,7 @@ pub use compare::{clamp_message, ordered};
 pub use convert::Conversion;
 pub use float::{divmod, divmod_types};
 pub use int::unsigned;
-pub use raise::to_long;
+pub use raise::{carried, describe, mention, to_long};
 
 /// One kind of receiver or argument: what is left of an [`Atom`] once methods of numbers look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

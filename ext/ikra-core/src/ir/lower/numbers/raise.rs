@@ -3,18 +3,22 @@
 //! A function that answers [`Val`] raises always: the value is [`Val::NEVER`], and the cursor cannot be reached.
 
 use super::{Kind, Val};
+use crate::id::ClassId;
 use crate::ir::lower::Cx;
 use crate::ir::{Cmp, Op, Operand, SiteId, Trap};
 use crate::types::{Repr, Unit};
+use crate::world::well_known;
 
 /// Name of a number's class.
 pub fn class_of(kind: Kind) -> &'static str {
     if kind == Kind::Int { "Integer" } else { "Float" }
 }
 
-/// A value as a trap carries it; none for a Range.
-fn carried(val: Val) -> Option<(Repr, Vec<Operand>)> {
-    Some(match val {
+/// A value as a trap carries it; else its class and what that is called, of which a message shows no more.
+pub fn carried(val: Val) -> Result<(Repr, Vec<Operand>), (ClassId, &'static str)> {
+    Ok(match val {
+        Val::Unit(Unit::Proc(_)) => return Err((well_known::PROC, "Proc")),
+        Val::IntRange { .. } | Val::FloatRange { .. } => return Err((well_known::RANGE, "Range")),
         Val::Unit(unit) => (Repr::Unit(unit), vec![]),
         Val::Bool(v) => (Repr::Bool, vec![v]),
         Val::Int(v) => (Repr::Int, vec![v]),
@@ -24,7 +28,8 @@ fn carried(val: Val) -> Option<(Repr, Vec<Operand>)> {
         Val::Ref(hierarchy, v) => (Repr::Ref(hierarchy), vec![v]),
         Val::Array(kind, v) => (Repr::Array(kind), vec![v]),
         Val::Union { tag, payload } => (Repr::Union, vec![tag, payload]),
-        Val::IntRange { .. } | Val::FloatRange { .. } | Val::Exception { .. } => return None,
+        // inference refuses what a message would say of it
+        Val::Exception { .. } => (Repr::Unit(Unit::Nil), vec![]),
     })
 }
 
@@ -42,10 +47,10 @@ pub fn raise_if(cx: &mut Cx<'_>, cond: Operand, class: &'static str, message: im
 /// A message about a value: `before`, the value ([`Trap::Mention`]), `after`.
 fn mention_site(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> (SiteId, Vec<Operand>) {
     match carried(val) {
-        Some((repr, words)) => {
+        Ok((repr, words)) => {
             (cx.site(Trap::Mention { class, before: before.into(), after: after.into() }, vec![repr]), words)
         }
-        None => (cx.site(Trap::Raise { class, message: format!("{before}Range{after}") }, vec![]), vec![]),
+        Err((_, name)) => (cx.site(Trap::Raise { class, message: format!("{before}{name}{after}") }, vec![]), vec![]),
     }
 }
 
@@ -63,13 +68,13 @@ pub fn mention_if(cx: &mut Cx<'_>, cond: Operand, class: &'static str, before: &
 /// A message about a conversion of a value, which Ruby names by its class unless it is nil, true or false.
 pub fn describe(cx: &mut Cx<'_>, class: &'static str, before: &str, val: Val, after: &str) -> Val {
     match carried(val) {
-        Some((repr, words)) => {
+        Ok((repr, words)) => {
             let trap = Trap::Describe { class, before: before.into(), after: after.into() };
             let site = cx.site(trap, vec![repr]);
             cx.b.trap(site, words);
             Val::NEVER
         }
-        None => raise(cx, class, format!("{before}Range{after}")),
+        Err((_, name)) => raise(cx, class, format!("{before}{name}{after}")),
     }
 }
 
