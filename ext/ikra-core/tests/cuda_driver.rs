@@ -63,6 +63,9 @@ const SCENES: &[Scene] = &[
     ("rows_without_memory", &[("STAND_IN_MEMORY", "3000000")], rows_without_memory),
     ("what_is_reduced_while_it_is_computed", &[], what_is_reduced_while_it_is_computed),
     ("launches_one_after_the_other", &[], launches_one_after_the_other),
+    ("launches_that_another_thread_makes", &[], launches_that_another_thread_makes),
+    ("launches_that_fail_elsewhere", &[("STAND_IN", "faulty elsewhere")], launches_that_fail_elsewhere),
+    ("launches_under_way_at_the_end", &[], launches_under_way_at_the_end),
     ("ticks_that_follow_each_other", &[], ticks_that_follow_each_other),
     ("launches_that_raise_later", &[], launches_that_raise_later),
     ("launches_whose_end_is_told_at_once", &[], launches_whose_end_is_told_at_once),
@@ -1049,6 +1052,22 @@ fn launches_whose_end_is_told_at_once() {
     }
 }
 
+/// The columns of a run, on the device.
+fn there(cuda: &CudaBackend, run: &Run) -> Vec<HostColumn> {
+    let store = cuda.store().expect("it has memory");
+    let up = |rows: &HostColumn| {
+        let memory = store.upload(rows.byte_len(), Some(rows.bytes())).unwrap_or_else(|e| panic!("{e}"));
+        HostColumn::on_device(rows.storage(), rows.len(), memory)
+    };
+    run.columns.iter().map(up).collect()
+}
+
+fn rows_of(memory: &Arc<dyn DeviceMemory>) -> Vec<i64> {
+    let mut bytes = vec![0; memory.bytes()];
+    memory.read(0, &mut bytes).unwrap_or_else(|e| panic!("{e}"));
+    bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect()
+}
+
 /// A loop that makes small arrays, which are let go a thousand at a time: the driver is asked for hardly more than the launches.
 fn launches_one_after_the_other() {
     let cuda = open();
@@ -1056,19 +1075,7 @@ fn launches_one_after_the_other() {
     let kernel = prepare(&cuda, &twice(false));
     let rows = 100;
     // all but what is made is there from the beginning
-    let there: Vec<HostColumn> = Run::new(0..rows)
-        .columns
-        .iter()
-        .map(|rows| {
-            let memory = store.upload(rows.byte_len(), Some(rows.bytes())).unwrap_or_else(|e| panic!("{e}"));
-            HostColumn::on_device(rows.storage(), rows.len(), memory)
-        })
-        .collect();
-    let read = |memory: &Arc<dyn DeviceMemory>| {
-        let mut bytes = vec![0; rows as usize * 8];
-        memory.read(0, &mut bytes).unwrap_or_else(|e| panic!("{e}"));
-        bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect::<Vec<_>>()
-    };
+    let there = there(&cuda, &Run::new(0..rows));
     let round = || {
         let asked = || (stand_in("stand_in_questions"), stand_in("stand_in_allocations"));
         let before = asked();
@@ -1086,7 +1093,7 @@ fn launches_one_after_the_other() {
             .collect();
         let after = asked();
         let twice: Vec<i64> = (0..rows).map(|i| 2 * i).collect();
-        assert!(made.iter().step_by(37).chain(made.last()).all(|memory| read(memory) == twice));
+        assert!(made.iter().step_by(37).chain(made.last()).all(|memory| rows_of(memory) == twice));
         assert!(made.last().is_some_and(|last| last.settle().is_ok()));
         (after.0 - before.0, after.1 - before.1)
     };
@@ -1094,6 +1101,135 @@ fn launches_one_after_the_other() {
     assert!(questions <= 2000 / 16 && allocations <= 1100, "{questions} questions, {allocations} allocations");
     let (questions, allocations) = round();
     assert!(questions <= 1000 / 16 && allocations <= 64, "{questions} questions, {allocations} allocations again");
+}
+
+/// Doubles again and again what is on the device, each time into new memory.
+struct Doubling<'a> {
+    cuda: &'a CudaBackend,
+    kernel: Arc<dyn Executable>,
+    columns: Vec<HostColumn>,
+}
+
+const DOUBLED: usize = 100;
+
+impl<'a> Doubling<'a> {
+    fn new(cuda: &'a CudaBackend) -> Self {
+        let columns = there(cuda, &Run::new(1..1 + DOUBLED as i64));
+        Self { cuda, kernel: prepare(cuda, &twice(false)), columns }
+    }
+    fn once(&mut self) -> Result<&Arc<dyn DeviceMemory>> {
+        let store = self.cuda.store().expect("it has memory");
+        let mut run = Run::new(0..DOUBLED as i64);
+        run.columns.clone_from(&self.columns);
+        let memory = store.allocate(DOUBLED * 8)?;
+        run.columns[1] = HostColumn::on_device(Storage::I64, DOUBLED, memory);
+        let outcome = run.try_on(self.cuda, &*self.kernel, &CancelToken::default())?;
+        assert_eq!(outcome, Outcome::Done);
+        self.columns[0] = run.columns[1].clone();
+        Ok(self.columns[0].device().expect("it was made there"))
+    }
+}
+
+/// Whether launches were made by another thread than this one since then.
+fn elsewhere(before: i64) -> bool {
+    stand_in("stand_in_elsewhere") > before
+}
+
+fn has_another_core() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+}
+
+/// Launches that follow each other and that nobody waits for are made by a thread of the queue's own. Whoever looks finds what was launched before, and what comes after is behind it.
+fn launches_that_another_thread_makes() {
+    let cuda = open();
+    let store = cuda.store().expect("it has memory");
+    let (mut one, mut other) = (Doubling::new(&cuda), Doubling::new(&cuda));
+    let mut times = [0u32; 2];
+    let holds = |memory: &Arc<dyn DeviceMemory>, times: u32| {
+        let expected = (1..=DOUBLED as i64).map(|i| i.wrapping_shl(times % 64) * i64::from(times < 64));
+        assert!(rows_of(memory).into_iter().eq(expected), "doubled {times} times");
+    };
+    let mut random = 1u32;
+    let mut kept: Vec<(Arc<dyn DeviceMemory>, u32)> = Vec::new();
+    for number in 0..20_000 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let which = usize::from(random >> 28 == 3);
+        let doubling = if which == 0 { &mut one } else { &mut other };
+        if times[which] > 60 {
+            doubling.columns = there(&cuda, &Run::new(1..1 + DOUBLED as i64));
+            times[which] = 0;
+        }
+        let memory = doubling.once().unwrap_or_else(|e| panic!("{e}")).clone();
+        times[which] += 1;
+        match random >> 8 & 0xfff {
+            0..20 => holds(&memory, times[which]),
+            20..30 => holds(&store.copy(&memory).unwrap_or_else(|e| panic!("{e}")), times[which]),
+            30..40 => memory.settle().unwrap_or_else(|e| panic!("{e}")),
+            40..60 => kept.push((memory, times[which])),
+            // the thread falls asleep, and is woken again
+            60..64 => std::thread::sleep(Duration::from_micros(300)),
+            64..66 => assert_eq!(Run::new(0..10).on(&cuda, &sums(false)), Outcome::Done),
+            _ => {}
+        }
+        if number % 5_000 == 0 {
+            kept.drain(..).for_each(|(memory, times)| holds(&memory, times));
+        }
+    }
+    kept.drain(..).for_each(|(memory, times)| holds(&memory, times));
+    // calls of several threads, which take turns
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut doubling = Doubling::new(&cuda);
+                for times in 1..=60 {
+                    let memory = doubling.once().unwrap_or_else(|e| panic!("{e}"));
+                    if times % 20 == 0 {
+                        holds(memory, times);
+                    }
+                }
+            });
+        }
+    });
+    if has_another_core() {
+        let began = Instant::now();
+        let before = stand_in("stand_in_elsewhere");
+        let mut doubling = Doubling::new(&cuda);
+        while !elsewhere(before) {
+            doubling.once().unwrap_or_else(|e| panic!("{e}"));
+            assert!(began.elapsed() < Duration::from_secs(60), "each call made its launch itself");
+        }
+    }
+}
+
+/// What fails when nobody is there to be told is told to everybody.
+fn launches_that_fail_elsewhere() {
+    if !has_another_core() {
+        return;
+    }
+    let cuda = open();
+    let mut doubling = Doubling::new(&cuda);
+    let began = Instant::now();
+    let error = loop {
+        match doubling.once() {
+            Ok(_) => assert!(began.elapsed() < Duration::from_secs(60), "each call made its launch itself"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("CUDA_ERROR_SOMETHING") && error.contains("restart the process"), "{error}");
+    let last = doubling.columns[0].device().expect("it was to be made there").clone();
+    let read = last.read(0, &mut [0; 8]).expect_err("it was never made").to_string();
+    assert!(read.contains("restart the process"), "{read}");
+}
+
+/// A process may end whatever is under way.
+fn launches_under_way_at_the_end() {
+    let cuda = open();
+    let mut doubling = Doubling::new(&cuda);
+    for _ in 0..1_000 {
+        doubling.once().unwrap_or_else(|e| panic!("{e}"));
+    }
+    std::mem::forget(doubling.columns);
+    std::mem::forget(cuda);
 }
 
 /// `out = 3 * out + in`, as often as there are ticks if these are fused, else once.
@@ -1125,14 +1261,7 @@ fn ticks_that_follow_each_other() {
     let kernel = prepare(&cuda, &grows(false));
     kernel.join_ticks(Box::new(|| Ok(Some(grows(true)))));
     let rows = 300;
-    let there = |run: Run| -> Vec<HostColumn> {
-        let up = |rows: &HostColumn| {
-            let memory = store.upload(rows.byte_len(), Some(rows.bytes())).unwrap_or_else(|e| panic!("{e}"));
-            HostColumn::on_device(rows.storage(), rows.len(), memory)
-        };
-        run.columns.iter().map(up).collect()
-    };
-    let lists = [there(Run::new(0..rows)), there(Run::new(5..5 + rows))];
+    let lists = [there(&cuda, &Run::new(0..rows)), there(&cuda, &Run::new(5..5 + rows))];
     let mut expected = [vec![0i64; rows as usize], vec![0; rows as usize]];
     let mut call = |which: usize| {
         let mut run = Run::new(0..rows);
@@ -1145,10 +1274,7 @@ fn ticks_that_follow_each_other() {
         expected[which].clone()
     };
     let holds = |which: usize, expected: &[i64]| {
-        let mut bytes = vec![0; rows as usize * 8];
-        lists[which][1].device().expect("there it is").read(0, &mut bytes).unwrap_or_else(|e| panic!("{e}"));
-        let found = bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().expect("8 bytes")));
-        assert!(found.eq(expected.iter().copied()));
+        assert_eq!(rows_of(lists[which][1].device().expect("there it is")), expected);
     };
     let began = Instant::now();
     // the code for several is made meanwhile

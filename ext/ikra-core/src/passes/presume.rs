@@ -249,8 +249,8 @@ impl Walker<'_> {
                 if !(-1..=1).contains(&by) =>
             {
                 out.push(result(Op::Mul, [a, b]));
-                // from -most to most it fits
-                let most = i64::MAX / by.checked_abs().unwrap_or(i64::MAX);
+                // from -most to most it fits; of the least Integer, which has no negative, only 0 of these
+                let most = by.checked_abs().map_or(0, |by| i64::MAX / by);
                 let up = self.push(out, Scalar::I64, Op::Add, &[x, Operand::I64(most)]);
                 let beyond = self.push(out, Scalar::Bool, Op::UCmp(Cmp::Gt), &[up, Operand::I64(2 * most)]);
                 let beyond = self.push(out, Scalar::I32, Op::BoolToInt, &[beyond]);

@@ -3,8 +3,8 @@
 //
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
-// is wrong with the machine: absent, broken, old, faulty. STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched and stand_in_launches. Not here: speed.
+// is wrong with the machine: absent, broken, old, faulty, faulty elsewhere (where another thread than the first launches). STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches and stand_in_elsewhere (launches by other threads than the first). Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@
 #include <vector>
 
 typedef int Result;
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, UNKNOWN = 999 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, FAULT = 700, OUT_OF_RESOURCES = 701, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, UNKNOWN = 999 };
 
 static bool is(const char *what) {
   const char *given = getenv("STAND_IN");
@@ -94,7 +94,7 @@ static size_t total() {
 
 // The host's memory that is page-locked where it is.
 static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0};
+static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -131,6 +131,7 @@ long stand_in_allocations() { return allocations; }
 // Threads of the last launch.
 long stand_in_launched() { return launched; }
 long stand_in_launches() { return launches; }
+long stand_in_elsewhere() { return elsewhere; }
 
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
 Result cuInit(unsigned) {
@@ -329,6 +330,10 @@ Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigne
   memcpy(args.data(), params[0], module->bytes);
   launched = long(grid) * block;
   launches++;
+  if (gettid() != getpid()) {
+    elsewhere++;
+    if (is("faulty elsewhere")) return OUT_OF_RESOURCES;
+  }
   stream->push([=] {
     if (is("faulty")) {
       sticky = FAULT;

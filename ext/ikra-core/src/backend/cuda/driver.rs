@@ -344,6 +344,11 @@ impl Device {
         result
     }
 
+    /// What nobody was told of that asked for it failed: everything that is asked from now on does.
+    pub fn lose(&self, because: &str) {
+        let _ = self.fault.set(because.into());
+    }
+
     fn pool(&self) -> Result<sys::CUmemoryPool> {
         let mut pool = std::ptr::null_mut();
         // SAFETY: `handle` is a device of this process, and the out-pointer is to a live local.

@@ -253,7 +253,7 @@ impl CudaBackend {
                 }
                 mark
             }
-            None => self.queue.add(holds, length, |stream| module.launch(stream, grid, block, &mut args))?,
+            None => self.queue.add_launch(holds, length, Spread { module: module.clone(), grid, block }, args)?,
         };
         let told = match (letter, launch.later.as_deref_mut()) {
             (Some(letter), Some(later)) if tells => {

@@ -1,13 +1,15 @@
 //! Launches that nobody waits for: kernels that surely end, and raise nothing or later, over memory that is on the device already.
 //!
 //! Here: [`Queue`], one stream for all of them, so that each finds what those before it made; who holds the memory of what is under
-//! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]), and which of them wait to become one launch ([`ticks`]).
+//! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]), which of them wait to become one launch ([`ticks`]), and
+//! the thread that gives little ones to the driver ([`launcher`]).
 
 use super::driver::{Device, Event, Stream};
 use super::status::Letter;
 use super::storage::Block;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::buffer::DeviceMemory;
+use launcher::{Launcher, Step};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use ticks::{Fate, Ticks};
 pub use ticks::{Spread, Tick};
 
+mod launcher;
 mod ticks;
 
 /// A place in the stream, behind some work. Where that is little, there is no event before somebody asks, or the place is behind many: then it is behind what was queued meanwhile, too.
@@ -68,7 +71,7 @@ pub struct Queue {
 }
 
 struct Line {
-    stream: Stream,
+    stream: Arc<Stream>,
     state: Mutex<State>,
 }
 
@@ -99,7 +102,6 @@ impl Drop for Work {
     }
 }
 
-#[derive(Default)]
 struct State {
     /// In the stream's order: behind each launch, and the memory that it uses.
     under_way: VecDeque<Work>,
@@ -117,6 +119,8 @@ struct State {
     idle: Vec<Arc<Event>>,
     /// The last work, where it is ticks that others may join.
     ticks: Ticks,
+    /// Has nothing to do while ticks wait.
+    launcher: Launcher,
 }
 
 /// How long work is.
@@ -143,6 +147,19 @@ const TURNS: usize = 2;
 const LITTLE: usize = 16 << 20;
 
 impl State {
+    fn new(launcher: Launcher) -> Self {
+        Self {
+            under_way: VecDeque::new(),
+            gone: 0,
+            held: 0,
+            open: None,
+            patience: 0,
+            marks: 0,
+            idle: Vec::new(),
+            ticks: Ticks::default(),
+            launcher,
+        }
+    }
     /// The launches queued last.
     fn last(&self) -> impl DoubleEndedIterator<Item = &Work> {
         self.under_way.range(self.under_way.len().saturating_sub(LAST)..)
@@ -213,20 +230,29 @@ impl State {
         self.gone += count as u64;
         self.patience = self.under_way.len() + MANY;
     }
-    /// An event behind all that is queued.
-    fn record(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
-        self.ticks.flush(stream)?;
-        let free = self.idle.iter().position(|event| Arc::strong_count(event) == 1);
-        let event = match free {
-            Some(at) => self.idle.swap_remove(at),
-            None => Arc::new(Event::without_time(device)?),
-        };
-        event.record(stream)?;
-        Ok(event)
+    /// All that was queued is on the stream, but for memory, which has no order.
+    fn flush(&mut self, stream: &Stream) -> Result<()> {
+        self.launcher.drain()?;
+        self.ticks.flush(stream)
     }
-    /// Gives a mark its event, if it has none.
+    /// An event for a mark.
+    fn event(&mut self, device: &Arc<Device>) -> Result<Arc<Event>> {
+        let free = self.idle.iter().position(|event| Arc::strong_count(event) == 1);
+        match free {
+            Some(at) => Ok(self.idle.swap_remove(at)),
+            None => Ok(Arc::new(Event::without_time(device)?)),
+        }
+    }
+    /// Gives a mark its event behind all that is queued, if it has none.
     fn close(&mut self, mark: &Arc<Mark>, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Event>> {
-        let event = mark.event.get_or_try_init(|| self.record(stream, device))?.clone();
+        // which may be what the launcher is about to do
+        self.flush(stream)?;
+        let event = mark.event.get_or_try_init(|| {
+            let event = self.event(device)?;
+            event.record(stream)?;
+            Ok::<_, Error>(event)
+        });
+        let event = event?.clone();
         if self.open.as_ref().is_some_and(|(open, _)| Arc::ptr_eq(open, mark)) {
             self.open = None;
         }
@@ -248,10 +274,19 @@ impl State {
             (Arc::new(Mark { number: self.marks, event: OnceCell::new() }), 0)
         });
         self.open = Some((mark.clone(), count + 1));
-        if length == Length::Any || count + 1 == TOGETHER {
+        if length == Length::Any {
             self.close(&mark, stream, device)?;
+        } else if count + 1 == TOGETHER {
+            self.open = None;
+            self.ticks.flush(stream)?;
+            let event = self.event(device)?;
+            self.launch(Step::Record(mark.clone(), event), false, stream)?;
         }
         Ok(mark)
+    }
+    /// Has the launcher do it, where it is awake.
+    fn launch(&mut self, step: Step, row: bool, stream: &Stream) -> Result<()> {
+        self.launcher.leave(step, row).map_or(Ok(()), |step| step.run(stream))
     }
     /// Lets go what is done. Where the last is, all are: the driver is asked once.
     fn sweep(&mut self, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) -> Result<()> {
@@ -294,7 +329,11 @@ impl Queue {
     }
 
     fn line(&self) -> Result<&Line> {
-        self.line.get_or_try_init(|| Ok(Line { stream: Stream::new(&self.device)?, state: Mutex::default() }))
+        self.line.get_or_try_init(|| {
+            let stream = Arc::new(Stream::new(&self.device)?);
+            let state = Mutex::new(State::new(Launcher::new(&self.device, &stream)));
+            Ok(Line { stream, state })
+        })
     }
 
     /// Whether another launch would not have to wait until one is done. Of a queue that somebody adds to right now that is not known.
@@ -314,7 +353,30 @@ impl Queue {
         length: Length,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<Arc<Mark>> {
-        self.add_making(holds, length, None, |stream, _| work(stream))
+        self.add_making(holds, length, None, |state, stream, _| {
+            state.launcher.drain()?;
+            work(stream)
+        })
+    }
+
+    /// As [`Queue::add`], of one run of a kernel.
+    ///
+    /// # Errors
+    /// As [`Queue::add`].
+    pub fn add_launch(
+        &self,
+        holds: Vec<Arc<dyn DeviceMemory>>,
+        length: Length,
+        code: Spread,
+        args: Vec<u64>,
+    ) -> Result<Arc<Mark>> {
+        let little = length == Length::Little;
+        self.add_making(holds, length, None, |state, stream, _| {
+            if !little {
+                state.launcher.drain()?;
+            }
+            state.launch(Step::Launch(code, args), little, stream)
+        })
     }
 
     /// Works on the stream, and waits until that is done: whoever is waited for holds its own memory, and needs no event.
@@ -327,6 +389,7 @@ impl Queue {
             // one launch at a time is added
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
+            state.flush(&line.stream)?;
             state.ticks.end(&line.stream)?;
             (work(&line.stream), state.gone + state.under_way.len() as u64)
         };
@@ -373,7 +436,8 @@ impl Queue {
         letter: &Arc<Letter>,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<Arc<Mark>> {
-        let mark = self.add_making(holds, Length::Any, Some(letter.clone()), |stream, _| {
+        let mark = self.add_making(holds, Length::Any, Some(letter.clone()), |state, stream, _| {
+            state.launcher.drain()?;
             letter.begin(stream)?;
             work(stream)?;
             letter.send(stream)
@@ -382,13 +446,13 @@ impl Queue {
         Ok(mark)
     }
 
-    /// As [`Queue::add`], of work that also uses memory that it makes, and adds to what is held.
+    /// As [`Queue::add`], of work that also uses memory that it makes, and adds to what is held. What it puts on the stream must not come before what the launcher has to do.
     fn add_making(
         &self,
         mut holds: Vec<Arc<dyn DeviceMemory>>,
         length: Length,
         letter: Option<Arc<Letter>>,
-        work: impl FnOnce(&Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
+        work: impl FnOnce(&mut State, &Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
     ) -> Result<Arc<Mark>> {
         let Line { stream, state } = self.line()?;
         let mut state = state.lock();
@@ -399,12 +463,12 @@ impl Queue {
             state.close_open(stream, &self.device)?;
         }
         state.ticks.end(stream)?;
-        let queued = work(stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
+        let queued = work(&mut state, stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
         match &queued {
             Ok(mark) => state.add(Work { behind: mark.clone(), holds, letter }),
             Err(_) => {
                 // what was queued before it failed uses the memory still
-                if stream.finish().is_ok() {
+                if state.launcher.drain().and_then(|()| stream.finish()).is_ok() {
                     let all = state.under_way.len();
                     state.let_go(all, self.pending);
                 }
@@ -426,6 +490,7 @@ impl Queue {
         if length == Length::Any {
             state.close_open(stream, &self.device)?;
         }
+        state.launcher.drain()?;
         let queued = state.ticks.take(tick, stream, &self.device).and_then(|fate| match state.under_way.back() {
             // the work that waits is the last, and holds the same memory
             Some(last) if fate == Fate::Joined => Ok((last.behind.clone(), fate)),
@@ -470,7 +535,8 @@ impl Queue {
             return Ok(room);
         }
         let mut made: Option<Arc<dyn DeviceMemory>> = None;
-        let mark = self.add_making(Vec::new(), Length::Little, None, |stream, holds| {
+        let mark = self.add_making(Vec::new(), Length::Little, None, |_, stream, holds| {
+            // it comes from a pool that knows nothing of launches: who uses it does so behind this
             let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
             holds.push(memory.clone());
             Ok(())
@@ -523,7 +589,7 @@ impl Queue {
         let before = {
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
-            state.ticks.flush(&line.stream)?;
+            state.flush(&line.stream)?;
             state.gone + state.under_way.len() as u64
         };
         line.stream.finish()?;

@@ -768,8 +768,13 @@ fn long_loops_and_those_that_poll_are_not_unrolled() {
     assert!(text(&long(9, true)).contains("  #pragma unroll 1\n  while (true) {"));
 }
 
-/// `sum = in[0]; n times { sum = op(sum, in[i]), or of a constant }`, the latter within another loop, in which presuming was perhaps wrong before.
+/// `sum = in[0]; n times { sum = op(sum, in[i]), or of a constant }`.
 fn accumulated(op: CheckedOp, by: Option<i64>) -> Program {
+    repeated(|b, sum, x| b.checked(op, sum, by.map_or(x, Operand::I64), OVERFLOW))
+}
+
+/// What comes of the first number, and each number in turn, within another loop, in which presuming was perhaps wrong before.
+fn repeated(next: impl Fn(&mut Builder, Operand, Operand) -> Operand) -> Program {
     program(vec![entry(|b, index| {
         let first = b.load(Scalar::I64, INPUT, Operand::I64(0));
         let sum = named(b, Scalar::I64, "sum", first);
@@ -779,7 +784,7 @@ fn accumulated(op: CheckedOp, by: Option<i64>) -> Program {
             let i = named(b, Scalar::I64, "i", Operand::I64(0));
             turned(b, (i, 1, n), false, |b, _| {
                 let x = b.load(Scalar::I64, INPUT, i.into());
-                let next = b.checked(op, sum.into(), by.map_or(x, Operand::I64), OVERFLOW);
+                let next = next(b, sum.into(), x);
                 b.set(sum, next);
             });
         });
@@ -818,6 +823,19 @@ fn loops_that_presume_answer_and_raise_as_the_program_says() {
                     );
                 }
             }
+        }
+    }
+    // each number by a constant, -1 by the least Integer among them
+    for by in numbers.iter().copied() {
+        let program = repeated(|b, sum, x| {
+            let by = b.checked(CheckedOp::Mul, x, Operand::I64(by), OVERFLOW);
+            b.i64(Op::Xor, &[sum, by])
+        });
+        let (presuming, _) = passes::presume(program.clone());
+        for x in &numbers {
+            let (expected, found) = (answer(&program, [*x, 1]), answer(&presuming, [*x, 1]));
+            assert_eq!(found.0, expected.0, "{x} by {by}\n{presuming}");
+            assert!(expected.0 != Outcome::Done || random::same(&found.1, &expected.1), "{x} by {by}");
         }
     }
     // and as C++

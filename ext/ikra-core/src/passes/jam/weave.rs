@@ -208,6 +208,7 @@ impl<'a> Weaver<'a> {
     /// Gives up where jobs do not lie as the launch says.
     fn test_across(&mut self, divisor: Operand, out: &mut Vec<Stmt>) -> Option<()> {
         let (_, across) = self.across?;
+        self.may_end()?;
         let divisor = self.lane(divisor, 0, out);
         let wide = match self.func.ty(divisor) {
             Scalar::I32 => {

@@ -1,0 +1,276 @@
+//! A thread that gives launches to the driver.
+//!
+//! A launch takes two to four microseconds of the thread that asks the driver for it, more than all else in a warm call. Where little launches follow each other and nobody waits for any
+//! of them, a thread of the queue's own asks for them, in their order, and whoever calls goes on.
+//!
+//! Here: [`Launcher`], when that thread is awake, and [`Step`], what it does. Not here: what is left to it ([`super`]). While it has something to do nobody else puts work
+//! on the stream: who wants to waits for it first ([`Launcher::drain`]).
+//!
+//! | where | what becomes of it |
+//! | --- | --- |
+//! | nothing came for a while ([`PATIENCE`]) | it sleeps, and takes no time; callers launch themselves |
+//! | calls that wait for what they launched | it stays asleep |
+//! | a launch fails | as that code had run before, the device is lost: the fault is what everybody is told from then on |
+//! | a fork | the child has no such thread, and uses no device of its parent's |
+//! | the process ends | before the driver's own end it is done with the call that it is in, and makes no other |
+#![allow(unsafe_code, reason = "atexit")]
+
+use super::ticks::Spread;
+use super::{Mark, Stream};
+use crate::backend::cuda::driver::{Device, Event};
+use crate::error::Result;
+use parking_lot::{Condvar, Mutex};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once, Weak};
+use std::time::{Duration, Instant};
+
+/// As many little launches in a row wake the thread, where they follow each other as fast as keeps it awake.
+const ROW: u32 = 8;
+/// Steps that wait at most. Who comes with more waits for some of them.
+const MOST: u64 = 256;
+/// It looks for more for so long before it sleeps: longer than the host takes from one call to the next, shorter than anybody's notice.
+const PATIENCE: Duration = Duration::from_micros(50);
+/// What a process that ends waits for the last call.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// What is done on the stream.
+pub enum Step {
+    /// One run of a kernel; the words of its parameter.
+    Launch(Spread, Vec<u64>),
+    /// An event that is a mark's from then on.
+    Record(Arc<Mark>, Arc<Event>),
+}
+
+impl Step {
+    /// # Errors
+    /// `Device`. The context must be current.
+    pub fn run(self, stream: &Stream) -> Result<()> {
+        match self {
+            Step::Launch(code, mut args) => code.module.launch(stream, code.grid, code.block, &mut args),
+            Step::Record(mark, event) => {
+                event.record(stream)?;
+                // who waits for the mark records no other before this is done
+                let _ = mark.event.set(event);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// See the module.
+pub struct Launcher {
+    shared: Arc<Shared>,
+    row: Row,
+    began: bool,
+}
+
+/// Launches that followed each other while it was asleep.
+struct Row {
+    launches: u32,
+    since: Instant,
+}
+
+struct Shared {
+    device: Arc<Device>,
+    stream: Arc<Stream>,
+    todo: Mutex<Todo>,
+    wakes: Condvar,
+    /// Steps that were given, and those that are done, since ever.
+    given: AtomicU64,
+    done: AtomicU64,
+}
+
+#[derive(Default)]
+struct Todo {
+    steps: Vec<Step>,
+    awake: bool,
+    ends: bool,
+}
+
+/// The launchers of this process, for its end.
+static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+impl Launcher {
+    pub fn new(device: &Arc<Device>, stream: &Arc<Stream>) -> Self {
+        let (todo, wakes) = (Mutex::default(), Condvar::new());
+        let (given, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let shared = Shared { device: device.clone(), stream: stream.clone(), todo, wakes, given, done };
+        Self { shared: Arc::new(shared), row: Row { launches: 0, since: Instant::now() }, began: false }
+    }
+
+    /// Leaves a step to the thread, if it is awake; gives it back if not: then nothing is before it that is not on the stream. `row`: whether it is one more of those that wake it.
+    pub fn leave(&mut self, step: Step, row: bool) -> Option<Step> {
+        let Self { shared, row: before, began } = self;
+        if shared.waiting() >= MOST {
+            shared.until(|| shared.waiting() < MOST);
+        }
+        let mut todo = shared.todo.lock();
+        if !todo.awake || todo.ends {
+            if todo.ends || !row || !before.is_full_with_another() {
+                return Some(step);
+            }
+            *began = *began || begin(shared);
+            if !*began {
+                return Some(step);
+            }
+            todo.awake = true;
+            shared.wakes.notify_one();
+        }
+        todo.steps.push(step);
+        shared.given.fetch_add(1, Ordering::Release);
+        None
+    }
+
+    /// Until the thread has done all that was left to it. What waits is no row.
+    ///
+    /// # Errors
+    /// `Device`: after a fork, and if the device was lost.
+    pub fn drain(&mut self) -> Result<()> {
+        self.row.launches = 0;
+        let shared = &*self.shared;
+        if shared.waiting() == 0 {
+            return Ok(());
+        }
+        // a child has no such thread
+        shared.device.enter()?;
+        shared.until(|| shared.waiting() == 0);
+        shared.device.enter()
+    }
+}
+
+impl Row {
+    fn is_full_with_another(&mut self) -> bool {
+        if self.launches == 0 {
+            self.since = Instant::now();
+        }
+        self.launches += 1;
+        if self.launches < ROW {
+            return false;
+        }
+        self.launches = 0;
+        self.since.elapsed() < PATIENCE * ROW
+    }
+}
+
+/// Starts the thread; false: there is none to be had.
+fn begin(shared: &Arc<Shared>) -> bool {
+    // on one core it would only be in the way
+    if std::thread::available_parallelism().map_or(1, NonZero::get) < 2 {
+        return false;
+    }
+    end_with_the_process(shared);
+    let own = shared.clone();
+    std::thread::Builder::new().name("ikra launch".into()).spawn(move || own.work()).is_ok()
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        if self.began && self.shared.device.is_ours() {
+            // it lets its half of everything go by itself
+            self.shared.end();
+        }
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> u64 {
+        let done = self.done.load(Ordering::Acquire);
+        self.given.load(Ordering::Acquire) - done
+    }
+
+    /// Waits for the thread, which needs microseconds.
+    fn until(&self, done: impl Fn() -> bool) {
+        for turn in 0u32.. {
+            if done() {
+                return;
+            }
+            if turn < 1_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    /// What the thread does.
+    fn work(&self) {
+        let mut steps = Vec::new();
+        loop {
+            {
+                let mut todo = self.todo.lock();
+                while todo.steps.is_empty() {
+                    if todo.ends {
+                        return;
+                    }
+                    if !todo.awake {
+                        self.wakes.wait(&mut todo);
+                        continue;
+                    }
+                    drop(todo);
+                    let more = self.comes_soon();
+                    todo = self.todo.lock();
+                    todo.awake = more || !todo.steps.is_empty();
+                }
+                std::mem::swap(&mut steps, &mut todo.steps);
+            }
+            // after a fault it says so, and nothing is launched
+            let entered = self.device.enter();
+            for step in steps.drain(..) {
+                if entered.is_ok()
+                    && let Err(error) = step.run(&self.stream)
+                {
+                    self.device.lose(&error.to_string());
+                }
+                self.done.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Looks for a while whether there is more to do.
+    fn comes_soon(&self) -> bool {
+        let began = Instant::now();
+        loop {
+            for _ in 0..32 {
+                if self.waiting() > 0 {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if began.elapsed() > PATIENCE {
+                return false;
+            }
+        }
+    }
+
+    /// Has the thread end as soon as it has nothing to do.
+    fn end(&self) {
+        self.todo.lock().ends = true;
+        self.wakes.notify_one();
+    }
+}
+
+fn end_with_the_process(shared: &Arc<Shared>) {
+    static ONCE: Once = Once::new();
+    // SAFETY: a function without arguments, of a library that is never closed. What the driver registered when it was opened runs after it.
+    ONCE.call_once(|| {
+        let _ = unsafe { libc::atexit(end_all) };
+    });
+    let mut all = ALL.lock();
+    all.retain(|other| other.strong_count() > 0);
+    all.push(Arc::downgrade(shared));
+}
+
+/// When the process ends: the driver is not called any more.
+extern "C" fn end_all() {
+    let all: Vec<Arc<Shared>> = ALL.lock().iter().filter_map(Weak::upgrade).collect();
+    for shared in all.iter().filter(|shared| shared.device.is_ours()) {
+        let dropped = {
+            let mut todo = shared.todo.lock();
+            todo.ends = true;
+            std::mem::take(&mut todo.steps)
+        };
+        shared.done.fetch_add(dropped.len() as u64, Ordering::Release);
+        let began = Instant::now();
+        shared.until(|| shared.waiting() == 0 || began.elapsed() > LAST_CALL);
+        // what they hold is not given back: the driver may be gone
+        std::mem::forget(dropped);
+    }
+    std::mem::forget(all);
+}
