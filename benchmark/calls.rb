@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What a call costs beside its work: a warm +pmap+ of a thousand Integers from Ruby to Ruby, and first calls of a block of ten lines, with
-# nothing cached and from the disk cache.
+# What a call costs beside its work: a warm +pmap+ of a thousand Integers from Ruby to Ruby, a warm +map+ of an array that is on the device, which nobody waits for, and first calls of a block
+# of ten lines, with nothing cached and from the disk cache.
 #
 # Not measured: loading Ruby and Ikra. On CUDA "beyond the context" is a later block's first call, when the first one's has made the context.
 #
@@ -14,6 +14,8 @@ require_relative "calls/by_hand"
 
 class CallsBenchmark
   BLOCKS = 6
+  # Calls of +map+ between two waits: few, with which the device is not behind yet, and many.
+  LOOPS = { "200 in a row" => 200, "5000 in a row" => 5_000 }.freeze
 
   def initialize
     @bench = Harness.new("calls")
@@ -25,6 +27,7 @@ class CallsBenchmark
   def run
     @bench.backends.each do |backend|
       warm(backend)
+      queued if backend == :cuda
       first_calls(backend)
     end
     compiler_alone if @bench.backends.include?(:cuda)
@@ -45,6 +48,27 @@ class CallsBenchmark
     end
     median = @bench.timed(name, runs).median
     @bench.target(name, median * 1e6, unit: "µs", at_most: 30) if backend == :cpu
+  end
+
+  # What the host takes until the call returns; the device works meanwhile.
+  def queued
+    # options in the call are another way
+    Ikra.configure { |config| config.backend = :cuda }
+    array = Ikra::MDArray.new(@numbers.map(&:to_f))
+    LOOPS.each do |loop, count|
+      name = "cuda: warm map of 1000 Floats on the device, #{loop}"
+      made = array.map { |x| x * 2.0 }
+      @bench.same(name, @numbers.map { |n| n * 2.0 }, made.to_a)
+      runs = Array.new([@calls / 20, 1].max) do
+        array.sync
+        started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        count.times { made = array.map { |x| x * 2.0 } }
+        taken = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+        made.sync
+        taken / count
+      end
+      @bench.target(name, @bench.timed(name, runs).median * 1e6, unit: "µs", at_most: 5)
+    end
   end
 
   def first_calls(backend)

@@ -71,6 +71,8 @@ module Ikra
 
           kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
           @lock.synchronize do
+            next watch_later(watcher, owner, name) if @open.zero?
+
             # it may take other arguments than the one before
             unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
           end
@@ -82,7 +84,7 @@ module Ikra
         uninterrupted do
           watcher = @watched[owner]
           Ikra.__methods_changed
-          watcher.__send__(:remove_method, name) if watcher && (watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false))
+          forget(watcher, name) if watcher
         end
       end
 
@@ -238,6 +240,16 @@ module Ikra
         PREPEND.bind_call(owner, watcher)
         owner.extend(Later)
         @whole[owner] = true
+      end
+
+      # In the next scope: until then it may become private, which nobody is told of.
+      def watch_later(watcher, owner, name)
+        forget(watcher, name)
+        @whole.delete(owner)
+      end
+
+      def forget(watcher, name)
+        watcher.__send__(:remove_method, name) if watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false)
       end
 
       def watcher

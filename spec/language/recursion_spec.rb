@@ -21,6 +21,73 @@ module Recursion
     def turn(x, n) = grow_by_turns(x, n)
   end
 
+  # What divides and conquers, with arrays that each call makes for the next.
+  module Dividing
+    class << self
+      def total(list) = list.size <= 1 ? list.sum : total(list.take(list.size / 2)) + total(list.drop(list.size / 2))
+      def half(list) = list.size <= 1 ? list.size : half(list.take(list.size / 2))
+      def down(n, path) = n.zero? ? path : down(n - 1, path + [n])
+      def fib(n, last) = n.zero? ? last[0] : fib(n - 1, [last[1], last[0] + last[1]])
+      def ways(list, sum) = list.empty? ? (sum.zero? ? 1 : 0) : ways(list.drop(1), sum) + ways(list.drop(1), sum - list[0])
+
+      def quicksort(list)
+        return list if list.size <= 1
+
+        first, rest = list[0], list.drop(1)
+        quicksort(rest.select { |x| x < first }) + [first] + quicksort(rest.reject { |x| x < first })
+      end
+
+      def mergesort(list)
+        return list if list.size <= 1
+
+        merged(mergesort(list[0...(list.size / 2)]), mergesort(list[(list.size / 2)..]))
+      end
+
+      def merged(left, right)
+        out = []
+        i = j = 0
+        while i < left.size || j < right.size
+          if j == right.size || (i < left.size && left[i] <= right[j])
+            out << left[i]
+            i += 1
+          else
+            out << right[j]
+            j += 1
+          end
+        end
+        out
+      end
+
+      def include?(list, x)
+        return false if list.empty?
+
+        middle = list.size / 2
+        return true if list[middle] == x
+
+        x < list[middle] ? include?(list[0...middle], x) : include?(list[(middle + 1)..], x)
+      end
+
+      def fourier(list)
+        half = list.size / 2
+        return list if half.zero?
+
+        even, odd = fourier((0...half).map { |i| list[2 * i] }), fourier((0...half).map { |i| list[(2 * i) + 1] })
+        turned = odd.each_with_index.map { |x, k| x * (k.even? ? 1.0 : -0.5) }
+        (0...half).map { |k| even[k] + turned[k] } + (0...half).map { |k| even[k] - turned[k] }
+      end
+
+      # of arrays of arrays: rows are as they are at each depth
+      def rows(table) = table.size <= 1 ? table[0].sum : rows(table.take(table.size / 2)) + rows(table.drop(table.size / 2))
+      # by way of another, with what it changes
+      def peeled(list) = list.empty? ? 0 : list[0] + unpeeled(list.drop(1))
+
+      def unpeeled(list)
+        list[1] = 100 if list.size == 2
+        list.empty? ? 0 : peeled(list.map { |x| x * 2 }.drop(1))
+      end
+    end
+  end
+
   class Tree
     attr_reader :left, :right
 
@@ -60,6 +127,19 @@ RSpec.describe "Recursion" do
       leaf = Recursion::Tree.new(1)
       tree = Recursion::Tree.new(10, Recursion::Tree.new(5, leaf), leaf)
       expect { |t| t.sum * 100 + t.depth }.to be_same_as_ruby.over(leaf, tree)
+    end
+
+    it "may make arrays for itself, once or twice over" do
+      lists = [[], [7], [3, 1, 2], [9, -8, 7, 6, 5, 5, 4, 3]]
+      expect { |l| Recursion::Dividing.total(l) }.to be_same_as_ruby.over(*lists)
+      expect { |l| Recursion::Dividing.half(l) }.to be_same_as_ruby.over(*lists)
+      expect { |l| [Recursion::Dividing.quicksort(l), Recursion::Dividing.mergesort(l), l] }.to be_same_as_ruby.over(*lists)
+      expect { |l| [Recursion::Dividing.include?(l.sort, 5), Recursion::Dividing.include?(l, 6)] }.to be_same_as_ruby.over(*lists)
+      expect { |l| [Recursion::Dividing.ways(l, 12), Recursion::Dividing.ways(l, 0)] }.to be_same_as_ruby.over(*lists)
+      expect { |l| Recursion::Dividing.peeled(l) }.to be_same_as_ruby.over(*lists)
+      expect { |n| [Recursion::Dividing.down(n, []), Recursion::Dividing.down(n, [0, n]), Recursion::Dividing.fib(n, [0, 1])] }.to be_same_as_ruby.over(0, 1, 5, 60)
+      expect { |l| Recursion::Dividing.fourier(l) }.to be_same_as_ruby.over([1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.5, 1e3, 0.0, -0.0, 7.0, 8.0])
+      expect { |l| Recursion::Dividing.rows([l, l.reverse, l + [1]]) }.to be_same_as_ruby.over(*lists)
     end
 
     it "does not compile ever other types without end" do

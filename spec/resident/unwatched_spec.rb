@@ -468,6 +468,36 @@ RSpec.describe "Ikra.resident" do
     end
   end
 
+  it "leaves methods as private and protected as they become, behind the scope" do
+    kind = Class.new do
+      attr_reader :n
+
+      def initialize = @n = 1
+      def go = @n += 1
+      def known(x) = x
+    end
+    list = [kind.new]
+    Ikra.resident(list) { list.peach(backend: :cpu, &:go) }
+    kind.class_eval do
+      def secret = 1
+      private :secret
+      def shared = 2
+      protected :shared
+      def go = @n += 10
+      private :go
+      undef_method :known
+      def known(x, y = 1) = x + y + @n
+    end
+    %i[secret shared go].each { |name| expect { list[0].public_send(name) }.to raise_error(NoMethodError) }
+    expect { list.pmap(backend: :cpu) { |late| late.secret } }.to raise_error(NoMethodError, /private method `secret'/)
+    Ikra.resident(list) do
+      list.peach(backend: :cpu) { |late| late.instance_variable_set(:@n, 5) }
+      expect([list[0].known(1), list[0].known(1, 2), list[0].__send__(:secret)]).to eq([7, 8, 1])
+      expect { list[0].secret }.to raise_error(NoMethodError)
+    end
+    expect(kind.instance_method(:known).arity).to eq(-2)
+  end
+
   it "leaves methods as private and protected as they are" do
     kind = Class.new do
       attr_accessor :x

@@ -60,7 +60,7 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
         return Ok(Identified { key: Key::Method(class.as_raw(), path, line), holds: Some(class.as_value()) });
     }
     Err(Failure::NoSource(format!(
-        "{shown} has no source to compile: it is a method of C, made by >> or <<, or refined. Write the call out in a block: `{{ |x| … }}`"
+        "{shown} has no source to compile: it is a method of C, made of a Hash, by >> or <<, or refined. Write the call out in a block: `{{ |x| … }}`"
     )))
 }
 

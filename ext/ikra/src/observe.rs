@@ -722,6 +722,9 @@ impl Bounds {
 
 /// A value by its class: `an Array`.
 pub fn a_thing(value: Raw) -> String {
+    if matches!(heap::see(value), Seen::BigInt) {
+        return "an Integer beyond 64 bits".into();
+    }
     let class = crate::errors::class_name(crate::reflect::value(value));
     let article = if class.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
     format!("{article} {class}")

@@ -3,7 +3,7 @@
 //! Here: names to [`Builtin`]s. Not here: their types ([`super::calls`], and `walk` for those that take a block) and
 //! their code ([`crate::ir::lower`]). Numeric methods have a table of their own, [`crate::ir::lower::numbers`].
 
-use crate::ir::lower::numbers::{self, Kind, math::Function, random};
+use crate::ir::lower::numbers::{Kind, Method, math::Function, random};
 use crate::types::Atom;
 use crate::world::{values, well_known};
 
@@ -11,7 +11,7 @@ use crate::world::{values, well_known};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
     /// An Integer's or Float's method without a block.
-    Numeric(numbers::Method),
+    Numeric(Method),
     /// A function of `Math`, or `Integer.sqrt`.
     Math(Function),
     // every object
@@ -213,6 +213,13 @@ pub enum Ordered {
 }
 
 impl Builtin {
+    /// What it is with so many arguments.
+    pub fn with_arguments(self, count: usize) -> Self {
+        match self {
+            Self::Numeric(Method::PowMod) if count == 1 => Self::Numeric(Method::Pow),
+            other => other,
+        }
+    }
     /// Whether it runs a block, many times.
     pub fn iterates(self) -> bool {
         use Builtin::*;
@@ -290,7 +297,7 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
                 (_, "step") => Some(Step),
                 _ => None,
             };
-            iterator.or_else(|| numbers::Method::find(Kind::of(atom), name).map(Numeric))
+            iterator.or_else(|| Method::find(Kind::of(atom), name).map(Numeric))
         }
         Atom::Nil => match name {
             "to_i" => Some(NilToInt),

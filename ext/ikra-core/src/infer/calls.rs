@@ -535,6 +535,7 @@ impl Analysis<'_> {
                 match bind(&source.unit.params, args) {
                     Ok(bindings) => {
                         let key = args.key(*method, name, Ty::of(atom, reach), bindings);
+                        let key = self.rejoined(from, key);
                         if self.has_no_end(from, &key) {
                             return Err(endless(&source.label));
                         }
@@ -633,6 +634,7 @@ impl Analysis<'_> {
         at: &Assumption,
     ) -> Answer<Ty> {
         use Builtin::*;
+        let builtin = builtin.with_arguments(atoms.len());
         self.asks_exception(builtin, atom, atoms)?;
         no_value(name, builtin.whole_numbers(atoms))?;
         Ok(match builtin {
@@ -814,7 +816,8 @@ impl Analysis<'_> {
             }
             IsFrozen => match atom {
                 Atom::Object(_) | Atom::Array(_) | Atom::Module(_) | Atom::Str => {
-                    return Err(Refusal::new("kernels do not know frozen? of objects"));
+                    return Err(Refusal::new("kernels do not know frozen? of objects")
+                        .advise("ask in Ruby, before the call, and capture the answer"));
                 }
                 _ => Ty::prim(Prims::TRUE),
             },
@@ -1266,7 +1269,8 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
             "+" => "%__added_to",
             "-" => "%__taken_from",
             "*" => "%__times",
-            "/" | "quo" => "%__divides",
+            "/" => "%__divides",
+            "quo" => "%__quotient_of",
             _ if !arg.objects.contains(&well_known::RATIONAL) => return None,
             "%" | "modulo" => "%__modulo_of",
             "div" => "%__div_of",
@@ -1284,9 +1288,14 @@ fn asked_argument(atom: Atom, name: &str, args: &Args) -> Option<&'static str> {
 
 /// Refuses a Complex or a Rational as an argument.
 fn no_value(name: &str, args: &[Atom]) -> Answer<()> {
-    // a primitive's name says nothing to those who did not write it
-    let name = if primitive(name).is_some() { "this" } else { name };
-    let refuse = |class, advice| Err(Refusal::new(format!("kernels do not know {name} with a {class}")).advise(advice));
+    let refuse = |class, advice| {
+        // a primitive's name says nothing to those who did not write it
+        let text = match primitive(name) {
+            Some(_) => format!("kernels do not take a {class} here"),
+            None => format!("kernels do not know {name} with a {class}"),
+        };
+        Err(Refusal::new(text).advise(advice))
+    };
     if args.contains(&Atom::Object(well_known::COMPLEX)) {
         return refuse("Complex", "compute with its parts");
     }

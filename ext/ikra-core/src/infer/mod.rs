@@ -43,6 +43,9 @@ define_id!(
 /// Of one method so many specialisations may have come to be by its calls of itself.
 const MOST_TYPES: usize = 100;
 
+/// So deep, the arrays of a method that calls itself are told apart.
+const APART: usize = 2;
+
 /// What a section does with its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SectionOp {
@@ -73,6 +76,13 @@ pub enum Binding {
     Given(Ty),
     /// The default expression runs.
     Default,
+}
+
+fn given(args: &[Binding]) -> impl Iterator<Item = &Ty> {
+    args.iter().filter_map(|arg| match arg {
+        Binding::Given(ty) => Some(ty),
+        Binding::Default => None,
+    })
 }
 
 /// Identity of a specialisation. None: the section's block.
@@ -459,13 +469,56 @@ impl Analysis<'_> {
         Ok(id)
     }
 
+    /// A method that calls itself with arrays that it makes, as one that divides and conquers does, would be specialised for those of each depth, and in each of these twice or more: from
+    /// some depth on its arrays are of the kind of those far above, where these have the same elements. So types reach a fixpoint.
+    fn rejoined(&mut self, from: SpecId, key: SpecKey) -> SpecKey {
+        if self.index.contains_key(&key) || key.method.is_none_or(crate::prelude::contains) {
+            return key;
+        }
+        let alike = self.callers(from, &key).filter(|id| self.differs_in_kinds(&self.specs[id.index()].key, &key));
+        let alike: Vec<SpecId> = alike.collect();
+        let Some(first) = alike.last().filter(|_| alike.len() >= APART) else { return key };
+        let SpecKey { self_ty, args, .. } = self.specs[first.index()].key.clone();
+        for (old, new) in std::iter::once((&self_ty, &key.self_ty)).chain(given(&args).zip(given(&key.args))) {
+            if let (Some(old), Some(new)) = (old.array, new.array) {
+                self.facts.merge(old, new);
+            }
+        }
+        let args = key.args.iter().map(|arg| match arg {
+            Binding::Given(ty) => Binding::Given(self.facts.resolve(ty)),
+            Binding::Default => Binding::Default,
+        });
+        SpecKey { self_ty: self.facts.resolve(&key.self_ty), args: args.collect(), ..key }
+    }
+
+    /// Specialisations of a method by which it comes to call itself, the last first.
+    fn callers(&self, from: SpecId, key: &SpecKey) -> impl Iterator<Item = SpecId> {
+        let all = std::iter::successors(Some(self.host(from)), |id| self.specs[id.index()].caller);
+        all.filter(|id| self.specs[id.index()].key.method == key.method)
+    }
+
+    /// Whether two have the same types, but for which kinds of arrays of the same elements these are.
+    fn differs_in_kinds(&self, a: &SpecKey, b: &SpecKey) -> bool {
+        let elements = |kind: ArrayKind| self.facts.get(&Place::Elements(self.facts.find(kind))).unwrap_or_default();
+        let alike = |(a, b): (&Ty, &Ty)| match (a.array, b.array) {
+            (Some(x), Some(y)) => {
+                let but_for_kinds = Ty { array: a.array, ..b.clone() } == *a;
+                but_for_kinds && (x == y || elements(x).array == elements(y).array)
+            }
+            _ => a == b,
+        };
+        a.void == b.void
+            && a.args.len() == b.args.len()
+            && given(&a.args).count() == given(&b.args).count()
+            && std::iter::once((&a.self_ty, &b.self_ty)).chain(given(&a.args).zip(given(&b.args))).all(alike)
+    }
+
     /// Whether a method that is to be specialised anew calls itself, directly or not, with types that it never met, over and over: `grow([x])` in `grow(x)`.
     fn has_no_end(&self, from: SpecId, key: &SpecKey) -> bool {
         if self.index.contains_key(key) {
             return false;
         }
-        let callers = std::iter::successors(Some(self.host(from)), |id| self.specs[id.index()].caller);
-        callers.filter(|id| self.specs[id.index()].key.method == key.method).count() >= MOST_TYPES
+        self.callers(from, key).count() >= MOST_TYPES
     }
 
     /// # Errors

@@ -130,9 +130,10 @@ impl Walker<'_, '_> {
         let given = args.positional.len();
         if let Some(Lenient { least, most, spreads }) = code.lenient {
             if given < least || most.is_some_and(|most| given > most) {
+                let s = if given == 1 { "" } else { "s" };
                 let takes = most.map_or_else(|| format!("{least} or more"), |most| most.to_string());
                 return Err(self
-                    .error(span, format!("a captured proc with {takes} parameters is called with {given} arguments"))
+                    .error(span, format!("a captured proc with {takes} parameters is called with {given} argument{s}"))
                     .because("kernels know captured procs with as many arguments as parameters only")
                     .advise("make it a lambda, or pass as many arguments")
                     .into());

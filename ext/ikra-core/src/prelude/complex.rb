@@ -219,6 +219,7 @@ class Complex
   def __divides(number)
     __dividing(number, 0)
   end
+  alias __quotient_of __divides
 
   def __equals(number)
     self == number

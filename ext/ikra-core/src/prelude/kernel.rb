@@ -104,6 +104,10 @@ module Kernel
     number / self
   end
 
+  def __quotient_of(number)
+    number.quo(self)
+  end
+
   def __equals(number)
     number == self
   end

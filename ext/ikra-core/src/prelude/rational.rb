@@ -269,6 +269,7 @@ class Rational
   def __divides(number)
     number.is_a?(Float) ? number / to_f : Rational.__make(number, 1) / self
   end
+  alias __quotient_of __divides
 
   def __fdivides(number)
     number.is_a?(Float) ? number / to_f : Rational.__make(number, 1).fdiv(self)

@@ -425,6 +425,12 @@ impl Device {
     }
 }
 
+/// Has something done when the process ends, before the driver does what it registered when it was opened.
+pub fn before_the_end(what: extern "C" fn()) {
+    // SAFETY: a function without arguments, of a library that is never closed.
+    let _ = unsafe { libc::atexit(what) };
+}
+
 /// An order of work on the device.
 pub struct Stream {
     pub raw: sys::CUstream,

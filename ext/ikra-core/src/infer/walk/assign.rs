@@ -394,7 +394,10 @@ impl Walker<'_, '_> {
             }
             ast::Target::Attr { receiver, name, span, safe } => {
                 if *safe {
-                    return Err(self.error(*span, "kernels do not know &. before an operator assignment").into());
+                    return Err(self
+                        .error(*span, "kernels do not know &. before an operator assignment")
+                        .advise("ask first: `object.x += 1 if object`")
+                        .into());
                 }
                 let on_self = matches!(receiver.kind, Kind::SelfRef);
                 let ty = self.eval(receiver, env)?;

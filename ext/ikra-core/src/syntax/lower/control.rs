@@ -9,6 +9,8 @@ impl Lower<'_> {
     pub(super) fn control(&mut self, node: &Ruby, span: Span) -> Kind {
         match node {
             Ruby::If(n) => self.branch(&n.cond, n.if_true.as_deref(), n.if_false.as_deref(), span),
+            // where the parser lets a Range be one
+            Ruby::IfTernary(n) if is_flip_flop(&n.cond) => refuse::BOUNDS,
             Ruby::IfTernary(n) => self.branch(&n.cond, Some(&n.if_true), Some(&n.if_false), span),
             Ruby::IfMod(n) => self.branch(&n.cond, n.if_true.as_deref(), n.if_false.as_deref(), span),
             Ruby::Case(n) => self.case(n, span),
@@ -139,6 +141,17 @@ impl Lower<'_> {
         };
         let ensure = n.ensure.as_deref().map(|e| self.boxed(e));
         Kind::Begin { body, rescues, otherwise, ensure }
+    }
+}
+
+/// Whether a Range is written in a place of a condition.
+fn is_flip_flop(cond: &Ruby) -> bool {
+    match cond {
+        Ruby::Irange(_) | Ruby::Erange(_) => true,
+        Ruby::Begin(n) => matches!(&n.statements[..], [one] if is_flip_flop(one)),
+        Ruby::And(n) => is_flip_flop(&n.lhs) || is_flip_flop(&n.rhs),
+        Ruby::Or(n) => is_flip_flop(&n.lhs) || is_flip_flop(&n.rhs),
+        _ => false,
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) const INTERPOLATED_SYMBOL: Kind =
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");
 pub(super) const RATIONAL_PART: Kind = refuse("a Complex of Rationals", "write its parts as Integers or Floats");
 pub(super) const NUMBER: Kind = refuse("this number", "write it in plain decimal form");
+pub(super) const BOUNDS: Kind = refuse(FLIP_FLOP.0, FLIP_FLOP.1);
 pub(super) const FORWARDING: Kind =
     refuse("argument forwarding (`...`, `*`, `**`, `&`)", "name the parameters and pass them on by name");
 pub(super) const SUPER_BLOCK: Kind =

@@ -254,6 +254,8 @@ fn refusals() {
         ("alias a b", "(unsupported \"`alias` and `undef`\")"),
         ("`ls`", "(unsupported \"a shell command\")"),
         ("1 if x..cap", "(if (unsupported \"a flip-flop (a range as a condition)\") 1 nil)"),
+        ("(1..4) ? 1 : 2", "(unsupported \"a flip-flop (a range as a condition)\")"),
+        ("x && (1..cap) ? 1 : 2", "(unsupported \"a flip-flop (a range as a condition)\")"),
         ("redo", "(unsupported \"`redo`\")"),
         ("2ri", "(unsupported \"a Complex of Rationals\")"),
         ("99999999999999999999r", "(unsupported \"this number\")"),

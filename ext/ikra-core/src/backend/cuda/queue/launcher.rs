@@ -13,11 +13,10 @@
 //! | a launch fails | as that code had run before, the device is lost: the fault is what everybody is told from then on |
 //! | a fork | the child has no such thread, and uses no device of its parent's |
 //! | the process ends | before the driver's own end it is done with the call that it is in, and makes no other |
-#![allow(unsafe_code, reason = "atexit")]
 
 use super::ticks::Spread;
 use super::{Mark, Stream};
-use crate::backend::cuda::driver::{Device, Event};
+use crate::backend::cuda::driver::{Device, Event, before_the_end};
 use crate::error::Result;
 use parking_lot::{Condvar, Mutex};
 use std::num::NonZero;
@@ -248,10 +247,7 @@ impl Shared {
 
 fn end_with_the_process(shared: &Arc<Shared>) {
     static ONCE: Once = Once::new();
-    // SAFETY: a function without arguments, of a library that is never closed. What the driver registered when it was opened runs after it.
-    ONCE.call_once(|| {
-        let _ = unsafe { libc::atexit(end_all) };
-    });
+    ONCE.call_once(|| before_the_end(end_all));
     let mut all = ALL.lock();
     all.retain(|other| other.strong_count() > 0);
     all.push(Arc::downgrade(shared));
