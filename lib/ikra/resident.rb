@@ -71,10 +71,11 @@ module Ikra
 
           kind = %i[private protected].find { |visibility| owner.__send__(:"#{visibility}_instance_methods", false).include?(name) } || :public
           @lock.synchronize do
+            unaliased = unalias(owner, name, kind)
             next watch_later(watcher, owner, name) if @open.zero?
 
             # it may take other arguments than the one before
-            unalias(owner, name, kind) ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
+            unaliased ? watcher.__send__(kind, name) : write(watcher, owner, { kind => [name] })
           end
         end
       end
