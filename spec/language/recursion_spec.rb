@@ -17,6 +17,7 @@ module Recursion
     def widening(n) = n.zero? ? 0 : n > 3 ? widening(n - 1) + 0.5 : widening(n - 1)
     def forever(n) = forever(n + 1)
     def grow(x, n) = n.zero? ? x : grow([x], n - 1)
+    def grow_twice(x, n) = n.zero? ? 0 : grow_twice([x], n - 1) + grow_twice([[x]], n - 1)
     def grow_by_turns(x, n) = n.zero? ? x : turn([x, x].map { |y| [y] }, n - 1)
     def turn(x, n) = grow_by_turns(x, n)
   end
@@ -144,6 +145,7 @@ RSpec.describe "Recursion" do
 
     it "does not compile ever other types without end" do
       expect { [1].pmap(backend:) { |n| Recursion.grow(n, n); n } }.to raise_error(Ikra::CompileError, /Recursion.grow calls itself with arguments of ever other types/)
+      expect { [1].pmap(backend:) { |n| Recursion.grow_twice(n, n) } }.to raise_error(Ikra::CompileError, /calls itself with arguments of ever other types/)
       expect { [1].pmap(backend:) { |n| Recursion.grow_by_turns(n, n); n } }.to raise_error(Ikra::CompileError, /calls itself with arguments of ever other types/)
     end
 

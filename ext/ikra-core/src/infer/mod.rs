@@ -518,7 +518,12 @@ impl Analysis<'_> {
         if self.index.contains_key(key) {
             return false;
         }
-        self.callers(from, key).count() >= MOST_TYPES
+        match self.callers(from, key).count() {
+            0 => false,
+            MOST_TYPES.. => true,
+            // where it calls itself twice, they are soon more than anybody could wait for
+            _ => self.specs.iter().filter(|spec| spec.key.method == key.method).count() >= MOST_TYPES * 10,
+        }
     }
 
     /// # Errors
