@@ -37,7 +37,7 @@ RSpec.describe "Data races" do
     cells.each { |cell| cell.other = cells[0] }
     expect { cells.peach(check: :races) { |cell| cell.push } }.to raise_error(Ikra::RaceError, /written by element 0.*written by element 1/)
     list = [0, 0]
-    expect { [0, 2, 4].peach(check: :races) { |i| list[i % 2] = i } }.to raise_error(Ikra::RaceError, /element 0 .*element 1 /)
+    expect { [0, 2, 4].peach(check: :races) { |i| list[i % 2] = i } }.to raise_error(Ikra::RaceError, /an element of an array is written by element 0 .*element 1 /)
   end
 
   it "are found by tick" do

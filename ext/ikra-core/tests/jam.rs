@@ -260,13 +260,14 @@ fn statements(choices: &[u16], in_loop: bool) -> String {
     while let (Some(kind), Some(a), Some(b)) = (next.next(), next.next(), next.next()) {
         let (x, y) = (ints[a % ints.len()].clone(), ints[b % ints.len()].clone());
         let small = 1 + b % 5;
+        let factor = if b % 7 == 0 { [i64::MIN, i64::MAX][b % 2] } else { small as i64 };
         let what = match kind % 12 {
             0 => format!("add {x}, {y}"),
             1 => format!("sub {x}, {y}"),
-            2 => format!("mul {x}, {small}"),
+            2 => format!("mul {x}, {factor}"),
             3 => format!("add {x}, {small}"),
             4 => format!("sub {small}, {x}"),
-            5 => format!("and {x}, {}", [1, 3, 7, 63, 12][small - 1]),
+            5 => format!("and {x}, {}", [1, 3, 63, 12, i64::MAX][small - 1]),
             6 => format!("div {x}, {small}"),
             7 => format!("rem {x}, {small}"),
             8 => format!("rem {x}, v5"),
@@ -329,6 +330,25 @@ fn random_loops_come_to_the_same() {
     }
     let grouped = grouped.get();
     assert!(grouped.iter().all(|count| *count > 50), "{grouped:?}");
+}
+
+#[test]
+fn the_widest_mask_and_the_widest_factors_are_no_overflow_of_the_compiler() {
+    for number in [
+        format!("and v11, {}", i64::MAX),
+        format!("mul v11, {}", i64::MIN),
+        format!("mul v11, {}", i64::MAX),
+        "rem v11, 9223372036854775807".to_owned(),
+    ] {
+        let program = product(
+            &format!("v40: i64 = {number}\n  v41: f64 = int_to_float v40\n  sum.15 = fadd sum.15, v41"),
+            "",
+            "",
+        );
+        for way in WAYS {
+            assert!(both(&program, way, 0, [9, 35, 3]).1, "{way:?}: {number}");
+        }
+    }
 }
 
 #[test]

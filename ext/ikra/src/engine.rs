@@ -1151,7 +1151,7 @@ impl Section<'_> {
             let message = "the elements of this array would be of several kinds, or of one that it cannot hold";
             let diagnostic = Diagnostic::new(source, self.site.source.unit.body.span, message)
                 .because("an array on the device holds Integers, or Floats, or true and false")
-                .advise("convert them in the block (to_f, to_i), or use an Array");
+                .advise("convert them in the block (to_f, to_i), say dtype: :object, or use an Array");
             return Err(errors::core(self.ruby, diagnostic.into()));
         };
         let len = self.len();

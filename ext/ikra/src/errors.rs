@@ -11,7 +11,7 @@ use crate::registry::classes;
 use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
 use ikra_core::error::Error as CoreError;
-use ikra_core::ir::{New, Part, Piece, Program, Site, Trap};
+use ikra_core::ir::{New, Part, Piece, Program, Site, Space, Trap};
 use ikra_core::memory::room;
 use ikra_core::source::Source;
 use magnus::prelude::*;
@@ -155,11 +155,13 @@ pub fn race(ruby: &Ruby, program: &Program, record: &TrapRecord) -> Error {
     let [place, index, column, how] = record.words;
     let (first, second) = (&program.sites[place as usize], &program.sites[record.site.index()]);
     let [before, now] = Races::words(how as i64);
+    let column = &program.columns[column as usize];
+    let written = if let Space::Array(_) = column.space { "an element of an array" } else { &column.name };
     let message = format!(
         "{} is {before} by element {index} (at {}:{}) and {now} by element {} (at {}:{}) in tick {}\n\nReason: elements run at the \
          same time, so which of them comes first is not known\nInstead: let each element write what it alone owns, add with += \
          only, or give the values as pmap's results",
-        program.columns[column as usize].name,
+        written,
         first.path,
         first.line,
         record.key.index(),

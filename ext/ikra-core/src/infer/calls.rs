@@ -650,7 +650,7 @@ impl Analysis<'_> {
                 if method.asks_argument().is_some() {
                     no_value(name, atoms)?;
                 }
-                self.asks_argument(method, atoms)?;
+                self.asks_argument(method, atom, atoms)?;
                 method.result(Kind::of(atom), &kinds(atoms), args.int_literal()).map_err(|u| unknown_form(name, u))?
             }
             Math(function) => {
@@ -751,7 +751,7 @@ impl Analysis<'_> {
                     return Err(Refusal::new("kernels do not compute with a Complex and a Rational")
                         .advise("compute with the parts of the Complex"));
                 }
-                self.asks_argument(crate::ir::lower::numbers::Method::Add, atoms)?;
+                self.asks_argument(crate::ir::lower::numbers::Method::Add, Atom::Int, atoms)?;
                 Ty::never()
             }
             NeedsArray | Uncomparable | NoMatch | MethodMissing => Ty::never(),
@@ -951,13 +951,14 @@ impl Analysis<'_> {
     }
 
     /// Refuses a number's method on an argument that answers to what Ruby would then ask it (`coerce`, …).
-    fn asks_argument(&mut self, method: crate::ir::lower::numbers::Method, args: &[Atom]) -> Answer<()> {
+    fn asks_argument(&mut self, method: crate::ir::lower::numbers::Method, number: Atom, args: &[Atom]) -> Answer<()> {
         let Some(asked) = method.asks_argument() else { return Ok(()) };
         for atom in args.iter().filter(|a| matches!(a, Atom::Object(_))) {
             if let MethodFact::Ruby { .. } | MethodFact::Foreign { .. } = self.method(receiver_of(*atom), asked) {
-                let class = self.describe(*atom);
+                let (class, number) = (self.describe(*atom), self.describe(number));
                 return Err(Refusal::new(format!("kernels do not ask {class} for {asked}"))
-                    .advise("call the method on the object"));
+                    .because(format!("its argument may be a {class} where the receiver may be a number ({number}), which asks it for that"))
+                    .advise("have the object on the left: call its own method"));
             }
         }
         Ok(())

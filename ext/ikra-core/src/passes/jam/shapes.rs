@@ -49,7 +49,7 @@ pub enum Guard {
 }
 
 /// Steps beyond this are no neighbours.
-const MOST_STEP: i64 = 1 << 10;
+const MOST_STEP: u64 = 1 << 10;
 
 pub struct Shapes {
     way: Way,
@@ -193,7 +193,7 @@ impl Shapes {
         }
         let shapes: Vec<Shape> = args.iter().map(|o| self.operand(*o)).collect();
         let free = |shape| (shape, None);
-        let stepping = |by: i64| by.abs() <= MOST_STEP;
+        let stepping = |by: i64| by.unsigned_abs() <= MOST_STEP;
         let divides = |divisor: &Operand| self.divided.is_some_and(|(_, found)| found == *divisor);
         Some(Some(match (op, &shapes[..]) {
             (_, all) if all.iter().all(|shape| *shape == Same) => free(Same),
@@ -230,7 +230,7 @@ impl Shapes {
     /// Whether a mask takes so many low bits that steps do not go round them.
     fn steps_below(&self, mask: Operand, by: i64) -> bool {
         let Operand::I64(mask) = mask else { return false };
-        mask > 0 && mask & (mask + 1) == 0 && by * self.width <= mask
+        mask > 0 && mask & mask.wrapping_add(1) == 0 && by * self.width <= mask
     }
 
     /// The divisor, where an assignment is the division that says how jobs lie below each other.
