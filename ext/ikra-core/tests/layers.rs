@@ -27,6 +27,7 @@ const LAYERS: &[&[&str]] = &[
 /// Files that may contain unsafe code.
 const UNSAFE: &[&str] = &[
     "process.rs",
+    "memory/ahead.rs",
     "memory/column.rs",
     "memory/pages.rs",
     "memory/pool.rs",

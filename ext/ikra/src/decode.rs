@@ -9,6 +9,7 @@ use crate::registry::{classes, symbols};
 use crate::trace::Tables;
 use ikra_core::id::{ArrayKind, ClassId};
 use ikra_core::ir::{ColumnId, Storage};
+use ikra_core::memory::ahead;
 use ikra_core::memory::column::HostColumn;
 use ikra_core::types::{Repr, StrWord, Tag, Unit};
 use smallvec::SmallVec;
@@ -239,7 +240,7 @@ impl Decoder<'_> {
                         last.get(row).unwrap_or(NONE)
                     }
                 };
-                heap::prefetch_word(*slot);
+                ahead::to_read(*slot);
             }
             for (out, slot) in out.iter_mut().zip(&slots) {
                 *out = **slot;

@@ -32,6 +32,7 @@
 #![allow(unsafe_code, reason = "this file is the one that reads Ruby's heap; see its safety chapter")]
 
 use crate::identity::RawMap;
+use ikra_core::memory::ahead;
 use ikra_core::types::Encoding;
 use once_cell::sync::OnceCell;
 use rb_sys::{ID, VALUE, ruby_value_type as T};
@@ -128,22 +129,9 @@ pub const AHEAD: usize = 16;
 /// Asks for an object's memory ahead of its use.
 #[inline]
 pub fn prefetch(v: Raw) {
-    prefetch_word(v as *const Raw);
+    ahead::to_read(v as *const Raw);
     // its last word may be in the next line
-    prefetch_word((v as *const Raw).wrapping_add(4));
-}
-
-/// Asks for a word of the host's memory ahead of its use.
-#[inline]
-pub fn prefetch_word<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, for which any address will do.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    ahead::to_read((v as *const Raw).wrapping_add(4));
 }
 
 /// Asks for what an object or Array keeps elsewhere; its own memory should be there already.

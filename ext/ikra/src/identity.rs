@@ -6,6 +6,7 @@
 
 use crate::crew;
 use crate::heap::{self, Raw};
+use ikra_core::memory::ahead;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -246,7 +247,7 @@ impl IdentityMap {
                 let (number, slot) = place(*value);
                 if let Some(region) = self.region_of(number) {
                     *word = &region.words[region.first(slot)];
-                    heap::prefetch_word(*word);
+                    ahead::to_read(*word);
                 }
             }
             for (i, (value, word)) in values.iter().zip(&words).enumerate() {
@@ -293,7 +294,7 @@ impl IdentityMap {
     pub fn prefetch(&self, object: Raw) {
         let (number, slot) = place(object);
         if let Some(region) = self.region_of(number) {
-            heap::prefetch_word(region.words.as_ptr().wrapping_add(region.first(slot)));
+            ahead::to_read(region.words.as_ptr().wrapping_add(region.first(slot)));
         }
     }
 

@@ -9,6 +9,7 @@
 
 use crate::backend::threads::Threads;
 use crate::ir::Storage;
+use crate::memory::ahead;
 use crate::memory::column::HostColumn;
 
 /// Elements that are none of a class, and warps' places that no element has.
@@ -17,8 +18,13 @@ pub const NONE: u32 = u32::MAX;
 const LANES: usize = 4;
 /// Elements of a stretch.
 const STRETCH: usize = 4096;
+/// Places ahead that are asked for: the next line but one of the cache.
+const AHEAD: usize = 32;
 /// With fewer elements a thread is done before others are awake.
 const MANY: usize = LANES * STRETCH;
+
+/// Where the elements of one group and stretch go.
+type Place<'a> = std::slice::IterMut<'a, u32>;
 
 /// The elements with these tags by tag, those of `groups - 1` and beyond last, and [`NONE`] at the end. A group begins at a multiple of the warp; [`NONE`] fills up.
 ///
@@ -26,9 +32,11 @@ const MANY: usize = LANES * STRETCH;
 /// If there are no groups, or more elements than a `u32` tells apart.
 pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> HostColumn {
     assert!(groups > 0 && tags.len() < NONE as usize);
-    let pieces: Vec<&[u16]> = tags.chunks(LANES * STRETCH).collect();
-    let counts = map(threads, tags.len(), pieces.clone(), |tags| counted(tags, groups));
-    let of_group = |group: usize| counts.iter().flatten().map(|counts| counts[group] as usize).sum::<usize>();
+    let pieces = tags.chunks(LANES * STRETCH);
+    let mut counts = vec![0u32; pieces.len() * LANES * groups];
+    let work = pieces.clone().zip(counts.chunks_mut(LANES * groups)).collect();
+    each(threads, tags.len(), work, |(tags, counts): (&[u16], &mut [u32])| count(tags, counts, groups));
+    let of_group = |group: usize| counts.iter().skip(group).step_by(groups).map(|count| *count as usize).sum::<usize>();
     let sizes: Vec<usize> = (0..groups).map(of_group).collect();
     // behind the last group nobody begins
     let last = sizes.iter().rposition(|size| *size > 0);
@@ -38,34 +46,33 @@ pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> 
     let (order, end) = column.view_mut::<u32>().split_at_mut(all - 1);
     end.fill(NONE);
     // where each stretch has its elements of each group
-    let mut places: Vec<Vec<std::slice::IterMut<'_, u32>>> =
-        counts.iter().flatten().map(|_| Vec::with_capacity(groups)).collect();
+    let mut places: Vec<Place<'_>> = counts.iter().map(|_| Place::default()).collect();
     let mut rest = order;
-    for (group, size) in sizes.iter().enumerate() {
+    for group in (0..groups).filter(|group| sizes[*group] > 0) {
         let (mut slots, behind) = rest.split_at_mut(room(group));
         rest = behind;
-        if *size > 0 {
-            for (places, counts) in places.iter_mut().zip(counts.iter().flatten()) {
-                let (own, others) = slots.split_at_mut(counts[group] as usize);
-                places.push(own.iter_mut());
-                slots = others;
-            }
-        } else {
-            places.iter_mut().for_each(|places| places.push(Default::default()));
+        for (place, count) in
+            places.iter_mut().skip(group).step_by(groups).zip(counts.iter().skip(group).step_by(groups))
+        {
+            let (own, others) = slots.split_at_mut(*count as usize);
+            *place = own.iter_mut();
+            slots = others;
         }
         slots.fill(NONE);
     }
-    let mut places = places.into_iter();
-    let pieces = pieces.into_iter().enumerate().map(|(at, tags)| {
-        let places: Vec<_> = places.by_ref().take(LANES).collect();
-        (at * LANES * STRETCH, tags, places)
+    let work = pieces.enumerate().zip(places.chunks_mut(LANES * groups)).collect();
+    each(threads, tags.len(), work, |((at, tags), places): ((usize, &[u16]), &mut [Place<'_>])| {
+        put(at * LANES * STRETCH, tags, places, groups);
     });
-    map(threads, tags.len(), pieces.collect(), |(first, tags, mut places)| put(first, tags, &mut places));
     column
 }
 
-fn map<I: Send, T: Send>(threads: &Threads, rows: usize, pieces: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
-    if rows > MANY && threads.count() > 1 { threads.map(pieces, work) } else { pieces.into_iter().map(work).collect() }
+fn each<I: Send>(threads: &Threads, rows: usize, pieces: Vec<I>, work: impl Fn(I) + Sync) {
+    if rows > MANY && threads.count() > 1 {
+        threads.map(pieces, work);
+    } else {
+        pieces.into_iter().for_each(work);
+    }
 }
 
 /// The group of a tag, of so many.
@@ -82,17 +89,21 @@ fn stretches(tags: &[u16]) -> [&[u16]; LANES] {
     })
 }
 
-/// How many of each group each stretch of a piece has.
-fn counted(tags: &[u16], groups: usize) -> Vec<Vec<u32>> {
-    let mut counts = vec![vec![0u32; groups]; LANES];
-    let lanes = stretches(tags);
+/// The parts of what each stretch of a piece has for each group.
+fn lanes<T>(all: &mut [T], groups: usize) -> [&mut [T]; LANES] {
+    let mut rest = all;
+    std::array::from_fn(|_| rest.split_off_mut(..groups).expect("as many as there are lanes"))
+}
+
+/// Counts how many of each group each stretch of a piece has.
+fn count(tags: &[u16], counts: &mut [u32], groups: usize) {
     let count = |counts: &mut [u32], tag: u16| {
         let last = counts.len() - 1;
         counts[group(tag, last)] += 1;
     };
-    if let ([a, b, c, d], [one, two, three, four]) = (lanes, &mut counts[..])
-        && d.len() == STRETCH
-    {
+    let (of, counts) = (stretches(tags), lanes(counts, groups));
+    if of[LANES - 1].len() == STRETCH {
+        let ([a, b, c, d], [one, two, three, four]) = (of, counts);
         for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
             count(one, *a);
             count(two, *b);
@@ -100,26 +111,26 @@ fn counted(tags: &[u16], groups: usize) -> Vec<Vec<u32>> {
             count(four, *d);
         }
     } else {
-        for (counts, tags) in counts.iter_mut().zip(lanes) {
+        for (counts, tags) in counts.into_iter().zip(of) {
             tags.iter().for_each(|tag| count(counts, *tag));
         }
     }
-    counts
 }
 
 /// Puts the elements of a piece where each of its stretches has room for them.
-fn put(first: usize, tags: &[u16], places: &mut [Vec<std::slice::IterMut<'_, u32>>]) {
-    let lanes = stretches(tags);
-    let put = |places: &mut [std::slice::IterMut<'_, u32>], tag: u16, element: usize| {
+fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize) {
+    let put = |places: &mut [Place<'_>], tag: u16, element: usize| {
         let last = places.len() - 1;
         // there is room for as many as were counted
-        if let Some(place) = places[group(tag, last)].next() {
+        let places = &mut places[group(tag, last)];
+        if let Some(place) = places.next() {
             *place = element as u32;
+            ahead::to_write(places.as_slice().as_ptr().wrapping_add(AHEAD));
         }
     };
-    if let ([a, b, c, d], [one, two, three, four]) = (lanes, &mut places[..])
-        && d.len() == STRETCH
-    {
+    let (of, places) = (stretches(tags), lanes(places, groups));
+    if of[LANES - 1].len() == STRETCH {
+        let ([a, b, c, d], [one, two, three, four]) = (of, places);
         for (i, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
             put(one, *a, first + i);
             put(two, *b, first + STRETCH + i);
@@ -127,7 +138,7 @@ fn put(first: usize, tags: &[u16], places: &mut [Vec<std::slice::IterMut<'_, u32
             put(four, *d, first + 3 * STRETCH + i);
         }
     } else {
-        for (lane, (places, tags)) in places.iter_mut().zip(lanes).enumerate() {
+        for (lane, (places, tags)) in places.into_iter().zip(of).enumerate() {
             tags.iter().enumerate().for_each(|(i, tag)| put(places, *tag, first + lane * STRETCH + i));
         }
     }
