@@ -25,8 +25,10 @@ RSpec.describe "An exception in a block" do
   accounts = ->(*balances) { balances.map { |balance| Exceptions::Account.new(balance) } }
 
   on_every_backend do
-    it "is of a method that a Range lacks, and of a Symbol where it stands" do
-      expect { [1].pmap(backend:) { |x| (0..x) < 0 } }.to raise_error(NoMethodError, /undefined method '<' for an instance of Range/)
+    it "is of a method that a Range or a lambda lacks, and of a Symbol where it stands" do
+      expect { [1].pmap(backend:) { |x| (0..x) < 0 } }.to raise_error(NoMethodError, /undefined method `<' for an instance of Range/)
+      adding = ->(x) { x + 1 }
+      expect { [1].pmap(backend:) { |x| adding < x } }.to raise_error(NoMethodError, /undefined method `<' for an instance of Proc/)
       [-> { [2**63 - 1].pmap(backend:, &:succ) },
        -> { [2**63 - 1].pmap(backend:, &:succ) }].each do |call|
         place = "#{__FILE__}:#{call.source_location[1]}:"

@@ -35,6 +35,8 @@ RSpec.describe "Floats" do
         q, r = a.divmod(b)
         q * 0.5 + r
       end.to be_same_as_ruby.over(Values.pairs([0.0, 7.5, -7.5, 1e10, Float::INFINITY], [2.0, -2.0, 0.3, 0.0]))
+      expect { |a, b| a.divmod(b) }.to be_same_as_ruby.over(Values.pairs([0.0, -0.0, 7.5, -7.5, 1e10, Float::INFINITY, 7, -7], [2.0, -2.0, 0.3, 0.0, 3, -3, Float::INFINITY]))
+      expect { |a| [a.divmod(2.0).first, a.divmod(0.5r), 7.divmod(2.5)] }.to be_same_as_ruby.over([7.5, -7.5])
     end
 
     it "negates and keeps the sign of zero" do

@@ -28,6 +28,20 @@ module Inheritance
     def order = 1
     def label = :plain
     def <=>(other) = size <=> other.size
+    def divmod(other) = [size * other, other]
+  end
+
+  # Compares with any number of others.
+  class Herd
+    include Comparable
+
+    def initialize(size)
+      @size = size
+    end
+
+    attr_reader :size
+
+    def <=>(*others) = size <=> others[0].size
   end
 
   class Dog < Animal
@@ -139,6 +153,22 @@ RSpec.describe "Inheritance" do
       low = Inheritance::Dog.new(1)
       animals = [low, Inheritance::Fish.new(0), Inheritance::Puppy.new(5)]
       expect { |a| a <=> low }.to be_same_as_ruby.over(animals)
+      expect { |a| [a < low, a >= low, a == low, a.between?(low, low), a.clamp(low, low).size] }.to be_same_as_ruby.over(animals)
+    end
+
+    it "has no Comparable over a <=> of any number of arguments, nor with lambdas" do
+      herds = [Inheritance::Herd.new(1), Inheritance::Herd.new(3)]
+      expect { |herd| herd <=> herds[0] }.to be_same_as_ruby.over(herds)
+      expect { herds.pmap(backend: backend) { |herd| herd < herds[0] } }.to raise_error(Ikra::CompileError, /do not compare by Inheritance::Herd#<=>, which takes any number/)
+      adding = ->(x) { x + 1 }
+      expect { ["a"].pmap(backend: backend) { |text| text < adding } }.to raise_error(Ikra::CompileError, /give no blocks or lambdas to String#<=>/)
+    end
+
+    it "calls an own divmod whose results go to two variables" do
+      expect do |a|
+        q, r = a.divmod(3)
+        q - r
+      end.to be_same_as_ruby.over([Inheritance::Dog.new(1), Inheritance::Puppy.new(5)])
     end
   end
 end

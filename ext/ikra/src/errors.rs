@@ -350,15 +350,9 @@ fn no_method(ruby: &Ruby, receiver: Value, name: &str, bare: bool) -> Result<Val
     send.funcall("bind_call", (receiver, ruby.to_symbol(name)))
 }
 
-/// NoMethodError of `super`: Ruby's words for a receiver are those of any other missing method.
 /// NoMethodError or (`bare`) NameError, in Ruby's words.
 fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result<Exception, Error> {
     let raised = raised_by(ruby, || no_method(ruby, value(receiver), name, bare))?;
-    if !raised.is_kind_of(class(ruby, "NameError")) {
-        // of a Range the kernel told no more than its class, which has methods of its own
-        let message = format!("undefined method '{name}' for an instance of {}", value(receiver).inspect());
-        return class(ruby, "NoMethodError").new_instance((message, ruby.to_symbol(name)));
-    }
     // anew, because Ruby would show the source line where the call just now was made
     let class: Value = raised.funcall("class", ())?;
     let keywords = magnus::kwargs!(ruby, "receiver" => value(receiver));
@@ -369,6 +363,7 @@ fn no_method_error(ruby: &Ruby, receiver: Raw, name: &str, bare: bool) -> Result
     }
 }
 
+/// NoMethodError of `super`: Ruby's words for a receiver are those of any other missing method.
 fn no_super(ruby: &Ruby, receiver: Value, name: &str) -> Result<Exception, Error> {
     const NOWHERE: &str = "__ikra_nowhere";
     let missing = raised_by(ruby, || no_method(ruby, receiver, NOWHERE, false))?;

@@ -479,9 +479,6 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (_, "__fill_form") => {
             Some(Builtin::Refuse("kernels do not know this form of fill", "write the elements in a loop"))
         }
-        (_, "__divmod_form") => {
-            Some(Builtin::Refuse("kernels know divmod of Integers only", "write (x / y).floor and x % y"))
-        }
         (_, "__no_limit") => Some(Builtin::Refuse("kernels do not know step without a limit", "use loop")),
         (_, "__nth") if !matches!(atom, Atom::Array(_) | Atom::IntRange) => Some(Builtin::Refuse(
             "kernels know zip with Arrays and Ranges of Integers only",

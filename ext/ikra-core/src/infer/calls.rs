@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::{ClassId, MethodId, ProcId};
 use crate::ir::lower::numbers::{Kind, Unsupported};
 use crate::source::Source;
-use crate::syntax::ast::{Name, Params, primitive};
+use crate::syntax::ast::{Arg, Call, Name, Node, Params, primitive};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Opaque, Place, Receiver, Root, Visibility, values, well_known};
 use std::sync::Arc;
@@ -262,6 +262,20 @@ pub fn positions(params: &Params, given: usize) -> std::result::Result<Vec<Optio
 pub fn rest_positions(params: &Params, given: usize) -> std::ops::Range<usize> {
     let first = params.required.len() + params.optional.len();
     first.min(given)..given.saturating_sub(params.post.len()).max(first.min(given))
+}
+
+/// Receiver and argument of `a.divmod(b)`.
+pub fn divided(call: &Call) -> Option<[&Node; 2]> {
+    match (&*call.name, &call.receiver, &call.args[..]) {
+        ("divmod", Some(receiver), [Arg::Positional(arg)]) if call.block.is_none() => Some([receiver, arg]),
+        _ => None,
+    }
+}
+
+/// Whether an assignment takes both results of `divmod` as they are, with no array around them: a number's.
+pub fn makes_no_array(receiver: &Ty, arg: &Ty) -> bool {
+    receiver.atoms().iter().all(|atom| matches!(atom, Atom::Int | Atom::Float))
+        && !arg.objects.contains(&well_known::RATIONAL)
 }
 
 /// Binds arguments to parameters; Err is ArgumentError's message.
@@ -951,7 +965,12 @@ impl Analysis<'_> {
     }
 
     /// Refuses a number's method on an argument that answers to what Ruby would then ask it (`coerce`, …).
-    fn asks_argument(&mut self, method: crate::ir::lower::numbers::Method, number: Atom, args: &[Atom]) -> Answer<()> {
+    pub fn asks_argument(
+        &mut self,
+        method: crate::ir::lower::numbers::Method,
+        number: Atom,
+        args: &[Atom],
+    ) -> Answer<()> {
         let Some(asked) = method.asks_argument() else { return Ok(()) };
         for atom in args.iter().filter(|a| matches!(a, Atom::Object(_))) {
             if let MethodFact::Ruby { .. } | MethodFact::Foreign { .. } = self.method(receiver_of(*atom), asked) {

@@ -21,7 +21,23 @@ impl Analysis<'_> {
         arg: &Ty,
         at: &Assumption,
     ) -> Answer<(Target, Ty)> {
-        self.call(from, (atom, reach), name, &Args::of(vec![arg.clone()]), true, at)
+        let args = Args::of(vec![arg.clone()]);
+        // what is inlined belongs to a call that stands in the source
+        if let Target::Ruby(method) = self.target(from, atom, name, true)?
+            && self.inlines(method, &args, None)?
+        {
+            let class = self.describe(atom);
+            return Err(if arg.procs.is_empty() {
+                Refusal::new(format!("kernels do not compare by {class}#{name}, which takes any number of arguments"))
+                    .advise(format!("give it one parameter: def {name}(other)"))
+            } else {
+                Refusal::new(format!(
+                    "kernels give no blocks or lambdas to {class}#{name} where something else asks it"
+                ))
+                .advise("compare with something else")
+            });
+        }
+        self.call(from, (atom, reach), name, &args, true, at)
     }
 
     /// `===` and `<=>` of Kernel, and the methods of Comparable.

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Methods of Integer that give arrays; what iterators of numbers without a block give one after the other.
+# Methods of numbers that give arrays (an assignment to two is of `divmod`'s two results, and makes none); what iterators of numbers without a block give one after the other.
 class Integer
   def divmod(other)
     return to_r.divmod(other) if other.is_a?(Rational)
 
-    __divmod_form unless other.is_a?(Integer)
-    [div(other), modulo(other)]
+    q, r = self.divmod(other)
+    [q, r]
   end
 
   def digits(base = 10)
@@ -35,6 +35,14 @@ class Integer
 
   def __list_downto(last)
     (last..self).to_a.reverse
+  end
+end
+
+class Float
+  def divmod(other)
+    other = other.to_f if other.is_a?(Rational)
+    q, r = self.divmod(other)
+    [q, r]
   end
 end
 

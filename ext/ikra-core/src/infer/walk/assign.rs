@@ -7,8 +7,9 @@ use super::{Env, Walker, literal};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::infer::accumulate;
-use crate::infer::calls::{Args, Target, receiver_of};
-use crate::syntax::ast::{self, Arg, AssignOp, Call, Kind, LocalId, Name, Node, Params, Pattern};
+use crate::infer::calls::{Args, Target, divided, makes_no_array, receiver_of};
+use crate::ir::lower::numbers::{Kind as Number, Method, divmod_types};
+use crate::syntax::ast::{self, AssignOp, Kind, LocalId, Name, Node, Params, Pattern};
 use crate::types::{Atom, Prims, Reach, Ty};
 use crate::world::{Assumption, MethodFact, Place};
 use std::collections::BTreeSet;
@@ -488,8 +489,12 @@ impl Walker<'_, '_> {
                 new = shape.pick(new, false);
                 shape.pick(types, Ty::nil())
             }
-            Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
-                let types = self.divmod(call, value.span, env)?.to_vec();
+            Kind::Call(call)
+                if let Some([receiver, arg]) = divided(call)
+                    && let (receiver, arg) = (self.eval(receiver, env)?, self.eval(arg, env)?)
+                    && makes_no_array(&receiver, &arg) =>
+            {
+                let types = self.divmod(&receiver, &arg, value.span, env)?.to_vec();
                 if used && !env.dead {
                     whole = self.array_of(&types, value.span)?;
                 }
@@ -511,19 +516,13 @@ impl Walker<'_, '_> {
         Ok(if env.dead { Ty::never() } else { whole })
     }
 
-    pub(super) fn divmod(&mut self, call: &Call, span: Span, env: &mut Env) -> Result<[Ty; 2]> {
-        let receiver = self.eval(call.receiver.as_ref().expect("checked by the caller"), env)?;
-        let Some(Arg::Positional(arg)) = call.args.first() else {
-            return Err(self.error(span, "kernels know divmod with one argument").into());
-        };
-        let arg = self.eval(arg, env)?;
+    /// The two results of `divmod` of numbers.
+    fn divmod(&mut self, receiver: &Ty, arg: &Ty, span: Span, env: &mut Env) -> Result<[Ty; 2]> {
         let (mut q, mut r) = (Ty::never(), Ty::never());
-        use crate::ir::lower::numbers::{Kind as Number, divmod_types};
         for a in receiver.atoms() {
             for b in arg.atoms() {
-                if !matches!(a, Atom::Int | Atom::Float) {
-                    return Err(self.error(span, "kernels know divmod of numbers only").into());
-                }
+                let asked = self.an.asks_argument(Method::Div, a, &[b]);
+                self.refused(asked, span)?;
                 let (x, y) = divmod_types(Number::of(a), Number::of(b));
                 q = self.join(&q, &x);
                 r = self.join(&r, &y);

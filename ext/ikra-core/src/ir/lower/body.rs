@@ -14,6 +14,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
 use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
+use crate::infer::calls::{divided, makes_no_array};
 use crate::infer::{Analysis, Shape, SpecId};
 use crate::ir::build::Builder;
 use crate::ir::{Cmp, ColumnId, LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
@@ -1230,8 +1231,11 @@ impl<'p, 'w> Body<'p, 'w> {
                 whole = self.array_if(used, &values, value.span)?;
                 shape.pick(values, nil)
             }
-            Kind::Call(call) if &*call.name == "divmod" && call.receiver.is_some() && call.args.len() == 1 => {
-                let values = self.divmod(call, value.span)?;
+            Kind::Call(call)
+                if let Some([receiver, arg]) = divided(call)
+                    && makes_no_array(&self.ty(receiver), &self.ty(arg)) =>
+            {
+                let values = self.divmod(receiver, arg, value.span)?;
                 whole = self.array_if(used, &values, value.span)?;
                 shape.pick(values, nil)
             }

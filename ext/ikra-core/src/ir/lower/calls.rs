@@ -655,6 +655,13 @@ impl Body<'_, '_> {
     /// NoMethodError.
     pub fn no_method(&mut self, receiver: Val, name: &str, private: bool, bare: bool) {
         let name = name.strip_prefix("%__list_").unwrap_or(name);
+        if let Err((_, class)) = numbers::carried(receiver) {
+            let message = match private {
+                true => format!("private method `{name}' called for an instance of {class}"),
+                false => format!("undefined method `{name}' for an instance of {class}"),
+            };
+            return self.trap(Trap::Raise { class: "NoMethodError", message }, None);
+        }
         self.trap(Trap::NoMethod { name: name.into(), private, bare }, Some(receiver));
     }
 
@@ -1087,11 +1094,10 @@ impl Body<'_, '_> {
     ///
     /// # Errors
     /// As [`Body::eval`].
-    pub fn divmod(&mut self, call: &Call, span: Span) -> Result<Vec<(Val, Ty)>> {
-        let Some(receiver) = &call.receiver else { return Ok(vec![]) };
+    pub fn divmod(&mut self, receiver: &Node, arg: &Node, span: Span) -> Result<Vec<(Val, Ty)>> {
         let object = self.held(receiver)?;
         let receiver_ty = self.ty(receiver);
-        let (args, _) = self.args(&call.args)?;
+        let args = [(self.held(arg)?, self.ty(arg), None)];
         if self.cx.b.ended() {
             return Ok(vec![]);
         }
