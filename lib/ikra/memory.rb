@@ -102,10 +102,11 @@ module Ikra
     end
   end
 
-  # A child process looks at arrays on the host: nobody but its parent can look at the parent's device.
+  # A child process looks at arrays and objects on the host: nobody but its parent can look at the parent's device.
   # @api private
   module Forking
     def _fork
+      Ikra.__resident_read if Ikra.__resident?
       Ikra.__before_fork
       super
     end

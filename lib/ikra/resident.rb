@@ -234,6 +234,7 @@ module Ikra
 
       def watch_one(owner)
         return if @whole[owner] || @watchers[owner] || CORE.include?(owner)
+        raise FrozenError.new("#{owner} is frozen, and Ikra.resident could not tell when Ruby looks at its objects: run over them outside", receiver: owner) if owner.frozen?
 
         watcher = @watched[owner] ||= watcher()
         fill(watcher, owner)

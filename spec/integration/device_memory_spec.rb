@@ -168,6 +168,21 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "has nothing of an open scope's objects that a child of fork could not look at" do
+    expect(on_stand_in(<<~RUBY)).to eq("[[3, 3], [3, 3], [4, 4]]\n")
+      Ikra.config.backend = :cuda
+      car = Struct.new(:at)
+      cars = [car.new(0), car.new(0)]
+      Ikra.resident(cars) do
+        3.times { cars.peach { |car| car.at += 1 } }
+        child = IO.popen("-") { |io| io ? Marshal.load(io.read) : print(Marshal.dump(cars.map(&:at))) }
+        before = cars.map(&:at)
+        cars.peach { |car| car.at += 1 }
+        p [child, before, cars.map(&:at)]
+      end
+    RUBY
+  end
+
   it "is written in part, where it is, while nobody else sees it" do
     expect(on_stand_in(<<~RUBY)).to eq("[:device, :device, [7, 70, 700, 1], 7]\n[[7, 0, 70], [8, 0, 70]]\n[:host, 2130]\n")
       Ikra.config.backend = :cuda
@@ -216,8 +231,8 @@ RSpec.describe "A GPU's memory that runs out" do
   end
 
   it "is enough for blocks, views and reductions of arrays that are larger, and the next stretch goes up while one is computed" do
-    errors = [[ZeroDivisionError, 190_000], [RangeError, "element [380, 1]: 190002 does not fit u8 (0 to 255)"], [RangeError, "element [255]: 256 does not fit u8 (0 to 255)"]]
-    expect(on_stand_in(<<~RUBY)).to eq([*["true"] * 13, *errors.map(&:inspect), "refused", "refused", ""].join("\n"))
+    errors = [[ZeroDivisionError, 190_000], [RangeError, "element [380, 1]: 190002 does not fit u8 (0 to 255)"], [RangeError, "element [255]: 256 does not fit u8 (0 to 255)"], [RuntimeError, 149_999]]
+    expect(on_stand_in(<<~RUBY)).to eq([*["true"] * 15, *errors.map(&:inspect), "refused", "refused", ""].join("\n"))
       Ikra.config.backend = :cuda
       Ikra.config.memory_limit = 1_000_000
       list = Array.new(200_000) { |i| i + 1 }
@@ -232,6 +247,8 @@ RSpec.describe "A GPU's memory that runs out" do
       on_cpu = Ikra::MDArray.new(list.map { |x| x * 0.1 })
       p half.sum == on_cpu.sum(backend: :cpu) && half.max == 20_000.0
       p (half * 3 + 1).sum == (on_cpu * 3 + 1).sum(backend: :cpu) && (half * 3 + 1).min == (on_cpu * 3 + 1).min(backend: :cpu)
+      p half.combine(a * 2, 3) { |x, y, z| x + y * z }.to_a == list.map { |x| x * 0.1 + x * 2 * 3 }
+      p half.combine(half, dtype: :f32) { |x, y| x - y }.then { |made| made.dtype == :f32 && made.all? { |x| x == 0.0 } }
       p (half * 0.1).sum(precision: :f32) == (on_cpu * 0.1).sum(backend: :cpu)
       p half.cumsum.to_a == on_cpu.cumsum(backend: :cpu).to_a && half.sort(descending: true)[0] == 20_000.0
       p half.select { |x| x > 10_000.0 }.size == 100_000 && half.count { |x| x > 5000.0 } == 150_000
@@ -254,6 +271,11 @@ RSpec.describe "A GPU's memory that runs out" do
         a.to(:u8).sum { |x| x + 1 }
       rescue RangeError => e
         p [e.class, e.message]
+      end
+      begin
+        a.combine(half) { |x, y| y >= 15_000 ? raise("far") : x }.sync
+      rescue RuntimeError => e
+        p [e.class, e.ikra.index]
       end
       [-> { a.map { |x| x + rand(3) } }, -> { a.map { |x| x + Ikra.index } }].each do |block|
         block.call.sync

@@ -61,6 +61,7 @@ RSpec.describe Ikra::MDArray do
     it "draws from what Kernel#rand draws from, or says why not" do
       expect(described_class.rand(50, within: 1..2.5).to_a).to all(be_a(Float).and(be_between(1.0, 2.5)))
       expect { described_class.rand(2, within: 6..1) }.to raise_error(ArgumentError, "within: 6..1 has no numbers")
+      expect { described_class.rand(2, within: 1..) }.to raise_error(ArgumentError, "within: 1.. has no end")
       expect { described_class.rand(2, within: "a") }.to raise_error(TypeError, "an object of String is not a number")
       expect { described_class.rand(2, within: 0..2**70) }.to raise_error(RangeError, /\A1180591620717411303424 does not fit i64/)
     end

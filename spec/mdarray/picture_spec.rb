@@ -44,8 +44,8 @@ RSpec.describe Ikra::MDArray do
     expect(pixels(md([[1e300, 1e300]]).to_png)).to eq([0, [2, 1, 8], [[0, 0]]])
     expect(pixels(md([[0.0, 5e-324]]).to_png)).to eq([0, [2, 1, 8], [[0, 255]]])
     expect { picture.heatmap(range: 0..Float::INFINITY) }.to raise_error(ArgumentError, "range: 0..Infinity has an end that is not finite")
-    [nil, [], [[1, 2, 3]], [[1, 2], [3, 4]], [:red, :blue]].each do |colours|
-      expect { picture.heatmap(colours: colours) }.to raise_error(ArgumentError, /\Acolours: .* is no list of two colours or more, each \[red, green, blue\]\z/)
+    [nil, [], [[1, 2, 3]], [[1, 2], [3, 4]], [:red, :blue], [[0, 0, 0], [300, 255, 255]], [[0, 0, 0], [1i, 0, 0]]].each do |colours|
+      expect { picture.heatmap(colours: colours) }.to raise_error(ArgumentError, /\Acolours: .* is no list of two colours or more, each \[red, green, blue\], from 0 to 255\z/)
     end
     expect { md([[0.0, Float::NAN]]).to_png }.to raise_error(FloatDomainError, "element [0, 1]: NaN")
   end

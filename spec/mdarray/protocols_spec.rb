@@ -47,6 +47,8 @@ RSpec.describe Ikra::MDArray do
     expect(md([]).inspect).to eq("#<Ikra::MDArray 0 f64, on the host: []>")
     expect(md(Array.new(4) { |i| [i * 1000] * 9 }).pretty_inspect.lines.size).to be > 3
     expect(array[0].inspect).to eq("#<Ikra::MDArray 2 i64, on the host: [1, 2]>")
+    expect(md(Array.new(9, 1)).pretty_inspect.delete("\n")).to end_with("[1, 1, 1, 1, 1, 1, …]>")
+    expect(md([:…]).inspect).to end_with("[:…]>")
   end
 
   it "does not move a large array from the device to show it" do

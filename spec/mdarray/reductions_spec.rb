@@ -314,6 +314,9 @@ RSpec.describe Ikra::MDArray do
       expect { md([[true]]).public_send(name, axis: 0) }.to raise_error(TypeError, /\A#{name} is for numbers, not for elements of kind bool/)
     end
     expect { array.inject }.to raise_error(LocalJumpError)
+    %i[any? all? none?].each { |name| expect { array.public_send(name, 0..9, axis: 0) }.to raise_error(ArgumentError, "#{name} along a dimension takes no pattern") }
+    %i[min max].each { |name| expect { array.public_send(name, 2, axis: 0) }.to raise_error(ArgumentError, "#{name} along a dimension takes no count") }
+    %i[min max minmax].each { |name| expect { array.public_send(name, axis: 0) { |x, y| y <=> x } }.to raise_error(ArgumentError, "#{name} along a dimension takes no block") }
     expect { array.inject(1, 2, :+) }.to raise_error(ArgumentError, "wrong number of arguments (given 2, expected 0..1)")
     expect { md([2**62, 2**62]).sum(axis: 0) }.to raise_error(Ikra::IntegerOverflow)
     expect(md([2**62, 2**62]).sum).to eq(2**63)

@@ -88,6 +88,7 @@ RSpec.describe Ikra::MDArray do
       expect(array[2, [1, 1]]).to same_as([21, 21])
       expect(array[array > 30]).to same_as([31, 32, 33, 34])
       expect(array.t[array.t.even?]).to same_as(nested.transpose.flatten.select(&:even?))
+      [md([]).reshape(0, 3)[true, 2], md([]).reshape(0, 3)[true, 1..], array[true, 5...5], array.diagonal[4..]].each { |none| expect(none[none > 0]).to same_as([]) }
     end
 
     it "is written through views" do

@@ -503,6 +503,13 @@ RSpec.describe "Ikra.resident" do
     expect(things.first.with(1)).to eq([1, [], 0, {}, nil])
   end
 
+  it "is no scope of frozen classes" do
+    frozen = Class.new(ResidentStreet).freeze
+    list = [frozen.new(1.0)]
+    expect { Ikra.resident(list) { list.peach(backend: :cpu) { |street| street.length += 1 } } }.to raise_error(FrozenError, /is frozen, and Ikra.resident could not tell/)
+    expect(list.first.length).to eq(1.0)
+  end
+
   it "nests, needs a block, and is nobody's but its thread's" do
     list = cars
     expect { Ikra.resident(list) }.to raise_error(ArgumentError, "Ikra.resident needs a block")

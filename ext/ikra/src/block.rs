@@ -49,7 +49,7 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
     if let Some(iseq) = reflect::iseq_of(block.as_value())? {
         return Ok(Identified { key: Key::Iseq(iseq.as_raw()), holds: Some(iseq) });
     }
-    let shown = block.inspect();
+    let shown: String = block.funcall("inspect", ())?;
     if let Some(symbol) = shown.split_once("(&:").and_then(|(_, rest)| rest.strip_suffix(") (lambda)>")) {
         let symbol = symbol.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(symbol);
         return Ok(Identified { key: Key::Symbol(symbol.into()), holds: None });

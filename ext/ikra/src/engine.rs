@@ -1148,10 +1148,10 @@ impl Section<'_> {
                 return Ok(Gave::Column);
             }
             let source = &self.site.source.unit.source;
-            let message = "the elements of this array would be of several kinds, or of one that it cannot hold";
+            let message = "what this block gives is of several kinds, or of one that an array on the device cannot hold";
             let diagnostic = Diagnostic::new(source, self.site.source.unit.body.span, message)
                 .because("an array on the device holds Integers, or Floats, or true and false")
-                .advise("convert them in the block (to_f, to_i), say dtype: :object, or use an Array");
+                .advise("convert them in the block (to_f, to_i), have map give an array of objects (dtype: :object), or use an Array");
             return Err(errors::core(self.ruby, diagnostic.into()));
         };
         let len = self.len();

@@ -523,6 +523,11 @@ fn children(array: RArray, visit: &mut dyn FnMut(RArray) -> Result<()>) -> Resul
     Ok(())
 }
 
+/// A value as `inspect` shows it; what arrives meanwhile, an interrupt, is told.
+fn shown(value: Value) -> Result<String> {
+    Ok(value.funcall("inspect", ())?)
+}
+
 /// A hash of all that a sequence does: parameters, locals, instructions and what is within them; labels by the order in
 /// which they turn up, lines and events left out.
 ///
@@ -532,7 +537,7 @@ fn digest(array: RArray, depth: Option<i64>) -> Result<u64> {
     let mut state = Digest { hasher: Default::default(), labels: HashMap::new(), depth };
     // kind, locals, parameters; then catch table and instructions
     for part in 9..=11 {
-        state.text(&array.entry::<Value>(part)?.inspect());
+        state.text(&shown(array.entry(part)?)?);
     }
     state.list(array.entry(12)?)?;
     let body: RArray = array.entry(13)?;
@@ -593,7 +598,7 @@ impl Digest {
                 // once it has run, it knows the method's name
                 (_, Some(call)) if is_super => {
                     let call: RHash = call.funcall("except", (Ruby::get_with(call).to_symbol("mid"),))?;
-                    self.text(&call.inspect());
+                    self.text(&shown(call.as_value())?);
                 }
                 _ => self.operand(item)?,
             }
@@ -611,7 +616,7 @@ impl Digest {
         {
             self.label(&name);
         } else {
-            self.text(&item.inspect());
+            self.text(&shown(item)?);
         }
         Ok(())
     }

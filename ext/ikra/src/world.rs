@@ -641,8 +641,8 @@ fn number(method: Method) -> MethodId {
 
 /// `Car#move` or `Car.build`.
 fn label(found: &Found) -> Result<String, Error> {
-    let owner = value(found.owner);
-    let (name, owner) = (found.original_name()?, owner.inspect());
+    let owner: String = value(found.owner).funcall("inspect", ())?;
+    let name = found.original_name()?;
     Ok(match owner.strip_prefix("#<Class:").and_then(|o| o.strip_suffix('>')) {
         Some(object) => format!("{object}.{name}"),
         None => format!("{owner}#{name}"),

@@ -119,6 +119,7 @@ module Ikra
         case within
         when nil then nil
         when Range
+          raise ArgumentError, "within: #{within} has no end" if within.begin.nil? || within.end.nil?
           # Ruby's error for what cannot be drawn from
           raise ArgumentError, "within: #{within} has no numbers" if ::Kernel.rand(within).nil?
           return Range.new(within.begin.to_f, within.end.to_f, within.exclude_end?) if within.begin.is_a?(Float) || within.end.is_a?(Float)

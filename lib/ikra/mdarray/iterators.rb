@@ -4,6 +4,10 @@ module Ikra
   # Iterators whose blocks run in parallel, on the device. They take the options of {Config} as keywords, and +break+ ends them
   # with its value. All of them go over the elements row after row. What Enumerable has beyond these runs on the host.
   class MDArray
+    # So many elements of a view are brought beside each other by a kernel before the host has them; fewer, one by one, take no longer.
+    MANY = 1 << 15
+    private_constant :MANY
+
     # What a block gives for each element.
     #
     # @param dtype [Symbol, nil] the kind of elements; nil: what the block gives
@@ -120,7 +124,7 @@ module Ikra
       run = Run.new(:combine, options, block)
       run.ending do
         ats = arrays.map { |array| (array.shape == shape ? array : array.broadcast_to(*shape)).__send__(:at) }
-        made(run, dtype, [[:"computed_#{arrays.size}", *ats]], shape, base: 0...shape.reduce(1, :*))
+        made(run, dtype, [[:"computed_#{arrays.size}", *ats]], shape, base: 0...shape.reduce(1, :*), pieces: arrays)
       end
     end
 
@@ -254,7 +258,7 @@ module Ikra
       low, high = @layout.span
       return [] if low.nil?
       return storage.buffer.to_list(low, size) if @layout.in_order?
-      return picked(storage.buffer, low, high) if high - low < [4 * size, 4096].max
+      return picked(storage.buffer, low, high) if size < MANY && high - low < [4 * size, 4096].max
 
       __packed.to_list
     end

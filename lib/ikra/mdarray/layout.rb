@@ -44,8 +44,9 @@ module Ikra
       def initialize(shape, strides, offset = 0)
         @shape = shape.freeze
         @strides = strides.freeze
-        @offset = offset
         @size = shape.reduce(1, :*)
+        # where no element is, the first is nowhere
+        @offset = @size.zero? ? 0 : offset
       end
 
       def rank = @shape.size
@@ -96,8 +97,7 @@ module Ikra
       # @return [Layout] with the dimension's part from +first+ on, each +step+-th, +count+ of them; nil: the dimension is gone
       def part(dimension, first, count, step = 1)
         strides, shape = @strides.dup, @shape.dup
-        # where no element is, the first is nowhere
-        offset = count == 0 ? @offset : @offset + (first * strides[dimension])
+        offset = @offset + (first * strides[dimension])
         if count
           shape[dimension] = count
           strides[dimension] *= step
@@ -117,7 +117,7 @@ module Ikra
         first, second = [-by, 0].max, [by, 0].max
         count = [[@shape[one] - first, @shape[other] - second].min, 0].max
         others = [*0...rank] - [one, other]
-        offset = count.zero? ? @offset : @offset + (first * @strides[one]) + (second * @strides[other])
+        offset = @offset + (first * @strides[one]) + (second * @strides[other])
         Layout.new([*@shape.values_at(*others), count], [*@strides.values_at(*others), @strides[one] + @strides[other]], offset)
       end
 

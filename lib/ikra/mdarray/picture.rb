@@ -35,8 +35,9 @@ module Ikra
       raise ArgumentError, "shape #{shape.inspect} is no matrix" if ndim != 2
       raise ArgumentError, "shape #{shape.inspect} is no picture: there are no elements" if empty?
 
-      rgb = colours.is_a?(Array) && colours.size > 1 && colours.all? { |colour| colour.is_a?(Array) && colour.size == 3 && colour.all?(Numeric) }
-      raise ArgumentError, "colours: #{DType.shown(colours)} is no list of two colours or more, each [red, green, blue]" unless rgb
+      part = ->(value) { value.is_a?(Numeric) && value.real? && value.between?(0, 255) }
+      rgb = colours.is_a?(Array) && colours.size > 1 && colours.all? { |colour| colour.is_a?(Array) && colour.size == 3 && colour.all?(&part) }
+      raise ArgumentError, "colours: #{DType.shown(colours)} is no list of two colours or more, each [red, green, blue], from 0 to 255" unless rgb
 
       parts = colours.size - 1
       scaled = shades(parts.to_f, range)

@@ -3,6 +3,12 @@
 module Ikra
   # What Ruby's objects know: comparison, display, Marshal. None of it moves a large array to show it.
   class MDArray
+    # Stands for the elements that are not shown.
+    MORE = Object.new
+    def MORE.inspect = "…"
+    def MORE.pretty_print(printer) = printer.text(inspect)
+    private_constant :MORE
+
     # Elements that are shown of an array that is on the device.
     FEW = 64
 
@@ -130,17 +136,17 @@ module Ikra
 
       count = [layout.shape.first, SHOWN].min
       shown = Array.new(count) { |index| excerpt(layout.part(0, index, nil)) }
-      layout.shape.first > count ? shown << :… : shown
+      layout.shape.first > count ? shown << MORE : shown
     end
 
     def elements_shown = text_of(excerpt)
 
     def text_of(shown)
-      return shown == :… ? "…" : shown.inspect unless shown.is_a?(Array)
+      return shown.inspect unless shown.is_a?(Array)
 
       "[#{shown.map { |part| text_of(part) }.join(", ")}]"
     end
 
-    def escaped(value) = (value == :… ? "…" : value.inspect).gsub(/[&<>]/, "&" => "&amp;", "<" => "&lt;", ">" => "&gt;")
+    def escaped(value) = value.inspect.gsub(/[&<>]/, "&" => "&amp;", "<" => "&lt;", ">" => "&gt;")
   end
 end

@@ -52,7 +52,8 @@ module Ikra
     # @raise [ArgumentError] for NaN
     def min(*count, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.min(*count, &block) if block || !count.empty? || (dtype == :object && axis.nil?)
+      return of_all(:min, block ? "block" : "count", axis).min(*count, &block) if block || !count.empty?
+      return flat_list.min if dtype == :object && axis.nil?
       return objects_along(axis) { |list| list.min } if dtype == :object
 
       numbers_for(:min)
@@ -65,7 +66,8 @@ module Ikra
     # @return (see #min)
     def max(*count, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.max(*count, &block) if block || !count.empty? || (dtype == :object && axis.nil?)
+      return of_all(:max, block ? "block" : "count", axis).max(*count, &block) if block || !count.empty?
+      return flat_list.max if dtype == :object && axis.nil?
       return objects_along(axis) { |list| list.max } if dtype == :object
 
       numbers_for(:max)
@@ -77,7 +79,8 @@ module Ikra
     # @return [Array] the least and the greatest
     def minmax(axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.minmax(&block) if block || (dtype == :object && axis.nil?)
+      return of_all(:minmax, "block", axis).minmax(&block) if block
+      return flat_list.minmax if dtype == :object && axis.nil?
       return [min(axis: axis, **options), max(axis: axis, **options)] unless axis.nil?
 
       numbers_for(:minmax)
@@ -137,7 +140,7 @@ module Ikra
     # @return [Boolean, MDArray]
     def any?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.any?(*pattern) unless pattern.empty?
+      return of_all(:any?, "pattern", axis).any?(*pattern) unless pattern.empty?
       return truths(:any?, options, block) { |flags| flags.__send__(:fold_truths, axis, false) { |x, y| x || y } } unless axis.nil?
 
       found(:any?, true, options, block) { |index| !index.nil? }
@@ -148,7 +151,7 @@ module Ikra
     # @return [Boolean, MDArray]
     def all?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.all?(*pattern) unless pattern.empty?
+      return of_all(:all?, "pattern", axis).all?(*pattern) unless pattern.empty?
       return truths(:all?, options, block) { |flags| flags.__send__(:fold_truths, axis, true) { |x, y| x && y } } unless axis.nil?
 
       found(:all?, false, options, block, &:nil?)
@@ -159,7 +162,7 @@ module Ikra
     # @return [Boolean, MDArray]
     def none?(*pattern, axis: nil, **options, &block)
       Ikra.__check(options) unless options.empty?
-      return flat_list.none?(*pattern) unless pattern.empty?
+      return of_all(:none?, "pattern", axis).none?(*pattern) unless pattern.empty?
 
       return found(:none?, true, options, block, &:nil?) if axis.nil?
 
@@ -275,6 +278,13 @@ module Ikra
       raise ArgumentError, "axis #{axis} for #{ndim} dimension#{"s" if ndim > 1}" if number.negative? || number >= ndim
 
       number
+    end
+
+    # All elements on the host, for what is not done along a dimension.
+    def of_all(name, given, axis)
+      raise ArgumentError, "#{name} along a dimension takes no #{given}" unless axis.nil?
+
+      flat_list
     end
 
     # How many elements there are around, along, and within a dimension.

@@ -44,7 +44,8 @@ module Ikra
       # @param shape what an error's index is told in
       # @param within the methods that hand the block what it is given
       # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
-      # @param pieces [Array, nil] an array of which the block is given each element, and nothing else: where memory does not suffice, stretch by stretch
+      # @param pieces [MDArray, Array<MDArray>, nil] one or several of which the block is given each element, and nothing else: where memory does not
+      #   suffice, stretch by stretch
       # @param part [Boolean] of what is done in parts: a block is refused that depends on where elements are
       def values(count, dtype, shape, within = NOWHERE, base: 0...count, later: false, pieces: nil, part: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
@@ -232,30 +233,33 @@ module Ikra
       end
 
       # What the block gives for the elements of an array, which the last of the methods hands to it, stretch by stretch: there was no memory to do it at once.
-      def in_pieces(error, array, within, shape, into)
-        by_stretches(error, array, shape || array.shape) do |node|
+      def in_pieces(error, arrays, within, shape, into)
+        by_stretches(error, arrays, shape || arrays.shape) do |node|
           Tiles.run(node) do |stretch|
-            section(:map, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, { **into, __later: Tiles, __piece: true })
+            handed = arrays.is_a?(Array) ? [:"computed_#{arrays.size}", *stretch.operands] : [:computed, stretch]
+            handed.map! { |part| part.is_a?(Symbol) ? part : Text.block(part, stretch.shape, :lambda) }
+            section(:map, 0...stretch.shape.first, [*within[0...-1], handed], nil, { **into, __later: Tiles, __piece: true })
           end
         end
       end
 
-      # Goes over an array in stretches, if that is possible; else the error is what it was for the whole.
-      def by_stretches(error, array, shape)
-        raise error unless array.size > Tiles::LEAST
+      # Goes over an array, or several beside each other, in stretches, if that is possible; else the error is what it was for the whole.
+      def by_stretches(error, arrays, shape)
+        raise error unless shape.reduce(1, :*) > Tiles::LEAST
 
-        node = array.__operand
+        nodes = (arrays.is_a?(Array) ? arrays : [arrays]).map(&:__operand)
         begin
+          node = arrays.is_a?(Array) ? Expression::Operation.new(:combine, nodes, nil, shape) : nodes.first
           raise error unless Tiles.possible?(node)
 
           yield node
         rescue Located => located
           # of a stretch's own expression it is told as that of the whole
-          raise Told.new([[stretched(node)]], shape).told(located)
+          raise Told.new([nodes.map { |part| Text.block(part, shape, :lambda) }], shape).told(located)
         rescue DeviceMemoryError, Tiles::Refused
           raise error
         ensure
-          node.drop
+          nodes.each(&:drop)
         end
       end
 

@@ -59,7 +59,7 @@ impl Analysis<'_> {
         let found = self.outside(&member).and_then(|ty| ty.procs.first().copied());
         Some(found.map(Target::Proc).ok_or_else(|| {
             Refusal::new(format!("kernels do not know Ikra::MDArray#{name}"))
-                .because("in a block an MDArray is read and written element by element")
+                .because("in a block an MDArray, of up to six dimensions, is read and written element by element")
                 .advise("call it outside of the block")
         }))
     }
