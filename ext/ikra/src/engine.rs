@@ -1148,7 +1148,8 @@ impl Section<'_> {
                 return Ok(Gave::Column);
             }
             let source = &self.site.source.unit.source;
-            let message = "what this block gives is of several kinds, or of one that an array on the device cannot hold";
+            let message =
+                "what this block gives is of several kinds, or of one that an array on the device cannot hold";
             let diagnostic = Diagnostic::new(source, self.site.source.unit.body.span, message)
                 .because("an array on the device holds Integers, or Floats, or true and false")
                 .advise("convert them in the block (to_f, to_i), have map give an array of objects (dtype: :object), or use an Array");

@@ -547,7 +547,6 @@ pub fn instead(owner: &str, name: &str) -> &'static str {
             "define methods, constants and classes before the section"
         }
         ("Module", _) => "ask the class before the section, into a local variable",
-        (_, "divmod") => "write div and modulo",
         ("Array", "<<" | "push" | "append" | "pop" | "shift" | "concat" | "clear") => {
             "give the array its length before the section, and write its elements by index"
         }
