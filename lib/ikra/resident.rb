@@ -287,7 +287,7 @@ module Ikra
         # those that are written anew
         names.each_value { |list| list.each { |name| watcher.alias_method(name, name) if watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false) } }
         writable, others = names.values.flatten.partition { |name| name.match?(WRITABLE) }
-        watcher.module_eval(writable.map { |name| wrapper(name, parameters(unwatched(owner.instance_method(name)))) }.join("\n"), __FILE__, __LINE__)
+        watcher.module_eval(writable.map { |name| watching(owner, name) }.join("\n"), __FILE__, __LINE__)
         others.each do |name|
           watcher.define_method(name) do |*arguments, **options, &block|
             next super(*arguments, **options, &block) unless ::Ikra.__resident?
@@ -308,7 +308,30 @@ module Ikra
         names.join(", ")
       end
 
-      def wrapper(name, parameters) = "def #{name}(#{parameters})\n  return super unless ::Ikra.__resident?\n\n  ::Ikra::Resident.around(self) { super }\nend"
+      # The ivar, or a Struct's member, that a method reads or (with one parameter) writes, and does nothing else.
+      def slot_of(owner, method)
+        return if method.nil? || !method.arity.between?(0, 1) || RubyVM::InstructionSequence.of(method)
+
+        name = method.original_name.to_s
+        return if name.end_with?("=") != (method.arity == 1)
+
+        name = name.delete_suffix("=").to_sym
+        return :"@#{name}" if method.source_location
+
+        name if owner.is_a?(Class) && owner < Struct && owner.members.include?(name) && method.owner < Struct
+      end
+
+      # The method that stands before one.
+      def watching(owner, name)
+        method = unwatched(owner.instance_method(name))
+        slot = slot_of(owner, method)
+        return wrapper(name, parameters(method), "::Ikra::Resident.around(self) { super }") unless slot
+        return wrapper(name, "value", "::Ikra.__resident_store(self, #{slot.inspect}, value) ? value : ::Ikra::Resident.around(self) { super }") if method.arity == 1
+
+        wrapper(name, "", "value = ::Ikra.__resident_slot(self, #{slot.inspect})\n  value.nil? ? super : value")
+      end
+
+      def wrapper(name, parameters, body) = "def #{name}(#{parameters})\n  return super unless ::Ikra.__resident?\n\n  #{body}\nend"
     end
 
     # Watched classes and modules tell what they are given later, also where a hook of the program's own raises or is interrupted.

@@ -591,13 +591,7 @@ impl<'a> Packer<'a> {
 
     /// Where the rows of a class begin in a column.
     fn row(&self, program: &Program, column: ColumnId, class: usize) -> usize {
-        match program.columns[column.index()].space {
-            Space::Class { hierarchy, first, .. } => {
-                let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
-                (self.tables.bases[class] - self.tables.bases[first]) as usize
-            }
-            _ => 0,
-        }
+        self.tables.first_row(self.plan, program.columns[column.index()].space, class)
     }
 
     /// By column: how many rows of it objects and arrays fill.

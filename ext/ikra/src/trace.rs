@@ -14,6 +14,7 @@ use crate::heap::{FieldReader, Hashes, Raw};
 use crate::identity::IdentityMap;
 use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows};
+use ikra_core::ir::Space;
 use ikra_core::memory::buffer::Buffer;
 use ikra_core::types::StrWord;
 use ikra_core::world::{Evenness, Root};
@@ -222,6 +223,22 @@ impl Tables {
             entry if entry & STRING != 0 => Some(self.strings.words[entry as u32 as usize].0),
             entry => Some(u64::from(self.bases[(entry as usize >> 32) - 1]) + (entry & 0xffff_ffff)),
         }
+    }
+
+    /// Class index and row of an object that was reached.
+    pub fn row(&self, object: Raw) -> Option<(usize, usize)> {
+        match self.map.get(object) {
+            0 => None,
+            entry if entry & (ARRAY | STRING) != 0 => None,
+            entry => Some(((entry as usize >> 32) - 1, entry as u32 as usize)),
+        }
+    }
+
+    /// Where the rows of a class begin in a column.
+    pub fn first_row(&self, plan: &Plan, space: Space, class: usize) -> usize {
+        let Space::Class { hierarchy, first, .. } = space else { return 0 };
+        let first = plan.hierarchy(hierarchy as usize).start + first as usize;
+        (self.bases[class] - self.bases[first]) as usize
     }
 
     /// The ids of many values that are all to be objects.

@@ -15,7 +15,7 @@ use crate::plan::{self, Plan, SlotPlan};
 use crate::reflect::{self, value};
 use crate::registry::symbols;
 use crate::trace::Tables;
-use ikra_core::ir::{Program, Space};
+use ikra_core::ir::Program;
 use ikra_core::layout::schema::{Accumulator, Schema, Wording};
 use ikra_core::memory::column::HostColumn;
 use ikra_core::sched::combine::{Number, combine};
@@ -290,13 +290,8 @@ impl Unpacker<'_> {
 
     /// Where the rows of a class begin in the columns of a slot.
     fn start(&self, at: usize, slot: &SlotPlan) -> usize {
-        match slot.value.or(slot.tag).map(|c| self.program.columns[c.index()].space) {
-            Some(Space::Class { hierarchy, first, .. }) => {
-                let first = self.plan.hierarchy(hierarchy as usize).start + first as usize;
-                (self.tables.bases[at] - self.tables.bases[first]) as usize
-            }
-            _ => 0,
-        }
+        let space = slot.value.or(slot.tag).map(|column| self.program.columns[column.index()].space);
+        space.map_or(0, |space| self.tables.first_row(self.plan, space, at))
     }
 
     /// The new value of a captured local; None where nobody wrote it. `path`: the block's file.

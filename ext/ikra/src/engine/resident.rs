@@ -7,11 +7,11 @@
 //! # What is where
 //!
 //! A *key* names an ivar of some classes, whatever program has it as a column. Each launch that writes a key makes a newer version
-//! of it. A state is run when every key that it has is of the newest version: older columns are taken over from the state that
+//! of it, and so does Ruby where it writes a slot ([`slots`]). A state is run when every key that it has is of the newest version: older columns are taken over from the state that
 //! has the newest (buffers share contents, so nothing is copied), where both number the objects alike; else everything is
 //! written back to the objects, and packed anew.
 //!
-//! Ruby sees what kernels did once [`Scope::write_back`] ran. What Ruby changes makes all states void ([`Scope::changed`]);
+//! Ruby sees what kernels did once [`Scope::write_back`] ran, and single slots before. What Ruby changes otherwise makes all states void ([`Scope::changed`]);
 //! arrays, which nobody can watch, are compared with what was packed of them. Where the scope says that arrays are fixed, they are compared only after some method of an object was
 //! called, from which the program may have one.
 //!
@@ -44,12 +44,15 @@ use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
 use magnus::{Error, RModule, Ruby, TryConvert, Value};
 use parking_lot::Mutex;
+use slots::Fetched;
+pub use slots::{slot, store};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 mod arrays;
 mod inside;
+mod slots;
 
 /// An ivar of some classes, and whether it is the tag of a union.
 type Key = (Vec<(Raw, String)>, bool);
@@ -76,6 +79,7 @@ pub(super) struct State {
     ahead: AtomicBool,
     /// How many launches ended that may have changed its columns.
     launches: AtomicU64,
+    fetched: Fetched,
     /// When it was made, in the scope's count of changes from outside.
     seen: u64,
     /// One of all that there ever were.
@@ -664,6 +668,7 @@ impl Section<'_> {
             packed_at,
             ahead: AtomicBool::new(false),
             launches: AtomicU64::new(0),
+            fetched: Fetched::default(),
             seen,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             compared: Mutex::default(),
