@@ -113,4 +113,6 @@ module Ikra
   end
   Process.singleton_class.prepend(Forking)
   private_constant :Forking
+  # What is compiled in the background is in a library that would be run down meanwhile.
+  at_exit { Ikra.__before_exit }
 end

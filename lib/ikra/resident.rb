@@ -308,25 +308,12 @@ module Ikra
         names.join(", ")
       end
 
-      # The ivar, or a Struct's member, that a method reads or (with one parameter) writes, and does nothing else.
-      def slot_of(owner, method)
-        return if method.nil? || !method.arity.between?(0, 1) || RubyVM::InstructionSequence.of(method)
-
-        name = method.original_name.to_s
-        return if name.end_with?("=") != (method.arity == 1)
-
-        name = name.delete_suffix("=").to_sym
-        return :"@#{name}" if method.source_location
-
-        name if owner.is_a?(Class) && owner < Struct && owner.members.include?(name) && method.owner < Struct
-      end
-
       # The method that stands before one.
       def watching(owner, name)
         method = unwatched(owner.instance_method(name))
-        slot = slot_of(owner, method)
+        slot, writes = (Ikra.__attribute(method) if method)
         return wrapper(name, parameters(method), "::Ikra::Resident.around(self) { super }") unless slot
-        return wrapper(name, "value", "::Ikra.__resident_store(self, #{slot.inspect}, value) ? value : ::Ikra::Resident.around(self) { super }") if method.arity == 1
+        return wrapper(name, "value", "::Ikra.__resident_store(self, #{slot.inspect}, value) ? value : ::Ikra::Resident.around(self) { super }") if writes
 
         wrapper(name, "", "value = ::Ikra.__resident_slot(self, #{slot.inspect})\n  value.nil? ? super : value")
       end

@@ -68,6 +68,24 @@ RSpec.describe "Threads and processes" do
     end
   end
 
+  # NVRTC is run down as a process ends: who compiles then is in the middle of nothing.
+  it "ends when what is compiled in the background is done" do
+    skip "no g++ on the PATH" unless system("g++", "--version", out: File::NULL, err: File::NULL)
+
+    Dir.mktmpdir("ikra-end") do |folder|
+      run_ruby(<<~RUBY, environment: StandIn.environment(folder), folder: folder)
+        class Car
+          attr_accessor :at
+          def initialize(at) = @at = at
+        end
+        cars = Array.new(500) { |i| Car.new(i * 0.5) }
+        Ikra.resident(cars) { 40.times { cars.peach(backend: :cuda) { |car| car.at = car.at * 0.5 + 1 } } }
+      RUBY
+      # of one tick, and of several
+      expect(File.readlines(File.join(folder, "log")).size).to eq(2)
+    end
+  end
+
   def silently
     verbose, $VERBOSE = $VERBOSE, nil
     yield

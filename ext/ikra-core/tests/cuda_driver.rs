@@ -65,6 +65,7 @@ const SCENES: &[Scene] = &[
     ("launches_one_after_the_other", &[], launches_one_after_the_other),
     ("launches_that_another_thread_makes", &[], launches_that_another_thread_makes),
     ("launches_that_fail_elsewhere", &[("STAND_IN", "faulty elsewhere")], launches_that_fail_elsewhere),
+    ("kernels_that_nobody_has_any_more_while_they_run", &[], kernels_that_nobody_has_any_more_while_they_run),
     ("launches_under_way_at_the_end", &[], launches_under_way_at_the_end),
     ("ticks_that_follow_each_other", &[], ticks_that_follow_each_other),
     ("launches_that_raise_later", &[], launches_that_raise_later),
@@ -113,7 +114,12 @@ fn main() -> ExitCode {
             .expect("it runs");
         if !run.status.success() {
             failed += 1;
-            println!("── {name}\n{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+            println!(
+                "── {name}: {}\n{}{}",
+                run.status,
+                String::from_utf8_lossy(&run.stdout),
+                String::from_utf8_lossy(&run.stderr)
+            );
         }
     }
     println!("cuda_driver: {} scenes, {failed} failed", SCENES.len());
@@ -1219,6 +1225,21 @@ fn launches_that_fail_elsewhere() {
     let last = doubling.columns[0].device().expect("it was to be made there").clone();
     let read = last.read(0, &mut [0; 8]).expect_err("it was never made").to_string();
     assert!(read.contains("restart the process"), "{read}");
+}
+
+/// Code that is let go stays on the device until the launches of it are done.
+fn kernels_that_nobody_has_any_more_while_they_run() {
+    let cuda = open();
+    for _ in 0..20 {
+        let mut doubling = Doubling::new(&cuda);
+        for _ in 0..50 {
+            doubling.once().unwrap_or_else(|e| panic!("{e}"));
+        }
+        let memory = doubling.columns[0].device().expect("it was made there").clone();
+        drop(doubling);
+        let expected = (1..=DOUBLED as i64).map(|i| i << 50);
+        assert!(rows_of(&memory).into_iter().eq(expected));
+    }
 }
 
 /// A process may end whatever is under way.

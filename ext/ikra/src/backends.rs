@@ -217,6 +217,11 @@ pub fn lend(words: usize) -> Option<HostWords> {
     on_gpu(|store| store.lend(words))?
 }
 
+/// `Ikra.__before_exit`: the process ends.
+pub fn before_exit() {
+    gvl::released(ikra_core::backend::cuda::background::end);
+}
+
 /// Before the process is forked.
 pub fn before_fork() {
     // what is kept would be the child's too, and copied when it is used again

@@ -117,6 +117,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__backend", function!(backends::describe, 1))?;
     ikra.define_singleton_method("__cache", function!(backends::describe_cache, 0))?;
     ikra.define_singleton_method("__watcher", function!(reflect::add_watcher, 1))?;
+    ikra.define_singleton_method("__attribute", function!(reflect::attribute_of, 1))?;
     ikra.define_singleton_method("__methods_changed", function!(reflect::methods_changed, 0))?;
     ikra.define_singleton_method("__resident_open", function!(engine::resident::open, 1))?;
     ikra.define_singleton_method("__resident_close", roomy!(engine::resident::close(), 0))?;
@@ -130,6 +131,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
     ikra.define_singleton_method("__write_view", function!(memory_view::write, 4))?;
     ikra.define_singleton_method("__single", function!(buffer::single, 1))?;
+    ikra.define_singleton_method("__before_exit", function!(backends::before_exit, 0))?;
     ikra.define_singleton_method("__before_fork", roomy!(buffer::before_fork(), 0))?;
     ikra.define_singleton_method("__memory", function!(backends::describe_memory, 0))?;
     ikra.define_singleton_method("__library", function!(errors::set_library, 1))?;

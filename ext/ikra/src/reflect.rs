@@ -103,6 +103,38 @@ impl Found {
     }
 }
 
+/// The ivar (with its `@`), or the member of a Struct, that a method reads, or (true) writes, and does nothing else.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn attribute(ruby: &Ruby, found: &Found) -> Result<Option<(String, bool)>, Error> {
+    if found.iseq.is_some() {
+        return Ok(None);
+    }
+    let (name, arity) = (found.original_name()?, found.unbound.funcall::<_, _, i64>("arity", ())?);
+    let (name, writes) = match (arity, name.strip_suffix('=')) {
+        (0, None) => (name.as_str(), false),
+        (1, Some(name)) => (name, true),
+        _ => return Ok(None),
+    };
+    if members(ruby, found.owner)?.is_some_and(|members| members.iter().any(|member| member == name)) {
+        return Ok(Some((name.to_owned(), writes)));
+    }
+    // what C defines has no place in a file
+    Ok(found.location()?.map(|_| (format!("@{name}"), writes)))
+}
+
+/// `Ikra.__attribute(method)`: what [`attribute`] says of an UnboundMethod, and whether it writes that; nil: it does something else.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn attribute_of(ruby: &Ruby, method: Value) -> Result<Option<(magnus::Symbol, bool)>, Error> {
+    let owner: Value = method.funcall("owner", ())?;
+    let (owner, iseq) = (owner.as_raw(), iseq_of(method)?);
+    let found = Found { unbound: method, owner, iseq, visibility: Visibility::Public, watched: false };
+    Ok(attribute(ruby, &found)?.map(|(slot, writes)| (ruby.to_symbol(slot), writes)))
+}
+
 /// Looks a method up in a class (a singleton class, for methods of one object).
 ///
 /// # Errors

@@ -383,22 +383,12 @@ impl<'a> LiveWorld<'a> {
             let method = number_method(found, iseq)?;
             return Ok(MethodFact::Ruby { method, visibility });
         }
-        if found.iseq.is_none()
-            && let Some(member) = self.accessor(found)?
-        {
-            return Ok(match member.strip_suffix('=') {
-                Some(name) => MethodFact::AttrWriter { ivar: name.into(), visibility },
-                None => MethodFact::AttrReader { ivar: member.as_str().into(), visibility },
+        if let Some((slot, writes)) = reflect::attribute(self.ruby, found)? {
+            let ivar = slot.as_str().into();
+            return Ok(match writes {
+                true => MethodFact::AttrWriter { ivar, visibility },
+                false => MethodFact::AttrReader { ivar, visibility },
             });
-        }
-        if found.iseq.is_none() && found.location()?.is_some() {
-            let name = found.original_name()?;
-            let arity: i64 = found.unbound.funcall("arity", ())?;
-            match (arity, name.strip_suffix('=')) {
-                (0, None) => return Ok(MethodFact::AttrReader { ivar: format!("@{name}").into(), visibility }),
-                (1, Some(name)) => return Ok(MethodFact::AttrWriter { ivar: format!("@{name}").into(), visibility }),
-                _ => {}
-            }
         }
         if let Receiver::Module(class) = receiver
             && reflect::makes_structs(self.ruby, classes::get(class).raw, found.owner)?
@@ -408,17 +398,6 @@ impl<'a> LiveWorld<'a> {
             return Ok(MethodFact::Builtin { owner: if data { "Data" } else { "Struct" }.into(), visibility });
         }
         Ok(MethodFact::Foreign { what: label(found)? })
-    }
-
-    /// The member of a Struct that a method reads, or (with `=`) writes.
-    fn accessor(&self, found: &Found) -> Result<Option<String>, Error> {
-        let Some(members) = reflect::members(self.ruby, found.owner)? else { return Ok(None) };
-        let (name, arity) = (found.original_name()?, found.unbound.funcall::<_, _, i64>("arity", ())?);
-        let known = match name.strip_suffix('=') {
-            Some(member) => arity == 1 && members.iter().any(|m| m == member),
-            None => arity == 0 && members.contains(&name),
-        };
-        Ok(known.then_some(name))
     }
 
     /// The name of a core class or module that owns a method; for methods of a class itself, that class's.

@@ -236,8 +236,9 @@ module Ikra
       def in_pieces(error, arrays, within, shape, into)
         by_stretches(error, arrays, shape || arrays.shape) do |node|
           Tiles.run(node) do |stretch|
-            handed = arrays.is_a?(Array) ? [:"computed_#{arrays.size}", *stretch.operands] : [:computed, stretch]
-            handed.map! { |part| part.is_a?(Symbol) ? part : Text.block(part, stretch.shape, :lambda) }
+            several = arrays.is_a?(Array)
+            elements = (several ? stretch.operands : [stretch]).map { |part| element_of(part, stretch.shape) }
+            handed = [several ? :"computed_#{arrays.size}" : :computed, *elements]
             section(:map, 0...stretch.shape.first, [*within[0...-1], handed], nil, { **into, __later: Tiles, __piece: true })
           end
         end
@@ -255,7 +256,7 @@ module Ikra
           yield node
         rescue Located => located
           # of a stretch's own expression it is told as that of the whole
-          raise Told.new([nodes.map { |part| Text.block(part, shape, :lambda) }], shape).told(located)
+          raise Told.new([nodes.map { |part| element_of(part, shape) }], shape).told(located)
         rescue DeviceMemoryError, Tiles::Refused
           raise error
         ensure
@@ -264,7 +265,10 @@ module Ikra
       end
 
       # The element of an expression, such as a stretch, at a position.
-      def stretched(stretch) = Text.block(stretch, stretch.shape, :lambda)
+      def stretched(stretch) = element_of(stretch, stretch.shape)
+
+      # The same of an expression that may be smaller than the shape.
+      def element_of(node, shape) = Text.block(node, shape, :lambda)
 
       def section(kind, base, within, shape = nil, into = NOTHING)
         options = @options.empty? ? into : @options.merge(into)

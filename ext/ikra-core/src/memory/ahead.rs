@@ -4,27 +4,28 @@
 
 #![allow(unsafe_code, reason = "hints to the processor")]
 
+/// `_MM_HINT_T0`, into all caches, and `_MM_HINT_ET0`, the same where it is to be written; processors that do not know the latter do nothing.
+const READ: i32 = 3;
+const WRITE: i32 = 7;
+
 /// Asks for the line of the cache in which this is, to be read. Any address will do.
 #[inline]
 pub fn to_read<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which reads nothing and raises nothing, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    ask::<READ, T>(at);
 }
 
 /// The same, to be written: another core that has the line gives it up already.
 #[inline]
 pub fn to_write<T>(at: *const T) {
+    ask::<WRITE, T>(at);
+}
+
+#[inline]
+fn ask<const HOW: i32, T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as above; a processor that does not know this hint does nothing.
+    // SAFETY: a hint, which reads nothing and raises nothing, whatever the address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(at.cast());
+        std::arch::x86_64::_mm_prefetch::<HOW>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;

@@ -156,7 +156,7 @@ impl CpuBackend {
         let Compiler { context, builder } = compiler;
         let gathers = gather::columns(program, layout);
         let facts = lower::Facts::new(program, gathers.clone(), self.fma, self.pairs(program, pairs));
-        let mut linker = Linker::new(&self.isa);
+        let mut linker = Linker::new(&self.isa)?;
         let host = self.isa.default_call_conv();
         let all = || (0..program.funcs.len()).map(FuncId::new);
         let ids =

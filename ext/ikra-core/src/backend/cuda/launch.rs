@@ -13,6 +13,7 @@ mod waited;
 
 pub use kernel::CudaKernel;
 
+use super::background;
 use super::blas::Blas;
 use super::collective::{self, Collectives, Desk, Tray};
 use super::driver::{Device, Facts, Module};
@@ -145,7 +146,7 @@ impl CudaBackend {
             return;
         }
         let early = self.device.clone();
-        let _ = std::thread::Builder::new().name("ikra cuda".into()).spawn(move || early.enter());
+        background::run("ikra cuda", move || drop(early.enter()));
     }
 
     fn prepare_with(
@@ -164,7 +165,7 @@ impl CudaBackend {
         let kernel = Arc::new(CudaKernel { jammed, ..compiled });
         // The first launch finds the code on the device, and the caller may trace meanwhile.
         let early = kernel.clone();
-        let _ = std::thread::Builder::new().name("ikra cuda load".into()).spawn(move || early.module().map(|_| ()));
+        background::run("ikra cuda load", move || drop(early.module().map(|_| ())));
         Ok(kernel)
     }
 
@@ -237,15 +238,13 @@ impl CudaBackend {
             trap: status + 8,
             ..Header::default()
         };
-        let mut args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
+        let args = kernel.emitted.arguments(&header, &buffers, &[launch.params, &cells, sink], 0);
         let holds: Vec<Arc<dyn DeviceMemory>> = launch.columns.iter().filter_map(|c| c.device().cloned()).collect();
         let length = if launch.jobs <= LITTLE && sink.is_empty() { Length::Little } else { Length::Any };
+        let one = Spread { module: module.clone(), grid, block };
         let mark = match &letter {
-            Some(letter) => {
-                self.queue.add_telling(holds, letter, |stream| module.launch(stream, grid, block, &mut args))?
-            }
+            Some(letter) => self.queue.add_telling(holds, letter, one, args)?,
             None if let Some(joined) = kernel.joined.get() => {
-                let one = Spread { module: module.clone(), grid, block };
                 let tick = Tick { one, joined: joined.spread(launch)?, args };
                 let (mark, repeats) = self.queue.add_tick(holds, length, tick)?;
                 if repeats {
@@ -253,7 +252,7 @@ impl CudaBackend {
                 }
                 mark
             }
-            None => self.queue.add_launch(holds, length, Spread { module: module.clone(), grid, block }, args)?,
+            None => self.queue.add_launch(holds, length, one, args)?,
         };
         let told = match (letter, launch.later.as_deref_mut()) {
             (Some(letter), Some(later)) if tells => {
@@ -425,6 +424,15 @@ impl CudaBackend {
     fn memory(&self, block: Block) -> Arc<CudaMemory> {
         let pending = Pending::default();
         Arc::new(CudaMemory { block, lanes: self.lanes.clone(), queue: self.queue.clone(), pending })
+    }
+}
+
+impl Drop for CudaBackend {
+    /// What is under way uses what goes with it.
+    fn drop(&mut self) {
+        if self.device.is_ours() && self.device.is_entered() && self.device.enter().is_ok() {
+            let _ = self.queue.finish();
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`gather`], `gather.cuh` | what blocks of threads add up for themselves | nothing |
 //! | [`nvrtc`] | CUDA C++ to machine code | libnvrtc |
 //! | [`driver`], [`storage`] | handles and memory of the device | libcuda |
+//! | [`background`] | what nobody waits for but the end of the process | nothing |
 //! | [`queue`], [`status`] | launches that nobody waits for, and how launches ended | libcuda |
 //! | [`collective`], `collective/*.cuh` | what goes over all elements at once | a GPU; texts build anywhere |
 //! | [`blas`] | products of matrices by cuBLAS | libcublas, where it is |
@@ -15,6 +16,7 @@
 //! Not here: any rule of Ruby. Both libraries are opened when they are first needed, and that one is missing is an
 //! answer, never a panic.
 
+pub mod background;
 pub mod blas;
 pub mod collective;
 pub mod driver;

@@ -4,7 +4,7 @@
 //! way, and when others may look at it ([`Pending`]). Not here: which kernels these are ([`super::launch`]), which of them wait to become one launch ([`ticks`]), and
 //! the thread that gives little ones to the driver ([`launcher`]).
 
-use super::driver::{Device, Event, Stream};
+use super::driver::{Device, Event, Module, Stream};
 use super::status::Letter;
 use super::storage::Block;
 use crate::error::{Error, Result};
@@ -12,6 +12,7 @@ use crate::memory::buffer::DeviceMemory;
 use launcher::{Launcher, Step};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use ticks::{Fate, Ticks};
@@ -82,11 +83,16 @@ pub struct Room {
     pub behind: Option<Arc<Mark>>,
 }
 
+/// Code that a launch may run.
+type Modules = SmallVec<[Arc<Module>; 2]>;
+
 /// A launch that is under way.
 struct Work {
     behind: Arc<Mark>,
     /// Until the launch is done.
     holds: Vec<Arc<dyn DeviceMemory>>,
+    /// The same of the code that runs: nobody else may have it any more.
+    _code: Modules,
     /// Says how it ended, if it may raise.
     letter: Option<Arc<Letter>>,
 }
@@ -353,7 +359,7 @@ impl Queue {
         length: Length,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<Arc<Mark>> {
-        self.add_making(holds, length, None, |state, stream, _| {
+        self.add_making(holds, Modules::new(), length, None, |state, stream, _| {
             state.launcher.drain()?;
             work(stream)
         })
@@ -371,7 +377,8 @@ impl Queue {
         args: Vec<u64>,
     ) -> Result<Arc<Mark>> {
         let little = length == Length::Little;
-        self.add_making(holds, length, None, |state, stream, _| {
+        let runs = Modules::from_iter([code.module.clone()]);
+        self.add_making(holds, runs, length, None, |state, stream, _| {
             if !little {
                 state.launcher.drain()?;
             }
@@ -426,7 +433,7 @@ impl Queue {
         Ok(())
     }
 
-    /// As [`Queue::add`], of a launch that may raise: says so by the letter.
+    /// As [`Queue::add`], of a run of a kernel that may raise: says so by the letter.
     ///
     /// # Errors
     /// As [`Queue::add`].
@@ -434,12 +441,14 @@ impl Queue {
         &self,
         holds: Vec<Arc<dyn DeviceMemory>>,
         letter: &Arc<Letter>,
-        work: impl FnOnce(&Stream) -> Result<()>,
+        code: Spread,
+        mut args: Vec<u64>,
     ) -> Result<Arc<Mark>> {
-        let mark = self.add_making(holds, Length::Any, Some(letter.clone()), |state, stream, _| {
+        let runs = Modules::from_iter([code.module.clone()]);
+        let mark = self.add_making(holds, runs, Length::Any, Some(letter.clone()), |state, stream, _| {
             state.launcher.drain()?;
             letter.begin(stream)?;
-            work(stream)?;
+            code.launch(stream, &mut args)?;
             letter.send(stream)
         })?;
         mark.event.get().into_iter().for_each(|event| letter.sent(event.clone()));
@@ -450,6 +459,7 @@ impl Queue {
     fn add_making(
         &self,
         mut holds: Vec<Arc<dyn DeviceMemory>>,
+        code: Modules,
         length: Length,
         letter: Option<Arc<Letter>>,
         work: impl FnOnce(&mut State, &Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
@@ -465,14 +475,14 @@ impl Queue {
         state.ticks.end(stream)?;
         let queued = work(&mut state, stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
         match &queued {
-            Ok(mark) => state.add(Work { behind: mark.clone(), holds, letter }),
+            Ok(mark) => state.add(Work { behind: mark.clone(), holds, _code: code, letter }),
             Err(_) => {
-                // what was queued before it failed uses the memory still
+                // what was queued before it failed uses the memory and the code still
                 if state.launcher.drain().and_then(|()| stream.finish()).is_ok() {
                     let all = state.under_way.len();
                     state.let_go(all, self.pending);
                 }
-                drop(holds);
+                drop((holds, code));
             }
         }
         queued
@@ -491,6 +501,7 @@ impl Queue {
             state.close_open(stream, &self.device)?;
         }
         state.launcher.drain()?;
+        let code = tick.modules().cloned().collect();
         let queued = state.ticks.take(tick, stream, &self.device).and_then(|fate| match state.under_way.back() {
             // the work that waits is the last, and holds the same memory
             Some(last) if fate == Fate::Joined => Ok((last.behind.clone(), fate)),
@@ -499,14 +510,14 @@ impl Queue {
         match queued {
             Ok((mark, fate)) => {
                 if fate != Fate::Joined {
-                    state.add(Work { behind: mark.clone(), holds, letter: None });
+                    state.add(Work { behind: mark.clone(), holds, _code: code, letter: None });
                 }
                 Ok((mark, fate != Fate::First))
             }
             Err(error) => {
-                // what was queued before it failed uses the memory still
+                // what was queued before it failed uses the memory and the code still
                 let _ = stream.finish();
-                drop(holds);
+                drop((holds, code));
                 Err(error)
             }
         }
@@ -535,7 +546,7 @@ impl Queue {
             return Ok(room);
         }
         let mut made: Option<Arc<dyn DeviceMemory>> = None;
-        let mark = self.add_making(Vec::new(), Length::Little, None, |_, stream, holds| {
+        let mark = self.add_making(Vec::new(), Modules::new(), Length::Little, None, |_, stream, holds| {
             // it comes from a pool that knows nothing of launches: who uses it does so behind this
             let memory = made.insert(own(Block::new(&self.device, stream, bytes)?));
             holds.push(memory.clone());

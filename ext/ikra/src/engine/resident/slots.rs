@@ -9,6 +9,7 @@ use crate::decode::{Decoded, Decoder};
 use crate::errors;
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
+use crate::plan::SlotPlan;
 use crate::reflect;
 use ikra_core::ir::{ColumnId, Storage};
 use ikra_core::memory::buffer::Buffer;
@@ -48,6 +49,14 @@ struct Target<'a> {
     bytes: [u8; 8],
 }
 
+/// An ivar of an object in a state: its class' index and its row there.
+struct Found<'a> {
+    written: bool,
+    slot: &'a SlotPlan,
+    class: usize,
+    row: usize,
+}
+
 /// What is known of an ivar of an object in a scope.
 enum Known {
     /// The object has it itself. Whether it is a number or the like, from which nothing leads on.
@@ -58,20 +67,23 @@ enum Known {
     Unknown,
 }
 
+/// The open scope, where threads have no others.
+fn only_scope() -> Option<Arc<Scope>> {
+    let scopes = super::SCOPES.lock();
+    let first = scopes.first()?;
+    scopes.iter().all(|scope| Arc::ptr_eq(scope, first)).then(|| first.clone())
+}
+
 /// `Ikra.__resident_slot(object, ivar)`: before a reader of an ivar, or of a Struct's member, looks at it: what it is to give, or nil, where the object has it by now.
 ///
 /// # Errors
 /// As [`super::read`].
 pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, Error> {
-    let scopes = super::SCOPES.lock().clone();
-    let ivar = ivar.name()?;
-    // scopes of several threads, mostly one
-    let [scope, others @ ..] = &scopes[..] else { return Ok(None) };
-    if others.iter().any(|other| !Arc::ptr_eq(other, scope)) {
+    let Some(scope) = only_scope() else {
         super::read(ruby)?;
         return Ok(None);
-    }
-    match scope.known(object.as_raw(), &ivar) {
+    };
+    match scope.known(object.as_raw(), &ivar.name()?) {
         Known::There { plain } => {
             if !plain {
                 // it may be an Array, which the program changes
@@ -98,12 +110,8 @@ pub fn slot(ruby: &Ruby, object: Value, ivar: Symbol) -> Result<Option<Value>, E
 /// # Errors
 /// `Device`, where the column cannot be had.
 pub fn store(ruby: &Ruby, object: Value, ivar: Symbol, value: Value) -> Result<bool, Error> {
-    let scopes = super::SCOPES.lock().clone();
     let name = ivar.name()?;
-    let [scope, others @ ..] = &scopes[..] else { return Ok(false) };
-    if others.iter().any(|other| !Arc::ptr_eq(other, scope)) || heap::is_frozen(object.as_raw()) {
-        return Ok(false);
-    }
+    let Some(scope) = only_scope().filter(|_| !heap::is_frozen(object.as_raw())) else { return Ok(false) };
     let (plain, members) = (RObject::from_value(object), RStruct::from_value(object));
     if plain.is_none() && members.is_none() {
         return Ok(false);
@@ -130,18 +138,15 @@ impl Scope {
         // where it is the newest of all; who has an older one takes it over
         let mut into: Option<Target<'_>> = None;
         for state in &states {
-            let Some((class, row)) = state.tables.row(object) else { continue };
-            let Variant { plan, lowered, .. } = &*state.variant;
-            let Some(field) = plan.classes[class].fields.iter().find(|field| field.name == ivar) else { continue };
-            let slot = &field.slot;
+            let Some(Found { slot, class, row, .. }) = state.find(object, ivar) else { continue };
             let (Some(column), None, true) = (slot.value, slot.tag, state.seen == changes) else { return Ok(false) };
             let Some(Kind { buffer, key: Some(key) }) = &state.kept[column.index()] else { return Ok(false) };
             let Some(bytes) = bytes_of(value, slot.repr, buffer.storage()) else { return Ok(false) };
             let (version, lacking) = state.versions.lock().get(key).copied().unwrap_or_default();
-            let writes = lowered.program.columns[column.index()].written;
+            let writes = state.variant.lowered.program.columns[column.index()].written;
             // what objects lack is written back from where a kernel wrote it
             if version == newest.get(key).copied().unwrap_or(0) && (writes || !lacking) {
-                let row = row + state.tables.first_row(plan, lowered.program.columns[column.index()].space, class);
+                let row = row + state.first_row(column, class);
                 if into.as_ref().is_some_and(|other| other.key != key) {
                     return Ok(false);
                 }
@@ -167,30 +172,26 @@ impl Scope {
     }
 
     fn known(&self, object: Raw, ivar: &str) -> Known {
-        let (states, newest) = {
+        let (states, changes) = {
             let inner = self.inner.lock();
             (inner.states.clone(), inner.changes)
         };
         let mut is_plain_there = false;
         let mut found: Option<(Key, u64, Known)> = None;
         for state in states.iter().filter(|state| state.ahead.load(Ordering::Relaxed)) {
-            let Some((class, row)) = state.tables.row(object) else { continue };
-            let Variant { plan, lowered, .. } = &*state.variant;
-            let fields = &plan.classes[class].fields;
-            let Some(slot) = fields.iter().find(|field| field.name == ivar) else { continue };
-            let (written, slot) = (slot.written, &slot.slot);
+            let Some(Found { written, slot, class, row }) = state.find(object, ivar) else { continue };
             let versions = state.versions.lock();
             let known = |column: Option<ColumnId>| {
                 let key = state.kept[column?.index()].as_ref()?.key.as_ref()?;
                 versions.get(key).map(|(version, lacking)| (key, *version, *lacking))
             };
             let of_value = known(slot.value);
-            if known(slot.tag).is_some_and(|(_, _, lacking)| lacking) || state.seen != newest {
+            if known(slot.tag).is_some_and(|(_, _, lacking)| lacking) || state.seen != changes {
                 return Known::Unknown;
             }
             match (slot.value, of_value) {
                 (Some(column), Some((key, version, true))) if is_plain(slot) => {
-                    let row = row + state.tables.first_row(plan, lowered.program.columns[column.index()].space, class);
+                    let row = row + state.first_row(column, class);
                     match &found {
                         Some((other, ..)) if other != key => return Known::Unknown,
                         Some((_, later, _)) if *later >= version => {}
@@ -219,6 +220,18 @@ fn bytes_of(value: Seen, repr: Repr, storage: Storage) -> Option<[u8; 8]> {
 }
 
 impl State {
+    fn find(&self, object: Raw, ivar: &str) -> Option<Found<'_>> {
+        let (class, row) = self.tables.row(object)?;
+        let field = self.variant.plan.classes[class].fields.iter().find(|field| field.name == ivar)?;
+        Some(Found { written: field.written, slot: &field.slot, class, row })
+    }
+
+    /// Where the rows of a class begin in a column.
+    fn first_row(&self, column: ColumnId, class: usize) -> usize {
+        let Variant { plan, lowered, .. } = &*self.variant;
+        self.tables.first_row(plan, lowered.program.columns[column.index()].space, class)
+    }
+
     /// One row of a column, as Ruby's value; None: that is not there yet.
     fn fetch(&self, ruby: &Ruby, column: ColumnId, row: usize, repr: Repr) -> Result<Option<Value>, Error> {
         let Some(kind) = &self.kept[column.index()] else { return Ok(None) };

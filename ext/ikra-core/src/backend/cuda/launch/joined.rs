@@ -5,6 +5,7 @@
 
 use super::emit;
 use super::kernel::{BLOCK, CudaKernel, Maker};
+use crate::backend::cuda::background;
 use crate::backend::cuda::queue::Spread;
 use crate::backend::{FusedTicks, Launch};
 use crate::config::CodeOptions;
@@ -56,7 +57,7 @@ impl Joined {
         let work = move || {
             let _ = made.set(joined(&maker, make, &layout, &options).unwrap_or(None));
         };
-        let _ = std::thread::Builder::new().name("ikra ticks".into()).spawn(work);
+        background::run("ikra ticks", work);
     }
 }
 

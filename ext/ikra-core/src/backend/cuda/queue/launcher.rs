@@ -22,6 +22,7 @@ use parking_lot::{Condvar, Mutex};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// As many little launches in a row wake the thread, where they follow each other as fast as keeps it awake.
@@ -46,7 +47,7 @@ impl Step {
     /// `Device`. The context must be current.
     pub fn run(self, stream: &Stream) -> Result<()> {
         match self {
-            Step::Launch(code, mut args) => code.module.launch(stream, code.grid, code.block, &mut args),
+            Step::Launch(code, mut args) => code.launch(stream, &mut args),
             Step::Record(mark, event) => {
                 event.record(stream)?;
                 // who waits for the mark records no other before this is done
@@ -61,7 +62,7 @@ impl Step {
 pub struct Launcher {
     shared: Arc<Shared>,
     row: Row,
-    began: bool,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Launches that followed each other while it was asleep.
@@ -95,12 +96,12 @@ impl Launcher {
         let (todo, wakes) = (Mutex::default(), Condvar::new());
         let (given, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let shared = Shared { device: device.clone(), stream: stream.clone(), todo, wakes, given, done };
-        Self { shared: Arc::new(shared), row: Row { launches: 0, since: Instant::now() }, began: false }
+        Self { shared: Arc::new(shared), row: Row { launches: 0, since: Instant::now() }, thread: None }
     }
 
     /// Leaves a step to the thread, if it is awake; gives it back if not: then nothing is before it that is not on the stream. `row`: whether it is one more of those that wake it.
     pub fn leave(&mut self, step: Step, row: bool) -> Option<Step> {
-        let Self { shared, row: before, began } = self;
+        let Self { shared, row: before, thread } = self;
         if shared.waiting() >= MOST {
             shared.until(|| shared.waiting() < MOST);
         }
@@ -109,8 +110,10 @@ impl Launcher {
             if todo.ends || !row || !before.is_full_with_another() {
                 return Some(step);
             }
-            *began = *began || begin(shared);
-            if !*began {
+            if thread.is_none() {
+                *thread = begin(shared);
+            }
+            if thread.is_none() {
                 return Some(step);
             }
             todo.awake = true;
@@ -152,22 +155,24 @@ impl Row {
     }
 }
 
-/// Starts the thread; false: there is none to be had.
-fn begin(shared: &Arc<Shared>) -> bool {
+/// Starts the thread; None: there is none to be had.
+fn begin(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     // on one core it would only be in the way
     if std::thread::available_parallelism().map_or(1, NonZero::get) < 2 {
-        return false;
+        return None;
     }
     end_with_the_process(shared);
     let own = shared.clone();
-    std::thread::Builder::new().name("ikra launch".into()).spawn(move || own.work()).is_ok()
+    std::thread::Builder::new().name("ikra launch".into()).spawn(move || own.work()).ok()
 }
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        if self.began && self.shared.device.is_ours() {
-            // it lets its half of everything go by itself
+        // a child has no such thread
+        if let Some(thread) = self.thread.take().filter(|_| self.shared.device.is_ours()) {
             self.shared.end();
+            // which takes microseconds: what it holds is not to be let go while the process ends
+            let _ = thread.join();
         }
     }
 }

@@ -19,6 +19,16 @@ pub struct Spread {
     pub block: u32,
 }
 
+impl Spread {
+    /// Puts a run on the stream.
+    ///
+    /// # Errors
+    /// `Device`. The context must be current.
+    pub fn launch(&self, stream: &Stream, args: &mut [u64]) -> Result<()> {
+        self.module.launch(stream, self.grid, self.block, args)
+    }
+}
+
 /// A launch of one tick.
 pub struct Tick {
     pub one: Spread,
@@ -35,10 +45,14 @@ impl Tick {
             && (self.one.grid, self.one.block) == (other.one.grid, other.one.block)
             && self.args == other.args
     }
+    /// What may run.
+    pub fn modules(&self) -> impl Iterator<Item = &Arc<Module>> {
+        [&self.one].into_iter().chain(&self.joined).map(|code| &code.module)
+    }
     fn launch(&mut self, stream: &Stream, ticks: u64) -> Result<()> {
         let code = self.joined.as_ref().filter(|_| ticks > 1).unwrap_or(&self.one);
         self.args[Header::TICK_END] = ticks;
-        let launched = code.module.launch(stream, code.grid, code.block, &mut self.args);
+        let launched = code.launch(stream, &mut self.args);
         self.args[Header::TICK_END] = 1;
         launched
     }
