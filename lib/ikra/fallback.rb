@@ -129,7 +129,7 @@ module Ikra
       form = stencil.form(@block, @offset)
       values = Array.new(stencil.list.size) do |index|
         next fill unless stencil.inside?(index)
-        next call(index, Neighbours.new(stencil.list, index, stencil.strides, stencil.least, stencil.greatest)) if form == :relative
+        next call(index, stencil.around(index)) if form == :relative
 
         around = stencil.offsets.map { |offset| stencil.list[index + offset] }
         form == :each ? call(index, *around) : call(index, around)

@@ -299,9 +299,10 @@ module Ikra
       MDArray.__parameters(block, rank, rank == 1 ? "there is 1 dimension" : "there are #{rank} dimensions")
       run = Run.new(:mdarray, options, block)
       count = shape.reduce(1, :*)
-      within = rank == 1 ? [] : [[:"cells_#{rank}", *shape.drop(1)]]
+      within, of_part = rank == 1 ? [[], []] : [[[:"cells_#{rank}", *shape.drop(1)]], [[:"cells_part_#{rank}", *shape.drop(1)]]]
       left = run.ending do
-        buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, within, later: true)
+        rows = Rows.new { |from, size| [from...from + size, of_part] }
+        buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, within, later: true, pieces: rows)
         __set(Storage.new(buffer, dtype), Layout.packed(shape))
         return
       end

@@ -5,12 +5,20 @@ module Ikra
   # are. Kernels run this very code.
   class Neighbours
     # @api private
-    def initialize(list, index, strides, least, greatest)
+    # Of each dimension, from the outermost: how far apart neighbours are in the list, and between what all offsets are.
+    def initialize(list, index, dimensions, stride, least, greatest, stride2 = 0, least2 = 0, greatest2 = 0, stride3 = 0, least3 = 0, greatest3 = 0)
       @list = list
       @index = index
-      @strides = strides
+      @dimensions = dimensions
+      @stride = stride
       @least = least
       @greatest = greatest
+      @stride2 = stride2
+      @least2 = least2
+      @greatest2 = greatest2
+      @stride3 = stride3
+      @least3 = least3
+      @greatest3 = greatest3
     end
 
     # The element that is so far away in each dimension, among those that the offsets span.
@@ -23,20 +31,15 @@ module Ikra
     # @raise [IndexError] for what no offset spans
     def [](first, second = nil, third = nil)
       dimensions = third.nil? ? second.nil? ? 1 : 2 : 3
-      raise ArgumentError, "not as many numbers as there are dimensions" if dimensions != @strides.size
+      raise ArgumentError, "not as many numbers as there are dimensions" if dimensions != @dimensions
+      raise IndexError, "no offset reaches there" if first < @least || first > @greatest
+      # all places that offsets span are in the list: the masks say that nothing overflows
+      return ::Ikra.__at(@list, (@index + (first * @stride)) & 0x7fff_ffff_ffff_ffff) if second.nil?
+      raise IndexError, "no offset reaches there" if second < @least2 || second > @greatest2
+      return ::Ikra.__at(@list, (@index + (first * @stride) + (second * @stride2)) & 0x7fff_ffff_ffff_ffff) if third.nil?
+      raise IndexError, "no offset reaches there" if third < @least3 || third > @greatest3
 
-      at = step(0, first)
-      at += step(1, second) unless second.nil?
-      at += step(2, third) unless third.nil?
-      @list[@index + at]
-    end
-
-    private
-
-    def step(dimension, offset)
-      raise IndexError, "no offset reaches there" if offset < @least[dimension] || offset > @greatest[dimension]
-
-      offset * @strides[dimension]
+      ::Ikra.__at(@list, (@index + (first * @stride) + (second * @stride2) + (third * @stride3)) & 0x7fff_ffff_ffff_ffff)
     end
   end
 end

@@ -37,7 +37,7 @@ module Ikra
     # @raise [ArgumentError] for more neighbours than are given by themselves
     def method_for(block, fill, with_index: false)
       form = form(block, with_index)
-      return [:"neighbours_#{@sizes.size}", @list, fill, @strides, @least, @greatest, *bounds] if form == :relative
+      return [:"neighbours_#{@sizes.size}", @list, fill, *reaches, *bounds] if form == :relative
 
       count, most = @offsets.size, Operation::MOST_NEIGHBOURS
       raise ArgumentError, "#{count} offsets: at most #{most} neighbours are given by themselves: give the block one parameter" if count > most
@@ -69,10 +69,16 @@ module Ikra
       end
     end
 
+    # The neighbours of an element, as a block asks for them.
+    def around(index) = Neighbours.new(@list, index, @sizes.size, *reaches)
+
     # A flat list in the form of the receiver.
     def nested(values) = Operation.nested(values, @sizes)
 
     private
+
+    # Of each dimension what {Neighbours} know of it.
+    def reaches = @strides.zip(@least, @greatest).flatten
 
     # Every size but the first, and for each dimension from which index on all neighbours are there, and below which.
     def bounds

@@ -368,6 +368,65 @@ RSpec.describe "A GPU's memory that runs out" do
     RUBY
   end
 
+  it "is enough for blocks that depend on where an element is, for stencils, and for what lies apart, of arrays that are larger" do
+    errors = ["[ZeroDivisionError, 190000, true]", "[ZeroDivisionError, 180498]", "[RangeError, \"element [399, 201]: 600 does not fit u8 (0 to 255)\"]",
+              "[ZeroDivisionError, 190500, true]", *["refused"] * 4]
+    expect(on_stand_in(<<~RUBY)).to eq([*["true"] * 14, *errors, ""].join("\n"))
+      Ikra.config.backend = :cuda
+      Ikra.config.memory_limit = 1_000_000
+      list = Array.new(200_000) { |i| i + 1 }
+      nested, factor = list.each_slice(500).to_a, 3
+      a = Ikra::MDArray.new(nested)
+      all = (0...400).to_a.product((0...500).to_a)
+      p Ikra::MDArray.new(400, 500) { |i, j| i * 1000 + j * factor }.to_flat_a == all.map { |i, j| i * 1000 + j * 3 }
+      p Ikra::MDArray.new(200_000) { |i| i * 0.5 }.to_a == list.map { |x| (x - 1) * 0.5 }
+      p Ikra::MDArray.new(20, 50, 200, dtype: :f32) { |i, j, k| i - j + k }.sum == 20 * 50 * 200 * (9.5 - 24.5 + 99.5)
+      p a.map_with_index { |x, i, j| x * 10 + i - j }.to_flat_a == all.zip(list).map { |(i, j), x| x * 10 + i - j }
+      p (a * 2).reshape(200_000).map_with_index { |x, i| x - 2 * i }.to_a.uniq == [2]
+      p a.t.map_with_index { |x, j, i| x - 500 * i - j }.then { |made| [made.shape, made.to_flat_a.uniq] } == [[500, 400], [1]]
+      five = [[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]]
+      here = ->(offsets, &block) { Ikra::MDArray.new(nested).stencil(offsets, -1, backend: :cpu, &block).to_a }
+      p a.stencil(five, -1) { |n| n[0, 0] + n[0, 1] - n[-1, 0] * 2 + n[1, 0] }.to_a == here.(five) { |n| n[0, 0] + n[0, 1] - n[-1, 0] * 2 + n[1, 0] }
+      far = [[-7, 3], [-2, -4], [0, 0]]
+      p (a + 0).stencil(far, -1) { |x, y, z| x * 3 + y * 5 - z }.to_a == here.(far) { |x, y, z| x * 3 + y * 5 - z }
+      p a.reshape(200_000).stencil([-100, 0, 2000], 0.5) { |x, y, z| (x + y + z) * 0.5 }.to_a == list.each_index.map { |i| i < 100 || i >= 198_000 ? 0.5 : (list[i - 100] + list[i] + list[i + 2000]) * 0.5 }
+      p (a.t + 1).to_a == nested.transpose.map { |row| row.map { |x| x + 1 } } && a[true, (0..) % 2].map { |x| x * 2 }.to_flat_a == list.each_slice(2).map { |x, _| x * 2 }
+      p (a + a[0, true] - a[true, 0..0]).to_flat_a == all.zip(list).map { |(i, j), x| x + j - 500 * i }
+      p a.combine(a.row(399), a[true, 3..3]) { |x, y, z| x * 2 + y - z }.to_flat_a == all.zip(list).map { |(i, j), x| x * 2 + nested[399][j] - nested[i][3] }
+      p [(a.t * 3).sum, (a - a[true, 1..1]).max, a.t.sum { |x| x * 2 }, (a.t > 500).count(&:itself), a.t.any? { |x| x == 200_000 }, a[(0..) % 3, true].include?(2)] == [list.sum * 3, 498, list.sum * 2, 199_500, true, true]
+      b = a.t.map! { |x| x - 1 }
+      p b.to_a == nested.transpose.map { |row| row.map { |x| x - 1 } } && a.to_flat_a == list.map { |x| x - 1 }
+      begin
+        line = __LINE__ + 1
+        a.map_with_index { |x, i, j| x / (i * 500 + j - 190_000) }.sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index, e.backtrace.first.end_with?("program.rb:\#{line}")]
+      end
+      begin
+        a.stencil([[-1, 0], [0, 1]], 0) { |above, right| 7 / (above - 179_998) + right }.sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index]
+      end
+      begin
+        Ikra::MDArray.new(400, 500, dtype: :u8) { |i, j| i < 399 || j < 201 ? 7 : i + j }.sync
+      rescue RangeError => e
+        p [e.class, e.message]
+      end
+      begin
+        quotient = (a[true, 0..0] + 5) / (a - 190_500); line = __LINE__
+        (quotient + 1).sync
+      rescue ZeroDivisionError => e
+        p [e.class, e.ikra.index, e.backtrace.first.include?("program.rb:\#{line}:")]
+      end
+      [-> { a.map_with_index { |x, i, j| x + rand(3) } }, -> { Ikra::MDArray.new(400, 500) { |i, j| Ikra.index } }, -> { a.each_with_index { |x, i, j| a[i, j] = x + 1 } },
+       -> { a.reshape(2, 100_000).stencil([[0, 1], [0, 0]], 0) { |x, y| x + y } }].each do |block|
+        block.call.sync
+      rescue Ikra::DeviceMemoryError
+        puts "refused"
+      end
+    RUBY
+  end
+
   it "is enough for products of matrices that are larger, with the same bits" do
     expect(on_stand_in(<<~RUBY)).to eq("[true, true]\n[true, true]\n[true, true]\ntrue\n[Ikra::IntegerOverflow, 100]\nright\n")
       Ikra.config.backend = :cuda
@@ -509,7 +568,7 @@ RSpec.describe "A GPU's memory that runs out" do
       one, other = Array.new(2) { Ikra::MDArray.new(50, 100) { |i, j| i * 0.5 + j } }
       wide = Ikra::MDArray.new(100_000) { |i| one[0, 0] + other[0, 1] + i }
       begin
-        wide.map_with_index { |x, i| x + one[0, 0] + other[1, 1] + i }.sync
+        wide.map_with_index { |x, i| x + one[0, 0] + other[1, 1] + i + Ikra.index }.sync
       rescue Ikra::DeviceMemoryError => e
         puts e.message
         puts "done" if e.holders.first == ["f64 100000", 800_000]

@@ -406,7 +406,7 @@ module Ikra
           box = spans.map { |from, to| to - from + 1 }
           strides = box.each_index.map { |d| box.drop(d + 1).reduce(1, :*) }
           centre = stencil.least.zip(strides).sum { |from, stride| -from * stride }
-          "::Ikra::Neighbours.new([#{all.call(places.map { |place| [*place] })}], #{centre}, #{strides}, #{stencil.least}, #{stencil.greatest})"
+          "::Ikra::Neighbours.new([#{all.call(places.map { |place| [*place] })}], #{centre}, #{box.size}, #{strides.zip(*spans.transpose).join(", ")})"
         end
       end
 
@@ -414,8 +414,9 @@ module Ikra
       def within_list(stage, index)
         list = give("list", :list)
         called(stage, 0, ->(places) { places.map { |place| "#{list}[#{moved(index, place)}]" }.join(", ") }) do
-          spans = %i[strides least greatest].map { |what| give(what.to_s, :grid, what) }
-          "::Ikra::Neighbours.new(#{list}, #{index}, #{spans.join(", ")})"
+          dimensions = stage.stencil.least.size
+          reaches = Array.new(dimensions) { |d| %i[strides least greatest].map { |what| give("#{what}#{d}", :grid, what, d) } }
+          "::Ikra::Neighbours.new(#{list}, #{index}, #{dimensions}, #{reaches.join(", ")})"
         end
       end
 

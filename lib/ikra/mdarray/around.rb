@@ -79,8 +79,10 @@ module Ikra
         end
       end
 
-      def neighbours(_, (list, fill, strides, least, greatest, *bounds), at)
-        inside?(at, bounds) ? yield(Neighbours.new(list, at, strides, least, greatest)) : fill
+      def neighbours(name, (list, fill, *numbers), at)
+        dimensions = name[/\d+/].to_i
+        reaches = numbers.first(3 * dimensions)
+        inside?(at, numbers.drop(reaches.size)) ? yield(Neighbours.new(list, at, dimensions, *reaches)) : fill
       end
 
       def stencil(name, given, at) = stencil_list(name, given, at) { |values| yield(*values) }

@@ -61,7 +61,10 @@ module Ikra
     def map_with_index(dtype: nil, **options, &block)
       return flat_list.map.with_index unless block
 
-      indexed(:map_with_index, options, block) { |run, within| made(run, dtype, within, shape, base: 0...size) }
+      indexed(:map_with_index, options, block) do |run, within|
+        rows = Rows.new(within: within) { |from, size| [from...from + size, [indexed_part(from, size)]] }
+        made(run, dtype, within, shape, base: 0...size, pieces: (rows unless self.dtype == :object))
+      end
     end
 
     # Runs a block for each element, for what it does. To print elements, go over those of +to_a+.
@@ -151,7 +154,14 @@ module Ikra
       raise LocalJumpError, "no block given" unless block
 
       run = Run.new(:stencil, options, block)
-      run.ending { made(run, dtype, [Stencil.new(__packed, offsets, shape).method_for(block, fill)], shape, base: 0...size) }
+      run.ending do
+        stencil = Stencil.new(list = __packed, offsets, shape)
+        rows = Rows.new(reach: [stencil.least.first.clamp(nil, 0).abs, stencil.greatest.first.clamp(0, nil)]) do |from, size|
+          part = Stencil.new(list.part(from, size), offsets, [size / Stretch.row(shape), *shape.drop(1)])
+          [0...size, [part.method_for(block, fill)]]
+        end
+        made(run, dtype, [stencil.method_for(block, fill)], shape, base: 0...size, pieces: (rows unless self.dtype == :object))
+      end
     end
 
     private
@@ -178,6 +188,15 @@ module Ikra
       MDArray.__parameters(block, ndim + 1, "it is given an element and #{ndim} #{ndim == 1 ? "index" : "indices"}")
       run = Run.new(name, options, block)
       run.ending { yield(run, [[:"indexed_#{ndim}", at, *shape.drop(1)]]) }
+    end
+
+    # What gives a block some elements, and their indices.
+    def indexed_part(from, size)
+      node = __operand
+      part = Stretch.of(node, from, size)
+      [:"indexed_part_#{ndim}", Text.block(part, part.shape, :lambda), *shape.drop(1)]
+    ensure
+      node&.drop
     end
 
     # An array of a block's values. Those of objects may be objects.

@@ -44,8 +44,8 @@ module Ikra
       # @param shape what an error's index is told in
       # @param within the methods that hand the block what it is given
       # @param later [Boolean] whether what raises may be told when somebody looks at the values ({Told})
-      # @param pieces [MDArray, Array<MDArray>, nil] one or several of which the block is given each element, and nothing else: where memory does not
-      #   suffice, stretch by stretch
+      # @param pieces [MDArray, Array<MDArray>, Rows, nil] one or several of which the block is given each element, and nothing else, or what says
+      #   what else it is given: where memory does not suffice, stretch by stretch
       # @param part [Boolean] of what is done in parts: a block is refused that depends on where elements are
       def values(count, dtype, shape, within = NOWHERE, base: 0...count, later: false, pieces: nil, part: false)
         return [Buffer.new(dtype || :f64, 0), dtype || :f64] if count.zero?
@@ -61,7 +61,7 @@ module Ikra
           rescue DeviceMemoryError => error
             raise unless pieces
 
-            in_pieces(error, pieces, within, shape, into)
+            pieces.is_a?(Rows) ? in_rows(error, pieces, dtype, shape, into) : in_pieces(error, pieces, within, shape, into)
           end
         [buffer, buffer.dtype]
       end
@@ -108,7 +108,7 @@ module Ikra
         raise unless pieces
 
         by_stretches(error, pieces, pieces.shape) do |node|
-          Tiles.find(node) { |stretch| section(:find, 0...stretch.shape.first, [*within[0...-1], [:computed, stretched(stretch)]], nil, { __piece: true }) }
+          Tiles.find(node) { |stretch| section(:find, positions(stretch), [*within[0...-1], [:computed, element_of(stretch)]], nil, { __piece: true }) }
         end
       end
 
@@ -158,9 +158,9 @@ module Ikra
           located(node) do
             section_of(node)
           rescue DeviceMemoryError
-            raise if count <= Tiles::LEAST || !Tiles.possible?(node)
+            raise if count <= Tiles::LEAST || !Stretch.possible?(node)
 
-            Tiles.run(node) { |stretch| section_of(stretch, __later: Tiles) }
+            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __later: Tiles) }
           end
         end
 
@@ -170,12 +170,12 @@ module Ikra
           value = located(node) do
             section_of(node, **options, __reduce: operation)
           rescue DeviceMemoryError
-            raise if count <= Tiles::LEAST || !Tiles.possible?(node)
+            raise if count <= Tiles::LEAST || !Stretch.possible?(node)
             if Tiles.reduces?(operation, node.dtype)
               next Tiles.reduce(node, operation) { |stretch| reduced(section_of(stretch, **options, __reduce: operation), operation, options) }
             end
 
-            Tiles.run(node) { |stretch| section_of(stretch, __later: Tiles, **options) }
+            Tiles.run(count, Stretch.unit(node)) { |from, size| section_of(Stretch.of(node, from, size), __later: Tiles, **options) }
           end
           reduced(value, operation, options)
         end
@@ -226,8 +226,8 @@ module Ikra
       def counted(error, array, within)
         by_stretches(error, array, array.shape) do |node|
           Tiles.reduce(node, :count) do |stretch|
-            part = [*within[0...-1], [:computed, stretched(stretch)]]
-            Run.reduced(section(:map, 0...stretch.shape.first, part, nil, { __into: true, __reduce: :count, __piece: true }), :count, @options)
+            part = [*within[0...-1], [:computed, element_of(stretch)]]
+            Run.reduced(section(:map, positions(stretch), part, nil, { __into: true, __reduce: :count, __piece: true }), :count, @options)
           end
         end
       end
@@ -235,40 +235,60 @@ module Ikra
       # What the block gives for the elements of an array, which the last of the methods hands to it, stretch by stretch: there was no memory to do it at once.
       def in_pieces(error, arrays, within, shape, into)
         by_stretches(error, arrays, shape || arrays.shape) do |node|
-          Tiles.run(node) do |stretch|
+          Tiles.run(node.shape.reduce(1, :*), Stretch.unit(node)) do |from, size|
+            stretch = Stretch.of(node, from, size)
             several = arrays.is_a?(Array)
             elements = (several ? stretch.operands : [stretch]).map { |part| element_of(part, stretch.shape) }
             handed = [several ? :"computed_#{arrays.size}" : :computed, *elements]
-            section(:map, 0...stretch.shape.first, [*within[0...-1], handed], nil, { **into, __later: Tiles, __piece: true })
+            section(:map, positions(stretch), [*within[0...-1], handed], nil, { **into, __later: Tiles, __piece: true })
           end
+        end
+      end
+
+      # The same of what depends on where an element is, some rows at a time.
+      def in_rows(error, rows, dtype, shape, into)
+        as = dtype ? [AS.fetch(dtype)] : NOWHERE
+        possible(error, shape) do
+          row = Stretch.row(shape)
+          Tiles.run(shape.reduce(1, :*), row, rows.reach.map { |reach| reach * row }) do |from, size|
+            base, handed = rows.handed(from, size)
+            section(:map, base, [*as, *handed], nil, { **into, __later: Tiles, __piece: true })
+          end
+        rescue Located => located
+          raise Told.new(rows.within, shape).told(located)
         end
       end
 
       # Goes over an array, or several beside each other, in stretches, if that is possible; else the error is what it was for the whole.
       def by_stretches(error, arrays, shape)
-        raise error unless shape.reduce(1, :*) > Tiles::LEAST
-
         nodes = (arrays.is_a?(Array) ? arrays : [arrays]).map(&:__operand)
-        begin
+        possible(error, shape) do
           node = arrays.is_a?(Array) ? Expression::Operation.new(:combine, nodes, nil, shape) : nodes.first
-          raise error unless Tiles.possible?(node)
+          raise error unless Stretch.possible?(node)
 
           yield node
         rescue Located => located
           # of a stretch's own expression it is told as that of the whole
           raise Told.new([nodes.map { |part| element_of(part, shape) }], shape).told(located)
-        rescue DeviceMemoryError, Tiles::Refused
-          raise error
-        ensure
-          nodes.each(&:drop)
         end
+      ensure
+        nodes&.each(&:drop)
       end
 
-      # The element of an expression, such as a stretch, at a position.
-      def stretched(stretch) = element_of(stretch, stretch.shape)
+      # The error for the whole, where there are no parts that fit, or the block needs to be run in one section.
+      def possible(error, shape)
+        raise error unless shape.reduce(1, :*) > Tiles::LEAST
 
-      # The same of an expression that may be smaller than the shape.
-      def element_of(node, shape) = Text.block(node, shape, :lambda)
+        yield
+      rescue DeviceMemoryError, Tiles::Refused
+        raise error
+      end
+
+      # The element of an expression, such as a stretch, at a position; of one that may be smaller than the shape.
+      def element_of(node, shape = node.shape) = Text.block(node, shape, :lambda)
+
+      # What a section goes over that computes a stretch.
+      def positions(stretch) = 0...stretch.shape.reduce(1, :*)
 
       def section(kind, base, within, shape = nil, into = NOTHING)
         options = @options.empty? ? into : @options.merge(into)

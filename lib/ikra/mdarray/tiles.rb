@@ -5,51 +5,47 @@ module Ikra
     # What does not fit the device's memory, computed stretch by stretch: the elements of arrays go there in parts, and what they come to is kept on the
     # host. While the device computes one stretch, the next goes up; then what the first came to comes down.
     #
-    # Here: which expressions that is possible for, and the stretches. Not here: kernels; a stretch is an expression as any other.
+    # Here: how large stretches and other parts are, and what becomes of what they come to. Not here: parts of expressions ({Stretch}), and kernels.
     # @api private
     module Tiles
       # Stretches are halved until they fit, and are no smaller.
       LEAST = 1 << 14
-      # What is not done stretch by stretch: it depends on where an element is, or on the others.
+      # Nothing beside a stretch.
+      NONE = [0, 0].freeze
+      # What is not done stretch by stretch: it depends on the others, draws, or changes something.
       Refused = Class.new(StandardError)
 
       class << self
-        # @return [Boolean] whether an element depends on one place of each array, and that is the element's own, or the only one
-        def possible?(node)
-          case node
-          when Expression::Scalar then true
-          when Expression::Leaf then node.layout.in_order? && node.dtype != :object
-          else node.operands.nil? || node.operands.all? { |operand| same_form?(node, operand) && possible?(operand) }
-          end
-        end
-
-        # The values, in a new buffer on the host. Yields a stretch's expression, and gives its buffer, which the device may still be computing.
+        # The values of all elements, in a new buffer on the host. Yields where a stretch begins and how many elements it has, and gives their buffer,
+        # which the device may still be computing.
         #
+        # @param unit [Integer] elements that are not taken apart
+        # @param reach [Array<Integer>] elements before a stretch and behind it that it is computed from: they are yielded with it, as far as there are such,
+        #   and what they come to is not looked at
         # @raise [DeviceMemoryError] where the least stretch does not fit
-        def run(node)
-          count = node.shape.reduce(1, :*)
-          length, from, out, waiting = (count + 1) / 2, 0, nil, nil
+        def run(count, unit = 1, reach = NONE)
+          length, from, out, waiting = whole((count + 1) / 2, unit), 0, nil, nil
           while from < count
             size = [length, count - from].min
-            part = stretch(node, from, size, {}.compare_by_identity)
+            first, last = [from - reach.first, 0].max, [from + size + reach.last, count].min
             begin
-              values = yield part
+              values = yield first, last - first
             rescue DeviceMemoryError
               if waiting
                 # it holds memory
                 waiting = store(out, *waiting)
               else
-                length = halved(length) or raise
+                length = halved(length, unit) or raise
               end
               next
             rescue Located => error
               # what comes first is told first
               store(out, *waiting) if waiting
-              raise moved(error, from + error.ikra.index)
+              raise moved(error, first + error.ikra.index)
             end
             out ||= Buffer.new(values.dtype, count)
             store(out, *waiting) if waiting
-            waiting = [from, values]
+            waiting = [from, size, values, first]
             from += size
           end
           store(out, *waiting)
@@ -210,14 +206,14 @@ module Ikra
 
         # The stretches, one after the other, and where they begin.
         def each(node)
-          count = node.shape.reduce(1, :*)
-          length, from = (count + 1) / 2, 0
+          count, unit = node.shape.reduce(1, :*), Stretch.unit(node)
+          length, from = whole((count + 1) / 2, unit), 0
           while from < count
             size = [length, count - from].min
             begin
-              yield stretch(node, from, size, {}.compare_by_identity), from
+              yield Stretch.of(node, from, size), from
             rescue DeviceMemoryError
-              length = halved(length) or raise
+              length = halved(length, unit) or raise
               next
             rescue Located => error
               raise moved(error, from + error.ikra.index)
@@ -227,35 +223,21 @@ module Ikra
         end
 
         # nil: it is the least.
-        def halved(length) = ([(length + 1) / 2, LEAST].max if length > LEAST)
+        def halved(length, unit)
+          half = whole([(length + 1) / 2, LEAST].max, unit)
+          half if half < length
+        end
 
-        def store(out, from, values)
-          out.store_part(values, from, [values.size], [1])
+        def whole(length, unit) = (length + unit - 1) / unit * unit
+
+        # Of values that begin with element `first`, so many from one on.
+        def store(out, from, size, values, first)
+          own = size == values.size ? values : values.part(from - first, size)
+          out.store_part(own, from, [size], [1])
           values.free
           nil
         rescue Located => error
-          raise moved(error, from + error.ikra.index)
-        end
-
-        def same_form?(node, operand) = operand.is_a?(Expression::Scalar) || operand.shape == node.shape || single?(operand)
-
-        def single?(node) = node.shape.all?(1)
-
-        # Branches that are shared are one in the stretch, too.
-        def stretch(node, from, size, known)
-          from, size = 0, 1 if single?(node)
-          known[node] ||=
-            if node.is_a?(Expression::Scalar) then node
-            elsif node.is_a?(Expression::Leaf) then part(node.buffer, node.dtype, node.layout.offset + from, size)
-            elsif node.operands.nil? then part(node.buffer, node.dtype, from, size)
-            else
-              operands = node.operands.map { |operand| stretch(operand, from, size, known) }
-              Expression::Operation.new(node.name, operands, node.dtype, [size], node.place)
-            end
-        end
-
-        def part(buffer, dtype, from, size)
-          Expression::Leaf.new(Storage.new(buffer.part(from, size), dtype), Layout.packed([size]))
+          raise moved(error, first + error.ikra.index)
         end
 
         # An error of a stretch, told with the element's index.
@@ -266,5 +248,25 @@ module Ikra
       end
     end
     private_constant :Tiles
+
+    # What a block is given that depends on where an element is, of some rows.
+    # @api private
+    class Rows
+      # Rows before and behind them that elements are computed from.
+      attr_reader :reach
+      # What the section of all rows was given.
+      attr_reader :within
+
+      # @yieldparam from, size [Integer] the number of an element, and how many
+      # @yieldreturn [Array] what their section goes over, and the methods that give the block what it is given
+      def initialize(within: [], reach: Tiles::NONE, &handed)
+        @within = within
+        @reach = reach
+        @handed = handed
+      end
+
+      def handed(from, size) = @handed.call(from, size)
+    end
+    private_constant :Rows
   end
 end

@@ -373,15 +373,23 @@ module Ikra
 
       # what never came to be takes nothing's place
       buffer.settle
-      layout, target = __layout, storage.writable
+      target = storage.writable
       # of a small part, nothing else is copied
-      unless layout.size * 2 <= buffer_size && target.store_part(buffer, layout.offset, layout.shape, layout.strides)
-        places = Text.places(layout)
-        source = buffer
-        Run.own(:write) { |i| ::Ikra.__put(target, places.call(i), ::Ikra.__at(source, i)) }.each(layout.size)
-      end
+      scatter(buffer, target) unless size * 2 <= buffer_size && put_part(buffer, target)
       # not when the GC comes by
       buffer.free
     end
+
+    # Writes elements to where the array has its own, in a kernel.
+    def scatter(source, target)
+      places = Text.places(__layout)
+      Run.own(:write) { |i| ::Ikra.__put(target, places.call(i), ::Ikra.__at(source, i)) }.each(size)
+    rescue DeviceMemoryError
+      # then they left the device
+      raise unless put_part(source, target)
+    end
+
+    # The same where they are; false: a kernel is to do it.
+    def put_part(source, target) = target.store_part(source, __layout.offset, __layout.shape, __layout.strides)
   end
 end

@@ -29,16 +29,23 @@ pub fn several() -> String {
         let sizes = each(n - 1, |k| format!("size{}", k + 1));
         // none of them is zero, or there would be no position: said so that ranges know it
         let known: String = (1..n).map(|k| format!("n{k} = size{k} < 1 ? 1 : size{k}\n")).collect();
-        let at = each(n, |k| {
-            let below: String = (k + 1..n).map(|k| format!(" / n{k}")).collect();
-            let within = if k == 0 { String::new() } else { format!(" % n{k}") };
-            format!("__position{below}{within}")
-        });
+        let indices = |position: &str| {
+            each(n, |k| {
+                let below: String = (k + 1..n).map(|k| format!(" / n{k}")).collect();
+                let within = if k == 0 { String::new() } else { format!(" % n{k}") };
+                format!("{position}{below}{within}")
+            })
+        };
+        let (at, part) = (indices("__position"), indices("x"));
         define(&format!("__cells_{n}(_x, {sizes})"), &format!("{known}yield({at})"));
         define(&format!("__cell_{n}(_x, {sizes})"), &format!("{known}yield([{at}])"));
         define(&format!("__indexed_{n}(_x, at, {sizes})"), &format!("{known}yield(at.call(__position), {at})"));
+        // of some rows of a larger array, whose elements are numbered as there
+        define(&format!("__cells_part_{n}(x, {sizes})"), &format!("{known}yield({part})"));
+        define(&format!("__indexed_part_{n}(x, at, {sizes})"), &format!("{known}yield(at.call(__position), {part})"));
     }
     define("__indexed_1(_x, at)", "yield(at.call(__position), __position)");
+    define("__indexed_part_1(x, at)", "yield(at.call(__position), x)");
     for n in 2..=MOST_LISTS + 1 {
         let (lists, values) = (each(n, |k| format!("at{k}")), each(n, |k| format!("at{k}.call(__position)")));
         define(&format!("__computed_{n}(_x, {lists})"), &format!("yield({values})"));
@@ -47,8 +54,9 @@ pub fn several() -> String {
         let bounds = bounds(dimensions);
         define(&format!("__inside_{dimensions}?({bounds})"), &inside(dimensions));
         let inside = format!("return fill unless __inside_{dimensions}?({bounds})\n");
-        let around = "::Ikra::Neighbours.new(list, __position, strides, least, greatest)";
-        let head = format!("__neighbours_{dimensions}(_x, list, fill, strides, least, greatest, {bounds})");
+        let reaches = each(dimensions, |k| format!("stride{k}, least{k}, greatest{k}"));
+        let around = format!("::Ikra::Neighbours.new(list, __position, {dimensions}, {reaches})");
+        let head = format!("__neighbours_{dimensions}(_x, list, fill, {reaches}, {bounds})");
         define(&head, &format!("{inside}yield({around})"));
         for n in 1..=MOST_NEIGHBOURS {
             // all of them are there, so no index is compared with the list's size
