@@ -6,7 +6,7 @@
 
 use crate::heap::{self, Raw, Seen};
 use crate::iseq::Failure;
-use crate::reflect::value;
+use crate::reflect::{symbol_name, value};
 use crate::registry::classes;
 use ikra_core::backend::races::Races;
 use ikra_core::backend::{Key, TrapRecord};
@@ -223,7 +223,7 @@ fn exception(ruby: &Ruby, site: &Site, operands: &[Raw]) -> Result<Exception, Er
         Trap::NoMethod { name, bare, .. } => no_method_error(ruby, operand, name, *bare),
         Trap::Race => made("Ikra::RaceError", "a data race".into()),
         Trap::Missing => {
-            let name: String = operands.get(1).map_or(Ok(String::new()), |name| value(*name).funcall("name", ()))?;
+            let name = operands.get(1).map_or(Ok(String::new()), |name| symbol_name(value(*name)))?;
             no_method_error(ruby, operand, &name, false)
         }
         Trap::NoSuper(name) => no_super(ruby, value(operand), name),

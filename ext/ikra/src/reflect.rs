@@ -92,7 +92,7 @@ impl Found {
     /// # Errors
     /// What Ruby raises.
     pub fn original_name(&self) -> Result<String, Error> {
-        self.unbound.funcall::<_, _, Value>("original_name", ())?.funcall("name", ())
+        symbol_name(self.unbound.funcall("original_name", ())?)
     }
     /// File and line; None for C functions.
     ///
@@ -101,6 +101,14 @@ impl Found {
     pub fn location(&self) -> Result<Option<(String, u32)>, Error> {
         self.unbound.funcall("source_location", ())
     }
+}
+
+/// A Symbol's name, whatever a program has it call `name`.
+///
+/// # Errors
+/// For what is none.
+pub fn symbol_name(symbol: Value) -> Result<String, Error> {
+    Ok(magnus::Symbol::try_convert(symbol)?.name()?.into_owned())
 }
 
 /// The ivar (with its `@`), or the member of a Struct, that a method reads, or (true) writes, and does nothing else.
@@ -364,7 +372,7 @@ pub fn members(ruby: &Ruby, class: Raw) -> Result<Option<Vec<String>>, Error> {
     #[allow(unsafe_code)]
     let list = protect(|| unsafe { rb_sys::rb_struct_s_members(rb_sys::rb_class_real(class)) })?;
     let list = RArray::from_value(value(list)).expect("members are an Array");
-    list.into_iter().map(|symbol| symbol.funcall("name", ())).collect::<Result<_, _>>().map(Some)
+    list.into_iter().map(symbol_name).collect::<Result<_, _>>().map(Some)
 }
 
 /// How `new` of a class with members takes them.

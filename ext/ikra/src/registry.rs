@@ -259,7 +259,7 @@ pub mod symbols {
         #[allow(unsafe_code)]
         let value = unsafe { Value::from_raw(symbol) };
         keep(value);
-        let name: String = value.funcall("name", ())?;
+        let name = crate::reflect::symbol_name(value)?;
         let hash = symbol_hash(&name);
         let other = with(|table| {
             let holder = *table.back.entry(hash).or_insert(symbol);
@@ -300,8 +300,7 @@ pub mod symbols {
         #[allow(unsafe_code)]
         let all = magnus::RArray::try_convert(unsafe { Value::from_raw(all) })?;
         for symbol in all {
-            let name: Result<String, Error> = symbol.funcall("name", ());
-            if name.is_ok_and(|name| symbol_hash(&name) == wanted) {
+            if crate::reflect::symbol_name(symbol).is_ok_and(|name| symbol_hash(&name) == wanted) {
                 add(ruby, symbol.as_raw())?;
                 return Ok(Some(symbol.as_raw()));
             }
