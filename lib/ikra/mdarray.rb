@@ -102,13 +102,13 @@ module Ikra
     def dtype
       # first what another thread that computes it may take away
       pending = @pending
-      (@storage || pending).dtype
+      (@storage || pending || unmade).dtype
     end
 
     # @return [Array<Integer>] the sizes of the dimensions, from the outermost
     def shape
       pending = @pending
-      (@layout || pending).shape
+      (@layout || pending || unmade).shape
     end
 
     # @return [Integer] the number of elements
@@ -151,7 +151,7 @@ module Ikra
     end
 
     # @return [Boolean]
-    def freed? = !pending? && @storage.freed?
+    def freed? = !pending? && (@storage || unmade).freed?
 
     # @return [Boolean] whether it shares elements with the array that it was made from
     def view? = @view ? true : false
@@ -286,6 +286,9 @@ module Ikra
       leaf.drop
       Text.block(leaf, shape, :lambda)
     end
+
+    # `allocate` made it, and nobody said what it is.
+    def unmade = raise(ArgumentError, "uninitialized #{self.class}")
 
     def zeros(shape, dtype)
       buffer = dtype == :object ? Array.new(shape.reduce(1, :*)) : Buffer.new(dtype, shape.reduce(1, :*))

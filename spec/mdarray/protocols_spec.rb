@@ -66,6 +66,18 @@ RSpec.describe Ikra::MDArray do
     expect(md(1, 1, 1).to_html).to eq("<p>MDArray 1×1×1 f64, on the host</p>").or eq("<p>MDArray 1×1×1 f64, nowhere yet</p>")
   end
 
+  it "is shown where it is among its own elements, and before it has any" do
+    own = described_class.new(2, dtype: :object)
+    own[0] = own
+    inner = "#<Ikra::MDArray 2 object, on the host: [...]>"
+    expect([own.inspect, own.inspect]).to all(eq("#<Ikra::MDArray 2 object, on the host: [#{inner}, nil]>"))
+    expect(own.pretty_inspect).to match(/\A#<Ikra::MDArray 2 object, on the host:\s+\[#<Ikra::MDArray:0x\h+\s+\.\.\.>, nil\]>\n\z/)
+    none = described_class.allocate
+    expect([none.inspect, none.pretty_inspect]).to eq(["#<Ikra::MDArray uninitialized>", "#<Ikra::MDArray uninitialized>\n"])
+    expect { none.shape }.to raise_error(ArgumentError, "uninitialized Ikra::MDArray")
+    expect { none == array }.to raise_error(ArgumentError, "uninitialized Ikra::MDArray")
+  end
+
   it "says where it is" do
     pending = array + 1
     expect([array.where, pending.where, md(["a"]).where]).to eq(%i[host pending host])

@@ -59,6 +59,7 @@ RSpec.describe Ikra::MDArray do
       expect(array.t).to same_as(nested.transpose)
       expect(array.reshape(2, 10)).to same_as(nested.flatten.each_slice(10).to_a)
       expect(array.reshape(5, -1)).to same_as(nested.flatten.each_slice(4).to_a)
+      expect { array.reshape(-1, -1) }.to raise_error(ArgumentError, "[-1, -1]: one dimension can be what is left, not 2")
       expect(array.t.reshape(4, 5)).to same_as(nested.transpose.flatten.each_slice(5).to_a)
       expect(array[true, 1..2].reshape(2, 2, 2)).to same_as(nested.map { |row| row[1..2] }.each_slice(2).to_a)
       expect(array.flatten).to same_as(nested.flatten)

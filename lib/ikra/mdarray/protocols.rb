@@ -57,6 +57,7 @@ module Ikra
     #
     # @return [String]
     def inspect
+      return "#<#{self.class} uninitialized>" unless made?
       return "#<#{self.class} freed>" if freed?
 
       "#<#{self.class} #{shape.join("×")} #{dtype}, #{standing}#{": #{elements_shown}" if shown?}>"
@@ -65,7 +66,7 @@ module Ikra
 
     # The same with a line for each row.
     def pretty_print(printer)
-      return printer.text(inspect) if freed? || !shown?
+      return printer.text(inspect) if !made? || freed? || !shown?
 
       printer.group(1, "#<#{self.class} #{shape.join("×")} #{dtype}, #{standing}:", ">") do
         rows = excerpt
@@ -139,7 +140,20 @@ module Ikra
       layout.shape.first > count ? shown << MORE : shown
     end
 
-    def elements_shown = text_of(excerpt)
+    def made? = !(@storage.nil? && @pending.nil?)
+
+    # An array of objects may be among its own elements.
+    def elements_shown
+      shown = Thread.current[:__ikra_shown] ||= {}.compare_by_identity
+      return "[...]" if shown[self]
+
+      begin
+        shown[self] = true
+        text_of(excerpt)
+      ensure
+        shown.delete(self)
+      end
+    end
 
     def text_of(shown)
       return shown.inspect unless shown.is_a?(Array)

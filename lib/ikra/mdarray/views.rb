@@ -77,7 +77,9 @@ module Ikra
     # @raise [ArgumentError] for another number of elements
     def reshape(*sizes)
       sizes = sizes.flatten
-      if sizes.count(-1) == 1
+      raise ArgumentError, "#{sizes.inspect}: one dimension can be what is left, not #{sizes.count(-1)}" if sizes.count(-1) > 1
+
+      if sizes.include?(-1)
         known = sizes.reject { |given| given == -1 }.reduce(1, :*)
         raise ArgumentError, "shape #{shape.inspect} (#{size} elements) cannot become #{sizes.inspect}" if known.zero? || size % known != 0
 
