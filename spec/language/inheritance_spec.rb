@@ -53,6 +53,12 @@ module Inheritance
     def label = super
   end
 
+  class Copycat < Animal
+    def volume(*) = super
+    def describe((factor, plus)) = super
+    def order(*others) = super(*others)
+  end
+
   class Puppy < Dog
     prepend Loud
 
@@ -143,6 +149,13 @@ RSpec.describe "Inheritance" do
 
     it "calls code again that super finds again" do
       expect { |a| a.volume }.to be_same_as_ruby.over(Inheritance::Twin.new(1))
+    end
+
+    it "refuses a bare super that has lists to pass on" do
+      cats = [Inheritance::Copycat.new(1)]
+      expect { cats.pmap(backend: backend) { |cat| cat.volume } }.to raise_error(Ikra::CompileError, /a bare super in a method with `\*`.*write down what it is to pass on/m)
+      expect { cats.pmap(backend: backend) { |cat| cat.describe([1, 2]) } }.to raise_error(Ikra::CompileError, /parameters in parentheses/)
+      expect { cats.pmap(backend: backend) { |cat| cat.order } }.to raise_error(Ikra::CompileError, /splat|how many arguments a call has/)
     end
 
     it "raises NoMethodError where super finds nothing" do

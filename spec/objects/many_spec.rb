@@ -175,6 +175,29 @@ RSpec.describe "Many objects" do
         expect(wanted.map { |size,| size / 10_000 }.uniq).to contain_exactly(0, 1, 2)
         expect(walked.call { |walkers| walkers.peach(3, backend: backend) { |walker| walker.walk } }.zip(wanted).find { |one, other| one != other }).to be_nil
       end
+
+      it "runs over the list as it is when the section begins, whatever other threads do with it meanwhile" do
+        busy = ->(x) { (0...3_000).reduce(0) { |sum, i| (sum + i * x) & 1023 } }
+        changed = lambda do |change, &work|
+          list = (1..20_000).to_a
+          thread = Thread.new { 200.times { sleep(0.001) && change.call(list) } }
+          work.call(list).tap { thread.kill.join }
+        end
+        [->(list) { list << 1 }, lambda(&:pop)].each do |change|
+          expect(changed.call(change) { |list| list.pmap(backend: backend) { |x| busy.(x) } }).to all(be_an(Integer))
+          expect(changed.call(change) { |list| list.pmap(backend: backend) { |x| busy.(x) > 1022 ? :high : 1.5 } }.uniq - [:high, 1.5]).to be_empty
+          expect(changed.call(change) { |list| list.plazy(backend: backend).map { |x| busy.(x) }.select { |x| x > 3 }.to_a }).to all(be > 3)
+          count = last = 0
+          changed.call(change) do |list|
+            list.peach(backend: backend) do |x|
+              count += 1
+              last = busy.(x)
+            end
+          end
+          expect(count).to be_within(300).of(20_000)
+          expect(last).to be_an(Integer)
+        end
+      end
     end
   end
 end

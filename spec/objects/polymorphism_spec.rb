@@ -132,5 +132,14 @@ RSpec.describe "Objects of many classes" do
         run.pmap(things) { |thing| thing.next_machine }
       end.to be_same_as_ruby
     end
+
+    it "refuses objects of more classes than tags tell apart, unless these have a superclass in common" do
+      objects = lambda do |count, superclass|
+        Array.new(count) { |i| Class.new(superclass) { def number = @number }.new.tap { |x| x.instance_variable_set(:@number, i) } }
+      end
+      expect(objects.(240, Object).pmap(backend:) { |x| x.number }).to eq((0...240).to_a)
+      expect { objects.(241, Object).pmap(backend:) { |x| x.number } }.to raise_error(Ikra::CompileError, /too many unrelated classes.*240 classes.*common superclass/m)
+      expect(objects.(260, Class.new).pmap(backend:) { |x| x.number }).to eq((0...260).to_a)
+    end
   end
 end

@@ -70,6 +70,7 @@ use parking_lot::Mutex;
 use rb_sys::ID;
 use resident::{Inside, Scope, State};
 use smallvec::{SmallVec, smallvec};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -265,6 +266,8 @@ struct Section<'r> {
     base: Value,
     /// For a Range: first element and how many.
     range: Option<(i64, usize)>,
+    /// Of an Array: how many elements were packed. Other threads may add some while a kernel runs, or take some away.
+    counted: Cell<Option<usize>>,
     ticks: u64,
     settings: Settings,
     choice: Choice,
@@ -410,6 +413,7 @@ fn section_of(
         op,
         base,
         range,
+        counted: Cell::default(),
         ticks,
         settings,
         choice,
@@ -529,7 +533,8 @@ fn int_range(ruby: &Ruby, range: Value) -> Result<(i64, usize), Error> {
 
 impl Section<'_> {
     fn len(&self) -> usize {
-        self.range.map_or_else(|| heap::elements(self.base.as_raw()).len(), |(_, len)| len)
+        let now = || self.counted.get().unwrap_or_else(|| heap::elements(self.base.as_raw()).len());
+        self.range.map_or_else(now, |(_, len)| len)
     }
 
     /// Jobs that run at the same time, at most.
@@ -601,6 +606,7 @@ impl Section<'_> {
 
     /// A variant that fits what is there, and its columns; None: the section is to be cut in two.
     fn packed(&mut self, holder: &LazyHolder) -> Result<Option<Fitting>, Error> {
+        self.counted.set(None);
         let form = self.form();
         if self.explained.is_none() && self.cut(&form).is_some() {
             return Ok(None);
@@ -712,6 +718,7 @@ impl Section<'_> {
         loop {
             let mut unknown = Mutex::default();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));
+            self.counted.set(base.map(<[Raw]>::len));
             let elements = match (self.range, base) {
                 (Some((first, len)), _) => Elements::Range(first, len),
                 (None, base) => Elements::Values(base.unwrap_or(&[])),

@@ -64,7 +64,7 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; from 683 on each slot has its own place. So memory goes by the number of objects (8 to 24 bytes each, 128 for one that is
+/// objects; from 896 on each slot has its own place. So memory goes by the number of objects (9 to 19 bytes each, 128 for one that is
 /// alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
@@ -83,7 +83,7 @@ struct Region {
     number: usize,
     /// Objects that have words, or room for them.
     count: usize,
-    /// Open addressing; as many as a power of two, less than two thirds of them used, or as slots. 0: free.
+    /// Open addressing; as many as a power of two, less than seven eighths of them used, or as slots. 0: free.
     words: Box<[AtomicU64]>,
 }
 
@@ -141,7 +141,7 @@ impl Region {
     /// Whether there is too little room for as many objects as are counted.
     #[inline]
     fn is_full(&self) -> bool {
-        self.count * 3 >= self.words.len() * 2 && self.words.len() < SLOTS
+        self.count * 8 >= self.words.len() * 7 && self.words.len() < SLOTS
     }
     /// Makes room for as many objects as are counted.
     #[inline]
@@ -152,7 +152,7 @@ impl Region {
     }
     #[cold]
     fn grow(&mut self) {
-        let len = (self.count * 3 / 2 + 1).next_power_of_two().clamp(FEWEST, SLOTS);
+        let len = (self.count * 8 / 7 + 1).next_power_of_two().clamp(FEWEST, SLOTS);
         let fresh = (0..len).map(|_| AtomicU64::new(0)).collect();
         let old = std::mem::replace(&mut self.words, fresh);
         for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {

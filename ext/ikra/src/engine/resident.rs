@@ -563,6 +563,7 @@ impl Section<'_> {
                 Some((first, len)) => Elements::Range(first, len),
                 None => Elements::Values(heap::elements(self.base.as_raw())),
             };
+            self.counted.set(Some(elements.len()));
             let params = pack::params(&variant.plan, &variant.lowered, &state.tables, elements, &roots);
             let Ok(params) = params else { continue };
             let newest = scope.inner.lock().last.as_ref().is_some_and(|last| Arc::ptr_eq(last, state));

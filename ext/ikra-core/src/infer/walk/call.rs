@@ -543,6 +543,13 @@ impl Walker<'_, '_> {
     /// The method's own parameters, as they are now.
     fn implicit_super_args(&mut self, node: &Node, env: &mut Env) -> Result<Args> {
         let unit = self.here.unit.clone();
+        let params = &unit.params;
+        let lists = params.required.iter().chain(&params.post).any(|p| matches!(p, Pattern::List { .. }));
+        if lists || params.rest.is_some() || params.keyword_rest.is_some() {
+            let message = "kernels do not know a bare super in a method with `*`, `**` or parameters in parentheses";
+            let diagnostic = self.error(node.span, message);
+            return Err(diagnostic.advise("write down what it is to pass on: super(a, b)").into());
+        }
         let mut out = Args::default();
         for local in super_locals(&unit.params) {
             let ty = self.pass_on(node, local, env)?;

@@ -75,6 +75,7 @@ pub fn lower(an: &mut Analysis<'_>, shape: &SectionShape, options: &CodeOptions,
         shared.funcs[t.functions[&spec].index()] = func;
     }
     super::rescue::finish(&mut shared, an, &mut t)?;
+    t.all_told_apart(an.spec(Analysis::BLOCK).unit.body.span)?;
     // What stands in new rows before they are stored is no id of anything.
     for column in t.columns.iter_mut().filter(|c| t.heaps.iter().any(|h| c.space.covers(h.space))) {
         column.refers = None;

@@ -13,7 +13,7 @@ use crate::ir::{
 use crate::layout::schema::{ArrayField, Field, Hierarchy, RootParam, Schema, Slot, StringLiteral};
 use crate::source::Source;
 use crate::syntax::ast::Name;
-use crate::types::{Atom, Encoding, Prims, Repr, StrWord, Ty, Unit};
+use crate::types::{Atom, Encoding, Prims, Repr, StrWord, Tag, Ty, Unit};
 use crate::world::{Facts, Place, Root};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -66,10 +66,25 @@ pub struct Tables {
     pub uses_random: bool,
     /// The block, or what it calls, asks for `Ikra.index`.
     pub asks_index: bool,
+    /// A slot whose tags would be beyond a byte.
+    pub overfull: Option<String>,
 }
+
+/// Unrelated classes that tags of a byte tell apart.
+const HIERARCHIES: u32 = 256 - Tag::OBJECT as u32;
 
 /// Of payloads and of tags.
 type Columns = (Option<ColumnId>, Option<ColumnId>);
+
+/// What a slot is to whoever wrote the block.
+fn described(name: &str) -> &str {
+    match name {
+        "element" => "an element of the array that the block runs over",
+        "result" => "the block's result",
+        name if name.starts_with("elements") => "an element of an array",
+        name => name,
+    }
+}
 
 impl Tables {
     /// Numbers the classes that the program may meet, and gives every field that it touches its columns.
@@ -203,6 +218,9 @@ impl Tables {
             self.columns[value.index()].refers = self.refers(ty);
         }
         let tag = (repr == Repr::Union).then(|| self.column(&format!("{name}.tag"), space, Storage::U8));
+        if tag.is_some() && ty.objects.iter().any(|class| self.position(*class).0 >= HIERARCHIES) {
+            self.overfull.get_or_insert_with(|| name.to_owned());
+        }
         (Some(value), tag)
     }
 
@@ -368,13 +386,23 @@ impl Tables {
     }
 
     /// A column or a parameter would have to hold exceptions.
+    /// Where there are slots whose objects tags do not tell apart.
+    ///
+    /// # Errors
+    /// `Compile`, at the block.
+    pub fn all_told_apart(&self, span: Span) -> Result<()> {
+        let Some(name) = &self.overfull else { return Ok(()) };
+        let message = format!("{} may be of too many unrelated classes", described(name));
+        let diagnostic = Diagnostic::new(&self.source, span, message)
+            .because(format!(
+                "kernels tell {HIERARCHIES} classes apart that have no superclass of the program's in common"
+            ))
+            .advise("give these classes a common superclass, or run the block over fewer of them at a time");
+        Err(diagnostic.into())
+    }
+
     fn not_held(&self, name: &str, ty: &Ty, span: Span) -> Error {
-        let place = match name {
-            "element" => "an element of the array that the block runs over",
-            "result" => "the block's result",
-            name if name.starts_with("elements") => "an element of an array",
-            name => name,
-        };
+        let place = described(name);
         debug_assert!(ty.may_be(Prims::EXCEPTION), "all else has a form");
         if name.starts_with(|c: char| c.is_ascii_lowercase()) && place == name {
             return Diagnostic::new(&self.source, span, format!("kernels cannot hold an exception in {name}"))
