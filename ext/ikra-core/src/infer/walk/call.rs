@@ -518,6 +518,7 @@ impl Walker<'_, '_> {
         let Some(method) = self.an.spec(self.here.id).key.method else {
             return Err(self.error(node.span, "kernels do not know super in a section's block").into());
         };
+        let bare = args.is_none();
         let mut args = match args {
             Some(args) => self.args(args, env)?,
             None => self.implicit_super_args(node, env)?,
@@ -535,6 +536,13 @@ impl Walker<'_, '_> {
         let at = self.assumption(node.span);
         let answer = self.an.super_target(method, atom);
         let (target, name) = self.refused(answer, node.span)?;
+        // Ruby's own method_missing and respond_to_missing? look at nothing of it
+        let looks = matches!(target, Target::Ruby(_) | Target::Proc(_)) || &*name == "new";
+        if bare && looks && passes_lists(&self.here.unit.params) {
+            let message = "kernels do not know a bare super in a method with `*`, `**` or parameters in parentheses";
+            let diagnostic = self.error(node.span, message);
+            return Err(diagnostic.advise("write down what it is to pass on: super(a, b)").into());
+        }
         let ty = self.invoke(&target, (atom, reach), &name, &args, block.as_ref(), node.span, &at, env)?;
         env.dead |= ty.is_never();
         Ok(ty)
@@ -543,13 +551,6 @@ impl Walker<'_, '_> {
     /// The method's own parameters, as they are now.
     fn implicit_super_args(&mut self, node: &Node, env: &mut Env) -> Result<Args> {
         let unit = self.here.unit.clone();
-        let params = &unit.params;
-        let lists = params.required.iter().chain(&params.post).any(|p| matches!(p, Pattern::List { .. }));
-        if lists || params.rest.is_some() || params.keyword_rest.is_some() {
-            let message = "kernels do not know a bare super in a method with `*`, `**` or parameters in parentheses";
-            let diagnostic = self.error(node.span, message);
-            return Err(diagnostic.advise("write down what it is to pass on: super(a, b)").into());
-        }
         let mut out = Args::default();
         for local in super_locals(&unit.params) {
             let ty = self.pass_on(node, local, env)?;
@@ -571,6 +572,13 @@ impl Walker<'_, '_> {
         self.an.specs[self.here.id.index()].passed_on.insert(place, ty.clone());
         Ok(ty)
     }
+}
+
+/// Whether a bare `super` passes on more than parameters that have names.
+fn passes_lists(params: &Params) -> bool {
+    let in_parentheses = |pattern: &Pattern| matches!(pattern, Pattern::List { .. });
+    let lists = params.rest.is_some() || params.keyword_rest.is_some();
+    lists || params.required.iter().chain(&params.post).any(in_parentheses)
 }
 
 /// Positional parameters in order, as a bare `super` passes them on.
