@@ -102,7 +102,9 @@ module Ikra
       # the error of what is frozen
       @base.replace(@base)
       values = section(:map) { |before| @base[0, before.size] = before }
-      @base.replace(values)
+      # what another thread added meanwhile stays
+      @base.size == values.size ? @base.replace(values) : @base[0, values.size] = values
+      @base
     end
 
     def peach(ticks) = section(:each, ticks: ticks)

@@ -186,6 +186,7 @@ RSpec.describe "Many objects" do
         [->(list) { list << 1 }, lambda(&:pop)].each do |change|
           expect(changed.call(change) { |list| list.pmap(backend: backend) { |x| busy.(x) } }).to all(be_an(Integer))
           expect(changed.call(change) { |list| list.pmap(backend: backend) { |x| busy.(x) > 1022 ? :high : 1.5 } }.uniq - [:high, 1.5]).to be_empty
+          expect(changed.call(change) { |list| list.pmap!(backend: backend) { |x| busy.(x) - 2_000 }.first(19_000) }).to all(be < 0)
           expect(changed.call(change) { |list| list.plazy(backend: backend).map { |x| busy.(x) }.select { |x| x > 3 }.to_a }).to all(be > 3)
           count = last = 0
           changed.call(change) do |list|
