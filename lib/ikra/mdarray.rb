@@ -302,9 +302,12 @@ module Ikra
       MDArray.__parameters(block, rank, rank == 1 ? "there is 1 dimension" : "there are #{rank} dimensions")
       run = Run.new(:mdarray, options, block)
       count = shape.reduce(1, :*)
-      within, of_part = rank == 1 ? [[], []] : [[[:"cells_#{rank}", *shape.drop(1)]], [[:"cells_part_#{rank}", *shape.drop(1)]]]
+      within, rows = [], Rows::NUMBERED
+      if rank > 1
+        within = [[:"cells_#{rank}", *shape.drop(1)]]
+        rows = Rows.new { |from, size| [from...from + size, [[:"cells_part_#{rank}", *shape.drop(1)]]] }
+      end
       left = run.ending do
-        rows = Rows.new { |from, size| [from...from + size, of_part] }
         buffer, dtype = dtype == :object ? [run.objects(count, *within), dtype] : run.values(count, dtype, shape, within, later: true, pieces: rows)
         __set(Storage.new(buffer, dtype), Layout.packed(shape))
         return

@@ -26,7 +26,7 @@ module Ikra
         count = shape.reduce(1, :*)
         return __of(Array.new(count, value), :object, shape) if dtype == :object
 
-        __of(Run.own(:full) { value }.values(count, dtype, shape).first, dtype, shape)
+        __of(Run.own(:full) { value }.values(count, dtype, shape, pieces: Rows::NUMBERED).first, dtype, shape)
       end
 
       # @overload arange(last)
@@ -44,7 +44,7 @@ module Ikra
         first = first.to_f if last.is_a?(Float) || step.is_a?(Float)
         [first, step].each { |value| DType.store(:i64, value) if value.is_a?(Integer) }
         dtype &&= DType.check(dtype)
-        buffer, kind = Run.own(:arange) { |i| first + i * step }.values(count, dtype, [count])
+        buffer, kind = Run.own(:arange) { |i| first + i * step }.values(count, dtype, [count], pieces: Rows::NUMBERED)
         __of(buffer, count.zero? ? dtype || DType.of(first) : kind, [count])
       end
 
@@ -57,7 +57,8 @@ module Ikra
 
         step = count > 1 ? (last - first) / (count - 1) : 0.0
         end_at = count - 1
-        __of(Run.own(:linspace) { |i| i == end_at && i > 0 ? last : first + i * step }.values(shape.first, DType.check(dtype), shape).first, dtype, shape)
+        run = Run.own(:linspace) { |i| i == end_at && i > 0 ? last : first + i * step }
+        __of(run.values(shape.first, DType.check(dtype), shape, pieces: Rows::NUMBERED).first, dtype, shape)
       end
 
       # Numbers that Ikra's generator draws ({Ikra.srand}).
@@ -111,7 +112,8 @@ module Ikra
       def halves(first, last, shape, dtype)
         from, end_at = first / 2, shape.first - 1
         step = end_at.positive? ? (last / 2 - from) / end_at : 0.0
-        __of(Run.own(:linspace) { |i| i == end_at && i > 0 ? last : (from + i * step) * 2 }.values(shape.first, DType.check(dtype), shape).first, dtype, shape)
+        run = Run.own(:linspace) { |i| i == end_at && i > 0 ? last : (from + i * step) * 2 }
+        __of(run.values(shape.first, DType.check(dtype), shape, pieces: Rows::NUMBERED).first, dtype, shape)
       end
 
       # What numbers are drawn from, as kernels take it.

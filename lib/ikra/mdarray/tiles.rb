@@ -266,6 +266,9 @@ module Ikra
       end
 
       def handed(from, size) = @handed.call(from, size)
+
+      # Of a block that is given the element's number, or nothing.
+      NUMBERED = new { |from, size| [from...from + size, []] }
     end
     private_constant :Rows
   end
