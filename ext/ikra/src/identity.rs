@@ -64,7 +64,7 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; from 896 on each slot has its own place. So memory goes by the number of objects (9 to 19 bytes each, 128 for one that is
+/// objects; from 896 on each slot has its own place. So memory goes by the number of objects (8 to 19 bytes each, 128 for one that is
 /// alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.

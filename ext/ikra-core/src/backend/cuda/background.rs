@@ -39,10 +39,11 @@ impl Drop for Part {
 
 /// Does something on a thread of its own, if there is one to be had, and the process does not end.
 pub fn run(name: &str, work: impl FnOnce() + Send + 'static) {
+    // first, so that whoever ends the process later waits for it
+    let part = Part::begin();
     if ENDS.load(Ordering::Relaxed) {
         return;
     }
-    let part = Part::begin();
     let work = move || {
         let _part = part;
         work();
