@@ -21,8 +21,8 @@
 //! these read memory, or call functions of Ruby that only compute (`rb_float_value`, `rb_integer_pack`) or look something up
 //! (`rb_enc_get_index`).
 //!
-//! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray`
-//! (through rb-sys's stable API) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else
+//! What is assumed of Ruby's own structures is `RBasic` (flags, class), `RFloat` (through `rb_float_value`), `RArray` of 3.1 to 3.4 (of
+//! others through rb-sys's stable API, whose functions are calls) and `RObject` of 3.1 to 3.4: ivars embedded at offset 16 under flag `FL_USER1`, else
 //! behind a pointer; from 3.2 the shape number in the upper half of the flags. Which slot holds which ivar is not
 //! assumed but found out, by pairing what `rb_ivar_foreach` yields with the slots of one object, value by value
 //! ([`slots_of`]). Any other Ruby, and any object that does not pair, is read through `rb_ivar_get`. Of `RStruct` (3.1 to
@@ -53,6 +53,8 @@ const FROZEN: usize = 1 << 11;
 const TYPE_MASK: usize = 0x1f;
 const ROBJECT_EMBED: usize = 1 << 13;
 const RARRAY_EMBED: usize = 1 << 13;
+const EMBEDDED_LEN: usize = rb_sys::ruby_rarray_flags::RARRAY_EMBED_LEN_MASK as usize;
+const EMBEDDED_LEN_SHIFT: usize = rb_sys::ruby_rarray_consts::RARRAY_EMBED_LEN_SHIFT as usize;
 
 /// All of these bits: of the old generation.
 const PROMOTED: usize = rb_sys::ruby_fl_type::RUBY_FL_PROMOTED as usize;
@@ -62,6 +64,8 @@ const VERSION: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VE
 const SHAPES: bool = VERSION.0 == 3 && VERSION.1 >= 2;
 /// Whether this Ruby's `RObject` is one that this file knows.
 const KNOWN_OBJECTS: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 4;
+/// Whether this Ruby's `RArray` is: embedded at offset 16, or else the length there, and two words on the body.
+const KNOWN_ARRAYS: bool = KNOWN_OBJECTS;
 /// Whether this Ruby's write barrier is one that this file knows: it notes an old object that is assigned one that is not old, and while
 /// marking goes on any.
 const KNOWN_PROMOTION: bool = VERSION.0 == 3 && VERSION.1 >= 1 && VERSION.1 <= 3;
@@ -100,8 +104,11 @@ pub enum Seen {
     Other,
 }
 
+/// Whether a value is no address: those are multiples of 8 beyond false and nil, which are 0 and 8 or less. Said in one comparison: an eighth of such a multiple is from 2 on, and of
+/// anything else the bits below come out at the top.
+#[inline]
 pub fn is_immediate(v: Raw) -> bool {
-    v & 7 != 0 || v & !NIL == 0
+    v.rotate_right(3).wrapping_sub(2) >= (1 << 61) - 2
 }
 
 #[inline]
@@ -268,17 +275,33 @@ pub fn is_of_array(array: Raw) -> bool {
     class_word(array) == unsafe { rb_sys::rb_cArray }
 }
 
+/// Whether `v`, which is no immediate, is an Array of Ruby's own class, with no methods of its own.
+#[inline]
+pub fn is_plain_array(v: Raw) -> bool {
+    flags(v) & TYPE_MASK == T::RUBY_T_ARRAY as usize && is_of_array(v)
+}
+
 /// The elements of an Array. Not to be kept past the stretch.
+///
+/// # Panics
+/// Where it is none.
 #[inline]
 pub fn elements<'a>(array: Raw) -> &'a [Raw] {
-    let api = rb_sys::stable_api::get_default();
-    // SAFETY: `array` is a live Array (chapter); its body stays where it is as long as no Ruby code runs.
+    let flags = flags(array);
+    assert!(flags & TYPE_MASK == T::RUBY_T_ARRAY as usize, "an Array");
+    // SAFETY: a live Array (chapter) of a Ruby whose RArray this is, or else one that rb-sys reads; its body stays where it is as long as no Ruby code runs.
     unsafe {
-        let len = rb_sys::StableApiDefinition::rarray_len(api, array);
-        if len <= 0 {
-            return &[];
-        }
-        std::slice::from_raw_parts(rb_sys::StableApiDefinition::rarray_const_ptr(api, array), len as usize)
+        let words = array as *const usize;
+        let (at, len) = if !KNOWN_ARRAYS {
+            let api = rb_sys::stable_api::get_default();
+            let len = rb_sys::StableApiDefinition::rarray_len(api, array) as usize;
+            (rb_sys::StableApiDefinition::rarray_const_ptr(api, array), len)
+        } else if flags & RARRAY_EMBED == 0 {
+            (*words.add(4) as *const Raw, *words.add(2))
+        } else {
+            (words.add(2).cast(), (flags & EMBEDDED_LEN) >> EMBEDDED_LEN_SHIFT)
+        };
+        if len == 0 { &[] } else { std::slice::from_raw_parts(at, len) }
     }
 }
 

@@ -46,11 +46,11 @@ const APART: usize = 40;
 /// Objects that need no region.
 const FEW: usize = 8;
 /// Values whose words are asked for together, before the first of them is looked at; half as many took a tenth longer.
-const TOGETHER: usize = 32;
+pub const TOGETHER: usize = 32;
 const REGION_BITS: u32 = 16;
 /// Places for regions of one piece of work.
 const REGIONS: usize = 64;
-/// Of what no object is.
+/// Of what has no word.
 static NO_WORD: AtomicU64 = AtomicU64::new(0);
 /// Places of a region that has but a few objects, and of one in which each slot has its own.
 const FEWEST: usize = 16;
@@ -64,17 +64,22 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; from 896 on each slot has its own place. So memory goes by the number of objects (8 to 19 bytes each, 128 for one that is
-/// alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
+/// objects; from 896 on each slot has its own place, and before where that leaves twelve bytes an object on the whole. So memory goes by the number of objects (8 to 19 bytes
+/// each, 128 for one that is alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
 #[derive(Default)]
 pub struct IdentityMap {
     few: [(Raw, u64); FEW],
+    /// Objects that have words, or room for them.
     count: usize,
     /// Open addressing; as many as a power of two, or none.
     regions: Vec<Region>,
     used: usize,
+    /// Of all regions.
+    places: usize,
+    /// How often regions, or the words of one, have moved.
+    version: u32,
 }
 
 #[derive(Default)]
@@ -83,6 +88,11 @@ struct Region {
     number: usize,
     /// Objects that have words, or room for them.
     count: usize,
+    /// With so many there is too little room.
+    most: usize,
+    /// What takes a slot to the place where its word is looked for first: times this, and then so many bits less.
+    factor: u16,
+    shift: u32,
     /// Open addressing; as many as a power of two, less than seven eighths of them used, or as slots. 0: free.
     words: Box<[AtomicU64]>,
 }
@@ -91,10 +101,7 @@ impl Region {
     /// Where a slot's word is looked for first.
     #[inline]
     fn first(&self, slot: usize) -> usize {
-        match self.words.len() {
-            SLOTS => slot,
-            len => usize::from((slot as u16).wrapping_mul(0x9e37) >> (16 - len.trailing_zeros())),
-        }
+        (u32::from((slot as u16).wrapping_mul(self.factor)) >> self.shift) as usize
     }
     /// The place where a slot's word is, or is to be, and the word: 0 where there is none.
     #[inline]
@@ -141,19 +148,22 @@ impl Region {
     /// Whether there is too little room for as many objects as are counted.
     #[inline]
     fn is_full(&self) -> bool {
-        self.count * 8 >= self.words.len() * 7 && self.words.len() < SLOTS
+        self.count >= self.most
     }
     /// Makes room for as many objects as are counted.
     #[inline]
     fn fit(&mut self) {
         if self.is_full() {
-            self.grow();
+            self.grow((self.count * 8 / 7 + 1).next_power_of_two().clamp(FEWEST, SLOTS));
         }
     }
     #[cold]
-    fn grow(&mut self) {
-        let len = (self.count * 8 / 7 + 1).next_power_of_two().clamp(FEWEST, SLOTS);
-        let fresh = (0..len).map(|_| AtomicU64::new(0)).collect();
+    fn grow(&mut self, places: usize) {
+        (self.factor, self.shift, self.most) = match places {
+            SLOTS => (1, 0, usize::MAX),
+            _ => (0x9e37, 16 - places.trailing_zeros(), (places * 7).div_ceil(8)),
+        };
+        let fresh = (0..places).map(|_| AtomicU64::new(0)).collect();
         let old = std::mem::replace(&mut self.words, fresh);
         for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {
             self.set(((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT);
@@ -161,47 +171,113 @@ impl Region {
     }
 }
 
-/// Where the word of an object is to be that has none; of no use once another object got one.
+/// What is known of a value, and where its word is, or is to be; the latter is of no use once the map has [changed](IdentityMap::version).
 #[derive(Clone, Copy)]
-pub struct Vacancy {
-    /// None where the object's region has none.
-    place: Option<(u32, u16)>,
+pub struct Found {
+    /// 0: it has none, or is no object.
+    pub word: u64,
+    /// [`NOWHERE`]: its region has none.
+    region: u32,
+    place: u16,
     slot: u16,
 }
 
+const NOWHERE: u32 = u32::MAX;
+
+impl Found {
+    /// Of what no object is.
+    pub const NOTHING: Self = Self { word: 0, region: NOWHERE, place: 0, slot: 0 };
+}
+
 impl IdentityMap {
-    /// The word of an object, or where that is to be ([`IdentityMap::fill`]).
+    /// Of what was found the places are right as long as this is the same.
     #[inline]
-    pub fn look(&self, object: Raw) -> Result<u64, Vacancy> {
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+    /// What is known of an object.
+    #[inline]
+    pub fn look(&self, object: Raw) -> Found {
         let (number, slot) = place(object);
-        let vacancy = |place| Vacancy { place, slot: slot as u16 };
+        let mut found = Found { slot: slot as u16, ..Found::NOTHING };
         if self.regions.is_empty() {
             let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
-            return known.map_or(Err(vacancy(None)), |(_, word)| Ok(*word));
+            found.word = known.map_or(0, |(_, word)| *word);
+            return found;
         }
         let at = self.place_of(number);
         let region = &self.regions[at];
-        if region.words.is_empty() {
-            return Err(vacancy(None));
+        if !region.words.is_empty() {
+            let (place, word) = region.find(slot);
+            found = Found { word: word & !SLOT, region: at as u32, place: place as u16, slot: slot as u16 };
         }
-        match region.find(slot) {
-            (place, 0) => Err(vacancy(Some((at as u32, place as u16)))),
-            (_, word) => Ok(word & !SLOT),
+        found
+    }
+    /// What is known of each of many values, at most [`TOGETHER`]. Its memory is asked for before the first is looked at, and that of objects of which nothing is known for whoever
+    /// looks at them next.
+    #[inline]
+    pub fn look_all(&self, values: &[Raw], found: &mut [Found]) {
+        if self.regions.is_empty() {
+            for (value, found) in values.iter().zip(found) {
+                *found = if heap::is_immediate(*value) { Found::NOTHING } else { self.look(*value) };
+            }
+            return;
+        }
+        let mut words = [&NO_WORD; TOGETHER];
+        // those that follow each other are mostly of one region
+        let (mut last, mut at, mut region) = (0, 0, &self.regions[0]);
+        let mut of_region = &region.words[..];
+        for ((value, found), out) in values.iter().zip(&mut *found).zip(&mut words) {
+            let (number, slot) = place(*value);
+            if number != last && !heap::is_immediate(*value) {
+                (last, at) = (number, self.place_of(number));
+                region = &self.regions[at];
+                of_region = &region.words;
+            }
+            let first = region.first(slot);
+            *found = Found { word: 0, region: at as u32, place: first as u16, slot: slot as u16 };
+            match of_region.get(first) {
+                Some(word) if !heap::is_immediate(*value) => {
+                    ahead::to_read(word);
+                    *out = word;
+                }
+                _ => found.region = NOWHERE,
+            }
+        }
+        for ((found, word), value) in found.iter_mut().zip(&words).zip(values) {
+            let word = word.load(Ordering::Relaxed);
+            found.word = word & !SLOT;
+            if word == 0 {
+                // of what is no object it is a hint about nothing
+                heap::prefetch(*value);
+            } else if word & SLOT != u64::from(found.slot) << SLOT_SHIFT {
+                // seldom
+                let (place, word) = self.regions[found.region as usize].find(usize::from(found.slot));
+                (found.word, found.place) = (word & !SLOT, place as u16);
+            }
         }
     }
-    /// Gives an object its word, after it was looked for.
+    /// The same of one that had no word when the map had this version.
     #[inline]
-    pub fn fill(&mut self, object: Raw, vacancy: Vacancy, word: u64) {
-        let slot = usize::from(vacancy.slot);
-        if let Some((region, at)) = vacancy.place {
-            let region = &mut self.regions[region as usize];
+    pub fn look_again(&self, object: Raw, found: Found, version: u32) -> Found {
+        let region = self.regions.get(found.region as usize).filter(|_| version == self.version);
+        let word = region.and_then(|region| region.words.get(usize::from(found.place)));
+        match word {
+            Some(word) if word.load(Ordering::Relaxed) == 0 => found,
+            _ => self.look(object),
+        }
+    }
+    /// Gives an object its word, after it was looked for and had none.
+    #[inline]
+    pub fn fill(&mut self, object: Raw, found: Found, word: u64) {
+        let slot = usize::from(found.slot);
+        if let Some(region) = self.regions.get_mut(found.region as usize) {
             region.count += 1;
+            self.count += 1;
             if !region.is_full() {
-                return region.put(usize::from(at), slot, word);
+                return region.put(usize::from(found.place), slot, word);
             }
-            region.grow();
-            region.set(slot, word);
-            return;
+            return self.fill_slowly(found.region as usize, slot, word);
         }
         if self.regions.is_empty() {
             if self.count < FEW {
@@ -212,25 +288,39 @@ impl IdentityMap {
             self.spread();
         }
         let region = self.add(IdentityMap::region(object));
-        region.count += 1;
-        region.fit();
+        self.regions[region].count += 1;
+        self.count += 1;
+        self.fill_slowly(region, slot, word);
+    }
+    #[cold]
+    fn fill_slowly(&mut self, region: usize, slot: usize, word: u64) {
+        let region = &mut self.regions[region];
+        if region.is_full() {
+            let before = region.words.len();
+            // where most regions are full, this will be, too
+            if (self.places - before + SLOTS) * 2 <= self.count * 3 {
+                region.grow(SLOTS)
+            } else {
+                region.fit()
+            }
+            self.places += region.words.len() - before;
+            self.version = self.version.wrapping_add(1);
+        }
         region.set(slot, word);
     }
     /// Gives an object its word, or leaves it the one that it has: that, or 0.
     #[inline]
     pub fn enter(&mut self, object: Raw, word: u64) -> u64 {
-        match self.look(object) {
-            Ok(known) => known,
-            Err(vacancy) => {
-                self.fill(object, vacancy, word);
-                0
-            }
+        let found = self.look(object);
+        if found.word == 0 {
+            self.fill(object, found, word);
         }
+        found.word
     }
     /// The word of an object, 0 if it has none.
     #[inline]
     pub fn get(&self, object: Raw) -> u64 {
-        self.look(object).unwrap_or(0)
+        self.look(object).word
     }
     /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
     ///
@@ -238,24 +328,11 @@ impl IdentityMap {
     /// The first that `tell` gives.
     #[inline]
     pub fn each<E>(&self, values: &[Raw], mut tell: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
-        if self.regions.is_empty() {
-            return values.iter().enumerate().try_for_each(|(i, value)| tell(i, self.get(*value)));
-        }
+        let mut found = [Found::NOTHING; TOGETHER];
         for (chunk, values) in values.chunks(TOGETHER).enumerate() {
-            let mut words = [&NO_WORD; TOGETHER];
-            for (word, value) in words.iter_mut().zip(values).filter(|(_, value)| !heap::is_immediate(**value)) {
-                let (number, slot) = place(*value);
-                if let Some(region) = self.region_of(number) {
-                    *word = &region.words[region.first(slot)];
-                    ahead::to_read(*word);
-                }
-            }
-            for (i, (value, word)) in values.iter().zip(&words).enumerate() {
-                let word = word.load(Ordering::Relaxed);
-                // nearly always
-                let is_own = word == 0 || word & SLOT == (place(*value).1 as u64) << SLOT_SHIFT;
-                tell(chunk * TOGETHER + i, if is_own { word & !SLOT } else { self.get(*value) })?;
-            }
+            self.look_all(values, &mut found);
+            let mut words = found[..values.len()].iter().enumerate();
+            words.try_for_each(|(i, found)| tell(chunk * TOGETHER + i, found.word))?;
         }
         Ok(())
     }
@@ -270,12 +347,16 @@ impl IdentityMap {
             self.spread();
         }
         for (number, more) in more {
-            self.add(*number).count += more;
+            let region = self.add(*number);
+            self.regions[region].count += more;
+            self.count += more;
         }
         let regions = self.regions.chunks_mut(REGIONS).collect();
         crew::map(more.values().sum(), regions, |regions: &mut [Region]| {
             regions.iter_mut().filter(|region| region.number != 0).for_each(Region::fit);
         });
+        self.places = self.regions.iter().map(|region| region.words.len()).sum();
+        self.version = self.version.wrapping_add(1);
     }
     /// Gives an object, for which there is room, its word; false where it has one already.
     #[inline]
@@ -334,9 +415,9 @@ impl IdentityMap {
         }
         at
     }
-    /// A region, which may have no places yet.
+    /// The place of a region, which may have none for words yet.
     #[inline]
-    fn add(&mut self, number: usize) -> &mut Region {
+    fn add(&mut self, number: usize) -> usize {
         let mut at = self.place_of(number);
         if self.regions[at].number == 0 {
             self.used += 1;
@@ -346,10 +427,11 @@ impl IdentityMap {
             }
             self.regions[at].number = number;
         }
-        &mut self.regions[at]
+        at
     }
     #[cold]
     fn grow(&mut self) {
+        self.version = self.version.wrapping_add(1);
         let len = (self.regions.len() * 4).max(64);
         let fresh = std::iter::repeat_with(Region::default).take(len).collect();
         let old = std::mem::replace(&mut self.regions, fresh);
@@ -374,7 +456,7 @@ fn place(object: Raw) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APART, IdentityMap, Raw, WordMap};
+    use super::{APART, Found, IdentityMap, Raw, TOGETHER, WordMap};
     use std::collections::HashMap;
 
     /// Numbers that look as if by chance, the same each time.
@@ -422,6 +504,52 @@ mod tests {
             // numbers and nil have none, whatever their bits are
             let immediate: Vec<Raw> = all.iter().map(|object| object | 1).chain([super::heap::NIL, 0]).collect();
             assert_eq!(map.each(&immediate, |_, word| if word == 0 { Ok(()) } else { Err(word) }), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_was_found_of_many_at_once_is_right_however_the_map_changed_since() {
+        let mut dice = Dice(11);
+        for (count, near) in [(5, 10), (100, 0), (5_000, 9), (60_000, 10), (20_000, 2)] {
+            let all = objects(count, near, &mut dice);
+            let (mut map, mut known) = (IdentityMap::default(), HashMap::new());
+            for turn in 0..2 * count as usize / TOGETHER + 1 {
+                // some twice, and numbers among them
+                let any = (0..TOGETHER).map(|_| all[dice.below(count) as usize] | Raw::from(dice.below(8) == 0));
+                let in_order = all.iter().cycle().skip(turn * TOGETHER).take(TOGETHER).copied();
+                let some: Vec<Raw> = if turn % 2 == 0 { any.collect() } else { in_order.collect() };
+                let mut found = [Found::NOTHING; TOGETHER];
+                map.look_all(&some, &mut found);
+                let version = map.version();
+                for (object, found) in some.iter().zip(found) {
+                    let word = |known: &HashMap<Raw, u64>| known.get(object).copied().unwrap_or(0);
+                    if super::heap::is_immediate(*object) {
+                        assert_eq!(found.word, 0);
+                        continue;
+                    }
+                    let found = if found.word == 0 { map.look_again(*object, found, version) } else { found };
+                    assert_eq!(found.word, word(&known));
+                    if found.word == 0 {
+                        let word = dice.below(1 << 48) + 1;
+                        map.fill(*object, found, word);
+                        known.insert(*object, word);
+                    }
+                }
+            }
+            assert!(all.iter().all(|object| map.get(*object) == known.get(object).copied().unwrap_or(0)));
+        }
+    }
+
+    #[test]
+    fn words_take_twelve_bytes_an_object_where_they_lie_close_and_no_more_than_nineteen_elsewhere() {
+        for (near, most) in [(10, 12), (9, 19), (0, 19)] {
+            let mut map = IdentityMap::default();
+            for object in objects(200_000, near, &mut Dice(5)) {
+                map.enter(object, 1);
+            }
+            let places: usize = map.regions.iter().map(|region| region.words.len()).sum();
+            assert_eq!(places, map.places);
+            assert!(places * 8 <= 200_000 * most, "{} bytes an object", places as f64 * 8.0 / 200_000.0);
         }
     }
 

@@ -78,6 +78,8 @@ pub struct ClassPlan {
     pub leads: Vec<usize>,
     /// The program writes objects of it and does not check for frozen ones, but maybe of others of its hierarchy.
     pub must_not_be_frozen: bool,
+    /// An object may belong to an owned slot, so the tracer must see to it that it is reached from nowhere else.
+    pub ownable: bool,
 }
 
 /// A kind of arrays that the program has values of.
@@ -90,6 +92,8 @@ pub struct KindPlan {
     pub overwritten: bool,
     pub frozen: Option<ColumnId>,
     pub must_not_be_frozen: bool,
+    /// As of a class.
+    pub ownable: bool,
 }
 
 /// What a heap's rows are of: class index or kind index.
@@ -112,8 +116,6 @@ pub struct Plan {
     pub roots: Vec<SlotPlan>,
     pub result: Option<SlotPlan>,
     pub accumulators: Vec<SlotPlan>,
-    /// Some slot is owned, so the tracer must see to it that it is.
-    pub any_owned: bool,
     /// Several occurrences of one object among the elements are one job.
     pub grouped: bool,
     /// Elements may be reached from others.
@@ -146,7 +148,6 @@ impl Plan {
             roots: Vec::new(),
             result: None,
             accumulators: Vec::new(),
-            any_owned: false,
             grouped: program.jobs == Jobs::Grouped,
             linked: false,
             roots_first: false,
@@ -168,6 +169,7 @@ impl Plan {
                     fields: Vec::new(),
                     leads: Vec::new(),
                     must_not_be_frozen: written && (hierarchy.frozen.is_none() || !facts.may_be_frozen(*class)),
+                    ownable: false,
                 });
             }
         }
@@ -234,7 +236,9 @@ impl Plan {
         let fields = plan.classes.iter().flat_map(|c| c.fields.iter().map(|f| &f.slot));
         let arrays = plan.kinds.iter().filter_map(|k| k.slot.as_ref());
         let leads: Vec<&SlotPlan> = fields.chain(arrays).collect();
-        plan.any_owned = leads.iter().any(|slot| slot.owned);
+        let owned = || leads.iter().filter(|slot| slot.owned);
+        let classes: Vec<bool> = (0..plan.classes.len()).map(|class| owned().any(|slot| slot.takes(class))).collect();
+        let kinds: Vec<bool> = (0..plan.kinds.len()).map(|kind| owned().any(|slot| slot.kind == Some(kind))).collect();
         plan.flat = leads.iter().copied().chain(&plan.elements).all(|slot| !slot.leads_on()) && plan.classes.is_empty();
         plan.linked = plan.elements.iter().any(|elements| leads.iter().any(|slot| slot.meets(elements)));
         let in_order = |kind: &KindPlan| {
@@ -243,6 +247,8 @@ impl Plan {
         };
         let apart = plan.elements.iter().all(|elements| !plan.roots.iter().any(|slot| slot.meets(elements)));
         plan.roots_first = !plan.linked && apart && plan.kinds.iter().any(in_order);
+        plan.classes.iter_mut().zip(classes).for_each(|(class, ownable)| class.ownable = ownable);
+        plan.kinds.iter_mut().zip(kinds).for_each(|(kind, ownable)| kind.ownable = ownable);
         Ok(plan)
     }
 
@@ -257,6 +263,7 @@ impl Plan {
             overwritten: false,
             frozen: None,
             must_not_be_frozen: false,
+            ownable: false,
         });
         self.kinds.len() - 1
     }

@@ -65,7 +65,7 @@ pub const CHUNK: usize = 256;
 #[derive(Default)]
 pub struct ClassRows {
     pub objects: Vec<Raw>,
-    /// Those that belong to one owned slot; empty where no slot is owned.
+    /// Those that belong to one owned slot; empty where none may.
     claimed: Vec<bool>,
     cursor: usize,
 }

@@ -8,11 +8,14 @@ use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result};
 use crate::crew::{self, PIECE, Span};
 use crate::heap::{self, Raw, Seen};
-use crate::identity::{IdentityMap, WordMap};
+use crate::identity::{IdentityMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
 
 /// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report.
 const WINDOW: usize = 16 * PIECE;
+
+/// Rows that the Ruby thread follows by itself where most of what workers saw was new: it has to look at that once more, and does so in less time than it takes to be told.
+const ALONE: usize = 4 * WINDOW;
 
 /// What the elements of one piece are.
 struct Counted {
@@ -70,8 +73,8 @@ impl Tracer<'_> {
             return Err(Misfit::TooMany);
         }
         let mut tails = Vec::with_capacity(next.len());
-        for (rows, len) in self.tables.classes.iter_mut().zip(&next) {
-            if self.plan.any_owned {
+        for ((rows, class), len) in self.tables.classes.iter_mut().zip(&self.plan.classes).zip(&next) {
+            if class.ownable {
                 rows.claimed.resize(*len, false);
             }
             // memory that workers are the first to touch
@@ -179,13 +182,25 @@ impl Tracer<'_> {
                 }
                 Ok(unknown)
             });
+            let (looked_at, mut new) = (objects.len() * slots.len(), 0);
             for piece in seen {
-                for (_, lead, unknown) in piece? {
-                    let value = match unknown {
-                        Unknown::Value(value) => value,
-                        Unknown::Object(object) => self.readers[at][lead].get(object, class.raw),
-                    };
-                    self.follow(slots[lead], value, false)?;
+                let unknown = piece?;
+                new += unknown.len();
+                for unknown in unknown.chunks(TOGETHER) {
+                    let mut values = [heap::NIL; TOGETHER];
+                    for ((_, lead, unknown), value) in unknown.iter().zip(&mut values) {
+                        *value = match unknown {
+                            Unknown::Value(value) => *value,
+                            Unknown::Object(object) => self.readers[at][*lead].get(*object, class.raw),
+                        };
+                    }
+                    self.follow_some(&values[..unknown.len()], |i| slots[unknown[i].1])?;
+                }
+            }
+            if new * 2 > looked_at {
+                let end = self.tables.classes[at].objects.len().min(row + ALONE);
+                while row < end {
+                    row += self.objects(at, row)?;
                 }
             }
         }
@@ -218,8 +233,18 @@ impl Tracer<'_> {
                 }
                 Ok(unknown)
             });
+            let mut new = 0;
             for piece in seen {
-                piece?.into_iter().try_for_each(|value| self.follow(slot, value, false).map(drop))?;
+                let unknown = piece?;
+                new += unknown.len();
+                unknown.chunks(TOGETHER).try_for_each(|values| self.follow_some(values, |_| slot))?;
+            }
+            if new * 2 > total {
+                let end = self.tables.kinds[at].arrays.len();
+                let until = self.tables.kinds[at].offsets[row.min(end - 1)].saturating_add(ALONE as u32);
+                while row < end && self.tables.kinds[at].offsets[row] < until {
+                    row += self.arrays(at, row, slot)?;
+                }
             }
         }
     }

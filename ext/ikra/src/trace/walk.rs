@@ -6,14 +6,14 @@
 
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
-use crate::identity::Vacancy;
+use crate::identity::{Found, TOGETHER};
 use crate::plan::{Plan, SlotPlan};
+use ikra_core::memory::pages::large_pages;
 use ikra_core::types::{Prims, StrWord};
 use smallvec::SmallVec;
-use std::convert::Infallible;
 
-/// Values that are looked up before the first is followed, at most, but for objects with many slots.
-const MOST: usize = 4 * AHEAD;
+/// Objects, or Arrays, that are followed together.
+const BATCH: usize = 2 * AHEAD;
 
 pub(super) struct Tracer<'a> {
     pub plan: &'a Plan,
@@ -31,6 +31,10 @@ pub(super) struct Reached {
     /// As in the identity map; 0 for what is neither object nor array.
     entry: u64,
     known: bool,
+}
+
+impl Reached {
+    const NOTHING: Self = Self { entry: 0, known: false };
 }
 
 impl Tracer<'_> {
@@ -63,7 +67,9 @@ impl Tracer<'_> {
     }
 
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
-        let (mut rows, mut classes) = (vec![0; base.len()], vec![0; base.len()]);
+        let (mut rows, mut classes) = (vec![0u32; base.len()], vec![0u16; base.len()]);
+        large_pages(rows.as_ptr() as usize, size_of_val(&rows[..]));
+        large_pages(classes.as_ptr() as usize, size_of_val(&classes[..]));
         // What the first element leads to is numbered from there outwards: neighbours get near rows. From many elements at
         // once, the wavefronts would interleave, and each step to a neighbour go to another cache line.
         let (first, rest) = base.split_at(base.len().min(1));
@@ -82,23 +88,26 @@ impl Tracer<'_> {
     }
 
     fn chunk(&mut self, slot: &SlotPlan, values: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> Result<()> {
-        values.iter().for_each(|value| self.ask_for(*value));
-        for ((value, row), class) in values.iter().zip(rows).zip(classes) {
-            let Reached { entry, known } = self.follow(slot, *value, true)?;
-            if known && !self.plan.grouped {
+        let grouped = self.plan.grouped;
+        let mut places = rows.iter_mut().zip(classes);
+        self.follow_all(slot, values, true, |Reached { entry, known }| {
+            if known && !grouped {
                 return Err(Misfit::Value);
             }
+            let (row, class) = places.next().expect("as many as values");
             *row = entry as u32;
             *class = match entry {
                 0 => NO_CLASS,
                 entry if entry & ARRAY != 0 => ARRAY_CLASS,
                 entry => (entry >> 32) as u16 - 1,
             };
-        }
+            Ok(())
+        })?;
         // While they are in the cache; but an element that others lead to has to be known as one first.
         if self.plan.linked { Ok(()) } else { self.settle() }
     }
 
+    #[inline]
     fn class_index(&mut self, class: Raw) -> Option<u32> {
         if self.last.0 != class {
             self.last = (class, *self.plan.class_index.get(&class)?);
@@ -107,53 +116,124 @@ impl Tracer<'_> {
     }
 
     /// Notes what a slot holds, where that is an object or array.
-    #[inline]
     pub(super) fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<Reached> {
         if heap::is_immediate(value) {
-            return Ok(Reached { entry: 0, known: false });
+            return Ok(Reached::NOTHING);
         }
+        let found = self.tables.map.look(value);
         // what is known is not read again
-        let vacancy = match self.tables.map.look(value) {
-            Ok(entry) => return self.again(slot, entry, element),
-            Err(vacancy) => vacancy,
-        };
-        if heap::is_object(value) {
-            return self.object(slot, (value, vacancy), element);
-        }
-        match heap::see(value) {
-            Seen::Str => self.string(slot, (value, vacancy)),
-            Seen::Array if heap::is_of_array(value) => {
-                self.array(slot, (value, vacancy), heap::elements(value).len(), element)
+        if found.word != 0 { self.again(slot, found.word, element) } else { self.fresh(slot, (value, found), element) }
+    }
+
+    /// The same of many values that a slot holds; `each` hears of every one, in their order. What is known of all of them, and the memory of those of which nothing
+    /// is, is asked for before the first is followed.
+    #[inline]
+    fn follow_all(
+        &mut self,
+        slot: &SlotPlan,
+        values: &[Raw],
+        element: bool,
+        mut each: impl FnMut(Reached) -> Result<()>,
+    ) -> Result<()> {
+        let mut found = [Found::NOTHING; TOGETHER];
+        for values in values.chunks(TOGETHER) {
+            self.tables.map.look_all(values, &mut found);
+            let version = self.tables.map.version();
+            for (value, found) in values.iter().zip(&found) {
+                each(self.follow_found(slot, *value, *found, version, element)?)?;
             }
+        }
+        Ok(())
+    }
+
+    /// The same of as many as are looked up together, each with its slot.
+    pub(super) fn follow_some<'s>(&mut self, values: &[Raw], slot: impl Fn(usize) -> &'s SlotPlan) -> Result<()> {
+        let mut found = [Found::NOTHING; TOGETHER];
+        self.tables.map.look_all(values, &mut found);
+        let version = self.tables.map.version();
+        for (i, (value, found)) in values.iter().zip(found).enumerate() {
+            self.follow_found(slot(i), *value, found, version, false)?;
+        }
+        Ok(())
+    }
+
+    /// Notes what a slot holds, where that is an object or array, of which this was found when the map had this version.
+    #[inline(always)]
+    fn follow_found(
+        &mut self,
+        slot: &SlotPlan,
+        value: Raw,
+        found: Found,
+        version: u32,
+        element: bool,
+    ) -> Result<Reached> {
+        if found.word != 0 {
+            return self.again(slot, found.word, element);
+        }
+        if heap::is_immediate(value) {
+            return Ok(Reached::NOTHING);
+        }
+        let found = self.tables.map.look_again(value, found, version);
+        if found.word != 0 { self.again(slot, found.word, element) } else { self.fresh(slot, (value, found), element) }
+    }
+
+    /// Notes an object or array of which nothing is known.
+    #[inline(always)]
+    fn fresh(&mut self, slot: &SlotPlan, (value, found): (Raw, Found), element: bool) -> Result<Reached> {
+        if heap::is_object(value) {
+            return self.object(slot, (value, found), element);
+        }
+        if heap::is_plain_array(value) {
+            return self.array(slot, (value, found), heap::elements(value).len(), element);
+        }
+        self.unusual(slot, (value, found), element)
+    }
+
+    /// The same of what is neither an ordinary object nor a plain Array.
+    #[cold]
+    fn unusual(&mut self, slot: &SlotPlan, (value, found): (Raw, Found), element: bool) -> Result<Reached> {
+        match heap::see(value) {
+            Seen::Str => self.string(slot, (value, found)),
             Seen::Buffer => {
                 let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
                 if let Some(kind) = slot.kind {
                     self.tables.kinds[kind].buffers = true;
                 }
-                self.array(slot, (value, vacancy), buffer.len(), element)
+                self.array(slot, (value, found), buffer.len(), element)
             }
             Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
                 if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
                     self.unknown.push(value);
                 }
-                self.object(slot, (value, vacancy), element)
+                self.object(slot, (value, found), element)
             }
             // a Range in a launch parameter has no row
-            Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached { entry: 0, known: false }),
+            Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached::NOTHING),
             Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
-                self.object(slot, (value, vacancy), element)
+                self.object(slot, (value, found), element)
             }
             // other values are checked when they are packed
-            _ => Ok(Reached { entry: 0, known: false }),
+            _ => Ok(Reached::NOTHING),
         }
     }
 
-    #[inline]
+    /// Sees to it that what is known may be in a slot, too.
+    #[inline(always)]
     pub(super) fn again(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
+        // arrays and Strings have bits that no class has
+        let class = (entry >> 32) as usize - 1;
+        if slot.takes(class) && !self.plan.classes[class].ownable {
+            return Ok(Reached { entry, known: true });
+        }
+        self.again_slowly(slot, entry, element)
+    }
+
+    #[cold]
+    fn again_slowly(&self, slot: &SlotPlan, entry: u64, element: bool) -> Result<Reached> {
         if entry & STRING != 0 {
             // nobody writes to Strings, so nobody owns one
             let fits = slot.prims.intersects(Prims::STR);
-            return if fits { Ok(Reached { entry: 0, known: false }) } else { Err(Misfit::Value) };
+            return if fits { Ok(Reached::NOTHING) } else { Err(Misfit::Value) };
         }
         let tables = &*self.tables;
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
@@ -166,7 +246,7 @@ impl Tracer<'_> {
         let is_range = || slot.prims.intersects(Prims::RANGE) && entry & ARRAY == 0;
         if !fits && is_range() && heap::see(tables.classes[upper - 1].objects[row]) == Seen::Struct {
             // in a launch parameter it has no row, though it may have one as what something else refers to
-            return Ok(Reached { entry: 0, known: false });
+            return Ok(Reached::NOTHING);
         }
         if fits && !claimed && (element || !slot.owned) {
             Ok(Reached { entry, known: true })
@@ -175,9 +255,9 @@ impl Tracer<'_> {
         }
     }
 
-    #[inline]
-    fn object(&mut self, slot: &SlotPlan, (object, vacancy): (Raw, Vacancy), element: bool) -> Result<Reached> {
-        let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)? as usize;
+    #[inline(always)]
+    fn object(&mut self, slot: &SlotPlan, (object, found): (Raw, Found), element: bool) -> Result<Reached> {
+        let class = self.class_index(heap::class_word(object)).map_or(usize::MAX, |class| class as usize);
         if !slot.takes(class) {
             return Err(Misfit::Value);
         }
@@ -187,18 +267,19 @@ impl Tracer<'_> {
             return Err(Misfit::TooMany);
         }
         let entry = (class as u64 + 1) << 32 | row as u64;
-        rows.objects.push(object);
-        if self.plan.any_owned {
+        push(&mut rows.objects, object);
+        let plan = &self.plan.classes[class];
+        if plan.ownable {
             rows.claimed.push(slot.owned && !element);
         }
-        self.tables.map.fill(object, vacancy, entry);
-        if self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
+        self.tables.map.fill(object, found, entry);
+        if plan.must_not_be_frozen && heap::is_frozen(object) {
             return Err(Misfit::Value);
         }
         Ok(Reached { entry, known: false })
     }
 
-    fn string(&mut self, slot: &SlotPlan, (string, vacancy): (Raw, Vacancy)) -> Result<Reached> {
+    fn string(&mut self, slot: &SlotPlan, (string, found): (Raw, Found)) -> Result<Reached> {
         if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
             return Err(Misfit::Value);
         }
@@ -213,17 +294,12 @@ impl Tracer<'_> {
         strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
         strings.strings.push(string);
         strings.rows += len;
-        self.tables.map.fill(string, vacancy, entry);
-        Ok(Reached { entry: 0, known: false })
+        self.tables.map.fill(string, found, entry);
+        Ok(Reached::NOTHING)
     }
 
-    fn array(
-        &mut self,
-        slot: &SlotPlan,
-        (array, vacancy): (Raw, Vacancy),
-        len: usize,
-        element: bool,
-    ) -> Result<Reached> {
+    #[inline(always)]
+    fn array(&mut self, slot: &SlotPlan, (array, found): (Raw, Found), len: usize, element: bool) -> Result<Reached> {
         let kind = slot.kind.ok_or(Misfit::Value)?;
         let rows = &mut self.tables.kinds[kind];
         let len = len as u64;
@@ -232,15 +308,16 @@ impl Tracer<'_> {
             return Err(Misfit::TooMany);
         }
         let entry = ARRAY | (kind as u64) << 32 | at as u64;
-        rows.arrays.push(array);
-        rows.offsets.push(rows.rows as u32);
-        rows.lengths.push(len as u32);
+        push(&mut rows.arrays, array);
+        push(&mut rows.offsets, rows.rows as u32);
+        push(&mut rows.lengths, len as u32);
         rows.rows += len.max(1);
-        if self.plan.any_owned {
+        let plan = &self.plan.kinds[kind];
+        if plan.ownable {
             rows.claimed.push(slot.owned && !element);
         }
-        self.tables.map.fill(array, vacancy, entry);
-        if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
+        self.tables.map.fill(array, found, entry);
+        if plan.must_not_be_frozen && heap::is_frozen(array) {
             return Err(Misfit::Value);
         }
         Ok(Reached { entry, known: false })
@@ -283,68 +360,54 @@ impl Tracer<'_> {
     }
 
     /// Follows the slots of some of a class's objects, from a row on: of how many.
-    fn objects(&mut self, at: usize, row: usize) -> Result<usize> {
+    pub(super) fn objects(&mut self, at: usize, row: usize) -> Result<usize> {
         let class = &self.plan.classes[at];
-        let mut some = [heap::NIL; AHEAD];
+        let mut some = [heap::NIL; BATCH];
         let some = batch(&self.tables.classes[at].objects[row..], &mut some);
-        let mut values = SmallVec::<[Raw; MOST]>::from_elem(heap::NIL, some.len() * class.leads.len());
+        if let ([reader], [field]) = (&mut self.readers[at][..], &class.leads[..]) {
+            let mut values = [heap::NIL; BATCH];
+            let values = &mut values[..some.len()];
+            reader.get_all(some, class.raw, values);
+            self.follow_all(&class.fields[*field].slot, values, false, |_| Ok(()))?;
+            return Ok(some.len());
+        }
+        let mut values = SmallVec::<[Raw; 4 * BATCH]>::from_elem(heap::NIL, some.len() * class.leads.len());
+        let mut found = SmallVec::<[Found; 4 * BATCH]>::from_elem(Found::NOTHING, values.len());
         for (reader, values) in self.readers[at].iter_mut().zip(values.chunks_mut(some.len())) {
             reader.get_all(some, class.raw, values);
         }
-        let mut entries = SmallVec::<[u64; MOST]>::from_elem(0, values.len());
-        self.look(&values, &mut entries);
+        for (values, found) in values.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
+            self.tables.map.look_all(values, found);
+        }
+        let version = self.tables.map.version();
+        // one object after the other, as a search that looks at one at a time
         for i in 0..some.len() {
-            let values = values.chunks(some.len()).zip(entries.chunks(some.len()));
-            for (field, (values, entries)) in class.leads.iter().zip(values) {
-                self.follow_known(&class.fields[*field].slot, values[i], entries[i])?;
+            for (lead, field) in class.leads.iter().enumerate() {
+                let at = lead * some.len() + i;
+                self.follow_found(&class.fields[*field].slot, values[at], found[at], version, false)?;
             }
         }
         Ok(some.len())
     }
 
     /// The same of the elements of a kind's arrays.
-    fn arrays(&mut self, at: usize, row: usize, slot: &SlotPlan) -> Result<usize> {
-        let mut some = [heap::NIL; AHEAD];
+    pub(super) fn arrays(&mut self, at: usize, row: usize, slot: &SlotPlan) -> Result<usize> {
+        let mut some = [heap::NIL; BATCH];
         let some = batch(&self.tables.kinds[at].arrays[row..], &mut some);
         // several that lead to few, or parts of one
-        let (mut values, mut count) = ([heap::NIL; MOST], 0);
+        let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
         for array in some {
-            for elements in self.elements_of(at, *array).chunks(AHEAD) {
-                if count + elements.len() > MOST {
-                    self.follow_all(slot, &values[..count])?;
+            for element in self.elements_of(at, *array) {
+                if count == TOGETHER {
+                    self.follow_all(slot, &values, false, |_| Ok(()))?;
                     count = 0;
                 }
-                values[count..count + elements.len()].copy_from_slice(elements);
-                count += elements.len();
+                values[count] = *element;
+                count += 1;
             }
         }
-        self.follow_all(slot, &values[..count])?;
+        self.follow_all(slot, &values[..count], false, |_| Ok(()))?;
         Ok(some.len())
-    }
-
-    fn follow_all(&mut self, slot: &SlotPlan, values: &[Raw]) -> Result<()> {
-        let mut entries = [0; MOST];
-        self.look(values, &mut entries);
-        values.iter().zip(entries).try_for_each(|(value, entry)| self.follow_known(slot, *value, entry))
-    }
-
-    /// Tells what is known of each of some values, and asks for the memory of those that are not.
-    #[inline]
-    fn look(&self, values: &[Raw], entries: &mut [u64]) {
-        let known = self.tables.map.each(values, |i, entry| {
-            if entry == 0 && !heap::is_immediate(values[i]) {
-                heap::prefetch(values[i]);
-            }
-            entries[i] = entry;
-            Ok::<_, Infallible>(())
-        });
-        let Ok(()) = known;
-    }
-
-    /// Notes what a slot holds, where that is an object or array that was not known when `entry` was read.
-    #[inline]
-    fn follow_known(&mut self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<()> {
-        if entry != 0 { self.again(slot, entry, false) } else { self.follow(slot, value, false) }.map(drop)
     }
 
     /// What an array of a kind leads to: a buffer holds numbers, which lead nowhere.
@@ -352,23 +415,31 @@ impl Tracer<'_> {
     fn elements_of<'b>(&self, kind: usize, array: Raw) -> &'b [Raw] {
         if self.tables.kinds[kind].buffers && heap::see(array) != Seen::Array { &[] } else { heap::elements(array) }
     }
+}
 
-    /// Asks for an object, and for what is known of it.
-    #[inline]
-    fn ask_for(&self, value: Raw) {
-        if !heap::is_immediate(value) {
-            heap::prefetch(value);
-            self.tables.map.prefetch(value);
-        }
+/// Puts a row at the end of a table, of which nobody knows how long it gets.
+#[inline]
+fn push<T>(table: &mut Vec<T>, row: T) {
+    if table.len() == table.capacity() {
+        widen(table);
     }
+    table.push(row);
+}
+
+#[cold]
+fn widen<T>(table: &mut Vec<T>) {
+    // what is never touched costs addresses alone
+    table.reserve(table.len().max(BATCH));
+    let spare = table.spare_capacity_mut();
+    large_pages(spare.as_ptr() as usize, size_of_val(spare));
 }
 
 /// The first of these rows, a batch of them; asks for the memory of the next ones.
 #[inline]
-fn batch<'a>(rows: &[Raw], some: &'a mut [Raw; AHEAD]) -> &'a [Raw] {
-    let some = &mut some[..rows.len().min(AHEAD)];
+fn batch<'a>(rows: &[Raw], some: &'a mut [Raw; BATCH]) -> &'a [Raw] {
+    let some = &mut some[..rows.len().min(BATCH)];
     some.copy_from_slice(&rows[..some.len()]);
-    rows.iter().skip(2 * AHEAD).take(AHEAD).for_each(|row| heap::prefetch(*row));
-    rows.iter().skip(AHEAD).take(AHEAD).for_each(|row| heap::prefetch_body(*row));
+    rows.iter().skip(2 * BATCH).take(BATCH).for_each(|row| heap::prefetch(*row));
+    rows.iter().skip(BATCH).take(BATCH).for_each(|row| heap::prefetch_body(*row));
     some
 }
