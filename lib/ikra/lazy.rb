@@ -67,13 +67,21 @@ module Ikra
     # @return [Lazy]
     def with_index(offset = 0, &block) = with(:with_index, offset.nil? ? 0 : Operation.integer(offset), &block)
 
-    # @return [Lazy]
-    def each_with_index(&block) = with_index(0, &block)
+    # The elements, each with its index beside it; with a block, as in Ruby, what {#each} does with both.
+    #
+    # @return [Lazy, Object]
+    def each_with_index(&block)
+      chain = with_index(0)
+      return chain unless block
+
+      chain.each(&block)
+      @base
+    end
 
     # @param others [Array<Enumerable>] nil stands for what they lack
     # @return [Lazy, nil] with a block, which then runs on the host, nil
     def zip(*others, &block)
-      chain = with(:zip, *lists(others))
+      chain = others.empty? ? map_packed(->(element) { [element] }) : with(:zip, *lists(others))
       return chain unless block
 
       chain.each(&block)
@@ -179,7 +187,7 @@ module Ikra
     def sum(start = 0, &block)
       chain = block ? map_packed(block) : self
       # what begins with a Float adds from there on
-      return chain.to_a.sum(start) unless start.is_a?(Integer) || start.eql?(0.0)
+      return Total.sum(chain.to_a, start) unless start.is_a?(Integer) || start.eql?(0.0)
 
       chain.__send__(:total, :sum) { |total| total.sum(start) }
     end
@@ -211,6 +219,8 @@ module Ikra
     # it must order them as +<=>+ does.
     %i[min max].each do |name|
       define_method(name) do |count = nil, &block|
+        next [] if ::Ikra.__count(count) == 0
+
         count || block ? ::Ikra.__rank(to_a, :"p#{name}", count, options, block) : total(name, &name)
       end
     end
@@ -225,6 +235,8 @@ module Ikra
     { min_by: :min, max_by: :max }.each do |name, reduction|
       define_method(name) do |count = nil, &block|
         wanted = ::Ikra.__count(count)
+        next [] if wanted == 0 && block
+
         on_list = ->(list) { ::Ikra.__operate(list, :"p#{name}", options, block, *wanted) }
         count || block.nil? ? on_list.call(to_a) : by(name, reduction, block, &on_list)
       end
@@ -289,7 +301,7 @@ module Ikra
       Fallback.run(error, @options) { Chain.new(self).public_send(name, *args) }
     end
 
-    def plan = (@plan ||= Plan.new(@stages))
+    def plan = frozen? ? Plan.new(@stages) : (@plan ||= Plan.new(@stages))
 
     def all
       list, error = result(nil, strict: true)
@@ -363,7 +375,7 @@ module Ikra
       told = ::Ikra.__chain(plan, name)
       *before, last = plan.steps
       list, error = through(before)
-      return yield(Total.new(listed(last, list, error))) if last.lists?
+      return yield(Total.new(last.bare? ? bare(last, list, error) : listed(last, list, error))) if last.lists?
 
       cut(last, list, error) { |step, part, failed| yield(total_of(step, part, failed, told)) }
     end
@@ -379,6 +391,14 @@ module Ikra
 
         Total.new(kernel.values(nil).first)
       end
+    end
+
+    # What a step is given that computes nothing.
+    def bare(step, list, error)
+      kernel = Kernel.new(step, list, @options, open: !error.nil?)
+      raise error if error && !kernel.closed?
+
+      kernel.bare
     end
 
     # All values of the last step.

@@ -31,7 +31,13 @@ module Ikra
 
       # @api private
       # An array of elements that are there; +shape+ may be a layout of it.
-      def __of(buffer, dtype, shape) = allocate.__set(Storage.new(buffer, dtype), shape.is_a?(Layout) ? shape.packed : Layout.packed(shape))
+      def __of(buffer, dtype, shape)
+        layout = shape.is_a?(Layout) ? shape.packed : Layout.packed(shape)
+        # what lies beyond a buffer is somebody else's memory
+        raise ArgumentError, "#{buffer.size} elements for shape #{layout.shape.inspect}" if buffer.is_a?(Buffer) && buffer.size != layout.size
+
+        allocate.__set(Storage.new(buffer, dtype), layout)
+      end
 
       # @api private
       def __view(storage, layout, frozen) = allocate.__set(storage, layout, view: true).tap { |view| view.freeze if frozen }

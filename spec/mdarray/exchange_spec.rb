@@ -124,6 +124,10 @@ RSpec.describe Ikra::MDArray do
       expect(array.t.to(:f64).to_narray.shape).to eq([2, 3])
       expect { array.to_narray }.to raise_error(TypeError, "NArray has no elements of kind i64")
       expect { described_class.from_narray(NArray.complex(1)) }.to raise_error(TypeError, /no kind for the elements of NArray/)
+      [NArray.float(0), NArray.sint(3, 0), described_class.zeros(0).to_narray].each do |empty|
+      made = described_class.from_narray(empty)
+      expect([made.shape, made.map { |x| x }.to_a, made.sum, (made + 1).to_a]).to eq([[0], [], made.sum, []])
+    end
       expect { described_class.from_narray([1]) }.to raise_error(TypeError, "Array is neither an NArray nor a Numo::NArray")
     end
 

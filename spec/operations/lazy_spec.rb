@@ -465,6 +465,45 @@ RSpec.describe Ikra::Lazy do
     end
   end
 
+  it "gives lists of its own, not its base" do
+    base = [1, 2].freeze
+    [base.plazy, base.plazy.take(9), base.plazy.drop(0)].each do |chain|
+      %i[to_a force entries].each { |name| expect(chain.public_send(name) << 3).to eq [1, 2, 3] }
+    end
+    expect(base).to eq [1, 2]
+    expect([4].plazy.map { |x| x + 1 }.freeze.to_a).to eq [5]
+  end
+
+  it "does with indices, starts and nothing to zip with what Ruby's does" do
+    expect([5, 6]).to chain_as_ruby { |chain| chain.zip.to_a }
+    expect([5, 6]).to chain_as_ruby { |chain| chain.zip.with_index.to_a }
+    expect([5, 6]).to chain_as_ruby { |chain| chain.with_index.with_index { |a, _| a }.map { |x| x }.to_a }
+    expect([5, 6]).to chain_as_ruby { |chain| [].tap { |seen| chain.each_with_index { |x, i| seen << [x, i] } } }
+    expect([3, 5, 0.6, -2, 0.4]).to chain_as_ruby { |chain| chain.sum(0.3) }
+    expect([]).to chain_as_ruby { |chain| chain.sum(-0.0).to_s }
+    expect([1.5, 2]).to chain_as_ruby { |chain| chain.sum(2i) }
+    expect([2, 0]).to chain_as_ruby { |chain| %i[min max].map { |name| chain.map { |x| 1 / x }.public_send(name, 0) } }
+    expect([2, 0]).to chain_as_ruby { |chain| chain.map { |x| 1 / x }.min_by(0) { |x| x } }
+  end
+
+  it "comes to an end in Ranges of any length" do
+    expect(1..10**10).to chain_as_ruby { |chain| chain.map { |x| x }.take_while { |x| x < 3 }.to_a }
+    expect(1..2**62).to chain_as_ruby { |chain| chain.take_while { |x| x < 700 }.reduce { |a, b| a + b } }
+    expect(1..10**12).to chain_as_ruby { |chain| chain.flat_map { |x| [x, x] }.take_while { |x| x < 3 }.to_a }
+    chain = (1..10**12).plazy
+    expect([chain.count, chain.sum, chain.min, chain.drop(2).minmax]).to eq [10**12, (1..10**12).sum, 1, [3, 10**12]]
+  end
+
+  it "does not take one method for another that begins on its line" do
+    type = Class.new { %w[+ -].each { |sign| class_eval("def go#{sign.ord}(x) = x #{sign} 1; private def other#{sign.ord}(x) = x", "one_line.rb", 1) } }
+    expect { [10].plazy.map(&type.new.method(:go45)).to_a }.to raise_error(Ikra::CompileError)
+    twice = Class.new do
+      def inc(x) = x + 1
+      alias_method :more, :inc
+    end
+    expect([10].plazy.map(&twice.new.method(:more)).to_a).to eq [11]
+  end
+
   it "leaves a program's variables alone, whatever they are called" do
     expect(run_ruby(<<~RUBY)).to eq("[0, 6, 0]\n[7, nil, 5]\n")
       x1, at1, i1 = 7, nil, 5

@@ -8,6 +8,9 @@ module Ikra
       # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
       FIRST = 256
 
+      # Then no longer: a section has room for all that it may give.
+      MOST = 1 << 27
+
       # Arrays of fewer elements may be long, and each is gone over by one thread, or those of a chunk where they are folded: then the stages behind +flat_map+ are not in its kernel.
       FEW = 64
 
@@ -76,19 +79,25 @@ module Ikra
       # @param strict [Boolean] an error is raised
       def values(most, strict: false)
         total = @sizes[@stages.size - 1]
-        return [part(@list, 0, most || total).to_a, nil, @closed || (!most.nil? && total >= most)] if @stages.empty?
+        # a list of its own, which is nobody else's base
+        return [bare.first(most || total), nil, @closed || (!most.nil? && total >= most)] if @stages.empty?
 
         parts, error, enough = parts(most, strict: strict)
         list = parts.map { |values| listed(values) }.reduce { |all, more| all.concat(more) } || []
         [most ? list.first(most) : list, error, enough]
       end
 
+      # What it was given, as far as +take+ and +drop+ leave it, where there is nothing to compute.
+      def bare = part(@list, 0, @sizes[@stages.size - 1])
+
       # The values as {#values} gives them, but in parts, as many as it took: each an Array, or numbers in a {Buffer}, where the kernel left them.
       def parts(most, strict: false, numbers: @step.holes?)
         total = @sizes[@stages.size - 1]
         open = @step.sparse?
         total = [total, most].min if most && !open
-        width = most && open ? [most, FIRST].max : [total, 1].max
+        # the end may be near; but where positions are gone by, the whole list is packed for each section
+        early = @step.ended? && !Text.by_position?(@stages, nil)
+        width = early || (most && open) ? [*most, FIRST].max : total.clamp(1, MOST)
         parts = []
         count = 0
         from = 0
@@ -106,7 +115,7 @@ module Ikra
           end
 
           from = to
-          width *= 4
+          width = [width * 4, MOST].min
           error = nil
         end
         [parts, error, error.nil? && (@closed || (!most.nil? && count >= most))]

@@ -29,7 +29,7 @@ module Ikra
       # How many values stand side by side after it, as `x` and `i` do after +with_index+.
       def abreast(before)
         case name
-        when :with_index then block ? before : 2
+        when :with_index then block ? 1 : 2
         when :zip then args.size + 1
         when :select, :reject, :compact, :take, :drop, :take_while then before
         else 1
@@ -83,8 +83,9 @@ module Ikra
       def method_of(block)
         receiver = block.binding.receiver
         place = block.source_location
-        name = (receiver.methods + receiver.private_methods).find { |known| receiver.method(known).source_location == place }
-        name ? receiver.method(name) : block
+        there = (receiver.methods + receiver.private_methods).map { |name| receiver.method(name) }.select { |method| method.source_location == place }
+        # aliases are the same code; of others that begin on one line nobody knows which is meant
+        there.map(&:unbind).uniq.size == 1 || there.map { |method| RubyVM::InstructionSequence.of(method).to_a }.uniq.size == 1 ? there.first : block
       end
     end
     private_constant :Stage

@@ -359,7 +359,7 @@ module Ikra
         return [packed(values), "(#{place})"] unless stage.block
 
         lines << call(stage, [packed(values), place], at, lines)
-        values
+        [packed(values)]
       end
 
       def on_zip(stage, at, index, lines, ways)

@@ -9,6 +9,9 @@ module Ikra
     # result itself, the values are counted. So chains that leave out elements are reduced so only if their blocks change nothing.
     # @api private
     class Total
+      # As a chain of Ruby's adds, which is not as an Array does.
+      def self.sum(list, start) = list.is_a?(Range) ? list.sum(start) : ::Enumerable.instance_method(:sum).bind_call(list, start)
+
       # @param list [Array, Range] what the last step is given; without a step the values themselves
       # @param error [Exception, nil] follows the list
       # @param told [Explanation::Chain, nil] of what is explained
@@ -24,7 +27,7 @@ module Ikra
 
       def sum(start)
         found, value = reduced(:sum)
-        return value.sum(start) unless found
+        return Total.sum(value, start) unless found
 
         value.eql?(0.0) && none? ? start : start + value
       end
@@ -183,7 +186,7 @@ module Ikra
       def values = kernel.values(nil, strict: true).first
 
       # As a chain of Ruby's does it: Array's own methods ask elements the other way round.
-      def on_list(list, name) = ::Enumerable.instance_method(name).bind_call(list)
+      def on_list(list, name) = list.is_a?(Range) ? list.public_send(name) : ::Enumerable.instance_method(name).bind_call(list)
 
       # Whether it may be what stands for elements without a value.
       def filled?(reduction, value) = @step.sparse? && Ikra.__filled(reduction).include?(value)

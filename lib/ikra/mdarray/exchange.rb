@@ -58,7 +58,8 @@ module Ikra
         raise TypeError, "#{array.class} is neither an NArray nor a Numo::NArray" unless defined?(::NArray) && array.is_a?(::NArray)
 
         kind = OLD_KINDS[array.typecode] or raise TypeError, "arrays have no kind for the elements of #{array.class}, type code #{array.typecode}"
-        shape = array.shape.reverse
+        # one without elements has no dimensions either
+        shape = array.empty? ? [0] : array.shape.reverse
         return new(array.to_s.unpack("s<*"), dtype: :i32).reshape(*shape) if kind == "s"
 
         __of(Buffer.from_bytes(kind, array.to_s), kind, shape)
@@ -87,12 +88,14 @@ module Ikra
       private
 
       def from_numo(array)
-        name = array.class.name.split("::").last
-        return __of(Buffer.from_bytes(NUMO[name], array.to_binary), NUMO[name], array.shape) if NUMO.key?(name)
-        return new(array.to_a.flatten.map { |bit| bit == 1 }, dtype: :bool).reshape(*array.shape) if name == "Bit"
+        name = array.class.ancestors.filter_map { |known| known.name&.delete_prefix("Numo::") }.find { |known| NUMO.key?(known) || NUMO_OTHERS.key?(known) || known == "Bit" }
+        # a single element has no dimensions there
+        shape = array.shape.empty? ? [1] : array.shape
+        return __of(Buffer.from_bytes(NUMO[name], array.to_binary), NUMO[name], shape) if NUMO.key?(name)
+        return new([*array.to_a].flatten.map { |bit| bit == 1 }, dtype: :bool).reshape(*shape) if name == "Bit"
 
         dtype, format = NUMO_OTHERS[name] || raise(TypeError, "arrays have no kind for the elements of #{array.class}")
-        new(array.to_binary.unpack(format), dtype: dtype).reshape(*array.shape)
+        new(array.to_binary.unpack(format), dtype: dtype).reshape(*shape)
       end
 
       def from_view(view, dtype)
@@ -106,6 +109,8 @@ module Ikra
         memory = view.to_s
         packed = view.strides.nil? || view.strides == Layout.strides(shape).map { |stride| stride * bytes }
         kind = dtype ? DType.check(dtype) : kind
+        raise ArgumentError, "objects have no bytes" if kind == :object
+
         return __of(Buffer.from_bytes(kind, memory), kind, shape) if packed && memory.bytesize == shape.reduce(1, :*) * DType::SIZES[kind] && native?(view.format, kind)
 
         layout = Layout.packed(shape)
