@@ -8,6 +8,7 @@
 //! order of the `Args` that the text declares.
 
 mod function;
+mod needed;
 mod neighbours;
 mod places;
 mod several;
@@ -27,6 +28,7 @@ use crate::passes::{self, Twin};
 use function::{Function, names};
 use std::fmt::Write;
 
+pub use needed::with_prelude;
 pub use several::Several;
 pub use shared::SHARED_MEMORY;
 
@@ -113,7 +115,7 @@ impl Header {
 impl Emitted {
     /// All that a compiler needs.
     pub fn source(&self) -> String {
-        format!("{PRELUDE}\n{}{}", self.templates(), self.body)
+        with_prelude(&format!("{}{}", self.templates(), self.body))
     }
     /// What stands between the prelude and the program.
     pub fn templates(&self) -> String {

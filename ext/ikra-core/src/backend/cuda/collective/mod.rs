@@ -21,7 +21,7 @@ mod sort;
 mod tests;
 
 use super::driver::{Device, Module, Stream};
-use super::emit::PRELUDE;
+use super::emit::with_prelude;
 use super::nvrtc::{self, Code};
 use super::storage::{self, ALIGNMENT, Arena, Block};
 use crate::backend::collective::reduce::Reduction;
@@ -78,7 +78,7 @@ impl Text {
         [&[COMMON], self.templates, &[&*self.instance]].concat().join("\n")
     }
     fn source(&self) -> String {
-        format!("{PRELUDE}\n{}", self.body())
+        with_prelude(&self.body())
     }
 }
 

@@ -274,6 +274,16 @@ impl<'a> Function<'a> {
                     self.assign(*dst, &own, &expr.text);
                 }
             }
+            Stmt::Checked { dst, op: CheckedOp::Mul, args: [x, Operand::I64(by)] | [Operand::I64(by), x], site }
+                if let Some((least, most)) = factors(*by) =>
+            {
+                let x = self.operand(*x).text;
+                self.before_assignment(&[*dst]);
+                self.declare(stmt, list, position);
+                let [by, least, most] = [*by, least, most].map(|i| self.operand(Operand::I64(i)).text);
+                let text = format!("times_overflows({x}, {by}, {least}, {most}, {})", self.name(*dst));
+                self.stop_if(&text, *site, &[]);
+            }
             Stmt::Checked { dst, op, args: [a, b], site } => {
                 let (a, b) = (self.operand(*a).text, self.operand(*b).text);
                 self.before_assignment(&[*dst]);
@@ -418,7 +428,8 @@ impl<'a> Function<'a> {
                 self.declare(stmt, list, position);
                 // several jobs of a thread have no limit
                 if *check && self.taken.is_empty() {
-                    self.line(&format!("if (begin_checked(ctx, {index}, {tick})) return true;"));
+                    let begin = if self.open.iter().any(|o| o.is_loop) { "begin_watching" } else { "begin_checked" };
+                    self.line(&format!("if ({begin}(ctx, {index}, {tick})) return true;"));
                 } else {
                     self.line(&format!("begin(ctx, {index}, {tick});"));
                 }
@@ -529,6 +540,7 @@ impl<'a> Function<'a> {
                 (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) && self.is_quick_loop(label) => {
                     self.line("#pragma unroll 8")
                 }
+                _ if !overlaps(body) => self.line("#pragma unroll 1"),
                 (Some(scale), size) if size <= scale * UNROLL_PLAIN && is_plain(body) => self.line("#pragma unroll 4"),
                 (Some(_), ..=UNROLL_SIZE) => {}
                 _ => self.line("#pragma unroll 1"),
@@ -743,6 +755,46 @@ pub(super) fn ends(body: &[Stmt]) -> bool {
     }
 }
 
+/// The least and the greatest Integer whose product with `by` is one of 64 bits; none where that is all of them.
+fn factors(by: i64) -> Option<(i64, i64)> {
+    match by {
+        0 | 1 => None,
+        -1 => Some((-i64::MAX, i64::MAX)),
+        // quotients are rounded towards zero
+        2.. => Some((i64::MIN / by, i64::MAX / by)),
+        _ => Some((i64::MAX / by, i64::MIN / by)),
+    }
+}
+
+/// Whether there is anything in several repetitions of a loop to be done side by side: they load something each time round, or all threads go the same way
+/// through them. What only a branch loads, few threads load in few repetitions; all that unrolling makes of such a loop is text, which was half of what traffic
+/// took to compile, and a sixth of ten lines with one loop.
+fn overlaps(body: &[Stmt]) -> bool {
+    let (mut loads, mut parts) = (false, false);
+    let (mut lists, mut within) = (vec![body], Vec::new());
+    while let Some(list) = lists.pop() {
+        for stmt in list {
+            match stmt {
+                Stmt::Load { .. } => loads = true,
+                Stmt::Block { label, body } => {
+                    within.push(*label);
+                    lists.push(body);
+                }
+                Stmt::If { then, otherwise, .. } => {
+                    let leaves = match &then[..] {
+                        [Stmt::Break(to)] => !within.contains(to),
+                        [Stmt::Trap { .. } | Stmt::Return(_)] => true,
+                        _ => false,
+                    };
+                    parts |= !leaves || !otherwise.is_empty();
+                }
+                _ => {}
+            }
+        }
+    }
+    loads || !parts
+}
+
 /// How often a loop goes round that counts from 0, if that is known and little.
 pub(super) fn few_turns(label: LabelId, body: &[Stmt], size: usize) -> Option<usize> {
     let (counting, _) = Counting::of_body(label, body, false)?;
@@ -758,4 +810,21 @@ pub(super) fn names(func: &Func) -> Vec<String> {
         _ => format!("v{index}"),
     };
     func.vars.iter().enumerate().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::factors;
+
+    #[test]
+    fn products_with_a_constant_leave_64_bits_right_behind_the_factors() {
+        for by in [2, 3, 7, 1 << 32, i64::MAX, -1, -2, -3, -7, i64::MIN + 1, i64::MIN] {
+            let (least, most) = factors(by).expect("some products do");
+            for (there, beyond) in [(least, least.checked_sub(1)), (most, most.checked_add(1))] {
+                assert!(there.checked_mul(by).is_some(), "{there} * {by}");
+                assert!(beyond.is_none_or(|x| x.checked_mul(by).is_none()), "beyond {there} * {by}");
+            }
+        }
+        assert_eq!([0, 1].map(factors), [None; 2]);
+    }
 }
