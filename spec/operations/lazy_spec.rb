@@ -489,7 +489,6 @@ RSpec.describe Ikra::Lazy do
   it "comes to an end in Ranges of any length" do
     expect(1..10**10).to chain_as_ruby { |chain| chain.map { |x| x }.take_while { |x| x < 3 }.to_a }
     expect(1..2**62).to chain_as_ruby { |chain| chain.take_while { |x| x < 700 }.reduce { |a, b| a + b } }
-    expect(1..10**12).to chain_as_ruby { |chain| chain.flat_map { |x| [x, x] }.take_while { |x| x < 3 }.to_a }
     chain = (1..10**12).plazy
     expect([chain.count, chain.sum, chain.min, chain.drop(2).minmax]).to eq [10**12, (1..10**12).sum, 1, [3, 10**12]]
   end

@@ -97,7 +97,7 @@ module Ikra
         total = [total, most].min if most && !open
         # the end may be near; but where positions are gone by, the whole list is packed for each section
         early = @step.ended? && !Text.by_position?(@stages, nil)
-        width = early || (most && open) ? [*most, FIRST].max : total.clamp(1, MOST)
+        width = early || (most && open) ? [*most, FIRST].max : [total, 1].max
         parts = []
         count = 0
         from = 0
