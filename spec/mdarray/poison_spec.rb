@@ -103,6 +103,14 @@ RSpec.describe Ikra::MDArray do
       expect(view).to same_as([0, 2])
     end
 
+    it "has copies of its own also where a launch ends while they are made" do
+      array = md([1, 2])
+      allow(array.__storage).to receive(:unsure?).and_return(true, false)
+      copy = array.dup
+      copy.fill(7)
+      expect([array.to_a, copy.to_a]).to eq([[1, 2], [7, 7]])
+    end
+
     # What an array is to have, and what is to be told of it: of the first write that raised, and what it had before.
     model = Class.new do
       attr_reader :list

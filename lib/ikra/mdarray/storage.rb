@@ -40,10 +40,7 @@ module Ikra
 
       # The buffer, for as long as somebody may look at it.
       def retain
-        # whoever has it to write does so at a time of his own
-        return dtype == :object ? buffer.dup : buffer.copy if @lent
-        # what comes of contents that never came to be never does, though the array has again what it had
-        return buffer.copy if unsure?
+        return copied if apart?
 
         @retained += 1
         buffer
@@ -65,7 +62,7 @@ module Ikra
       def writable
         return buffer unless @retained.positive?
 
-        replace(dtype == :object ? buffer.dup : buffer.copy)
+        replace(copied)
       end
 
       # Puts new elements, of a buffer that nobody else has, in place of all. Where it turns out that they never came to be, these are there again, once
@@ -95,7 +92,8 @@ module Ikra
 
       # Another storage with the same elements; both copy them before they write.
       def share
-        return Storage.new(retain, dtype) if @lent || unsure?
+        # asked once: a launch may end at any time, and then they are shared
+        return Storage.new(copied, dtype) if apart?
 
         @retained += 1
         Storage.new(buffer, dtype, 1)
@@ -109,6 +107,12 @@ module Ikra
         @buffer.free if @retained.zero? && numbers
         @buffer = nil
       end
+
+      # Whether nobody shares the buffer: who has it to write does so at a time of his own; and what comes of contents that never came to be never does, though the array has again
+      # what it had.
+      def apart? = @lent || unsure?
+
+      def copied = dtype == :object ? buffer.dup : buffer.copy
 
       def bytesize = dtype == :object ? buffer.size * 8 : buffer.bytesize
     end
