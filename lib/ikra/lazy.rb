@@ -187,7 +187,7 @@ module Ikra
     def sum(start = 0, &block)
       chain = block ? map_packed(block) : self
       # what begins with a Float adds from there on
-      return Total.sum(chain.to_a, start) unless start.is_a?(Integer) || start.eql?(0.0)
+      return Total.on_list(chain.to_a, :sum, start) unless start.is_a?(Integer) || start.eql?(0.0)
 
       chain.__send__(:total, :sum) { |total| total.sum(start) }
     end

@@ -125,9 +125,9 @@ RSpec.describe Ikra::MDArray do
       expect { array.to_narray }.to raise_error(TypeError, "NArray has no elements of kind i64")
       expect { described_class.from_narray(NArray.complex(1)) }.to raise_error(TypeError, /no kind for the elements of NArray/)
       [NArray.float(0), NArray.sint(3, 0), described_class.zeros(0).to_narray].each do |empty|
-      made = described_class.from_narray(empty)
-      expect([made.shape, made.map { |x| x }.to_a, made.sum, (made + 1).to_a]).to eq([[0], [], made.sum, []])
-    end
+        made = described_class.from_narray(empty)
+        expect([made.shape, made.map { |x| x }.to_a, made.sum, (made + 1).to_a]).to eq([[0], [], 0, []])
+      end
       expect { described_class.from_narray([1]) }.to raise_error(TypeError, "Array is neither an NArray nor a Numo::NArray")
     end
 
@@ -242,6 +242,7 @@ RSpec.describe Ikra::MDArray do
         expect(described_class.from_narray(numo)).to have_attributes(dtype: dtype, to_a: array.to(dtype).t.to_a)
       end
       expect(described_class.from_narray(Numo::Int16.new([-1, 2].pack("s<*"), [2, 1]))).to have_attributes(dtype: :i32, to_a: [[-1], [2]])
+      expect(described_class.from_narray(Class.new(Numo::Int32).new([5].pack("l<"), []))).to have_attributes(dtype: :i32, shape: [1], to_a: [5])
       expect { described_class.from_narray(Numo::UInt64.new([2**63].pack("Q<"), [1])) }.to raise_error(RangeError)
       expect { described_class.from_narray(Numo::DComplex.new("", [0])) }.to raise_error(TypeError, "arrays have no kind for the elements of Numo::DComplex")
     end
@@ -251,6 +252,7 @@ RSpec.describe Ikra::MDArray do
     pointer = Fiddle::Pointer["abcdef"]
     expect(described_class.from_memory_view(pointer)).to have_attributes(dtype: :u8, to_a: "abcdef".bytes)
     expect { described_class.from_memory_view(Object.new) }.to raise_error(ArgumentError)
+    expect { described_class.from_memory_view(pointer, dtype: :object) }.to raise_error(ArgumentError, "objects have no bytes")
   end
 
   it "shows a MemoryView, of the elements as they are then" do

@@ -496,6 +496,8 @@ RSpec.describe Ikra::Lazy do
   it "does not take one method for another that begins on its line" do
     type = Class.new { %w[+ -].each { |sign| class_eval("def go#{sign.ord}(x) = x #{sign} 1; private def other#{sign.ord}(x) = x", "one_line.rb", 1) } }
     expect { [10].plazy.map(&type.new.method(:go45)).to_a }.to raise_error(Ikra::CompileError)
+    box = Struct.new(:seen) { attr_accessor :x }.new
+    expect { [10].plazy.map(&box.method(:x=)).to_a }.to raise_error(Ikra::CompileError)
     twice = Class.new do
       def inc(x) = x + 1
       alias_method :more, :inc

@@ -8,7 +8,7 @@ module Ikra
       # As many elements are computed at first where it is not known how many are needed; then four times as many, and so on.
       FIRST = 256
 
-      # Then no longer: a section has room for all that it may give.
+      # As many at most, once it is: a section has room for all that it may give.
       MOST = 1 << 27
 
       # Arrays of fewer elements may be long, and each is gone over by one thread, or those of a chunk where they are folded: then the stages behind +flat_map+ are not in its kernel.

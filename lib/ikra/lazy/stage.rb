@@ -84,8 +84,9 @@ module Ikra
         receiver = block.binding.receiver
         place = block.source_location
         there = (receiver.methods + receiver.private_methods).map { |name| receiver.method(name) }.select { |method| method.source_location == place }
-        # aliases are the same code; of others that begin on one line nobody knows which is meant
-        there.map(&:unbind).uniq.size == 1 || there.map { |method| RubyVM::InstructionSequence.of(method).to_a }.uniq.size == 1 ? there.first : block
+        # aliases are equal; of others that begin on one line nobody knows which is meant
+        method, other = there.uniq
+        method && other.nil? ? method : block
       end
     end
     private_constant :Stage

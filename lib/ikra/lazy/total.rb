@@ -9,8 +9,10 @@ module Ikra
     # result itself, the values are counted. So chains that leave out elements are reduced so only if their blocks change nothing.
     # @api private
     class Total
-      # As a chain of Ruby's adds, which is not as an Array does.
-      def self.sum(list, start) = list.is_a?(Range) ? list.sum(start) : ::Enumerable.instance_method(:sum).bind_call(list, start)
+      # As a chain of Ruby's does it: Array's own methods ask elements the other way round, and add otherwise. A Range's need not go over it.
+      def self.on_list(list, name, *args)
+        list.is_a?(Range) ? list.public_send(name, *args) : ::Enumerable.instance_method(name).bind_call(list, *args)
+      end
 
       # @param list [Array, Range] what the last step is given; without a step the values themselves
       # @param error [Exception, nil] follows the list
@@ -27,7 +29,7 @@ module Ikra
 
       def sum(start)
         found, value = reduced(:sum)
-        return Total.sum(value, start) unless found
+        return Total.on_list(value, :sum, start) unless found
 
         value.eql?(0.0) && none? ? start : start + value
       end
@@ -54,10 +56,10 @@ module Ikra
       # Elements without a value are left out: nothing that stood for them would be the last either way.
       def minmax
         found, value = reduced(:minmax, again: false)
-        return on_list(value, :minmax) unless found
+        return Total.on_list(value, :minmax) unless found
 
         least, greatest = value
-        least[2] ? on_list(values, :minmax) : [least.first, greatest.first]
+        least[2] ? Total.on_list(values, :minmax) : [least.first, greatest.first]
       end
 
       # The first value of which a block's is the least, or the greatest. The step's last stage is that block.
@@ -176,17 +178,14 @@ module Ikra
 
       def extreme(reduction)
         found, value = reduced(reduction)
-        return on_list(value, reduction) unless found
-        return on_list(values, reduction) if value[2]
+        return Total.on_list(value, reduction) unless found
+        return Total.on_list(values, reduction) if value[2]
 
         value.first unless filled?(reduction, value.first) && none?
       end
 
       # Which Ruby compares: there is NaN among them.
       def values = kernel.values(nil, strict: true).first
-
-      # As a chain of Ruby's does it: Array's own methods ask elements the other way round.
-      def on_list(list, name) = list.is_a?(Range) ? list.public_send(name) : ::Enumerable.instance_method(name).bind_call(list)
 
       # Whether it may be what stands for elements without a value.
       def filled?(reduction, value) = @step.sparse? && Ikra.__filled(reduction).include?(value)

@@ -25,7 +25,7 @@ module Ikra
       # @raise [ArgumentError] for another number of bytes
       def from_bytes(string, *sizes, dtype: :f64)
         dtype = DType.check(dtype)
-        bytes = DType::SIZES[dtype] or raise ArgumentError, "objects have no bytes"
+        bytes = bytes_of(dtype)
         raise TypeError, "#{DType.shown(string)} is not a String" unless string.is_a?(String)
 
         raise ArgumentError, "#{string.bytesize} bytes are no whole number of #{dtype} (#{bytes} bytes)" unless (string.bytesize % bytes).zero?
@@ -87,6 +87,8 @@ module Ikra
 
       private
 
+      def bytes_of(dtype) = DType::SIZES[dtype] || raise(ArgumentError, "objects have no bytes")
+
       def from_numo(array)
         name = array.class.ancestors.filter_map { |known| known.name&.delete_prefix("Numo::") }.find { |known| NUMO.key?(known) || NUMO_OTHERS.key?(known) || known == "Bit" }
         # a single element has no dimensions there
@@ -109,9 +111,8 @@ module Ikra
         memory = view.to_s
         packed = view.strides.nil? || view.strides == Layout.strides(shape).map { |stride| stride * bytes }
         kind = dtype ? DType.check(dtype) : kind
-        raise ArgumentError, "objects have no bytes" if kind == :object
-
-        return __of(Buffer.from_bytes(kind, memory), kind, shape) if packed && memory.bytesize == shape.reduce(1, :*) * DType::SIZES[kind] && native?(view.format, kind)
+        width = bytes_of(kind)
+        return __of(Buffer.from_bytes(kind, memory), kind, shape) if packed && memory.bytesize == shape.reduce(1, :*) * width && native?(view.format, kind)
 
         layout = Layout.packed(shape)
         list = Array.new(layout.size) { |number| view[*layout.indices(number)] }

@@ -237,7 +237,7 @@ impl Tracer<'_> {
             for piece in seen {
                 let unknown = piece?;
                 new += unknown.len();
-                unknown.chunks(TOGETHER).try_for_each(|values| self.follow_some(values, |_| slot))?;
+                self.follow_all(slot, &unknown, false, |_| Ok(()))?;
             }
             if new * 2 > total {
                 let end = self.tables.kinds[at].arrays.len();

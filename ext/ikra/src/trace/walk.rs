@@ -128,7 +128,7 @@ impl Tracer<'_> {
     /// The same of many values that a slot holds; `each` hears of every one, in their order. What is known of all of them, and the memory of those of which nothing
     /// is, is asked for before the first is followed.
     #[inline]
-    fn follow_all(
+    pub(super) fn follow_all(
         &mut self,
         slot: &SlotPlan,
         values: &[Raw],
