@@ -223,12 +223,12 @@ fn groups_go_down_where_other_rows_load_the_same() {
 }
 
 #[test]
-fn jobs_that_part_or_store_in_loops_are_no_groups() {
-    let parts = "v31: bool = fcmp.gt sum.15, 0.0\n    if v31 {\n      count.17 = add count.17, 1\n    }";
+fn jobs_that_store_in_loops_are_no_groups() {
     let stores = "store counts[job.0] = k.16";
     let adds = "atomic add counts[job.0], 1 else s1";
     let overflows = "v32: i64 = add v9, v11\n    count.17 = checked add count.17, v32 else s1";
-    for body in [parts, stores, adds, overflows] {
+    let apart = "v31: bool = fcmp.gt sum.15, 0.0\n    if v31 {\n      store counts[job.0] = k.16\n    }";
+    for body in [stores, adds, overflows, apart] {
         for way in WAYS {
             assert!(Jam::of(&product("", body, ""), way).is_none(), "{way:?}: {body}");
         }
@@ -238,6 +238,54 @@ fn jobs_that_part_or_store_in_loops_are_no_groups() {
     for way in WAYS {
         assert!(Jam::of(&product("", "", late), way).is_none(), "{way:?}");
     }
+}
+
+/// What is far from the right number is skipped, and some of the rest is nearer than others.
+const NEAR: &str = "v50: f64 = load right[v22]
+    v51: f64 = fsub v20, v50
+    v52: f64 = fabs v51
+    v53: bool = fcmp.gt v52, 900.0
+    if v53 {
+    } else {
+      count.17 = add count.17, 1
+      v54: bool = fcmp.lt v52, 300.0
+      if v54 {
+        near.39 = fadd near.39, v51
+      }
+    }";
+
+fn near(skips: &str) -> Program {
+    let body = NEAR.replace("    if v53 {\n    } else {", skips);
+    let behind = "sum.15 = fadd sum.15, near.39\n  store counts[job.0] = count.17";
+    let program =
+        product("near.39: f64 = copy 0.0", &body, behind).to_string().replace("fadd sum.15, v24", "fadd sum.15, v20");
+    parse(&program).unwrap_or_else(|e| panic!("{e}\n{program}"))
+}
+
+#[test]
+fn jobs_that_part_come_together_again() {
+    let skips = [
+        "if v53 {\n    } else {",
+        // whoever is not far, and is not itself
+        "v55: bool = icmp.eq k.16, v11\n    v56: bool = or v53, v55\n    if v56 {\n    } else {",
+        "v55: bool = not v53\n    if v55 {",
+    ];
+    for skips in skips {
+        let program = near(skips);
+        assert!(Jam::of(&program, Way::Below).is_none());
+        for sizes in MANY {
+            both(&program, Way::Next, 0, sizes);
+            on_the_cpu(&program, sizes);
+        }
+    }
+}
+
+#[test]
+fn jobs_that_may_part_are_compared_two_by_two_and_branched_upon_once() {
+    let code = on_the_cpu(&near("if v53 {\n    } else {"), [4, 20, 3]);
+    assert!(code.contains("splat.f64x2") && code.contains("vhigh_bits.i8"), "{code}");
+    // what only those add to that are near is in memory: no loop carries it
+    assert!(code.contains("stack_addr"), "{code}");
 }
 
 #[test]
@@ -439,6 +487,37 @@ fn vectors_are_what_their_lanes_are() {
     }
 }
 
+/// Statements in which jobs part, some within others, from what [`floats`] computes.
+fn branches(choices: &[u16], floats: &str) -> String {
+    let numbers: Vec<&str> =
+        floats.lines().filter_map(|line| line.trim().split_once(": f64").map(|(v, _)| v)).collect();
+    let (mut text, mut open, mut counted) = (String::new(), Vec::new(), 200..);
+    for choice in choices.chunks_exact(3) {
+        let [kind, a, b] = [0, 1, 2].map(|at| usize::from(choice[at]));
+        let pick = |n: usize| if n.is_multiple_of(5) { "0.5" } else { numbers[n % numbers.len()] };
+        let id = counted.next().expect("there is no last");
+        match kind % 8 {
+            0..3 if open.len() < 3 => {
+                let test = ["fcmp.lt", "fcmp.ge", "fcmp.ne", "icmp.eq"][a % 4];
+                let (x, y) = if a % 4 == 3 { ("k.16", "v11") } else { (pick(a), pick(b)) };
+                let empty = kind % 16 < 8;
+                text +=
+                    &format!("v{id}: bool = {test} {x}, {y}\n if v{id} {{\n {}", if empty { "} else {\n" } else { "" });
+                open.push(id);
+            }
+            3 if !open.is_empty() => {
+                text += "}\n";
+                open.pop();
+            }
+            4 => text += "count.17 = add count.17, 1\n",
+            5 => text += &format!("near.39 = fadd near.39, {}\n", pick(a)),
+            6 => text += &format!("sum.15 = fsub sum.15, {}\n", pick(b)),
+            _ => text += &format!("v{id}: f64 = fmul {}, {}\n near.39 = fsub near.39, v{id}\n", pick(a), pick(b)),
+        }
+    }
+    text + &"}\n".repeat(open.len())
+}
+
 /// Statements that compute Floats from others.
 fn floats(choices: &[u16]) -> String {
     let mut floats: Vec<String> = ["v20", "v50", "v51", "sum.15", "0.5", "-0.0"].map(str::to_owned).into();
@@ -494,4 +573,30 @@ fn random_floats_of_groups_come_to_the_same() {
         panic!("{error}");
     }
     assert!(vectors.get() > 100, "{}", vectors.get());
+}
+
+#[test]
+fn random_jobs_that_part_come_to_the_same() {
+    use proptest::test_runner::{Config, TestRunner};
+    let choices = |most| proptest::collection::vec(0..1000u16, 3..most);
+    let cases = (choices(18), choices(40), 0..MANY.len());
+    let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
+    let [vectors, parted] = [(); 2].map(|()| std::cell::Cell::new(0));
+    let result = runner.run(&cases, |(choices, apart, sizes)| {
+        let floats = floats(&choices);
+        let body = format!("{floats}{}", branches(&apart, &floats));
+        let behind = "sum.15 = fadd sum.15, near.39\n  store counts[job.0] = count.17";
+        let program = product("near.39: f64 = copy 0.0", &body, behind);
+        if let Some(jam) = Jam::of(&program, Way::Next) {
+            both(&program, Way::Next, 0, MANY[sizes]);
+            let code = on_the_cpu(&program, MANY[sizes]);
+            parted.set(parted.get() + usize::from(!jam.registers.apart.is_empty()));
+            vectors.set(vectors.get() + usize::from(code.contains("vhigh_bits")));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(parted.get() > 60 && vectors.get() > 60, "{} {}", parted.get(), vectors.get());
 }

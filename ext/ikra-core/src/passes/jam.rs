@@ -16,6 +16,9 @@
 //! A group that leaves `singly` has stored nothing by then, so that its jobs can run from the beginning; what raises is told by them. What raises in all of a group
 //! alike is raised by its first job, which has the least key.
 //!
+//! On a host, jobs of a group may also part in a loop and come together again ([`parting`]): what tells whether they do is computed for all of them, and the rest by each that
+//! does, one after the other. Jobs of a GPU do so by themselves.
+//!
 //! There are two ways to make groups. On a host, a group is [next](Way::Next) jobs: what they load lies beside each other. On a GPU the threads of a warp run
 //! jobs that lie beside each other, and should go on to; there a group is jobs [below](Way::Below) each other in the table that a division of the job's number
 //! by a width makes of the jobs, as elements of a matrix are found. Groups that follow each other go down such a table, too, in strips as wide as a warp: what the threads of a
@@ -29,14 +32,16 @@
 //! Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations in loops, 1994; on GPUs
 //! A. Magni, C. Dubach, M. O'Boyle, Automatic optimization of thread-coarsening for graphics processors, 2014.
 
+mod parting;
 mod shapes;
 mod weave;
 
-use super::loops::Counts;
+use super::loops::{Counts, References};
 use super::{dead, values};
 use crate::ir::eval::{Value, eval};
 use crate::ir::visit::{freshen_labels, walk_mut};
 use crate::ir::{Cmp, Func, Jobs, LabelId, Op, Operand, Param, ParamId, Program, Scalar, Stmt, Var, VarId, walk};
+use parting::{Facts, Together};
 use shapes::Shapes;
 use std::collections::HashMap;
 use weave::Weaver;
@@ -57,17 +62,27 @@ pub struct Jam {
     pub program: Program,
     /// Jobs of a group.
     pub width: u64,
-    /// Registers of the entry in which two jobs of a group beside each other hold the same Float of theirs. What assigns the second stands directly behind what assigns the first,
-    /// but where a pass made something else of one of them.
-    pub pairs: Vec<[VarId; 2]>,
+    pub registers: Registers,
     way: Way,
     division: Option<Division>,
     /// Groups go down bands of rows.
     bands: bool,
 }
 
+/// What is known of an entry's registers.
+#[derive(Debug, Default)]
+pub struct Registers {
+    /// Those in which two jobs of a group beside each other hold the same Float or truth value of theirs. What assigns the second stands directly behind what assigns the first,
+    /// but where a pass made something else of one of them.
+    pub pairs: Vec<[VarId; 2]>,
+    /// Those that loops touch only where jobs of a group are apart, which is rare.
+    pub apart: Vec<VarId>,
+}
+
 /// The most registers that a loop carries, of all jobs of a group: what a processor has for them.
 const CARRIED: usize = 12;
+/// The most that a loop in which jobs part reads and assigns where they are together, of all jobs of a group: two to a vector.
+const HELD: usize = 28;
 const WIDTHS: [usize; 3] = [8, 4, 2];
 /// Jobs beside each other in a strip.
 const STRIP: u64 = 32;
@@ -75,8 +90,16 @@ const STRIP: u64 = 32;
 const BAND: u64 = 32;
 
 impl Jam {
-    /// None: jobs do not go the same way, or have nothing in common that is worth it.
+    /// Of a program whose references are loaded, as far as it has any. None: jobs do not go the same way, or have nothing in common that is worth it. On a host they may part
+    /// where what they do apart needs no loop.
     pub fn of(program: &Program, way: Way) -> Option<Self> {
+        Self::made(program, way, way == Way::Next)
+    }
+
+    fn made(program: &Program, way: Way, may_part: bool) -> Option<Self> {
+        // a reference that was loaded is one wherever it is read: that is known before it is computed
+        let references = References::of(&program.funcs[program.entry.index()], &program.columns);
+        let program = &if may_part { super::references(program.clone()) } else { program.clone() };
         let entry = &program.funcs[program.entry.index()];
         if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
             return None;
@@ -86,9 +109,13 @@ impl Jam {
             return None;
         }
         let widths = if way == Way::Next { &WIDTHS[..] } else { &WIDTHS[1..2] };
+        let facts = Facts::of(entry, &references, &program.columns);
         let (width, shapes) = widths.iter().find_map(|width| {
             let shapes = Shapes::of(entry, way, *width, division.as_ref())?;
-            let pays = shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED;
+            let pays = match Together::of(entry, &shapes, &facts) {
+                Some(together) => may_part && together.worth && together.registers * width <= HELD,
+                None => shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED,
+            };
             pays.then_some((*width, shapes))
         })?;
 
@@ -109,12 +136,15 @@ impl Jam {
             Way::Next => Order::Line,
         };
         let group = Group { jobs, order, width: width as i64 };
-        let (entry, pairs) = group.entry(entry, &shapes, division.as_ref())?;
+        let facts = may_part.then_some(&facts);
+        let (entry, registers) = group.entry(entry, &shapes, facts, division.as_ref())?;
         jammed.funcs[program.entry.index()] = entry;
         let (improved, numbers) = dead::renumbered((values::PASS.run)(jammed));
         let number = |v: VarId| numbers[v.index()];
-        let pairs = pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?])).collect();
-        Some(Self { program: improved, width: width as u64, pairs, way, division, bands })
+        let pairs = registers.pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?]));
+        let apart = registers.apart.into_iter().filter_map(number);
+        let registers = Registers { pairs: pairs.collect(), apart: apart.collect() };
+        Some(Self { program: improved, width: width as u64, registers, way, division, bands })
     }
 
     /// What code for people says of itself.
@@ -160,7 +190,7 @@ impl Jam {
 
 /// Whether all jobs of a program go the same way through a loop, and load something in common there, with which each computes something else.
 pub fn shares(program: &Program) -> bool {
-    Jam::of(program, Way::Next).is_some()
+    Jam::made(program, Way::Next, false).is_some()
 }
 
 fn has_loop(body: &[Stmt]) -> bool {
@@ -262,8 +292,14 @@ pub(super) struct Exits {
 }
 
 impl Group {
-    /// The entry, and the registers of [`Jam::pairs`].
-    fn entry(&self, single: &Func, shapes: &Shapes, division: Option<&Division>) -> Option<(Func, Vec<[VarId; 2]>)> {
+    /// The entry, and what is known of its registers.
+    fn entry(
+        &self,
+        single: &Func,
+        shapes: &Shapes,
+        facts: Option<&Facts>,
+        division: Option<&Division>,
+    ) -> Option<(Func, Registers)> {
         let [single_job, ..] = single.params[..] else { return None };
         let mut func = single.clone();
         // the group's number takes the place of the job's
@@ -288,9 +324,9 @@ impl Group {
             together.push(leave(fewer, exits.singly));
         }
         let across = matches!(self.order, Order::Strips { .. }).then_some(step);
-        let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, division.zip(across));
+        let mut weaver = Weaver::new(&mut func, single, shapes, &all, &exits, facts, division.zip(across));
         together.extend(weaver.list(&single.body)?);
-        let pairs = weaver.pairs();
+        let registers = weaver.registers();
         if !together.last().is_some_and(Stmt::ends_list) {
             together.push(Stmt::Break(exits.done));
         }
@@ -300,7 +336,7 @@ impl Group {
         body.push(Stmt::Block { label: exits.done, body: apart });
         body.push(Stmt::Return(Vec::new()));
         func.body = body;
-        Some((func, pairs))
+        Some((func, registers))
     }
 
     /// Where the jobs of a group are, by its number.

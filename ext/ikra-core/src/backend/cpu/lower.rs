@@ -26,12 +26,12 @@ use crate::ir::{
 use crate::layout::{Address, Layout};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, AtomicRmwOp, Block, FuncRef, Function, InstBuilder, MemFlagsData, Signature, Type,
-    UserFuncName, Value, types,
+    AbiParam, AliasRegionData, AtomicRmwOp, Block, FuncRef, Function, InstBuilder, MemFlagsData, Signature, StackSlot,
+    StackSlotData, StackSlotKind, Type, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What is known of a whole program before its functions are translated.
 pub struct Facts {
@@ -49,14 +49,17 @@ pub struct Facts {
     fma: bool,
     /// Registers of the entry that are vectors.
     pairs: Pairs,
+    /// Registers of the entry that are in memory: loops touch them rarely, and have better use for the processor's.
+    in_memory: HashSet<VarId>,
 }
 
 impl Facts {
-    pub fn new(program: &Program, gathers: Vec<Gathered>, fma: bool, pairs: Pairs) -> Self {
+    pub fn new(program: &Program, gathers: Vec<Gathered>, fma: bool, pairs: Pairs, in_memory: &[VarId]) -> Self {
         let mut facts = Self {
             fma,
             gathers,
             pairs,
+            in_memory: in_memory.iter().copied().collect(),
             stops: program.may_stop(),
             polls: vec![false; program.funcs.len()],
             shares_position: false,
@@ -138,7 +141,7 @@ pub fn lower(
     b.seal_block(start);
     let state = b.block_params(start)[0];
 
-    let (registers, vectors) = registers(func, (id == program.entry).then_some(&facts.pairs), &mut b);
+    let (registers, vectors) = registers(func, (id == program.entry).then_some(facts), &mut b);
     let mut lowering = Lowering {
         registers,
         vectors,
@@ -180,6 +183,7 @@ enum Register {
     /// Assigned in one place, which dominates every use.
     Once(Option<Value>),
     Many(Variable),
+    InMemory(StackSlot),
     /// Of a pair of which both are assigned at once.
     Lane(Lane),
 }
@@ -189,31 +193,42 @@ impl Register {
         match self {
             Register::Once(slot) => *slot = Some(value),
             Register::Many(variable) => b.def_var(*variable, value),
+            Register::InMemory(slot) => {
+                b.ins().stack_store(types::I64, value, *slot, 0);
+            }
             Register::Lane(_) => unreachable!("a register of a pair is never assigned alone"),
         }
     }
 }
 
 /// The registers of a function, and the vectors that pairs of them are.
-fn registers(func: &ir::Func, pairs: Option<&Pairs>, b: &mut FunctionBuilder<'_>) -> (Vec<Register>, Vec<Register>) {
+fn registers(func: &ir::Func, facts: Option<&Facts>, b: &mut FunctionBuilder<'_>) -> (Vec<Register>, Vec<Register>) {
     let mut assignments = vec![0u32; func.vars.len()];
     for v in &func.params {
         assignments[v.index()] += 1;
     }
     ir::walk(&func.body, &mut |stmt| stmt.assigns().iter().for_each(|dst| assignments[dst.index()] += 1));
-    let mut register = |n: u32, ty| if n > 1 { Register::Many(b.declare_var(ty)) } else { Register::Once(None) };
+    let several = |n: u32, ty, b: &mut FunctionBuilder<'_>| {
+        if n > 1 { Register::Many(b.declare_var(ty)) } else { Register::Once(None) }
+    };
+    let pairs = facts.map(|facts| &facts.pairs);
     let mut vectors = vec![Register::Once(None); pairs.map_or(0, Pairs::len)];
     let mut registers = Vec::with_capacity(func.vars.len());
     for (id, (var, n)) in func.vars.iter().zip(assignments).enumerate() {
-        match pairs.and_then(|pairs| pairs.lane(VarId::new(id))) {
+        let v = VarId::new(id);
+        registers.push(match pairs.and_then(|pairs| pairs.lane(v)) {
             Some(lane) => {
                 if lane.lane == 0 {
-                    vectors[lane.pair] = register(n, types::F64X2);
+                    vectors[lane.pair] = several(n, pairs::vector_type(var.ty), b);
                 }
-                registers.push(Register::Lane(lane));
+                Register::Lane(lane)
             }
-            None => registers.push(register(n, ty(var.ty))),
-        }
+            None if facts.is_some_and(|facts| facts.in_memory.contains(&v)) => {
+                let word = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+                Register::InMemory(b.create_sized_stack_slot(word))
+            }
+            None => several(n, ty(var.ty), b),
+        });
     }
     (registers, vectors)
 }
@@ -614,6 +629,9 @@ impl Lowering<'_, '_> {
                 // Never assigned, hence never reached.
                 Register::Once(None) => self.zero(self.func.vars[v.index()].ty),
                 Register::Many(variable) => self.b.use_var(variable),
+                Register::InMemory(slot) => {
+                    self.b.ins().stack_load(types::I64, ty(self.func.vars[v.index()].ty), slot, 0)
+                }
                 Register::Lane(Lane { pair, lane }) => self.lane(pair, lane),
             },
             Operand::Bool(value) => self.b.ins().iconst(types::I8, i64::from(value)),
@@ -646,7 +664,13 @@ impl Lowering<'_, '_> {
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<Flow> {
         match stmt {
-            Stmt::Let { dst, op, args } => self.operation(*dst, *op, args)?,
+            Stmt::Let { dst, op, args } => match self.facts.pairs.folded(stmt).filter(|_| self.entry) {
+                Some(pair) => {
+                    let value = self.folded(pair, *op);
+                    self.set(*dst, value);
+                }
+                None => self.operation(*dst, *op, args)?,
+            },
             Stmt::Checked { dst, op, args, site } => self.checked(*dst, *op, *args, *site),
             Stmt::Load { dst, column, row } => {
                 let value = self.loaded(*dst, *column, *row);

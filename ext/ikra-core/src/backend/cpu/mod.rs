@@ -28,7 +28,7 @@ use crate::ir::{FuncId, Program, VarId};
 use crate::layout::Layout;
 use crate::passes::{
     self,
-    jam::{Jam, Way},
+    jam::{Jam, Registers, Way},
 };
 use crate::target::Target;
 use cranelift_codegen::Context;
@@ -149,13 +149,19 @@ impl CpuBackend {
         &self,
         program: &Program,
         layout: &Layout,
-        pairs: &[[VarId; 2]],
+        registers: &Registers,
         compiler: &mut Compiler,
     ) -> Result<CpuExecutable> {
         let start = Instant::now();
         let Compiler { context, builder } = compiler;
         let gathers = gather::columns(program, layout);
-        let facts = lower::Facts::new(program, gathers.clone(), self.fma, self.pairs(program, pairs));
+        let facts = lower::Facts::new(
+            program,
+            gathers.clone(),
+            self.fma,
+            self.pairs(program, &registers.pairs),
+            &registers.apart,
+        );
         let mut linker = Linker::new(&self.isa)?;
         let host = self.isa.default_call_conv();
         let all = || (0..program.funcs.len()).map(FuncId::new);
@@ -197,10 +203,10 @@ impl CpuBackend {
         Pairs::of(&program.funcs[program.entry.index()], candidates)
     }
 
-    fn prepared(&self, program: &Program, layout: &Layout, pairs: &[[VarId; 2]]) -> Result<CpuExecutable> {
+    fn prepared(&self, program: &Program, layout: &Layout, registers: &Registers) -> Result<CpuExecutable> {
         // Never waits: in a forked child, the thread that held the lock may not exist.
         let mut compiler = self.compilers.try_lock().and_then(|mut rest| rest.pop()).unwrap_or_default();
-        let executable = self.compile(program, layout, pairs, &mut compiler)?;
+        let executable = self.compile(program, layout, registers, &mut compiler)?;
         if let Some(mut rest) = self.compilers.try_lock() {
             rest.push(compiler);
         }
@@ -249,11 +255,10 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&self, program: &Program, layout: &Layout, _options: &CodeOptions) -> Result<Arc<dyn Executable>> {
-        let program = &passes::references(program.clone());
-        let executable = self.prepared(program, layout, &[])?;
+        let executable = self.prepared(&passes::references(program.clone()), layout, &Registers::default())?;
         let jammed = match Jam::of(program, Way::Next) {
             Some(jam) => {
-                let together = self.prepared(&jam.program, layout, &jam.pairs)?;
+                let together = self.prepared(&jam.program, layout, &jam.registers)?;
                 Some((jam, Box::new(together)))
             }
             None => None,
@@ -268,7 +273,7 @@ impl Backend for CpuBackend {
         sink: Sink,
         _options: &CodeOptions,
     ) -> Result<Arc<dyn Executable>> {
-        let executable = self.prepared(&passes::references(program.clone()), layout, &[])?;
+        let executable = self.prepared(&passes::references(program.clone()), layout, &Registers::default())?;
         Ok(Arc::new(CpuExecutable { marks: sink.marks().is_some(), ..executable }))
     }
 

@@ -1,15 +1,16 @@
-//! Which Floats of two neighbouring jobs are one vector.
+//! Which Floats of two neighbouring jobs are one vector, and which truth values are its mask.
 //!
 //! In a group of jobs ([`crate::passes::jam`]) each statement stands once for each job, and a register in which jobs differ is as many registers. Two of them,
 //! those of jobs beside each other, may live as the lanes of one vector from their first assignment to their last use: what is assigned to both, by one
-//! operation, is one instruction. Processors take no longer for two roots or quotients than for one.
+//! operation, is one instruction. Processors take no longer for two roots or quotients than for one. Comparisons of such Floats are a vector of masks, and whether both or
+//! any of the two holds is one look at it ([`Pairs::folded`]): jobs that mostly go the same way are compared and branched upon together.
 //!
 //! Here: which pairs do, and which statements assign both. Not here: the code for them ([`super::lower`]), nor what such a program means: it is the same either way, statement by
 //! statement, as every operation of a vector is that of each lane. Invariant: a register of a pair is never assigned alone.
 //!
 //! Source: S. Larsen, S. Amarasinghe, Exploiting superword level parallelism with multimedia instruction sets, 2000; which statements correspond is known here.
 
-use crate::ir::{Func, Op, Operand, Stmt, VarId, walk};
+use crate::ir::{Func, Op, Operand, Scalar, Stmt, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
 /// The pairs of an entry that are vectors.
@@ -17,7 +18,8 @@ use std::collections::{HashMap, HashSet};
 pub struct Pairs {
     /// The pair and the lane of a register.
     of: HashMap<VarId, Lane>,
-    count: usize,
+    /// What the lanes of each are: Floats, or truth values.
+    types: Vec<Scalar>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,8 +32,8 @@ impl Pairs {
     /// Of registers that may be pairs, those of which it is worth it.
     pub fn of(func: &Func, candidates: &[[VarId; 2]]) -> Self {
         let mut pairs = Self::default();
-        candidates.iter().for_each(|pair| pairs.add(*pair));
-        let mut alone = vec![false; pairs.count];
+        candidates.iter().for_each(|pair| pairs.add(*pair, func.ty(pair[0].into())));
+        let mut alone = vec![false; pairs.len()];
         pairs.assigned_alone(&func.body, &mut alone);
         let pairs = pairs.without(&alone);
         let poor = Costs::of(func, &pairs).poor();
@@ -39,7 +41,11 @@ impl Pairs {
     }
 
     pub fn len(&self) -> usize {
-        self.count
+        self.types.len()
+    }
+
+    pub fn is_mask(&self, pair: usize) -> bool {
+        self.types[pair] == Scalar::Bool
     }
 
     pub fn lane(&self, v: VarId) -> Option<Lane> {
@@ -51,6 +57,12 @@ impl Pairs {
         let (Operand::Var(first), Operand::Var(second)) = (first, second) else { return None };
         let (first, second) = (self.lane(first)?, self.lane(second)?);
         (first.pair == second.pair && (first.lane, second.lane) == (0, 1)).then_some(first.pair)
+    }
+
+    /// The mask that a statement asks whether it holds for both lanes, or for any.
+    pub fn folded(&self, stmt: &Stmt) -> Option<usize> {
+        let Stmt::Let { op: Op::And | Op::Or, args, .. } = stmt else { return None };
+        self.whole([args[0], args[1]]).filter(|pair| self.is_mask(*pair))
     }
 
     /// The pair that the first two statements of a list assign as one.
@@ -72,10 +84,10 @@ impl Pairs {
         self.whole(dsts.map(Operand::from))
     }
 
-    fn add(&mut self, registers: [VarId; 2]) {
-        let pair = self.count;
+    fn add(&mut self, registers: [VarId; 2], ty: Scalar) {
+        let pair = self.len();
         self.of.extend(registers.into_iter().zip(0..).map(|(v, lane)| (v, Lane { pair, lane })));
-        self.count += 1;
+        self.types.push(ty);
     }
 
     /// Finds those of which a register is assigned, but not both as one.
@@ -96,13 +108,15 @@ impl Pairs {
         let mut kept = 0;
         let numbers: Vec<_> = dropped.iter().map(|dropped| (!dropped).then(|| (kept, kept += 1).0)).collect();
         let of = self.of.into_iter().filter_map(|(v, lane)| Some((v, Lane { pair: numbers[lane.pair]?, ..lane })));
-        Self { of: of.collect(), count: kept }
+        let types = self.types.iter().zip(dropped).filter(|(_, dropped)| !**dropped).map(|(ty, _)| *ty);
+        Self { of: of.collect(), types: types.collect() }
     }
 }
 
-/// Whether processors have it for vectors of Floats.
+/// Whether processors have it for vectors of Floats, or of the masks that comparisons of these give.
 fn is_for_each_lane(op: Op) -> bool {
-    matches!(op, Op::Copy | Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FNeg | Op::FAbs | Op::FSqrt)
+    let of_floats = matches!(op, Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FNeg | Op::FAbs | Op::FSqrt);
+    of_floats || matches!(op, Op::Copy | Op::FCmp(_) | Op::And | Op::Or | Op::Not)
 }
 
 /// What pairs save and cost, in instructions, by a rough guess. Pairs of which one is computed from the other stand and fall together.
@@ -211,7 +225,9 @@ impl<'a> Costs<'a> {
         if !operands.iter().any(|operand| self.changes(*operand)) || !self.made.insert(operands) {
             return;
         }
-        self.gains[pair] -= if operands[0] == operands[1] { self.times } else { 2 * self.times };
+        // a truth value is made a mask first
+        let each = if self.pairs.is_mask(pair) { 3 } else { 1 };
+        self.gains[pair] -= self.times * each * if operands[0] == operands[1] { 1 } else { 2 };
         operands.into_iter().for_each(|operand| self.read(operand));
     }
 
@@ -223,18 +239,28 @@ impl<'a> Costs<'a> {
     fn read(&mut self, operand: Operand) {
         let Operand::Var(v) = operand else { return };
         let Some(Lane { pair, lane }) = self.pairs.lane(v) else { return };
-        // the first is at hand
-        if lane > 0 && self.changes(operand) && self.made.insert([operand; 2]) {
+        // a vector's first Float is at hand
+        if (lane > 0 || self.pairs.is_mask(pair)) && self.changes(operand) && self.made.insert([operand; 2]) {
             self.gains[pair] -= self.times;
         }
     }
 
     fn single(&mut self, stmt: &Stmt) {
+        if self.pairs.folded(stmt).is_some() {
+            return;
+        }
         let mut reads = Vec::new();
         stmt.reads(|operand| reads.push(operand));
         reads.into_iter().for_each(|operand| self.read(operand));
         let Stmt::Loop { body, .. } = stmt else {
-            return stmt.bodies().into_iter().for_each(|body| self.list(body));
+            // what is behind a branch runs half as often
+            let around = self.times;
+            if let Stmt::If { .. } = stmt {
+                self.times = (around / 2).max(1);
+            }
+            stmt.bodies().into_iter().for_each(|body| self.list(body));
+            self.times = around;
+            return;
         };
         let mut changing = HashSet::new();
         walk(body, &mut |stmt| changing.extend(stmt.assigns()));

@@ -4,6 +4,7 @@
 //!
 //! A division of what steps is known only under a condition, which the group tests when it comes to it ([`Guard`]): neighbours are of one row, but for those at its end.
 
+use super::parting::raises;
 use super::{Division, Way};
 use crate::ir::{Ctx, Func, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::Counts;
@@ -57,6 +58,10 @@ pub struct Shapes {
     divided: Option<(VarId, Operand)>,
     /// None: never assigned.
     of: Vec<Option<Shape>>,
+    /// What is looked at may be done by some jobs of the group, and not by others.
+    parted: bool,
+    /// Registers that are assigned more than once: by then others may hold what they held before.
+    several: Vec<bool>,
 }
 
 impl Shapes {
@@ -67,7 +72,9 @@ impl Shapes {
         of[job.index()] = Some(if way == Way::Next { Shape::step(1) } else { Shape::Row });
         rest.iter().for_each(|v| of[v.index()] = Some(Shape::Same));
         let divided = division.map(|division| (division.dst, division.divisor));
-        let mut shapes = Self { way, width: width as i64, divided, of };
+        let counts = Counts::of(func);
+        let several = (0..func.vars.len()).map(|v| counts.assigned(VarId::new(v)) > 1).collect();
+        let mut shapes = Self { way, width: width as i64, divided, of, parted: false, several };
         loop {
             let before = shapes.of.clone();
             shapes.list(&func.body, false)?;
@@ -116,12 +123,11 @@ impl Shapes {
 
     /// How many registers in which jobs differ go from one repetition of a loop to the next.
     pub fn carried(&self, func: &Func) -> usize {
-        let counts = Counts::of(func);
         let mut found: HashSet<VarId> = HashSet::new();
         walk(&func.body, &mut |stmt| {
             if let Stmt::Loop { body, .. } = stmt {
                 walk(body, &mut |s| {
-                    let carried = |v: &&VarId| counts.assigned(**v) > 1 && self.operand((**v).into()) == Shape::Differs;
+                    let carried = |v: &&VarId| self.several[v.index()] && self.operand((**v).into()) == Shape::Differs;
                     found.extend(s.assigns().iter().filter(carried).copied());
                 });
             }
@@ -147,9 +153,14 @@ impl Shapes {
                         self.set(*dst, if args == [Shape::Same; 2] { Shape::Same } else { Shape::Differs });
                     }
                 }
-                Stmt::If { then, otherwise, .. } => {
+                Stmt::If { cond, then, otherwise } => {
+                    // where a side raises, either no job goes there or the group gives up
+                    let parts = self.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise);
+                    let around = self.parted;
+                    self.parted |= parts;
                     self.list(then, in_loop)?;
                     self.list(otherwise, in_loop)?;
+                    self.parted = around;
                 }
                 Stmt::Block { body, .. } => self.list(body, in_loop)?,
                 Stmt::Loop { body, .. } => self.list(body, true)?,
@@ -171,6 +182,7 @@ impl Shapes {
     }
 
     fn set(&mut self, v: VarId, shape: Shape) {
+        let shape = if self.parted && self.several[v.index()] { Shape::Differs } else { shape };
         let known = &mut self.of[v.index()];
         *known = Some(known.map_or(shape, |known| known.join(shape)));
     }

@@ -2,8 +2,9 @@
 //!
 //! Here: what is alike once, what differs once for each job, one directly behind the other, and where the group gives up. Not here: what is alike ([`super::shapes`]).
 
+use super::parting::{self, Facts, Parting, Skip, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
-use super::{Division, Exits, fresh, leave, op};
+use super::{Division, Exits, Registers, fresh, leave, op};
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId};
 use std::collections::HashMap;
 
@@ -12,10 +13,14 @@ pub struct Weaver<'a> {
     single: &'a Func,
     shapes: &'a Shapes,
     exits: &'a Exits,
+    /// Of jobs that may part; None: they may not.
+    facts: Option<&'a Facts<'a>>,
     /// How many jobs lie beside each other, as the launch says; the division that says it too.
     across: Option<(&'a Division, Operand)>,
     /// The registers that hold each job's value, or the first one's alone.
     lanes: Vec<Vec<VarId>>,
+    /// Pairs of what no job has by itself.
+    made: Vec<[VarId; 2]>,
     labels: HashMap<LabelId, LabelId>,
     in_loop: bool,
     /// Something was stored: from here on nothing gives up.
@@ -30,6 +35,7 @@ impl<'a> Weaver<'a> {
         shapes: &'a Shapes,
         jobs: &[Operand],
         exits: &'a Exits,
+        facts: Option<&'a Facts<'a>>,
         across: Option<(&'a Division, Operand)>,
     ) -> Self {
         let mut lanes = Vec::with_capacity(single.vars.len());
@@ -48,7 +54,19 @@ impl<'a> Weaver<'a> {
         let register = |job: &Operand| if let Operand::Var(v) = job { *v } else { unreachable!("it was computed") };
         let count = lanes[job.index()].len();
         lanes[job.index()] = jobs[..count].iter().map(register).collect();
-        Self { func, single, shapes, exits, across, lanes, labels: HashMap::new(), in_loop: false, stored: false }
+        Self {
+            func,
+            single,
+            shapes,
+            exits,
+            facts,
+            across,
+            lanes,
+            made: Vec::new(),
+            labels: HashMap::new(),
+            in_loop: false,
+            stored: false,
+        }
     }
 
     /// None: this is nothing for a group.
@@ -63,10 +81,14 @@ impl<'a> Weaver<'a> {
         Some(out)
     }
 
-    /// Registers in which two jobs beside each other hold the same Float of theirs.
-    pub fn pairs(&self) -> Vec<[VarId; 2]> {
-        let floats = self.lanes.iter().filter(|lanes| self.func.vars[lanes[0].index()].ty == Scalar::F64);
-        floats.flat_map(|lanes| lanes.as_chunks().0.to_vec()).collect()
+    /// What is known of the registers.
+    pub fn registers(self) -> Registers {
+        let is_lane = |lanes: &&Vec<VarId>| matches!(self.func.vars[lanes[0].index()].ty, Scalar::F64 | Scalar::Bool);
+        let mut pairs = self.made;
+        pairs.extend(self.lanes.iter().filter(is_lane).flat_map(|lanes| lanes.as_chunks().0.to_vec()));
+        let apart = self.facts.map_or_else(Vec::new, |facts| parting::apart(self.single, self.shapes, facts));
+        let apart = apart.into_iter().flat_map(|v| self.lanes[v.index()].clone()).collect();
+        Registers { pairs, apart }
     }
 
     fn width(&self) -> usize {
@@ -251,15 +273,14 @@ impl<'a> Weaver<'a> {
         Some(())
     }
 
-    /// A branch in which jobs may part: they give up where one of them raises. Else they do not go the same way.
+    /// A branch in which jobs may part: they give up where one of them raises. Else each goes its way.
     fn part(&mut self, cond: Operand, then: &[Stmt], otherwise: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
-        self.may_end()?;
-        let raises = |list: &[Stmt]| matches!(list.last(), Some(Stmt::Trap { .. }));
         let (all, rest) = match (raises(then), raises(otherwise)) {
             (true, _) => (Op::Or, otherwise),
             (_, true) => (Op::And, then),
-            _ => return None,
+            _ => return self.part_ways(cond, then, otherwise, out),
         };
+        self.may_end()?;
         let mut cond_of_all = self.lane(cond, 0, out);
         for lane in 1..self.width() {
             let next = self.lane(cond, lane, out);
@@ -277,5 +298,125 @@ impl<'a> Weaver<'a> {
             }
         }
         Some(())
+    }
+
+    /// What all jobs may compute, then one branch where all of them skip the rest, and the rest for each that does not:
+    ///
+    /// ```text
+    /// all = skips(0) and skips(1) and …; if !all { if !skips(0) { … }; if !skips(1) { … }; … }
+    /// ```
+    fn part_ways(&mut self, cond: Operand, then: &[Stmt], otherwise: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
+        let facts = self.facts?;
+        let branch = Stmt::If { cond, then: then.to_vec(), otherwise: otherwise.to_vec() };
+        let parting = Parting::of(&branch, facts).filter(|_| self.in_loop);
+        let Some(parting) = parting else {
+            return (0..self.width()).try_for_each(|lane| self.alone(std::slice::from_ref(&branch), lane, out));
+        };
+        for stmt in &parting.ahead {
+            self.stmt(stmt, out)?;
+        }
+        let all = self.all_skip(&parting.tests(facts), out);
+        let mut each = Vec::new();
+        for lane in 0..self.width() {
+            let mut body = Vec::new();
+            self.alone(parting.rest, lane, &mut body)?;
+            for (cond, on) in parting.skips.iter().rev() {
+                let cond = self.lane(*cond, lane, &mut each);
+                let (then, otherwise) = if *on { (Vec::new(), body) } else { (body, Vec::new()) };
+                body = vec![Stmt::If { cond, then, otherwise }];
+            }
+            each.extend(body);
+        }
+        out.push(Stmt::If { cond: all, then: Vec::new(), otherwise: each });
+        Some(())
+    }
+
+    /// Whether every job skips what follows, by one of these conditions. What is computed for two jobs beside each other is so directly one after the other.
+    fn all_skip(&mut self, tests: &[Skip], out: &mut Vec<Stmt>) -> Operand {
+        let mut all: Option<Vec<Operand>> = None;
+        for (cond, on) in tests {
+            let mut skips: Vec<_> = (0..self.width()).map(|lane| self.lane(*cond, lane, out)).collect();
+            if !on {
+                skips = skips.into_iter().map(|cond| self.truth(Op::Not, vec![cond], out)).collect();
+                self.note_pairs(&skips);
+            }
+            all = Some(match all {
+                None => skips,
+                Some(before) => {
+                    let either = before.into_iter().zip(skips);
+                    let either: Vec<_> = either.map(|(a, b)| self.truth(Op::Or, vec![a, b], out)).collect();
+                    self.note_pairs(&either);
+                    either
+                }
+            });
+        }
+        let mut all = all.expect("a branch has a condition");
+        while all.len() > 1 {
+            // of four, the first and the third, then the second and the fourth: two vectors
+            let (one, other) = all.split_at(all.len() / 2);
+            let both: Vec<_> = one.iter().zip(other).map(|(a, b)| (*a, *b)).collect();
+            all = both.into_iter().map(|(a, b)| self.truth(Op::And, vec![a, b], out)).collect();
+            self.note_pairs(&all);
+        }
+        all[0]
+    }
+
+    fn truth(&mut self, op: Op, args: Vec<Operand>, out: &mut Vec<Stmt>) -> Operand {
+        let dst = fresh(self.func, Scalar::Bool);
+        out.push(Stmt::Let { dst, op, args });
+        dst.into()
+    }
+
+    /// Registers that this made, of which two beside each other may be a vector.
+    fn note_pairs(&mut self, registers: &[Operand]) {
+        let registers: Vec<VarId> =
+            registers.iter().filter_map(|o| if let Operand::Var(v) = o { Some(*v) } else { None }).collect();
+        self.made.extend(registers.as_chunks().0);
+    }
+
+    /// Statements of one job alone, whose registers of its own they assign; what is alike in all jobs is as much so where only some compute it. None: they are no such statements.
+    fn alone(&mut self, list: &[Stmt], lane: usize, out: &mut Vec<Stmt>) -> Option<()> {
+        for stmt in list {
+            match stmt {
+                Stmt::Let { dst, op, args } => {
+                    if self.shapes.divides(*dst).is_some() {
+                        return None;
+                    }
+                    let (_, None) = self.shapes.assigned(*op, args, self.in_loop)?? else { return None };
+                    let (dst, lane) = self.own(*dst, lane);
+                    let args = args.iter().map(|arg| self.lane(*arg, lane, out)).collect();
+                    out.push(Stmt::Let { dst, op: *op, args });
+                }
+                Stmt::Load { dst, column, row } => {
+                    let (dst, lane) = self.own(*dst, lane);
+                    let row = self.lane(*row, lane, out);
+                    out.push(Stmt::Load { dst, column: *column, row });
+                }
+                Stmt::Store { column, row, value } => {
+                    if self.in_loop || self.shapes.operand(*row) == Shape::Same {
+                        return None;
+                    }
+                    self.stored = true;
+                    let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
+                    out.push(Stmt::Store { column: *column, row, value });
+                }
+                Stmt::If { cond, then, otherwise } => {
+                    let cond = self.lane(*cond, lane, out);
+                    let mut sides = [Vec::new(), Vec::new()];
+                    self.alone(then, lane, &mut sides[0])?;
+                    self.alone(otherwise, lane, &mut sides[1])?;
+                    let [then, otherwise] = sides;
+                    out.push(Stmt::If { cond, then, otherwise });
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// A job's own register; of one that all share, what it is for the first.
+    fn own(&self, v: VarId, lane: usize) -> (VarId, usize) {
+        let lanes = &self.lanes[v.index()];
+        if lanes.len() > 1 { (lanes[lane], lane) } else { (lanes[0], 0) }
     }
 }

@@ -1,13 +1,14 @@
 //! Code for what is assigned to two jobs' registers at once ([`crate::backend::cpu::pairs`] says which).
 //!
-//! Such a pair is one vector. A lane that is wanted by itself is taken out; what is no pair is made one where it is used. Both have no effect, so
+//! Such a pair is one vector; of truth values, one of masks, all bits or none. A lane that is wanted by itself is taken out; what is no pair is made one where it is used. Both have no effect, so
 //! Cranelift makes each once, and before the loops in which it does not change.
 
 use super::{Lowering, Register};
 use crate::error::Result;
-use crate::ir::{ColumnId, Operand, Scalar, Stmt, Storage, VarId};
+use crate::ir::{ColumnId, Op, Operand, Scalar, Stmt, Storage, VarId};
 use crate::layout::Address;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 impl Lowering<'_, '_> {
     /// Two statements that assign a pair.
@@ -17,7 +18,10 @@ impl Lowering<'_, '_> {
                 let values: Vec<Value> =
                     args.iter().zip(others).map(|(one, other)| self.vector([*one, *other])).collect();
                 // each operation is for each lane
-                self.compute(Scalar::F64, *op, args, &values)?
+                match op {
+                    Op::Not => self.b.ins().bnot(values[0]),
+                    _ => self.compute(Scalar::F64, *op, args, &values)?,
+                }
             }
             (Stmt::Load { dst, column, row }, Stmt::Load { dst: other, row: next, .. }) => {
                 self.load_both([*dst, *other], *column, [*row, *next])
@@ -33,16 +37,27 @@ impl Lowering<'_, '_> {
             return self.whole(pair);
         }
         let [first, second] = operands;
-        let first_value = self.get(first);
+        let ty = vector_type(self.func.ty(first));
+        let first_value = self.element(first);
         if first == second {
-            return self.b.ins().splat(types::F64X2, first_value);
+            return self.b.ins().splat(ty, first_value);
         }
-        let second_value = self.get(second);
-        self.vector_of(first_value, second_value)
+        let second_value = self.element(second);
+        self.vector_of(ty, first_value, second_value)
     }
 
-    fn vector_of(&mut self, first: Value, second: Value) -> Value {
-        let all = self.b.ins().splat(types::F64X2, first);
+    /// An operand as a vector has it.
+    fn element(&mut self, operand: Operand) -> Value {
+        let value = self.get(operand);
+        if self.func.ty(operand) != Scalar::Bool {
+            return value;
+        }
+        let wide = self.b.ins().uextend(types::I64, value);
+        self.b.ins().ineg(wide)
+    }
+
+    fn vector_of(&mut self, ty: Type, first: Value, second: Value) -> Value {
+        let all = self.b.ins().splat(ty, first);
         self.b.ins().insertlane(all, second, 1)
     }
 
@@ -58,7 +73,7 @@ impl Lowering<'_, '_> {
             return self.b.ins().load(types::F64X2, unaligned, address, at);
         }
         let [first, second] = [0, 1].map(|lane| self.loaded(dsts[lane], column, rows[lane]));
-        self.vector_of(first, second)
+        self.vector_of(types::F64X2, first, second)
     }
 
     /// Whether the second row's Float lies behind the first one's.
@@ -80,17 +95,44 @@ impl Lowering<'_, '_> {
             Register::Once(Some(value)) => value,
             // never assigned, hence never reached
             Register::Once(None) => {
-                let zero = self.b.ins().f64const(0.0);
-                self.b.ins().splat(types::F64X2, zero)
+                if self.facts.pairs.is_mask(pair) {
+                    let zero = self.b.ins().iconst(types::I64, 0);
+                    self.b.ins().splat(types::I64X2, zero)
+                } else {
+                    let zero = self.b.ins().f64const(0.0);
+                    self.b.ins().splat(types::F64X2, zero)
+                }
             }
             Register::Many(variable) => self.b.use_var(variable),
-            Register::Lane(_) => unreachable!("a vector is no lane"),
+            Register::InMemory(_) | Register::Lane(_) => unreachable!("vectors are in registers"),
         }
     }
 
     /// One of a pair.
     pub(super) fn lane(&mut self, pair: usize, lane: u8) -> Value {
+        if self.facts.pairs.is_mask(pair) {
+            let bits = self.bits(pair);
+            return if lane == 0 { self.b.ins().band_imm_s(bits, 1) } else { self.b.ins().ushr_imm_u(bits, 1) };
+        }
         let vector = self.whole(pair);
         self.b.ins().extractlane(vector, lane)
     }
+
+    /// Whether a mask holds for both lanes (`and`), or for any (`or`).
+    pub(super) fn folded(&mut self, pair: usize, op: Op) -> Value {
+        let bits = self.bits(pair);
+        let (how, number) = if op == Op::And { (IntCC::Equal, 3) } else { (IntCC::NotEqual, 0) };
+        self.b.ins().icmp_imm_s(how, bits, number)
+    }
+
+    /// A mask's lanes as bits.
+    fn bits(&mut self, pair: usize) -> Value {
+        let mask = self.whole(pair);
+        self.b.ins().vhigh_bits(types::I8, mask)
+    }
+}
+
+/// Two of a type.
+pub(super) fn vector_type(lane: Scalar) -> Type {
+    if lane == Scalar::Bool { types::I64X2 } else { types::F64X2 }
 }

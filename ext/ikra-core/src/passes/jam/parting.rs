@@ -1,0 +1,237 @@
+//! Branches at which jobs of a group part, and come together again.
+//!
+//! `next if far; …` is mostly true of all jobs of a group, or false of all but one: birds that look at another are mostly far from it. So what tells them apart is
+//! computed for all of them, as what they do together is, and the rest for each of them that needs it, one after the other. Here: what of a branch is which
+//! ([`Parting`]), and what it takes ([`parts`]). Not here: code ([`super::weave`]).
+
+use super::shapes::{Shape, Shapes};
+use crate::ir::{Cmp, Column, Func, Op, Operand, Scalar, Stmt, VarId, walk};
+use crate::passes::loops::{Counts, References, is_movable};
+use std::collections::HashSet;
+
+/// The most statements that are computed for jobs that may not need them.
+const MOST_AHEAD: usize = 16;
+
+/// What is known of a function whose jobs may part.
+pub struct Facts<'a> {
+    counts: Counts,
+    references: &'a References,
+    columns: &'a [Column],
+    /// Comparisons for equality, which mostly fail.
+    equalities: HashSet<VarId>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn of(func: &Func, references: &'a References, columns: &'a [Column]) -> Self {
+        let counts = Counts::of(func);
+        let mut equalities = HashSet::new();
+        walk(&func.body, &mut |stmt| {
+            if let Stmt::Let { dst, op: Op::ICmp(Cmp::Eq) | Op::FCmp(Cmp::Eq), .. } = stmt
+                && counts.assigned(*dst) == 1
+            {
+                equalities.insert(*dst);
+            }
+        });
+        Self { counts, references, columns, equalities }
+    }
+
+    /// Whether a statement may run for jobs that do not need it: it changes nothing that anybody else reads, and loads what is there. `ahead`: what ran so before it.
+    fn is_free(&self, stmt: &Stmt, ahead: &HashSet<VarId>) -> bool {
+        match stmt {
+            Stmt::Let { dst, op, .. } => {
+                let is_dear = matches!(op, Op::Math(_) | Op::FSqrt | Op::FDiv | Op::FRem);
+                is_movable(*op) && !is_dear && self.counts.assigned(*dst) == 1
+            }
+            Stmt::Load { dst, column, row } => {
+                // what was computed ahead need not be a row where nobody needs it
+                let is_there = !matches!(row, Operand::Var(v) if ahead.contains(v));
+                let space = self.columns[column.index()].space;
+                is_there && self.references.is_in(*row, space) && self.counts.assigned(*dst) == 1
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A condition under which a job skips the rest: where it is this.
+pub type Skip = (Operand, bool);
+
+/// A branch one side of which does nothing, and so on within the other.
+pub struct Parting<'a> {
+    /// What all jobs may compute, in order, with the conditions among it.
+    pub ahead: Vec<&'a Stmt>,
+    pub skips: Vec<Skip>,
+    /// What a job does that skips nothing.
+    pub rest: &'a [Stmt],
+}
+
+impl<'a> Parting<'a> {
+    /// None: both sides do something.
+    pub fn of(stmt: &'a Stmt, facts: &Facts) -> Option<Self> {
+        let (mut skip, mut rest) = one_sided(stmt)?;
+        let (mut parting, mut own) = (Self { ahead: Vec::new(), skips: vec![skip], rest }, HashSet::new());
+        loop {
+            while let [first, others @ ..] = rest
+                && parting.ahead.len() < MOST_AHEAD
+                && facts.is_free(first, &own)
+            {
+                own.extend(first.assigns());
+                parting.ahead.push(first);
+                rest = others;
+            }
+            parting.rest = rest;
+            let [only] = rest else { return Some(parting) };
+            let Some(found) = one_sided(only) else { return Some(parting) };
+            (skip, rest) = found;
+            parting.skips.push(skip);
+            parting.rest = rest;
+        }
+    }
+
+    /// The conditions by which to tell whether any job does the rest: those that often hold, if there are some.
+    pub fn tests(&self, facts: &Facts) -> Vec<Skip> {
+        let is_rare = |(cond, on): &Skip| *on && matches!(cond, Operand::Var(v) if facts.equalities.contains(v));
+        let often: Vec<Skip> = self.skips.iter().copied().filter(|skip| !is_rare(skip)).collect();
+        if often.is_empty() { self.skips.clone() } else { often }
+    }
+}
+
+/// The condition under which a branch does nothing, and what it does else.
+fn one_sided(stmt: &Stmt) -> Option<(Skip, &[Stmt])> {
+    let Stmt::If { cond, then, otherwise } = stmt else { return None };
+    match (&then[..], &otherwise[..]) {
+        ([], rest) if !rest.is_empty() => Some(((*cond, true), rest)),
+        (rest, []) if !rest.is_empty() => Some(((*cond, false), rest)),
+        _ => None,
+    }
+}
+
+pub fn raises(list: &[Stmt]) -> bool {
+    matches!(list.last(), Some(Stmt::Trap { .. }))
+}
+
+/// Whether jobs part at a statement, as none of its sides is where a job raises.
+pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
+    matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))
+}
+
+/// What jobs do together in innermost loops in which they part, as far as it is known there.
+pub struct Together {
+    /// Floats in which they differ that are read or assigned, in the loop that has most of them.
+    pub registers: usize,
+    /// They load something in common, and compute with Floats what differs, in all of these loops.
+    pub worth: bool,
+}
+
+impl Together {
+    /// None: jobs part in no loop.
+    pub fn of(func: &Func, shapes: &Shapes, facts: &Facts) -> Option<Self> {
+        let mut found: Option<Self> = None;
+        walk(&func.body, &mut |stmt| {
+            let Stmt::Loop { body, .. } = stmt else { return };
+            if body.iter().any(|s| matches!(s, Stmt::Loop { .. })) {
+                return;
+            }
+            let mut walk =
+                Walk { func, shapes, facts, parted: false, differing: HashSet::new(), shares: false, floats: false };
+            walk.list(body);
+            if walk.parted {
+                let known = found.get_or_insert(Self { registers: 0, worth: true });
+                known.registers = known.registers.max(walk.differing.len());
+                known.worth &= walk.shares && walk.floats;
+            }
+        });
+        found
+    }
+}
+
+struct Walk<'a> {
+    func: &'a Func,
+    shapes: &'a Shapes,
+    facts: &'a Facts<'a>,
+    parted: bool,
+    differing: HashSet<VarId>,
+    shares: bool,
+    floats: bool,
+}
+
+impl Walk<'_> {
+    fn list(&mut self, list: &[Stmt]) {
+        for stmt in list {
+            if !parts(stmt, self.shapes) {
+                self.stmt(stmt);
+                stmt.bodies().into_iter().for_each(|body| self.list(body));
+                continue;
+            }
+            self.parted = true;
+            if let Some(parting) = Parting::of(stmt, self.facts) {
+                parting.ahead.into_iter().for_each(|stmt| self.stmt(stmt));
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        let differs = |v: &VarId| self.shapes.operand((*v).into()) == Shape::Differs;
+        self.shares |= matches!(stmt, Stmt::Load { row, .. } if self.shapes.operand(*row) == Shape::Same);
+        let is_float = matches!(stmt, Stmt::Let { op: Op::FAdd | Op::FSub | Op::FMul, .. });
+        self.floats |= is_float && stmt.assigns().iter().any(differs);
+        self.differing
+            .extend(touches(stmt).into_iter().filter(|v| differs(v) && self.func.ty((*v).into()) == Scalar::F64));
+    }
+}
+
+/// Registers that go from one repetition of a loop to the next, and that loops touch only where jobs are apart.
+pub fn apart(func: &Func, shapes: &Shapes, facts: &Facts) -> Vec<VarId> {
+    let mut touched = Touched { shapes, facts, together: HashSet::new(), apart: HashSet::new() };
+    touched.outside(&func.body);
+    let Touched { together, apart, .. } = touched;
+    let mut found: Vec<_> = apart.difference(&together).copied().filter(|v| facts.counts.assigned(*v) > 1).collect();
+    found.sort();
+    found
+}
+
+struct Touched<'a> {
+    shapes: &'a Shapes,
+    facts: &'a Facts<'a>,
+    together: HashSet<VarId>,
+    apart: HashSet<VarId>,
+}
+
+impl Touched<'_> {
+    fn outside(&mut self, list: &[Stmt]) {
+        for stmt in list {
+            if let Stmt::Loop { body, .. } = stmt {
+                self.inside(body);
+            } else {
+                stmt.bodies().into_iter().for_each(|body| self.outside(body));
+            }
+        }
+    }
+
+    fn inside(&mut self, list: &[Stmt]) {
+        for stmt in list {
+            if !parts(stmt, self.shapes) {
+                self.together.extend(touches(stmt));
+                stmt.bodies().into_iter().for_each(|body| self.inside(body));
+                continue;
+            }
+            let (ahead, rest) = match Parting::of(stmt, self.facts) {
+                Some(parting) => (parting.ahead, parting.rest),
+                None => (Vec::new(), std::slice::from_ref(stmt)),
+            };
+            self.together.extend(ahead.into_iter().flat_map(touches));
+            walk(rest, &mut |stmt| self.apart.extend(touches(stmt)));
+        }
+    }
+}
+
+/// What a statement, but none inside it, reads and assigns.
+fn touches(stmt: &Stmt) -> Vec<VarId> {
+    let mut met = stmt.assigns().to_vec();
+    stmt.reads(|operand| {
+        if let Operand::Var(v) = operand {
+            met.push(v);
+        }
+    });
+    met
+}
