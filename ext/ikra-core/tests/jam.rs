@@ -269,6 +269,9 @@ fn jobs_that_part_come_together_again() {
         // whoever is not far, and is not itself
         "v55: bool = icmp.eq k.16, v11\n    v56: bool = or v53, v55\n    if v56 {\n    } else {",
         "v55: bool = not v53\n    if v55 {",
+        // what is no comparison of Floats, nor known before the loop alone
+        "v55: bool = icmp.gt v22, 3\n    v57: bool = icmp.lt v11, 9\n    v58: bool = and v55, v57\n    v56: bool = or v53, v58\n    if v56 {\n    } else {",
+        "v57: bool = icmp.lt v11, 9\n    v56: bool = and v53, v57\n    if v56 {\n    } else {",
     ];
     for skips in skips {
         let program = near(skips);

@@ -68,6 +68,7 @@ impl Pairs {
     /// The pair that the first two statements of a list assign as one.
     pub fn assigned(&self, list: &[Stmt]) -> Option<usize> {
         let [first, second, ..] = list else { return None };
+        let is_mask = |v: VarId| self.lane(v).is_some_and(|lane| self.is_mask(lane.pair));
         let dsts = match (first, second) {
             (Stmt::Let { dst, op, .. }, Stmt::Let { dst: other, op: too, args })
                 if op == too && is_for_each_lane(*op) && !args.contains(&(*dst).into()) =>
@@ -75,7 +76,8 @@ impl Pairs {
                 [*dst, *other]
             }
             (Stmt::Load { dst, column, .. }, Stmt::Load { dst: other, column: too, row })
-                if column == too && *row != (*dst).into() =>
+                // truth values in memory are no masks
+                if column == too && *row != (*dst).into() && !is_mask(*dst) =>
             {
                 [*dst, *other]
             }
