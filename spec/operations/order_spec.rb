@@ -20,6 +20,36 @@ RSpec.describe "psort, psort_by, pmin, pmax, pminmax and those by a key" do
     expect(list.psort_by { |x| -x }).to eq list.sort.reverse
   end
 
+  it "finds the least and the greatest of many Floats, the very ones" do
+    list = Array.new(20_000) { |i| ((i * 7919) % 20_011) * 1e-200 - 1e-197 }
+    %i[min max minmax].each do |name|
+      expect(list.public_send(:"p#{name}").inspect).to eq list.public_send(name).inspect
+      [-0.0, 0.0, -Float::INFINITY, Float::INFINITY, 3, 2**70, 1r].each do |other|
+        with_it = list.dup.tap { |changed| changed[777] = other }
+        expect(with_it.public_send(:"p#{name}").inspect).to eq with_it.public_send(name).inspect
+      end
+      [nil, :a, Float::NAN].each { |other| expect { list.dup.tap { |changed| changed[777] = other } }.to do_as_ruby(name) }
+    end
+    # no flonums: both are objects
+    expect([list.pmin, list.pmax, *list.pminmax]).to match [be(list.min), be(list.max), be(list.min), be(list.max)]
+    expect(list.pmin(3)).to eq list.min(3)
+    expect([Array.new(20_000, 0.0).push(-0.0).pmin, Array.new(20_000, -0.0).push(0.0).pmax].inspect).to eq "[0.0, -0.0]"
+  end
+
+  it "asks Ruby for the least where Floats compare otherwise" do
+    output = run_ruby(<<~RUBY)
+      list = Array.new(20_000) { |i| i * 0.5 }
+      own = Class.new(Array) { def min = :own }
+      p own.new(list).pmin
+      class Float
+        alias_method :plain, :<=>
+        def <=>(other) = -plain(other)
+      end
+      p list.pmin == list.min, list.pminmax == list.minmax
+    RUBY
+    expect(output).to eq ":own\ntrue\ntrue\n"
+  end
+
   it "can be interrupted while it sorts numbers" do
     list = Array.new(3_000_000) { |i| ((i * 7919) % 3_000_017) / 3.0 }
     before = list.dup

@@ -3,7 +3,7 @@
 //! Here: natives that go over a list and what a section gave for each of its elements, where a loop in Ruby would take
 //! longer than the section. Numbers are read off the heap once; the core's collective operations then go over them without the
 //! GVL, by threads, and can be interrupted. Elements that come out are the very objects that went in. Not here: what decides.
-//! Sums of lists are Ruby's own (`lib/ikra/operation.rb`): adding numbers takes less time than reading them out first.
+//! Sums of lists are Ruby's own (`lib/ikra/operation.rb`), digit by digit, and so are the least and the greatest of Integers: comparing them takes less time than reading them out first.
 //! Invariant: an answer is Ruby's own or none: where keys are not all Integers or all Floats that compare, the caller asks Ruby.
 
 use crate::buffer::Dtype;
@@ -24,7 +24,8 @@ use ikra_core::backend::collective::{Crew, Element, Number, Values};
 use ikra_core::backend::fold;
 use ikra_core::engine::Holes;
 use ikra_core::memory::buffer::Buffer;
-use ikra_core::memory::column::HostColumn;
+use ikra_core::memory::column::{self, HostColumn};
+use ikra_core::types::Storage;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, Ruby, Symbol, Value};
@@ -215,8 +216,8 @@ fn place(index: Value) -> usize {
 
 /// Keys as plain numbers.
 enum Numbers {
-    Ints(Vec<i64>),
-    Floats(Vec<f64>),
+    Ints(HostColumn),
+    Floats(HostColumn),
 }
 
 impl Numbers {
@@ -224,11 +225,31 @@ impl Numbers {
     fn of(keys: RArray) -> Option<Numbers> {
         let keys = heap::elements(keys.as_raw());
         match heap::see(*keys.first()?) {
-            Seen::Int(_) => all(keys, int).map(Numbers::Ints),
-            Seen::Float(_) => all(keys, float).map(Numbers::Floats),
+            Seen::Int(_) => filled_column(Storage::I64, keys, int).map(Numbers::Ints),
+            Seen::Float(_) => filled_column(Storage::F64, keys, float).map(Numbers::Floats),
             _ => None,
         }
     }
+}
+
+/// What `one` makes of each, by all cores, if it makes something of all.
+fn filled_column<T: column::Element + Send>(
+    storage: Storage,
+    raw: &[Raw],
+    one: impl Fn(Raw) -> Option<T> + Sync,
+) -> Option<HostColumn> {
+    let mut column = HostColumn::to_fill(storage, raw.len(), None);
+    let pieces = raw.chunks(crew::PIECE).zip(column.view_mut::<T>().chunks_mut(crew::PIECE)).collect();
+    let fill = |(raw, out): (&[Raw], &mut [T])| {
+        for (raw, out) in raw.iter().zip(out) {
+            match one(*raw) {
+                Some(number) => *out = number,
+                None => return false,
+            }
+        }
+        true
+    };
+    crew::map(raw.len(), pieces, fill).into_iter().all(|filled| filled).then_some(column)
 }
 
 /// What `one` makes of each, if it makes something of all. (`collect` would not know how many they are.)
@@ -256,35 +277,36 @@ fn float(raw: Raw) -> Option<f64> {
 
 impl Numbers {
     /// Each combined with all before it, one after the other; None: one leaves 64 bits.
-    fn running(&self, product: bool) -> Option<Numbers> {
-        match self {
-            Numbers::Ints(x) => {
+    fn running(mut self, product: bool) -> Option<Numbers> {
+        match &mut self {
+            Numbers::Ints(column) => {
                 let mut memo = i64::from(product);
-                let next = |x: &i64| {
+                for x in column.view_mut::<i64>() {
                     memo = if product { memo.checked_mul(*x)? } else { memo.checked_add(*x)? };
-                    Some(memo)
-                };
-                x.iter().map(next).collect::<Option<_>>().map(Numbers::Ints)
+                    *x = memo;
+                }
             }
-            Numbers::Floats(x) => {
-                let mut out = x.clone();
+            Numbers::Floats(column) => {
+                let out = column.view_mut::<f64>();
                 for i in 1..out.len() {
                     out[i] = if product { out[i - 1] * out[i] } else { out[i - 1] + out[i] };
                 }
-                Some(Numbers::Floats(out))
             }
         }
+        Some(self)
     }
+
     fn values(&self) -> Values<'_> {
         match self {
-            Numbers::Ints(x) => Values::I64(x),
-            Numbers::Floats(x) => Values::F64(x),
+            Numbers::Ints(x) => Values::I64(x.view()),
+            Numbers::Floats(x) => Values::F64(x.view()),
         }
     }
+
     fn keys(&self) -> Keys<'_> {
         match self {
-            Numbers::Ints(x) => Keys::I64(x),
-            Numbers::Floats(x) => Keys::F64(x),
+            Numbers::Ints(x) => Keys::I64(x.view()),
+            Numbers::Floats(x) => Keys::F64(x.view()),
         }
     }
 }
@@ -334,16 +356,41 @@ pub fn reduce_buffer(
     let Some((dtype, buffer)) = crate::buffer::of(buffer.as_raw()) else {
         return Err(Error::new(ruby.exception_arg_error(), "the array's elements are freed"));
     };
-    let name = operation.name()?;
-    let Some((known, reduction)) = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name) else {
-        return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {name}")));
-    };
+    let (known, reduction) = called(ruby, operation)?;
     let range = crate::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &buffer, count)?;
     place.tell(ruby, &mut clock, known, (dtype, &buffer), count, Some(asked));
     let reduced = place.reduce(ruby, &mut clock, reduction, (dtype, &buffer), range)?;
     reduced_value(ruby, reduction, reduced)
+}
+
+/// `Ikra.__reduce_list(list, operation)`: the same of a list of Integers, or of Floats that are all numbers; nil where Ruby must be asked.
+///
+/// # Errors
+/// DeviceError and its kin, and what interrupts raise.
+pub fn reduce_list(ruby: &Ruby, list: RArray, operation: Symbol) -> Result<Option<Value>, Error> {
+    let (known, reduction) = called(ruby, operation)?;
+    let mut clock = Clock::start(ruby);
+    tell_of_list(ruby, &mut clock, known, list);
+    let reduced = reduced_list(ruby, &mut clock, list, reduction)?;
+    reduced.map(|reduced| reduced_value(ruby, reduction, reduced)).transpose()
+}
+
+fn reduced_list(ruby: &Ruby, clock: &mut Clock, list: RArray, reduction: Reduction) -> Result<Option<Reduced>, Error> {
+    let Some(numbers) = clock.measure(Phase::Pack, || Numbers::of(list)) else {
+        clock.forget();
+        return Ok(None);
+    };
+    let work = || working(ruby, list.len(), |crew| reduce(crew, reduction, numbers.values()));
+    clock.measure(Phase::Kernel, work).map(Some)
+}
+
+/// The reduction of that name, and its name.
+fn called(ruby: &Ruby, operation: Symbol) -> Result<(&'static str, Reduction), Error> {
+    let name = operation.name()?;
+    let found = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name);
+    found.ok_or_else(|| Error::new(ruby.exception_arg_error(), format!("no reduction is called {name}")))
 }
 
 /// `Ikra.__filled(operation)`: the Integer and the Float that stand for elements without a value while the others are reduced.
@@ -468,9 +515,8 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
     let reduced = match Given::of(keys)? {
         Given::List(keys) => {
             tell_of_list(ruby, &mut clock, what, keys);
-            let Some(numbers) = clock.measure(Phase::Pack, || Numbers::of(keys)) else { return Ok(None) };
-            let work = || working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()));
-            clock.measure(Phase::Kernel, work)?
+            let Some(reduced) = reduced_list(ruby, &mut clock, keys, reduction)? else { return Ok(None) };
+            reduced
         }
         Given::Numbers(Dtype::Bool, _) => {
             clock.forget();
@@ -685,8 +731,8 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
         && let Some(values) = clock.measure(Phase::Kernel, || numbers.running(product))
     {
         return Ok(clock.measure(Phase::Unpack, || match values {
-            Numbers::Ints(values) => ruby.ary_from_iter(values),
-            Numbers::Floats(values) => ruby.ary_from_iter(values),
+            Numbers::Ints(column) => ruby.ary_from_iter(column.view::<i64>().iter().copied()),
+            Numbers::Floats(column) => ruby.ary_from_iter(column.view::<f64>().iter().copied()),
         }));
     }
     clock.forget();
