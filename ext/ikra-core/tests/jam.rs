@@ -284,6 +284,16 @@ fn jobs_that_part_come_together_again() {
 }
 
 #[test]
+fn what_stands_once_for_each_job_is_bounded() {
+    let long = |count: usize| {
+        let adds = "      near.39 = fadd near.39, v51\n".repeat(count);
+        near(&format!("if v53 {{\n    }} else {{\n{adds}"))
+    };
+    let width = |count| Jam::of(&long(count), Way::Next).map(|jam| jam.width);
+    assert_eq!([width(0), width(600), width(2000)], [Some(4), Some(2), None]);
+}
+
+#[test]
 fn jobs_that_may_part_are_compared_two_by_two_and_branched_upon_once() {
     let code = on_the_cpu(&near("if v53 {\n    } else {"), [4, 20, 3]);
     assert!(code.contains("splat.f64x2") && code.contains("vhigh_bits.i8"), "{code}");

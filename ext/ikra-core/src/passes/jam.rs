@@ -83,6 +83,8 @@ pub struct Registers {
 const CARRIED: usize = 12;
 /// The most that a loop in which jobs part reads and assigns where they are together, of all jobs of a group: two to a vector.
 const HELD: usize = 28;
+/// The most statements that stand once for each job of a group, of all jobs: what compiling them takes.
+const REPEATED: usize = 2048;
 const WIDTHS: [usize; 3] = [8, 4, 2];
 /// Jobs beside each other in a strip.
 const STRIP: u64 = 32;
@@ -113,7 +115,11 @@ impl Jam {
         let (width, shapes) = widths.iter().find_map(|width| {
             let shapes = Shapes::of(entry, way, *width, division.as_ref())?;
             let pays = match Together::of(entry, &shapes, &facts) {
-                Some(together) => may_part && together.worth && together.registers * width <= HELD,
+                Some(together) => {
+                    let is_small =
+                        together.registers * width <= HELD && parting::repeated(entry, &shapes) * width <= REPEATED;
+                    may_part && together.worth && is_small
+                }
                 None => shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED,
             };
             pays.then_some((*width, shapes))

@@ -115,6 +115,18 @@ pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
     matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))
 }
 
+/// How many statements stand in branches at which jobs part: they are there once for each job.
+pub fn repeated(func: &Func, shapes: &Shapes) -> usize {
+    fn of(list: &[Stmt], shapes: &Shapes, inside: bool) -> usize {
+        let one = |stmt: &Stmt| {
+            let inner = inside || parts(stmt, shapes);
+            usize::from(inside) + stmt.bodies().into_iter().map(|body| of(body, shapes, inner)).sum::<usize>()
+        };
+        list.iter().map(one).sum()
+    }
+    of(&func.body, shapes, false)
+}
+
 /// What jobs do together in innermost loops in which they part, as far as it is known there.
 pub struct Together {
     /// Floats in which they differ that are read or assigned, in the loop that has most of them.
