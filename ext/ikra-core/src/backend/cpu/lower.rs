@@ -183,6 +183,7 @@ enum Register {
     /// Assigned in one place, which dominates every use.
     Once(Option<Value>),
     Many(Variable),
+    /// On the stack: [`Facts::in_memory`].
     InMemory(StackSlot),
     /// Of a pair of which both are assigned at once.
     Lane(Lane),
