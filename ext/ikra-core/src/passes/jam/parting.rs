@@ -19,20 +19,28 @@ pub struct Facts<'a> {
     columns: &'a [Column],
     /// Comparisons for equality, which mostly fail.
     equalities: HashSet<VarId>,
+    /// Comparisons of Floats, and what is made of such: vectors have them.
+    of_floats: HashSet<VarId>,
 }
 
 impl<'a> Facts<'a> {
     pub fn of(func: &Func, references: &'a References, columns: &'a [Column]) -> Self {
         let counts = Counts::of(func);
-        let mut equalities = HashSet::new();
+        let [mut equalities, mut of_floats] = [HashSet::new(), HashSet::new()];
         walk(&func.body, &mut |stmt| {
-            if let Stmt::Let { dst, op: Op::ICmp(Cmp::Eq) | Op::FCmp(Cmp::Eq), .. } = stmt
-                && counts.assigned(*dst) == 1
-            {
+            let Stmt::Let { dst, op, args } = stmt else { return };
+            if counts.assigned(*dst) != 1 {
+                return;
+            }
+            if let Op::ICmp(Cmp::Eq) | Op::FCmp(Cmp::Eq) = op {
                 equalities.insert(*dst);
             }
+            let made = matches!(op, Op::And | Op::Or | Op::Not) && args.iter().all(|arg| is_one_of(&of_floats, *arg));
+            if made || matches!(op, Op::FCmp(_)) {
+                of_floats.insert(*dst);
+            }
         });
-        Self { counts, references, columns, equalities }
+        Self { counts, references, columns, equalities, of_floats }
     }
 
     /// Whether a statement may run for jobs that do not need it: it changes nothing that anybody else reads, and loads what is there. `ahead`: what ran so before it.
@@ -68,21 +76,22 @@ pub struct Parting<'a> {
 impl<'a> Parting<'a> {
     /// None: both sides do something.
     pub fn of(stmt: &'a Stmt, facts: &Facts) -> Option<Self> {
-        let (mut skip, mut rest) = one_sided(stmt)?;
+        let (skip, rest) = one_sided(stmt)?;
         let (mut parting, mut own) = (Self { ahead: Vec::new(), skips: vec![skip], rest }, HashSet::new());
         loop {
-            while let [first, others @ ..] = rest
-                && parting.ahead.len() < MOST_AHEAD
+            let (mut free, mut behind) = (Vec::new(), parting.rest);
+            while let [first, others @ ..] = behind
+                && parting.ahead.len() + free.len() < MOST_AHEAD
                 && facts.is_free(first, &own)
             {
                 own.extend(first.assigns());
-                parting.ahead.push(first);
-                rest = others;
+                free.push(first);
+                behind = others;
             }
-            parting.rest = rest;
-            let [only] = rest else { return Some(parting) };
-            let Some(found) = one_sided(only) else { return Some(parting) };
-            (skip, rest) = found;
+            // what leads to no condition is left to who needs it
+            let [only] = behind else { return Some(parting) };
+            let Some((skip, rest)) = one_sided(only) else { return Some(parting) };
+            parting.ahead.extend(free);
             parting.skips.push(skip);
             parting.rest = rest;
         }
@@ -90,10 +99,14 @@ impl<'a> Parting<'a> {
 
     /// The conditions by which to tell whether any job does the rest: those that often hold, if there are some.
     pub fn tests(&self, facts: &Facts) -> Vec<Skip> {
-        let is_rare = |(cond, on): &Skip| *on && matches!(cond, Operand::Var(v) if facts.equalities.contains(v));
+        let is_rare = |(cond, on): &Skip| *on && is_one_of(&facts.equalities, *cond);
         let often: Vec<Skip> = self.skips.iter().copied().filter(|skip| !is_rare(skip)).collect();
         if often.is_empty() { self.skips.clone() } else { often }
     }
+}
+
+fn is_one_of(known: &HashSet<VarId>, operand: Operand) -> bool {
+    matches!(operand, Operand::Var(v) if known.contains(&v))
 }
 
 /// The condition under which a branch does nothing, and what it does else.
@@ -131,7 +144,8 @@ pub fn repeated(func: &Func, shapes: &Shapes) -> usize {
 pub struct Together {
     /// Floats in which they differ that are read or assigned, in the loop that has most of them.
     pub registers: usize,
-    /// They load something in common, and compute with Floats what differs, in all of these loops.
+    /// In all of these loops they load something in common, compute with Floats what differs, and part by comparing Floats alone: where each would be compared by itself,
+    /// a branch for each takes no longer.
     pub worth: bool,
 }
 
@@ -144,13 +158,21 @@ impl Together {
             if body.iter().any(|s| matches!(s, Stmt::Loop { .. })) {
                 return;
             }
-            let mut walk =
-                Walk { func, shapes, facts, parted: false, differing: HashSet::new(), shares: false, floats: false };
+            let mut walk = Walk {
+                func,
+                shapes,
+                facts,
+                parted: false,
+                differing: HashSet::new(),
+                shares: false,
+                floats: false,
+                vectors: true,
+            };
             walk.list(body);
             if walk.parted {
                 let known = found.get_or_insert(Self { registers: 0, worth: true });
                 known.registers = known.registers.max(walk.differing.len());
-                known.worth &= walk.shares && walk.floats;
+                known.worth &= walk.shares && walk.floats && walk.vectors;
             }
         });
         found
@@ -165,6 +187,7 @@ struct Walk<'a> {
     differing: HashSet<VarId>,
     shares: bool,
     floats: bool,
+    vectors: bool,
 }
 
 impl Walk<'_> {
@@ -176,9 +199,11 @@ impl Walk<'_> {
                 continue;
             }
             self.parted = true;
-            if let Some(parting) = Parting::of(stmt, self.facts) {
-                parting.ahead.into_iter().for_each(|stmt| self.stmt(stmt));
-            }
+            let parting = Parting::of(stmt, self.facts);
+            let tests = parting.iter().flat_map(|parting| parting.tests(self.facts));
+            self.vectors &=
+                parting.is_some() && tests.map(|(cond, _)| cond).all(|c| is_one_of(&self.facts.of_floats, c));
+            parting.into_iter().flat_map(|parting| parting.ahead).for_each(|stmt| self.stmt(stmt));
         }
     }
 
