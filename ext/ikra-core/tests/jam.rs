@@ -289,6 +289,8 @@ fn jobs_that_part_by_more_than_floats_are_no_groups() {
         "v55: bool = icmp.gt v22, 3\n    if v55 {\n    } else {",
         "v55: bool = icmp.lt v11, 9\n    v56: bool = and v53, v55\n    if v56 {\n    } else {",
         "if v53 {\n      count.17 = add count.17, 2\n    } else {",
+        // nearly nothing is done
+        "if v53 {\n      near.39 = fadd near.39, v51\n    }\n    v55: bool = fcmp.gt v51, 800.0\n    if v55 {\n    } else {",
     ];
     for skips in skips {
         assert!(Jam::of(&near(skips), Way::Next).is_none(), "{skips}");
@@ -578,6 +580,22 @@ fn floats(choices: &[u16]) -> String {
         }
     }
     text + &format!("    sum.15 = fadd sum.15, {}\n", floats[floats.len() - 1])
+}
+
+#[test]
+fn of_two_vectors_one_is_chosen_lane_by_lane() {
+    let code = on_the_cpu(
+        &product(
+            "",
+            "v50: f64 = load right[v22]\n v51: bool = fcmp.lt sum.15, v50\n sum.15 = select v51, v50, sum.15",
+            "",
+        ),
+        [4, 20, 3],
+    );
+    assert_eq!(code.matches("bitselect").count(), 4, "{code}");
+    let alike = "v50: f64 = load right[v22]\n v51: bool = fcmp.lt v20, 7.0\n sum.15 = select v51, v50, sum.15";
+    let code = on_the_cpu(&product("", alike, ""), [4, 20, 3]);
+    assert!(code.contains("select.f64x2") && !code.contains("bitselect"), "{code}");
 }
 
 #[test]

@@ -71,7 +71,10 @@ impl Pairs {
         let is_mask = |v: VarId| self.lane(v).is_some_and(|lane| self.is_mask(lane.pair));
         let dsts = match (first, second) {
             (Stmt::Let { dst, op, .. }, Stmt::Let { dst: other, op: too, args })
-                if op == too && is_for_each_lane(*op) && !args.contains(&(*dst).into()) =>
+                if op == too
+                    && is_for_each_lane(*op)
+                    && !args.contains(&(*dst).into())
+                    && !(*op == Op::Select && is_mask(*dst)) =>
             {
                 [*dst, *other]
             }
@@ -118,7 +121,7 @@ impl Pairs {
 /// Whether processors have it for vectors of Floats, or of the masks that comparisons of these give.
 fn is_for_each_lane(op: Op) -> bool {
     let of_floats = matches!(op, Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FNeg | Op::FAbs | Op::FSqrt);
-    of_floats || matches!(op, Op::Copy | Op::FCmp(_) | Op::And | Op::Or | Op::Not)
+    of_floats || matches!(op, Op::Copy | Op::Select | Op::FCmp(_) | Op::And | Op::Or | Op::Not)
 }
 
 /// What pairs save and cost, in instructions, by a rough guess. Pairs of which one is computed from the other stand and fall together.
@@ -196,9 +199,22 @@ impl<'a> Costs<'a> {
                     * match op {
                         Op::Copy => 0,
                         Op::FDiv | Op::FSqrt => 5,
+                        // a Float by itself is chosen by a branch
+                        Op::Select => 2,
                         _ => 1,
                     };
-                args.iter().zip(others).for_each(|(one, other)| self.operand(pair, [*one, *other]));
+                for (at, (one, other)) in args.iter().zip(others).enumerate() {
+                    if *op == Op::Select && at == 0 && one == other {
+                        continue;
+                    }
+                    let truths = match op {
+                        Op::And | Op::Or | Op::Not => true,
+                        Op::Copy => self.pairs.is_mask(pair),
+                        Op::Select => at == 0,
+                        _ => false,
+                    };
+                    self.operand(pair, [*one, *other], truths);
+                }
             }
             (Stmt::Load { row, .. }, Stmt::Load { row: other, .. }) => {
                 [row, other].into_iter().for_each(|row| self.read(*row));
@@ -217,8 +233,8 @@ impl<'a> Costs<'a> {
         from == other && more.checked_add(1) == Some(most)
     }
 
-    /// What a pair is computed from.
-    fn operand(&mut self, pair: usize, operands: [Operand; 2]) {
+    /// What a pair is computed from, Floats or truth values.
+    fn operand(&mut self, pair: usize, operands: [Operand; 2], truths: bool) {
         if let Some(other) = self.pairs.whole(operands) {
             let (root, other) = (self.root(pair), self.root(other));
             self.next[root] = other;
@@ -228,7 +244,7 @@ impl<'a> Costs<'a> {
             return;
         }
         // a truth value is made a mask first
-        let each = if self.pairs.is_mask(pair) { 3 } else { 1 };
+        let each = if truths { 3 } else { 1 };
         self.gains[pair] -= self.times * each * if operands[0] == operands[1] { 1 } else { 2 };
         operands.into_iter().for_each(|operand| self.read(operand));
     }

@@ -12,6 +12,9 @@ use std::collections::HashSet;
 /// The most statements that are computed for jobs that may not need them.
 const MOST_AHEAD: usize = 16;
 
+/// The fewest statements that are worth to come together for: less is done as fast by a branch for each job, however often it is taken.
+const LEAST_APART: usize = 4;
+
 /// What is known of a function whose jobs may part.
 pub struct Facts<'a> {
     counts: Counts,
@@ -128,6 +131,12 @@ pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
     matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))
 }
 
+fn statements(list: &[Stmt]) -> usize {
+    let mut count = 0;
+    walk(list, &mut |_| count += 1);
+    count
+}
+
 /// How many statements stand in branches at which jobs part: they are there once for each job.
 pub fn repeated(func: &Func, shapes: &Shapes) -> usize {
     fn of(list: &[Stmt], shapes: &Shapes, inside: bool) -> usize {
@@ -199,7 +208,7 @@ impl Walk<'_> {
                 continue;
             }
             self.parted = true;
-            let parting = Parting::of(stmt, self.facts);
+            let parting = Parting::of(stmt, self.facts).filter(|parting| statements(parting.rest) >= LEAST_APART);
             let tests = parting.iter().flat_map(|parting| parting.tests(self.facts));
             self.vectors &=
                 parting.is_some() && tests.map(|(cond, _)| cond).all(|c| is_one_of(&self.facts.of_floats, c));

@@ -15,12 +15,18 @@ impl Lowering<'_, '_> {
     pub(super) fn both(&mut self, pair: usize, first: &Stmt, second: &Stmt) -> Result<()> {
         let value = match (first, second) {
             (Stmt::Let { op, args, .. }, Stmt::Let { args: others, .. }) => {
-                let values: Vec<Value> =
-                    args.iter().zip(others).map(|(one, other)| self.vector([*one, *other])).collect();
+                let operands = args.iter().zip(others).map(|(one, other)| [*one, *other]);
                 // each operation is for each lane
                 match op {
-                    Op::Not => self.b.ins().bnot(values[0]),
-                    _ => self.compute(Scalar::F64, *op, args, &values)?,
+                    Op::Select => self.choose(operands.collect()),
+                    Op::Not => {
+                        let mask = self.vector([args[0], others[0]]);
+                        self.b.ins().bnot(mask)
+                    }
+                    _ => {
+                        let values: Vec<Value> = operands.map(|operands| self.vector(operands)).collect();
+                        self.compute(Scalar::F64, *op, args, &values)?
+                    }
                 }
             }
             (Stmt::Load { dst, column, row }, Stmt::Load { dst: other, row: next, .. }) => {
@@ -30,6 +36,19 @@ impl Lowering<'_, '_> {
         };
         self.vectors[pair].set(value, &mut self.b);
         Ok(())
+    }
+
+    /// Of two vectors one, or each lane of one: where both ask the same, a branch is foreseen, and nothing waits for it.
+    fn choose(&mut self, operands: Vec<[Operand; 2]>) -> Value {
+        let [cond, one, other] = operands[..] else { unreachable!("it chooses between two") };
+        let (one, other) = (self.vector(one), self.vector(other));
+        if cond[0] == cond[1] {
+            let cond = self.get(cond[0]);
+            return self.b.ins().select(cond, one, other);
+        }
+        let mask = self.vector(cond);
+        let mask = self.b.ins().bitcast(types::F64X2, MemFlagsData::new(), mask);
+        self.b.ins().bitselect(mask, one, other)
     }
 
     fn vector(&mut self, operands: [Operand; 2]) -> Value {
