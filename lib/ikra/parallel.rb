@@ -417,7 +417,7 @@ module Ikra
 
       __check(options)
       __ruby(name, base) do
-        next (__extreme_floats(base, name) unless count) || base.public_send(name.to_s.delete_prefix("p"), *count) unless name == :psort
+        next (count.nil? && __extreme_floats(base, name)) || base.public_send(name.to_s.delete_prefix("p"), *count) unless name == :psort
 
         list = base.to_a
         __sorted(list, list, list.size, false) || list.sort
@@ -433,9 +433,11 @@ module Ikra
     def __extreme_floats(list, name)
       return unless list.instance_of?(Array) && list.size >= MANY_FLOATS && list.first.is_a?(Float) && __own?(:<=>)
 
-      found = __reduce_list(list, name.to_s.delete_prefix("p").to_sym) or return
-      index = ->((_, index)) { list[index] }
-      name == :pminmax ? found.map(&index) : index.call(found)
+      found = { pmin: [false], pmax: [true], pminmax: [false, true] }.fetch(name).map do |greatest|
+        index = __extreme(list, greatest) or return
+        list[index]
+      end
+      name == :pminmax ? found : found.first
     end
 
     # @api private

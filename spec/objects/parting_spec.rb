@@ -46,30 +46,29 @@ RSpec.describe "objects that go different ways through the same list" do
 
   def shown(birds) = birds.map { |bird| [bird.near, bird.sum.nan? ? :nan : bird.sum] }
 
+  # What each does is made of the flock.
+  def compare(backend, count, seed, &does)
+    expected, found = [seed, seed].map { |same| birds(count, same) }
+    expected.each(&does.call(expected))
+    found.peach(backend:, &does.call(found))
+    expect(shown(found)).to eq(shown(expected))
+  end
+
   on_every_backend do
     [1, 7, 2050].each do |count|
       it "come to what each of #{count} comes to alone, where few are near" do
-        expected, found = [1, 1].map { |seed| birds(count, seed) }
         list = birds(60, 2)
-        expected.each { |bird| bird.look(list) }
-        found.peach(backend:) { |bird| bird.look(list) }
-        expect(shown(found)).to eq(shown(expected))
+        compare(backend, count, 1) { ->(bird) { bird.look(list) } }
       end
     end
 
     it "look at each other" do
-      expected, found = [3, 3].map { |seed| birds(300, seed) }
-      expected.each { |bird| bird.look(expected) }
-      found.peach(backend:) { |bird| bird.look(found) }
-      expect(shown(found)).to eq(shown(expected))
+      compare(backend, 300, 3) { |flock| ->(bird) { bird.look(flock) } }
     end
 
     it "part by what is true or false of an object, and by what is computed" do
-      expected, found = [5, 5].map { |seed| birds(2050, seed) }
       list = birds(40, 6)
-      expected.each { |bird| bird.look_at_calm(list) }
-      found.peach(backend:) { |bird| bird.look_at_calm(list) }
-      expect(shown(found)).to eq(shown(expected))
+      compare(backend, 2050, 5) { ->(bird) { bird.look_at_calm(list) } }
     end
   end
 end

@@ -356,41 +356,16 @@ pub fn reduce_buffer(
     let Some((dtype, buffer)) = crate::buffer::of(buffer.as_raw()) else {
         return Err(Error::new(ruby.exception_arg_error(), "the array's elements are freed"));
     };
-    let (known, reduction) = called(ruby, operation)?;
+    let name = operation.name()?;
+    let Some((known, reduction)) = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name) else {
+        return Err(Error::new(ruby.exception_arg_error(), format!("no reduction is called {name}")));
+    };
     let range = crate::over::part(ruby, &buffer, from, count)?;
     let asked = Settings::for_call(ruby, options)?.backend;
     let place = Where::of(ruby, asked, &buffer, count)?;
     place.tell(ruby, &mut clock, known, (dtype, &buffer), count, Some(asked));
     let reduced = place.reduce(ruby, &mut clock, reduction, (dtype, &buffer), range)?;
     reduced_value(ruby, reduction, reduced)
-}
-
-/// `Ikra.__reduce_list(list, operation)`: the same of a list of Integers, or of Floats that are all numbers; nil where Ruby must be asked.
-///
-/// # Errors
-/// DeviceError and its kin, and what interrupts raise.
-pub fn reduce_list(ruby: &Ruby, list: RArray, operation: Symbol) -> Result<Option<Value>, Error> {
-    let (known, reduction) = called(ruby, operation)?;
-    let mut clock = Clock::start(ruby);
-    tell_of_list(ruby, &mut clock, known, list);
-    let reduced = reduced_list(ruby, &mut clock, list, reduction)?;
-    reduced.map(|reduced| reduced_value(ruby, reduction, reduced)).transpose()
-}
-
-fn reduced_list(ruby: &Ruby, clock: &mut Clock, list: RArray, reduction: Reduction) -> Result<Option<Reduced>, Error> {
-    let Some(numbers) = clock.measure(Phase::Pack, || Numbers::of(list)) else {
-        clock.forget();
-        return Ok(None);
-    };
-    let work = || working(ruby, list.len(), |crew| reduce(crew, reduction, numbers.values()));
-    clock.measure(Phase::Kernel, work).map(Some)
-}
-
-/// The reduction of that name, and its name.
-fn called(ruby: &Ruby, operation: Symbol) -> Result<(&'static str, Reduction), Error> {
-    let name = operation.name()?;
-    let found = REDUCTIONS.into_iter().find(|(known, _)| *known == &*name);
-    found.ok_or_else(|| Error::new(ruby.exception_arg_error(), format!("no reduction is called {name}")))
 }
 
 /// `Ikra.__filled(operation)`: the Integer and the Float that stand for elements without a value while the others are reduced.
@@ -515,8 +490,12 @@ pub fn extreme(ruby: &Ruby, keys: Value, greatest: bool) -> Result<Option<u64>, 
     let reduced = match Given::of(keys)? {
         Given::List(keys) => {
             tell_of_list(ruby, &mut clock, what, keys);
-            let Some(reduced) = reduced_list(ruby, &mut clock, keys, reduction)? else { return Ok(None) };
-            reduced
+            let Some(numbers) = clock.measure(Phase::Pack, || Numbers::of(keys)) else {
+                clock.forget();
+                return Ok(None);
+            };
+            let work = || working(ruby, keys.len(), |crew| reduce(crew, reduction, numbers.values()));
+            clock.measure(Phase::Kernel, work)?
         }
         Given::Numbers(Dtype::Bool, _) => {
             clock.forget();

@@ -91,7 +91,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;
     ikra.define_singleton_method("__permuted", function!(collect::permuted, 2))?;
     ikra.define_singleton_method("__sorted", function!(collect::sorted, 4))?;
-    ikra.define_singleton_method("__reduce_list", function!(collect::reduce_list, 2))?;
     ikra.define_singleton_method("__extreme", function!(collect::extreme, 2))?;
     ikra.define_singleton_method("__tallied", function!(collect::tallied, 1))?;
     ikra.define_singleton_method("__grouped", function!(collect::grouped, 2))?;

@@ -6,7 +6,7 @@
 //! raises what it would have raised, and the others cannot.
 
 use super::Pass;
-use super::loops::{Counts, assigned_in, is_movable, never_passed};
+use super::loops::{Counts, assigned_in, is_cheap, is_movable, never_passed};
 use crate::ir::{Op, Operand, Program, Stmt, VarId};
 use std::collections::HashSet;
 
@@ -92,10 +92,6 @@ fn checks(body: &mut Vec<Stmt>, counts: &Counts, varies: &mut HashSet<VarId>, ou
         }
     }
     out.len() > before
-}
-
-fn is_cheap(op: Op) -> bool {
-    !matches!(op, Op::FDiv | Op::FSqrt | Op::FRem | Op::FNextAfter | Op::Math(_))
 }
 
 #[cfg(test)]

@@ -99,13 +99,14 @@ impl Jam {
     }
 
     fn made(program: &Program, way: Way, may_part: bool) -> Option<Self> {
-        // a reference that was loaded is one wherever it is read: that is known before it is computed
-        let references = References::of(&program.funcs[program.entry.index()], &program.columns);
-        let program = &if may_part { super::references(program.clone()) } else { program.clone() };
         let entry = &program.funcs[program.entry.index()];
         if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
             return None;
         }
+        // a reference that was loaded is one wherever it is read: that is known before it is computed
+        let references = References::of(entry, &program.columns);
+        let program = &if may_part { super::references(program.clone()) } else { program.clone() };
+        let entry = &program.funcs[program.entry.index()];
         let division = Division::of(entry);
         if way == Way::Below && (division.is_none() || !program.few) {
             return None;
@@ -116,8 +117,8 @@ impl Jam {
             let shapes = Shapes::of(entry, way, *width, division.as_ref())?;
             let pays = match Together::of(entry, &shapes, &facts) {
                 Some(together) => {
-                    let is_small =
-                        together.registers * width <= HELD && parting::repeated(entry, &shapes) * width <= REPEATED;
+                    let is_small = together.registers * width <= HELD
+                        && parting::repeated(&entry.body, &shapes) * width <= REPEATED;
                     may_part && together.worth && is_small
                 }
                 None => shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED,

@@ -95,6 +95,11 @@ impl Counting {
     }
 }
 
+/// Whether the operation is an instruction or two.
+pub fn is_cheap(op: Op) -> bool {
+    !matches!(op, Op::FDiv | Op::FSqrt | Op::FRem | Op::FNextAfter | Op::Math(_))
+}
+
 /// Whether the operation may be computed where control does not reach: it has no effect and no precondition, and
 /// depends on its operands alone.
 pub fn is_movable(op: Op) -> bool {

@@ -6,7 +6,7 @@
 //!
 //! Behind [`super::ahead()`], which takes loads out of branches. Not one of [`super::PASSES`]: processors that guess branches gain nothing.
 
-use super::loops::{Counts, is_movable};
+use super::loops::{Counts, is_cheap, is_movable};
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 
 /// What is computed for nothing where the outer branch is rarely taken: about what a branch takes.
@@ -44,7 +44,7 @@ fn loops(body: &[Stmt]) -> bool {
 }
 
 /// A condition, and whether its branch is taken where it does not hold.
-type Condition = (Operand, bool);
+pub(super) type Condition = (Operand, bool);
 
 struct One<'a> {
     outer: Condition,
@@ -55,7 +55,7 @@ struct One<'a> {
 }
 
 /// The one branch that an `If` has.
-fn branch(stmt: &Stmt) -> Option<(Condition, &[Stmt])> {
+pub(super) fn branch(stmt: &Stmt) -> Option<(Condition, &[Stmt])> {
     match stmt {
         Stmt::If { cond, then, otherwise } if otherwise.is_empty() => Some(((*cond, false), then)),
         Stmt::If { cond, then, otherwise } if then.is_empty() => Some(((*cond, true), otherwise)),
@@ -73,8 +73,9 @@ impl<'a> One<'a> {
 
     fn may_be_computed(&self, counts: &Counts) -> bool {
         // what is assigned once is read behind that alone, so in the inner branch
+        let once = |dst: VarId| counts.assigned(dst) == 1;
         let cheap =
-            |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op, .. } if is_cheap(*op) && counts.assigned(*dst) == 1);
+            |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op, .. } if is_movable(*op) && is_cheap(*op) && once(*dst));
         self.between.len() <= MOST_COMPUTED && self.between.iter().all(cheap)
     }
 
@@ -99,11 +100,6 @@ impl<'a> One<'a> {
         let both = new(Op::And, &conditions, out);
         out.push(Stmt::If { cond: both, then: taken, otherwise: Vec::new() });
     }
-}
-
-/// Whether an operation is an instruction or two, and may be computed where control does not reach.
-fn is_cheap(op: Op) -> bool {
-    is_movable(op) && !matches!(op, Op::FDiv | Op::FSqrt | Op::FRem | Op::FNextAfter | Op::Math(_))
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@
 //! ([`Parting`]), and what it takes ([`parts`]). Not here: code ([`super::weave`]).
 
 use super::shapes::{Shape, Shapes};
+use crate::ir::visit::size;
 use crate::ir::{Cmp, Column, Func, Op, Operand, Scalar, Stmt, VarId, walk};
-use crate::passes::loops::{Counts, References, is_movable};
+use crate::passes::loops::{Counts, References, is_cheap, is_movable};
+use crate::passes::nested::{Condition, branch};
 use std::collections::HashSet;
 
 /// The most statements that are computed for jobs that may not need them.
@@ -49,10 +51,7 @@ impl<'a> Facts<'a> {
     /// Whether a statement may run for jobs that do not need it: it changes nothing that anybody else reads, and loads what is there. `ahead`: what ran so before it.
     fn is_free(&self, stmt: &Stmt, ahead: &HashSet<VarId>) -> bool {
         match stmt {
-            Stmt::Let { dst, op, .. } => {
-                let is_dear = matches!(op, Op::Math(_) | Op::FSqrt | Op::FDiv | Op::FRem);
-                is_movable(*op) && !is_dear && self.counts.assigned(*dst) == 1
-            }
+            Stmt::Let { dst, op, .. } => is_movable(*op) && is_cheap(*op) && self.counts.assigned(*dst) == 1,
             Stmt::Load { dst, column, row } => {
                 // what was computed ahead need not be a row where nobody needs it
                 let is_there = !matches!(row, Operand::Var(v) if ahead.contains(v));
@@ -64,14 +63,12 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A condition under which a job skips the rest: where it is this.
-pub type Skip = (Operand, bool);
-
 /// A branch one side of which does nothing, and so on within the other.
 pub struct Parting<'a> {
     /// What all jobs may compute, in order, with the conditions among it.
     pub ahead: Vec<&'a Stmt>,
-    pub skips: Vec<Skip>,
+    /// Where one of these is so, a job skips the rest.
+    pub skips: Vec<Condition>,
     /// What a job does that skips nothing.
     pub rest: &'a [Stmt],
 }
@@ -101,52 +98,38 @@ impl<'a> Parting<'a> {
     }
 
     /// The conditions by which to tell whether any job does the rest: those that often hold, if there are some.
-    pub fn tests(&self, facts: &Facts) -> Vec<Skip> {
-        let is_rare = |(cond, on): &Skip| *on && is_one_of(&facts.equalities, *cond);
-        let often: Vec<Skip> = self.skips.iter().copied().filter(|skip| !is_rare(skip)).collect();
+    pub fn tests(&self, facts: &Facts) -> Vec<Condition> {
+        let is_rare = |(cond, on): &Condition| *on && is_one_of(&facts.equalities, *cond);
+        let often: Vec<Condition> = self.skips.iter().copied().filter(|skip| !is_rare(skip)).collect();
         if often.is_empty() { self.skips.clone() } else { often }
     }
+}
+
+/// The one branch of a statement, if anything is done there.
+fn one_sided(stmt: &Stmt) -> Option<(Condition, &[Stmt])> {
+    branch(stmt).filter(|(_, rest)| !rest.is_empty())
 }
 
 fn is_one_of(known: &HashSet<VarId>, operand: Operand) -> bool {
     matches!(operand, Operand::Var(v) if known.contains(&v))
 }
 
-/// The condition under which a branch does nothing, and what it does else.
-fn one_sided(stmt: &Stmt) -> Option<(Skip, &[Stmt])> {
-    let Stmt::If { cond, then, otherwise } = stmt else { return None };
-    match (&then[..], &otherwise[..]) {
-        ([], rest) if !rest.is_empty() => Some(((*cond, true), rest)),
-        (rest, []) if !rest.is_empty() => Some(((*cond, false), rest)),
-        _ => None,
-    }
-}
-
 pub fn raises(list: &[Stmt]) -> bool {
     matches!(list.last(), Some(Stmt::Trap { .. }))
 }
 
-/// Whether jobs part at a statement, as none of its sides is where a job raises.
+/// Whether jobs part at a statement. Where a side raises, either no job goes there or the group gives up.
 pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
     matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))
 }
 
-fn statements(list: &[Stmt]) -> usize {
-    let mut count = 0;
-    walk(list, &mut |_| count += 1);
-    count
-}
-
 /// How many statements stand in branches at which jobs part: they are there once for each job.
-pub fn repeated(func: &Func, shapes: &Shapes) -> usize {
-    fn of(list: &[Stmt], shapes: &Shapes, inside: bool) -> usize {
-        let one = |stmt: &Stmt| {
-            let inner = inside || parts(stmt, shapes);
-            usize::from(inside) + stmt.bodies().into_iter().map(|body| of(body, shapes, inner)).sum::<usize>()
-        };
-        list.iter().map(one).sum()
-    }
-    of(&func.body, shapes, false)
+pub fn repeated(list: &[Stmt], shapes: &Shapes) -> usize {
+    let inside = |stmt: &Stmt| {
+        let count = |body: &[Stmt]| if parts(stmt, shapes) { size(body) } else { repeated(body, shapes) };
+        stmt.bodies().into_iter().map(count).sum::<usize>()
+    };
+    list.iter().map(inside).sum()
 }
 
 /// What jobs do together in innermost loops in which they part, as far as it is known there.
@@ -208,7 +191,7 @@ impl Walk<'_> {
                 continue;
             }
             self.parted = true;
-            let parting = Parting::of(stmt, self.facts).filter(|parting| statements(parting.rest) >= LEAST_APART);
+            let parting = Parting::of(stmt, self.facts).filter(|parting| size(parting.rest) >= LEAST_APART);
             let tests = parting.iter().flat_map(|parting| parting.tests(self.facts));
             self.vectors &=
                 parting.is_some() && tests.map(|(cond, _)| cond).all(|c| is_one_of(&self.facts.of_floats, c));

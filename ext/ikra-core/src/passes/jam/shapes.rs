@@ -4,7 +4,7 @@
 //!
 //! A division of what steps is known only under a condition, which the group tests when it comes to it ([`Guard`]): neighbours are of one row, but for those at its end.
 
-use super::parting::raises;
+use super::parting::parts;
 use super::{Division, Way};
 use crate::ir::{Ctx, Func, Op, Operand, Scalar, Stmt, VarId, walk};
 use crate::passes::loops::Counts;
@@ -60,8 +60,7 @@ pub struct Shapes {
     of: Vec<Option<Shape>>,
     /// What is looked at may be done by some jobs of the group, and not by others.
     parted: bool,
-    /// Registers that are assigned more than once: by then others may hold what they held before.
-    several: Vec<bool>,
+    counts: Counts,
 }
 
 impl Shapes {
@@ -72,9 +71,7 @@ impl Shapes {
         of[job.index()] = Some(if way == Way::Next { Shape::step(1) } else { Shape::Row });
         rest.iter().for_each(|v| of[v.index()] = Some(Shape::Same));
         let divided = division.map(|division| (division.dst, division.divisor));
-        let counts = Counts::of(func);
-        let several = (0..func.vars.len()).map(|v| counts.assigned(VarId::new(v)) > 1).collect();
-        let mut shapes = Self { way, width: width as i64, divided, of, parted: false, several };
+        let mut shapes = Self { way, width: width as i64, divided, of, parted: false, counts: Counts::of(func) };
         loop {
             let before = shapes.of.clone();
             shapes.list(&func.body, false)?;
@@ -127,7 +124,8 @@ impl Shapes {
         walk(&func.body, &mut |stmt| {
             if let Stmt::Loop { body, .. } = stmt {
                 walk(body, &mut |s| {
-                    let carried = |v: &&VarId| self.several[v.index()] && self.operand((**v).into()) == Shape::Differs;
+                    let carried =
+                        |v: &&VarId| self.counts.assigned(**v) > 1 && self.operand((**v).into()) == Shape::Differs;
                     found.extend(s.assigns().iter().filter(carried).copied());
                 });
             }
@@ -153,11 +151,9 @@ impl Shapes {
                         self.set(*dst, if args == [Shape::Same; 2] { Shape::Same } else { Shape::Differs });
                     }
                 }
-                Stmt::If { cond, then, otherwise } => {
-                    // where a side raises, either no job goes there or the group gives up
-                    let parts = self.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise);
+                Stmt::If { then, otherwise, .. } => {
                     let around = self.parted;
-                    self.parted |= parts;
+                    self.parted |= parts(stmt, self);
                     self.list(then, in_loop)?;
                     self.list(otherwise, in_loop)?;
                     self.parted = around;
@@ -182,7 +178,8 @@ impl Shapes {
     }
 
     fn set(&mut self, v: VarId, shape: Shape) {
-        let shape = if self.parted && self.several[v.index()] { Shape::Differs } else { shape };
+        // some may still hold what they held before
+        let shape = if self.parted && self.counts.assigned(v) > 1 { Shape::Differs } else { shape };
         let known = &mut self.of[v.index()];
         *known = Some(known.map_or(shape, |known| known.join(shape)));
     }

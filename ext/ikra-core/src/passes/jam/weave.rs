@@ -2,10 +2,11 @@
 //!
 //! Here: what is alike once, what differs once for each job, one directly behind the other, and where the group gives up. Not here: what is alike ([`super::shapes`]).
 
-use super::parting::{self, Facts, Parting, Skip, raises};
+use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
 use super::{Division, Exits, Registers, fresh, leave, op};
 use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId};
+use crate::passes::nested::Condition;
 use std::collections::HashMap;
 
 pub struct Weaver<'a> {
@@ -332,7 +333,7 @@ impl<'a> Weaver<'a> {
     }
 
     /// Whether every job skips what follows, by one of these conditions. What is computed for two jobs beside each other is so directly one after the other.
-    fn all_skip(&mut self, tests: &[Skip], out: &mut Vec<Stmt>) -> Operand {
+    fn all_skip(&mut self, tests: &[Condition], out: &mut Vec<Stmt>) -> Operand {
         let mut all: Option<Vec<Operand>> = None;
         for (cond, on) in tests {
             let mut skips: Vec<_> = (0..self.width()).map(|lane| self.lane(*cond, lane, out)).collect();

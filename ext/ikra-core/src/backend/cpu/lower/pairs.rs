@@ -114,13 +114,12 @@ impl Lowering<'_, '_> {
             Register::Once(Some(value)) => value,
             // never assigned, hence never reached
             Register::Once(None) => {
-                if self.facts.pairs.is_mask(pair) {
-                    let zero = self.b.ins().iconst(types::I64, 0);
-                    self.b.ins().splat(types::I64X2, zero)
-                } else {
-                    let zero = self.b.ins().f64const(0.0);
-                    self.b.ins().splat(types::F64X2, zero)
-                }
+                let (lane, ty) = match self.facts.pairs.is_mask(pair) {
+                    true => (Scalar::I64, types::I64X2),
+                    false => (Scalar::F64, types::F64X2),
+                };
+                let zero = self.zero(lane);
+                self.b.ins().splat(ty, zero)
             }
             Register::Many(variable) => self.b.use_var(variable),
             Register::InMemory(_) | Register::Lane(_) => unreachable!("vectors are in registers"),
