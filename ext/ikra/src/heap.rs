@@ -173,6 +173,42 @@ pub fn is_object(v: Raw) -> bool {
     !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_OBJECT as usize
 }
 
+/// Whether `v` is a Struct, a Data or a Range.
+#[inline]
+pub fn is_struct(v: Raw) -> bool {
+    !is_immediate(v) && flags(v) & TYPE_MASK == T::RUBY_T_STRUCT as usize
+}
+
+/// What a value may be, told by its first two words.
+#[derive(Clone, Copy)]
+pub struct What {
+    class: Raw,
+    looked_at: usize,
+    flags: usize,
+}
+
+impl What {
+    /// Of the same class word as an ordinary object or Struct; None: it is neither.
+    pub fn like(object: Raw, not_frozen: bool) -> Option<Self> {
+        let kinds = [T::RUBY_T_OBJECT, T::RUBY_T_STRUCT];
+        let kind = kinds.into_iter().find(|kind| flags(object) & TYPE_MASK == *kind as usize)?;
+        Some(Self::of(class_word(object), kind, not_frozen))
+    }
+    /// An Array of Ruby's own class, with no methods of its own.
+    pub fn plain_array(not_frozen: bool) -> Self {
+        // SAFETY: Ruby sets it before it loads anything, and never again.
+        Self::of(unsafe { rb_sys::rb_cArray }, T::RUBY_T_ARRAY, not_frozen)
+    }
+    fn of(class: Raw, kind: T, not_frozen: bool) -> Self {
+        Self { class, looked_at: TYPE_MASK | if not_frozen { FROZEN } else { 0 }, flags: kind as usize }
+    }
+    /// Whether a value is it that is no immediate.
+    #[inline]
+    pub fn is(self, v: Raw) -> bool {
+        flags(v) & self.looked_at == self.flags && class_word(v) == self.class
+    }
+}
+
 #[inline]
 pub fn see(v: Raw) -> Seen {
     if is_fixnum(v) {
@@ -303,6 +339,12 @@ pub fn elements<'a>(array: Raw) -> &'a [Raw] {
         };
         if len == 0 { &[] } else { std::slice::from_raw_parts(at, len) }
     }
+}
+
+/// How many elements an Array has.
+#[inline]
+pub fn array_len(array: Raw) -> usize {
+    elements(array).len()
 }
 
 /// The bytes of a String. Not to be kept past the stretch.

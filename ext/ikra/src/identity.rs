@@ -4,9 +4,9 @@
 //! address; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
-use crate::crew;
 use crate::heap::{self, Raw};
-use ikra_core::memory::ahead;
+use ikra_core::memory::{ahead, pages::large_pages};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,14 +48,14 @@ const FEW: usize = 8;
 /// Values whose words are asked for together, before the first of them is looked at; half as many took a tenth longer.
 pub const TOGETHER: usize = 32;
 const REGION_BITS: u32 = 16;
-/// Places for regions of one piece of work.
-const REGIONS: usize = 64;
-/// Of what has no word.
-static NO_WORD: AtomicU64 = AtomicU64::new(0);
-/// Places of a region that has but a few objects, and of one in which each slot has its own.
+/// Places of a region that has but a few objects, those that are enough unless objects lie close, the most that are found by a hash, and those of one in which each slot has its own.
 const FEWEST: usize = 16;
+const CLOSE: usize = 128;
+const MOST: usize = 512;
 const SLOTS: usize = (1 << REGION_BITS) / APART + 1;
-/// Where a word says whose it is: the slot within the region. Words that are given have nothing there.
+/// Words of full regions that room is made for at once.
+const MANY: usize = 1 << 22;
+/// Where a word that is found by a hash says whose it is: the slot within the region. Words that are given have nothing there.
 const SLOT: u64 = ((1 << 11) - 1) << SLOT_SHIFT;
 const SLOT_SHIFT: u32 = 48;
 const _: () = assert!(SLOTS <= 1 << 11);
@@ -64,263 +64,251 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; from 896 on each slot has its own place, and before where that leaves twelve bytes an object on the whole. So memory goes by the number of objects (8 to 19 bytes
+/// objects; from 448 on, or 112 that lie close to each other, it is full, and each slot has its own place; so it has from the start where nearly all regions are full. So memory goes by the number of objects (8 to 29 bytes
 /// each, 128 for one that is alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
 #[derive(Default)]
 pub struct IdentityMap {
-    few: [(Raw, u64); FEW],
-    /// Objects that have words, or room for them.
-    count: usize,
+    few: SmallVec<[(Raw, u64); FEW]>,
     /// Open addressing; as many as a power of two, or none.
     regions: Vec<Region>,
     used: usize,
-    /// Of all regions.
-    places: usize,
-    /// How often regions, or the words of one, have moved.
-    version: u32,
+    /// How many of them are full.
+    full: usize,
+    /// The words of those, one region's after the other's; the first is nobody's, and always 0.
+    words: Vec<AtomicU64>,
 }
 
 #[derive(Default)]
 struct Region {
     /// 0: none.
     number: usize,
+    /// Of a full one: where its words begin among those of all. Else 0.
+    from: u32,
+    few: Sparse,
+}
+
+/// The words of a region that is not full.
+#[derive(Default)]
+struct Sparse {
     /// Objects that have words, or room for them.
     count: usize,
     /// With so many there is too little room.
     most: usize,
-    /// What takes a slot to the place where its word is looked for first: times this, and then so many bits less.
-    factor: u16,
+    /// What takes a slot to the place where its word is looked for first: times 0x9e37, and then so many bits less.
     shift: u32,
-    /// Open addressing; as many as a power of two, less than seven eighths of them used, or as slots. 0: free.
+    /// Open addressing, as many as a power of two, less than seven eighths of them used. 0: free.
     words: Box<[AtomicU64]>,
 }
 
-impl Region {
+impl Sparse {
     /// Where a slot's word is looked for first.
     #[inline]
     fn first(&self, slot: usize) -> usize {
-        (u32::from((slot as u16).wrapping_mul(self.factor)) >> self.shift) as usize
+        usize::from((slot as u16).wrapping_mul(0x9e37)) >> self.shift
     }
-    /// The place where a slot's word is, or is to be, and the word: 0 where there is none.
+    /// The place where a slot's word is, or is to be, and the word, 0 where there is none; as long as there is room for one more.
     #[inline]
     fn find(&self, slot: usize) -> (usize, u64) {
         let mut at = self.first(slot);
         loop {
-            let word = self.words[at].load(Ordering::Relaxed);
+            let Some(word) = self.words.get(at) else { return (at, 0) };
+            let word = word.load(Ordering::Relaxed);
             if word == 0 || word & SLOT == (slot as u64) << SLOT_SHIFT {
                 return (at, word);
             }
-            // there is a free one, and of as many as slots the first was it
             at = (at + 1) & (self.words.len() - 1);
         }
     }
-    /// Gives a slot its word, or leaves it the one that it has: that, or 0.
-    #[inline]
-    fn enter(&self, slot: usize, word: u64) -> u64 {
-        assert!(word & SLOT == 0, "no program has 65536 classes");
-        loop {
-            let (place, known) = self.find(slot);
-            if known != 0 {
-                return known & !SLOT;
-            }
-            let own = word | (slot as u64) << SLOT_SHIFT;
-            if self.words[place].compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                return 0;
-            }
-        }
+    /// Whether a third of the slots from the first object's to the last one's are those of objects.
+    fn are_close(&self) -> bool {
+        let slots = self.words.iter().map(|word| (word.load(Ordering::Relaxed) & SLOT) >> SLOT_SHIFT);
+        let taken = slots.zip(&self.words).filter(|(_, word)| word.load(Ordering::Relaxed) != 0).map(|(slot, _)| slot);
+        let (first, last) = taken.fold((u64::MAX, 0), |(first, last), slot| (first.min(slot), last.max(slot)));
+        first <= last && self.count as u64 * 3 > last - first
     }
-    /// The same where nobody else does.
-    #[inline]
-    fn set(&mut self, slot: usize, word: u64) -> u64 {
-        let (place, known) = self.find(slot);
-        if known == 0 {
-            self.put(place, slot, word);
-        }
-        known & !SLOT
-    }
-    #[inline]
-    fn put(&mut self, place: usize, slot: usize, word: u64) {
-        assert!(word & SLOT == 0, "no program has 65536 classes");
-        *self.words[place].get_mut() = word | (slot as u64) << SLOT_SHIFT;
-    }
-    /// Whether there is too little room for as many objects as are counted.
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.count >= self.most
-    }
-    /// Makes room for as many objects as are counted.
-    #[inline]
-    fn fit(&mut self) {
-        if self.is_full() {
-            self.grow((self.count * 8 / 7 + 1).next_power_of_two().clamp(FEWEST, SLOTS));
-        }
-    }
-    #[cold]
     fn grow(&mut self, places: usize) {
-        (self.factor, self.shift, self.most) = match places {
-            SLOTS => (1, 0, usize::MAX),
-            _ => (0x9e37, 16 - places.trailing_zeros(), (places * 7).div_ceil(8)),
-        };
+        (self.shift, self.most) = (16 - places.trailing_zeros(), (places * 7).div_ceil(8));
         let fresh = (0..places).map(|_| AtomicU64::new(0)).collect();
-        let old = std::mem::replace(&mut self.words, fresh);
-        for word in old.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0) {
-            self.set(((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT);
+        for (slot, word) in slots(std::mem::replace(&mut self.words, fresh)) {
+            let (place, _) = self.find(slot);
+            *self.words[place].get_mut() = marked(slot, word);
         }
     }
 }
 
-/// What is known of a value, and where its word is, or is to be; the latter is of no use once the map has [changed](IdentityMap::version).
+/// Whose they are, and what they are without it.
+fn slots(words: Box<[AtomicU64]>) -> impl Iterator<Item = (usize, u64)> {
+    let words = words.into_iter().map(AtomicU64::into_inner).filter(|word| *word != 0);
+    words.map(|word| (((word & SLOT) >> SLOT_SHIFT) as usize, word & !SLOT))
+}
+
+/// A word that says whose it is.
+#[inline]
+fn marked(slot: usize, word: u64) -> u64 {
+    assert!(word & SLOT == 0, "no program has 65536 classes");
+    word | (slot as u64) << SLOT_SHIFT
+}
+
+/// Where the word of a value is, or is to be, among those of full regions; 0: in none of these. For what is no object, anywhere.
+#[derive(Clone, Copy, Default)]
+pub struct Found(u32);
+
+/// Where the word of an object is, or is to be, as long as no other is given one.
 #[derive(Clone, Copy)]
-pub struct Found {
-    /// 0: it has none, or is no object.
-    pub word: u64,
-    /// [`NOWHERE`]: its region has none.
+pub struct Place {
     region: u32,
-    place: u16,
+    /// Among those of a region that is not full.
+    at: u16,
     slot: u16,
 }
 
-const NOWHERE: u32 = u32::MAX;
-
-impl Found {
-    /// Of what no object is.
-    pub const NOTHING: Self = Self { word: 0, region: NOWHERE, place: 0, slot: 0 };
+/// What is known of a value.
+#[derive(Clone, Copy)]
+pub enum Known {
+    Immediate,
+    Word(u64),
+    Nothing,
 }
 
 impl IdentityMap {
-    /// Of what was found the places are right as long as this is the same.
+    /// The word of an object, 0 if it has none, and its place.
     #[inline]
-    pub fn version(&self) -> u32 {
-        self.version
-    }
-    /// What is known of an object.
-    #[inline]
-    pub fn look(&self, object: Raw) -> Found {
+    pub fn look(&self, object: Raw) -> (u64, Place) {
         let (number, slot) = place(object);
-        let mut found = Found { slot: slot as u16, ..Found::NOTHING };
+        let mut place = Place { region: 0, at: 0, slot: slot as u16 };
         if self.regions.is_empty() {
-            let known = self.few[..self.count].iter().find(|(known, _)| *known == object);
-            found.word = known.map_or(0, |(_, word)| *word);
-            return found;
+            let known = self.few.iter().find(|(known, _)| *known == object);
+            return (known.map_or(0, |(_, word)| *word), place);
         }
         let at = self.place_of(number);
+        place.region = at as u32;
         let region = &self.regions[at];
-        if !region.words.is_empty() {
-            let (place, word) = region.find(slot);
-            found = Found { word: word & !SLOT, region: at as u32, place: place as u16, slot: slot as u16 };
+        if region.from != 0 {
+            return (self.words[region.from as usize + slot].load(Ordering::Relaxed), place);
         }
-        found
-    }
-    /// What is known of each of many values, at most [`TOGETHER`]. Its memory is asked for before the first is looked at, and that of objects of which nothing is known for whoever
-    /// looks at them next.
-    #[inline]
-    pub fn look_all(&self, values: &[Raw], found: &mut [Found]) {
-        if self.regions.is_empty() {
-            for (value, found) in values.iter().zip(found) {
-                *found = if heap::is_immediate(*value) { Found::NOTHING } else { self.look(*value) };
-            }
-            return;
-        }
-        let mut words = [&NO_WORD; TOGETHER];
-        // those that follow each other are mostly of one region
-        let (mut last, mut at, mut region) = (0, 0, &self.regions[0]);
-        let mut of_region = &region.words[..];
-        for ((value, found), out) in values.iter().zip(&mut *found).zip(&mut words) {
-            let (number, slot) = place(*value);
-            if number != last && !heap::is_immediate(*value) {
-                (last, at) = (number, self.place_of(number));
-                region = &self.regions[at];
-                of_region = &region.words;
-            }
-            let first = region.first(slot);
-            *found = Found { word: 0, region: at as u32, place: first as u16, slot: slot as u16 };
-            match of_region.get(first) {
-                Some(word) if !heap::is_immediate(*value) => {
-                    ahead::to_read(word);
-                    *out = word;
-                }
-                _ => found.region = NOWHERE,
-            }
-        }
-        for ((found, word), value) in found.iter_mut().zip(&words).zip(values) {
-            let word = word.load(Ordering::Relaxed);
-            found.word = word & !SLOT;
-            if word == 0 {
-                // of what is no object it is a hint about nothing
-                heap::prefetch(*value);
-            } else if word & SLOT != u64::from(found.slot) << SLOT_SHIFT {
-                // seldom
-                let (place, word) = self.regions[found.region as usize].find(usize::from(found.slot));
-                (found.word, found.place) = (word & !SLOT, place as u16);
-            }
-        }
-    }
-    /// The same of one that had no word when the map had this version.
-    #[inline]
-    pub fn look_again(&self, object: Raw, found: Found, version: u32) -> Found {
-        let region = self.regions.get(found.region as usize).filter(|_| version == self.version);
-        let word = region.and_then(|region| region.words.get(usize::from(found.place)));
-        match word {
-            Some(word) if word.load(Ordering::Relaxed) == 0 => found,
-            _ => self.look(object),
-        }
-    }
-    /// Gives an object its word, after it was looked for and had none.
-    #[inline]
-    pub fn fill(&mut self, object: Raw, found: Found, word: u64) {
-        let slot = usize::from(found.slot);
-        if let Some(region) = self.regions.get_mut(found.region as usize) {
-            region.count += 1;
-            self.count += 1;
-            if !region.is_full() {
-                return region.put(usize::from(found.place), slot, word);
-            }
-            return self.fill_slowly(found.region as usize, slot, word);
-        }
-        if self.regions.is_empty() {
-            if self.count < FEW {
-                self.few[self.count] = (object, word);
-                self.count += 1;
-                return;
-            }
-            self.spread();
-        }
-        let region = self.add(IdentityMap::region(object));
-        self.regions[region].count += 1;
-        self.count += 1;
-        self.fill_slowly(region, slot, word);
-    }
-    #[cold]
-    fn fill_slowly(&mut self, region: usize, slot: usize, word: u64) {
-        let region = &mut self.regions[region];
-        if region.is_full() {
-            let before = region.words.len();
-            // where most regions are full, this will be, too
-            if (self.places - before + SLOTS) * 2 <= self.count * 3 {
-                region.grow(SLOTS)
-            } else {
-                region.fit()
-            }
-            self.places += region.words.len() - before;
-            self.version = self.version.wrapping_add(1);
-        }
-        region.set(slot, word);
-    }
-    /// Gives an object its word, or leaves it the one that it has: that, or 0.
-    #[inline]
-    pub fn enter(&mut self, object: Raw, word: u64) -> u64 {
-        let found = self.look(object);
-        if found.word == 0 {
-            self.fill(object, found, word);
-        }
-        found.word
+        let (at, word) = region.few.find(slot);
+        place.at = at as u16;
+        (word & !SLOT, place)
     }
     /// The word of an object, 0 if it has none.
     #[inline]
     pub fn get(&self, object: Raw) -> u64 {
-        self.look(object).word
+        self.look(object).0
+    }
+    /// Gives an object its word, after it was looked for and had none.
+    #[inline]
+    pub fn fill(&mut self, object: Raw, place: Place, word: u64) {
+        if let Some(region) = self.regions.get_mut(place.region as usize) {
+            if region.from != 0 {
+                *self.words[region.from as usize + usize::from(place.slot)].get_mut() = word;
+                return;
+            }
+            if region.few.count + 1 < region.few.most {
+                region.few.count += 1;
+                *region.few.words[usize::from(place.at)].get_mut() = marked(usize::from(place.slot), word);
+                return;
+            }
+        }
+        self.fill_slowly(object, word);
+    }
+    #[cold]
+    fn fill_slowly(&mut self, object: Raw, word: u64) {
+        if self.regions.is_empty() {
+            if self.few.len() < FEW {
+                return self.few.push((object, word));
+            }
+            self.spread();
+        }
+        self.add_to(place(object).0, 1);
+        let (_, place) = self.look(object);
+        self.put(place, word);
+    }
+    /// Where there is room.
+    fn put(&mut self, place: Place, word: u64) {
+        let region = &mut self.regions[place.region as usize];
+        if region.from != 0 {
+            *self.words[region.from as usize + usize::from(place.slot)].get_mut() = word;
+        } else {
+            *region.few.words[usize::from(place.at)].get_mut() = marked(usize::from(place.slot), word);
+        }
+    }
+    /// Gives an object its word, or leaves it the one that it has: that, or 0.
+    #[inline]
+    pub fn enter(&mut self, object: Raw, word: u64) -> u64 {
+        let (known, place) = self.look(object);
+        if known == 0 {
+            self.fill(object, place, word);
+        }
+        known
+    }
+    /// Finds many values, at most [`TOGETHER`], and asks for the memory of their words.
+    #[inline]
+    pub fn look_all(&self, values: &[Raw], found: &mut [Found; TOGETHER]) {
+        // those that follow each other are mostly of one region
+        let (mut last, mut from, mut few) = (0, 0, None);
+        for (value, found) in values.iter().zip(found) {
+            let (number, slot) = place(*value);
+            if number != last {
+                if heap::is_immediate(*value) || self.regions.is_empty() {
+                    *found = Found(0);
+                    continue;
+                }
+                let region = &self.regions[self.place_of(number)];
+                (last, from) = (number, region.from);
+                few = (from == 0).then_some(&region.few);
+            }
+            if let Some(few) = few {
+                ahead::to_read(few.words.as_ptr().wrapping_add(few.first(slot)));
+                *found = Found(0);
+            } else {
+                let at = from + slot as u32;
+                ahead::to_read(self.words.as_ptr().wrapping_add(at as usize));
+                *found = Found(at);
+            }
+        }
+    }
+    /// Asks for the memory of those of which nothing is known, for whoever looks at them next.
+    #[inline]
+    pub fn ask_for_unknown(&self, values: &[Raw], found: &[Found; TOGETHER]) {
+        for (value, found) in values.iter().zip(found) {
+            if self.words.get(found.0 as usize).is_none_or(|word| word.load(Ordering::Relaxed) == 0) {
+                // of what is no object it is a hint about nothing
+                heap::prefetch(*value);
+            }
+        }
+    }
+    /// Goes over values that were looked for together, as long as they are in full regions and `step` goes along: it hears of each what is known of it, and says the word of one that has none. Returns how many it went over.
+    #[inline(always)]
+    pub fn fill_while(
+        &mut self,
+        values: &[Raw],
+        found: &[Found],
+        mut step: impl FnMut(Raw, Known) -> Option<u64>,
+    ) -> usize {
+        let words = &mut self.words[..];
+        let mut done = 0;
+        for (value, found) in values.iter().zip(found) {
+            if heap::is_immediate(*value) {
+                if step(*value, Known::Immediate).is_none() {
+                    break;
+                }
+            } else {
+                if found.0 == 0 {
+                    break;
+                }
+                let Some(word) = words.get_mut(found.0 as usize) else { break };
+                let word = word.get_mut();
+                let known = if *word == 0 { Known::Nothing } else { Known::Word(*word) };
+                let Some(given) = step(*value, known) else { break };
+                if *word == 0 {
+                    *word = given;
+                }
+            }
+            done += 1;
+        }
+        done
     }
     /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
     ///
@@ -328,11 +316,17 @@ impl IdentityMap {
     /// The first that `tell` gives.
     #[inline]
     pub fn each<E>(&self, values: &[Raw], mut tell: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
-        let mut found = [Found::NOTHING; TOGETHER];
+        let mut found = [Found(0); TOGETHER];
         for (chunk, values) in values.chunks(TOGETHER).enumerate() {
             self.look_all(values, &mut found);
-            let mut words = found[..values.len()].iter().enumerate();
-            words.try_for_each(|(i, found)| tell(chunk * TOGETHER + i, found.word))?;
+            for (i, (value, found)) in values.iter().zip(&found).enumerate() {
+                let word = match self.words.get(found.0 as usize) {
+                    _ if heap::is_immediate(*value) => 0,
+                    Some(word) if found.0 != 0 => word.load(Ordering::Relaxed),
+                    _ => self.get(*value),
+                };
+                tell(chunk * TOGETHER + i, word)?;
+            }
         }
         Ok(())
     }
@@ -346,36 +340,44 @@ impl IdentityMap {
         if self.regions.is_empty() {
             self.spread();
         }
-        for (number, more) in more {
-            let region = self.add(*number);
-            self.regions[region].count += more;
-            self.count += more;
-        }
-        let regions = self.regions.chunks_mut(REGIONS).collect();
-        crew::map(more.values().sum(), regions, |regions: &mut [Region]| {
-            regions.iter_mut().filter(|region| region.number != 0).for_each(Region::fit);
-        });
-        self.places = self.regions.iter().map(|region| region.words.len()).sum();
-        self.version = self.version.wrapping_add(1);
+        more.iter().for_each(|(number, more)| self.add_to(*number, *more));
     }
     /// Gives an object, for which there is room, its word; false where it has one already.
     #[inline]
     pub fn claim(&self, object: Raw, word: u64) -> bool {
         let (number, slot) = place(object);
-        self.region_of(number).is_some_and(|region| region.enter(slot, word) == 0)
+        let Some(region) = self.region_of(number) else { return false };
+        let claim =
+            |place: &AtomicU64, word| place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if region.from != 0 {
+            return claim(&self.words[region.from as usize + slot], word);
+        }
+        loop {
+            let (place, known) = region.few.find(slot);
+            if known != 0 {
+                return false;
+            }
+            if claim(&region.few.words[place], marked(slot, word)) {
+                return true;
+            }
+        }
     }
 
     /// Whether no object has a word.
     pub fn is_empty(&self) -> bool {
-        self.regions.is_empty() && self.count == 0
+        self.regions.is_empty() && self.few.is_empty()
     }
 
     /// Asks for the memory of an object's word ahead of its use.
     #[inline]
     pub fn prefetch(&self, object: Raw) {
         let (number, slot) = place(object);
-        if let Some(region) = self.region_of(number) {
-            ahead::to_read(region.words.as_ptr().wrapping_add(region.first(slot)));
+        match self.region_of(number) {
+            Some(region) if region.from == 0 => {
+                ahead::to_read(region.few.words.as_ptr().wrapping_add(region.few.first(slot)));
+            }
+            Some(region) => ahead::to_read(self.words.as_ptr().wrapping_add(region.from as usize + slot)),
+            None => {}
         }
     }
 
@@ -383,26 +385,15 @@ impl IdentityMap {
     #[cold]
     fn spread(&mut self) {
         self.grow();
-        for at in 0..std::mem::take(&mut self.count) {
-            let (object, word) = self.few[at];
+        for (object, word) in std::mem::take(&mut self.few) {
             self.enter(object, word);
         }
     }
 
     #[inline]
     fn region_of(&self, number: usize) -> Option<&Region> {
-        let mask = self.regions.len().wrapping_sub(1);
-        let mut at = hash(number) & mask;
-        loop {
-            let region = self.regions.get(at)?;
-            if region.number == number {
-                return Some(region);
-            }
-            if region.number == 0 {
-                return None;
-            }
-            at = (at + 1) & mask;
-        }
+        let region = if self.regions.is_empty() { None } else { self.regions.get(self.place_of(number)) };
+        region.filter(|region| region.number == number)
     }
 
     /// The place of a region, or the free one that it is to have.
@@ -415,9 +406,8 @@ impl IdentityMap {
         }
         at
     }
-    /// The place of a region, which may have none for words yet.
-    #[inline]
-    fn add(&mut self, number: usize) -> usize {
+    /// Makes room in a region for so many more objects.
+    fn add_to(&mut self, number: usize, more: usize) {
         let mut at = self.place_of(number);
         if self.regions[at].number == 0 {
             self.used += 1;
@@ -427,11 +417,38 @@ impl IdentityMap {
             }
             self.regions[at].number = number;
         }
-        at
+        let region = &mut self.regions[at];
+        region.few.count += more;
+        if region.from != 0 || region.few.count < region.few.most {
+            return;
+        }
+        let places = (region.few.count * 8 / 7 + 1).next_power_of_two().max(FEWEST);
+        // where nearly all regions are full, this will be, too
+        if places > MOST || self.full * 4 >= self.used * 3 || places > CLOSE && region.few.are_close() {
+            self.fill_up(at);
+        } else {
+            region.few.grow(places);
+        }
+    }
+    /// Gives each slot of a region its place.
+    fn fill_up(&mut self, at: usize) {
+        self.full += 1;
+        let from = self.words.len().max(1);
+        if from + SLOTS > self.words.capacity() {
+            // what is never touched costs addresses alone
+            self.words.reserve(if self.full > 8 { self.words.len().max(MANY) } else { 8 * SLOTS });
+            let spare = self.words.spare_capacity_mut();
+            large_pages(spare.as_ptr() as usize, size_of_val(spare));
+        }
+        self.words.resize_with(from + SLOTS, || AtomicU64::new(0));
+        let region = &mut self.regions[at];
+        region.from = u32::try_from(from).expect("32 GiB of words are those of four thousand million objects");
+        for (slot, word) in slots(std::mem::take(&mut region.few).words) {
+            *self.words[from + slot].get_mut() = word;
+        }
     }
     #[cold]
     fn grow(&mut self) {
-        self.version = self.version.wrapping_add(1);
         let len = (self.regions.len() * 4).max(64);
         let fresh = std::iter::repeat_with(Region::default).take(len).collect();
         let old = std::mem::replace(&mut self.regions, fresh);
@@ -456,7 +473,7 @@ fn place(object: Raw) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APART, Found, IdentityMap, Raw, TOGETHER, WordMap};
+    use super::{APART, Found, IdentityMap, Known, Raw, TOGETHER, WordMap};
     use std::collections::HashMap;
 
     /// Numbers that look as if by chance, the same each time.
@@ -508,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_of_many_at_once_is_right_however_the_map_changed_since() {
+    fn what_was_found_of_many_at_once_is_right_while_they_get_their_words() {
         let mut dice = Dice(11);
         for (count, near) in [(5, 10), (100, 0), (5_000, 9), (60_000, 10), (20_000, 2)] {
             let all = objects(count, near, &mut dice);
@@ -518,22 +535,32 @@ mod tests {
                 let any = (0..TOGETHER).map(|_| all[dice.below(count) as usize] | Raw::from(dice.below(8) == 0));
                 let in_order = all.iter().cycle().skip(turn * TOGETHER).take(TOGETHER).copied();
                 let some: Vec<Raw> = if turn % 2 == 0 { any.collect() } else { in_order.collect() };
-                let mut found = [Found::NOTHING; TOGETHER];
+                let mut found = [Found::default(); TOGETHER];
                 map.look_all(&some, &mut found);
-                let version = map.version();
-                for (object, found) in some.iter().zip(found) {
-                    let word = |known: &HashMap<Raw, u64>| known.get(object).copied().unwrap_or(0);
-                    if super::heap::is_immediate(*object) {
-                        assert_eq!(found.word, 0);
-                        continue;
-                    }
-                    let found = if found.word == 0 { map.look_again(*object, found, version) } else { found };
-                    assert_eq!(found.word, word(&known));
-                    if found.word == 0 {
-                        let word = dice.below(1 << 48) + 1;
-                        map.fill(*object, found, word);
-                        known.insert(*object, word);
-                    }
+                map.ask_for_unknown(&some, &found);
+                let mut at = 0;
+                while at < some.len() {
+                    at += map.fill_while(&some[at..], &found[at..], |object, what| {
+                        let word = known.get(&object).copied().unwrap_or(0);
+                        match what {
+                            Known::Immediate => assert_eq!(object & 1, 1),
+                            Known::Nothing => assert_eq!(word, 0),
+                            Known::Word(what) => assert_eq!(what, word),
+                        }
+                        let given = dice.below(1 << 48) + 1;
+                        if let Known::Nothing = what {
+                            if given.is_multiple_of(8) {
+                                return None;
+                            }
+                            known.insert(object, given);
+                        }
+                        Some(given)
+                    });
+                    let Some(object) = some.get(at).filter(|object| *object & 1 == 0) else { continue };
+                    let given = dice.below(1 << 48) + 1;
+                    assert_eq!(map.enter(*object, given), known.get(object).copied().unwrap_or(0));
+                    known.entry(*object).or_insert(given);
+                    at += 1;
                 }
             }
             assert!(all.iter().all(|object| map.get(*object) == known.get(object).copied().unwrap_or(0)));
@@ -547,8 +574,8 @@ mod tests {
             for object in objects(200_000, near, &mut Dice(5)) {
                 map.enter(object, 1);
             }
-            let places: usize = map.regions.iter().map(|region| region.words.len()).sum();
-            assert_eq!(places, map.places);
+            let places: usize =
+                map.regions.iter().map(|region| region.few.words.len()).sum::<usize>() + map.words.len();
             assert!(places * 8 <= 200_000 * most, "{} bytes an object", places as f64 * 8.0 / 200_000.0);
         }
     }

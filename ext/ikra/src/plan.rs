@@ -21,6 +21,8 @@ pub struct SlotPlan {
     pub prims: Prims,
     /// By class index of the plan; empty: no objects.
     pub classes: Vec<bool>,
+    /// If it is one.
+    pub sole_class: Option<usize>,
     pub modules: Vec<ClassId>,
     /// Kind index of the plan.
     pub kind: Option<usize>,
@@ -36,6 +38,12 @@ impl SlotPlan {
     #[inline]
     pub fn takes(&self, class: usize) -> bool {
         self.classes.get(class).copied().unwrap_or(false)
+    }
+
+    /// Whether the tracer follows both alike.
+    pub fn is_like(&self, other: &SlotPlan) -> bool {
+        let same_values = self.prims == other.prims && self.classes == other.classes && self.kind == other.kind;
+        same_values && self.owned == other.owned
     }
 
     /// The tag of every object that may be there, if they have the same.
@@ -284,9 +292,12 @@ impl Plan {
             accepted.resize(self.classes.len(), false);
             accepted[at] = true;
         }
+        let mut indices = accepted.iter().enumerate().filter(|(_, taken)| **taken).map(|(at, _)| at);
+        let sole_class = indices.next().filter(|_| indices.next().is_none());
         Ok(SlotPlan {
             prims: ty.prims,
             classes: accepted,
+            sole_class,
             modules: ty.modules.clone(),
             kind: ty.array.map(|k| self.kind(k)),
             owned: false,

@@ -21,7 +21,7 @@ use ikra_core::world::{Evenness, Root};
 use once_cell::sync::OnceCell;
 use order::Order;
 use std::sync::Arc;
-use walk::Tracer;
+use walk::{RECENT, Tracer};
 
 mod again;
 mod beside;
@@ -180,7 +180,15 @@ impl Tables {
         if !plan.plain {
             let fields = |c: &ClassPlan| c.leads.iter().map(|f| FieldReader::new(c.fields[*f].field, hashes)).collect();
             let readers = plan.classes.iter().map(fields).collect();
-            Tracer { plan, tables: &mut tables, readers, last: (0, 0), unknown }.walk(base, roots)?;
+            Tracer {
+                plan,
+                tables: &mut tables,
+                readers,
+                recent: [(0, 0); RECENT],
+                expected: base.map_or(0, <[Raw]>::len),
+                unknown,
+            }
+            .walk(base, roots)?;
         }
         tables.number(plan, room)?;
         Ok(tables)

@@ -10,6 +10,7 @@ use crate::crew::{self, PIECE, Span};
 use crate::heap::{self, Raw, Seen};
 use crate::identity::{IdentityMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
+use smallvec::SmallVec;
 
 /// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report.
 const WINDOW: usize = 16 * PIECE;
@@ -194,7 +195,8 @@ impl Tracer<'_> {
                             Unknown::Object(object) => self.readers[at][*lead].get(*object, class.raw),
                         };
                     }
-                    self.follow_some(&values[..unknown.len()], |i| slots[unknown[i].1])?;
+                    let of: SmallVec<[&SlotPlan; TOGETHER]> = unknown.iter().map(|(_, lead, _)| slots[*lead]).collect();
+                    self.follow_all(&of, &values[..unknown.len()], false, |_| Ok(()))?;
                 }
             }
             if new * 2 > looked_at {
@@ -237,7 +239,7 @@ impl Tracer<'_> {
             for piece in seen {
                 let unknown = piece?;
                 new += unknown.len();
-                self.follow_all(slot, &unknown, false, |_| Ok(()))?;
+                self.follow_all(&[slot], &unknown, false, |_| Ok(()))?;
             }
             if new * 2 > total {
                 let end = self.tables.kinds[at].arrays.len();

@@ -6,11 +6,20 @@
 
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
-use crate::identity::{Found, TOGETHER};
-use crate::plan::{Plan, SlotPlan};
+use crate::identity::{Found, Known, TOGETHER};
+use crate::plan::{Plan, Rows, SlotPlan};
 use ikra_core::memory::pages::large_pages;
 use ikra_core::types::{Prims, StrWord};
 use smallvec::SmallVec;
+
+/// Places for class words.
+pub(super) const RECENT: usize = 16;
+
+/// Where a class word is among those that were looked up.
+#[inline]
+fn recent(class: Raw) -> usize {
+    class.wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - RECENT.trailing_zeros())
+}
 
 /// Objects, or Arrays, that are followed together.
 const BATCH: usize = 2 * AHEAD;
@@ -22,8 +31,10 @@ pub(super) struct Tracer<'a> {
     pub readers: Vec<Vec<FieldReader>>,
     /// Hashes that were not laid out yet.
     pub unknown: &'a mut Vec<Raw>,
-    /// The class that was looked up last, and its index.
-    pub last: (Raw, u32),
+    /// Class words that were looked up, with their indices.
+    pub recent: [(Raw, usize); RECENT],
+    /// Rows of a table that is not short: as many as there are elements.
+    pub expected: usize,
 }
 
 /// What a slot was found to hold.
@@ -37,11 +48,22 @@ impl Reached {
     const NOTHING: Self = Self { entry: 0, known: false };
 }
 
+/// What a slot usually holds.
+struct Usual {
+    rows: Rows,
+    /// Also such as are known.
+    shared: bool,
+    /// The next one's entry.
+    first: u64,
+    what: heap::What,
+}
+
 impl Tracer<'_> {
     /// Walks from the base array and the roots.
     ///
     /// # Errors
     /// As [`Tables::trace`].
+    #[inline(never)]
     pub fn walk(&mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<()> {
         let plan = self.plan;
         if plan.roots_first {
@@ -90,7 +112,7 @@ impl Tracer<'_> {
     fn chunk(&mut self, slot: &SlotPlan, values: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> Result<()> {
         let grouped = self.plan.grouped;
         let mut places = rows.iter_mut().zip(classes);
-        self.follow_all(slot, values, true, |Reached { entry, known }| {
+        self.follow_all(&[slot], values, true, |Reached { entry, known }| {
             if known && !grouped {
                 return Err(Misfit::Value);
             }
@@ -107,113 +129,196 @@ impl Tracer<'_> {
         if self.plan.linked { Ok(()) } else { self.settle() }
     }
 
+    /// The index of a class word.
     #[inline]
-    fn class_index(&mut self, class: Raw) -> Option<u32> {
-        if self.last.0 != class {
-            self.last = (class, *self.plan.class_index.get(&class)?);
+    fn class_index(&mut self, class: Raw) -> Option<usize> {
+        let recent = &mut self.recent[recent(class)];
+        if recent.0 != class {
+            *recent = (class, *self.plan.class_index.get(&class)? as usize);
         }
-        Some(self.last.1)
+        Some(recent.1)
     }
 
     /// Notes what a slot holds, where that is an object or array.
-    pub(super) fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<Reached> {
+    fn follow(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<Reached> {
         if heap::is_immediate(value) {
             return Ok(Reached::NOTHING);
         }
-        let found = self.tables.map.look(value);
-        // what is known is not read again
-        if found.word != 0 { self.again(slot, found.word, element) } else { self.fresh(slot, (value, found), element) }
+        let (word, place) = self.tables.map.look(value);
+        if word != 0 {
+            // what is known is not read again
+            return self.again(slot, word, element);
+        }
+        let entry = self.fresh(slot, value, element)?;
+        if entry != 0 {
+            self.tables.map.fill(value, place, entry);
+        }
+        Ok(if entry & STRING == 0 { Reached { entry, known: false } } else { Reached::NOTHING })
     }
 
-    /// The same of many values that a slot holds; `each` hears of every one, in their order. What is known of all of them, and the memory of those of which nothing
-    /// is, is asked for before the first is followed.
+    /// The same of many values, which are in these slots in turn; `each` hears of every one, in their order. Where the words of all of them are, and the memory of those that
+    /// have none, is asked for before the first is followed.
     #[inline]
     pub(super) fn follow_all(
         &mut self,
-        slot: &SlotPlan,
+        slots: &[&SlotPlan],
         values: &[Raw],
         element: bool,
         mut each: impl FnMut(Reached) -> Result<()>,
     ) -> Result<()> {
-        let mut found = [Found::NOTHING; TOGETHER];
+        let [slot, others @ ..] = slots else { return Ok(()) };
+        let alike = others.iter().all(|other| slot.is_like(other));
+        let mut turns = slots.iter().cycle();
+        let mut found = [Found::default(); TOGETHER];
         for values in values.chunks(TOGETHER) {
             self.tables.map.look_all(values, &mut found);
-            let version = self.tables.map.version();
-            for (value, found) in values.iter().zip(&found) {
-                each(self.follow_found(slot, *value, *found, version, element)?)?;
+            self.tables.map.ask_for_unknown(values, &found);
+            let mut at = 0;
+            while at < values.len() {
+                if alike {
+                    at += self.follow_usual(slot, (&values[at..], &found[at..]), element, &mut each)?;
+                }
+                let Some(value) = values.get(at) else { break };
+                let slot = if alike { slot } else { turns.next().expect("they go round") };
+                each(self.follow(slot, *value, element)?)?;
+                at += 1;
             }
         }
         Ok(())
     }
 
-    /// The same of as many as are looked up together, each with its slot.
-    pub(super) fn follow_some<'s>(&mut self, values: &[Raw], slot: impl Fn(usize) -> &'s SlotPlan) -> Result<()> {
-        let mut found = [Found::NOTHING; TOGETHER];
-        self.tables.map.look_all(values, &mut found);
-        let version = self.tables.map.version();
-        for (i, (value, found)) in values.iter().zip(found).enumerate() {
-            self.follow_found(slot(i), *value, found, version, false)?;
-        }
-        Ok(())
-    }
-
-    /// Notes what a slot holds, where that is an object or array, of which this was found when the map had this version.
-    #[inline(always)]
-    fn follow_found(
+    /// Follows values of one slot as long as they are what it usually holds: new ones, and such as are known. How many.
+    #[inline]
+    fn follow_usual(
         &mut self,
         slot: &SlotPlan,
-        value: Raw,
-        found: Found,
-        version: u32,
+        (values, found): (&[Raw], &[Found]),
         element: bool,
-    ) -> Result<Reached> {
-        if found.word != 0 {
-            return self.again(slot, found.word, element);
+        each: &mut impl FnMut(Reached) -> Result<()>,
+    ) -> Result<usize> {
+        let Some(Usual { rows, shared, first, what }) = self.usual(slot) else {
+            return Ok(self.follow_mixed(slot, (values, found), element, each));
+        };
+        let (mut fresh, mut count) = ([heap::NIL; TOGETHER], 0);
+        let followed = self.tables.map.fill_while(values, found, |value, known| {
+            let reached = match known {
+                Known::Immediate => Reached::NOTHING,
+                Known::Word(entry) if entry >> 32 == first >> 32 && shared => Reached { entry, known: true },
+                Known::Nothing if what.is(value) => {
+                    *fresh.get_mut(count)? = value;
+                    count += 1;
+                    Reached { entry: first + count as u64 - 1, known: false }
+                }
+                _ => return None,
+            };
+            let entry = reached.entry;
+            each(reached).ok().map(|()| entry)
+        });
+        let (fresh, claimed) = (&fresh[..count], slot.owned && !element);
+        match rows {
+            Rows::Class(class) => self.add_objects(class, fresh, claimed)?,
+            Rows::Kind(kind) => self.add_arrays(kind, fresh, claimed, heap::array_len)?,
         }
-        if heap::is_immediate(value) {
-            return Ok(Reached::NOTHING);
-        }
-        let found = self.tables.map.look_again(value, found, version);
-        if found.word != 0 { self.again(slot, found.word, element) } else { self.fresh(slot, (value, found), element) }
+        Ok(followed)
     }
 
-    /// Notes an object or array of which nothing is known.
-    #[inline(always)]
-    fn fresh(&mut self, slot: &SlotPlan, (value, found): (Raw, Found), element: bool) -> Result<Reached> {
+    /// What a slot holds that holds objects of one class alone, or Arrays.
+    #[inline]
+    fn usual(&self, slot: &SlotPlan) -> Option<Usual> {
+        let (rows, first, shared, what) = match (slot.kind, slot.sole_class) {
+            (None, Some(class)) if !slot.prims.intersects(Prims::RANGE) => {
+                let (plan, objects) = (&self.plan.classes[class], &self.tables.classes[class].objects);
+                let what = heap::What::like(*objects.first()?, plan.must_not_be_frozen)?;
+                (Rows::Class(class), (class as u64 + 1) << 32 | objects.len() as u64, !plan.ownable, what)
+            }
+            (Some(kind), None) if slot.classes.is_empty() => {
+                let plan = &self.plan.kinds[kind];
+                let what = heap::What::plain_array(plan.must_not_be_frozen);
+                let rows = self.tables.kinds[kind].arrays.len();
+                (Rows::Kind(kind), ARRAY | (kind as u64) << 32 | rows as u64, !plan.ownable, what)
+            }
+            _ => return None,
+        };
+        // or else adding them fails
+        ((first as u32 as usize) < MOST_ROWS - TOGETHER).then_some(Usual { rows, shared, first, what })
+    }
+
+    /// As [`Tracer::follow_usual`], of objects of several classes.
+    #[inline]
+    fn follow_mixed(
+        &mut self,
+        slot: &SlotPlan,
+        (values, found): (&[Raw], &[Found]),
+        element: bool,
+        each: &mut impl FnMut(Reached) -> Result<()>,
+    ) -> usize {
+        let (plans, known_classes, expected) = (&self.plan.classes[..], &self.recent, self.expected);
+        // a Range in a launch parameter has no row
+        let structs = !slot.prims.intersects(Prims::RANGE);
+        let Tables { map, classes, .. } = &mut *self.tables;
+        map.fill_while(values, found, |value, known| {
+            let reached = match known {
+                Known::Immediate => Reached::NOTHING,
+                Known::Word(entry) => {
+                    // arrays and Strings have bits that no class has
+                    let class = (entry >> 32) as usize - 1;
+                    (slot.takes(class) && !plans[class].ownable).then_some(Reached { entry, known: true })?
+                }
+                Known::Nothing => {
+                    let word = heap::class_word(value);
+                    let (known, class) = known_classes[recent(word)];
+                    let has_fields = heap::is_object(value) || structs && heap::is_struct(value);
+                    if known != word || !slot.takes(class) || !has_fields {
+                        return None;
+                    }
+                    let (plan, rows) = (&plans[class], &mut classes[class]);
+                    let row = rows.objects.len();
+                    if row >= MOST_ROWS || plan.must_not_be_frozen && heap::is_frozen(value) {
+                        return None;
+                    }
+                    add(&mut rows.objects, &[value], expected);
+                    if plan.ownable {
+                        rows.claimed.push(slot.owned && !element);
+                    }
+                    Reached { entry: (class as u64 + 1) << 32 | row as u64, known: false }
+                }
+            };
+            let entry = reached.entry;
+            each(reached).ok().map(|()| entry)
+        })
+    }
+
+    /// Notes an object or array of which nothing is known: its entry.
+    #[inline]
+    fn fresh(&mut self, slot: &SlotPlan, value: Raw, element: bool) -> Result<u64> {
         if heap::is_object(value) {
-            return self.object(slot, (value, found), element);
+            return self.object(slot, value, element);
         }
         if heap::is_plain_array(value) {
-            return self.array(slot, (value, found), heap::elements(value).len(), element);
+            return self.array(slot, value, heap::elements(value).len(), element);
         }
-        self.unusual(slot, (value, found), element)
-    }
-
-    /// The same of what is neither an ordinary object nor a plain Array.
-    #[cold]
-    fn unusual(&mut self, slot: &SlotPlan, (value, found): (Raw, Found), element: bool) -> Result<Reached> {
         match heap::see(value) {
-            Seen::Str => self.string(slot, (value, found)),
+            Seen::Str => self.string(slot, value),
             Seen::Buffer => {
                 let (_, buffer) = crate::buffer::of(value).ok_or(Misfit::Value)?;
                 if let Some(kind) = slot.kind {
                     self.tables.kinds[kind].buffers = true;
                 }
-                self.array(slot, (value, found), buffer.len(), element)
+                self.array(slot, value, buffer.len(), element)
             }
             Seen::Hash if self.class_index(heap::class_word(value)).is_some() => {
                 if !self.tables.hashes.contains_key(&value) && !self.unknown.contains(&value) {
                     self.unknown.push(value);
                 }
-                self.object(slot, (value, found), element)
+                self.object(slot, value, element)
             }
             // a Range in a launch parameter has no row
-            Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(Reached::NOTHING),
+            Seen::Struct if slot.prims.intersects(Prims::RANGE) => Ok(0),
             Seen::Struct | Seen::Number if self.class_index(heap::class_word(value)).is_some() => {
-                self.object(slot, (value, found), element)
+                self.object(slot, value, element)
             }
             // other values are checked when they are packed
-            _ => Ok(Reached::NOTHING),
+            _ => Ok(0),
         }
     }
 
@@ -255,31 +360,32 @@ impl Tracer<'_> {
         }
     }
 
-    #[inline(always)]
-    fn object(&mut self, slot: &SlotPlan, (object, found): (Raw, Found), element: bool) -> Result<Reached> {
-        let class = self.class_index(heap::class_word(object)).map_or(usize::MAX, |class| class as usize);
-        if !slot.takes(class) {
+    fn object(&mut self, slot: &SlotPlan, object: Raw, element: bool) -> Result<u64> {
+        let class = self.class_index(heap::class_word(object)).ok_or(Misfit::Value)?;
+        if !slot.takes(class) || self.plan.classes[class].must_not_be_frozen && heap::is_frozen(object) {
             return Err(Misfit::Value);
         }
-        let rows = &mut self.tables.classes[class];
-        let row = rows.objects.len();
-        if row >= MOST_ROWS {
-            return Err(Misfit::TooMany);
-        }
-        let entry = (class as u64 + 1) << 32 | row as u64;
-        push(&mut rows.objects, object);
-        let plan = &self.plan.classes[class];
-        if plan.ownable {
-            rows.claimed.push(slot.owned && !element);
-        }
-        self.tables.map.fill(object, found, entry);
-        if plan.must_not_be_frozen && heap::is_frozen(object) {
-            return Err(Misfit::Value);
-        }
-        Ok(Reached { entry, known: false })
+        let row = self.tables.classes[class].objects.len();
+        self.add_objects(class, &[object], slot.owned && !element)?;
+        Ok((class as u64 + 1) << 32 | row as u64)
     }
 
-    fn string(&mut self, slot: &SlotPlan, (string, found): (Raw, Found)) -> Result<Reached> {
+    /// Gives objects of a class their rows.
+    #[inline]
+    fn add_objects(&mut self, class: usize, objects: &[Raw], claimed: bool) -> Result<()> {
+        let rows = &mut self.tables.classes[class];
+        let len = rows.objects.len() + objects.len();
+        if len > MOST_ROWS {
+            return Err(Misfit::TooMany);
+        }
+        if self.plan.classes[class].ownable {
+            rows.claimed.resize(len, claimed);
+        }
+        add(&mut rows.objects, objects, self.expected);
+        Ok(())
+    }
+
+    fn string(&mut self, slot: &SlotPlan, string: Raw) -> Result<u64> {
         if !slot.prims.intersects(Prims::STR) || heap::class_word(string) != self.plan.string_class {
             return Err(Misfit::Value);
         }
@@ -294,33 +400,38 @@ impl Tracer<'_> {
         strings.words.push(StrWord::new(strings.rows as u32, bytes.len(), encoding, false));
         strings.strings.push(string);
         strings.rows += len;
-        self.tables.map.fill(string, found, entry);
-        Ok(Reached::NOTHING)
+        Ok(entry)
     }
 
-    #[inline(always)]
-    fn array(&mut self, slot: &SlotPlan, (array, found): (Raw, Found), len: usize, element: bool) -> Result<Reached> {
+    fn array(&mut self, slot: &SlotPlan, array: Raw, len: usize, element: bool) -> Result<u64> {
         let kind = slot.kind.ok_or(Misfit::Value)?;
-        let rows = &mut self.tables.kinds[kind];
-        let len = len as u64;
-        let at = rows.arrays.len();
-        if at >= MOST_ROWS || rows.rows + len.max(1) > u64::from(u32::MAX) {
-            return Err(Misfit::TooMany);
-        }
-        let entry = ARRAY | (kind as u64) << 32 | at as u64;
-        push(&mut rows.arrays, array);
-        push(&mut rows.offsets, rows.rows as u32);
-        push(&mut rows.lengths, len as u32);
-        rows.rows += len.max(1);
-        let plan = &self.plan.kinds[kind];
-        if plan.ownable {
-            rows.claimed.push(slot.owned && !element);
-        }
-        self.tables.map.fill(array, found, entry);
-        if plan.must_not_be_frozen && heap::is_frozen(array) {
+        if self.plan.kinds[kind].must_not_be_frozen && heap::is_frozen(array) {
             return Err(Misfit::Value);
         }
-        Ok(Reached { entry, known: false })
+        let at = self.tables.kinds[kind].arrays.len();
+        self.add_arrays(kind, &[array], slot.owned && !element, |_| len)?;
+        Ok(ARRAY | (kind as u64) << 32 | at as u64)
+    }
+
+    /// Gives arrays of a kind their rows.
+    #[inline]
+    fn add_arrays(&mut self, kind: usize, arrays: &[Raw], claimed: bool, len: impl Fn(Raw) -> usize) -> Result<()> {
+        let rows = &mut self.tables.kinds[kind];
+        let at = rows.arrays.len();
+        add(&mut rows.arrays, arrays, self.expected);
+        make_room(&mut rows.offsets, arrays.len(), self.expected);
+        make_room(&mut rows.lengths, arrays.len(), self.expected);
+        for array in arrays {
+            let len = len(*array) as u64;
+            rows.offsets.push(rows.rows as u32);
+            rows.lengths.push(len as u32);
+            rows.rows += len.max(1);
+        }
+        if self.plan.kinds[kind].ownable {
+            rows.claimed.resize(at + arrays.len(), claimed);
+        }
+        // sums of less than TOGETHER lengths, which are of memory that there is, do not overflow
+        if rows.arrays.len() > MOST_ROWS || rows.rows > u64::from(u32::MAX) { Err(Misfit::TooMany) } else { Ok(()) }
     }
 
     /// Follows every slot that leads on, until nothing new turns up.
@@ -368,25 +479,18 @@ impl Tracer<'_> {
             let mut values = [heap::NIL; BATCH];
             let values = &mut values[..some.len()];
             reader.get_all(some, class.raw, values);
-            self.follow_all(&class.fields[*field].slot, values, false, |_| Ok(()))?;
+            self.follow_all(&[&class.fields[*field].slot], values, false, |_| Ok(()))?;
             return Ok(some.len());
         }
         let mut values = SmallVec::<[Raw; 4 * BATCH]>::from_elem(heap::NIL, some.len() * class.leads.len());
-        let mut found = SmallVec::<[Found; 4 * BATCH]>::from_elem(Found::NOTHING, values.len());
         for (reader, values) in self.readers[at].iter_mut().zip(values.chunks_mut(some.len())) {
             reader.get_all(some, class.raw, values);
         }
-        for (values, found) in values.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
-            self.tables.map.look_all(values, found);
-        }
-        let version = self.tables.map.version();
         // one object after the other, as a search that looks at one at a time
-        for i in 0..some.len() {
-            for (lead, field) in class.leads.iter().enumerate() {
-                let at = lead * some.len() + i;
-                self.follow_found(&class.fields[*field].slot, values[at], found[at], version, false)?;
-            }
-        }
+        let ordered: SmallVec<[Raw; 4 * BATCH]> =
+            (0..some.len()).flat_map(|i| values[i..].iter().step_by(some.len())).copied().collect();
+        let slots: SmallVec<[&SlotPlan; 8]> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
+        self.follow_all(&slots, &ordered, false, |_| Ok(()))?;
         Ok(some.len())
     }
 
@@ -399,14 +503,14 @@ impl Tracer<'_> {
         for array in some {
             for element in self.elements_of(at, *array) {
                 if count == TOGETHER {
-                    self.follow_all(slot, &values, false, |_| Ok(()))?;
+                    self.follow_all(&[slot], &values, false, |_| Ok(()))?;
                     count = 0;
                 }
                 values[count] = *element;
                 count += 1;
             }
         }
-        self.follow_all(slot, &values[..count], false, |_| Ok(()))?;
+        self.follow_all(&[slot], &values[..count], false, |_| Ok(()))?;
         Ok(some.len())
     }
 
@@ -417,19 +521,25 @@ impl Tracer<'_> {
     }
 }
 
-/// Puts a row at the end of a table, of which nobody knows how long it gets.
+/// Puts rows at the end of a table, of which nobody knows how long it gets.
 #[inline]
-fn push<T>(table: &mut Vec<T>, row: T) {
-    if table.len() == table.capacity() {
-        widen(table);
+fn add(table: &mut Vec<Raw>, rows: &[Raw], expected: usize) {
+    make_room(table, rows.len(), expected);
+    table.extend_from_slice(rows);
+}
+
+#[inline]
+fn make_room<T>(table: &mut Vec<T>, rows: usize, expected: usize) {
+    if table.capacity() - table.len() < rows {
+        widen(table, expected);
     }
-    table.push(row);
 }
 
 #[cold]
-fn widen<T>(table: &mut Vec<T>) {
+fn widen<T>(table: &mut Vec<T>, expected: usize) {
     // what is never touched costs addresses alone
-    table.reserve(table.len().max(BATCH));
+    let more = if table.len() < 1024 { BATCH } else { expected };
+    table.reserve(table.len().max(more));
     let spare = table.spare_capacity_mut();
     large_pages(spare.as_ptr() as usize, size_of_val(spare));
 }
