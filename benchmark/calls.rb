@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # What a call costs beside its work: a warm +pmap+ of a thousand Integers from Ruby to Ruby, a warm +map+ of an array that is on the device, which nobody waits for, and first calls of a block
-# of ten lines, with nothing cached and from the disk cache.
+# of ten lines, with nothing cached and from the disk cache. Beside warm calls stands what the driver takes to launch nothing, and to launch it and wait, where nvcc is installed.
 #
 # Not measured: loading Ruby and Ikra. On CUDA "beyond the context" is a later block's first call, when the first one's has made the context.
 #
@@ -27,7 +27,7 @@ class CallsBenchmark
   def run
     @bench.backends.each do |backend|
       warm(backend)
-      queued if backend == :cuda
+      resident if backend == :cuda
       first_calls(backend)
     end
     compiler_alone if @bench.backends.include?(:cuda)
@@ -50,11 +50,45 @@ class CallsBenchmark
     @bench.target(name, median * 1e6, unit: "µs", at_most: 30) if backend == :cpu
   end
 
-  # What the host takes until the call returns; the device works meanwhile.
-  def queued
+  def resident
     # options in the call are another way
     Ikra.configure { |config| config.backend = :cuda }
     array = Ikra::MDArray.new(@numbers.map(&:to_f))
+    driver = launches
+    waited(array, driver)
+    queued(array)
+  end
+
+  # Microseconds of the driver's own: `waited` and `queued`; nil where there is no nvcc.
+  def launches
+    source = File.expand_path("calls/launch.cu", __dir__)
+    Dir.mktmpdir do |directory|
+      built = File.join(directory, "launch")
+      next JSON.parse(IO.popen([built], &:read), symbolize_names: true) if @bench.build(built, [source], "nvcc", "-O3", "-arch=native", source, "-o", built)
+
+      @bench.note("nvcc is not installed: what the driver takes was not measured")
+      nil
+    end
+  end
+
+  # A call and the wait for its result, beside a launch of nothing and the wait for that.
+  def waited(array, driver)
+    name = "cuda: warm map of 1000 Floats on the device, waited for"
+    @bench.same(name, @numbers.map { |n| n * 2.0 }, array.map { |x| x * 2.0 }.to_a)
+    runs = Array.new([@calls / 20, 1].max) do
+      started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      200.times { array.map { |x| x * 2.0 }.sync }
+      (Process.clock_gettime(Process::CLOCK_MONOTONIC) - started) / 200
+    end
+    median = @bench.timed(name, runs).median
+    return unless driver
+
+    driver.each { |how, taken| @bench.record("driver", how.to_s, { microseconds: taken }) }
+    @bench.target("#{name}, beyond the driver's launch and wait", (median * 1e6) - driver.fetch(:waited), unit: "µs", at_most: 5)
+  end
+
+  # What the host takes until the call returns; the device works meanwhile.
+  def queued(array)
     LOOPS.each do |loop, count|
       name = "cuda: warm map of 1000 Floats on the device, #{loop}"
       made = array.map { |x| x * 2.0 }

@@ -34,16 +34,17 @@ pub fn widest<W: Work>(work: W) -> W::Result {
     work.run()
 }
 
-/// Asks for so many elements from here on, whether or not there are any.
+/// Asks for so many elements from here on, whether or not there are any: into the second cache, since the first is too small for what others do meanwhile, and has room for few that are on
+/// their way.
 #[inline(always)]
 pub fn soon<T>(from: *const T, count: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         const LINE: usize = 64;
         for at in (0..count * size_of::<T>()).step_by(LINE) {
             // SAFETY: this is advice about an address, which need not be one of anybody's memory: nothing is read that a program sees.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast::<i8>().wrapping_add(at)) };
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast::<i8>().wrapping_add(at)) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -5,7 +5,7 @@
 //! rows are the same with any number of workers, and arrays lie evenly, if they do. Not here: what following is ([`super::walk`]).
 
 use super::walk::Tracer;
-use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result};
+use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
 use crate::crew::{self, PIECE, Span};
 use crate::heap::{self, Raw, Seen};
 use crate::identity::{IdentityMap, TOGETHER, WordMap};
@@ -15,8 +15,12 @@ use smallvec::SmallVec;
 /// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report.
 const WINDOW: usize = 16 * PIECE;
 
-/// Rows that the Ruby thread follows by itself where most of what workers saw was new: it has to look at that once more, and does so in less time than it takes to be told.
+/// Rows that the Ruby thread follows by itself before it knows whether most of what they lead to is new, and as long as it is: what is new it has to look at once more after
+/// workers have, in less time than it takes to be told, and what they looked at is in their caches.
+const FIRST_ALONE: usize = PIECE;
 const ALONE: usize = 4 * WINDOW;
+/// With fewer threads they gain nothing by going over elements twice, to count and to number them.
+const ENOUGH: usize = 4;
 
 /// What the elements of one piece are.
 struct Counted {
@@ -51,7 +55,7 @@ impl Tracer<'_> {
         rows: &mut [u32],
         classes: &mut [u16],
     ) -> Result<bool> {
-        if self.plan.grouped || !crew::pays(values.len()) {
+        if self.plan.grouped || !crew::pays(values.len()) || crew::THREADS.count() < ENOUGH {
             return Ok(false);
         }
         let pieces = values.chunks(PIECE).zip(classes.chunks_mut(PIECE)).collect();
@@ -153,7 +157,17 @@ impl Tracer<'_> {
     pub fn objects_beside(&mut self, at: usize, mut row: usize) -> Result<usize> {
         let plan = self.plan;
         let class = &plan.classes[at];
+        let mut alone = FIRST_ALONE;
         while crew::pays(self.tables.classes[at].objects.len() - row) {
+            if alone > 0 {
+                let (before, first) = (self.tables.rows(), row);
+                while row < first + alone && row < self.tables.classes[at].objects.len() {
+                    row += self.objects(at, row)?;
+                }
+                let is_new = (self.tables.rows() - before) * 2 > (row - first) * class.leads.len();
+                alone = if is_new { ALONE } else { 0 };
+                continue;
+            }
             let objects = &self.tables.classes[at].objects[row..];
             let objects = &objects[..objects.len().min(WINDOW)];
             row += objects.len();
@@ -200,10 +214,7 @@ impl Tracer<'_> {
                 }
             }
             if new * 2 > looked_at {
-                let end = self.tables.classes[at].objects.len().min(row + ALONE);
-                while row < end {
-                    row += self.objects(at, row)?;
-                }
+                alone = ALONE;
             }
         }
         Ok(row)
@@ -211,11 +222,24 @@ impl Tracer<'_> {
 
     /// The same of the elements of a kind's arrays.
     pub fn arrays_beside(&mut self, at: usize, mut row: usize, slot: &SlotPlan) -> Result<usize> {
+        let mut alone = FIRST_ALONE as u64;
         loop {
             let rows = &self.tables.kinds[at];
             let first = rows.offsets.get(row).map_or(rows.rows, |offset| u64::from(*offset));
             if !crew::pays((rows.rows - first) as usize) {
                 return Ok(row);
+            }
+            if alone > 0 {
+                let (before, last) = (self.tables.rows(), first + alone);
+                let place =
+                    |tables: &Tables, row: usize| tables.kinds[at].offsets.get(row).map(|offset| u64::from(*offset));
+                while place(self.tables, row).is_some_and(|offset| offset < last) {
+                    row += self.arrays(at, row, slot)?;
+                }
+                let end = place(self.tables, row).unwrap_or(self.tables.kinds[at].rows);
+                let is_new = (self.tables.rows() - before) as u64 * 2 > end - first;
+                alone = if is_new { ALONE as u64 } else { 0 };
+                continue;
             }
             let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + WINDOW as u64).max(row + 1);
             let (arrays, lengths) = (&rows.arrays[row..end], &rows.lengths[row..end]);
@@ -242,11 +266,7 @@ impl Tracer<'_> {
                 self.follow_all(&[slot], &unknown, false, |_| Ok(()))?;
             }
             if new * 2 > total {
-                let end = self.tables.kinds[at].arrays.len();
-                let until = self.tables.kinds[at].offsets[row.min(end - 1)].saturating_add(ALONE as u32);
-                while row < end && self.tables.kinds[at].offsets[row] < until {
-                    row += self.arrays(at, row, slot)?;
-                }
+                alone = ALONE as u64;
             }
         }
     }

@@ -199,8 +199,6 @@ impl<T: Numeric> Fold<T> for FloatSum {
     fn tile(tile: &[T], _: u64) -> Compensated {
         let mut lanes = Lanes::NONE;
         lanes.take(tile);
-        // while lanes are joined nothing else would be loaded, and memory would begin anew with the next tile
-        soon(tile.as_ptr_range().end, LANES);
         lanes.join()
     }
     #[inline(always)]
@@ -224,11 +222,13 @@ struct Row([f64; LANES]);
 impl Lanes {
     const NONE: Self = Self { sums: Row([0.0; LANES]), losses: Row([0.0; LANES]) };
 
-    /// Row after row: memory likes it, and what is added to several rows at once is loaded in several places.
+    /// Row after row: memory likes it, and what is added to several rows at once is loaded in several places. The row that comes some rows later, maybe in the next tile, is asked
+    /// for meanwhile: a processor looks no further ahead than the additions of a few lines, which does not keep memory busy.
     #[inline(always)]
     fn take<T: Numeric>(&mut self, tile: &[T]) {
         let (rows, rest) = tile.as_chunks::<LANES>();
         for row in rows {
+            soon(row.as_ptr().wrapping_add(AHEAD * LANES), LANES);
             self.take_row(row);
         }
         self.take_row(rest);
@@ -417,6 +417,8 @@ impl<T: Numeric> Fold<T> for Counting {
 
 /// Lanes that are computed together.
 const VECTOR: usize = 8;
+/// So many rows ahead one is asked for: 32 KiB of Floats.
+const AHEAD: usize = 16;
 
 /// The lanes' states of a tile, a few lanes at a time, whose states stay in registers.
 #[inline(always)]
@@ -425,6 +427,8 @@ fn lanes_in_registers<T: Copy, F: Fold<T>>(tile: &[T], first: u64) -> [F::State;
     if tile.len() == TILE {
         for (v, out) in lanes.as_chunks_mut::<VECTOR>().0.iter_mut().enumerate() {
             let mut states = [F::none(); VECTOR];
+            // each line of the next tile once, in the order of memory, which rows below each other are not
+            soon(tile.as_ptr_range().end.wrapping_add(v * TILE / LANES * VECTOR), TILE / LANES * VECTOR);
             for (r, row) in tile.as_chunks::<LANES>().0.iter().enumerate() {
                 for (l, state) in states.iter_mut().enumerate() {
                     let at = v * VECTOR + l;
