@@ -7,10 +7,12 @@
 //! cache does not pay on top: what is stored is read soon.
 
 use crate::heap::{self, Raw};
-use ikra_core::backend::vectors::{Work, widest};
+use ikra_core::backend::vectors::{Work, soon, widest};
 
 /// Words of a line.
 const LINE: usize = 8;
+/// So many words ahead lines are asked for, of the column, too, whose lines are read before they are written. By itself a processor looks ahead a few lines, and memory waits.
+const AHEAD: usize = 1024;
 
 /// Stores what Floats are, or `other` makes of what is none in its own bits. Gives the index of the first of which it makes nothing.
 pub fn floats<T: Copy>(
@@ -62,6 +64,8 @@ impl<T: Copy, I: Fn(Raw) -> bool, O: Fn(Raw) -> T, E: Fn(Raw) -> Option<T>> Work
         let (lines, rest) = out[..values.len()].as_chunks_mut::<LINE>();
         let (of_lines, of_rest) = values.as_chunks::<LINE>();
         for (number, (line, values)) in lines.iter_mut().zip(of_lines).enumerate() {
+            soon(values.as_ptr().wrapping_add(AHEAD), LINE);
+            soon(line.as_ptr().wrapping_add(AHEAD), LINE);
             if values.iter().fold(true, |all, value| all & is_own(*value)) {
                 line.iter_mut().zip(values).for_each(|(out, value)| *out = own(*value));
             } else if let Some(at) = each(values, line, one) {
