@@ -201,4 +201,51 @@ RSpec.describe "Many objects" do
       end
     end
   end
+
+  # As many threads as number elements side by side, however few cores the machine has.
+  [1, 4].each do |threads|
+    it "lead to the same with #{threads == 1 ? "one thread" : "several threads"}, whatever their classes, and whether most are new or known" do
+      output = run_ruby(<<~'RUBY', environment: { "IKRA_THREADS" => threads.to_s })
+        class Leaf
+          attr_accessor :weight, :near, :far, :list, :out
+
+          def initialize(weight) = @weight = weight
+          def step(add) = @out = @weight + add + (@near ? @near.weight * 2 : 1) + (@far ? @far.kind : 3) + @list.sum { |leaf| leaf ? leaf.weight : 5 }
+          def kind = 0
+        end
+        class Twig < Leaf
+          def kind = 1
+        end
+        class Twist < Leaf
+          def kind = 2
+          def step(add) = @out = @weight - add + @list.size
+        end
+        Pair = Struct.new(:leaf, :out) do
+          def step(add) = self.out = leaf.weight + add
+        end
+        random = Random.new(11)
+        [[Leaf], [Leaf, Twig], [Leaf, Twig, Twist]].product([true, false], [true, false]).each do |classes, close, ordered|
+          leaves = Array.new(20_000) { classes.sample(random: random).new(random.rand(100)) }
+          shared = Array.new(4) { leaves.sample(3, random: random) }
+          leaves.each_with_index do |leaf, at|
+            other = -> { close ? leaves[(at + random.rand(4)) % leaves.size] : leaves.sample(random: random) }
+            leaf.near = random.rand(5).zero? ? nil : other.call
+            leaf.far = random.rand(5).zero? ? nil : other.call
+            leaf.list = random.rand(3).zero? ? shared.sample(random: random) : Array.new(random.rand(4)) { random.rand(6).zero? ? nil : other.call }
+          end
+          elements = ordered ? leaves : leaves.sample(18_000, random: random)
+          elements = elements.map { |leaf| Pair.new(leaf, 0) } if classes.size == 2 && !ordered
+          3.times do |add|
+            expected = elements.each { |element| element.step(add) }.map(&:out)
+            elements.each { |element| element.out = 0 }
+            elements.peach(backend: :cpu) { |element| element.step(add) }
+            puts "#{classes}, close: #{close}, ordered: #{ordered}, call #{add}" unless elements.map(&:out) == expected
+            leaves.sample(random: random).near = leaves.sample(random: random)
+          end
+        end
+        puts "done"
+      RUBY
+      expect(output).to eq("done\n")
+    end
+  end
 end
