@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # What a call costs beside its work: a warm +pmap+ of a thousand Integers from Ruby to Ruby, a warm +map+ of an array that is on the device, which nobody waits for, and first calls of a block
-# of ten lines, with nothing cached and from the disk cache. Beside warm calls stands what the driver takes to launch nothing, and to launch it and wait, where nvcc is installed.
+# of ten lines, with nothing cached and from the disk cache. Beside warm maps stands what the driver takes to launch their kernel, and to launch it and wait, where nvcc is installed.
 #
 # Not measured: loading Ruby and Ikra. On CUDA "beyond the context" is a later block's first call, when the first one's has made the context.
 #
@@ -50,6 +50,7 @@ class CallsBenchmark
     @bench.target(name, median * 1e6, unit: "µs", at_most: 30) if backend == :cpu
   end
 
+  # Calls over an array that is on the device.
   def resident
     # options in the call are another way
     Ikra.configure { |config| config.backend = :cuda }
@@ -71,7 +72,7 @@ class CallsBenchmark
     end
   end
 
-  # A call and the wait for its result, beside a launch of nothing and the wait for that.
+  # A call and the wait for its result, beside a launch of the same kernel by hand and the wait for that.
   def waited(array, driver)
     name = "cuda: warm map of 1000 Floats on the device, waited for"
     @bench.same(name, @numbers.map { |n| n * 2.0 }, array.map { |x| x * 2.0 }.to_a)

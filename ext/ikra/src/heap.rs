@@ -196,8 +196,7 @@ impl What {
     }
     /// An Array of Ruby's own class, with no methods of its own.
     pub fn plain_array(not_frozen: bool) -> Self {
-        // SAFETY: Ruby sets it before it loads anything, and never again.
-        Self::of(unsafe { rb_sys::rb_cArray }, T::RUBY_T_ARRAY, not_frozen)
+        Self::of(array_class(), T::RUBY_T_ARRAY, not_frozen)
     }
     fn of(class: Raw, kind: T, not_frozen: bool) -> Self {
         Self { class, looked_at: TYPE_MASK | if not_frozen { FROZEN } else { 0 }, flags: kind as usize }
@@ -307,8 +306,13 @@ fn bignum(v: Raw) -> Option<i64> {
 /// Whether an Array is one of Ruby's own class, with no methods of its own.
 #[inline]
 pub fn is_of_array(array: Raw) -> bool {
+    class_word(array) == array_class()
+}
+
+#[inline]
+fn array_class() -> Raw {
     // SAFETY: Ruby sets it before it loads anything, and never again.
-    class_word(array) == unsafe { rb_sys::rb_cArray }
+    unsafe { rb_sys::rb_cArray }
 }
 
 /// Whether `v`, which is no immediate, is an Array of Ruby's own class, with no methods of its own.
@@ -339,12 +343,6 @@ pub fn elements<'a>(array: Raw) -> &'a [Raw] {
         };
         if len == 0 { &[] } else { std::slice::from_raw_parts(at, len) }
     }
-}
-
-/// How many elements an Array has.
-#[inline]
-pub fn array_len(array: Raw) -> usize {
-    elements(array).len()
 }
 
 /// The bytes of a String. Not to be kept past the stretch.

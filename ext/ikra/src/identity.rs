@@ -200,18 +200,14 @@ impl IdentityMap {
     /// Gives an object its word, after it was looked for and had none.
     #[inline]
     pub fn fill(&mut self, object: Raw, place: Place, word: u64) {
-        if let Some(region) = self.regions.get_mut(place.region as usize) {
-            if region.from != 0 {
-                *self.words[region.from as usize + usize::from(place.slot)].get_mut() = word;
-                return;
-            }
-            if region.few.count + 1 < region.few.most {
+        match self.regions.get_mut(place.region as usize) {
+            Some(region) if region.from != 0 => self.put(place, word),
+            Some(region) if region.few.count + 1 < region.few.most => {
                 region.few.count += 1;
-                *region.few.words[usize::from(place.at)].get_mut() = marked(usize::from(place.slot), word);
-                return;
+                self.put(place, word);
             }
+            _ => self.fill_slowly(object, word),
         }
-        self.fill_slowly(object, word);
     }
     #[cold]
     fn fill_slowly(&mut self, object: Raw, word: u64) {
@@ -226,6 +222,7 @@ impl IdentityMap {
         self.put(place, word);
     }
     /// Where there is room.
+    #[inline]
     fn put(&mut self, place: Place, word: u64) {
         let region = &mut self.regions[place.region as usize];
         if region.from != 0 {

@@ -157,6 +157,7 @@ impl Tracer<'_> {
     pub fn objects_beside(&mut self, at: usize, mut row: usize) -> Result<usize> {
         let plan = self.plan;
         let class = &plan.classes[at];
+        // rows that are followed next before workers look; 0: they look first
         let mut alone = FIRST_ALONE;
         while crew::pays(self.tables.classes[at].objects.len() - row) {
             if alone > 0 {
@@ -222,6 +223,7 @@ impl Tracer<'_> {
 
     /// The same of the elements of a kind's arrays.
     pub fn arrays_beside(&mut self, at: usize, mut row: usize, slot: &SlotPlan) -> Result<usize> {
+        // as of objects
         let mut alone = FIRST_ALONE as u64;
         loop {
             let rows = &self.tables.kinds[at];

@@ -63,7 +63,6 @@ impl Tracer<'_> {
     ///
     /// # Errors
     /// As [`Tables::trace`].
-    #[inline(never)]
     pub fn walk(&mut self, base: Option<&[Raw]>, roots: &[Raw]) -> Result<()> {
         let plan = self.plan;
         if plan.roots_first {
@@ -217,7 +216,7 @@ impl Tracer<'_> {
         let (fresh, claimed) = (&fresh[..count], slot.owned && !element);
         match rows {
             Rows::Class(class) => self.add_objects(class, fresh, claimed)?,
-            Rows::Kind(kind) => self.add_arrays(kind, fresh, claimed, heap::array_len)?,
+            Rows::Kind(kind) => self.add_arrays(kind, fresh, claimed, |array| heap::elements(array).len())?,
         }
         Ok(followed)
     }
@@ -239,7 +238,7 @@ impl Tracer<'_> {
             }
             _ => return None,
         };
-        // or else adding them fails
+        // with fewer rows left they are added one by one, until adding fails
         ((first as u32 as usize) < MOST_ROWS - TOGETHER).then_some(Usual { rows, shared, first, what })
     }
 
@@ -430,7 +429,7 @@ impl Tracer<'_> {
         if self.plan.kinds[kind].ownable {
             rows.claimed.resize(at + arrays.len(), claimed);
         }
-        // sums of less than TOGETHER lengths, which are of memory that there is, do not overflow
+        // sums of at most TOGETHER lengths, which are of memory that there is, do not overflow
         if rows.arrays.len() > MOST_ROWS || rows.rows > u64::from(u32::MAX) { Err(Misfit::TooMany) } else { Ok(()) }
     }
 
