@@ -141,17 +141,23 @@ pub fn prefetch(v: Raw) {
     ahead::to_read((v as *const Raw).wrapping_add(4));
 }
 
+/// Whether an object or Array keeps something elsewhere.
+#[inline]
+pub fn has_body(v: Raw) -> bool {
+    let flags = flags(v);
+    // Where Ruby is not one that this file knows, it is a hint about nothing.
+    match flags & TYPE_MASK {
+        kind if kind == T::RUBY_T_OBJECT as usize => flags & ROBJECT_EMBED == 0,
+        kind if kind == T::RUBY_T_ARRAY as usize => flags & RARRAY_EMBED == 0,
+        _ => false,
+    }
+}
+
 /// Asks for what an object or Array keeps elsewhere; its own memory should be there already.
 #[inline]
 pub fn prefetch_body(v: Raw) {
-    let flags = flags(v);
-    // Where Ruby is not one that this file knows, it is a hint about nothing.
-    let embedded = match flags & TYPE_MASK {
-        kind if kind == T::RUBY_T_OBJECT as usize => flags & ROBJECT_EMBED != 0,
-        kind if kind == T::RUBY_T_ARRAY as usize => flags & RARRAY_EMBED != 0,
-        _ => true,
-    };
-    if !embedded {
+    if has_body(v) {
+        let flags = flags(v);
         let word = if SHAPES && flags & TYPE_MASK == T::RUBY_T_OBJECT as usize { 2 } else { 3 };
         let word = if flags & TYPE_MASK == T::RUBY_T_ARRAY as usize { 4 } else { word };
         // SAFETY: `v` is a live heap object (chapter), whose five words may be read.

@@ -4,6 +4,8 @@
 //! address; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
+mod near;
+
 use crate::heap::{self, Raw};
 use ikra_core::memory::{ahead, pages::large_pages};
 use smallvec::SmallVec;
@@ -562,6 +564,56 @@ mod tests {
             }
             assert!(all.iter().all(|object| map.get(*object) == known.get(object).copied().unwrap_or(0)));
         }
+    }
+
+    #[test]
+    fn words_of_objects_near_each_other_are_those_that_each_of_them_has() {
+        let mut dice = Dice(13);
+        let all = objects(20_000, 10, &mut dice);
+        let (mut map, mut known) = (IdentityMap::default(), HashMap::new());
+        // regions get full, and some of their objects have words
+        for object in all.iter().filter(|_| dice.below(3) > 0) {
+            map.enter(*object, 5 << 32 | 7);
+            known.insert(*object, 5 << 32 | 7);
+        }
+        let mut together = 0;
+        for some in all.chunks(TOGETHER) {
+            let mut some = some.to_vec();
+            some.sort_by_key(|object| !known.contains_key(object));
+            some.rotate_right(dice.below(3) as usize);
+            let immediate = dice.below(8) == 0;
+            some[TOGETHER / 2] |= Raw::from(immediate);
+            let Some(near) = map.near(&some) else { continue };
+            assert!(!immediate, "it is no object");
+            assert_eq!(IdentityMap::region(some[0]), IdentityMap::region(some[TOGETHER / 2]));
+            together += 1;
+            let word = |object: &Raw| known.get(object).copied().unwrap_or(0);
+            let expected: Vec<u64> = some.iter().map(word).take_while(|word| word >> 32 == 5).collect();
+            assert_eq!(near.known(0, 5).collect::<Vec<_>>(), expected);
+            assert_eq!(near.known(0, 6).count(), 0);
+            let most = dice.below(TOGETHER as u64) as usize;
+            let fresh = some[expected.len()..].iter().take_while(|object| word(object) == 0);
+            let fresh: Vec<Raw> = fresh.take(most).copied().collect();
+            let first = 6 << 32 | dice.below(1 << 20);
+            let filled = near.fill(expected.len(), first, |at| at < expected.len() + most);
+            assert_eq!(filled, fresh.len());
+            known.extend(fresh.into_iter().zip(first..));
+        }
+        assert!(together > 300, "{together} of 625");
+        assert!(all.iter().all(|object| map.get(*object) == known.get(object).copied().unwrap_or(0)));
+        assert!(map.near(&[]).is_none() && map.near(&[super::heap::NIL; TOGETHER]).is_none());
+    }
+
+    #[test]
+    fn objects_that_are_given_words_twice_among_those_near_each_other_keep_the_first() {
+        let mut map = IdentityMap::default();
+        let all = objects(2_000, 10, &mut Dice(17));
+        all.iter().skip(TOGETHER).for_each(|object| assert_eq!(map.enter(*object, 9 << 32), 0));
+        let mut some = all[..TOGETHER].to_vec();
+        some[TOGETHER - 1] = some[3];
+        let near = map.near(&some).expect("they are one after the other");
+        assert_eq!(near.fill(0, 1 << 32, |_| true), TOGETHER - 1);
+        assert_eq!(near.known(TOGETHER - 1, 1).collect::<Vec<_>>(), [1 << 32 | 3]);
     }
 
     #[test]

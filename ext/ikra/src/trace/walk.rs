@@ -5,6 +5,7 @@
 //! ([`Plan::roots_first`]).
 
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
+use crate::crew;
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::identity::{Found, Known, TOGETHER};
 use crate::plan::{Plan, Rows, SlotPlan};
@@ -170,6 +171,11 @@ impl Tracer<'_> {
         let mut turns = slots.iter().cycle();
         let mut found = [Found::default(); TOGETHER];
         for values in values.chunks(TOGETHER) {
+            let near = if alike { self.follow_near(slot, values, element, &mut each)? } else { 0 };
+            let values = &values[near..];
+            if values.is_empty() {
+                continue;
+            }
             self.tables.map.look_all(values, &mut found);
             self.tables.map.ask_for_unknown(values, &found);
             let mut at = 0;
@@ -184,6 +190,31 @@ impl Tracer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Follows values of one slot that lie near each other, as long as they are what it usually holds: such as are known, and then new ones. How many.
+    #[inline]
+    fn follow_near(
+        &mut self,
+        slot: &SlotPlan,
+        values: &[Raw],
+        element: bool,
+        each: &mut impl FnMut(Reached) -> Result<()>,
+    ) -> Result<usize> {
+        let Some(Usual { rows, shared, first, what }) = self.usual(slot) else { return Ok(0) };
+        let Some(near) = self.tables.map.near(values) else { return Ok(0) };
+        let mut known = 0;
+        if shared {
+            for entry in near.known(0, first >> 32) {
+                each(Reached { entry, known: true })?;
+                known += 1;
+            }
+        }
+        values[known..].iter().for_each(|value| heap::prefetch(*value));
+        let count = near.fill(known, first, |at| what.is(values[at]));
+        (first..).take(count).try_for_each(|entry| each(Reached { entry, known: false }))?;
+        self.add(slot, rows, &values[known..known + count], element)?;
+        Ok(known + count)
     }
 
     /// Follows values of one slot as long as they are what it usually holds: new ones, and such as are known. How many.
@@ -213,12 +244,18 @@ impl Tracer<'_> {
             let entry = reached.entry;
             each(reached).ok().map(|()| entry)
         });
-        let (fresh, claimed) = (&fresh[..count], slot.owned && !element);
-        match rows {
-            Rows::Class(class) => self.add_objects(class, fresh, claimed)?,
-            Rows::Kind(kind) => self.add_arrays(kind, fresh, claimed, |array| heap::elements(array).len())?,
-        }
+        self.add(slot, rows, &fresh[..count], element)?;
         Ok(followed)
+    }
+
+    /// Gives what a slot usually holds its rows.
+    #[inline]
+    fn add(&mut self, slot: &SlotPlan, rows: Rows, fresh: &[Raw], element: bool) -> Result<()> {
+        let claimed = slot.owned && !element;
+        match rows {
+            Rows::Class(class) => self.add_objects(class, fresh, claimed),
+            Rows::Kind(kind) => self.add_arrays(kind, fresh, claimed, |array| heap::elements(array).len()),
+        }
     }
 
     /// What a slot holds that holds objects of one class alone, or Arrays.
@@ -420,17 +457,24 @@ impl Tracer<'_> {
         add(&mut rows.arrays, arrays, self.expected);
         make_room(&mut rows.offsets, arrays.len(), self.expected);
         make_room(&mut rows.lengths, arrays.len(), self.expected);
-        for array in arrays {
-            let len = len(*array) as u64;
-            rows.offsets.push(rows.rows as u32);
-            rows.lengths.push(len as u32);
-            rows.rows += len.max(1);
-        }
+        let mut longest = 0;
+        rows.lengths.extend(arrays.iter().map(|array| {
+            let len = len(*array);
+            longest |= len;
+            len as u32
+        }));
+        let mut next = rows.rows;
+        rows.offsets.extend(rows.lengths[at..].iter().map(|len| {
+            let offset = next as u32;
+            next += u64::from(*len).max(1);
+            offset
+        }));
+        rows.rows = next;
         if self.plan.kinds[kind].ownable {
             rows.claimed.resize(at + arrays.len(), claimed);
         }
-        // sums of at most TOGETHER lengths, which are of memory that there is, do not overflow
-        if rows.arrays.len() > MOST_ROWS || rows.rows > u64::from(u32::MAX) { Err(Misfit::TooMany) } else { Ok(()) }
+        let many = rows.arrays.len() > MOST_ROWS || next > u64::from(u32::MAX) || longest > u32::MAX as usize;
+        if many { Err(Misfit::TooMany) } else { Ok(()) }
     }
 
     /// Follows every slot that leads on, until nothing new turns up.
@@ -446,8 +490,10 @@ impl Tracer<'_> {
                     progress |= followed > row;
                     row = followed;
                 }
+                let mut lead_to_known = true;
                 while !class.leads.is_empty() && row < self.tables.classes[at].objects.len() {
                     row += self.objects(at, row)?;
+                    lead_to_known = lead_to_known && self.known_arrays();
                     progress = true;
                 }
                 self.tables.classes[at].cursor = row;
@@ -497,27 +543,90 @@ impl Tracer<'_> {
     pub(super) fn arrays(&mut self, at: usize, row: usize, slot: &SlotPlan) -> Result<usize> {
         let mut some = [heap::NIL; BATCH];
         let some = batch(&self.tables.kinds[at].arrays[row..], &mut some);
+        // no row so far becomes one of a buffer
+        let buffers = self.tables.kinds[at].buffers;
         // several that lead to few, or parts of one
         let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
         for array in some {
-            for element in self.elements_of(at, *array) {
+            for element in elements_of(*array, buffers) {
                 if count == TOGETHER {
-                    self.follow_all(&[slot], &values, false, |_| Ok(()))?;
+                    self.follow_elements(slot, &values)?;
                     count = 0;
                 }
                 values[count] = *element;
                 count += 1;
             }
         }
-        self.follow_all(&[slot], &values[..count], false, |_| Ok(()))?;
+        self.follow_elements(slot, &values[..count])?;
         Ok(some.len())
     }
 
-    /// What an array of a kind leads to: a buffer holds numbers, which lead nowhere.
-    #[inline]
-    fn elements_of<'b>(&self, kind: usize, array: Raw) -> &'b [Raw] {
-        if self.tables.kinds[kind].buffers && heap::see(array) != Seen::Array { &[] } else { heap::elements(array) }
+    /// Passes the next arrays of each kind that lead to nothing but what is known, unless these are so many that workers look at them. So nobody gets another number than if
+    /// they were followed later, and they are in the cache now. Whether these were all.
+    fn known_arrays(&mut self) -> bool {
+        let plan = self.plan;
+        let slots = plan.kinds.iter().map(|kind| kind.slot.as_ref().filter(|slot| slot.leads_on()));
+        slots.enumerate().filter_map(|(at, slot)| Some((at, slot?))).all(|(at, slot)| {
+            let rows = &self.tables.kinds[at];
+            let (mut passed, all) = (rows.cursor, rows.arrays.len());
+            if crew::pays(all - passed) {
+                return false;
+            }
+            rows.arrays[passed..].iter().take(BATCH).for_each(|array| heap::prefetch_body(*array));
+            while passed < all {
+                let count = self.lead_to_known(at, passed, slot);
+                passed += count;
+                if count == 0 {
+                    break;
+                }
+            }
+            self.tables.kinds[at].cursor = passed;
+            passed == all
+        })
     }
+
+    /// How many arrays from a row on, of those that are looked at together, lead to nothing but what is known.
+    fn lead_to_known(&self, at: usize, row: usize, slot: &SlotPlan) -> usize {
+        let rows = &self.tables.kinds[at];
+        let (mut values, mut count, mut arrays) = ([heap::NIL; TOGETHER], 0, 0);
+        for array in &rows.arrays[row..] {
+            let elements = elements_of(*array, rows.buffers);
+            let Some(free) = values[count..].get_mut(..elements.len()) else {
+                if arrays == 0 {
+                    return usize::from(elements.chunks(TOGETHER).all(|values| self.are_known(slot, values)));
+                }
+                break;
+            };
+            free.iter_mut().zip(elements).for_each(|(value, element)| *value = *element);
+            count += elements.len();
+            arrays += 1;
+        }
+        if self.are_known(slot, &values[..count]) { arrays } else { 0 }
+    }
+
+    /// Whether all of these are known, as what may be in a slot, or lead nowhere.
+    fn are_known(&self, slot: &SlotPlan, values: &[Raw]) -> bool {
+        if let Some(Usual { shared: true, first, .. }) = self.usual(slot)
+            && let Some(near) = self.tables.map.near(values)
+        {
+            return near.known(0, first >> 32).count() == values.len();
+        }
+        let is_known = |value, word| heap::is_immediate(value) || word != 0 && self.again(slot, word, false).is_ok();
+        let each_is = |i: usize, word| if is_known(values[i], word) { Ok(()) } else { Err(()) };
+        self.tables.map.each(values, each_is).is_ok()
+    }
+
+    /// Not a part of the loop that collects them, which is short.
+    #[inline(never)]
+    fn follow_elements(&mut self, slot: &SlotPlan, values: &[Raw]) -> Result<()> {
+        self.follow_all(&[slot], values, false, |_| Ok(()))
+    }
+}
+
+/// What an array leads to: a buffer, which may be among some, holds numbers, which lead nowhere.
+#[inline]
+fn elements_of<'a>(array: Raw, buffers: bool) -> &'a [Raw] {
+    if buffers && heap::see(array) != Seen::Array { &[] } else { heap::elements(array) }
 }
 
 /// Puts rows at the end of a table, of which nobody knows how long it gets.
@@ -546,9 +655,15 @@ fn widen<T>(table: &mut Vec<T>, expected: usize) {
 /// The first of these rows, a batch of them; asks for the memory of the next ones.
 #[inline]
 fn batch<'a>(rows: &[Raw], some: &'a mut [Raw; BATCH]) -> &'a [Raw] {
+    let batch = |from: usize| &rows[rows.len().min(from)..rows.len().min(from + BATCH)];
     let some = &mut some[..rows.len().min(BATCH)];
-    some.copy_from_slice(&rows[..some.len()]);
-    rows.iter().skip(2 * BATCH).take(BATCH).for_each(|row| heap::prefetch(*row));
-    rows.iter().skip(BATCH).take(BATCH).for_each(|row| heap::prefetch_body(*row));
+    some.copy_from_slice(batch(0));
+    // others are mostly like the first and the last
+    batch(2 * BATCH).iter().for_each(|row| heap::prefetch(*row));
+    if let [first, .., last] = batch(BATCH)
+        && [first, last].iter().any(|row| heap::has_body(**row))
+    {
+        batch(BATCH).iter().for_each(|row| heap::prefetch_body(*row));
+    }
     some
 }

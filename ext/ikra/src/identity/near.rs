@@ -1,0 +1,85 @@
+//! Objects that lie near each other.
+//!
+//! Here: [`Near`], the words of values that are objects of one full region, as those mostly are that were allocated one after the other. Where the words are is
+//! computed for all of them at once, in vectors, and as the region's are few and in the cache nobody asks for their memory ahead. Not here: others ([`IdentityMap`]).
+
+use super::{APART, IdentityMap, REGION_BITS, Raw, SLOTS, TOGETHER, place};
+use ikra_core::backend::vectors::{Work, widest};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Fewer are found one by one as fast.
+const SEVERAL: usize = 8;
+
+/// The words of objects of one full region.
+pub struct Near<'a> {
+    words: &'a [AtomicU64; SLOTS],
+    /// By object.
+    slots: [u16; TOGETHER],
+    count: usize,
+}
+
+impl IdentityMap {
+    /// The words of some values, at most [`TOGETHER`]; None unless these are several, all of them objects, and in one full region.
+    #[inline]
+    pub fn near(&self, values: &[Raw]) -> Option<Near<'_>> {
+        let (first, last) = (values.first()?, values.last()?);
+        let number = place(*first).0;
+        if values.len() < SEVERAL || place(*last).0 != number {
+            return None;
+        }
+        let from = self.region_of(number)?.from as usize;
+        let mut slots = [0; TOGETHER];
+        if from == 0 || !widest(Slots { values, slots: &mut slots }) {
+            return None;
+        }
+        let words = self.words.get(from..from + SLOTS)?.try_into().ok()?;
+        Some(Near { words, slots, count: values.len() })
+    }
+}
+
+impl Near<'_> {
+    /// The words of the values from one on, as long as they have one with this upper half.
+    #[inline]
+    pub fn known(&self, from: usize, upper: u64) -> impl Iterator<Item = u64> {
+        let words =
+            self.slots[from..self.count].iter().map(|slot| self.words[usize::from(*slot)].load(Ordering::Relaxed));
+        words.take_while(move |word| word >> 32 == upper)
+    }
+    /// Gives the values from one on such words as follow each other, as long as they have none and `goes_along` with their position. How many.
+    #[inline]
+    pub fn fill(&self, from: usize, first: u64, mut goes_along: impl FnMut(usize) -> bool) -> usize {
+        let mut next = first;
+        for (at, slot) in (from..).zip(&self.slots[from..self.count]) {
+            let word = &self.words[usize::from(*slot)];
+            if word.load(Ordering::Relaxed) != 0 || !goes_along(at) {
+                break;
+            }
+            word.store(next, Ordering::Relaxed);
+            next += 1;
+        }
+        (next - first) as usize
+    }
+}
+
+/// Finds the slots of values; whether all of them are objects in the region of the first.
+struct Slots<'a> {
+    values: &'a [Raw],
+    slots: &'a mut [u16; TOGETHER],
+}
+
+impl Work for Slots<'_> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Self { values, slots } = self;
+        // no immediate has the lower bits and the region of an object
+        let differ = |a: Raw, b: Raw| (a ^ b) >> REGION_BITS | (a & 7);
+        let mut different = 0;
+        for (value, slot) in values.iter().zip(slots) {
+            different |= differ(*value, values[0]);
+            *slot = (*value & ((1 << REGION_BITS) - 1)) as u16 / APART as u16;
+        }
+        different == 0
+    }
+}
