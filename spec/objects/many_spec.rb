@@ -129,6 +129,16 @@ RSpec.describe "Many objects" do
         end.to be_same_as_ruby
       end
 
+      it "takes objects of more classes than short words tell apart" do
+        expect do |run|
+          types = Array.new(150) { Class.new(Many::Town) }
+          towns = Array.new(Many::COUNT) { |i| types[i % 150].new(i % 7) }
+          towns.each_with_index { |town, i| town.ways = [towns[(i * 31 + 1) % Many::COUNT], towns[i - 1]] }
+          run.peach(towns) { |town| town.size += 1 }
+          run.pmap(towns) { |town| town.ways.sum { |way| way.size } }
+        end.to be_same_as_ruby
+      end
+
       it "changes none where one of them is frozen" do
           walkers = Many.walkers
           walkers[35_000].freeze

@@ -4,14 +4,16 @@
 //! address; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
+mod codes;
 mod near;
 
 use crate::heap::{self, Raw};
+use codes::Codes;
 use ikra_core::memory::{ahead, pages::large_pages};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Multiplies; VALUEs differ in their middle bits.
 #[derive(Default)]
@@ -66,7 +68,7 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; from 448 on, or 112 that lie close to each other, it is full, and each slot has its own place; so it has from the start where nearly all regions are full. So memory goes by the number of objects (8 to 29 bytes
+/// objects; from 448 on, or 112 that lie close to each other, it is full, and each slot has its own place, for its word in short ([`Codes`]); so it has from the start where nearly all regions are full. So memory goes by the number of objects (4 to 19 bytes
 /// each, 128 for one that is alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
@@ -78,8 +80,9 @@ pub struct IdentityMap {
     used: usize,
     /// How many of them are full.
     full: usize,
-    /// The words of those, one region's after the other's; the first is nobody's, and always 0.
-    words: Vec<AtomicU64>,
+    /// The words of those in short, one region's after the other's; the first is nobody's, and always 0.
+    words: Vec<AtomicU32>,
+    codes: Codes,
 }
 
 #[derive(Default)]
@@ -188,7 +191,8 @@ impl IdentityMap {
         place.region = at as u32;
         let region = &self.regions[at];
         if region.from != 0 {
-            return (self.words[region.from as usize + slot].load(Ordering::Relaxed), place);
+            let short = self.words[region.from as usize + slot].load(Ordering::Relaxed);
+            return (self.codes.word(object, short), place);
         }
         let (at, word) = region.few.find(slot);
         place.at = at as u16;
@@ -203,10 +207,10 @@ impl IdentityMap {
     #[inline]
     pub fn fill(&mut self, object: Raw, place: Place, word: u64) {
         match self.regions.get_mut(place.region as usize) {
-            Some(region) if region.from != 0 => self.put(place, word),
+            Some(region) if region.from != 0 => self.put(object, place, word),
             Some(region) if region.few.count + 1 < region.few.most => {
                 region.few.count += 1;
-                self.put(place, word);
+                self.put(object, place, word);
             }
             _ => self.fill_slowly(object, word),
         }
@@ -221,14 +225,15 @@ impl IdentityMap {
         }
         self.add_to(place(object).0, 1);
         let (_, place) = self.look(object);
-        self.put(place, word);
+        self.put(object, place, word);
     }
     /// Where there is room.
     #[inline]
-    fn put(&mut self, place: Place, word: u64) {
+    fn put(&mut self, object: Raw, place: Place, word: u64) {
         let region = &mut self.regions[place.region as usize];
         if region.from != 0 {
-            *self.words[region.from as usize + usize::from(place.slot)].get_mut() = word;
+            let at = region.from as usize + usize::from(place.slot);
+            *self.words[at].get_mut() = self.codes.shorten(object, word);
         } else {
             *region.few.words[usize::from(place.at)].get_mut() = marked(usize::from(place.slot), word);
         }
@@ -286,7 +291,7 @@ impl IdentityMap {
         found: &[Found],
         mut step: impl FnMut(Raw, Known) -> Option<u64>,
     ) -> usize {
-        let words = &mut self.words[..];
+        let (words, codes) = (&mut self.words[..], &mut self.codes);
         let mut done = 0;
         for (value, found) in values.iter().zip(found) {
             if heap::is_immediate(*value) {
@@ -298,11 +303,11 @@ impl IdentityMap {
                     break;
                 }
                 let Some(word) = words.get_mut(found.0 as usize) else { break };
-                let word = word.get_mut();
-                let known = if *word == 0 { Known::Nothing } else { Known::Word(*word) };
+                let short = word.get_mut();
+                let known = if *short == 0 { Known::Nothing } else { Known::Word(codes.word(*value, *short)) };
                 let Some(given) = step(*value, known) else { break };
-                if *word == 0 {
-                    *word = given;
+                if *short == 0 {
+                    *short = codes.shorten(*value, given);
                 }
             }
             done += 1;
@@ -321,7 +326,7 @@ impl IdentityMap {
             for (i, (value, found)) in values.iter().zip(&found).enumerate() {
                 let word = match self.words.get(found.0 as usize) {
                     _ if heap::is_immediate(*value) => 0,
-                    Some(word) if found.0 != 0 => word.load(Ordering::Relaxed),
+                    Some(word) if found.0 != 0 => self.codes.word(*value, word.load(Ordering::Relaxed)),
                     _ => self.get(*value),
                 };
                 tell(chunk * TOGETHER + i, word)?;
@@ -334,8 +339,9 @@ impl IdentityMap {
     pub fn region(object: Raw) -> usize {
         place(object).0
     }
-    /// Makes room for so many more objects of each region.
-    pub fn reserve(&mut self, more: &WordMap<usize, usize>) {
+    /// Makes room for so many more objects of each region, with words that have such upper halves.
+    pub fn reserve(&mut self, more: &WordMap<usize, usize>, uppers: impl Iterator<Item = u32>) {
+        uppers.for_each(|upper| _ = self.codes.give(upper));
         if self.regions.is_empty() {
             self.spread();
         }
@@ -346,17 +352,18 @@ impl IdentityMap {
     pub fn claim(&self, object: Raw, word: u64) -> bool {
         let (number, slot) = place(object);
         let Some(region) = self.region_of(number) else { return false };
-        let claim =
-            |place: &AtomicU64, word| place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if region.from != 0 {
-            return claim(&self.words[region.from as usize + slot], word);
+            let place = &self.words[region.from as usize + slot];
+            let claim = |short| place.compare_exchange(0, short, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            return self.codes.claim(object, word, claim);
         }
         loop {
             let (place, known) = region.few.find(slot);
             if known != 0 {
                 return false;
             }
-            if claim(&region.few.words[place], marked(slot, word)) {
+            let (place, word) = (&region.few.words[place], marked(slot, word));
+            if place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return true;
             }
         }
@@ -439,11 +446,12 @@ impl IdentityMap {
             let spare = self.words.spare_capacity_mut();
             large_pages(spare.as_ptr() as usize, size_of_val(spare));
         }
-        self.words.resize_with(from + SLOTS, || AtomicU64::new(0));
+        self.words.resize_with(from + SLOTS, || AtomicU32::new(0));
         let region = &mut self.regions[at];
         region.from = u32::try_from(from).expect("32 GiB of words are those of four thousand million objects");
+        let start = (region.number - 1) << REGION_BITS;
         for (slot, word) in slots(std::mem::take(&mut region.few).words) {
-            *self.words[from + slot].get_mut() = word;
+            *self.words[from + slot].get_mut() = self.codes.shorten((start + slot * APART) as Raw, word);
         }
     }
     #[cold]
@@ -576,6 +584,7 @@ mod tests {
             map.enter(*object, 5 << 32 | 7);
             known.insert(*object, 5 << 32 | 7);
         }
+        map.reserve(&WordMap::default(), 6..7);
         let mut together = 0;
         for some in all.chunks(TOGETHER) {
             let mut some = some.to_vec();
@@ -611,21 +620,23 @@ mod tests {
         all.iter().skip(TOGETHER).for_each(|object| assert_eq!(map.enter(*object, 9 << 32), 0));
         let mut some = all[..TOGETHER].to_vec();
         some[TOGETHER - 1] = some[3];
+        assert_eq!(map.near(&some).map(|near| near.fill(0, 1 << 32, |_| true)), Some(0), "there is no such word yet");
+        map.reserve(&WordMap::default(), 1..2);
         let near = map.near(&some).expect("they are one after the other");
         assert_eq!(near.fill(0, 1 << 32, |_| true), TOGETHER - 1);
         assert_eq!(near.known(TOGETHER - 1, 1).collect::<Vec<_>>(), [1 << 32 | 3]);
     }
 
     #[test]
-    fn words_take_twelve_bytes_an_object_where_they_lie_close_and_no_more_than_nineteen_elsewhere() {
-        for (near, most) in [(10, 12), (9, 19), (0, 19)] {
+    fn words_take_five_bytes_an_object_where_they_lie_close_and_no_more_than_nineteen_elsewhere() {
+        for (near, most) in [(10, 5), (9, 19), (0, 19)] {
             let mut map = IdentityMap::default();
             for object in objects(200_000, near, &mut Dice(5)) {
                 map.enter(object, 1);
             }
-            let places: usize =
-                map.regions.iter().map(|region| region.few.words.len()).sum::<usize>() + map.words.len();
-            assert!(places * 8 <= 200_000 * most, "{} bytes an object", places as f64 * 8.0 / 200_000.0);
+            let by_hash: usize = map.regions.iter().map(|region| size_of_val(&region.few.words[..])).sum();
+            let bytes = by_hash + size_of_val(&map.words[..]);
+            assert!(bytes <= 200_000 * most, "{} bytes an object", bytes as f64 / 200_000.0);
         }
     }
 
@@ -638,7 +649,7 @@ mod tests {
         for object in &all {
             *regions.entry(IdentityMap::region(*object)).or_default() += 1;
         }
-        map.reserve(&regions);
+        map.reserve(&regions, 0..1);
         let first = std::thread::scope(|scope| {
             let claim = |thread: u64| {
                 let (map, all) = (&map, &all);

@@ -3,16 +3,18 @@
 //! Here: [`Near`], the words of values that are objects of one full region, as those mostly are that were allocated one after the other. Where the words are is
 //! computed for all of them at once, in vectors, and as the region's are few and in the cache nobody asks for their memory ahead. Not here: others ([`IdentityMap`]).
 
+use super::codes::{Codes, Short};
 use super::{APART, IdentityMap, REGION_BITS, Raw, SLOTS, TOGETHER, place};
 use ikra_core::backend::vectors::{Work, widest};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Fewer are found one by one as fast.
 const SEVERAL: usize = 8;
 
 /// The words of objects of one full region.
 pub struct Near<'a> {
-    words: &'a [AtomicU64; SLOTS],
+    words: &'a [AtomicU32; SLOTS],
+    codes: &'a Codes,
     /// By object.
     slots: [u16; TOGETHER],
     count: usize,
@@ -33,22 +35,23 @@ impl IdentityMap {
             return None;
         }
         let words = self.words.get(from..from + SLOTS)?.try_into().ok()?;
-        Some(Near { words, slots, count: values.len() })
+        Some(Near { words, codes: &self.codes, slots, count: values.len() })
     }
 }
 
 impl Near<'_> {
     /// The words of the values from one on, as long as they have one with this upper half.
     #[inline]
-    pub fn known(&self, from: usize, upper: u64) -> impl Iterator<Item = u64> {
-        let words =
-            self.slots[from..self.count].iter().map(|slot| self.words[usize::from(*slot)].load(Ordering::Relaxed));
-        words.take_while(move |word| word >> 32 == upper)
+    pub fn known(&self, from: usize, upper: u32) -> impl Iterator<Item = u64> {
+        let with = self.codes.with(upper);
+        let slots = self.slots[from..self.count].iter();
+        slots.map_while(move |slot| with(self.words[usize::from(*slot)].load(Ordering::Relaxed)))
     }
     /// Gives the values from one on such words as follow each other, as long as they have none and `goes_along` with their position. How many.
     #[inline]
     pub fn fill(&self, from: usize, first: u64, mut goes_along: impl FnMut(usize) -> bool) -> usize {
-        let mut next = first;
+        let Some(first) = self.codes.shorten_all(first, self.count - from) else { return 0 };
+        let mut next: Short = first;
         for (at, slot) in (from..).zip(&self.slots[from..self.count]) {
             let word = &self.words[usize::from(*slot)];
             if word.load(Ordering::Relaxed) != 0 || !goes_along(at) {

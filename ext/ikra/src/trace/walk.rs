@@ -205,7 +205,7 @@ impl Tracer<'_> {
         let Some(near) = self.tables.map.near(values) else { return Ok(0) };
         let mut known = 0;
         if shared {
-            for entry in near.known(0, first >> 32) {
+            for entry in near.known(0, (first >> 32) as u32) {
                 each(Reached { entry, known: true })?;
                 known += 1;
             }
@@ -609,7 +609,7 @@ impl Tracer<'_> {
         if let Some(Usual { shared: true, first, .. }) = self.usual(slot)
             && let Some(near) = self.tables.map.near(values)
         {
-            return near.known(0, first >> 32).count() == values.len();
+            return near.known(0, (first >> 32) as u32).count() == values.len();
         }
         let is_known = |value, word| heap::is_immediate(value) || word != 0 && self.again(slot, word, false).is_ok();
         let each_is = |i: usize, word| if is_known(values[i], word) { Ok(()) } else { Err(()) };

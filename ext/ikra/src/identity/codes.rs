@@ -1,0 +1,153 @@
+//! Words in half their room.
+//!
+//! Here: [`Codes`], which tells the upper halves of words apart by seven bits, of which a program has but a few, a class or a kind of Arrays each; the rows below them are hardly
+//! ever more than 25 bits have room for. Other words are in a map of their own, by whose they are. Not here: where the words are ([`super::IdentityMap`]).
+
+use super::{Raw, WordMap, place};
+use parking_lot::RwLock;
+
+/// A word of which the upper half has a code; 0: none.
+pub type Short = u32;
+
+const ROW_BITS: u32 = 25;
+const ROWS: u64 = 1 << ROW_BITS;
+const CODES: usize = 1 << (Short::BITS - ROW_BITS);
+/// Of words that have none.
+const BEYOND: Short = Short::MAX;
+/// Upper halves that are found at once.
+const RECENT: usize = 64;
+
+/// Codes of upper halves.
+pub struct Codes {
+    /// By code, of which 0 is nobody's and the last is that of words beyond.
+    uppers: [u32; CODES],
+    used: usize,
+    recent: [(u32, u32); RECENT],
+    /// By region and slot.
+    beyond: RwLock<WordMap<(usize, usize), u64>>,
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self { uppers: [0; CODES], used: 1, recent: [(0, 0); RECENT], beyond: RwLock::default() }
+    }
+}
+
+impl Codes {
+    /// The code of an upper half, if it has one.
+    #[inline]
+    pub fn find(&self, upper: u32) -> Option<u32> {
+        match self.recent[recent(upper)] {
+            (known, code) if known == upper && code != 0 => Some(code),
+            _ => self.uppers[1..self.used].iter().position(|known| *known == upper).map(|at| at as u32 + 1),
+        }
+    }
+    /// The same, which gets one now if there are any left.
+    #[inline]
+    pub fn give(&mut self, upper: u32) -> Option<u32> {
+        match self.recent[recent(upper)] {
+            (known, code) if known == upper && code != 0 => Some(code),
+            _ => self.give_slowly(upper),
+        }
+    }
+    #[cold]
+    fn give_slowly(&mut self, upper: u32) -> Option<u32> {
+        let code = match self.find(upper) {
+            Some(code) => code,
+            None if self.used < CODES - 1 => {
+                self.uppers[self.used] = upper;
+                self.used += 1;
+                self.used as u32 - 1
+            }
+            None => return None,
+        };
+        self.recent[recent(upper)] = (upper, code);
+        Some(code)
+    }
+    /// The short one of so many words that follow each other; None where there is none of some.
+    #[inline]
+    pub fn shorten_all(&self, first: u64, count: usize) -> Option<Short> {
+        let (code, row) = (self.find((first >> 32) as u32)?, first & u64::from(u32::MAX));
+        (row + count as u64 <= ROWS).then_some(code << ROW_BITS | row as u32)
+    }
+    /// The short one of an object's word. Where there is none, it is noted that the object has this one.
+    #[inline]
+    pub fn shorten(&mut self, object: Raw, word: u64) -> Short {
+        match self.give((word >> 32) as u32) {
+            Some(code) if word as u32 >> ROW_BITS == 0 => code << ROW_BITS | word as u32,
+            _ => self.put_beyond(object, word),
+        }
+    }
+    /// Has a thread give an object the short one of its word, if it is the first that does.
+    #[inline]
+    pub fn claim(&self, object: Raw, word: u64, claim: impl FnOnce(Short) -> bool) -> bool {
+        if let Some(short) = self.shorten_all(word, 1) {
+            return claim(short);
+        }
+        let claimed = claim(BEYOND);
+        if claimed {
+            self.put_beyond(object, word);
+        }
+        claimed
+    }
+    #[cold]
+    fn put_beyond(&self, object: Raw, word: u64) -> Short {
+        self.beyond.write().insert(place(object), word);
+        BEYOND
+    }
+    /// The word of an object, by its short one.
+    #[inline]
+    pub fn word(&self, object: Raw, short: Short) -> u64 {
+        if short == BEYOND {
+            return self.word_beyond(object);
+        }
+        u64::from(self.uppers[(short >> ROW_BITS) as usize]) << 32 | u64::from(short) & (ROWS - 1)
+    }
+    #[cold]
+    fn word_beyond(&self, object: Raw) -> u64 {
+        self.beyond.read().get(&place(object)).copied().unwrap_or(0)
+    }
+    /// The words of those that have this upper half, by their short ones.
+    #[inline]
+    pub fn with(&self, upper: u32) -> impl Fn(Short) -> Option<u64> + use<> {
+        // no short one has a code so high
+        let code = self.find(upper).unwrap_or(Short::MAX);
+        move |short| (short >> ROW_BITS == code).then(|| u64::from(upper) << 32 | u64::from(short) & (ROWS - 1))
+    }
+}
+
+#[inline]
+fn recent(upper: u32) -> usize {
+    upper.wrapping_mul(0x9e37_79b1) as usize >> (u32::BITS - RECENT.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BEYOND, CODES, Codes, ROWS};
+
+    #[test]
+    fn words_come_back_as_they_were_however_many_upper_halves_there_are_and_however_large_rows_are() {
+        let mut codes = Codes::default();
+        let uppers = (0..200u64).map(|upper| (upper * 0x1_0001 % 0x7fff) | ((upper % 3) << 30));
+        let rows = [1, 7, ROWS - 1, ROWS, u64::from(u32::MAX)];
+        let words: Vec<u64> = uppers.flat_map(|upper| rows.map(|row| upper << 32 | row)).collect();
+        let shorts: Vec<_> = words.iter().zip(1..).map(|(word, object)| codes.shorten(object * 40, *word)).collect();
+        assert!(shorts.iter().all(|short| *short != 0));
+        assert_eq!(shorts.iter().filter(|short| **short != BEYOND).count(), 3 * (CODES - 2));
+        for ((word, object), short) in words.iter().zip(1..).zip(shorts) {
+            assert_eq!(codes.word(object * 40, short), *word);
+        }
+        assert_eq!(codes.word(3, 0), 0);
+    }
+
+    #[test]
+    fn words_that_follow_each_other_have_short_ones_that_do_as_long_as_there_are_any() {
+        let mut codes = Codes::default();
+        assert_eq!(codes.shorten_all(5 << 32, 1), None, "it has no code yet");
+        let short = codes.shorten(8, 5 << 32 | 9);
+        assert_eq!(codes.shorten_all(5 << 32 | 10, 32), Some(short + 1));
+        let last = 5 << 32 | (ROWS - 32);
+        assert_eq!(codes.shorten_all(last, 32).map(|short| codes.word(8, short)), Some(last));
+        assert_eq!(codes.shorten_all(last, 33), None);
+    }
+}
