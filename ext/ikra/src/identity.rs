@@ -8,7 +8,7 @@ mod codes;
 mod near;
 
 use crate::heap::{self, Raw};
-use codes::Codes;
+use codes::{Codes, Short};
 use ikra_core::memory::{ahead, pages::large_pages};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -82,7 +82,8 @@ pub struct IdentityMap {
     full: usize,
     /// The words of those in short, one region's after the other's; the first is nobody's, and always 0.
     words: Vec<AtomicU32>,
-    codes: Codes,
+    /// Where there are any.
+    codes: Option<Box<Codes>>,
 }
 
 #[derive(Default)]
@@ -192,11 +193,16 @@ impl IdentityMap {
         let region = &self.regions[at];
         if region.from != 0 {
             let short = self.words[region.from as usize + slot].load(Ordering::Relaxed);
-            return (self.codes.word(object, short), place);
+            return (self.word(object, short), place);
         }
         let (at, word) = region.few.find(slot);
         place.at = at as u16;
         (word & !SLOT, place)
+    }
+    /// The word of an object in a full region, by its short one.
+    #[inline]
+    fn word(&self, object: Raw, short: Short) -> u64 {
+        self.codes.as_deref().map_or(0, |codes| codes.word(object, short))
     }
     /// The word of an object, 0 if it has none.
     #[inline]
@@ -233,7 +239,7 @@ impl IdentityMap {
         let region = &mut self.regions[place.region as usize];
         if region.from != 0 {
             let at = region.from as usize + usize::from(place.slot);
-            *self.words[at].get_mut() = self.codes.shorten(object, word);
+            *self.words[at].get_mut() = self.codes.get_or_insert_default().shorten(object, word);
         } else {
             *region.few.words[usize::from(place.at)].get_mut() = marked(usize::from(place.slot), word);
         }
@@ -291,7 +297,7 @@ impl IdentityMap {
         found: &[Found],
         mut step: impl FnMut(Raw, Known) -> Option<u64>,
     ) -> usize {
-        let (words, codes) = (&mut self.words[..], &mut self.codes);
+        let (words, mut codes) = (&mut self.words[..], self.codes.as_deref_mut());
         let mut done = 0;
         for (value, found) in values.iter().zip(found) {
             if heap::is_immediate(*value) {
@@ -302,7 +308,7 @@ impl IdentityMap {
                 if found.0 == 0 {
                     break;
                 }
-                let Some(word) = words.get_mut(found.0 as usize) else { break };
+                let (Some(word), Some(codes)) = (words.get_mut(found.0 as usize), &mut codes) else { break };
                 let short = word.get_mut();
                 let known = if *short == 0 { Known::Nothing } else { Known::Word(codes.word(*value, *short)) };
                 let Some(given) = step(*value, known) else { break };
@@ -326,7 +332,7 @@ impl IdentityMap {
             for (i, (value, found)) in values.iter().zip(&found).enumerate() {
                 let word = match self.words.get(found.0 as usize) {
                     _ if heap::is_immediate(*value) => 0,
-                    Some(word) if found.0 != 0 => self.codes.word(*value, word.load(Ordering::Relaxed)),
+                    Some(word) if found.0 != 0 => self.word(*value, word.load(Ordering::Relaxed)),
                     _ => self.get(*value),
                 };
                 tell(chunk * TOGETHER + i, word)?;
@@ -341,7 +347,8 @@ impl IdentityMap {
     }
     /// Makes room for so many more objects of each region, with words that have such upper halves.
     pub fn reserve(&mut self, more: &WordMap<usize, usize>, uppers: impl Iterator<Item = u32>) {
-        uppers.for_each(|upper| _ = self.codes.give(upper));
+        let codes = self.codes.get_or_insert_default();
+        uppers.for_each(|upper| _ = codes.give(upper));
         if self.regions.is_empty() {
             self.spread();
         }
@@ -355,7 +362,7 @@ impl IdentityMap {
         if region.from != 0 {
             let place = &self.words[region.from as usize + slot];
             let claim = |short| place.compare_exchange(0, short, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-            return self.codes.claim(object, word, claim);
+            return self.codes.as_deref().is_some_and(|codes| codes.claim(object, word, claim));
         }
         loop {
             let (place, known) = region.few.find(slot);
@@ -449,9 +456,9 @@ impl IdentityMap {
         self.words.resize_with(from + SLOTS, || AtomicU32::new(0));
         let region = &mut self.regions[at];
         region.from = u32::try_from(from).expect("32 GiB of words are those of four thousand million objects");
-        let start = (region.number - 1) << REGION_BITS;
+        let (start, codes) = ((region.number - 1) << REGION_BITS, self.codes.get_or_insert_default());
         for (slot, word) in slots(std::mem::take(&mut region.few).words) {
-            *self.words[from + slot].get_mut() = self.codes.shorten((start + slot * APART) as Raw, word);
+            *self.words[from + slot].get_mut() = codes.shorten((start + slot * APART) as Raw, word);
         }
     }
     #[cold]

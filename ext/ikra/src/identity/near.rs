@@ -35,7 +35,7 @@ impl IdentityMap {
             return None;
         }
         let words = self.words.get(from..from + SLOTS)?.try_into().ok()?;
-        Some(Near { words, codes: &self.codes, slots, count: values.len() })
+        Some(Near { words, codes: self.codes.as_deref()?, slots, count: values.len() })
     }
 }
 
