@@ -141,7 +141,7 @@ pub fn prefetch(v: Raw) {
     ahead::to_read((v as *const Raw).wrapping_add(4));
 }
 
-/// Whether an object or Array keeps something elsewhere.
+/// Whether an object or Array keeps something elsewhere: a hint, of others no.
 #[inline]
 pub fn has_body(v: Raw) -> bool {
     let flags = flags(v);

@@ -1,7 +1,7 @@
 //! Maps from VALUEs to numbers.
 //!
 //! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by
-//! address; and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
+//! address, with its words in short ([`codes`]), and those of objects that lie together ([`near`]); and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
 mod codes;
@@ -69,7 +69,7 @@ const _: () = assert!(SLOTS <= 1 << 11);
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
 /// objects; from 448 on, or 112 that lie close to each other, it is full, and each slot has its own place, for its word in short ([`Codes`]); so it has from the start where nearly all regions are full. So memory goes by the number of objects (4 to 19 bytes
-/// each, 128 for one that is alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
+/// each, 59 of a few that lie close, 128 for one that is alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
 #[derive(Default)]
@@ -455,7 +455,7 @@ impl IdentityMap {
         }
         self.words.resize_with(from + SLOTS, || AtomicU32::new(0));
         let region = &mut self.regions[at];
-        region.from = u32::try_from(from).expect("32 GiB of words are those of four thousand million objects");
+        region.from = u32::try_from(from).expect("16 GiB of words are those of four thousand million objects");
         let (start, codes) = ((region.number - 1) << REGION_BITS, self.codes.get_or_insert_default());
         for (slot, word) in slots(std::mem::take(&mut region.few).words) {
             *self.words[from + slot].get_mut() = codes.shorten((start + slot * APART) as Raw, word);

@@ -1,7 +1,7 @@
 //! Words in half their room.
 //!
-//! Here: [`Codes`], which tells the upper halves of words apart by seven bits, of which a program has but a few, a class or a kind of Arrays each; the rows below them are hardly
-//! ever more than 25 bits have room for. Other words are in a map of their own, by whose they are. Not here: where the words are ([`super::IdentityMap`]).
+//! Here: [`Codes`], which tells the upper halves of words apart by eight bits, of which a program has but a few, a class or a kind of Arrays each; the rows below them are hardly
+//! ever more than 24 bits have room for. Other words are in a map of their own, by whose they are, which takes several times as long and as much memory. Not here: where the words are ([`super::IdentityMap`]).
 
 use super::{Raw, WordMap, place};
 use parking_lot::RwLock;
@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 /// A word of which the upper half has a code; 0: none.
 pub type Short = u32;
 
-const ROW_BITS: u32 = 25;
+const ROW_BITS: u32 = 24;
 const ROWS: u64 = 1 << ROW_BITS;
 const CODES: usize = 1 << (Short::BITS - ROW_BITS);
 /// Of words that have none.
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn words_come_back_as_they_were_however_many_upper_halves_there_are_and_however_large_rows_are() {
         let mut codes = Codes::default();
-        let uppers = (0..200u64).map(|upper| (upper * 0x1_0001 % 0x7fff) | ((upper % 3) << 30));
+        let uppers = (0..400u64).map(|upper| (upper * 0x1_0001 % 0x7fff) | ((upper % 3) << 30));
         let rows = [1, 7, ROWS - 1, ROWS, u64::from(u32::MAX)];
         let words: Vec<u64> = uppers.flat_map(|upper| rows.map(|row| upper << 32 | row)).collect();
         let shorts: Vec<_> = words.iter().zip(1..).map(|(word, object)| codes.shorten(object * 40, *word)).collect();

@@ -40,7 +40,7 @@ impl IdentityMap {
 }
 
 impl Near<'_> {
-    /// The words of the values from one on, as long as they have one with this upper half.
+    /// The words of the values from one on, as long as they have a short one with this upper half.
     #[inline]
     pub fn known(&self, from: usize, upper: u32) -> impl Iterator<Item = u64> {
         let with = self.codes.with(upper);

@@ -66,7 +66,9 @@ impl Tracer<'_> {
         for (region, count) in counted.iter().flat_map(|piece| &piece.regions) {
             *regions.entry(*region).or_default() += count;
         }
-        self.tables.map.reserve(&regions, (1..=self.plan.classes.len()).map(|class| class as u32));
+        let counts = |class: usize| counted.iter().any(|piece| piece.objects[class] > 0);
+        let some = (0..self.plan.classes.len()).filter(|class| counts(*class));
+        self.tables.map.reserve(&regions, some.map(|class| class as u32 + 1));
         // where the objects of each piece begin, by class
         let mut next: Vec<usize> = self.tables.classes.iter().map(|rows| rows.objects.len()).collect();
         let mut starts = Vec::with_capacity(counted.len());

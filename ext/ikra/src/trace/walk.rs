@@ -561,15 +561,16 @@ impl Tracer<'_> {
         Ok(some.len())
     }
 
-    /// Passes the next arrays of each kind that lead to nothing but what is known, unless these are so many that workers look at them. So nobody gets another number than if
-    /// they were followed later, and they are in the cache now. Whether these were all.
+    /// Passes the next arrays of each kind, short ones, that lead to nothing but what is known, unless these have so many elements that workers look at them. So nobody gets
+    /// another number than if they were followed later, and they are in the cache now. Whether these were all.
     fn known_arrays(&mut self) -> bool {
         let plan = self.plan;
         let slots = plan.kinds.iter().map(|kind| kind.slot.as_ref().filter(|slot| slot.leads_on()));
         slots.enumerate().filter_map(|(at, slot)| Some((at, slot?))).all(|(at, slot)| {
             let rows = &self.tables.kinds[at];
             let (mut passed, all) = (rows.cursor, rows.arrays.len());
-            if crew::pays(all - passed) {
+            let Some(first) = rows.offsets.get(passed) else { return true };
+            if crew::pays((rows.rows - u64::from(*first)) as usize) {
                 return false;
             }
             rows.arrays[passed..].iter().take(BATCH).for_each(|array| heap::prefetch_body(*array));
@@ -585,18 +586,13 @@ impl Tracer<'_> {
         })
     }
 
-    /// How many arrays from a row on, of those that are looked at together, lead to nothing but what is known.
+    /// How many arrays from a row on, of those that are looked at together, lead to nothing but what is known; a long one is none, as it would be looked at in vain each time.
     fn lead_to_known(&self, at: usize, row: usize, slot: &SlotPlan) -> usize {
         let rows = &self.tables.kinds[at];
         let (mut values, mut count, mut arrays) = ([heap::NIL; TOGETHER], 0, 0);
         for array in &rows.arrays[row..] {
             let elements = elements_of(*array, rows.buffers);
-            let Some(free) = values[count..].get_mut(..elements.len()) else {
-                if arrays == 0 {
-                    return usize::from(elements.chunks(TOGETHER).all(|values| self.are_known(slot, values)));
-                }
-                break;
-            };
+            let Some(free) = values[count..].get_mut(..elements.len()) else { break };
             free.iter_mut().zip(elements).for_each(|(value, element)| *value = *element);
             count += elements.len();
             arrays += 1;
