@@ -15,7 +15,7 @@ const CODES: usize = 1 << (Short::BITS - ROW_BITS);
 /// Of words that have none.
 const BEYOND: Short = Short::MAX;
 /// Upper halves that are found at once.
-const RECENT: usize = 64;
+const RECENT: usize = 512;
 
 /// Codes of upper halves.
 pub struct Codes {
