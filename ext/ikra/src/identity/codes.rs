@@ -34,21 +34,22 @@ impl Default for Codes {
 }
 
 impl Codes {
+    /// The code of an upper half that is found at once.
+    #[inline]
+    fn at_once(&self, upper: u32) -> Option<u32> {
+        let (known, code) = self.recent[recent(upper)];
+        (known == upper && code != 0).then_some(code)
+    }
     /// The code of an upper half, if it has one.
     #[inline]
     pub fn find(&self, upper: u32) -> Option<u32> {
-        match self.recent[recent(upper)] {
-            (known, code) if known == upper && code != 0 => Some(code),
-            _ => self.uppers[1..self.used].iter().position(|known| *known == upper).map(|at| at as u32 + 1),
-        }
+        self.at_once(upper)
+            .or_else(|| self.uppers[1..self.used].iter().position(|known| *known == upper).map(|at| at as u32 + 1))
     }
     /// The same, which gets one now if there are any left.
     #[inline]
     pub fn give(&mut self, upper: u32) -> Option<u32> {
-        match self.recent[recent(upper)] {
-            (known, code) if known == upper && code != 0 => Some(code),
-            _ => self.give_slowly(upper),
-        }
+        self.at_once(upper).or_else(|| self.give_slowly(upper))
     }
     #[cold]
     fn give_slowly(&mut self, upper: u32) -> Option<u32> {

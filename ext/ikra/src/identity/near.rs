@@ -21,12 +21,12 @@ pub struct Near<'a> {
 }
 
 impl IdentityMap {
-    /// The words of some values, at most [`TOGETHER`]; None unless these are several, all of them objects, and in one full region.
+    /// The words of some values; None unless these are several, at most [`TOGETHER`], all of them objects, and in one full region.
     #[inline]
     pub fn near(&self, values: &[Raw]) -> Option<Near<'_>> {
         let (first, last) = (values.first()?, values.last()?);
         let number = place(*first).0;
-        if values.len() < SEVERAL || place(*last).0 != number {
+        if !(SEVERAL..=TOGETHER).contains(&values.len()) || place(*last).0 != number {
             return None;
         }
         let from = self.region_of(number)?.from as usize;
@@ -40,11 +40,11 @@ impl IdentityMap {
 }
 
 impl Near<'_> {
-    /// The words of the values from one on, as long as they have a short one with this upper half.
+    /// The words of the first values, as long as they have a short one with this upper half.
     #[inline]
-    pub fn known(&self, from: usize, upper: u32) -> impl Iterator<Item = u64> {
+    pub fn known(&self, upper: u32) -> impl Iterator<Item = u64> {
         let with = self.codes.with(upper);
-        let slots = self.slots[from..self.count].iter();
+        let slots = self.slots[..self.count].iter();
         slots.map_while(move |slot| with(self.words[usize::from(*slot)].load(Ordering::Relaxed)))
     }
     /// Gives the values from one on such words as follow each other, as long as they have none and `goes_along` with their position. How many.
@@ -64,7 +64,7 @@ impl Near<'_> {
     }
 }
 
-/// Finds the slots of values; whether all of them are objects in the region of the first.
+/// Finds the slots of values, as [`place`] does, in lanes of 16 bits; whether all of them are objects in the region of the first.
 struct Slots<'a> {
     values: &'a [Raw],
     slots: &'a mut [u16; TOGETHER],

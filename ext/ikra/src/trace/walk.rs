@@ -205,7 +205,7 @@ impl Tracer<'_> {
         let Some(near) = self.tables.map.near(values) else { return Ok(0) };
         let mut known = 0;
         if shared {
-            for entry in near.known(0, (first >> 32) as u32) {
+            for entry in near.known((first >> 32) as u32) {
                 each(Reached { entry, known: true })?;
                 known += 1;
             }
@@ -457,10 +457,11 @@ impl Tracer<'_> {
         add(&mut rows.arrays, arrays, self.expected);
         make_room(&mut rows.offsets, arrays.len(), self.expected);
         make_room(&mut rows.lengths, arrays.len(), self.expected);
-        let mut longest = 0;
+        // of all lengths, so that it is as large as the longest
+        let mut bits = 0;
         rows.lengths.extend(arrays.iter().map(|array| {
             let len = len(*array);
-            longest |= len;
+            bits |= len;
             len as u32
         }));
         let mut next = rows.rows;
@@ -473,7 +474,7 @@ impl Tracer<'_> {
         if self.plan.kinds[kind].ownable {
             rows.claimed.resize(at + arrays.len(), claimed);
         }
-        let many = rows.arrays.len() > MOST_ROWS || next > u64::from(u32::MAX) || longest > u32::MAX as usize;
+        let many = rows.arrays.len() > MOST_ROWS || next > u64::from(u32::MAX) || bits > u32::MAX as usize;
         if many { Err(Misfit::TooMany) } else { Ok(()) }
     }
 
@@ -605,7 +606,7 @@ impl Tracer<'_> {
         if let Some(Usual { shared: true, first, .. }) = self.usual(slot)
             && let Some(near) = self.tables.map.near(values)
         {
-            return near.known(0, (first >> 32) as u32).count() == values.len();
+            return near.known((first >> 32) as u32).count() == values.len();
         }
         let is_known = |value, word| heap::is_immediate(value) || word != 0 && self.again(slot, word, false).is_ok();
         let each_is = |i: usize, word| if is_known(values[i], word) { Ok(()) } else { Err(()) };
@@ -654,8 +655,8 @@ fn batch<'a>(rows: &[Raw], some: &'a mut [Raw; BATCH]) -> &'a [Raw] {
     let batch = |from: usize| &rows[rows.len().min(from)..rows.len().min(from + BATCH)];
     let some = &mut some[..rows.len().min(BATCH)];
     some.copy_from_slice(batch(0));
-    // others are mostly like the first and the last
     batch(2 * BATCH).iter().for_each(|row| heap::prefetch(*row));
+    // others are mostly like the first and the last
     if let [first, .., last] = batch(BATCH)
         && [first, last].iter().any(|row| heap::has_body(**row))
     {
