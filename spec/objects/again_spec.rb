@@ -336,9 +336,24 @@ RSpec.describe "Objects that were there before" do
     expect(output).to eq("[[16000, 1]]\ntrue\n[]\n")
   end
 
-  it "are remembered of the last few calls alone" do
+  it "are remembered of the last list alone, and of those that a block came back to" do
+    call = ->(list) { list.pmap(backend: :cpu) { |inner| inner.first } }
     lists = Array.new(7) { Array.new(5_000) { |i| [i] } }
-    lists.each { |list| list.pmap(backend: :cpu) { |inner| inner.first } }
+    lists.each(&call)
+    expect(Ikra.__graphs.size).to eq 1
+    2.times { lists.first(3).each(&call) }
+    before = held
+    lists.first(3).each(&call)
+    expect(held - before).to eq 3
+    expect(lists.first(3).map(&call)).to eq([(0...5_000).to_a] * 3)
+  end
+
+  it "are remembered of a few blocks" do
+    list = Array.new(5_000) { |i| [i] }
+    blocks = [->(l) { l.pmap(backend: :cpu) { |e| e.first } }, ->(l) { l.pmap(backend: :cpu) { |e| e.last + 1 } }, ->(l) { l.pmap(backend: :cpu) { |e| e.size } }]
+    2.times { blocks.each { |block| block.call(list) } }
+    expect(Ikra.__graphs.last(3)).to eq [[5_000, 1]] * 3
+    7.times { |i| eval("list.pmap(backend: :cpu) { |e| e.first + #{i} }") } # rubocop:disable Security/Eval, Style/DocumentDynamicEvalDefinition
     expect(Ikra.__graphs.size).to eq 4
   end
 end

@@ -714,7 +714,9 @@ impl Section<'_> {
         let room = variant.rooms.now(&lowered.program, self.slots());
         let mut hashes = heap::no_hashes();
         let key = self.base_of_state().0;
-        let mut earlier = if plan.flat { None } else { kept::take(variant, key) };
+        let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
+        let elements = if leads_on { self.len() } else { 0 };
+        let mut earlier = if plan.flat { None } else { kept::take(variant, key, elements) };
         loop {
             let mut unknown = Mutex::default();
             let base = self.range.is_none().then(|| heap::elements(self.base.as_raw()));

@@ -9,7 +9,7 @@ mod near;
 
 use crate::heap::{self, Raw};
 use codes::{Codes, Short};
-use ikra_core::memory::{ahead, pages::large_pages};
+use ikra_core::memory::{ahead, table::Table};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -81,7 +81,7 @@ pub struct IdentityMap {
     /// How many of them are full.
     full: usize,
     /// The words of those in short, one region's after the other's; the first is nobody's, and always 0.
-    words: Vec<AtomicU32>,
+    words: Table<AtomicU32>,
     /// Where there are any.
     codes: Option<Box<Codes>>,
 }
@@ -450,10 +450,9 @@ impl IdentityMap {
         if from + SLOTS > self.words.capacity() {
             // what is never touched costs addresses alone
             self.words.reserve(if self.full > 8 { self.words.len().max(MANY) } else { 8 * SLOTS });
-            let spare = self.words.spare_capacity_mut();
-            large_pages(spare.as_ptr() as usize, size_of_val(spare));
         }
-        self.words.resize_with(from + SLOTS, || AtomicU32::new(0));
+        let fresh = self.words.add(from + SLOTS - self.words.len());
+        fresh.iter_mut().for_each(|word| *word = AtomicU32::default());
         let region = &mut self.regions[at];
         region.from = u32::try_from(from).expect("16 GiB of words are those of four thousand million objects");
         let (start, codes) = ((region.number - 1) << REGION_BITS, self.codes.get_or_insert_default());

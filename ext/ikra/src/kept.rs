@@ -7,6 +7,7 @@
 //!
 //! Memory is bounded by the number of graphs ([`MOST`]), and by the GC: what was not used in the last [`OLD`] of its runs, and for [`REST`],
 //! is dropped. A program that makes so much garbage between two calls loses its tables, but then a walk is little of what it does.
+//! Of the lists that a block runs over, the last one alone has tables, and others that it came back to: where each call has a new list, one graph's memory is used again and again.
 
 use crate::crew;
 use crate::engine::Variant;
@@ -33,8 +34,10 @@ struct Graph {
     variant: Weak<Variant>,
     /// The list, nil for a Range. What is in it is checked, not who it is.
     base: Raw,
-    /// None while they are in use, and where checks fail.
+    /// None while they are in use, where checks fail, and of a list that another came after.
     tables: Option<Tables>,
+    /// There was a call over it after one over another list.
+    came_back: bool,
     /// They were taken, and not found wanting so far.
     taken: bool,
     /// When they were last used, and how often the GC ran since.
@@ -50,12 +53,28 @@ struct Graph {
 /// The last used last.
 static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
-/// Tables of an earlier call of a variant over a list, for this call alone.
-pub fn take(variant: &Arc<Variant>, base: Raw) -> Option<Tables> {
+/// Tables of an earlier call of a variant over a list of so many elements that lead on, for this call alone.
+pub fn take(variant: &Arc<Variant>, base: Raw, elements: usize) -> Option<Tables> {
     let mut graphs = GRAPHS.lock();
-    let graph = graphs.iter_mut().find(|graph| graph.is_of(variant, base))?;
-    graph.taken = graph.tables.is_some();
-    graph.tables.take()
+    let mut own = graphs.iter_mut().filter(|graph| graph.is_made_by(variant));
+    if let Some(graph) = own.find(|graph| graph.base == base) {
+        graph.came_back |= own.next().is_some();
+        graph.taken = graph.tables.is_some();
+        return graph.tables.take();
+    }
+    if elements >= FEWEST {
+        // another graph is on its way, which may have the memory of those that nobody comes back to
+        let own = graphs.iter_mut().filter(|graph| graph.is_made_by(variant));
+        own.filter(|graph| !graph.came_back).for_each(|graph| graph.tables = None);
+        make_room(&mut graphs);
+    }
+    None
+}
+
+fn make_room(graphs: &mut Vec<Graph>) {
+    if graphs.len() >= MOST {
+        graphs.remove(0);
+    }
 }
 
 /// The tables that were taken are not those of what is there: the more often that is so, the more rarely tables are kept.
@@ -93,7 +112,18 @@ pub fn put(variant: &Arc<Variant>, base: Raw, mut tables: Tables) {
         None => {
             let variant = Arc::downgrade(variant);
             let used = Instant::now();
-            Graph { variant, base, tables: None, taken: false, used, age: 0, wait: 0, next_wait: 0, held: 0 }
+            Graph {
+                variant,
+                base,
+                tables: None,
+                came_back: false,
+                taken: false,
+                used,
+                age: 0,
+                wait: 0,
+                next_wait: 0,
+                held: 0,
+            }
         }
     };
     if std::mem::take(&mut graph.taken) {
@@ -102,9 +132,7 @@ pub fn put(variant: &Arc<Variant>, base: Raw, mut tables: Tables) {
     }
     graph.touch();
     graph.tables = Some(tables);
-    if graphs.len() >= MOST {
-        graphs.remove(0);
-    }
+    make_room(&mut graphs);
     graphs.push(graph);
 }
 
@@ -112,8 +140,11 @@ impl Graph {
     fn touch(&mut self) {
         (self.used, self.age) = (Instant::now(), 0);
     }
+    fn is_made_by(&self, variant: &Arc<Variant>) -> bool {
+        std::ptr::eq(self.variant.as_ptr(), Arc::as_ptr(variant))
+    }
     fn is_of(&self, variant: &Arc<Variant>, base: Raw) -> bool {
-        self.base == base && std::ptr::eq(self.variant.as_ptr(), Arc::as_ptr(variant))
+        self.base == base && self.is_made_by(variant)
     }
 }
 

@@ -692,7 +692,7 @@ impl<'a> Packer<'a> {
             }
             if let Some(column) = kind.frozen {
                 let flags = columns[column.index()].view_mut::<u8>();
-                for (array, offset) in rows.arrays.iter().zip(&rows.offsets) {
+                for (array, offset) in rows.arrays.iter().zip(&rows.offsets[..]) {
                     flags[*offset as usize] = u8::from(heap::is_frozen(*array));
                 }
             }
@@ -771,7 +771,7 @@ impl<'a> Packer<'a> {
             let Some(column) = hierarchy.frozen else { continue };
             for class in self.plan.hierarchy(h) {
                 let start = self.row(program, column, class);
-                let objects = &self.tables.classes[class].objects;
+                let objects = &self.tables.classes[class].objects[..];
                 let flags = &mut columns[column.index()].view_mut::<u8>()[start..start + objects.len()];
                 for (flag, object) in flags.iter_mut().zip(objects) {
                     *flag = u8::from(heap::is_frozen(*object));

@@ -16,6 +16,7 @@ use crate::made::Room;
 use crate::plan::{ClassPlan, Plan, Rows};
 use ikra_core::ir::Space;
 use ikra_core::memory::buffer::Buffer;
+use ikra_core::memory::table::Table;
 use ikra_core::types::StrWord;
 use ikra_core::world::{Evenness, Root};
 use once_cell::sync::OnceCell;
@@ -64,7 +65,7 @@ pub const CHUNK: usize = 256;
 /// Rows of one class.
 #[derive(Default)]
 pub struct ClassRows {
-    pub objects: Vec<Raw>,
+    pub objects: Table<Raw>,
     /// Those that belong to one owned slot; empty where none may.
     claimed: Vec<bool>,
     cursor: usize,
@@ -73,10 +74,10 @@ pub struct ClassRows {
 /// Arrays of one kind, one after the other in the element column.
 #[derive(Default)]
 pub struct KindRows {
-    pub arrays: Vec<Raw>,
+    pub arrays: Table<Raw>,
     /// First row of each.
-    pub offsets: Vec<u32>,
-    pub lengths: Vec<u32>,
+    pub offsets: Table<u32>,
+    pub lengths: Table<u32>,
     /// Rows of all.
     pub rows: u64,
     /// Rows behind them, for new ones.
@@ -106,9 +107,9 @@ pub struct Tables {
     pub strings: Strings,
     /// Hashes, as they were laid out before.
     pub hashes: Arc<Hashes>,
-    /// Class index and row of each element. Empty where elements lead nowhere.
-    element_classes: Vec<u16>,
-    element_rows: Vec<u32>,
+    /// Class index and row of each element, which means nothing where it has no class. Empty where elements lead nowhere.
+    element_classes: Table<u16>,
+    element_rows: Table<u32>,
     /// How elements stood when these tables were last found to be those of what is there.
     order: Option<Order>,
     /// First id of each class, by class index.
@@ -154,8 +155,8 @@ impl Tables {
             kinds: plan.kinds.iter().map(|_| KindRows::default()).collect(),
             hashes: Arc::default(),
             strings: Strings { rows: plan.literals.len() as u64, ..Strings::default() },
-            element_classes: Vec::new(),
-            element_rows: Vec::new(),
+            element_classes: Table::default(),
+            element_rows: Table::default(),
             order: None,
             bases: vec![0; plan.classes.len()],
             ends: vec![0; plan.hierarchies.len() - 1],
@@ -382,8 +383,8 @@ impl Tables {
 
     /// Frees what only the packing of elements needs.
     pub fn forget_elements(&mut self) {
-        self.element_classes = Vec::new();
-        self.element_rows = Vec::new();
+        self.element_classes = Table::default();
+        self.element_rows = Table::default();
     }
 }
 

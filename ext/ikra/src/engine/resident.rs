@@ -420,7 +420,7 @@ impl State {
         let objects = |state: &State| state.variant.plan.class_index.get(&class).map(|at| *at as usize);
         match (objects(self), objects(other)) {
             (Some(a), Some(b)) => self.compare(other, Compared::Rows(class), || {
-                self.tables.classes[a].objects == other.tables.classes[b].objects
+                self.tables.classes[a].objects[..] == other.tables.classes[b].objects[..]
             }),
             _ => false,
         }
@@ -433,7 +433,7 @@ impl State {
             own.classes.len() == theirs.classes.len()
                 && own.classes.iter().zip(&theirs.classes).all(|(a, b)| a.raw == b.raw && self.same_rows(other, a.raw))
                 && own.kinds.len() == theirs.kinds.len()
-                && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays == b.arrays)
+                && self.tables.kinds.iter().zip(&other.tables.kinds).all(|(a, b)| a.arrays[..] == b.arrays[..])
         })
     }
 

@@ -26,6 +26,7 @@ use crate::made::Room;
 use crate::pack::{ArraySheet, ArraysAlong, Lender, NO_ID, ObjectSheet, ObjectsAlong, TableColumns};
 use crate::plan::{Plan, SlotPlan};
 use ikra_core::ir::Program;
+use ikra_core::memory::table::Table;
 use ikra_core::types::{Prims, StrWord};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -50,11 +51,13 @@ const OWNED: u8 = 2;
 const DONE: u8 = 4;
 
 /// By row: what is known of it. Goes from 0 to reached by one exchange, and on to done by whoever looks at it.
-struct States(Vec<AtomicU8>);
+struct States(Table<AtomicU8>);
 
 impl States {
     fn new(rows: usize) -> Self {
-        Self(std::iter::repeat_with(AtomicU8::default).take(rows).collect())
+        let mut states = Table::unset(rows);
+        states.iter_mut().for_each(|state| *state = AtomicU8::default());
+        Self(states)
     }
     /// True for the first who reaches it.
     #[inline]
@@ -110,8 +113,8 @@ type Comes<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 #[derive(Default)]
 struct Checked {
     /// Their rows and classes, if anybody asks for them.
-    rows: Vec<u32>,
-    classes: Vec<u16>,
+    rows: Table<u32>,
+    classes: Table<u16>,
     /// How they stand, if they do not stand as they did.
     order: Option<Order>,
     stand: bool,
@@ -215,7 +218,7 @@ impl<'a> Checker<'a> {
             && slot.leads_on()
         {
             if !plan.whole {
-                (checked.rows, checked.classes) = (vec![0; base.len()], vec![0; base.len()]);
+                (checked.rows, checked.classes) = (Table::unset(base.len()), Table::unset(base.len()));
             }
             let found = self.elements(slot, base, &mut checked)?;
             let different: usize =

@@ -85,10 +85,7 @@ impl Tracer<'_> {
                 rows.claimed.resize(*len, false);
             }
             // memory that workers are the first to touch
-            let known = std::mem::replace(&mut rows.objects, vec![0; *len]);
-            let (head, tail) = rows.objects.split_at_mut(known.len());
-            head.copy_from_slice(&known);
-            tails.push(tail);
+            tails.push(rows.objects.add(*len - rows.objects.len()));
         }
         let map = &self.tables.map;
         let places = values.chunks(PIECE).zip(classes.chunks(PIECE)).zip(rows.chunks_mut(PIECE));

@@ -9,7 +9,7 @@ use crate::crew;
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
 use crate::identity::{Found, Known, TOGETHER};
 use crate::plan::{Plan, Rows, SlotPlan};
-use ikra_core::memory::pages::large_pages;
+use ikra_core::memory::table::{Row, Table};
 use ikra_core::types::{Prims, StrWord};
 use smallvec::SmallVec;
 
@@ -89,9 +89,7 @@ impl Tracer<'_> {
     }
 
     fn elements(&mut self, slot: &SlotPlan, base: &[Raw]) -> Result<()> {
-        let (mut rows, mut classes) = (vec![0u32; base.len()], vec![0u16; base.len()]);
-        large_pages(rows.as_ptr() as usize, size_of_val(&rows[..]));
-        large_pages(classes.as_ptr() as usize, size_of_val(&classes[..]));
+        let (mut rows, mut classes) = (Table::unset(base.len()), Table::unset(base.len()));
         // What the first element leads to is numbered from there outwards: neighbours get near rows. From many elements at
         // once, the wavefronts would interleave, and each step to a neighbour go to another cache line.
         let (first, rest) = base.split_at(base.len().min(1));
@@ -459,17 +457,17 @@ impl Tracer<'_> {
         make_room(&mut rows.lengths, arrays.len(), self.expected);
         // of all lengths, so that it is as large as the longest
         let mut bits = 0;
-        rows.lengths.extend(arrays.iter().map(|array| {
+        let lengths = rows.lengths.add(arrays.len());
+        for (length, array) in lengths.iter_mut().zip(arrays) {
             let len = len(*array);
             bits |= len;
-            len as u32
-        }));
+            *length = len as u32;
+        }
         let mut next = rows.rows;
-        rows.offsets.extend(rows.lengths[at..].iter().map(|len| {
-            let offset = next as u32;
+        for (offset, len) in rows.offsets.add(arrays.len()).iter_mut().zip(lengths) {
+            *offset = next as u32;
             next += u64::from(*len).max(1);
-            offset
-        }));
+        }
         rows.rows = next;
         if self.plan.kinds[kind].ownable {
             rows.claimed.resize(at + arrays.len(), claimed);
@@ -628,25 +626,23 @@ fn elements_of<'a>(array: Raw, buffers: bool) -> &'a [Raw] {
 
 /// Puts rows at the end of a table, of which nobody knows how long it gets.
 #[inline]
-fn add(table: &mut Vec<Raw>, rows: &[Raw], expected: usize) {
+fn add(table: &mut Table<Raw>, rows: &[Raw], expected: usize) {
     make_room(table, rows.len(), expected);
-    table.extend_from_slice(rows);
+    table.add(rows.len()).copy_from_slice(rows);
 }
 
 #[inline]
-fn make_room<T>(table: &mut Vec<T>, rows: usize, expected: usize) {
+fn make_room<T: Row>(table: &mut Table<T>, rows: usize, expected: usize) {
     if table.capacity() - table.len() < rows {
         widen(table, expected);
     }
 }
 
 #[cold]
-fn widen<T>(table: &mut Vec<T>, expected: usize) {
+fn widen<T: Row>(table: &mut Table<T>, expected: usize) {
     // what is never touched costs addresses alone
     let more = if table.len() < 1024 { BATCH } else { expected };
     table.reserve(table.len().max(more));
-    let spare = table.spare_capacity_mut();
-    large_pages(spare.as_ptr() as usize, size_of_val(spare));
 }
 
 /// The first of these rows, a batch of them; asks for the memory of the next ones.
