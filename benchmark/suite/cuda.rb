@@ -5,7 +5,8 @@
 #   ruby benchmark/suite/cuda.rb PROGRAM nvcc|nvrtc KERNELS INPUT OUTPUT RUNS
 #
 # Prints as its last line {"upload": […], "kernel": […], "download": […], "compile": seconds}, or {"missing": "…"}. Kernel is all launches of a run, between two
-# events; upload is of all columns and download of the outputs, both of pinned memory. The first run does not count.
+# events; or, where Ikra's version makes several calls, those that do what a call does, each call's between two events of their own: these count two microseconds beside what a kernel takes.
+# Upload is of all columns and download of the outputs, both of pinned memory. The first run does not count.
 
 require "json"
 require "tmpdir"
@@ -21,6 +22,8 @@ class Launches
     @columns = columns
     @tuned = tuned
     @scratch = {}
+    @calls = []
+    @events = Hash.new { |events, number| events[number] = device.event }
     @places = columns.each.to_h { |name, column| [name, device.allocate(bytes(column))] }
     @pinned = columns.each.to_h { |name, column| [name, device.pinned(bytes(column))] }
     @packed = columns.each.to_h { |name, column| [name, column.values.pack("#{letter(column)}*")] }
@@ -39,8 +42,21 @@ class Launches
   def copy(to, from, bytes) = @device.copy(to, from, bytes)
   def launch(kernel, threads, block, *arguments) = @device.launch(@kernels[kernel], threads, block, *arguments)
 
+  # What is launched meanwhile is what a call of Ikra's version does, and timed by itself.
+  def call
+    pair = Array.new(2) { |end_of| @events[2 * @calls.size + end_of] }
+    @device.record(pair.first)
+    yield
+    @device.record(pair.last)
+    @calls << pair
+  end
+
+  # Seconds of all calls; nil: no launch said that it is one.
+  def seconds_of_calls = @calls.empty? ? nil : @calls.sum { |pair| @device.seconds(*pair) }
+
   # As every run begins; not timed.
   def restore
+    @calls.clear
     @packed.each { |name, bytes| @pinned.fetch(name)[0, bytes.bytesize] = bytes unless bytes.empty? }
   end
 
@@ -98,7 +114,8 @@ def once(device, program, launches)
   launches.download
   device.record(events[3])
   device.wait
-  %i[upload kernel download].each_with_index.to_h { |phase, index| [phase, device.seconds(events[index], events[index + 1])] }
+  times = %i[upload kernel download].each_with_index.to_h { |phase, index| [phase, device.seconds(events[index], events[index + 1])] }
+  times.merge(kernel: launches.seconds_of_calls || times[:kernel])
 end
 
 if $PROGRAM_NAME == __FILE__
