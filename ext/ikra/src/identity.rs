@@ -326,19 +326,29 @@ impl IdentityMap {
     /// The first that `tell` gives.
     #[inline]
     pub fn each<E>(&self, values: &[Raw], mut tell: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
-        let mut found = [Found(0); TOGETHER];
+        let mut words = [0; TOGETHER];
         for (chunk, values) in values.chunks(TOGETHER).enumerate() {
-            self.look_all(values, &mut found);
-            for (i, (value, found)) in values.iter().zip(&found).enumerate() {
-                let word = match self.words.get(found.0 as usize) {
-                    _ if heap::is_immediate(*value) => 0,
-                    Some(word) if found.0 != 0 => self.word(*value, word.load(Ordering::Relaxed)),
-                    _ => self.get(*value),
-                };
-                tell(chunk * TOGETHER + i, word)?;
-            }
+            self.words_of(values, &mut words);
+            let mut words = words[..values.len()].iter().enumerate();
+            words.try_for_each(|(i, word)| tell(chunk * TOGETHER + i, *word))?;
         }
         Ok(())
+    }
+    /// The words of many values, at most [`TOGETHER`].
+    fn words_of(&self, values: &[Raw], words: &mut [u64; TOGETHER]) {
+        if let Some(near) = self.near(values) {
+            near.all(values).zip(words).for_each(|(word, out)| *out = word);
+            return;
+        }
+        let mut found = [Found(0); TOGETHER];
+        self.look_all(values, &mut found);
+        for ((value, found), out) in values.iter().zip(&found).zip(words) {
+            *out = match self.words.get(found.0 as usize) {
+                _ if heap::is_immediate(*value) => 0,
+                Some(word) if found.0 != 0 => self.word(*value, word.load(Ordering::Relaxed)),
+                _ => self.get(*value),
+            };
+        }
     }
     /// The number of the region that an object is in.
     #[inline]
@@ -586,9 +596,16 @@ mod tests {
         let all = objects(20_000, 10, &mut dice);
         let (mut map, mut known) = (IdentityMap::default(), HashMap::new());
         // regions get full, and some of their objects have words
-        for object in all.iter().filter(|_| dice.below(3) > 0) {
-            map.enter(*object, 5 << 32 | 7);
-            known.insert(*object, 5 << 32 | 7);
+        // and a few of these such that have no short ones
+        let beyond = 5 << 32 | u64::from(u32::MAX);
+        for object in &all {
+            let word = match dice.below(150) {
+                0..50 => continue,
+                50..52 => beyond,
+                _ => 5 << 32 | 7,
+            };
+            map.enter(*object, word);
+            known.insert(*object, word);
         }
         map.reserve(&WordMap::default(), 6..7);
         let mut together = 0;
@@ -603,7 +620,10 @@ mod tests {
             assert_eq!(IdentityMap::region(some[0]), IdentityMap::region(some[TOGETHER / 2]));
             together += 1;
             let word = |object: &Raw| known.get(object).copied().unwrap_or(0);
-            let expected: Vec<u64> = some.iter().map(word).take_while(|word| word >> 32 == 5).collect();
+            assert_eq!(near.all(&some).collect::<Vec<_>>(), some.iter().map(word).collect::<Vec<_>>());
+            let told = map.each(&some, |i, told| if told == word(&some[i]) { Ok(()) } else { Err(told) });
+            assert_eq!(told, Ok(()));
+            let expected: Vec<u64> = some.iter().map(word).take_while(|word| *word == 5 << 32 | 7).collect();
             assert_eq!(near.known(5).collect::<Vec<_>>(), expected);
             assert_eq!(near.known(6).count(), 0);
             let most = dice.below(TOGETHER as u64) as usize;

@@ -47,6 +47,12 @@ impl Near<'_> {
         let slots = self.slots[..self.count].iter();
         slots.map_while(move |slot| with(self.words[usize::from(*slot)].load(Ordering::Relaxed)))
     }
+    /// The words of these values, the ones that it is about; 0 for one that has none.
+    #[inline]
+    pub fn all(&self, values: &[Raw]) -> impl Iterator<Item = u64> {
+        let places = values.iter().zip(&self.slots);
+        places.map(|(value, slot)| self.codes.word(*value, self.words[usize::from(*slot)].load(Ordering::Relaxed)))
+    }
     /// Gives the values from one on such words as follow each other, as long as they have none and `goes_along` with their position. How many.
     #[inline]
     pub fn fill(&self, from: usize, first: u64, mut goes_along: impl FnMut(usize) -> bool) -> usize {

@@ -51,20 +51,37 @@ const OWNED: u8 = 2;
 const DONE: u8 = 4;
 
 /// By row: what is known of it. Goes from 0 to reached by one exchange, and on to done by whoever looks at it.
-struct States(Table<AtomicU8>);
+struct States {
+    rows: Table<AtomicU8>,
+    /// Nobody else exchanges anything: then it need not be locked, which takes as long as all else.
+    alone: bool,
+}
 
 impl States {
     fn new(rows: usize) -> Self {
         let mut states = Table::unset(rows);
         states.iter_mut().for_each(|state| *state = AtomicU8::default());
-        Self(states)
+        Self { rows: states, alone: crew::THREADS.count() == 1 }
+    }
+    /// Whether it was reached already, and others may reach it, too.
+    #[inline]
+    fn is_shared(&self, row: usize) -> bool {
+        self.rows[row].load(Relaxed) & SHARED != 0
     }
     /// True for the first who reaches it.
     #[inline]
     fn reach(&self, row: usize, owned: bool) -> Result<bool> {
-        let state = &self.0[row];
+        let state = &self.rows[row];
         let seen = match state.load(Relaxed) {
-            0 => state.compare_exchange(0, if owned { OWNED } else { SHARED }, Relaxed, Relaxed).err(),
+            0 => {
+                let reached = if owned { OWNED } else { SHARED };
+                if self.alone {
+                    state.store(reached, Relaxed);
+                    None
+                } else {
+                    state.compare_exchange(0, reached, Relaxed, Relaxed).err()
+                }
+            }
             seen => Some(seen),
         };
         match seen {
@@ -75,24 +92,24 @@ impl States {
     }
     #[inline]
     fn is_new(&self, row: usize) -> bool {
-        self.0[row].load(Relaxed) == 0
+        self.rows[row].load(Relaxed) == 0
     }
     #[inline]
     fn waits(&self, row: usize) -> bool {
-        let state = self.0[row].load(Relaxed);
+        let state = self.rows[row].load(Relaxed);
         state != 0 && state & DONE == 0
     }
     /// By the only one who looks at the row, after it was reached.
     #[inline]
     fn done(&self, row: usize) {
-        self.0[row].store(self.0[row].load(Relaxed) | DONE, Relaxed);
+        self.rows[row].store(self.rows[row].load(Relaxed) | DONE, Relaxed);
     }
     fn count(&mut self, bits: u8) -> usize {
         let count_few = |states: &mut [AtomicU8]| -> u8 {
             states.iter_mut().map(|state| u8::from(*state.get_mut() & bits != 0)).sum()
         };
         // as many at a time as a byte can count, so that bytes are all that is added
-        self.0.chunks_mut(u8::MAX.into()).map(|states| usize::from(count_few(states))).sum()
+        self.rows.chunks_mut(u8::MAX.into()).map(|states| usize::from(count_few(states))).sum()
     }
 }
 
@@ -239,7 +256,7 @@ impl<'a> Checker<'a> {
             self.look(slot, &[*root], |entry| reached.push(entry), |_, _| ())?;
         }
         self.settle(reached, Some(packing).filter(|_| many))?;
-        let all = |states: &mut States| states.count(DONE) == states.0.len();
+        let all = |states: &mut States| states.count(DONE) == states.rows.len();
         let whole = self.classes.iter_mut().chain(&mut self.kinds).chain([&mut self.strings]).all(all);
         if whole { Ok(checked) } else { Err(Differs) }
     }
@@ -273,7 +290,7 @@ impl<'a> Checker<'a> {
 
     /// Whether the elements of a piece stand as they did.
     fn stand(&self, order: &Order, piece: usize, values: &[Raw], rows: &mut [u32], classes: &mut [u16]) -> bool {
-        let states: SmallVec<[&[AtomicU8]; 8]> = self.classes.iter().map(|states| &states.0[..]).collect();
+        let states: SmallVec<[&[AtomicU8]; 8]> = self.classes.iter().map(|states| &states.rows[..]).collect();
         order.holds(self.tables, piece, piece * PIECE, values, |i, class, row| {
             states[class][row].store(SHARED, Relaxed);
             if let (Some(place), Some(of)) = (rows.get_mut(i), classes.get_mut(i)) {
@@ -299,7 +316,7 @@ impl<'a> Checker<'a> {
             found.order.add(i, entry);
             let (states, row) = self.states(entry);
             // nobody else is looking yet; who is there twice is found by counting
-            states.0[row].store(SHARED, Relaxed);
+            states.rows[row].store(SHARED, Relaxed);
             if let (Some(row), Some(class)) = (rows.get_mut(i), classes.get_mut(i)) {
                 *row = entry as u32;
                 *class = if entry & ARRAY != 0 { ARRAY_CLASS } else { (entry >> 32) as u16 - 1 };
@@ -335,7 +352,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The entry of what a slot holds, as the map has it; None for what leads nowhere.
-    #[inline]
+    #[inline(always)]
     fn entry(&self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<Option<u64>> {
         if entry == 0 {
             return Self::leads_nowhere(slot, value).map(|()| None);
@@ -364,7 +381,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The state of what an entry is about.
-    #[inline]
+    #[inline(always)]
     fn states(&self, entry: u64) -> (&States, usize) {
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
         if entry & ARRAY != 0 {
@@ -377,7 +394,7 @@ impl<'a> Checker<'a> {
     }
 
     /// What an entry is about.
-    #[inline]
+    #[inline(always)]
     fn named(&self, entry: u64) -> Raw {
         let (upper, row) = ((entry & !ARRAY) as usize >> 32, entry as u32 as usize);
         if entry & ARRAY != 0 {
@@ -390,9 +407,12 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether a value is reached for the first time.
-    #[inline]
+    #[inline(always)]
     fn reach(&self, slot: &SlotPlan, value: Raw, entry: u64) -> Result<bool> {
         let (states, row) = self.states(entry);
+        if !slot.owned && states.is_shared(row) {
+            return Ok(false);
+        }
         // The map tells objects apart that are alive together. Once it is known that this one is alive, nobody else has its entry; and before
         // that, no worker may hear that it was reached and look at it.
         if states.is_new(row) && self.named(entry) != value {
@@ -476,7 +496,7 @@ impl<'a> Checker<'a> {
     /// anyway.
     fn all_that_wait(&mut self, reached: &mut Vec<u64>, mut packing: Packing<'_>) -> Result<()> {
         // Elements of all classes lie among each other. Whoever else waits is looked for class by class, so that those are found to whom classes before lead.
-        let is_first = |at: usize| self.classes[at].0.first().is_some_and(|state| state.load(Relaxed) == SHARED);
+        let is_first = |at: usize| self.classes[at].rows.first().is_some_and(|state| state.load(Relaxed) == SHARED);
         let (first, others): (Vec<usize>, Vec<usize>) = (0..self.classes.len()).partition(|at| is_first(*at));
         let comes = |entry: u64, from: usize| {
             let class = (entry >> 32) as usize;
@@ -706,11 +726,10 @@ impl<'a> Checker<'a> {
     fn elements_of(&self, at: usize, row: usize) -> Result<Option<&[Raw]>> {
         let rows = &self.tables.kinds[at];
         let array = rows.arrays[row];
-        let elements = match heap::see(array) {
-            Seen::Array if heap::is_of_array(array) => heap::elements(array),
-            Seen::Buffer => return Ok(None),
-            _ => return Err(Differs),
-        };
+        if !heap::is_plain_array(array) {
+            return if heap::see(array) == Seen::Buffer { Ok(None) } else { Err(Differs) };
+        }
+        let elements = heap::elements(array);
         let frozen = self.plan.kinds[at].must_not_be_frozen && heap::is_frozen(array);
         if elements.len() == rows.lengths[row] as usize && !frozen { Ok(Some(elements)) } else { Err(Differs) }
     }
