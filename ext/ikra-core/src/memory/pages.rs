@@ -18,14 +18,15 @@ pub fn zeroed<T: Element>(count: usize) -> Option<Vec<T>> {
     (!rows.is_null()).then(|| unsafe { Vec::from_raw_parts(rows, count, count) })
 }
 
-/// Asks for large pages where memory is large that nobody has touched yet: most of the time that it takes to fill it is its pages' first touch.
+/// Bytes of a large page, and what they begin at multiples of.
+pub const LARGE: usize = 2 << 20;
+
+/// Asks for large pages where whole ones lie in memory that nobody has touched yet: most of the time that it takes to fill it is its pages' first touch.
 pub fn large_pages(address: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
-        const PAGE: usize = 4096;
-        const LARGE: usize = 4 << 20;
-        let (from, to) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
-        if to > from && to - from >= LARGE {
+        let (from, to) = (address.next_multiple_of(LARGE), (address + bytes) / LARGE * LARGE);
+        if to > from {
             once::heed_advice();
             // SAFETY: the range is one of whole pages, and this advice is about how they are backed: it frees, moves and changes nothing that a program
             // sees, whoever uses them. Where there are none, or the kernel knows no large pages, it is refused, and then nothing has happened.

@@ -13,6 +13,7 @@
 //! [`Pool::unlock`] before a fork ends page-locking, so that the system need not copy what is locked.
 #![allow(unsafe_code, reason = "memory that is mapped, lent and unmapped")]
 
+use super::pages::{LARGE, large_pages};
 use super::room::{self, Promise};
 use super::words::HostWords;
 use once_cell::race::OnceBox;
@@ -52,9 +53,9 @@ pub fn host() -> &'static Arc<Pool> {
 }
 
 /// Columns of fewer bytes are the allocator's.
-pub const LEAST: usize = 4 << 20;
-/// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not: a large page.
-const PAGE: usize = 2 << 20;
+pub const LEAST: usize = PAGE;
+/// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not.
+const PAGE: usize = LARGE;
 /// What nobody used for so long is given back.
 const LONG: Duration = Duration::from_secs(30);
 /// Bytes of all stretches, at most; and no more than an eighth of the machine's.
@@ -112,7 +113,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Zeroes that nobody has touched, which begin so many bytes behind the start of a large page; None: there is no memory.
-    fn new(bytes: usize, behind: usize) -> Option<Self> {
+    fn new(bytes: usize, behind: usize, filled: bool) -> Option<Self> {
         let length = bytes.checked_add(PAGE + behind)?;
         let promise = room::promise(bytes)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -124,7 +125,9 @@ impl Mapping {
         let base = NonNull::new(address.cast::<u8>())?;
         // SAFETY: at most `PAGE + behind` bytes on, of `bytes` more.
         let start = unsafe { base.add(base.as_ptr().align_offset(PAGE).min(PAGE) + behind) };
-        super::pages::large_pages(start.as_ptr() as usize, bytes);
+        // Where it is filled, that which it begins in is one, too. Else what lies there, which may be all that is ever touched, is of small ones.
+        let before = if filled { behind } else { 0 };
+        large_pages(start.as_ptr() as usize - before, before + bytes);
         let (locked, refused, gone) = (RwLock::new(false), AtomicBool::new(false), AtomicBool::new(false));
         Some(Self { start, bytes, mapped: (base, length), locked, refused, gone, _promise: promise })
     }
@@ -181,10 +184,10 @@ impl Pool {
 
     /// So many words, whose contents mean nothing; None: these are better had from the allocator.
     pub fn lend(self: &Arc<Self>, words: usize) -> Option<HostWords> {
-        self.lend_known(words).map(|(words, _)| words)
+        self.lend_known(words, true).map(|(words, _)| words)
     }
-    /// As [`Pool::lend`], and whether they are fresh, so that each is zero.
-    pub fn lend_known(self: &Arc<Self>, words: usize) -> Option<(HostWords, bool)> {
+    /// As [`Pool::lend`], for who may fill but some of them, and whether they are fresh, so that each is zero.
+    pub fn lend_known(self: &Arc<Self>, words: usize, filled: bool) -> Option<(HostWords, bool)> {
         let bytes = words.checked_mul(8)?;
         if bytes < LEAST || bytes > self.most || self.process != crate::process::id() {
             return None;
@@ -197,17 +200,17 @@ impl Pool {
                 mapping.lock(&*self.locker);
                 (mapping, false)
             }
-            Found::Room => (self.map(wanted)?, true),
+            Found::Room => (self.map(wanted, filled)?, true),
             Found::Nothing => return None,
         };
         Some((HostWords::lent(Lent { mapping, words, pool: self.clone() }), fresh))
     }
-    fn map(&self, bytes: usize) -> Option<Arc<Mapping>> {
+    fn map(&self, bytes: usize, filled: bool) -> Option<Arc<Mapping>> {
         let before = self.mapped.fetch_add(1, Ordering::Relaxed);
         let behind = if self.staggered { before % PLACES * STAGGER } else { 0 };
-        let mapping = Mapping::new(bytes, behind).or_else(|| {
+        let mapping = Mapping::new(bytes, behind, filled).or_else(|| {
             self.clear();
-            Mapping::new(bytes, behind)
+            Mapping::new(bytes, behind, filled)
         });
         let mut state = self.state.lock();
         let Some(mapping) = mapping.map(Arc::new) else {

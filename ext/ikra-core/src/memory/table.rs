@@ -58,7 +58,7 @@ impl<T: Row> Table<T> {
     fn grow(&mut self, more: usize) {
         // as often as a table doubles, so that each row is copied but once or twice
         let rows = self.len.saturating_add(more).max(2 * self.len);
-        let mut words = HostWords::unset(rows.saturating_mul(size_of::<T>()).div_ceil(8));
+        let mut words = HostWords::reserved(rows.saturating_mul(size_of::<T>()).div_ceil(8));
         let start = NonNull::from(&mut words[..]).cast::<T>();
         // SAFETY: there are so many rows, and room for more in the new words, which are others.
         unsafe { start.copy_from_nonoverlapping(self.start, self.len) };

@@ -31,7 +31,7 @@ impl HostWords {
             words.fill(0);
             return Self::from(words);
         }
-        let Some((mut words, fresh)) = pool::host().lend_known(count) else { return Self::of_allocator(count) };
+        let Some((mut words, fresh)) = pool::host().lend_known(count, true) else { return Self::of_allocator(count) };
         if !fresh {
             clear_by_threads(&mut words);
         }
@@ -39,10 +39,17 @@ impl HostWords {
     }
     /// Words that mean nothing, and are all to be written.
     pub fn unset(count: usize) -> Self {
+        Self::of_nothing(count, true)
+    }
+    /// Words that mean nothing, of which but the first may ever be touched.
+    pub fn reserved(count: usize) -> Self {
+        Self::of_nothing(count, false)
+    }
+    fn of_nothing(count: usize, filled: bool) -> Self {
         if let Some(words) = shelf::take(count) {
             return Self::from(words);
         }
-        pool::host().lend(count).unwrap_or_else(|| Self::of_allocator(count))
+        pool::host().lend_known(count, filled).map_or_else(|| Self::of_allocator(count), |(words, _)| words)
     }
     fn of_allocator(count: usize) -> Self {
         let (words, promise) = room::promised::<u64>(count);
