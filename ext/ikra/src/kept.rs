@@ -7,12 +7,14 @@
 //!
 //! Memory is bounded by the number of graphs ([`MOST`]), and by the GC: what was not used in the last [`OLD`] of its runs, and for [`REST`],
 //! is dropped. A program that makes so much garbage between two calls loses its tables, but then a walk is little of what it does.
-//! Of the lists that a block runs over, the last one alone has tables, and others that it came back to: where each call has a new list, one graph's memory is used again and again.
+//! Of the lists that a block runs over, the last one alone has tables, and others that it came back to when they had none: where each call has a new list, one graph's memory is used again and
+//! again.
 
 use crate::crew;
 use crate::engine::Variant;
 use crate::heap::Raw;
 use crate::trace::Tables;
+use ikra_core::memory::pool;
 use magnus::prelude::*;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, gc};
 use parking_lot::Mutex;
@@ -36,7 +38,7 @@ struct Graph {
     base: Raw,
     /// None while they are in use, where checks fail, and of a list that another came after.
     tables: Option<Tables>,
-    /// There was a call over it after one over another list.
+    /// Its tables had to go, and there was a call over it again.
     came_back: bool,
     /// They were taken, and not found wanting so far.
     taken: bool,
@@ -56,31 +58,28 @@ static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 /// Tables of an earlier call of a variant over a list of so many elements that lead on, for this call alone.
 pub fn take(variant: &Arc<Variant>, base: Raw, elements: usize) -> Option<Tables> {
     let mut graphs = GRAPHS.lock();
-    let mut own = graphs.iter_mut().filter(|graph| graph.is_made_by(variant));
-    if let Some(graph) = own.find(|graph| graph.base == base) {
-        graph.came_back |= own.next().is_some();
+    if let Some(graph) = graphs.iter_mut().find(|graph| graph.is_of(variant, base)) {
+        graph.came_back |= graph.tables.is_none() && graph.wait == 0;
         graph.taken = graph.tables.is_some();
         return graph.tables.take();
     }
     if elements >= FEWEST {
-        // another graph is on its way, which may have the memory of those that nobody comes back to
-        let own = graphs.iter_mut().filter(|graph| graph.is_made_by(variant));
-        own.filter(|graph| !graph.came_back).for_each(|graph| graph.tables = None);
-        make_room(&mut graphs);
+        // another graph is on its way, which may have their memory
+        leave_others(&mut graphs, variant);
     }
     None
 }
 
-fn make_room(graphs: &mut Vec<Graph>) {
-    if graphs.len() >= MOST {
-        graphs.remove(0);
-    }
+/// Drops the tables of a variant's lists that nobody came back to.
+fn leave_others(graphs: &mut [Graph], variant: &Arc<Variant>) {
+    let left = graphs.iter_mut().filter(|graph| graph.is_made_by(variant) && !graph.came_back);
+    left.for_each(|graph| graph.tables = None);
 }
 
 /// The tables that were taken are not those of what is there: the more often that is so, the more rarely tables are kept.
 pub fn failed(variant: &Arc<Variant>, base: Raw) {
     if let Some(graph) = GRAPHS.lock().iter_mut().find(|graph| graph.is_of(variant, base)) {
-        graph.taken = false;
+        (graph.taken, graph.came_back) = (false, false);
         graph.wait = graph.next_wait;
         graph.next_wait = (2 * graph.next_wait).clamp(1, LONGEST_WAIT);
     }
@@ -110,6 +109,7 @@ pub fn put(variant: &Arc<Variant>, base: Raw, mut tables: Tables) {
     let mut graph = match graphs.iter().position(|graph| graph.is_of(variant, base)) {
         Some(at) => graphs.remove(at),
         None => {
+            leave_others(&mut graphs, variant);
             let variant = Arc::downgrade(variant);
             let used = Instant::now();
             Graph {
@@ -132,7 +132,9 @@ pub fn put(variant: &Arc<Variant>, base: Raw, mut tables: Tables) {
     }
     graph.touch();
     graph.tables = Some(tables);
-    make_room(&mut graphs);
+    if graphs.len() >= MOST {
+        graphs.remove(0);
+    }
     graphs.push(graph);
 }
 
@@ -159,6 +161,8 @@ impl DataTypeFunctions for GcWatch {
             graph.age += 1;
             graph.age < OLD || graph.used.elapsed() < REST
         });
+        // what they were in may be wanted by nobody any more
+        pool::host().tidy();
     }
 }
 

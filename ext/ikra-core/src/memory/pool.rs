@@ -186,7 +186,7 @@ impl Pool {
     pub fn lend(self: &Arc<Self>, words: usize) -> Option<HostWords> {
         self.lend_known(words, true).map(|(words, _)| words)
     }
-    /// As [`Pool::lend`], for who may fill but some of them, and whether they are fresh, so that each is zero.
+    /// As [`Pool::lend`], and whether they are fresh, so that each is zero. `filled`: all of them are to be written.
     pub fn lend_known(self: &Arc<Self>, words: usize, filled: bool) -> Option<(HostWords, bool)> {
         let bytes = words.checked_mul(8)?;
         if bytes < LEAST || bytes > self.most || self.process != crate::process::id() {
@@ -223,8 +223,15 @@ impl Pool {
     }
     /// Gives back what nobody uses.
     pub fn clear(&self) {
+        self.give_back_idle(|_| true);
+    }
+    /// Gives back what nobody used for long, as whoever asks for words does first.
+    pub fn tidy(&self) {
+        self.give_back_idle(is_long_ago);
+    }
+    fn give_back_idle(&self, which: impl Fn(Instant) -> bool) {
         if self.process == crate::process::id() {
-            let gone = self.state.lock().take_idle(|_| true);
+            let gone = self.state.lock().take_idle(which);
             self.give_back(gone);
         }
     }
@@ -273,7 +280,7 @@ impl State {
             stretch.idle = None;
             Found::Idle(stretch.mapping.clone())
         });
-        let mut gone = self.take_idle(|since| since.elapsed() > LONG);
+        let mut gone = self.take_idle(is_long_ago);
         if let Some(found) = found {
             return (found, gone);
         }
@@ -292,6 +299,10 @@ impl State {
         self.bytes -= gone.iter().map(|mapping| mapping.bytes).sum::<usize>();
         gone
     }
+}
+
+fn is_long_ago(since: Instant) -> bool {
+    since.elapsed() > LONG
 }
 
 /// Bytes of all stretches of a pool, at most.
@@ -315,7 +326,7 @@ pub struct Lent {
 
 impl Lent {
     pub fn words(&self) -> &[u64] {
-        // SAFETY: the mapping is alive and at least as long (`lend` found it so), aligned to a page, and initialised: the system maps zeroes, and what it held before
+        // SAFETY: the mapping is alive and at least as long (`lend` found it so), aligned to more than a word ([`STAGGER`]), and initialised: the system maps zeroes, and what it held before
         // were plain bytes. It is lent to nobody else, and this borrows it.
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr().cast::<u64>(), self.words) }
     }

@@ -1,7 +1,7 @@
 //! Tables that grow at their end.
 //!
 //! Here: [`Table`], which is to [`HostWords`] what a `Vec` is to the allocator: what programs have many of, and need anew for each graph of objects. Fresh pages are the larger part of
-//! what it takes to fill a large table, so its memory is such as was used before, where there is some, and of large pages from the first time on. Not here: what tables there are.
+//! what it takes to fill a large table, so its memory is such as was used before, where there is some, and else of large pages, where whole ones lie in it. Not here: what tables there are.
 #![allow(unsafe_code, reason = "typed views of plain words")]
 
 use super::words::HostWords;
@@ -32,23 +32,27 @@ pub struct Table<T> {
     len: usize,
     /// Rows that the words have room for.
     room: usize,
-    /// Held for as long; what is in them is looked at by `start` alone.
-    words: HostWords,
+    /// What is in them is looked at by `start` alone.
+    _words: HostWords,
 }
 
-// SAFETY: it has its words alone, as a `Vec<T>` does, and rows are such as may be sent and shared.
+const _: fn() = || {
+    fn may_be_sent_and_shared<T: Send + Sync>() {}
+    may_be_sent_and_shared::<HostWords>();
+};
+// SAFETY: it has its words alone, as a `Vec<T>` does; these, as seen above, and rows are such as may be sent and shared.
 unsafe impl<T: Row> Send for Table<T> {}
 // SAFETY: as above.
 unsafe impl<T: Row> Sync for Table<T> {}
 
 impl<T: Row> Table<T> {
-    /// So many rows, whose contents mean nothing. Unwinds if there is no memory for them ([`super::room`]), as all do that make room for rows.
+    /// So many rows, whose contents mean nothing, and are all to be written. Unwinds if there is no memory for them ([`super::room`]), as all do that make room for rows.
     pub fn unset(len: usize) -> Self {
-        let mut table = Self::default();
-        table.add(len);
+        let mut table = Self::of(len, HostWords::unset);
+        table.len = len;
         table
     }
-    /// Makes room for so many more rows.
+    /// Makes room for so many more rows, of which perhaps only the first are ever added.
     pub fn reserve(&mut self, more: usize) {
         if self.room - self.len < more {
             self.grow(more);
@@ -57,12 +61,17 @@ impl<T: Row> Table<T> {
     #[cold]
     fn grow(&mut self, more: usize) {
         // as often as a table doubles, so that each row is copied but once or twice
-        let rows = self.len.saturating_add(more).max(2 * self.len);
-        let mut words = HostWords::reserved(rows.saturating_mul(size_of::<T>()).div_ceil(8));
-        let start = NonNull::from(&mut words[..]).cast::<T>();
+        let mut grown = Self::of(self.len.saturating_add(more).max(2 * self.len), HostWords::reserved);
+        grown.len = self.len;
         // SAFETY: there are so many rows, and room for more in the new words, which are others.
-        unsafe { start.copy_from_nonoverlapping(self.start, self.len) };
-        (self.start, self.room, self.words) = (start, rows, words);
+        unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
+        *self = grown;
+    }
+    /// None, with room for so many.
+    fn of(room: usize, words: impl FnOnce(usize) -> HostWords) -> Self {
+        // so many bytes or a few more; or, where these are more than can be told, as many words as nobody has
+        let mut words = words(room.saturating_mul(size_of::<T>()).div_ceil(8));
+        Self { start: NonNull::from(&mut words[..]).cast(), len: 0, room, _words: words }
     }
     /// So many more rows, whose contents mean nothing.
     #[inline]
@@ -71,10 +80,6 @@ impl<T: Row> Table<T> {
         let from = self.len;
         self.len += count;
         &mut self[from..]
-    }
-    #[inline]
-    pub fn push(&mut self, row: T) {
-        self.add(1)[0] = row;
     }
     /// Rows that there is room for.
     #[inline]
@@ -85,7 +90,7 @@ impl<T: Row> Table<T> {
 
 impl<T: Row> Default for Table<T> {
     fn default() -> Self {
-        Self { start: NonNull::dangling(), len: 0, room: 0, words: HostWords::default() }
+        Self { start: NonNull::dangling(), len: 0, room: 0, _words: HostWords::default() }
     }
 }
 
@@ -120,7 +125,7 @@ mod tests {
         for count in [1, 0, 7, 1000, 3, LEAST, 5] {
             let rows: Vec<u16> = (0..count).map(|i| (i * 7 + count) as u16).collect();
             table.add(count).copy_from_slice(&rows);
-            table.push(count as u16);
+            table.add(1)[0] = count as u16;
             expected.extend(rows);
             expected.push(count as u16);
             assert!(table[..] == expected[..] && table.capacity() >= table.len());
@@ -137,17 +142,21 @@ mod tests {
     fn what_a_table_had_another_has_next() {
         // of a length that no other test has
         let len = LEAST / 4 * 3 + 12_345;
-        let mut table = Table::<u32>::unset(len);
-        table.fill(7);
-        let place = table.as_ptr();
-        drop(table);
-        assert_eq!(Table::<AtomicU32>::unset(len).as_ptr().cast::<u32>(), place);
+        let again = || {
+            let mut table = Table::<u32>::unset(len);
+            table.fill(7);
+            let place = table.as_ptr();
+            drop(table);
+            Table::<AtomicU32>::unset(len).as_ptr().cast::<u32>() == place
+        };
+        // others, who ask for more than there is, have the pool emptied now and then
+        assert!((0..10).any(|_| again()));
     }
 
     #[test]
     fn rows_that_no_machine_has_are_refused_and_none_is_lost() {
         let mut table = Table::<u64>::default();
-        table.push(5);
+        table.add(1)[0] = 5;
         for more in [usize::MAX / 16, usize::MAX - 1, usize::MAX] {
             assert!(super::super::room::caught(|| table.reserve(more)).is_err());
         }

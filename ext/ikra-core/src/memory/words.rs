@@ -41,7 +41,7 @@ impl HostWords {
     pub fn unset(count: usize) -> Self {
         Self::of_nothing(count, true)
     }
-    /// Words that mean nothing, of which but the first may ever be touched.
+    /// Words that mean nothing, of which perhaps only the first are ever touched.
     pub fn reserved(count: usize) -> Self {
         Self::of_nothing(count, false)
     }
