@@ -161,9 +161,7 @@ impl Tracer<'_> {
         while crew::pays(self.tables.classes[at].objects.len() - row) {
             if alone > 0 {
                 let (before, first) = (self.tables.rows(), row);
-                while row < first + alone && row < self.tables.classes[at].objects.len() {
-                    row += self.objects(at, row)?;
-                }
+                row = self.objects_alone(at, row, row + alone)?;
                 let is_new = (self.tables.rows() - before) * 2 > (row - first) * class.leads.len();
                 alone = if is_new { ALONE } else { 0 };
                 continue;

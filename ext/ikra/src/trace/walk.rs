@@ -489,11 +489,10 @@ impl Tracer<'_> {
                     progress |= followed > row;
                     row = followed;
                 }
-                let mut lead_to_known = true;
-                while !class.leads.is_empty() && row < self.tables.classes[at].objects.len() {
-                    row += self.objects(at, row)?;
-                    lead_to_known = lead_to_known && self.known_arrays();
-                    progress = true;
+                if !class.leads.is_empty() {
+                    let followed = self.objects_alone(at, row, usize::MAX)?;
+                    progress |= followed > row;
+                    row = followed;
                 }
                 self.tables.classes[at].cursor = row;
             }
@@ -514,8 +513,18 @@ impl Tracer<'_> {
         }
     }
 
+    /// Follows the slots of a class's objects from one row on, to another or the last, and passes Arrays that these lead to; the row that is next.
+    pub(super) fn objects_alone(&mut self, at: usize, mut row: usize, end: usize) -> Result<usize> {
+        let mut lead_to_known = true;
+        while row < end.min(self.tables.classes[at].objects.len()) {
+            row += self.objects(at, row)?;
+            lead_to_known = lead_to_known && self.known_arrays();
+        }
+        Ok(row)
+    }
+
     /// Follows the slots of some of a class's objects, from a row on: of how many.
-    pub(super) fn objects(&mut self, at: usize, row: usize) -> Result<usize> {
+    fn objects(&mut self, at: usize, row: usize) -> Result<usize> {
         let class = &self.plan.classes[at];
         let mut some = [heap::NIL; BATCH];
         let some = batch(&self.tables.classes[at].objects[row..], &mut some);
