@@ -31,6 +31,7 @@ const UNSAFE: &[&str] = &[
     "memory/column.rs",
     "memory/pages.rs",
     "memory/pool.rs",
+    "memory/table.rs",
     "backend/vectors.rs",
     "backend/libm.rs",
     "backend/team.rs",
