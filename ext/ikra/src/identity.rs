@@ -459,7 +459,7 @@ impl IdentityMap {
         let from = self.words.len().max(1);
         if from + SLOTS > self.words.capacity() {
             // what is never touched costs addresses alone
-            self.words.reserve(if self.full > 8 { self.words.len().max(MANY) } else { 8 * SLOTS });
+            self.words.reserve(if self.full > 8 { MANY } else { 8 * SLOTS });
         }
         let fresh = self.words.add(from + SLOTS - self.words.len());
         fresh.iter_mut().for_each(|word| *word = AtomicU32::default());

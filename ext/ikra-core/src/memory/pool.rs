@@ -1,4 +1,4 @@
-//! The host's memory for large columns, used again; for those on their way to and from a device, page-locked too.
+//! The host's memory for large columns and tables, used again; for those on their way to and from a device, page-locked too.
 //!
 //! Here: [`Pool`], which maps stretches of memory, lends them ([`Lent`]), and keeps what comes back; when they are page-locked, and when that ends; the pool of all
 //! columns that no device asks for ([`host`]). Not here: how memory is page-locked (a backend's [`Locker`]), what is in it ([`super::words`]), and who asks for it.
@@ -7,7 +7,7 @@
 //! once more. So a stretch is as any other memory when it is lent for the first time; what is lent again is page-locked first, where there is a device, and stays so.
 //!
 //! Whoever drops what was lent, be it the GC, only notes that it is free: no driver is called, nothing waited for. What is much, or has not been used for long, is
-//! given back by whoever asks next.
+//! given back by whoever asks next; of [`host`], also when the GC has run ([`Pool::tidy`]).
 //!
 //! **After a fork** the child finds the contents, as in all of its memory: they are private to each of the two. It lends nothing more, and unmaps what was lent when that is dropped.
 //! [`Pool::unlock`] before a fork ends page-locking, so that the system need not copy what is locked.
@@ -52,7 +52,7 @@ pub fn host() -> &'static Arc<Pool> {
     HOST.get_or_init(|| Box::new(Arc::new(Pool { staggered: true, ..Pool::default() })))
 }
 
-/// Columns of fewer bytes are the allocator's.
+/// What has fewer bytes is the allocator's.
 pub const LEAST: usize = PAGE;
 /// Stretches are whole numbers of so many bytes, and start at such, or as far behind one as others do not.
 const PAGE: usize = LARGE;
@@ -112,7 +112,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroes that nobody has touched, which begin so many bytes behind the start of a large page; None: there is no memory.
+    /// Zeroes that nobody has touched, which begin so many bytes behind the start of a large page; None: there is no memory. `filled`: all of them are to be written.
     fn new(bytes: usize, behind: usize, filled: bool) -> Option<Self> {
         let length = bytes.checked_add(PAGE + behind)?;
         let promise = room::promise(bytes)?;
@@ -404,6 +404,24 @@ mod tests {
     fn again(pool: &Arc<Pool>) -> HostWords {
         drop(pool.lend(WORDS));
         pool.lend(WORDS).expect("there is room")
+    }
+
+    #[test]
+    fn what_nobody_used_for_long_is_given_back_when_somebody_tidies() {
+        let (pool, locks) = pool(9, 1 << 30);
+        let words = again(&pool);
+        drop(pool.lend(3 * WORDS));
+        let (lent, idle) = pool.held();
+        assert!(lent > 0 && idle > 0);
+        drop(words);
+        pool.tidy();
+        assert_eq!(pool.held(), (lent, lent + idle), "it was used just now");
+        let long_ago = Instant::now().checked_sub(2 * LONG).expect("the machine has run for a minute");
+        for stretch in pool.state.lock().stretches.values_mut().filter(|stretch| stretch.mapping.bytes == lent) {
+            stretch.idle = Some(long_ago);
+        }
+        pool.tidy();
+        assert_eq!((pool.held(), locks.load(Ordering::Relaxed)), ((0, idle), 0));
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl<T: Row> Table<T> {
         table.len = len;
         table
     }
-    /// Makes room for so many more rows, of which perhaps only the first are ever added.
+    /// Makes room for so many more rows at least, and for twice as many as there are, of which perhaps only the first are ever added.
     pub fn reserve(&mut self, more: usize) {
         if self.room - self.len < more {
             self.grow(more);

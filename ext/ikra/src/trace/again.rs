@@ -53,7 +53,7 @@ const DONE: u8 = 4;
 /// By row: what is known of it. Goes from 0 to reached by one exchange, and on to done by whoever looks at it.
 struct States {
     rows: Table<AtomicU8>,
-    /// Nobody else exchanges anything: then it need not be locked, which takes as long as all else.
+    /// Nobody else exchanges anything: then none need be locked, which would be a ninth of a check.
     alone: bool,
 }
 

@@ -651,7 +651,7 @@ fn make_room<T: Row>(table: &mut Table<T>, rows: usize, expected: usize) {
 fn widen<T: Row>(table: &mut Table<T>, expected: usize) {
     // what is never touched costs addresses alone
     let more = if table.len() < 1024 { BATCH } else { expected };
-    table.reserve(table.len().max(more));
+    table.reserve(more);
 }
 
 /// The first of these rows, a batch of them; asks for the memory of the next ones.
