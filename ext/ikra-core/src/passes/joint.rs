@@ -18,7 +18,7 @@
 //! with what is left. Not one of [`super::PASSES`]: processors that guess branches gain nothing.
 
 use super::loops::is_movable;
-use super::ranges::short;
+use super::widths::short;
 use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::HashSet;
 
@@ -160,7 +160,7 @@ mod tests {
     use crate::ir::build::Builder;
     use crate::ir::testing::{DOMAIN, INTS, OVERFLOW, ZERO, program, turned};
     use crate::ir::{Cmp, Op, Operand, ParamId, Program, Scalar, SiteId, Stmt, verify};
-    use crate::passes::ranges::short;
+    use crate::passes::widths::short;
 
     /// `raise if row >= n`
     fn check(b: &mut Builder, row: Operand, site: SiteId) {

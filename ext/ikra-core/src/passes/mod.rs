@@ -38,6 +38,7 @@ mod truths;
 mod unwind;
 mod values;
 mod whole;
+mod widths;
 mod wrap;
 
 use crate::error::Result;
@@ -48,8 +49,8 @@ pub use even::references;
 pub use joint::joint;
 pub use nested::nested;
 pub use presume::{Twin, is_quick, presume};
-pub use ranges::short;
 pub use whole::whole;
+pub use widths::{addresses, short};
 
 /// One step from a program to a better one.
 pub struct Pass {

@@ -18,9 +18,7 @@ use super::relations::{Form, Relations};
 use super::tallies;
 use super::wrap::wrapping;
 use crate::ir::effects::Effects;
-use crate::ir::visit::is_plain;
 use crate::ir::{Cmp, Ctx, FEW, Func, Jobs, Op, Operand, Program, SMALL_ROWS, Scalar, Stmt, Storage, Var, VarId, walk};
-use std::collections::HashSet;
 
 pub const PASS: Pass = Pass { name: "ranges", description: "no check that cannot fail", run };
 
@@ -35,10 +33,8 @@ fn run(mut program: Program) -> Program {
     program
 }
 
-/// The registers of each function, by number, that are I64 and whose values fit into 32 bits and a sign wherever they are assigned;
-/// none is the least number of 32 bits, whose quotient by -1 would not fit. Left out are counters by which short loops find rows:
-/// addresses have 64 bits, and compilers count these instead where the counter is as wide.
-pub fn short(program: &Program) -> Vec<Vec<bool>> {
+/// Of each function's registers, by number, the interval of all that they are ever assigned; none: they never are.
+pub(super) fn seen(program: &Program) -> Vec<Vec<Option<Interval>>> {
     let mut program = program.clone();
     let given = Given::of(&program);
     let entry = program.entry.index();
@@ -56,53 +52,9 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
         }
         walker.seen = Some(seen);
         walker.list(&mut body);
-        let (seen, vars) = (walker.seen.into_iter().flatten(), &walker.func.vars);
-        let fits = |(seen, var): (Option<Interval>, &Var)| {
-            var.ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
-        };
-        let mut short: Vec<bool> = seen.zip(vars).map(fits).collect();
-        counted_rows(&body).into_iter().for_each(|v| short[v.index()] = false);
-        short
+        walker.seen.unwrap_or_default()
     };
     program.funcs.iter_mut().enumerate().map(survey).collect()
-}
-
-/// What innermost loops count, and compute of it, to load and store by it.
-fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
-    let mut rows = HashSet::new();
-    walk(body, &mut |stmt| {
-        let Stmt::Loop { body, .. } = stmt else { return };
-        if !is_plain(body) {
-            return;
-        }
-        let mut steps: Vec<(VarId, Vec<Operand>)> = Vec::new();
-        let mut found: HashSet<VarId> = HashSet::new();
-        walk(body, &mut |stmt| match stmt {
-            Stmt::Let { dst, op: Op::Add | Op::Sub | Op::Mul | Op::Shl | Op::Copy, args } => {
-                steps.push((*dst, args.clone()))
-            }
-            Stmt::Load { row: Operand::Var(row), .. } | Stmt::Store { row: Operand::Var(row), .. } => {
-                found.insert(*row);
-            }
-            _ => {}
-        });
-        let counters: Vec<VarId> = steps
-            .iter()
-            .filter(|(dst, args)| matches!(args[..], [Operand::Var(from), Operand::I64(_)] if from == *dst))
-            .map(|(dst, _)| *dst)
-            .collect();
-        // what is computed stands before what is computed of it
-        for (dst, args) in steps.iter().rev() {
-            if found.contains(dst) {
-                found.extend(args.iter().filter_map(|arg| if let Operand::Var(v) = arg { Some(*v) } else { None }));
-            }
-        }
-        let assigned: HashSet<VarId> = assigned(body).into_iter().collect();
-        if counters.iter().any(|counter| found.contains(counter)) {
-            rows.extend(found.intersection(&assigned));
-        }
-    });
-    rows
 }
 
 /// What holds for all functions of a program.
@@ -169,7 +121,7 @@ struct Definition {
     args: Vec<(Operand, u32)>,
 }
 
-type Interval = (i64, i64);
+pub(super) type Interval = (i64, i64);
 
 struct Walker<'a> {
     func: &'a mut Func,
@@ -1066,8 +1018,7 @@ const MAX_ELEMENTS: i64 = u32::MAX as i64;
 const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
 /// What a GPU computes with in one instruction.
-const SHORT: Interval = (-(i32::MAX as i64), i32::MAX as i64);
-
+pub(super) const SHORT: Interval = (-(i32::MAX as i64), i32::MAX as i64);
 fn bounds(ty: Scalar) -> Interval {
     match ty {
         Scalar::Bool => (0, 1),
@@ -1076,7 +1027,7 @@ fn bounds(ty: Scalar) -> Interval {
     }
 }
 
-fn within(inner: Interval, outer: Interval) -> bool {
+pub(super) fn within(inner: Interval, outer: Interval) -> bool {
     inner.0 >= outer.0 && inner.1 <= outer.1
 }
 
@@ -1518,33 +1469,6 @@ mod tests {
           }
         }
         "#);
-    }
-
-    #[test]
-    fn short_registers_hold_32_bits_wherever_they_are_assigned_and_never_what_may_overflow() {
-        let mut registers = Vec::new();
-        let program = program(|b, index| {
-            let loaded = b.load(Scalar::I64, INPUT, index);
-            let masked = b.i64(Op::And, &[loaded, Operand::I64(0xffff)]);
-            let double = b.i64(Op::Mul, &[masked, Operand::I64(2)]);
-            let wide = b.i64(Op::Mul, &[double, double]);
-            let least = b.i64(Op::Sub, &[Operand::I64(i32::MIN.into()), Operand::I64(0)]);
-            // its overflow is told where control is never
-            let told = b.temp(Scalar::I64);
-            b.set(told, Operand::I64(1));
-            let never = b.icmp(Cmp::Lt, masked, Operand::I64(0));
-            b.when(never, |b| {
-                b.push(Stmt::Checked { dst: told, op: CheckedOp::Add, args: [loaded, loaded], site: OVERFLOW });
-            });
-            let twice = b.temp(Scalar::I64);
-            b.set(twice, masked);
-            b.set(twice, loaded);
-            registers.extend([loaded, masked, double, wide, least, told.into(), twice.into()]);
-            store(b, wide);
-        });
-        let short = &super::short(&program)[0];
-        let is = |operand: &Operand| matches!(operand, Operand::Var(v) if short[v.index()]);
-        assert_eq!(registers.iter().map(is).collect::<Vec<_>>(), [false, true, true, false, false, false, false]);
     }
 
     #[test]

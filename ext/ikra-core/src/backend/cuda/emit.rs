@@ -257,6 +257,7 @@ fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sin
     {
         panic!("{broken}");
     }
+    let program = &passes::addresses(program.clone());
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);

@@ -13,6 +13,8 @@ pub const TEMPLATES: &str = include_str!("gather.cuh");
 const CELLS: u64 = 1024;
 /// Copies of a row's cell, at most: one for each thread of a warp.
 const COPIES: u64 = 32;
+/// So many cells of one column keep the threads of a warp apart; each copy more is one more that a block adds up in the end.
+const APART: u64 = 64;
 
 /// The words behind a launch's parameters: copies, and two for each column that is gathered.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +36,9 @@ impl Cells {
         if !(1..=CELLS).contains(&rows) || launch.limit != Key::NONE {
             return Self::none(buffers.len());
         }
+        let fewest = buffers.iter().map(|buffer| launch.columns[*buffer].len() as u64).min().unwrap_or(0);
         let mut copies = COPIES;
-        while copies * rows > CELLS {
+        while copies > 1 && (copies * rows > CELLS || copies / 2 * fewest >= APART) {
             copies /= 2;
         }
         let (mut words, mut cell) = (vec![copies], 0);

@@ -131,6 +131,11 @@ impl<'a> Function<'a> {
         self.shared.short[self.id.index()][v.index()]
     }
 
+    /// Whether all operands are held in 32 bits, and none is a constant, with which a product may be something cheaper.
+    fn are_short_registers(&self, args: &[Operand]) -> bool {
+        args.iter().all(|arg| matches!(arg, Operand::Var(v) if self.is_short(*v)))
+    }
+
     /// Whether all operands are held in 32 bits, or are constants of that size.
     fn are_short(&self, args: &[Operand]) -> bool {
         args.iter().all(|arg| match arg {
@@ -260,6 +265,7 @@ impl<'a> Function<'a> {
                     (Op::Add, _) if short => self.helper("add32", args),
                     (Op::Sub, _) if short => self.helper("sub32", args),
                     (Op::Mul, _) if short => self.helper("mul32", args),
+                    (Op::Mul, _) if self.are_short_registers(args) => self.helper("mul_wide", args),
                     (_, true) if short => {
                         let expr = self.op(*op, args, Scalar::I64);
                         Expr::atom(format!("i32({})", expr.text), expr.reads)

@@ -19,7 +19,7 @@
 
 use super::function::{Function, Open, UNROLL_PLAIN, few_turns};
 use super::scalar;
-use crate::ir::{ColumnId, LabelId, Op, Operand, Scalar, Stmt, Storage, VarId, walk};
+use crate::ir::{ColumnId, LabelId, Op, Operand, Scalar, Space, Stmt, Storage, VarId, walk};
 use crate::passes::loops::Counting;
 use std::fmt::Write;
 
@@ -79,6 +79,13 @@ impl Function<'_> {
             let step = |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op: Op::Add, args } if *dst == v && args[..] == [v.into(), Operand::I64(1)]);
             v == count || once(v) && repeated[behind..].iter().any(step)
         };
+        // From what the launch says on, all threads of a warp load the same of an object, which is one line.
+        let mut same = vec![false; self.func.vars.len()];
+        walk(&self.func.body, &mut |stmt| {
+            if let Stmt::Let { dst, op: Op::Param(_), .. } = stmt {
+                same[dst.index()] = true;
+            }
+        });
         let stays = |operand: Operand| !matches!(operand, Operand::Var(v) if v == count || assigned[v.index()] > 0);
         // Whether it is so many more than what stays as was counted.
         let counted_from = |v: VarId, before: usize| {
@@ -96,7 +103,12 @@ impl Function<'_> {
         };
         let next = |(at, stmt): (usize, &Stmt)| match stmt {
             Stmt::Load { dst, column, row: Operand::Var(v) } if once(*dst) => {
-                Some((Next { dst: *dst, column: *column, row: row(*v, at)? }, self.at_once(*column, *dst)?))
+                let row = row(*v, at)?;
+                let of_objects = matches!(self.shared.program.columns[column.index()].space, Space::Class { .. });
+                if of_objects && matches!(row, Row::From(Operand::Var(from)) if same[from.index()]) {
+                    return None;
+                }
+                Some((Next { dst: *dst, column: *column, row }, self.at_once(*column, *dst)?))
             }
             _ => None,
         };
