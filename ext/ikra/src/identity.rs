@@ -57,6 +57,10 @@ const FEWEST: usize = 16;
 const CLOSE: usize = 128;
 const MOST: usize = 512;
 const SLOTS: usize = (1 << REGION_BITS) / APART + 1;
+/// With more places a region is full, if that is no waste: the bytes that words of full regions take for each of their objects are no more, but for some regions.
+const FULLER: usize = 32;
+const WASTE: usize = 19;
+const SPARE: usize = 640;
 /// Words of full regions that room is made for at once.
 const MANY: usize = 1 << 22;
 /// Where a word that is found by a hash says whose it is: the slot within the region. Words that are given have nothing there.
@@ -68,8 +72,9 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; from 448 on, or 112 that lie close to each other, it is full, and each slot has its own place, for its word in short ([`Codes`]); so it has from the start where nearly all regions are full. So memory goes by the number of objects (4 to 19 bytes
-/// each, 59 of a few that lie close, 128 for one that is alone), however far they are from each other. Where there is room in a region, many threads may set words of it.
+/// objects; at last it is full, and each slot has its own place, for its word in short ([`Codes`]), which is found several times as fast: from 28 objects on, or from the start where nearly all regions are full, as long as full regions have
+/// words of 19 bytes an object at most, and for some more, and else from 448 on, or 112 that lie close to each other. So memory goes by the number of objects (4 to 19 bytes
+/// each, 59 of a few that lie close, 128 for one that is alone, and 4 MiB more), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
 /// As long as there are but a few objects, they stand in a list, and there are no regions.
 #[derive(Default)]
@@ -78,8 +83,9 @@ pub struct IdentityMap {
     /// Open addressing; as many as a power of two, or none.
     regions: Vec<Region>,
     used: usize,
-    /// How many of them are full.
+    /// How many of them are full, and how many objects have words there, or room.
     full: usize,
+    objects: usize,
     /// The words of those in short, one region's after the other's; the first is nobody's, and always 0.
     words: Table<AtomicU32>,
     /// Where there are any.
@@ -213,7 +219,10 @@ impl IdentityMap {
     #[inline]
     pub fn fill(&mut self, object: Raw, place: Place, word: u64) {
         match self.regions.get_mut(place.region as usize) {
-            Some(region) if region.from != 0 => self.put(object, place, word),
+            Some(region) if region.from != 0 => {
+                self.objects += 1;
+                self.put(object, place, word);
+            }
             Some(region) if region.few.count + 1 < region.few.most => {
                 region.few.count += 1;
                 self.put(object, place, word);
@@ -298,7 +307,7 @@ impl IdentityMap {
         mut step: impl FnMut(Raw, Known) -> Option<u64>,
     ) -> usize {
         let (words, mut codes) = (&mut self.words[..], self.codes.as_deref_mut());
-        let mut done = 0;
+        let (mut done, mut objects) = (0, 0);
         for (value, found) in values.iter().zip(found) {
             if heap::is_immediate(*value) {
                 if step(*value, Known::Immediate).is_none() {
@@ -314,11 +323,18 @@ impl IdentityMap {
                 let Some(given) = step(*value, known) else { break };
                 if *short == 0 {
                     *short = codes.shorten(*value, given);
+                    objects += 1;
                 }
             }
             done += 1;
         }
+        self.objects += objects;
         done
+    }
+    /// Hears of objects of a full region that were given words there.
+    #[inline]
+    pub fn count(&mut self, objects: usize) {
+        self.objects += objects;
     }
     /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
     ///
@@ -442,12 +458,19 @@ impl IdentityMap {
         }
         let region = &mut self.regions[at];
         region.few.count += more;
-        if region.from != 0 || region.few.count < region.few.most {
+        if region.from != 0 {
+            self.objects += more;
+            return;
+        }
+        if region.few.count < region.few.most {
             return;
         }
         let places = (region.few.count * 8 / 7 + 1).next_power_of_two().max(FEWEST);
         // where nearly all regions are full, this will be, too
-        if places > MOST || self.full * 4 >= self.used * 3 || places > CLOSE && region.few.are_close() {
+        let soon = places > FULLER || self.full * 4 >= self.used * 3;
+        let is_no_waste =
+            self.full * SLOTS * size_of::<Short>() <= SPARE * SLOTS * size_of::<Short>() + WASTE * self.objects;
+        if places > MOST || soon && is_no_waste || places > CLOSE && region.few.are_close() {
             self.fill_up(at);
         } else {
             region.few.grow(places);
@@ -456,6 +479,7 @@ impl IdentityMap {
     /// Gives each slot of a region its place.
     fn fill_up(&mut self, at: usize) {
         self.full += 1;
+        self.objects += self.regions[at].few.count;
         let from = self.words.len().max(1);
         if from + SLOTS > self.words.capacity() {
             // what is never touched costs addresses alone
@@ -496,7 +520,7 @@ fn place(object: Raw) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APART, Found, IdentityMap, Known, Raw, TOGETHER, WordMap};
+    use super::{APART, Found, IdentityMap, Known, REGION_BITS, Raw, SLOTS, SPARE, Short, TOGETHER, WordMap};
     use std::collections::HashMap;
 
     /// Numbers that look as if by chance, the same each time.
@@ -655,16 +679,36 @@ mod tests {
     }
 
     #[test]
-    fn words_take_five_bytes_an_object_where_they_lie_close_and_no_more_than_nineteen_elsewhere() {
+    fn words_take_five_bytes_an_object_where_they_lie_close_and_no_more_than_nineteen_elsewhere_but_for_some_regions() {
+        const COUNT: usize = 1_000_000;
         for (near, most) in [(10, 5), (9, 19), (0, 19)] {
             let mut map = IdentityMap::default();
-            for object in objects(200_000, near, &mut Dice(5)) {
+            for object in objects(COUNT as u64, near, &mut Dice(5)) {
                 map.enter(object, 1);
             }
             let by_hash: usize = map.regions.iter().map(|region| size_of_val(&region.few.words[..])).sum();
             let bytes = by_hash + size_of_val(&map.words[..]);
-            assert!(bytes <= 200_000 * most, "{} bytes an object", bytes as f64 / 200_000.0);
+            let spare = SPARE * SLOTS * size_of::<Short>();
+            assert!(bytes <= COUNT * most + spare, "{} bytes an object", bytes as f64 / COUNT as f64);
         }
+    }
+
+    #[test]
+    fn regions_are_full_soon_but_not_where_that_is_waste() {
+        let full = |regions: usize, objects: usize| {
+            let mut map = IdentityMap::default();
+            for region in 0..regions {
+                for object in 0..objects {
+                    map.enter((((region + 9) << REGION_BITS) + object * 13 * APART) as Raw, 1);
+                }
+            }
+            map.full
+        };
+        assert_eq!(full(10, 27), 0);
+        assert_eq!(full(10, 40), 10);
+        // 66 bytes for each of a hundred objects, 10 with a hash
+        let some = full(4 * SPARE, 100);
+        assert!((SPARE..2 * SPARE).contains(&some), "{some}");
     }
 
     #[test]

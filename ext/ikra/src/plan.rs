@@ -54,6 +54,11 @@ impl SlotPlan {
         hierarchies.all(|other| other == first).then(|| (Tag::OBJECT + first as i32) as u8)
     }
 
+    /// Whether what may be in one has rows of the same kind as what may be in the other.
+    fn numbers_with(&self, other: &SlotPlan) -> bool {
+        self.meets(other) || [self, other].iter().all(|slot| slot.prims.intersects(Prims::STR))
+    }
+
     /// Whether one object or array may be in both.
     fn meets(&self, other: &SlotPlan) -> bool {
         self.classes.iter().zip(&other.classes).any(|(a, b)| *a && *b) || self.kind.is_some() && self.kind == other.kind
@@ -84,6 +89,8 @@ pub struct ClassPlan {
     pub fields: Vec<FieldPlan>,
     /// Those of `fields` that the tracer follows.
     pub leads: Vec<usize>,
+    /// What one of these holds has rows of no kind that another's has: in whatever order they are followed, rows are the same.
+    pub apart: bool,
     /// The program writes objects of it and does not check for frozen ones, but maybe of others of its hierarchy.
     pub must_not_be_frozen: bool,
     /// An object may belong to an owned slot, so the tracer must see to it that it is reached from nowhere else.
@@ -176,6 +183,7 @@ impl Plan {
                     hierarchy: h,
                     fields: Vec::new(),
                     leads: Vec::new(),
+                    apart: true,
                     must_not_be_frozen: written && (hierarchy.frozen.is_none() || !facts.may_be_frozen(*class)),
                     ownable: false,
                 });
@@ -200,6 +208,8 @@ impl Plan {
             let class = plan.class(field.class)?;
             let fields = &mut plan.classes[class];
             if slot.leads_on() {
+                let mut others = fields.leads.iter().map(|lead| &fields.fields[*lead].slot);
+                fields.apart &= !others.any(|other| other.numbers_with(&slot));
                 fields.leads.push(fields.fields.len());
             }
             let name = reflect::field(ruby, fields.raw, &field.ivar)

@@ -191,7 +191,10 @@ impl Tracer<'_> {
                         }
                         this.unknown(slot, values, |i| unknown.push((i, lead, Unknown::Value(values[i]))))?;
                     }
-                    unknown[before..].sort_unstable_by_key(|(i, lead, _)| (*i, *lead));
+                    unknown[before..].sort_unstable_by_key(|(i, lead, _)| {
+                        // as they are followed
+                        if class.apart { (*lead, *i) } else { (*i, *lead) }
+                    });
                 }
                 Ok(unknown)
             });
@@ -199,7 +202,8 @@ impl Tracer<'_> {
             for piece in seen {
                 let unknown = piece?;
                 new += unknown.len();
-                for unknown in unknown.chunks(TOGETHER) {
+                let runs = unknown.chunk_by(|(_, lead, _), (_, next, _)| !class.apart || lead == next);
+                for unknown in runs.flat_map(|run| run.chunks(TOGETHER)) {
                     let mut values = [heap::NIL; TOGETHER];
                     for ((_, lead, unknown), value) in unknown.iter().zip(&mut values) {
                         *value = match unknown {

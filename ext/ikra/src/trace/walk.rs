@@ -210,6 +210,7 @@ impl Tracer<'_> {
         }
         values[known..].iter().for_each(|value| heap::prefetch(*value));
         let count = near.fill(known, first, |at| what.is(values[at]));
+        self.tables.map.count(count);
         (first..).take(count).try_for_each(|entry| each(Reached { entry, known: false }))?;
         self.add(slot, rows, &values[known..known + count], element)?;
         Ok(known + count)
@@ -528,11 +529,13 @@ impl Tracer<'_> {
         let class = &self.plan.classes[at];
         let mut some = [heap::NIL; BATCH];
         let some = batch(&self.tables.classes[at].objects[row..], &mut some);
-        if let ([reader], [field]) = (&mut self.readers[at][..], &class.leads[..]) {
+        if class.apart {
             let mut values = [heap::NIL; BATCH];
             let values = &mut values[..some.len()];
-            reader.get_all(some, class.raw, values);
-            self.follow_all(&[&class.fields[*field].slot], values, false, |_| Ok(()))?;
+            for (lead, field) in class.leads.iter().enumerate() {
+                self.readers[at][lead].get_all(some, class.raw, values);
+                self.follow_all(&[&class.fields[*field].slot], values, false, |_| Ok(()))?;
+            }
             return Ok(some.len());
         }
         let mut values = SmallVec::<[Raw; 4 * BATCH]>::from_elem(heap::NIL, some.len() * class.leads.len());
