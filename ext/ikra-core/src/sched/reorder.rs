@@ -5,9 +5,10 @@
 //! Invariant: stable, whatever the number of threads: elements of one class stand in their order.
 //!
 //! Two passes, each over all tags: one counts, one puts. Where a tag follows another like it, a counter is wanted again before it was stored, which takes a processor
-//! several cycles; so each thread goes over several stretches at once, which have counters of their own.
+//! several cycles; so each thread goes over several stretches at once, which have counters of their own. Of a few groups, tags are compared with each in vectors instead, and nothing is counted one by one.
 
 use crate::backend::threads::Threads;
+use crate::backend::vectors::{Work, widest};
 use crate::ir::Storage;
 use crate::memory::ahead;
 use crate::memory::column::HostColumn;
@@ -18,8 +19,11 @@ pub const NONE: u32 = u32::MAX;
 const LANES: usize = 4;
 /// Elements of a stretch.
 const STRETCH: usize = 4096;
+const _: () = assert!(STRETCH <= u16::MAX as usize);
 /// Places ahead that are asked for: the next line but one of the cache.
 const AHEAD: usize = 32;
+/// With more groups tags are counted as fast one by one.
+const FEW: usize = 24;
 /// With fewer elements a thread is done before others are awake.
 const MANY: usize = LANES * STRETCH;
 
@@ -97,11 +101,14 @@ fn lanes<T>(all: &mut [T], groups: usize) -> [&mut [T]; LANES] {
 
 /// Counts how many of each group each stretch of a piece has.
 fn count(tags: &[u16], counts: &mut [u32], groups: usize) {
+    let (of, counts) = (stretches(tags), lanes(counts, groups));
+    if groups <= FEW {
+        return counts.into_iter().zip(of).for_each(|(counts, tags)| widest(Count { tags, counts }));
+    }
     let count = |counts: &mut [u32], tag: u16| {
         let last = counts.len() - 1;
         counts[group(tag, last)] += 1;
     };
-    let (of, counts) = (stretches(tags), lanes(counts, groups));
     if of[LANES - 1].len() == STRETCH {
         let ([a, b, c, d], [one, two, three, four]) = (of, counts);
         for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
@@ -113,6 +120,29 @@ fn count(tags: &[u16], counts: &mut [u32], groups: usize) {
     } else {
         for (counts, tags) in counts.into_iter().zip(of) {
             tags.iter().for_each(|tag| count(counts, *tag));
+        }
+    }
+}
+
+/// Counts how many tags of a stretch are those of each group; the last has the rest.
+struct Count<'a> {
+    tags: &'a [u16],
+    counts: &'a mut [u32],
+}
+
+impl Work for Count<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Some((rest, counts)) = self.counts.split_last_mut() else { return };
+        *rest = self.tags.len() as u32;
+        for (group, count) in (0u16..).zip(counts) {
+            // a stretch has no more tags than this holds
+            let mut found = 0u16;
+            self.tags.iter().for_each(|tag| found += u16::from(*tag == group));
+            *count = u32::from(found);
+            *rest -= *count;
         }
     }
 }
@@ -148,6 +178,7 @@ fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize) {
 mod tests {
     use super::{LANES, NONE, STRETCH, by_class};
     use crate::backend::threads::Threads;
+    use crate::backend::vectors::{Work, widest};
 
     /// The same, as one would write it.
     fn expected(tags: &[u16], groups: usize, warp: usize) -> Vec<u32> {
