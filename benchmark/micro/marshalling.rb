@@ -7,7 +7,7 @@
 #   ruby -Ilib benchmark/micro/marshalling.rb slots OBJECTS IVARS RUNS SEED
 #   ruby -Ilib benchmark/micro/marshalling.rb array ELEMENTS float|integer RUNS SEED
 #
-# Prints seconds of each run as JSON.
+# Prints seconds of each run as JSON; of `reorder`, three times as many.
 
 require "json"
 require "ikra"

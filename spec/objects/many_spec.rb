@@ -51,7 +51,34 @@ module Many
 
   Pair = Struct.new(:left, :right)
 
+  # Its ivars lead to objects of a class each, to Arrays of two kinds, to Strings, and twice to the same.
+  class Station
+    attr_accessor :town, :spare, :trains, :delays, :name, :sign, :sum
+
+    def initialize(index, towns, stations)
+      @town = towns[index * 13 % towns.size]
+      @spare = towns[index * 29 % towns.size]
+      @trains = Array.new(index % 3) { |i| stations[(index * 7 + i) % [index, 1].max] || self }
+      @delays = Array.new(index % 4) { |i| index * 0.25 - i }
+      @name = "station #{index % 50}"
+      @sign = (index % 5).zero? ? @name : "to #{index % 7}"
+      @sum = 0.0
+    end
+
+    def inspect = "#<Station>"
+
+    def add_up
+      @sum = @town.size + 2.0 * @spare.size + @delays.sum(0.0) + @name.size + 3 * @sign.size + @trains.sum { |station| station.delays.size }
+      @spare, @town = @town, @spare
+    end
+  end
+
   class << self
+    def stations(count)
+      towns = self.towns(count / 3)
+      Array.new(count).tap { |stations| stations.each_index { |i| stations[i] = Station.new(i, towns, stations) } }
+    end
+
     def towns(count)
       towns = Array.new(count) { |i| Town.new(i % 7 + 1) }
       towns.each_with_index { |town, i| town.ways.push(towns[(i * 31 + 1) % count], towns[i - 1], town) }
@@ -77,6 +104,14 @@ RSpec.describe "Many objects" do
           walkers = Many.walkers.shuffle(random: Random.new(1))
           run.peach(walkers, 2) { |walker| walker.walk }
           run.pmap(walkers) { |walker| walker.town.size + walker.mood }
+        end.to be_same_as_ruby
+      end
+
+      it "finds what several ivars lead to, of one kind and of different ones" do
+        expect do |run|
+          stations = Many.stations(Many::COUNT / 2)
+          run.pmap(stations.shuffle(random: Random.new(2))) { |station| station.add_up; station.sum }
+          run.pmap(stations) { |station| station.sum + station.town.size }
         end.to be_same_as_ruby
       end
 

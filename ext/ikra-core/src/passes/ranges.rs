@@ -1019,6 +1019,7 @@ const MAX_JOBS: i64 = 1 << 40;
 const MAX_TICKS: i64 = 1 << 31;
 /// What a GPU computes with in one instruction.
 pub(super) const SHORT: Interval = (-(i32::MAX as i64), i32::MAX as i64);
+
 fn bounds(ty: Scalar) -> Interval {
     match ty {
         Scalar::Bool => (0, 1),

@@ -178,7 +178,6 @@ fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize) {
 mod tests {
     use super::{LANES, NONE, STRETCH, by_class};
     use crate::backend::threads::Threads;
-    use crate::backend::vectors::{Work, widest};
 
     /// The same, as one would write it.
     fn expected(tags: &[u16], groups: usize, warp: usize) -> Vec<u32> {
@@ -205,7 +204,7 @@ mod tests {
         for threads in [1, 3] {
             let crew = Threads::new(threads);
             for len in [0, 1, 31, 33, STRETCH, LANES * STRETCH, LANES * STRETCH + 1, 3 * LANES * STRETCH - 5] {
-                for (groups, beyond) in [(1, 0), (2, 1), (4, 0), (7, 3), (300, 2)] {
+                for (groups, beyond) in [(1, 0), (2, 1), (4, 0), (7, 3), (24, 1), (25, 0), (300, 2)] {
                     for warp in [1, 32] {
                         let most = (groups + beyond) as u64;
                         let tags: Vec<u16> =

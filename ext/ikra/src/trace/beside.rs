@@ -1,8 +1,8 @@
 //! What workers do of the walk.
 //!
 //! Here: numbering the elements of a long base array, and looking at the slots of many objects and arrays: a worker says which of
-//! the values it saw are not known yet, and the Ruby thread follows these in the order in which it would have seen them itself. So
-//! rows are the same with any number of workers, and arrays lie evenly, if they do. Not here: what following is ([`super::walk`]).
+//! the values it saw are not known yet, and the Ruby thread follows these in the order in which it would have seen them itself, or slot by slot where what
+//! these hold has no rows in common. So rows are the same with any number of workers, and arrays lie evenly, if they do. Not here: what following is ([`super::walk`]).
 
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
@@ -192,7 +192,7 @@ impl Tracer<'_> {
                         this.unknown(slot, values, |i| unknown.push((i, lead, Unknown::Value(values[i]))))?;
                     }
                     unknown[before..].sort_unstable_by_key(|(i, lead, _)| {
-                        // as they are followed
+                        // those that are apart have their own rows each
                         if class.apart { (*lead, *i) } else { (*i, *lead) }
                     });
                 }

@@ -13,8 +13,9 @@ pub const TEMPLATES: &str = include_str!("gather.cuh");
 const CELLS: u64 = 1024;
 /// Copies of a row's cell, at most: one for each thread of a warp.
 const COPIES: u64 = 32;
-/// So many cells of one column keep the threads of a warp apart; each copy more is one more that a block adds up in the end.
+/// So many cells of one column keep the threads of a warp apart; each copy more is one more that a block adds up in the end. Some copies there are anyway: values may all be of one row.
 const APART: u64 = 64;
+const FEWEST: u64 = 4;
 
 /// The words behind a launch's parameters: copies, and two for each column that is gathered.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +39,7 @@ impl Cells {
         }
         let fewest = buffers.iter().map(|buffer| launch.columns[*buffer].len() as u64).min().unwrap_or(0);
         let mut copies = COPIES;
-        while copies > 1 && (copies * rows > CELLS || copies / 2 * fewest >= APART) {
+        while copies * rows > CELLS || copies > FEWEST && copies / 2 * fewest >= APART {
             copies /= 2;
         }
         let (mut words, mut cell) = (vec![copies], 0);
@@ -73,7 +74,23 @@ pub fn operation(gathered: Gathered) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::CudaShim;
-    use crate::backend::gathering;
+    use super::Cells;
+    use crate::backend::{CancelToken, Launch, Timings, gathering};
+    use crate::ir::Storage;
+    use crate::memory::column::HostColumn;
+
+    #[test]
+    fn rows_have_as_many_copies_as_keep_a_warp_apart_and_fit_and_a_few_anyway() {
+        let copies = |rows: &[usize]| {
+            let mut columns: Vec<_> = rows.iter().map(|rows| HostColumn::zeroed(Storage::I64, *rows)).collect();
+            let biases = vec![0; rows.len()];
+            let buffers: Vec<usize> = (0..rows.len()).collect();
+            let (cancel, mut timings) = (CancelToken::default(), Timings::default());
+            Cells::of(&buffers, &Launch::of(1, &mut columns, &biases, &[], &cancel, &mut timings)).words[0]
+        };
+        assert_eq!([&[1][..], &[2], &[16], &[16, 16, 16], &[64], &[200], &[300]].map(copies), [32, 32, 4, 4, 4, 4, 2]);
+        assert_eq!([&[1024][..], &[1025], &[500, 3]].map(copies), [1, 0, 2]);
+    }
 
     #[test]
     fn sums_of_blocks_are_those_of_all() {
