@@ -13,7 +13,7 @@ use ikra_core::memory::{ahead, table::Table};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Multiplies; VALUEs differ in their middle bits.
 #[derive(Default)]
@@ -62,6 +62,8 @@ const FULLER: usize = 32;
 /// Bytes that words of full regions take at most for each object that has one there, for that; and regions for which nobody asks.
 const WASTE: usize = 19;
 const SPARE: usize = 640;
+/// Bytes of the words of a full region.
+const FULL: usize = SLOTS * size_of::<Short>();
 /// Words of full regions that room is made for at once.
 const MANY: usize = 1 << 22;
 /// Where a word that is found by a hash says whose it is: the slot within the region. Words that are given have nothing there.
@@ -73,7 +75,7 @@ const _: () = assert!(SLOTS <= 1 << 11);
 ///
 /// A two-level table: addresses are cut into regions of 64 KiB, found by a small hash table, and within a region the
 /// offset divided by 40, its slot, tells objects apart. A region has a hash table of words by slot, which grows with the number of its
-/// objects; at last it is full, and each slot has its own place, for its word in short ([`Codes`]), which is found several times as fast: from 28 objects on, or from the start where nearly all regions are full, as long as full regions have
+/// objects; at last it is full, and each slot has its own place, for its word in short ([`Codes`]), which is found without a search: from 28 objects on, or from the start where nearly all regions are full, as long as full regions have
 /// words of 19 bytes an object at most, and for some more, and else from 448 on, or 112 that lie close to each other. So memory goes by the number of objects (4 to 19 bytes
 /// each, 59 of a few that lie close, 128 for one that is alone, and 4 MiB more), however far they are from each other. Where there is room in a region, many threads may set words of it.
 ///
@@ -86,7 +88,7 @@ pub struct IdentityMap {
     used: usize,
     /// How many of them are full, and how many objects have words there, or room.
     full: usize,
-    objects: usize,
+    objects: AtomicUsize,
     /// The words of those in short, one region's after the other's; the first is nobody's, and always 0.
     words: Table<AtomicU32>,
     /// Where there are any.
@@ -221,7 +223,7 @@ impl IdentityMap {
     pub fn fill(&mut self, object: Raw, place: Place, word: u64) {
         match self.regions.get_mut(place.region as usize) {
             Some(region) if region.from != 0 => {
-                self.objects += 1;
+                *self.objects.get_mut() += 1;
                 self.put(object, place, word);
             }
             Some(region) if region.few.count + 1 < region.few.most => {
@@ -329,13 +331,8 @@ impl IdentityMap {
             }
             done += 1;
         }
-        self.objects += objects;
+        *self.objects.get_mut() += objects;
         done
-    }
-    /// Hears of objects of a full region that were given words there.
-    #[inline]
-    pub fn count(&mut self, objects: usize) {
-        self.objects += objects;
     }
     /// Tells the word of each of many values, by its position: 0 for one that has none, and for what is no object. Memory is asked for some values ahead.
     ///
@@ -460,7 +457,7 @@ impl IdentityMap {
         let region = &mut self.regions[at];
         region.few.count += more;
         if region.from != 0 {
-            self.objects += more;
+            *self.objects.get_mut() += more;
             return;
         }
         if region.few.count < region.few.most {
@@ -469,8 +466,8 @@ impl IdentityMap {
         let places = (region.few.count * 8 / 7 + 1).next_power_of_two().max(FEWEST);
         // where nearly all regions are full, this will be, too
         let soon = places > FULLER || self.full * 4 >= self.used * 3;
-        let is_no_waste =
-            self.full * SLOTS * size_of::<Short>() <= SPARE * SLOTS * size_of::<Short>() + WASTE * self.objects;
+        let (bytes, spare) = (self.full * FULL, SPARE * FULL);
+        let is_no_waste = bytes <= spare + WASTE * *self.objects.get_mut();
         if places > MOST || soon && is_no_waste || places > CLOSE && region.few.are_close() {
             self.fill_up(at);
         } else {
@@ -480,7 +477,7 @@ impl IdentityMap {
     /// Gives each slot of a region its place.
     fn fill_up(&mut self, at: usize) {
         self.full += 1;
-        self.objects += self.regions[at].few.count;
+        *self.objects.get_mut() += self.regions[at].few.count;
         let from = self.words.len().max(1);
         if from + SLOTS > self.words.capacity() {
             // what is never touched costs addresses alone
@@ -521,7 +518,7 @@ fn place(object: Raw) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APART, Found, IdentityMap, Known, Ordering, REGION_BITS, Raw, SLOTS, SPARE, Short, TOGETHER, WordMap};
+    use super::{APART, FULL, Found, IdentityMap, Known, Ordering, REGION_BITS, Raw, SPARE, TOGETHER, WordMap};
     use std::collections::HashMap;
 
     /// Numbers that look as if by chance, the same each time.
@@ -612,9 +609,12 @@ mod tests {
                 }
             }
             assert!(all.iter().all(|object| map.get(*object) == known.get(object).copied().unwrap_or(0)));
-            let words = map.words.iter().filter(|word| word.load(Ordering::Relaxed) != 0).count();
-            assert_eq!(map.objects, words, "each of a full region is counted once");
+            assert_eq!(map.objects.load(Ordering::Relaxed), in_full_regions(&map), "each is counted once");
         }
+    }
+
+    fn in_full_regions(map: &IdentityMap) -> usize {
+        map.words.iter().filter(|word| word.load(Ordering::Relaxed) != 0).count()
     }
 
     #[test]
@@ -662,6 +662,7 @@ mod tests {
             known.extend(fresh.into_iter().zip(first..));
         }
         assert!(together > 300, "{together} of 625");
+        assert_eq!(map.objects.load(Ordering::Relaxed), in_full_regions(&map));
         assert!(all.iter().all(|object| map.get(*object) == known.get(object).copied().unwrap_or(0)));
         assert!(map.near(&[]).is_none() && map.near(&[super::heap::NIL; TOGETHER]).is_none());
     }
@@ -691,7 +692,7 @@ mod tests {
             }
             let by_hash: usize = map.regions.iter().map(|region| size_of_val(&region.few.words[..])).sum();
             let bytes = by_hash + size_of_val(&map.words[..]);
-            let spare = if near == 10 { 0 } else { SPARE * SLOTS * size_of::<Short>() };
+            let spare = if near == 10 { 0 } else { SPARE * FULL };
             assert!(bytes <= COUNT * most + spare, "{} bytes an object", bytes as f64 / COUNT as f64);
         }
     }

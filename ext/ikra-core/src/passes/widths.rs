@@ -5,9 +5,10 @@
 //!
 //! Here: [`short`] and [`addresses`], for backends whose compiler is such. Not here: intervals ([`super::ranges`]).
 
+use super::loops::{Counts, assigned_in};
 use super::ranges::{Interval, SHORT, seen, within};
 use crate::ir::visit::{is_plain, walk_mut};
-use crate::ir::{Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
+use crate::ir::{Func, Op, Operand, Program, Scalar, Stmt, Var, VarId, walk};
 use std::collections::{HashMap, HashSet};
 
 /// What rows of objects are.
@@ -16,7 +17,7 @@ const ROWS: Interval = (0, u32::MAX as i64);
 /// The registers of each function, by number, that are I64 and whose values fit into 32 bits and a sign wherever they are assigned;
 /// none is the least number of 32 bits, whose quotient by -1 would not fit. Left out are counters by which short loops find rows.
 pub fn short(program: &Program) -> Vec<Vec<bool>> {
-    let of_func = |(func, seen): (&crate::ir::Func, Vec<Option<Interval>>)| {
+    let of_func = |(func, seen): (&Func, Vec<Option<Interval>>)| {
         let fits = |(seen, var): (Option<Interval>, &Var)| {
             var.ty == Scalar::I64 && seen.is_some_and(|seen| within(seen, SHORT))
         };
@@ -31,54 +32,62 @@ pub fn short(program: &Program) -> Vec<Vec<bool>> {
 ///
 /// So the program is one for [`crate::ir::verify`] no more, and this is the last that is done to it.
 pub fn addresses(mut program: Program) -> Program {
-    let seen = seen(&program);
-    for (func, seen) in program.funcs.iter_mut().zip(seen) {
-        let mut assigned = vec![0usize; func.vars.len()];
-        func.params.iter().for_each(|param| assigned[param.index()] += 1);
-        walk(&func.body, &mut |stmt| stmt.assigns().iter().for_each(|dst| assigned[dst.index()] += 1));
-        let counts = |dst: VarId, row: VarId| {
-            [dst, row].iter().all(|v| assigned[v.index()] == 1)
-                && seen[row.index()].is_some_and(|seen| within(seen, ROWS))
-        };
+    let mut found: Vec<HashMap<VarId, VarId>> = program.funcs.iter().map(sums).collect();
+    if found.iter().all(HashMap::is_empty) {
+        return program;
+    }
+    for ((func, rows), seen) in program.funcs.iter().zip(&mut found).zip(seen(&program)) {
+        let counts = Counts::of(func);
+        rows.retain(|row, sum| {
+            [row, sum].iter().all(|v| counts.assigned(**v) == 1)
+                && seen[sum.index()].is_some_and(|seen| within(seen, ROWS))
+        });
+    }
+    for (func, rows) in program.funcs.iter_mut().zip(&found) {
         walk_mut(&mut func.body, &mut |stmt| {
             if let Stmt::Loop { body, .. } = stmt
                 && is_plain(body)
             {
-                widen(body, counts);
+                walk_mut(body, &mut |stmt| widen(stmt, rows));
             }
         });
     }
     program
 }
 
-/// In a loop: loads and stores by the lower half of a sum of what it counts, if `counts` says so of the two.
-fn widen(body: &mut [Stmt], counts: impl Fn(VarId, VarId) -> bool) {
-    let counters = counters(body);
-    let (mut sums, mut rows) = (HashSet::new(), HashMap::new());
-    walk(body, &mut |stmt| match stmt {
-        Stmt::Let { dst, op: Op::Add, args }
-            if args.iter().any(|arg| matches!(arg, Operand::Var(v) if counters.contains(v))) =>
-        {
-            sums.insert(*dst);
+/// The lower halves of sums of what short loops count: of what.
+fn sums(func: &Func) -> HashMap<VarId, VarId> {
+    let mut rows = HashMap::new();
+    walk(&func.body, &mut |stmt| {
+        let Stmt::Loop { body, .. } = stmt else { return };
+        if !is_plain(body) {
+            return;
         }
-        Stmt::Let { dst, op: Op::Narrow, args } => {
-            if let [Operand::Var(sum)] = args[..]
-                && sums.contains(&sum)
-                && counts(*dst, sum)
-            {
-                rows.insert(*dst, sum);
+        let (counters, mut sums) = (counters(body), HashSet::new());
+        let is_counted = |arg: &Operand| matches!(arg, Operand::Var(v) if counters.contains(v));
+        walk(body, &mut |stmt| match stmt {
+            Stmt::Let { dst, op: Op::Add, args } if args.iter().any(is_counted) => _ = sums.insert(*dst),
+            Stmt::Let { dst, op: Op::Narrow, args } => {
+                if let [Operand::Var(sum)] = args[..]
+                    && sums.contains(&sum)
+                {
+                    rows.insert(*dst, sum);
+                }
             }
-        }
-        _ => {}
+            _ => {}
+        });
     });
-    walk_mut(body, &mut |stmt| {
-        if let Stmt::Load { row: row @ Operand::Var(_), .. } | Stmt::Store { row: row @ Operand::Var(_), .. } = stmt
-            && let Operand::Var(narrow) = *row
-            && let Some(sum) = rows.get(&narrow)
-        {
-            *row = (*sum).into();
-        }
-    });
+    rows
+}
+
+/// Loads or stores by the sum itself.
+fn widen(stmt: &mut Stmt, rows: &HashMap<VarId, VarId>) {
+    if let Stmt::Load { row, .. } | Stmt::Store { row, .. } = stmt
+        && let Operand::Var(narrow) = row
+        && let Some(sum) = rows.get(narrow)
+    {
+        *row = (*sum).into();
+    }
 }
 
 /// What a loop counts by a constant.
@@ -104,18 +113,14 @@ fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
         }
         let mut steps: Vec<(VarId, Vec<Operand>)> = Vec::new();
         let mut found: HashSet<VarId> = HashSet::new();
-        let mut assigned: HashSet<VarId> = HashSet::new();
-        walk(body, &mut |stmt| {
-            assigned.extend(stmt.assigns());
-            match stmt {
-                Stmt::Let { dst, op: Op::Add | Op::Sub | Op::Mul | Op::Shl | Op::Copy, args } => {
-                    steps.push((*dst, args.clone()))
-                }
-                Stmt::Load { row: Operand::Var(row), .. } | Stmt::Store { row: Operand::Var(row), .. } => {
-                    found.insert(*row);
-                }
-                _ => {}
+        walk(body, &mut |stmt| match stmt {
+            Stmt::Let { dst, op: Op::Add | Op::Sub | Op::Mul | Op::Shl | Op::Copy, args } => {
+                steps.push((*dst, args.clone()))
             }
+            Stmt::Load { row: Operand::Var(row), .. } | Stmt::Store { row: Operand::Var(row), .. } => {
+                found.insert(*row);
+            }
+            _ => {}
         });
         // what is computed stands before what is computed of it
         for (dst, args) in steps.iter().rev() {
@@ -124,7 +129,7 @@ fn counted_rows(body: &[Stmt]) -> HashSet<VarId> {
             }
         }
         if counters(body).iter().any(|counter| found.contains(counter)) {
-            rows.extend(found.intersection(&assigned));
+            rows.extend(found.intersection(&assigned_in(body)));
         }
     });
     rows

@@ -6,7 +6,7 @@
 use super::codes::{Codes, Short};
 use super::{APART, IdentityMap, REGION_BITS, Raw, SLOTS, TOGETHER, place};
 use ikra_core::backend::vectors::{Work, widest};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Fewer are found one by one as fast.
 const SEVERAL: usize = 8;
@@ -14,6 +14,8 @@ const SEVERAL: usize = 8;
 /// The words of objects of one full region.
 pub struct Near<'a> {
     words: &'a [AtomicU32; SLOTS],
+    /// How many objects have words in full regions.
+    objects: &'a AtomicUsize,
     codes: &'a Codes,
     /// By object.
     slots: [u16; TOGETHER],
@@ -35,7 +37,7 @@ impl IdentityMap {
             return None;
         }
         let words = self.words.get(from..from + SLOTS)?.try_into().ok()?;
-        Some(Near { words, codes: self.codes.as_deref()?, slots, count: values.len() })
+        Some(Near { words, objects: &self.objects, codes: self.codes.as_deref()?, slots, count: values.len() })
     }
 }
 
@@ -66,7 +68,9 @@ impl Near<'_> {
             word.store(next, Ordering::Relaxed);
             next += 1;
         }
-        (next - first) as usize
+        let given = (next - first) as usize;
+        self.objects.fetch_add(given, Ordering::Relaxed);
+        given
     }
 }
 

@@ -210,7 +210,6 @@ impl Tracer<'_> {
         }
         values[known..].iter().for_each(|value| heap::prefetch(*value));
         let count = near.fill(known, first, |at| what.is(values[at]));
-        self.tables.map.count(count);
         (first..).take(count).try_for_each(|entry| each(Reached { entry, known: false }))?;
         self.add(slot, rows, &values[known..known + count], element)?;
         Ok(known + count)

@@ -250,14 +250,14 @@ fn bounds(program: &Program, twins: &[Twin]) -> String {
 fn emit_bound(program: &Program, layout: &Layout, kernel: &str, sink: Option<Sink>, groups: bool) -> Emitted {
     let given = program;
     let (program, twins) = passes::presume(program.clone());
-    let program = &passes::joint(unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins)))));
+    let program = passes::joint(unwatched(passes::escapes(passes::nested(passes::ahead(program, &twins)))));
     if cfg!(debug_assertions)
-        && let Err(broken) = verify::verify_after("cuda", program)
+        && let Err(broken) = verify::verify_after("cuda", &program)
         && verify::verify(given).is_ok()
     {
         panic!("{broken}");
     }
-    let program = &passes::addresses(program.clone());
+    let program = &passes::addresses(program);
     let order = callees_first(program);
     let (inline, sizes) = inlined(program, &order);
     let mut shared = Shared::new(program, layout, sizes);

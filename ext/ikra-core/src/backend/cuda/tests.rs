@@ -493,6 +493,47 @@ fn an_object_is_found_at_its_id_less_the_first() {
 }
 
 #[test]
+fn objects_that_follow_each_other_are_found_by_what_a_loop_counts() {
+    // So many cars from the first one on: each job's are the same, or begin at its own.
+    let sums = |written: bool, own: bool| {
+        let mut sums = program(vec![entry(|b, index| {
+            let sum = named(b, Scalar::F64, "sum", Operand::float(0.0));
+            let first = b.i64(Op::Param(ParamId(0)), &[]);
+            let some = b.i64(Op::And, &[index, Operand::I64(0xff)]);
+            let first = if own { b.i64(Op::Add, &[first, some]) } else { first };
+            let count = b.load(Scalar::I64, INPUT, index);
+            let count = b.i64(Op::And, &[count, Operand::I64(0xff)]);
+            let i = named(b, Scalar::I64, "i", Operand::I64(0));
+            turned(b, (i, 1, count), false, |b, _| {
+                let row = b.i64(Op::Add, &[first, i.into()]);
+                let car = b.op(Scalar::I32, Op::Narrow, &[row]);
+                let speed = b.load(Scalar::F64, SPEED, car);
+                let more = b.f64(Op::FAdd, &[sum.into(), speed]);
+                b.set(sum, more);
+            });
+            let sum = b.i64(Op::FloatToInt, &[sum.into()]);
+            b.store(OUTPUT, index, sum);
+        })]);
+        sums.params[0].range = Some((0, 100));
+        sums.columns[2].written = written;
+        sums
+    };
+    for (own, counts, expected) in [(false, [4, 2, 1, 3], [15, 3, 1, 7]), (true, [4, 2, 1, 1], [15, 6, 4, 8])] {
+        for written in [false, true] {
+            let sums = sums(written, own);
+            let mut columns = columns(&counts);
+            columns[2].view_mut::<f64>().copy_from_slice(&[1.0, 2.0, 4.0, 8.0]);
+            let outcome = launch(&prepare(&sums), &mut columns, 5, Key::NONE, &CancelToken::default());
+            assert_eq!((outcome, columns[1].view::<i64>()), (Outcome::Done, &expected[..]));
+            let text = text(&sums);
+            assert!(!text.contains("Car_speed[u32("), "{text}");
+            // what each thread has for itself comes several at a time, if nobody writes it
+            assert_eq!(text.contains("Neighbours"), own && !written, "{text}");
+        }
+    }
+}
+
+#[test]
 fn random_words_are_those_of_philox() {
     let random = program(vec![entry(|b, index| {
         b.op(Scalar::I64, Op::Random, &[]);

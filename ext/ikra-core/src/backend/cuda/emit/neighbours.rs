@@ -79,13 +79,14 @@ impl Function<'_> {
             let step = |stmt: &Stmt| matches!(stmt, Stmt::Let { dst, op: Op::Add, args } if *dst == v && args[..] == [v.into(), Operand::I64(1)]);
             v == count || once(v) && repeated[behind..].iter().any(step)
         };
-        // From what the launch says on, all threads of a warp load the same of an object, which is one line.
-        let mut same = vec![false; self.func.vars.len()];
-        walk(&self.func.body, &mut |stmt| {
-            if let Stmt::Let { dst, op: Op::Param(_), .. } = stmt {
-                same[dst.index()] = true;
-            }
-        });
+        // A list of objects from what the launch says on is mostly every thread's: those of a warp load the same, which is one line.
+        let is_shared = |from: Operand| {
+            let mut is_param = false;
+            walk(&self.func.body, &mut |stmt| {
+                is_param |= matches!(stmt, Stmt::Let { dst, op: Op::Param(_), .. } if from == (*dst).into());
+            });
+            is_param
+        };
         let stays = |operand: Operand| !matches!(operand, Operand::Var(v) if v == count || assigned[v.index()] > 0);
         // Whether it is so many more than what stays as was counted.
         let counted_from = |v: VarId, before: usize| {
@@ -105,10 +106,8 @@ impl Function<'_> {
             Stmt::Load { dst, column, row: Operand::Var(v) } if once(*dst) => {
                 let row = row(*v, at)?;
                 let of_objects = matches!(self.shared.program.columns[column.index()].space, Space::Class { .. });
-                if of_objects && matches!(row, Row::From(Operand::Var(from)) if same[from.index()]) {
-                    return None;
-                }
-                Some((Next { dst: *dst, column: *column, row }, self.at_once(*column, *dst)?))
+                let pays = !(of_objects && matches!(row, Row::From(from) if is_shared(from)));
+                pays.then_some((Next { dst: *dst, column: *column, row }, self.at_once(*column, *dst)?))
             }
             _ => None,
         };
