@@ -733,6 +733,25 @@ fn nvrtc_says_what_it_refuses() {
     }
 }
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn a_compilation_takes_the_memory_that_the_one_before_freed() {
+    let emitted = emit(&plus(), &Layout::structure_of_arrays(&plus()), &kernel_name(&plus()));
+    // pages that this thread touched for the first time
+    let touched = || {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux tells");
+        stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(7)?.parse::<u64>().ok()).expect("a number of pages")
+    };
+    let pages: Vec<u64> = (0..4)
+        .map(|_| {
+            let before = touched();
+            nvrtc_accepts(&emitted.source());
+            touched() - before
+        })
+        .collect();
+    assert!(pages[3] < 500, "{pages:?}, and 3000 where all is given back");
+}
+
 /// Random programs: as many as `IKRA_FUZZ` says, from the seed `IKRA_FUZZ_SEED`.
 #[test]
 fn random_programs_do_what_the_reference_does() {
