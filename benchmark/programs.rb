@@ -45,9 +45,10 @@ class ProgramsBenchmark
     nil
   end
 
-  # What the project promises of kernels; a version that is not here promises nothing.
-  def targets(name, versions)
+  # What the project promises of kernels, and of times; a version that is not here promises nothing.
+  def targets(name, size, versions)
     wanted = Program.find(name).new(name).targets
+    milliseconds(name, versions, wanted.fetch(:ms, {})) if size == Program.find(name).sizes.fetch(:normal)
     { cpu: ["c, OpenMP"], cuda: ["cuda by hand, nvcc", "cuda by hand, nvrtc"] }.each do |backend, by_hand|
       best = by_hand.filter_map { |other| versions.dig(other, :kernel) }.min
       kernel = versions.dig(backend.to_s, :kernel) or next
@@ -58,13 +59,24 @@ class ProgramsBenchmark
     end
   end
 
+  # By backend; what is beside the kernel is all else of a whole call.
+  def milliseconds(name, versions, wanted)
+    wanted.each do |backend, limits|
+      whole, kernel = versions.fetch(backend.to_s, {}).values_at(:median, :kernel)
+      next unless whole
+
+      @bench.target("#{name}: #{backend}: kernel", kernel * 1e3, unit: "ms", at_most: limits.fetch(:kernel))
+      @bench.target("#{name}: #{backend}: all of a call but the kernel", (whole - kernel) * 1e3, unit: "ms", at_most: limits.fetch(:beside))
+    end
+  end
+
   # A row for each program: times against plain Ruby, kernels against those by hand, lines.
   def summary(found)
     puts "\nWhole calls against plain Ruby, kernels against the fastest by hand (C with OpenMP; CUDA), and lines of code"
     puts format("  %-14s %10s %9s %9s %9s %9s   %s", "", "ruby", "cpu", "cuda", "cpu/C", "cuda/CUDA", "lines: ruby, ikra, c, cuda, numba, cupy, jax")
     found.each do |name, program|
       row(name, program[:versions])
-      targets(name, program[:versions])
+      targets(name, program[:size], program[:versions])
     end
   end
 

@@ -144,7 +144,7 @@ def numba_cuda():
 
     import numpy as np
 
-    # releases of Numba's for CUDA ask for it, and NumPy 2 has it no more
+    # numba-cuda, up to 0.30 at least, asks for it when it first compiles, and NumPy has it no more since 2.5
     if not hasattr(np, "row_stack"):
         np.row_stack = np.vstack
     import numba

@@ -77,7 +77,8 @@ class Program
   # How many times as much work one size is as another, for scaling plain Ruby up: by the operations.
   def ratio(size, small) = (size / small.to_f)
 
-  # What the project promises: of Ikra's kernels against those by hand with the same arithmetic, and of the CPU's against plain Ruby, for each core.
+  # What the project promises: of Ikra's kernels against those by hand with the same arithmetic, of the CPU's against plain Ruby, for each core (per_core:), and at
+  # the normal size how many milliseconds a kernel takes at most, and what is beside it in a call (ms: { cuda: { kernel: 2, beside: 50 } }).
   def targets = { cpu: 0.9, cuda: 0.95 }
 
   # How far from the expected one a number may be, relative to it, and why; nil where the bits must be the same.

@@ -7,10 +7,12 @@ that it needs, is not there. `compute(c)` of the program's file is given the col
 The first run, which compiles, does not count; it is "first".
 """
 
+import importlib.metadata
 import importlib.util
 import json
 import sys
 import time
+import traceback
 
 TYPES = {"q": "<i8", "l": "<i4", "d": "<f8", "C": "u1"}
 
@@ -63,7 +65,7 @@ class Numba:
 
 class NumbaCuda(Numba):
     def __init__(self):
-        # releases of Numba's for CUDA ask for it, and NumPy 2 has it no more
+        # numba-cuda, up to 0.30 at least, asks for it when it first compiles, and NumPy has it no more since 2.5
         import numpy as np
 
         if not hasattr(np, "row_stack"):
@@ -160,5 +162,16 @@ def main(library, program, input, output, runs):
     return {"seconds": seconds[1:], "phases": phases[1:], "first": seconds[0], "version": library.version}
 
 
+def releases(library):
+    """Of NumPy and of what belongs to the library."""
+    names = ("numpy", library.split("_")[0])
+    return ", ".join(sorted(f"{found.metadata['Name']} {found.version}" for found in importlib.metadata.distributions() if (found.metadata["Name"] or "").lower().startswith(names)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(main(*sys.argv[1:])))
+    try:
+        print(json.dumps(main(*sys.argv[1:])))
+    except Exception:
+        traceback.print_exc()
+        # the last lines are what the record has of a version that failed, as where a library and NumPy do not fit together
+        sys.exit(f"with {releases(sys.argv[1])}")

@@ -234,6 +234,35 @@ def crossings(record):
     return f"<h4>From how many elements on</h4>{rows(head, lines)}"
 
 
+def objects(record):
+    """What objects cost on one core beside kernels, by the slopes that micro/objects.rb took; a call over one object; and the tracer on all cores against one."""
+    values, timings = ((record or {}).get(key, {}) for key in ("values", "timings"))
+    lines = []
+
+    def line(name, *cells):
+        span = f" colspan={3 - len(cells)}" if len(cells) < 2 else ""
+        lines.append(f"<tr><th>{html.escape(name)}</th>{''.join(f'<td{span}>{html.escape(cell)}</td>' for cell in cells)}</tr>")
+
+    for phase, name in (("trace", "tracing"), ("pack", "packing"), ("unpack", "writing back")):
+        cells = [values.get(f"slots, {phase}: {what}") for what in ("for each ivar", "for each object beside them")]
+        if all(cells):
+            line(name, *(nanoseconds(cell["value"]) for cell in cells))
+    if call := timings.get("a call over one object: whole"):
+        line("a call over one object", seconds(call["median"]))
+    against = {}
+    for name, value in values.items():
+        if found := re.match(r"tracer, (\w+): (\d+) cores against one", name):
+            against[found[1]] = max(against.get(found[1], (0, None)), (int(found[2]), value["value"]))
+    for order, (cores, factor) in against.items():
+        line(f"the tracer on {cores} cores against one, heap {order}", times(factor))
+    return f"<h3>What objects cost</h3>{rows(['on one core', 'each ivar', 'each object beside them'], lines)}{caption([record['source']])}" if lines else ""
+
+
+def nanoseconds(value):
+    """Differences of two measurements: of less than a tenth, or the wrong way round, no more is known."""
+    return f"{value:.3g} ns" if value >= 0.1 else "less than 0.1 ns"
+
+
 def rounded(number):
     """To two digits: between two sizes that were measured no more is known."""
     return int(round(number, 1 - int(math.floor(math.log10(number))))) if number >= 1 else number
@@ -274,7 +303,7 @@ def sections(machines, pictures=lambda label, records: {}):
         drawn = dict(pictures(kind if kinds[kind] == 1 else f"{kind}-{kinds[kind]}", records))
         programs = records.get("programs", {}).get("programs", {})
         drawn["scaling"] = drawn.get("scaling", "") + crossings(records.get("scaling"))
-        parts = [*drawn.values(), *([table(programs), first_calls(programs)] if programs else []), targets(records)]
+        parts = [*drawn.values(), *([table(programs), first_calls(programs)] if programs else []), objects(records.get("objects")), targets(records)]
         if any(parts):
             yield f"<h2>{html.escape(name)}</h2>{facts(records)}{''.join(parts)}"
 

@@ -6,6 +6,7 @@ require File.expand_path("../../benchmark/suite/suite", __dir__)
 require File.expand_path("../../benchmark/suite/cuda", __dir__)
 require File.expand_path("../../benchmark/operations/by_hand", __dir__)
 require File.expand_path("../../benchmark/mdarray", __dir__)
+require File.expand_path("../../benchmark/programs", __dir__)
 
 # The benchmark programs at a size at which their numbers mean nothing, so that none of them rots.
 RSpec.describe "benchmark/programs" do
@@ -73,6 +74,33 @@ RSpec.describe "benchmark/programs" do
     found = suite.measure("map", 10, runs: 1)
     expect(found[:versions]).to be_empty
     expect(found[:skipped]).to eq("ruby" => "stopped after 0 s", "cpu" => "plain Ruby gave nothing to compare with")
+  end
+
+  describe ProgramsBenchmark do
+    # The targets that it keeps, by name, of so many seconds of traffic on CUDA.
+    def targets(size, median, kernel)
+      environment = ENV.to_h
+      ENV.update("PROGRAMS" => "traffic")
+      %w[IKRA_BENCH_TINY SIZE VERSIONS BUDGET].each { |name| ENV.delete(name) }
+      allow_any_instance_of(Suite).to receive(:measure).and_return({ size: size, versions: { "cuda" => { median: median, kernel: kernel } } })
+      Dir.mktmpdir do |there|
+        stub_const("Harness::RESULTS", there)
+        expect { described_class.new.run }.to output(/json/).to_stdout
+        JSON.parse(File.read(Dir[File.join(there, "*.json")].first), symbolize_names: true)[:targets].to_h { |target| [target[:name], target.except(:name)] }
+      end
+    ensure
+      ENV.replace(environment)
+    end
+
+    it "holds a program to the milliseconds that are promised of it: of its kernel, and of all else" do
+      expect(targets(1_000_000, 0.1275, 0.0025)).to eq("traffic: cuda: kernel" => { value: 2.5, unit: "ms", at_most: 2.4, met: false },
+                                                       "traffic: cuda: all of a call but the kernel" => { value: 125.0, unit: "ms", at_most: 100, met: false })
+      expect(targets(1_000_000, 0.0625, 0.002).values.map { |target| target[:met] }).to eq([true, true])
+    end
+
+    it "promises no milliseconds at other sizes" do
+      expect(targets(50_000, 0.1, 0.001)).to eq({})
+    end
   end
 
   # Each version is loaded over the one before: all define #compute.
@@ -198,6 +226,11 @@ RSpec.describe "benchmark/programs" do
     end
   end
 
+  it "are all known to rake benchmark" do
+    known = File.read(File.join(directory, "../Rakefile"))[/^BENCHMARKS = %w\[(.*)\]/, 1].split
+    expect(known).to match_array([*others, "programs"])
+  end
+
   it "are all run here" do
     files = Dir[File.join(directory, "{,micro/}*.rb")].select { |path| File.read(path).include?("if $PROGRAM_NAME == __FILE__") }
     names = files.map { |path| path.delete_prefix("#{directory}/").delete_suffix(".rb") } - ["programs"]
@@ -205,10 +238,11 @@ RSpec.describe "benchmark/programs" do
   end
 
   it "give the same in plain Ruby, with Ikra, and in C", slow: true do
-    environment = { "IKRA_BENCH_TINY" => "1", "VERSIONS" => "ruby;cpu;cpu, MDArray;c, one thread;c, OpenMP" }
+    environment = { "IKRA_BENCH_TINY" => "1", "VERSIONS" => "ruby;cpu;cpu, MDArray;c, one thread;c, OpenMP;c, OpenMP, tuned" }
     output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.dirname(directory)}/lib", File.join(directory, "programs.rb"))
     expect(status).to be_success, output
     expect(output.scan(/^  cpu  /).size).to eq(Program.names.size)
+    expect(output.scan(/^  c, OpenMP, tuned  /).size).to eq(Dir[File.join(Program::HERE, "*/c_tuned.c")].size)
     expect(output).not_to include("skipped")
   end
 end

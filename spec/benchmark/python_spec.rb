@@ -57,6 +57,21 @@ RSpec.describe "the benchmarks' Python" do
     expect(runners).to match_array(Version.all.select { |version| version.kind == :python }.map(&:name))
   end
 
+  it "loads a numba-cuda that asks for what its NumPy has no more, and says which releases failed for another reason" do
+    Dir.mktmpdir do |there|
+      { "numpy.py" => "vstack = print", "numba.py" => "import numpy; numpy.row_stack; raise AttributeError('no kernel')" }.each { |file, text| File.write(File.join(there, file), text) }
+      { "numpy" => "2.5.0", "numba" => "0.66", "numba-cuda" => "0.30.4", "other" => "1" }.each do |name, version|
+        Dir.mkdir(about = File.join(there, "#{name.tr("-", "_")}-#{version}.dist-info"))
+        File.write(File.join(about, "METADATA"), "Metadata-Version: 2.1\nName: #{name}\nVersion: #{version}\n")
+      end
+      # without the libraries that this Python may have
+      output, status = Open3.capture2e({ "PYTHONPATH" => there }, python, "-S", File.join(directory, "suite/python.py"), "numba_cuda", "", "", "", "0")
+      expect([status.success?, output.lines.last(2).join]).to eq([false, "AttributeError: no kernel\nwith numba 0.66, numba-cuda 0.30.4, numpy 2.5.0\n"])
+    end
+  rescue Errno::ENOENT
+    skip "NOT TESTED: there is no Python"
+  end
+
   it "has what the versions need in what rake benchmark:python installs: everywhere, and where there is a GPU" do
     lists = %w[requirements.txt requirements_gpu.txt].map { |file| File.readlines(File.join(directory, "suite", file)).map { |line| line[/\A[\w-]+/] } }
     expect(lists.first).to include("numpy", "numba", "jax", "matplotlib")
@@ -77,7 +92,7 @@ RSpec.describe "the benchmarks' Python" do
 
     it "makes the page without pictures of what is committed" do
       page = python(File.join(directory, "suite/results.py"), File.join(directory, "results"))
-      expect(page).to include("<h1>Ikra: benchmarks</h1>", "First calls", "What the project promises", "Ikra, GPU, faster than Ikra, CPU from", "CUDA by hand, NVRTC")
+      expect(page).to include("<h1>Ikra: benchmarks</h1>", "First calls", "What objects cost", "What the project promises", "Ikra, GPU, faster than Ikra, CPU from", "CUDA by hand, NVRTC")
       machines = page.scan(%r{<h2>(.*?)</h2>}).flatten
       expect(machines.uniq).to eq(machines)
       expect(machines).to all(match(/cores of \S/))
@@ -94,6 +109,20 @@ RSpec.describe "the benchmarks' Python" do
       expect(between).to match([be_within(1e-6).of(1000.0), be_within(1e-6).of(10.0)])
       expect([never, always, nothing]).to eq([nil, [100, nil], nil])
       expect(last.first).to be_within(1).of(10**4.5)
+    end
+
+    it "says what objects cost: each ivar and object, a call over one, and the tracer on all cores" do
+      slots = { "trace" => [1.25, 14.0], "pack" => [-0.3, 3.0], "unpack" => [9.12, 3.3] }
+      values = slots.flat_map { |phase, (ivar, object)| [["slots, #{phase}: for each ivar", ivar], ["slots, #{phase}: for each object beside them", object]] }.to_h
+      values.update("tracer, allocated: 4 cores against one" => 1.2, "tracer, allocated: 16 cores against one" => 1.6, "check, allocated: 16 cores against one" => 5.0)
+      record = { values: values.transform_values { |value| { value: value } }, timings: { "a call over one object: whole" => { median: 7.01e-6 } }, source: { file: "o.json", commit: "c" } }
+      table, nothing = results("record = json.loads(#{JSON.generate(record).inspect})\nprint(json.dumps([results.objects(record), results.objects(None)]))")
+      expect(table.scan(%r{<tr>(.*?)</tr>}).map { |row, | row.gsub(/<[^>]+>/, "|").squeeze("|") }).to eq(
+        ["|on one core|each ivar|each object beside them|", "|tracing|1.25 ns|14 ns|", "|packing|less than 0.1 ns|3 ns|", "|writing back|9.12 ns|3.3 ns|", "|a call over one object|7.01 µs|",
+         "|the tracer on 16 cores against one, heap allocated|1.6×|"]
+      )
+      expect(table).to include("o.json (c)")
+      expect(nothing).to eq("")
     end
 
     # A record of one version of one program.
