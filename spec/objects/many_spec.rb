@@ -237,9 +237,9 @@ RSpec.describe "Many objects" do
     end
   end
 
-  # As many threads as number elements side by side, however few cores the machine has.
-  [1, 4].each do |threads|
-    it "lead to the same with #{threads == 1 ? "one thread" : "several threads"}, whatever their classes, and whether most are new or known" do
+  # As many threads as number elements side by side, and as many as enter what is new, however few cores the machine has.
+  [1, 4, 8].each do |threads|
+    it "lead to the same with #{threads} thread#{"s" if threads > 1}, whatever their classes, and whether most are new or known" do
       output = run_ruby(<<~'RUBY', environment: { "IKRA_THREADS" => threads.to_s })
         class Leaf
           attr_accessor :weight, :near, :far, :list, :out

@@ -1,13 +1,15 @@
 //! Maps from VALUEs to numbers.
 //!
 //! Here: [`IdentityMap`], from objects on Ruby's heap to what was noted of them, by
-//! address, with its words in short ([`codes`]), and those of objects that lie together ([`near`]); and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
+//! address, with its words in short ([`codes`]), those of objects that lie together ([`near`]), and what stands in their place while several threads come to new ones ([`bids`]); and [`RawMap`], a small hash map for a few classes or symbols. Not here: reading objects.
 //! Invariant: a map is asked only while what it names is alive and pinned; or else by who compares addresses first ([`crate::trace`]'s `again`).
 
+mod bids;
 mod codes;
 mod near;
 
 use crate::heap::{self, Raw};
+pub use bids::MOST_PLACES;
 use codes::{Codes, Short};
 use ikra_core::memory::{ahead, table::Table};
 use smallvec::SmallVec;
@@ -378,16 +380,16 @@ impl IdentityMap {
         }
         more.iter().for_each(|(number, more)| self.add_to(*number, *more));
     }
-    /// Gives an object, for which there is room, its word; false where it has one already.
+    /// Gives an object that was found, and for which there is room, its word; false where it has one already.
     #[inline]
-    pub fn claim(&self, object: Raw, word: u64) -> bool {
-        let (number, slot) = place(object);
-        let Some(region) = self.region_of(number) else { return false };
-        if region.from != 0 {
-            let place = &self.words[region.from as usize + slot];
+    pub fn claim(&self, object: Raw, found: Found, word: u64) -> bool {
+        if found.0 != 0 {
+            let place = &self.words[found.0 as usize];
             let claim = |short| place.compare_exchange(0, short, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             return self.codes.as_deref().is_some_and(|codes| codes.claim(object, word, claim));
         }
+        let (number, slot) = place(object);
+        let Some(region) = self.region_of(number).filter(|region| region.from == 0) else { return false };
         loop {
             let (place, known) = region.few.find(slot);
             if known != 0 {
@@ -398,6 +400,13 @@ impl IdentityMap {
                 return true;
             }
         }
+    }
+
+    #[cfg(test)]
+    fn find(&self, object: Raw) -> Found {
+        let mut found = [Found::default(); TOGETHER];
+        self.look_all(&[object], &mut found);
+        found[0]
     }
 
     /// Whether no object has a word.
@@ -728,7 +737,9 @@ mod tests {
         let first = std::thread::scope(|scope| {
             let claim = |thread: u64| {
                 let (map, all) = (&map, &all);
-                scope.spawn(move || all.iter().filter(|object| map.claim(**object, thread + 1)).count())
+                scope.spawn(move || {
+                    all.iter().filter(|object| map.claim(**object, map.find(**object), thread + 1)).count()
+                })
             };
             let threads: Vec<_> = (0..4).map(claim).collect();
             threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum::<usize>()
@@ -739,6 +750,7 @@ mod tests {
         } else {
             (1..5).contains(&map.get(*object))
         }));
-        assert!(!map.claim(all[0] + (1 << 30), 9), "there is no room");
+        let far = all[0] + (1 << 30);
+        assert!(!map.claim(far, map.find(far), 9), "there is no room");
     }
 }

@@ -5,7 +5,7 @@
 //! Invariant: from the start of a trace to the end of packing nothing allocates in Ruby's heap and no Ruby code runs;
 //! see [`crate::heap`].
 //!
-//! `trace/walk.rs` is the walk, `trace/beside.rs` what workers do of it where there is much; `trace/again.rs` finds out whether tables of an
+//! `trace/walk.rs` is the walk, `trace/beside.rs` and `trace/bids.rs` what workers do of it where there is much; `trace/again.rs` finds out whether tables of an
 //! earlier call will do.
 
 use crate::buffer::Dtype;
@@ -21,11 +21,13 @@ use ikra_core::types::StrWord;
 use ikra_core::world::{Evenness, Root};
 use once_cell::sync::OnceCell;
 use order::Order;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use walk::{RECENT, Tracer};
 
 mod again;
 mod beside;
+mod bids;
 mod order;
 mod walk;
 
@@ -187,6 +189,7 @@ impl Tables {
                 readers,
                 recent: [(0, 0); RECENT],
                 expected: base.map_or(0, <[Raw]>::len),
+                spare: Mutex::default(),
                 unknown,
             }
             .walk(base, roots)?;

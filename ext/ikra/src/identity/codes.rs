@@ -10,16 +10,18 @@ use parking_lot::RwLock;
 pub type Short = u32;
 
 const ROW_BITS: u32 = 24;
-const ROWS: u64 = 1 << ROW_BITS;
+pub const ROWS: u64 = 1 << ROW_BITS;
 const CODES: usize = 1 << (Short::BITS - ROW_BITS);
 /// Of words that have none.
 const BEYOND: Short = Short::MAX;
+/// Of a bid, whose place is in the bits of the row ([`super::bids`]): the code before that one, which is no word's either.
+pub const BID: Short = (CODES as Short - 2) << ROW_BITS;
 /// Upper halves that are found at once.
 const RECENT: usize = 512;
 
 /// Codes of upper halves.
 pub struct Codes {
-    /// By code, of which 0 is nobody's and the last is that of words beyond.
+    /// By code, of which 0 is nobody's, the last is that of words beyond, and the one before it that of bids.
     uppers: [u32; CODES],
     used: usize,
     recent: [(u32, u32); RECENT],
@@ -55,7 +57,7 @@ impl Codes {
     fn give_slowly(&mut self, upper: u32) -> Option<u32> {
         let code = match self.find(upper) {
             Some(code) => code,
-            None if self.used < CODES - 1 => {
+            None if self.used < CODES - 2 => {
                 self.uppers[self.used] = upper;
                 self.used += 1;
                 self.used as u32 - 1
@@ -78,6 +80,11 @@ impl Codes {
             Some(code) if word as u32 >> ROW_BITS == 0 => code << ROW_BITS | word as u32,
             _ => self.put_beyond(object, word),
         }
+    }
+    /// The same with the codes that there are.
+    #[inline]
+    pub fn short(&self, object: Raw, word: u64) -> Short {
+        self.shorten_all(word, 1).unwrap_or_else(|| self.put_beyond(object, word))
     }
     /// Has a thread give an object the short one of its word, if it is the first that does.
     #[inline]
@@ -134,7 +141,7 @@ mod tests {
         let words: Vec<u64> = uppers.flat_map(|upper| rows.map(|row| upper << 32 | row)).collect();
         let shorts: Vec<_> = words.iter().zip(1..).map(|(word, object)| codes.shorten(object * 40, *word)).collect();
         assert!(shorts.iter().all(|short| *short != 0));
-        assert_eq!(shorts.iter().filter(|short| **short != BEYOND).count(), 3 * (CODES - 2));
+        assert_eq!(shorts.iter().filter(|short| **short != BEYOND).count(), 3 * (CODES - 3));
         for ((word, object), short) in words.iter().zip(1..).zip(shorts) {
             assert_eq!(codes.word(object * 40, short), *word);
         }

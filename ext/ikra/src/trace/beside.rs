@@ -2,25 +2,39 @@
 //!
 //! Here: numbering the elements of a long base array, and looking at the slots of many objects and arrays: a worker says which of
 //! the values it saw are not known yet, and the Ruby thread follows these in the order in which it would have seen them itself, or slot by slot where what
-//! these hold has no rows in common. So rows are the same with any number of workers, and arrays lie evenly, if they do. Not here: what following is ([`super::walk`]).
+//! these hold has no rows in common; where they are many, workers enter them in that order ([`super::bids`]). So rows are the same with any number of workers, and arrays lie evenly, if
+//! they do. Not here: what following is ([`super::walk`]).
 
+use super::bids::New;
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
 use crate::crew::{self, PIECE, Span};
 use crate::heap::{self, Raw, Seen};
-use crate::identity::{IdentityMap, TOGETHER, WordMap};
+use crate::identity::{Found, IdentityMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
 use smallvec::SmallVec;
 
-/// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report.
-const WINDOW: usize = 16 * PIECE;
+/// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report. Where there are enough to enter what is new themselves, they are four times as
+/// many, as they wait for each other four times then.
+fn window() -> usize {
+    if several() { 64 * PIECE } else { 16 * PIECE }
+}
 
 /// Rows that the Ruby thread follows by itself before it knows whether most of what they lead to is new, and as long as it is: what is new it has to look at once more after
 /// workers have, in less time than it takes to be told, and what they looked at is in their caches.
+/// Not so where there are enough to enter it.
 const FIRST_ALONE: usize = PIECE;
-const ALONE: usize = 4 * WINDOW;
+const ALONE: usize = 64 * PIECE;
 /// With fewer threads they gain nothing by going over elements twice, to count and to number them.
 const ENOUGH: usize = 4;
+/// With fewer they take longer to enter what is new than the Ruby thread alone, where objects lie in order.
+const SEVERAL: usize = 6;
+/// With fewer of so many new the Ruby thread follows these.
+const NEW: usize = 8;
+
+fn several() -> bool {
+    crew::THREADS.count() >= SEVERAL
+}
 
 /// What the elements of one piece are.
 struct Counted {
@@ -36,14 +50,6 @@ impl Counted {
             *self.regions.entry(region).or_default() += count;
         }
     }
-}
-
-/// What the Ruby thread is to look at.
-enum Unknown {
-    /// What a slot holds.
-    Value(Raw),
-    /// An object of which a worker cannot read the slot.
-    Object(Raw),
 }
 
 impl Tracer<'_> {
@@ -101,13 +107,19 @@ impl Tracer<'_> {
         }
         let alone = crew::map(values.len(), pieces, |(((values, classes), rows), mut objects, starts)| {
             let mut alone = true;
-            for ((value, class), row) in values.iter().zip(classes).zip(rows).filter(|((_, c), _)| **c != NO_CLASS) {
-                let class = usize::from(*class);
-                let (objects, next) = &mut objects[class];
-                *row = (starts[class] + *next) as u32;
-                objects[*next] = *value;
-                *next += 1;
-                alone &= map.claim(*value, (class as u64 + 1) << 32 | u64::from(*row));
+            let mut found = [Found::default(); TOGETHER];
+            let rows = rows.chunks_mut(TOGETHER);
+            for ((values, classes), rows) in values.chunks(TOGETHER).zip(classes.chunks(TOGETHER)).zip(rows) {
+                map.look_all(values, &mut found);
+                let places = values.iter().zip(&found).zip(classes).zip(rows);
+                for (((value, found), class), row) in places.filter(|((_, class), _)| **class != NO_CLASS) {
+                    let class = usize::from(*class);
+                    let (objects, next) = &mut objects[class];
+                    *row = (starts[class] + *next) as u32;
+                    objects[*next] = *value;
+                    *next += 1;
+                    alone &= map.claim(*value, *found, (class as u64 + 1) << 32 | u64::from(*row));
+                }
             }
             alone
         });
@@ -157,7 +169,7 @@ impl Tracer<'_> {
         let plan = self.plan;
         let class = &plan.classes[at];
         // rows that are followed next before workers look; 0: they look first
-        let mut alone = FIRST_ALONE;
+        let mut alone = if several() { 0 } else { FIRST_ALONE };
         while crew::pays(self.tables.classes[at].objects.len() - row) {
             if alone > 0 {
                 let (before, first) = (self.tables.rows(), row);
@@ -167,16 +179,17 @@ impl Tracer<'_> {
                 continue;
             }
             let objects = &self.tables.classes[at].objects[row..];
-            let objects = &objects[..objects.len().min(WINDOW)];
+            let objects = &objects[..objects.len().min(window())];
             row += objects.len();
             let some = heap::sample(objects);
             self.readers[at].iter_mut().for_each(|reader| reader.learn(&some, class.raw));
             let (this, readers) = (&*self, &self.readers[at]);
             let slots: Vec<&SlotPlan> = class.leads.iter().map(|field| &class.fields[*field].slot).collect();
             let seen = crew::map(objects.len(), objects.chunks(PIECE).collect(), |objects: &[Raw]| {
-                let mut unknown = Vec::new();
+                let mut unknown = this.spare();
                 let mut values = [heap::NIL; CHUNK];
-                for objects in objects.chunks(CHUNK) {
+                for (chunk, objects) in objects.chunks(CHUNK).enumerate() {
+                    let first = chunk * CHUNK;
                     heap::prefetch_all(objects.iter().copied());
                     let values = &mut values[..objects.len()];
                     let before = unknown.len();
@@ -184,37 +197,44 @@ impl Tracer<'_> {
                         if !reader.peek_all(objects, class.raw, values) {
                             for (i, object) in objects.iter().enumerate() {
                                 values[i] = reader.peek(*object, class.raw).unwrap_or_else(|| {
-                                    unknown.push((i, lead, Unknown::Object(*object)));
+                                    unknown.push(New::unread(first + i, lead, *object));
                                     heap::NIL
                                 });
                             }
                         }
-                        this.unknown(slot, values, |i| unknown.push((i, lead, Unknown::Value(values[i]))))?;
+                        this.unknown(slot, values, |i| unknown.push(New::seen(first + i, lead, values[i])))?;
                     }
-                    unknown[before..].sort_unstable_by_key(|(i, lead, _)| {
-                        // those that are apart have their own rows each
-                        if class.apart { (*lead, *i) } else { (*i, *lead) }
-                    });
+                    // those that are apart have their own rows each; with one slot they are in order
+                    if slots.len() > 1 {
+                        unknown[before..].sort_unstable_by_key(|new| {
+                            let (at, lead) = (new.place, u32::from(new.lead));
+                            if class.apart { (lead, at) } else { (at, lead) }
+                        });
+                    }
                 }
                 Ok(unknown)
             });
-            let (looked_at, mut new) = (objects.len() * slots.len(), 0);
-            for piece in seen {
-                let unknown = piece?;
-                new += unknown.len();
-                let runs = unknown.chunk_by(|(_, lead, _), (_, next, _)| !class.apart || lead == next);
+            let looked_at = objects.len() * slots.len();
+            let mut seen: Vec<Vec<New>> = seen.into_iter().collect::<Result<_>>()?;
+            let new: usize = seen.iter().map(Vec::len).sum();
+            if several() && new * NEW > looked_at && self.enter_beside(&slots, &mut seen)? {
+                self.keep(seen);
+                continue;
+            }
+            for unknown in &seen {
+                let runs = unknown.chunk_by(|new, next| !class.apart || new.lead == next.lead);
                 for unknown in runs.flat_map(|run| run.chunks(TOGETHER)) {
                     let mut values = [heap::NIL; TOGETHER];
-                    for ((_, lead, unknown), value) in unknown.iter().zip(&mut values) {
-                        *value = match unknown {
-                            Unknown::Value(value) => *value,
-                            Unknown::Object(object) => self.readers[at][*lead].get(*object, class.raw),
-                        };
+                    for (new, value) in unknown.iter().zip(&mut values) {
+                        let reader = &mut self.readers[at][usize::from(new.lead)];
+                        *value = if new.is_unread() { reader.get(new.value, class.raw) } else { new.value };
                     }
-                    let of: SmallVec<[&SlotPlan; TOGETHER]> = unknown.iter().map(|(_, lead, _)| slots[*lead]).collect();
+                    let of: SmallVec<[&SlotPlan; TOGETHER]> =
+                        unknown.iter().map(|new| slots[usize::from(new.lead)]).collect();
                     self.follow_all(&of, &values[..unknown.len()], false, |_| Ok(()))?;
                 }
             }
+            self.keep(seen);
             if new * 2 > looked_at {
                 alone = ALONE;
             }
@@ -225,7 +245,7 @@ impl Tracer<'_> {
     /// The same of the elements of a kind's arrays.
     pub fn arrays_beside(&mut self, at: usize, mut row: usize, slot: &SlotPlan) -> Result<usize> {
         // as of objects
-        let mut alone = FIRST_ALONE as u64;
+        let mut alone = if several() { 0 } else { FIRST_ALONE as u64 };
         loop {
             let rows = &self.tables.kinds[at];
             let first = rows.offsets.get(row).map_or(rows.rows, |offset| u64::from(*offset));
@@ -244,34 +264,60 @@ impl Tracer<'_> {
                 alone = if is_new { ALONE as u64 } else { 0 };
                 continue;
             }
-            let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + WINDOW as u64).max(row + 1);
+            let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + window() as u64).max(row + 1);
             let (arrays, lengths) = (&rows.arrays[row..end], &rows.lengths[row..end]);
             row = end;
             let this = &*self;
             let total = lengths.iter().map(|len| *len as usize).sum();
             let seen = crew::map(total, crew::lists(lengths), |lists| {
-                let mut unknown = Vec::new();
+                let mut unknown = this.spare();
+                let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
                 lists.clone().spans(lengths).for_each(|span| heap::prefetch(arrays[span.list]));
                 for Span { list, from, len } in lists.spans(lengths) {
                     // a buffer holds numbers, which lead nowhere
                     if heap::see(arrays[list]) != Seen::Array {
                         continue;
                     }
-                    let values = &heap::elements(arrays[list])[from..from + len];
-                    this.unknown(slot, values, |i| unknown.push(values[i]))?;
+                    // several that lead to few, or parts of one
+                    for value in &heap::elements(arrays[list])[from..from + len] {
+                        if count == TOGETHER {
+                            this.unknown(slot, &values, |i| unknown.push(New::seen(0, 0, values[i])))?;
+                            count = 0;
+                        }
+                        values[count] = *value;
+                        count += 1;
+                    }
                 }
+                this.unknown(slot, &values[..count], |i| unknown.push(New::seen(0, 0, values[i])))?;
                 Ok(unknown)
             });
-            let mut new = 0;
-            for piece in seen {
-                let unknown = piece?;
-                new += unknown.len();
-                self.follow_all(&[slot], &unknown, false, |_| Ok(()))?;
+            let mut seen: Vec<Vec<New>> = seen.into_iter().collect::<Result<_>>()?;
+            let new: usize = seen.iter().map(Vec::len).sum();
+            if several() && new * NEW > total && self.enter_beside(&[slot], &mut seen)? {
+                self.keep(seen);
+                continue;
             }
+            for some in seen.iter().flat_map(|unknown| unknown.chunks(TOGETHER)) {
+                let mut values = [heap::NIL; TOGETHER];
+                values.iter_mut().zip(some).for_each(|(value, new)| *value = new.value);
+                self.follow_all(&[slot], &values[..some.len()], false, |_| Ok(()))?;
+            }
+            self.keep(seen);
             if new * 2 > total {
                 alone = ALONE as u64;
             }
         }
+    }
+
+    /// An empty list, which has room if one was kept.
+    fn spare(&self) -> Vec<New> {
+        self.spare.lock().pop().unwrap_or_default()
+    }
+
+    /// Keeps lists for what is looked at next: pages that are touched for the first time take longer than to fill them.
+    fn keep(&self, mut lists: Vec<Vec<New>>) {
+        lists.iter_mut().for_each(Vec::clear);
+        self.spare.lock().append(&mut lists);
     }
 
     /// Tells which of the values that a slot holds are to be followed.

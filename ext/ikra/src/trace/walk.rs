@@ -4,6 +4,7 @@
 //! the order of a breadth-first search, whoever reads them: from elements, and then from roots, but where a list is taken to have its objects in order
 //! ([`Plan::roots_first`]).
 
+use super::bids::New;
 use super::{ARRAY, ARRAY_CLASS, CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, STRING, Tables};
 use crate::crew;
 use crate::heap::{self, AHEAD, FieldReader, Raw, Seen};
@@ -11,6 +12,7 @@ use crate::identity::{Found, Known, TOGETHER};
 use crate::plan::{Plan, Rows, SlotPlan};
 use ikra_core::memory::table::{Row, Table};
 use ikra_core::types::{Prims, StrWord};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 /// Places for class words.
@@ -36,6 +38,8 @@ pub(super) struct Tracer<'a> {
     pub recent: [(Raw, usize); RECENT],
     /// Rows of a table that is not short: as many as there are elements.
     pub expected: usize,
+    /// Lists that workers used before.
+    pub spare: Mutex<Vec<Vec<New>>>,
 }
 
 /// What a slot was found to hold.
@@ -643,17 +647,17 @@ fn add(table: &mut Table<Raw>, rows: &[Raw], expected: usize) {
 }
 
 #[inline]
-fn make_room<T: Row>(table: &mut Table<T>, rows: usize, expected: usize) {
+pub(super) fn make_room<T: Row>(table: &mut Table<T>, rows: usize, expected: usize) {
     if table.capacity() - table.len() < rows {
-        widen(table, expected);
+        widen(table, rows, expected);
     }
 }
 
 #[cold]
-fn widen<T: Row>(table: &mut Table<T>, expected: usize) {
+fn widen<T: Row>(table: &mut Table<T>, rows: usize, expected: usize) {
     // what is never touched costs addresses alone
-    let more = if table.len() < 1024 { BATCH } else { expected };
-    table.reserve(more);
+    let more = if table.len() + rows < 1024 { BATCH } else { expected };
+    table.reserve(more.max(rows));
 }
 
 /// The first of these rows, a batch of them; asks for the memory of the next ones.

@@ -1,0 +1,142 @@
+//! Objects that several threads come to before any of them has a word.
+//!
+//! Here: bids, which stand where words will. A thread bids for each object that it comes to with a place in some order, and the least bid stands, so that whoever made it knows, once all
+//! have bid, that nobody comes to this object before it; words are given then. Only where each slot has its own place: how regions get there is here, too. Not here: which order, and
+//! which words ([`crate::trace`]).
+//!
+//! Between the first bid and the last word nobody asks for words: a bid is none.
+
+use super::codes::BID;
+use super::{FULL, FULLER, Found, IdentityMap, MOST, Ordering, Raw, SLOTS, SPARE, WASTE, WordMap};
+use std::sync::atomic::AtomicU32;
+
+/// Bids have lesser places.
+pub const MOST_PLACES: usize = super::codes::ROWS as usize;
+
+impl Found {
+    /// Whether it is in a full region.
+    #[inline]
+    pub fn is_full(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl IdentityMap {
+    /// Whether a region is full.
+    pub fn is_full(&self, number: usize) -> bool {
+        self.region_of(number).is_some_and(|region| region.from != 0)
+    }
+    /// Gives regions that are not full a place for each slot if so many objects will come to them, some perhaps more than once, that these would have it soon, as long as that is no waste;
+    /// and makes codes for such upper halves of words. How many will come to others.
+    pub fn prepare(&mut self, coming: &WordMap<usize, usize>, uppers: impl Iterator<Item = u32>) -> usize {
+        let codes = self.codes.get_or_insert_default();
+        uppers.for_each(|upper| _ = codes.give(upper));
+        if self.regions.is_empty() {
+            self.spread();
+        }
+        // some come to one more than once
+        let objects = *self.objects.get_mut() + coming.values().map(|count| (*count).min(SLOTS)).sum::<usize>();
+        let mut others = 0;
+        for (number, count) in coming {
+            if self.is_full(*number) {
+                continue;
+            }
+            if *count >= MOST * 7 / 8 || *count >= FULLER * 7 / 8 && self.full * FULL <= SPARE * FULL + WASTE * objects
+            {
+                self.add_to(*number, 0);
+                let at = self.place_of(*number);
+                if self.regions[at].from == 0 {
+                    self.fill_up(at);
+                }
+            } else {
+                others += count;
+            }
+        }
+        others
+    }
+    /// Bids for an object that has no word; whether nobody did before.
+    #[inline]
+    pub fn bid(&self, found: Found, place: u32) -> bool {
+        let word = self.bids(found);
+        if word.compare_exchange(0, BID | place, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            return true;
+        }
+        word.fetch_min(BID | place, Ordering::Relaxed);
+        false
+    }
+    /// Whether this bid stands.
+    #[inline]
+    pub fn stands(&self, found: Found, place: u32) -> bool {
+        self.bids(found).load(Ordering::Relaxed) == BID | place
+    }
+    /// Gives an object its word, after all have bid.
+    #[inline]
+    pub fn give(&self, object: Raw, found: Found, word: u64) {
+        let short = self.codes.as_deref().map_or(0, |codes| codes.short(object, word));
+        self.bids(found).store(short, Ordering::Relaxed);
+    }
+    /// Notes that so many objects were given words.
+    pub fn gave(&mut self, count: usize) {
+        *self.objects.get_mut() += count;
+    }
+    #[inline]
+    fn bids(&self, found: Found) -> &AtomicU32 {
+        &self.words[found.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{APART, REGION_BITS};
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn the_first_of_all_who_come_to_an_object_has_it_whichever_thread_is_faster() {
+        let objects: Vec<Raw> = (0..5000).map(|at| (1 << 40) + at * APART as Raw).collect();
+        // some come twice and more, in an order of their own
+        let coming: Vec<Raw> = (0..20_000u64).map(|at| objects[(at * at * 31 % 4999) as usize]).collect();
+        let mut map = IdentityMap::default();
+        map.enter(objects[4999], 7 << 32);
+        let mut regions = WordMap::default();
+        coming.iter().for_each(|object| *regions.entry(IdentityMap::region(*object)).or_default() += 1);
+        assert_eq!(map.prepare(&regions, [9].into_iter()), 0);
+        assert!(regions.keys().all(|number| map.is_full(*number)));
+        let before = map.objects.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (map, coming) = (&map, &coming);
+                scope.spawn(move || {
+                    for (place, object) in coming.iter().enumerate().skip(thread).step_by(4) {
+                        map.bid(map.find(*object), place as u32);
+                    }
+                });
+            }
+        });
+        let mut first = HashMap::new();
+        coming.iter().enumerate().for_each(|(place, object)| _ = first.entry(*object).or_insert(place));
+        let mut given = 0;
+        for (place, object) in coming.iter().enumerate() {
+            let stands = first[object] == place;
+            assert_eq!(map.stands(map.find(*object), place as u32), stands);
+        }
+        for (object, place) in &first {
+            map.give(*object, map.find(*object), 9 << 32 | *place as u64);
+            given += 1;
+        }
+        map.gave(given);
+        assert!(first.iter().all(|(object, place)| map.get(*object) == 9 << 32 | *place as u64));
+        assert_eq!((map.get(objects[4999]), map.objects.load(Ordering::Relaxed)), (7 << 32, before + given));
+    }
+
+    #[test]
+    fn regions_that_few_come_to_stay_as_they_are() {
+        let mut map = IdentityMap::default();
+        let few = WordMap::from_iter([
+            (IdentityMap::region(1 << 40), 3),
+            (IdentityMap::region((1 << 40) + (1 << REGION_BITS)), 2),
+        ]);
+        assert_eq!(map.prepare(&few, [9].into_iter()), 5);
+        assert!(few.keys().all(|number| !map.is_full(*number)));
+    }
+}
