@@ -20,6 +20,8 @@ NAMES = {
     "ruby": "plain Ruby", "cpu": "Ikra, CPU", "cuda": "Ikra, GPU", "cpu, MDArray": "Ikra, CPU, with MDArrays", "cuda, MDArray": "Ikra, GPU, with MDArrays",
     "numba": "Numba", "numba_cuda": "Numba, CUDA", "cupy": "CuPy", "jax": "JAX",
 }
+# What pictures are of.
+DRAWN = ("programs", "ceilings", "scaling", "layout", "objects")
 # What belongs to a first call alone, of Ikra's phases.
 FIRST = ("source", "infer", "compile")
 
@@ -46,7 +48,7 @@ def times(value, _=None):
 # Which files count
 
 def latest(folder):
-    """{machine: {benchmark: record}}, machines with a GPU first, then those with more programs, then the newer ones."""
+    """{machine: {benchmark: record}}, machines with a GPU first, then those of which more can be drawn, then those with more programs, then the newer ones."""
     found = {}
     for record in sorted(map(read, pathlib.Path(folder).glob("*.json")), key=lambda record: record["machine"]["date"]):
         if small(record) or not exists(record["benchmark"]):
@@ -55,7 +57,8 @@ def latest(folder):
         records[record["benchmark"]] = merged(records.get(record["benchmark"]), record)
 
     def rank(pair):
-        return not pair[0].startswith("no GPU"), len(pair[1].get("programs", {}).get("programs", {})), newest(pair[1])["date"]
+        name, records = pair
+        return not name.startswith("no GPU"), sum(drawn in records for drawn in DRAWN), len(records.get("programs", {}).get("programs", {})), newest(records)["date"]
 
     return dict(sorted(found.items(), key=rank, reverse=True))
 

@@ -145,6 +145,12 @@ RSpec.describe "the benchmarks' Python" do
       expect(found.transform_values { |version| version["source"] }).to eq("ruby" => { "file" => "0.json", "commit" => "c1" }, "cpu" => { "file" => "1.json", "commit" => "c2" })
     end
 
+    it "puts the machine first of which most can be drawn, and then the one of the latest run" do
+      machines = ->(*records) { latest(*records).keys.map { |name| name[/of (\w)/, 1] } }
+      expect(machines.call(record("ruby", "1"), record("ruby", "2", benchmark: "scaling"), record("ruby", "3", cpu: "B"))).to eq(%w[A B])
+      expect(machines.call(record("ruby", "1"), record("ruby", "2", cpu: "B"))).to eq(%w[B A])
+    end
+
     it "leaves out small runs, what is no more, and does not mix machines" do
       found = latest(record("ruby", "1"), record("cpu", "2", size: "small", elements: 4), record("cpu", "3", notes: ["size small"], elements: 4), record("ruby", "4", benchmark: "gone"),
                      record("ruby", "5", program: "gone"), record("ruby", "6", cpu: "B"), record("ruby", "7", ruby: "3.3.1"))
