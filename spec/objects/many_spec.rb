@@ -289,4 +289,83 @@ RSpec.describe "Many objects" do
       expect(output).to eq("done\n")
     end
   end
+
+  # Objects that lead to new ones, of which the first in order is to have each: beside what one thread finds.
+  [1, 8].each do |threads|
+    it "are found with #{threads} thread#{"s" if threads > 1}, whoever comes to them, and whatever lies between them" do
+      output = run_ruby(<<~'RUBY', environment: { "IKRA_THREADS" => threads.to_s })
+        class Leaf
+          attr_accessor :weight
+
+          def initialize(weight) = @weight = weight
+          def add(more) = @weight += more
+        end
+        class Node
+          attr_accessor :a, :b, :leaf, :name, :out
+
+          def initialize(a, b = nil) = (@a, @b = a, b)
+        end
+        def same(what, given, expected)
+          return if given == expected
+
+          at = given.zip(expected).index { |one, other| one != other }
+          puts "#{what}: #{given[at]} for #{expected[at]} at #{at}"
+        end
+        random = Random.new(5)
+        size = 20_000
+
+        # an Array that is in slots of two kinds, where neither owns it: what was compiled for two kinds does not fit
+        kinds = lambda do |shared|
+          nodes = Array.new(size) { |i| Node.new([i.to_f] * (1 + i % 3), [-i.to_f] * (1 + i * 7 % 5)) }
+          nodes[5].a, nodes[5].b = nodes[6].a, nodes[6].b
+          nodes[300].b, nodes[100].b = nodes[200].a, nodes[19_000].a if shared
+          nodes
+        end
+        first_of_both = ->(nodes) { nodes.pmap(backend: :cpu) { |node| node.a[0] + node.b[0] } }
+        [false, true].each do |shared|
+          nodes = kinds.(shared)
+          same("kinds", first_of_both.(nodes), nodes.map { |node| node.a[0] + node.b[0] })
+        end
+
+        # leaves that are written, each of its own node; and then one of two nodes
+        nodes = Array.new(size) { |i| Node.new(i) }
+        [false, true].each do |twice|
+          nodes.each_with_index { |node, i| node.leaf = Leaf.new(i) }
+          nodes[12_345].leaf = nodes[678].leaf if twice
+          expected = nodes.map { |node| node.leaf.weight + 3 }
+          expected[678] = expected[12_345] = 678 + 6 if twice
+          nodes.peach(backend: :cpu) { |node| node.leaf.add(3) } unless twice
+          nodes.each { |node| node.leaf.add(3) } if twice
+          same("owned", nodes.map { |node| node.leaf.weight }, expected)
+          same("owned, read", nodes.pmap(backend: :cpu) { |node| node.leaf.weight }, expected)
+        end
+
+        # leaves of many nodes, anywhere in the heap: together, and with much between them
+        [0, 60, 300].each do |between|
+          junk = []
+          leaves = Array.new(3_000) do |i|
+            junk << Array.new(between) { Object.new }
+            Leaf.new(i)
+          end
+          nodes.each { |node| node.leaf = random.rand(9).zero? ? nil : leaves.sample(random: random) }
+          # and among them what workers do not enter
+          nodes.each_with_index { |node, i| node.name = i % 5_000 == 77 ? "odd" : nil }
+          leaves[1_000].freeze
+          2.times do
+            expected = nodes.map { |node| (node.leaf ? node.leaf.weight : -1) + (node.name ? node.name.size : 0) }
+            same("#{between} between", nodes.pmap(backend: :cpu) { |node| (node.leaf ? node.leaf.weight : -1) + (node.name ? node.name.size : 0) }, expected)
+            nodes[random.rand(size)].leaf = Leaf.new(7)
+          end
+        end
+
+        # more than are looked at together: objects, and elements of one Array
+        many = Array.new(300_000) { |i| Node.new(i, [i, i + 1]) }
+        same("many", many.pmap(backend: :cpu) { |node| node.a + node.b[1] }, many.map { |node| node.a + node.b[1] })
+        lists = [Array.new(300_000) { |i| Leaf.new(i) }, [Leaf.new(3)]].map { |list| Node.new(list) }
+        same("one long list", lists.pmap(backend: :cpu) { |node| node.a.sum { |leaf| leaf.weight } }, lists.map { |node| node.a.sum(&:weight) })
+        puts "done"
+      RUBY
+      expect(output).to eq("done\n")
+    end
+  end
 end

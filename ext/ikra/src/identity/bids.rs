@@ -27,10 +27,12 @@ impl IdentityMap {
         self.region_of(number).is_some_and(|region| region.from != 0)
     }
     /// Gives regions that are not full a place for each slot if so many objects will come to them, some perhaps more than once, that these would have it soon, as long as that is no waste;
-    /// and makes codes for such upper halves of words. How many will come to others.
-    pub fn prepare(&mut self, coming: &WordMap<usize, usize>, uppers: impl Iterator<Item = u32>) -> usize {
+    /// and makes codes for such upper halves of words. How many will come to others; None where there are no more codes.
+    pub fn prepare(&mut self, coming: &WordMap<usize, usize>, mut uppers: impl Iterator<Item = u32>) -> Option<usize> {
         let codes = self.codes.get_or_insert_default();
-        uppers.for_each(|upper| _ = codes.give(upper));
+        if uppers.any(|upper| codes.give(upper).is_none()) {
+            return None;
+        }
         if self.regions.is_empty() {
             self.spread();
         }
@@ -52,16 +54,19 @@ impl IdentityMap {
                 others += count;
             }
         }
-        others
+        Some(others)
     }
     /// Bids for an object that has no word; whether nobody did before.
     #[inline]
     pub fn bid(&self, found: Found, place: u32) -> bool {
-        let word = self.bids(found);
-        if word.compare_exchange(0, BID | place, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            return true;
+        let (word, own) = (self.bids(found), BID | place);
+        match word.load(Ordering::Relaxed) {
+            0 if word.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() => return true,
+            // what many come to, most come to after others, and need not write to
+            known if known != 0 && known < own => return false,
+            _ => {}
         }
-        word.fetch_min(BID | place, Ordering::Relaxed);
+        word.fetch_min(own, Ordering::Relaxed);
         false
     }
     /// Whether this bid stands.
@@ -100,7 +105,7 @@ mod tests {
         map.enter(objects[4999], 7 << 32);
         let mut regions = WordMap::default();
         coming.iter().for_each(|object| *regions.entry(IdentityMap::region(*object)).or_default() += 1);
-        assert_eq!(map.prepare(&regions, [9].into_iter()), 0);
+        assert_eq!(map.prepare(&regions, [9].into_iter()), Some(0));
         assert!(regions.keys().all(|number| map.is_full(*number)));
         let before = map.objects.load(Ordering::Relaxed);
         std::thread::scope(|scope| {
@@ -136,7 +141,8 @@ mod tests {
             (IdentityMap::region(1 << 40), 3),
             (IdentityMap::region((1 << 40) + (1 << REGION_BITS)), 2),
         ]);
-        assert_eq!(map.prepare(&few, [9].into_iter()), 5);
+        assert_eq!(map.prepare(&few, [9].into_iter()), Some(5));
         assert!(few.keys().all(|number| !map.is_full(*number)));
+        assert_eq!(map.prepare(&few, 1..400), None, "there are not so many codes");
     }
 }

@@ -8,21 +8,21 @@
 use super::bids::New;
 use super::walk::Tracer;
 use super::{CHUNK, MOST_ROWS, Misfit, NO_CLASS, Result, Tables};
-use crate::crew::{self, PIECE, Span};
+use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, Raw, Seen};
 use crate::identity::{Found, IdentityMap, TOGETHER, WordMap};
 use crate::plan::SlotPlan;
 use smallvec::SmallVec;
 
-/// Rows that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report. Where there are enough to enter what is new themselves, they are four times as
-/// many, as they wait for each other four times then.
+/// Slots, or elements, that workers look at between two turns of the Ruby thread: what they do not know yet, all of them report. Where there are enough to enter what is new themselves, they are
+/// four times as many, as they wait for each other four times then.
 fn window() -> usize {
     if several() { 64 * PIECE } else { 16 * PIECE }
 }
 
 /// Rows that the Ruby thread follows by itself before it knows whether most of what they lead to is new, and as long as it is: what is new it has to look at once more after
-/// workers have, in less time than it takes to be told, and what they looked at is in their caches.
-/// Not so where there are enough to enter it.
+/// workers have, in less time than it takes to be told, and what they looked at is in their caches. Where there are enough to enter what is new, they look first, and once more after it
+/// has followed the second number of rows, as there was something among what they saw that is not theirs.
 const FIRST_ALONE: usize = PIECE;
 const ALONE: usize = 64 * PIECE;
 /// With fewer threads they gain nothing by going over elements twice, to count and to number them.
@@ -175,11 +175,11 @@ impl Tracer<'_> {
                 let (before, first) = (self.tables.rows(), row);
                 row = self.objects_alone(at, row, row + alone)?;
                 let is_new = (self.tables.rows() - before) * 2 > (row - first) * class.leads.len();
-                alone = if is_new { ALONE } else { 0 };
+                alone = if is_new && !several() { ALONE } else { 0 };
                 continue;
             }
             let objects = &self.tables.classes[at].objects[row..];
-            let objects = &objects[..objects.len().min(window())];
+            let objects = &objects[..objects.len().min((window() / class.leads.len()).max(PIECE))];
             row += objects.len();
             let some = heap::sample(objects);
             self.readers[at].iter_mut().for_each(|reader| reader.learn(&some, class.raw));
@@ -192,11 +192,12 @@ impl Tracer<'_> {
                     let first = chunk * CHUNK;
                     heap::prefetch_all(objects.iter().copied());
                     let values = &mut values[..objects.len()];
-                    let before = unknown.len();
+                    let (before, mut unread) = (unknown.len(), false);
                     for (lead, (reader, slot)) in readers.iter().zip(&slots).enumerate() {
                         if !reader.peek_all(objects, class.raw, values) {
                             for (i, object) in objects.iter().enumerate() {
                                 values[i] = reader.peek(*object, class.raw).unwrap_or_else(|| {
+                                    unread = true;
                                     unknown.push(New::unread(first + i, lead, *object));
                                     heap::NIL
                                 });
@@ -204,8 +205,8 @@ impl Tracer<'_> {
                         }
                         this.unknown(slot, values, |i| unknown.push(New::seen(first + i, lead, values[i])))?;
                     }
-                    // those that are apart have their own rows each; with one slot they are in order
-                    if slots.len() > 1 {
+                    // those that are apart have their own rows each; what was read of one slot is in order
+                    if slots.len() > 1 || unread {
                         unknown[before..].sort_unstable_by_key(|new| {
                             let (at, lead) = (new.place, u32::from(new.lead));
                             if class.apart { (lead, at) } else { (at, lead) }
@@ -261,52 +262,59 @@ impl Tracer<'_> {
                 }
                 let end = place(self.tables, row).unwrap_or(self.tables.kinds[at].rows);
                 let is_new = (self.tables.rows() - before) as u64 * 2 > end - first;
-                alone = if is_new { ALONE as u64 } else { 0 };
+                alone = if is_new && !several() { ALONE as u64 } else { 0 };
                 continue;
             }
             let end = rows.offsets.partition_point(|offset| u64::from(*offset) <= first + window() as u64).max(row + 1);
-            let (arrays, lengths) = (&rows.arrays[row..end], &rows.lengths[row..end]);
+            let (begin, pieces) = (row, crew::lists(&rows.lengths[row..end]));
             row = end;
-            let this = &*self;
-            let total = lengths.iter().map(|len| *len as usize).sum();
-            let seen = crew::map(total, crew::lists(lengths), |lists| {
-                let mut unknown = this.spare();
-                let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
-                lists.clone().spans(lengths).for_each(|span| heap::prefetch(arrays[span.list]));
-                for Span { list, from, len } in lists.spans(lengths) {
-                    // a buffer holds numbers, which lead nowhere
-                    if heap::see(arrays[list]) != Seen::Array {
-                        continue;
-                    }
-                    // several that lead to few, or parts of one
-                    for value in &heap::elements(arrays[list])[from..from + len] {
-                        if count == TOGETHER {
-                            this.unknown(slot, &values, |i| unknown.push(New::seen(0, 0, values[i])))?;
-                            count = 0;
-                        }
-                        values[count] = *value;
-                        count += 1;
-                    }
+            // one array may have more elements than are looked at together
+            for pieces in pieces.chunks(window() / PIECE) {
+                let (this, rows) = (&*self, &self.tables.kinds[at]);
+                let (arrays, lengths) = (&rows.arrays[begin..end], &rows.lengths[begin..end]);
+                let total = pieces.iter().flat_map(|lists| lists.spans(lengths)).map(|span| span.len).sum();
+                let seen = crew::map(total, pieces.iter().collect(), |lists| this.look(slot, arrays, lengths, lists));
+                let mut seen: Vec<Vec<New>> = seen.into_iter().collect::<Result<_>>()?;
+                let new: usize = seen.iter().map(Vec::len).sum();
+                if several() && new * NEW > total && self.enter_beside(&[slot], &mut seen)? {
+                    self.keep(seen);
+                    continue;
                 }
-                this.unknown(slot, &values[..count], |i| unknown.push(New::seen(0, 0, values[i])))?;
-                Ok(unknown)
-            });
-            let mut seen: Vec<Vec<New>> = seen.into_iter().collect::<Result<_>>()?;
-            let new: usize = seen.iter().map(Vec::len).sum();
-            if several() && new * NEW > total && self.enter_beside(&[slot], &mut seen)? {
+                for some in seen.iter().flat_map(|unknown| unknown.chunks(TOGETHER)) {
+                    let mut values = [heap::NIL; TOGETHER];
+                    values.iter_mut().zip(some).for_each(|(value, new)| *value = new.value);
+                    self.follow_all(&[slot], &values[..some.len()], false, |_| Ok(()))?;
+                }
                 self.keep(seen);
-                continue;
-            }
-            for some in seen.iter().flat_map(|unknown| unknown.chunks(TOGETHER)) {
-                let mut values = [heap::NIL; TOGETHER];
-                values.iter_mut().zip(some).for_each(|(value, new)| *value = new.value);
-                self.follow_all(&[slot], &values[..some.len()], false, |_| Ok(()))?;
-            }
-            self.keep(seen);
-            if new * 2 > total {
-                alone = ALONE as u64;
+                if new * 2 > total {
+                    alone = ALONE as u64;
+                }
             }
         }
+    }
+
+    /// What is not known yet of the elements of some arrays.
+    fn look(&self, slot: &SlotPlan, arrays: &[Raw], lengths: &[u32], lists: &Lists) -> Result<Vec<New>> {
+        let mut unknown = self.spare();
+        // several that lead to few, or parts of one
+        let (mut values, mut count) = ([heap::NIL; TOGETHER], 0);
+        lists.spans(lengths).for_each(|span| heap::prefetch(arrays[span.list]));
+        for Span { list, from, len } in lists.spans(lengths) {
+            // a buffer holds numbers, which lead nowhere
+            if heap::see(arrays[list]) != Seen::Array {
+                continue;
+            }
+            for value in &heap::elements(arrays[list])[from..from + len] {
+                if count == TOGETHER {
+                    self.unknown(slot, &values, |i| unknown.push(New::seen(0, 0, values[i])))?;
+                    count = 0;
+                }
+                values[count] = *value;
+                count += 1;
+            }
+        }
+        self.unknown(slot, &values[..count], |i| unknown.push(New::seen(0, 0, values[i])))?;
+        Ok(unknown)
     }
 
     /// An empty list, which has room if one was kept.

@@ -2,10 +2,10 @@
 //!
 //! Here: giving new objects and arrays their rows, by all workers at once. Each bids for what it comes to with its place in the order in which the Ruby thread would have come there
 //! ([`crate::identity`]'s `bids`): the least bid stands, and how many others stand before it, of the same class or kind, says which row it is. So rows are those of a walk by one
-//! thread. Not here: who finds what is new ([`super::beside`]); Strings, Hashes, buffers and what does not fit, which the Ruby thread follows.
+//! thread. Not here: who finds what is new ([`super::beside`]); a window in which there are Strings, Hashes, buffers or what does not fit, which the Ruby thread follows.
 
 use super::walk::{Tracer, make_room};
-use super::{ARRAY, MOST_ROWS, Misfit, Result};
+use super::{ARRAY, MOST_ROWS, Misfit, Result, Tables};
 use crate::crew;
 use crate::heap::{self, Raw};
 use crate::identity::{Found, IdentityMap, MOST_PLACES, RawMap, TOGETHER, WordMap};
@@ -125,7 +125,7 @@ impl<'a> Part<'a> {
 }
 
 impl Tracer<'_> {
-    /// Gives rows to what workers came to in these slots, `seen`; false where that is none of theirs, and nothing was done.
+    /// Gives rows to what workers came to in these slots, `seen`; false where that is none of theirs, and nothing has rows: at most there are regions and codes for their words.
     pub(super) fn enter_beside(&mut self, slots: &[&SlotPlan], seen: &mut [Vec<New>]) -> Result<bool> {
         let total = seen.iter().map(Vec::len).sum();
         if !crew::pays(total) || total > MOST_PLACES {
@@ -137,19 +137,19 @@ impl Tracer<'_> {
             *next += unknown.len();
             Some((unknown, place))
         });
-        let sorted = crew::map(total, placed.collect(), |(new, place)| this.sort(slots, new, place as u32));
-        let Some(mut pieces) = sorted.into_iter().collect::<Option<Vec<Piece>>>() else {
+        let told = crew::map(total, placed.collect(), |(new, place)| this.tell_apart(slots, new, place as u32));
+        let Some(mut pieces) = told.into_iter().collect::<Option<Vec<Piece>>>() else {
             return Ok(false);
         };
-        if self.prepare(&pieces) * 4 > total {
+        if self.prepare(&pieces).is_none_or(|others| others * 4 > total) {
             return Ok(false);
         }
-        self.bid(total, &mut pieces);
+        self.bid(slots, total, &mut pieces);
         let apart = self.give_rows(slots, total, &pieces)?;
         let full = pieces.iter().map(|piece| piece.new.len() - piece.apart.len()).sum();
         self.tables.map.gave(full);
         apart.into_iter().for_each(|(value, word)| _ = self.tables.map.enter(value, word));
-        // somebody may own what they came to
+        // somebody may own what they came to, or it may be of another kind
         for (lead, value) in pieces.iter().flat_map(|piece| &piece.late) {
             self.again(slots[usize::from(*lead)], self.tables.map.get(*value), false)?;
         }
@@ -157,7 +157,7 @@ impl Tracer<'_> {
     }
 
     /// What these are; None where some are none of the workers'.
-    fn sort<'b>(&self, slots: &[&SlotPlan], all: &'b mut Vec<New>, place: u32) -> Option<Piece<'b>> {
+    fn tell_apart<'b>(&self, slots: &[&SlotPlan], all: &'b mut Vec<New>, place: u32) -> Option<Piece<'b>> {
         let plan = self.plan;
         let mut counts = vec![Count::default(); plan.classes.len() + plan.kinds.len()];
         let mut coming = WordMap::default();
@@ -206,20 +206,25 @@ impl Tracer<'_> {
         }
     }
 
-    /// Makes room for their words; how many have none ready.
-    fn prepare(&mut self, pieces: &[Piece]) -> usize {
+    /// Makes room for their words; how many have none ready. None where there are more rows than short words tell apart.
+    fn prepare(&mut self, pieces: &[Piece]) -> Option<usize> {
         let mut coming: WordMap<usize, usize> = WordMap::default();
         for (region, count) in pieces.iter().flat_map(|piece| &piece.coming) {
             *coming.entry(*region).or_default() += count;
         }
-        let tables = 0..self.plan.classes.len() + self.plan.kinds.len();
-        let some = tables.filter(|table| pieces.iter().any(|piece| piece.counts[*table].rows > 0));
-        let uppers = some.map(|table| (first_word(self.plan.classes.len(), table) >> 32) as u32);
-        self.tables.map.prepare(&coming, uppers)
+        let Tables { map, classes, kinds, .. } = &mut *self.tables;
+        let before = classes.iter().map(|rows| rows.objects.len()).chain(kinds.iter().map(|rows| rows.arrays.len()));
+        let more = |table: usize| pieces.iter().map(|piece| piece.counts[table].rows).sum::<usize>();
+        let some: Vec<_> =
+            before.enumerate().map(|(table, rows)| (table, rows, more(table))).filter(|some| some.2 > 0).collect();
+        if some.iter().any(|(_, rows, more)| rows + more > MOST_PLACES) {
+            return None;
+        }
+        map.prepare(&coming, some.iter().map(|(table, ..)| (first_word(classes.len(), *table) >> 32) as u32))
     }
 
     /// Bids for all of them, and keeps those whose bids stand.
-    fn bid(&self, total: usize, pieces: &mut [Piece]) {
+    fn bid(&self, slots: &[&SlotPlan], total: usize, pieces: &mut [Piece]) {
         let map = &self.tables.map;
         let alone = crew::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
             let (mut values, mut found) = ([heap::NIL; TOGETHER], [Found::default(); TOGETHER]);
@@ -249,8 +254,11 @@ impl Tracer<'_> {
             return;
         }
         let plan = self.plan;
-        let ownable = |table: usize| match table.checked_sub(plan.classes.len()) {
-            Some(kind) => plan.kinds[kind].ownable,
+        // an array is of the kind that the first slot says, which others may not take
+        let mut kinds = slots.iter().filter_map(|slot| slot.kind);
+        let several = kinds.next().is_some_and(|first| kinds.any(|kind| kind != first));
+        let matters = |table: usize| match table.checked_sub(plan.classes.len()) {
+            Some(kind) => several || plan.kinds[kind].ownable,
             None => plan.classes[table].ownable,
         };
         crew::map(total, pieces.iter_mut().collect(), |piece: &mut Piece| {
@@ -270,7 +278,7 @@ impl Tracer<'_> {
                         apart.push(kept);
                     }
                     kept += 1;
-                } else if ownable(usize::from(new.table)) {
+                } else if matters(usize::from(new.table)) {
                     late.push((new.lead, new.value));
                 }
                 stands
