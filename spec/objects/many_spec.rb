@@ -334,8 +334,8 @@ RSpec.describe "Many objects" do
           nodes[12_345].leaf = nodes[678].leaf if twice
           expected = nodes.map { |node| node.leaf.weight + 3 }
           expected[678] = expected[12_345] = 678 + 6 if twice
-          nodes.peach(backend: :cpu) { |node| node.leaf.add(3) } unless twice
-          nodes.each { |node| node.leaf.add(3) } if twice
+          profile = Ikra.profile { nodes.peach(backend: :cpu) { |node| node.leaf.add(3) } }
+          puts "owned: what was compiled does not fit" unless profile.phases.fetch(:compile) > 0
           same("owned", nodes.map { |node| node.leaf.weight }, expected)
           same("owned, read", nodes.pmap(backend: :cpu) { |node| node.leaf.weight }, expected)
         end

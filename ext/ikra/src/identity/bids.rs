@@ -7,10 +7,10 @@
 //! Between the first bid and the last word nobody asks for words: a bid is none.
 
 use super::codes::BID;
-use super::{FULL, FULLER, Found, IdentityMap, MOST, Ordering, Raw, SLOTS, SPARE, WASTE, WordMap};
+use super::{FULL, FULLER, Found, IdentityMap, MOST, Ordering, SLOTS, SPARE, WASTE, WordMap};
 use std::sync::atomic::AtomicU32;
 
-/// Bids have lesser places.
+/// Bids have lesser places, and words that are given then lesser rows.
 pub const MOST_PLACES: usize = super::codes::ROWS as usize;
 
 impl Found {
@@ -74,11 +74,11 @@ impl IdentityMap {
     pub fn stands(&self, found: Found, place: u32) -> bool {
         self.bids(found).load(Ordering::Relaxed) == BID | place
     }
-    /// Gives an object its word, after all have bid.
+    /// Gives an object its word, after all have bid: one of an upper half that [`IdentityMap::prepare`] heard of, and of one of [`MOST_PLACES`] rows.
     #[inline]
-    pub fn give(&self, object: Raw, found: Found, word: u64) {
-        let short = self.codes.as_deref().map_or(0, |codes| codes.short(object, word));
-        self.bids(found).store(short, Ordering::Relaxed);
+    pub fn give(&self, found: Found, word: u64) {
+        let short = self.codes.as_deref().and_then(|codes| codes.shorten_all(word, 1));
+        self.bids(found).store(short.expect("its upper half has a code, and its row is no larger"), Ordering::Relaxed);
     }
     /// Notes that so many objects were given words.
     pub fn gave(&mut self, count: usize) {
@@ -92,7 +92,7 @@ impl IdentityMap {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{APART, REGION_BITS};
+    use super::super::{APART, REGION_BITS, Raw};
     use super::*;
     use std::collections::HashMap;
 
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(map.stands(map.find(*object), place as u32), stands);
         }
         for (object, place) in &first {
-            map.give(*object, map.find(*object), 9 << 32 | *place as u64);
+            map.give(map.find(*object), 9 << 32 | *place as u64);
             given += 1;
         }
         map.gave(given);

@@ -81,11 +81,6 @@ impl Codes {
             _ => self.put_beyond(object, word),
         }
     }
-    /// The same with the codes that there are.
-    #[inline]
-    pub fn short(&self, object: Raw, word: u64) -> Short {
-        self.shorten_all(word, 1).unwrap_or_else(|| self.put_beyond(object, word))
-    }
     /// Has a thread give an object the short one of its word, if it is the first that does.
     #[inline]
     pub fn claim(&self, object: Raw, word: u64, claim: impl FnOnce(Short) -> bool) -> bool {

@@ -5,7 +5,7 @@
 //! thread. Not here: who finds what is new ([`super::beside`]); a window in which there are Strings, Hashes, buffers or what does not fit, which the Ruby thread follows.
 
 use super::walk::{Tracer, make_room};
-use super::{ARRAY, MOST_ROWS, Misfit, Result, Tables};
+use super::{ARRAY, Misfit, Result, Tables};
 use crate::crew;
 use crate::heap::{self, Raw};
 use crate::identity::{Found, IdentityMap, MOST_PLACES, RawMap, TOGETHER, WordMap};
@@ -245,12 +245,11 @@ impl Tracer<'_> {
             alone
         });
         let mut others: RawMap<u32> = RawMap::default();
-        let mut apart = pieces.iter().flat_map(|piece| piece.apart.iter().map(|at| &piece.new[*at]));
-        let apart_alone = apart.by_ref().fold(true, |alone, new| {
-            let first = *others.entry(new.value).or_insert(new.place);
-            alone && first == new.place
-        });
-        if apart_alone && !alone.contains(&false) {
+        let mut all_alone = !alone.contains(&false);
+        for new in pieces.iter().flat_map(|piece| piece.apart.iter().map(|at| &piece.new[*at])) {
+            all_alone &= *others.entry(new.value).or_insert(new.place) == new.place;
+        }
+        if all_alone {
             return;
         }
         let plan = self.plan;
@@ -297,9 +296,6 @@ impl Tracer<'_> {
         let mut parts = Vec::with_capacity(plan.classes.len() + plan.kinds.len());
         for (at, (rows, class)) in self.tables.classes.iter_mut().zip(&plan.classes).enumerate() {
             let (more, before) = (sum(at).rows, rows.objects.len());
-            if before + more > MOST_ROWS {
-                return Err(Misfit::TooMany);
-            }
             make_room(&mut rows.objects, more, expected);
             if class.ownable {
                 rows.claimed.resize(before + more, false);
@@ -312,7 +308,7 @@ impl Tracer<'_> {
             let at = plan.classes.len() + kind;
             let (more, before, element) = (sum(at), rows.arrays.len(), rows.rows);
             rows.rows += more.elements;
-            if before + more.rows > MOST_ROWS || more.rows > 0 && rows.rows > u64::from(u32::MAX) {
+            if more.rows > 0 && rows.rows > u64::from(u32::MAX) {
                 return Err(Misfit::TooMany);
             }
             make_room(&mut rows.arrays, more.rows, expected);
@@ -345,7 +341,7 @@ impl Tracer<'_> {
             for new in &*piece.new {
                 let word = parts[usize::from(new.table)].write(new, slots[usize::from(new.lead)].owned);
                 if new.found.is_full() {
-                    map.give(new.value, new.found, word);
+                    map.give(new.found, word);
                 } else {
                     apart.push((new.value, word));
                 }
