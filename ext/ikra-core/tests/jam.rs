@@ -126,7 +126,7 @@ fn both(program: &Program, way: Way, length: u64, sizes: [usize; 3]) -> (Outcome
     let singly = run(program, jobs, &params, sizes);
     let jam = Jam::of(program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
     verify(&jam.program).unwrap_or_else(|e| panic!("{e}\n{}", jam.program));
-    let Some((groups, params)) = jam.groups(jobs, &params) else { return (singly.0, false) };
+    let Some((groups, params)) = jam.groups(jobs, 1, &params) else { return (singly.0, false) };
     assert!(groups < jobs.max(across as u64 * 64), "{groups} groups of {jobs} jobs");
     let together = run(&jam.program, groups, &params, sizes);
     if singly.0 == Outcome::Done {
@@ -199,7 +199,7 @@ fn groups_in_bands_and_strips_run_each_job_once() {
                 let (jobs, params) = ((rows * across - missing) as u64, [across as u64, 2, 0]);
                 let singly = run(&program, jobs, &params, [rows, across, 2]);
                 assert!(singly.2.iter().take(jobs as usize).all(|count| *count == 1));
-                let Some((groups, params)) = jam.groups(jobs, &params) else { continue };
+                let Some((groups, params)) = jam.groups(jobs, 1, &params) else { continue };
                 let together = run(&jam.program, groups, &params, [rows, across, 2]);
                 assert_eq!(together, singly, "{way:?} {rows} by {across} less {missing}");
             }
@@ -212,7 +212,7 @@ fn groups_go_down_where_other_rows_load_the_same() {
     let groups = |program: &Program| {
         let jam = Jam::of(program, Way::Next).expect("groups");
         // 70 rows of 41: three bands of 32 rows, in strips as wide as a group
-        let (groups, params) = jam.groups(70 * 41, &[41, 2, 0]).expect("a table");
+        let (groups, params) = jam.groups(70 * 41, 1, &[41, 2, 0]).expect("a table");
         (jam.width, groups, params.len() - 3)
     };
     assert_eq!(groups(&product("", "", "")), (8, 3 * 32 * 6, 4));
@@ -238,6 +238,82 @@ fn jobs_that_store_in_loops_are_no_groups() {
     for way in WAYS {
         assert!(Jam::of(&product("", "", late), way).is_none(), "{way:?}");
     }
+}
+
+/// What a job adds to sums of several jobs, which may raise: some by themselves, some not.
+const TURNS: &str = "atomic add counts[v11], v9 else s1
+  v30: bool = icmp.ge v11, v14
+  if v30 {
+    v31: bool = icmp.ge v9, 2
+    if v31 {
+      trap s0 v11
+    }
+    v32: i64 = checked mul v9, 9223372036854775807 else s1
+    atomic add counts[v11], v32
+  } else {
+    atomic max counts[job.0], count.17
+  }";
+
+#[test]
+fn what_jobs_change_in_common_they_change_in_turn() {
+    let program = product("", "count.17 = add count.17, k.16", TURNS);
+    assert!(Jam::of(&program, Way::Below).is_none());
+    let mut ends = [0, 0];
+    for length in 0..38 {
+        for sizes in [[1, 37, 3], [2, 37, 3], [9, 35, 5], [4, 16, 2]] {
+            let (outcome, together) = both(&program, Way::Next, length, sizes);
+            assert!(together);
+            ends[usize::from(outcome == Outcome::Done)] += 1;
+        }
+    }
+    assert!(ends.iter().all(|count| *count > 10), "{ends:?}");
+    // not once more behind those of other jobs, nor where it would be done again
+    let again = format!(
+        "v29: bool = icmp.ge v14, 1\n  if v29 {{\n  }} else {{\n    {TURNS}\n  }}\n  atomic add counts[v11], 1"
+    );
+    let before =
+        format!("block L7 {{\n    {TURNS}\n  }}\n  v33: bool = icmp.ge v9, v14\n  if v33 {{\n    trap s0 v9\n  }}");
+    for behind in [again, before] {
+        assert!(Jam::of(&product("", "", &behind), Way::Next).is_none(), "{behind}");
+    }
+}
+
+/// A program whose loop over ticks does what another does.
+fn ticking(program: &Program) -> Program {
+    let text = program.to_string();
+    let begin = "  begin check job.0, tick_begin.1\n";
+    let again = "  tick.60: i64 = copy tick_begin.1\n  loop L9 {\n  begin job.0, tick.60\n";
+    let test = "  tick.60 = add tick.60, 1\n  v61: bool = icmp.ge tick.60, tick_end.2\n  if v61 {\n    break L9\n  }\n  }\n  return\n";
+    let text = text.replace(begin, &format!("{begin}{again}")).replace("  return\n", test);
+    let program = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    verify(&program).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    program
+}
+
+#[test]
+fn who_raises_first_in_turn_is_told_wherever_in_a_group_that_is() {
+    let once = product("", "", TURNS);
+    for program in [ticking(&once), once] {
+        for length in 0..38 {
+            for sizes in [[2, 37, 3], [9, 35, 5], [4, 16, 2]] {
+                assert!(both(&program, Way::Next, length, sizes).1);
+                let [rows, across, inner] = sizes;
+                let (jobs, params) = ((rows * across) as u64, [across as u64, inner as u64, length]);
+                let backend = CpuBackend::with_threads(1).expect("this host is supported");
+                let expected = run(&program, jobs, &params, sizes).0;
+                assert_eq!(run_on(&backend, &program, jobs, &params, sizes, false).0, expected, "{length} {sizes:?}");
+            }
+        }
+    }
+    // a number of which each makes another one: the next would begin with it
+    let counted = format!("{TURNS}\n  k.16 = add k.16, 1\n  store counts[job.0] = k.16");
+    assert!(Jam::of(&product("", "", &counted), Way::Next).is_none());
+}
+
+#[test]
+fn a_launch_of_one_tick_is_groups_and_one_of_several_is_none() {
+    let jam = Jam::of(&ticking(&product("", "", TURNS)), Way::Next).expect("groups");
+    assert!(jam.groups(1000, 2, &[10, 3, 0]).is_none() && jam.groups(1000, 1, &[10, 3, 0]).is_some());
 }
 
 /// What is far from the right number is skipped, and some of the rest is nearer than others.
@@ -435,7 +511,7 @@ fn a_table_too_wide_for_any_launch_is_no_table_of_groups() {
     for way in WAYS {
         let jam = Jam::of(&program, way).unwrap_or_else(|| panic!("{way:?}: no groups\n{program}"));
         for across in [1 << 62, (1 << 62) + 1, i64::MAX as u64] {
-            let groups = jam.groups(100_000, &[across, 3, 9]).map(|(groups, _)| groups);
+            let groups = jam.groups(100_000, 1, &[across, 3, 9]).map(|(groups, _)| groups);
             assert_eq!(groups, (way == Way::Next).then(|| 100_000_u64.div_ceil(jam.width)), "{way:?} {across}");
         }
     }
@@ -622,14 +698,15 @@ fn random_floats_of_groups_come_to_the_same() {
 fn random_jobs_that_part_come_to_the_same() {
     use proptest::test_runner::{Config, TestRunner};
     let choices = |most| proptest::collection::vec(0..1000u16, 3..most);
-    let cases = (choices(18), choices(40), 0..MANY.len());
+    let cases = (choices(18), choices(40), 0..MANY.len(), proptest::bool::ANY);
     let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
     let [vectors, parted] = [(); 2].map(|()| std::cell::Cell::new(0));
-    let result = runner.run(&cases, |(choices, apart, sizes)| {
+    let result = runner.run(&cases, |(choices, apart, sizes, adds)| {
         let floats = floats(&choices);
         let body = format!("{floats}{}", branches(&apart, &floats));
-        let behind = "sum.15 = fadd sum.15, near.39\n  store counts[job.0] = count.17";
-        let program = product("near.39: f64 = copy 0.0", &body, behind);
+        let count = if adds { "atomic add counts[v11], count.17 else s1" } else { "store counts[job.0] = count.17" };
+        let behind = format!("sum.15 = fadd sum.15, near.39\n  {count}");
+        let program = product("near.39: f64 = copy 0.0", &body, &behind);
         if let Some(jam) = Jam::of(&program, Way::Next) {
             both(&program, Way::Next, 0, MANY[sizes]);
             let code = on_the_cpu(&program, MANY[sizes]);

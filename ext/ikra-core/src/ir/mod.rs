@@ -33,6 +33,7 @@ pub(crate) mod random;
 pub mod stages;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod ticks;
 pub mod verify;
 pub mod visit;
 

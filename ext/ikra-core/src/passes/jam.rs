@@ -16,6 +16,9 @@
 //! A group that leaves `singly` has stored nothing by then, so that its jobs can run from the beginning; what raises is told by them. What raises in all of a group
 //! alike is raised by its first job, which has the least key.
 //!
+//! On a host, what jobs change in common, as sums, they change one after the other, in their order: from the first such statement on, each does all that is left by itself, so that
+//! what is raised there is raised by the job whose turn it is. A loop over ticks has such ends in the middle: groups are for launches of one tick where there is one.
+//!
 //! On a host, jobs of a group may also part in a loop and come together again ([`parting`]): what tells whether they do is computed for all of them, and the rest by each that
 //! does, one after the other. Jobs of a GPU do so by themselves.
 //!
@@ -39,6 +42,7 @@ mod weave;
 use super::loops::{Counts, References};
 use super::{dead, values};
 use crate::ir::eval::{Value, eval};
+use crate::ir::ticks::LoopOverTicks;
 use crate::ir::visit::{freshen_labels, walk_mut};
 use crate::ir::{Cmp, Func, Jobs, LabelId, Op, Operand, Param, ParamId, Program, Scalar, Stmt, Var, VarId, walk};
 use parting::{Facts, Together};
@@ -67,6 +71,8 @@ pub struct Jam {
     division: Option<Division>,
     /// Groups go down bands of rows.
     bands: bool,
+    /// A launch of several ticks is no groups.
+    one_tick: bool,
 }
 
 /// What is known of an entry's registers.
@@ -93,19 +99,21 @@ const BAND: u64 = 32;
 
 impl Jam {
     /// Of a program whose references are loaded, as far as it has any. None: jobs do not go the same way, or have nothing in common that is worth it. On a host they may part
-    /// where what they do apart needs no loop.
+    /// where what they do apart needs no loop, and take turns at the end.
     pub fn of(program: &Program, way: Way) -> Option<Self> {
         Self::made(program, way, way == Way::Next)
     }
 
-    fn made(program: &Program, way: Way, may_part: bool) -> Option<Self> {
+    fn made(program: &Program, way: Way, on_host: bool) -> Option<Self> {
         let entry = &program.funcs[program.entry.index()];
         if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
             return None;
         }
         // a reference that was loaded is one wherever it is read: that is known before it is computed
         let references = References::of(entry, &program.columns);
-        let program = &if may_part { super::references(program.clone()) } else { program.clone() };
+        let mut program = if on_host { super::references(program.clone()) } else { program.clone() };
+        let one_tick = on_host && leave_one_tick(&mut program);
+        let program = &program;
         let entry = &program.funcs[program.entry.index()];
         let division = Division::of(entry);
         if way == Way::Below && (division.is_none() || !program.few) {
@@ -114,12 +122,12 @@ impl Jam {
         let widths = if way == Way::Next { &WIDTHS[..] } else { &WIDTHS[1..2] };
         let facts = Facts::of(entry, &references, &program.columns);
         let (width, shapes) = widths.iter().find_map(|width| {
-            let shapes = Shapes::of(entry, way, *width, division.as_ref())?;
+            let shapes = Shapes::of(entry, way, *width, division.as_ref(), on_host)?;
             let pays = match Together::of(entry, &shapes, &facts) {
                 Some(together) => {
                     let is_small = together.registers * width <= HELD
                         && parting::repeated(&entry.body, &shapes) * width <= REPEATED;
-                    may_part && together.worth && is_small
+                    on_host && together.worth && is_small
                 }
                 None => shapes.is_worth_it(entry) && shapes.carried(entry) * width <= CARRIED,
             };
@@ -132,7 +140,7 @@ impl Jam {
             ParamId::new(jammed.params.len() - 1)
         };
         let jobs = param("jobs", 0);
-        let below = || Shapes::of(entry, Way::Below, width, division.as_ref());
+        let below = || Shapes::of(entry, Way::Below, width, division.as_ref(), on_host);
         let bands =
             way == Way::Next && division.is_some() && below().is_some_and(|below| shapes.loads_again(&below, entry));
         let order = match way {
@@ -143,7 +151,7 @@ impl Jam {
             Way::Next => Order::Line,
         };
         let group = Group { jobs, order, width: width as i64 };
-        let facts = may_part.then_some(&facts);
+        let facts = on_host.then_some(&facts);
         let (entry, registers) = group.entry(entry, &shapes, facts, division.as_ref())?;
         jammed.funcs[program.entry.index()] = entry;
         let (improved, numbers) = dead::renumbered((values::PASS.run)(jammed));
@@ -151,7 +159,7 @@ impl Jam {
         let pairs = registers.pairs.into_iter().filter_map(|[one, other]| Some([number(one)?, number(other)?]));
         let apart = registers.apart.into_iter().filter_map(number);
         let registers = Registers { pairs: pairs.collect(), apart: apart.collect() };
-        Some(Self { program: improved, width: width as u64, registers, way, division, bands })
+        Some(Self { program: improved, width: width as u64, registers, way, division, bands, one_tick })
     }
 
     /// What code for people says of itself.
@@ -162,7 +170,10 @@ impl Jam {
     }
 
     /// How many groups so many jobs are, and the parameters of a launch of them. None: they are no groups.
-    pub fn groups(&self, jobs: u64, params: &[u64]) -> Option<(u64, Vec<u64>)> {
+    pub fn groups(&self, jobs: u64, ticks: u64, params: &[u64]) -> Option<(u64, Vec<u64>)> {
+        if self.one_tick && ticks != 1 {
+            return None;
+        }
         let (groups, more) = self.more(jobs, params)?;
         Some((groups, [params, &more].concat()))
     }
@@ -198,6 +209,22 @@ impl Jam {
 /// Whether all jobs of a program go the same way through a loop, and load something in common there, with which each computes something else.
 pub fn shares(program: &Program) -> bool {
     Jam::made(program, Way::Next, false).is_some()
+}
+
+/// Makes of an entry's loop over ticks what it does in a launch of one. False: there is none, or the number of ticks is asked for behind it.
+fn leave_one_tick(program: &mut Program) -> bool {
+    let entry = &program.funcs[program.entry.index()];
+    let once = entry.body.iter().enumerate().find_map(|(at, stmt)| {
+        let Stmt::Loop { label, body } = stmt else { return None };
+        let ticks = LoopOverTicks::of(program, entry, *label, body)?;
+        let mut asked = false;
+        walk(&entry.body[at + 1..], &mut |s| s.reads(|operand| asked |= operand == ticks.tick.into()));
+        let [tick @ .., _, _, _] = &body[..] else { unreachable!("it counts and tests at its end") };
+        (!asked).then(|| (at, Stmt::Block { label: *label, body: tick.to_vec() }))
+    });
+    let Some((at, block)) = once else { return false };
+    program.funcs[program.entry.index()].body[at] = block;
+    true
 }
 
 fn has_loop(body: &[Stmt]) -> bool {

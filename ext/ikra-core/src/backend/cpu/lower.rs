@@ -19,6 +19,7 @@ use super::state::{self, offset};
 use crate::backend::Key;
 use crate::error::{Error, Result};
 use crate::ir::gathered::Gathered;
+use crate::ir::ticks::LoopOverTicks;
 use crate::ir::{
     self, AtomicOp, CheckedOp, Cmp, Column, ColumnId, FuncId, LabelId, MathFn, Op, Operand, Program, Scalar, SiteId,
     Stmt, Storage, VarId,
@@ -313,17 +314,6 @@ struct Lowering<'a, 'b> {
     traps: BTreeMap<SiteId, Block>,
     entry: bool,
     stops: bool,
-}
-
-/// A loop over ticks in its parts.
-struct LoopOverTicks<'s> {
-    index: Operand,
-    tick: VarId,
-    /// What happens in a tick.
-    inner: &'s [Stmt],
-    /// Adds one to the tick.
-    next: &'s Stmt,
-    end: Operand,
 }
 
 /// Whether control goes on after a statement.
@@ -784,7 +774,7 @@ impl Lowering<'_, '_> {
     }
 
     fn repeat(&mut self, label: LabelId, body: &[Stmt]) -> Result<Flow> {
-        if let Some(ticks) = self.loop_over_ticks(label, body) {
+        if let Some(ticks) = LoopOverTicks::of(self.program, self.func, label, body) {
             return self.strides(label, ticks);
         }
         let [head, after] = [self.b.create_block(), self.b.create_block()];
@@ -800,34 +790,6 @@ impl Lowering<'_, '_> {
         self.loops -= 1;
         self.bases = before;
         Ok(self.close(label))
-    }
-
-    /// The parts of a loop over ticks that tests at its end, whether the tick has reached the function's last.
-    fn loop_over_ticks<'s>(&self, label: LabelId, body: &'s [Stmt]) -> Option<LoopOverTicks<'s>> {
-        let [Stmt::Begin { index, tick: Operand::Var(tick), check: false }, inner @ .., next, test, leave] = body
-        else {
-            return None;
-        };
-        let (Stmt::Let { dst: over, op: Op::ICmp(Cmp::Ge), args }, Stmt::If { cond, then, otherwise }) = (test, leave)
-        else {
-            return None;
-        };
-        let [Operand::Var(tested), end @ Operand::Var(last)] = args[..] else { return None };
-        let one_more = Stmt::Let { dst: *tick, op: Op::Add, args: vec![(*tick).into(), Operand::I64(1)] };
-        let leaves = *cond == (*over).into() && then[..] == [Stmt::Break(label)] && otherwise.is_empty();
-        if !(self.program.fused_ticks
-            && *next == one_more
-            && leaves
-            && tested == *tick
-            && self.func.params.contains(&last))
-        {
-            return None;
-        }
-        let (mut reads, mut assigned) = (0, false);
-        ir::walk(&self.func.body, &mut |s| s.reads(|operand| reads += u32::from(operand == *cond)));
-        ir::walk(inner, &mut |s| assigned |= s.assigns().contains(tick));
-        ir::walk(&self.func.body, &mut |s| assigned |= s.assigns().contains(&last));
-        (reads == 1 && !assigned).then_some(LoopOverTicks { index: *index, tick: *tick, inner, next, end })
     }
 
     /// A loop over ticks in strides of [`state::POLL_INTERVAL`]: whether the launch was stopped is asked between them,

@@ -286,7 +286,7 @@ impl Backend for CpuBackend {
         let worth =
             |jam: &Jam| launch.limit == Key::NONE && launch.jobs >= jam.width * GROUPS * self.crew.threads() as u64;
         if let Some((jam, together)) = executable.jammed.as_ref().filter(|(jam, _)| worth(jam))
-            && let Some((groups, params)) = jam.groups(launch.jobs, launch.params)
+            && let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params)
         {
             let block_size = launch.block_size.map(|jobs| jobs.div_ceil(jam.width as u32));
             return self.run_jobs(together, Launch { jobs: groups, params: &params, block_size, ..launch });

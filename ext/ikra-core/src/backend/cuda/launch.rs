@@ -181,7 +181,7 @@ impl CudaBackend {
         if launch.limit != Key::NONE || launch.block_size.is_some() || launch.jobs < least * jam.width {
             return Ok(None);
         }
-        let Some((groups, params)) = jam.groups(launch.jobs, launch.params) else { return Ok(None) };
+        let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params) else { return Ok(None) };
         let make = || {
             let (program, layout) = (&jam.program, &kernel.layout);
             let emit = || emit::emit_groups(program, layout, &emit::kernel_name(program));

@@ -372,7 +372,7 @@ impl Backend for CudaShim {
             launch.with_buffers(&kernel.layout, |launch| run(kernel, self.target.call_depth, launch, start))
         };
         if let Some((jam, together)) = kernel.jammed.as_ref().filter(|_| launch.limit == Key::NONE)
-            && let Some((groups, params)) = jam.groups(launch.jobs, launch.params)
+            && let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params)
         {
             return Ok(run(together, Launch { jobs: groups, params: &params, ..launch }));
         }

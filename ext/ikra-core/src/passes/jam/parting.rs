@@ -118,6 +118,13 @@ pub fn raises(list: &[Stmt]) -> bool {
     matches!(list.last(), Some(Stmt::Trap { .. }))
 }
 
+/// Whether something is changed in it that other jobs change too.
+pub fn changes_together(list: &[Stmt]) -> bool {
+    let mut found = false;
+    walk(list, &mut |stmt| found |= matches!(stmt, Stmt::Atomic { .. }));
+    found
+}
+
 /// Whether jobs part at a statement. Where a side raises, either no job goes there or the group gives up.
 pub fn parts(stmt: &Stmt, shapes: &Shapes) -> bool {
     matches!(stmt, Stmt::If { cond, then, otherwise } if shapes.operand(*cond) != Shape::Same && !raises(then) && !raises(otherwise))

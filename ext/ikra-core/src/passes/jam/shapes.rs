@@ -60,18 +60,20 @@ pub struct Shapes {
     of: Vec<Option<Shape>>,
     /// What is looked at may be done by some jobs of the group, and not by others.
     parted: bool,
+    /// Jobs may take turns.
+    turns: bool,
     counts: Counts,
 }
 
 impl Shapes {
-    /// None: something is done that a group cannot do together.
-    pub fn of(func: &Func, way: Way, width: usize, division: Option<&Division>) -> Option<Self> {
+    /// None: something is done that a group cannot do together, nor in turn if that is possible (`turns`).
+    pub fn of(func: &Func, way: Way, width: usize, division: Option<&Division>, turns: bool) -> Option<Self> {
         let mut of = vec![None; func.vars.len()];
         let [job, rest @ ..] = &func.params[..] else { return None };
         of[job.index()] = Some(if way == Way::Next { Shape::step(1) } else { Shape::Row });
         rest.iter().for_each(|v| of[v.index()] = Some(Shape::Same));
         let divided = division.map(|division| (division.dst, division.divisor));
-        let mut shapes = Self { way, width: width as i64, divided, of, parted: false, counts: Counts::of(func) };
+        let mut shapes = Self { way, width: width as i64, divided, of, parted: false, turns, counts: Counts::of(func) };
         loop {
             let before = shapes.of.clone();
             shapes.list(&func.body, false)?;
@@ -166,6 +168,7 @@ impl Shapes {
                 | Stmt::Trap { .. }
                 | Stmt::Poll
                 | Stmt::Begin { .. } => {}
+                Stmt::Atomic { .. } if self.turns => {}
                 Stmt::Atomic { .. }
                 | Stmt::FetchAdd { .. }
                 | Stmt::Alloc { .. }
@@ -245,6 +248,11 @@ impl Shapes {
     /// The divisor, where an assignment is the division that says how jobs lie below each other.
     pub fn divides(&self, dst: VarId) -> Option<Operand> {
         self.divided.filter(|(divided, _)| self.way == Way::Below && *divided == dst).map(|(_, divisor)| divisor)
+    }
+
+    /// Whether more than one statement assigns it.
+    pub fn is_assigned_again(&self, v: VarId) -> bool {
+        self.counts.assigned(v) > 1
     }
 
     pub fn width(&self) -> i64 {

@@ -4,8 +4,9 @@
 
 use super::parting::{self, Facts, Parting, raises};
 use super::shapes::{Guard, Shape, Shapes, number};
-use super::{Division, Exits, Registers, fresh, leave, op};
-use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId};
+use super::{Division, Exits, REPEATED, Registers, fresh, leave, op};
+use crate::ir::visit::size;
+use crate::ir::{Cmp, Func, LabelId, Op, Operand, Scalar, Stmt, Var, VarId, walk};
 use crate::passes::nested::Condition;
 use std::collections::HashMap;
 
@@ -26,6 +27,19 @@ pub struct Weaver<'a> {
     in_loop: bool,
     /// Something was stored: from here on nothing gives up.
     stored: bool,
+    /// The index and the tick that the job has begun.
+    begun: Option<[Operand; 2]>,
+    turn: Turn,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// No job has had one.
+    None,
+    /// One after the other does what is left.
+    Now,
+    /// All had theirs.
+    Over,
 }
 
 impl<'a> Weaver<'a> {
@@ -67,13 +81,19 @@ impl<'a> Weaver<'a> {
             labels: HashMap::new(),
             in_loop: false,
             stored: false,
+            begun: None,
+            turn: Turn::None,
         }
     }
 
     /// None: this is nothing for a group.
     pub fn list(&mut self, body: &[Stmt]) -> Option<Vec<Stmt>> {
         let mut out = Vec::new();
-        for stmt in body {
+        for (at, stmt) in body.iter().enumerate() {
+            if self.begins_turns(stmt) {
+                self.take_turns(&body[at..], &mut out)?;
+                break;
+            }
             self.stmt(stmt, &mut out)?;
             if out.last().is_some_and(Stmt::ends_list) {
                 break;
@@ -168,12 +188,54 @@ impl<'a> Weaver<'a> {
             }
             Stmt::Begin { index, tick, check } => {
                 self.may_end()?;
-                let (index, tick) = (self.lane(*index, 0, out), self.lane(*tick, 0, out));
-                out.push(Stmt::Begin { index, tick, check: *check });
+                self.begun = Some([*index, *tick]);
+                self.begin(0, *check, out)?;
             }
             // what shapes refuse
             _ => return None,
         }
+        Some(())
+    }
+
+    /// Whether from here on each job does all that is left: it changes what others change too, or may do so.
+    fn begins_turns(&self, stmt: &Stmt) -> bool {
+        let alone = match stmt {
+            Stmt::Atomic { .. } => true,
+            Stmt::If { cond, .. } => self.shapes.operand(*cond) != Shape::Same,
+            _ => false,
+        };
+        alone && parting::changes_together(std::slice::from_ref(stmt))
+    }
+
+    /// What is left of a list, by one job after the other.
+    fn take_turns(&mut self, rest: &[Stmt], out: &mut Vec<Stmt>) -> Option<()> {
+        let (rest, leaves) = match rest {
+            [rest @ .., leaves @ (Stmt::Return(_) | Stmt::Break(_))] => (rest, Some(leaves)),
+            rest => (rest, None),
+        };
+        // who had a turn would come to what follows before those whose turn is still to come
+        if self.turn != Turn::None || self.in_loop || size(rest) * self.width() > REPEATED {
+            return None;
+        }
+        // what all have alike, the first one's turn would change for the others
+        let mut assigned: Vec<VarId> = Vec::new();
+        walk(rest, &mut |stmt| assigned.extend(stmt.assigns()));
+        if assigned.into_iter().any(|v| self.lanes[v.index()].len() == 1 && self.shapes.is_assigned_again(v)) {
+            return None;
+        }
+        self.turn = Turn::Now;
+        for lane in 0..self.width() {
+            self.begin(lane, false, out)?;
+            self.alone(rest, lane, out)?;
+        }
+        self.turn = Turn::Over;
+        leaves.map_or(Some(()), |leaves| self.stmt(leaves, out))
+    }
+
+    /// A job begins what the group has begun.
+    fn begin(&mut self, lane: usize, check: bool, out: &mut Vec<Stmt>) -> Option<()> {
+        let [index, tick] = self.begun?.map(|operand| self.lane(operand, lane, out));
+        out.push(Stmt::Begin { index, tick, check });
         Some(())
     }
 
@@ -400,6 +462,20 @@ impl<'a> Weaver<'a> {
                     self.stored = true;
                     let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
                     out.push(Stmt::Store { column: *column, row, value });
+                }
+                Stmt::Atomic { op, column, row, value, site } if self.turn == Turn::Now => {
+                    self.stored = true;
+                    let (row, value) = (self.lane(*row, lane, out), self.lane(*value, lane, out));
+                    out.push(Stmt::Atomic { op: *op, column: *column, row, value, site: *site });
+                }
+                Stmt::Checked { dst, op, args, site } if self.turn == Turn::Now => {
+                    let (dst, lane) = self.own(*dst, lane);
+                    let args = args.map(|arg| self.lane(arg, lane, out));
+                    out.push(Stmt::Checked { dst, op: *op, args, site: *site });
+                }
+                Stmt::Trap { site, operands } if self.turn == Turn::Now => {
+                    let operands = operands.iter().map(|o| self.lane(*o, lane, out)).collect();
+                    out.push(Stmt::Trap { site: *site, operands });
                 }
                 Stmt::If { cond, then, otherwise } => {
                     let cond = self.lane(*cond, lane, out);
