@@ -11,6 +11,7 @@ require "tmpdir"
 require "ikra"
 require_relative "harness"
 require_relative "calls/by_hand"
+require_relative "calls/launches"
 
 class CallsBenchmark
   BLOCKS = 6
@@ -55,21 +56,9 @@ class CallsBenchmark
     # options in the call are another way
     Ikra.configure { |config| config.backend = :cuda }
     array = Ikra::MDArray.new(@numbers.map(&:to_f))
-    driver = launches
+    driver = Launches.measured(@bench)
     waited(array, driver)
-    queued(array)
-  end
-
-  # Microseconds of the driver's own: `waited` and `queued`; nil where there is no nvcc.
-  def launches
-    source = File.expand_path("calls/launch.cu", __dir__)
-    Dir.mktmpdir do |directory|
-      built = File.join(directory, "launch")
-      next JSON.parse(IO.popen([built], &:read), symbolize_names: true) if @bench.build(built, [source], "nvcc", "-O3", "-arch=native", source, "-o", built)
-
-      @bench.note("nvcc is not installed: what the driver takes was not measured")
-      nil
-    end
+    queued(array, driver)
   end
 
   # A call and the wait for its result, beside a launch of the same kernel by hand and the wait for that.
@@ -82,14 +71,11 @@ class CallsBenchmark
       (Process.clock_gettime(Process::CLOCK_MONOTONIC) - started) / 200
     end
     median = @bench.timed(name, runs).median
-    return unless driver
-
-    driver.each { |how, taken| @bench.record("driver", how.to_s, { microseconds: taken }) }
-    @bench.target("#{name}, beyond the driver's launch and wait", (median * 1e6) - driver.fetch(:waited), unit: "µs", at_most: 5)
+    @bench.target("#{name}, beyond the driver's launch and wait", (median * 1e6) - driver.fetch(:waited), unit: "µs", at_most: 5) if driver
   end
 
-  # What the host takes until the call returns; the device works meanwhile.
-  def queued(array)
+  # What the host takes until the call returns, beside a launch by hand; the device works meanwhile.
+  def queued(array, driver)
     LOOPS.each do |loop, count|
       name = "cuda: warm map of 1000 Floats on the device, #{loop}"
       made = array.map { |x| x * 2.0 }
@@ -102,7 +88,8 @@ class CallsBenchmark
         made.sync
         taken / count
       end
-      @bench.target(name, @bench.timed(name, runs).median * 1e6, unit: "µs", at_most: 5)
+      median = @bench.timed(name, runs).median
+      @bench.target("#{name}, beyond the driver's launch", (median * 1e6) - driver.fetch(:queued), unit: "µs", at_most: 5) if driver
     end
   end
 

@@ -9,12 +9,11 @@
 
 require "ikra"
 require_relative "harness"
+require_relative "calls/launches"
 require_relative "../examples/traffic/model"
 
 class ResidencyBenchmark
   WEATHER = Traffic::Weather::Rainy
-  # Seconds that a launch of an empty kernel and the wait for it take, at the least, as measured for docs/performance.md.
-  LAUNCH_AND_WAIT = { cuda: 7.5e-6, cpu: 0.0 }.freeze
 
   def initialize
     @bench = Harness.new("residency")
@@ -72,10 +71,17 @@ class ResidencyBenchmark
     { first: "the first call", others: "the other calls, queued where they surely end", leaving: "the end of the scope" }.each do |part, name|
       @bench.timed("#{backend}: of which #{name}", scopes.map { |times| times[part] })
     end
-    floor = kernels(actors, backend) + @ticks * LAUNCH_AND_WAIT.fetch(backend)
-    @bench.value("#{backend}: kernels, one launch a tick, with the wait for each", floor * 1e3, "ms")
-    @bench.target("#{backend}: a scope against its kernels with a wait for each", whole.median / floor, at_most: 1.3) if backend == :cuda
+    compare_with_floor(actors, whole.median, backend)
     at_once(actors, backend)
+  end
+
+  def compare_with_floor(actors, whole, backend)
+    launches = backend == :cuda ? Launches.measured(@bench) : { empty: 0.0 }
+    return unless launches
+
+    floor = kernels(actors, backend) + @ticks * launches.fetch(:empty) / 1e6
+    @bench.value("#{backend}: kernels, one launch a tick, with the wait for each", floor * 1e3, "ms")
+    @bench.target("#{backend}: a scope against its kernels with a wait for each", whole / floor, at_most: 1.3) if backend == :cuda
   end
 
   # Seconds in kernels of all ticks: in a profile each call is waited for.

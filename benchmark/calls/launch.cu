@@ -1,5 +1,5 @@
-// What the driver takes for the kernel that `benchmark/calls.rb` has of a warm map, launched again and again, and waited for each time or never. Prints the median
-// microseconds of each of the two as JSON. Not here: compiling it, and memory for its result.
+// What the driver takes for the kernel that `benchmark/calls.rb` has of a warm map, launched again and again, and waited for each time or never, and for one that does
+// nothing, waited for. Prints the median microseconds of each of the three as JSON. Not here: compiling it, and memory for its result.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,6 +9,8 @@ __global__ void twice(const double *given, double *result, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) result[i] = given[i] * 2.0;
 }
+
+__global__ void nothing() {}
 
 // Microseconds of each of some calls in a row, the median of many such rows.
 template <class Call> double median(Call call) {
@@ -35,6 +37,7 @@ int main() {
   const auto both = [&] { launch(); cudaStreamSynchronize(stream); };
   median(both); // the first ones load the kernel
   const double waited = median(both), queued = median(launch);
+  const double empty = median([&] { nothing<<<1, 1, 0, stream>>>(); cudaStreamSynchronize(stream); });
   if (cudaDeviceSynchronize() != cudaSuccess) return 1;
-  std::printf("{\"waited\":%f,\"queued\":%f}\n", waited, queued);
+  std::printf("{\"waited\":%f,\"queued\":%f,\"empty\":%f}\n", waited, queued, empty);
 }
