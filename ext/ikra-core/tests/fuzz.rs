@@ -33,7 +33,7 @@ use support::compile::shape;
 use support::machine::{self, Answer};
 
 /// Programs of the suite: the same each time, and new ones.
-const SAME: (u64, usize) = (1, 800);
+const SAME: (u64, usize) = (1, 300);
 const NEW: usize = 200;
 /// Of a thousand programs, so many may be refused.
 const REFUSED: usize = 60;
