@@ -125,6 +125,14 @@ RSpec.describe "the benchmarks' Python" do
       expect(nothing).to eq("")
     end
 
+    it "compares kernels with those by hand of the same run, where it has any" do
+      version = ->(kernel, file) { { kernel: kernel, source: { file: file } } }
+      both = { versions: { cuda: version.call(2.0, "new"), "cuda by hand, nvcc" => version.call(3.0, "new"), "cuda by hand, nvrtc" => version.call(1.0, "old") } }
+      one = { versions: { cuda: version.call(2.0, "new"), "cuda by hand, nvrtc" => version.call(1.0, "old") } }
+      programs = [both, one].map { |program| "json.loads(#{JSON.generate(program).inspect})" }.join(", ")
+      expect(results("print(json.dumps([results.by_hand(program, 'gpu') for program in (#{programs})]))")).to eq([[3.0, "cuda by hand, nvcc"], [1.0, "cuda by hand, nvrtc"]])
+    end
+
     # A record of one version of one program.
     def record(version, date, program: "map", size: "normal", elements: 8, benchmark: "programs", cpu: "A", ruby: "3.1.2p20", **more)
       versions = { version => { lines: 1, phases: {}, median: 1.0, kernel: 1.0 } }
