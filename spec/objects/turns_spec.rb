@@ -41,6 +41,28 @@ RSpec.describe "objects that add themselves to the nearest of a list" do
     def state = [@x, @y, @weight, @place&.state]
   end
 
+  # The branch on an amount that is the same in all ticks leaves two loops over ticks.
+  class TurnsCounter
+    attr_reader :best
+
+    def initialize(most)
+      @zero = 0.0
+      @best = 0.0
+      @most = most
+    end
+
+    def count(weights, amount)
+      sum = 0.0
+      weights.each { |weight| sum += weight * @zero }
+      if amount > 3.0
+        @best += sum + 1.0
+      else
+        @best += 1.0
+      end
+      raise ArgumentError, "too far" if @best > @most
+    end
+  end
+
   def people(count, seed, heavy: [])
     random = Random.new(seed)
     places = Array.new(7) { TurnsPlace.new(random.rand * 50, random.rand * 50) }
@@ -72,6 +94,17 @@ RSpec.describe "objects that add themselves to the nearest of a list" do
       expected.last.each { |visitor| 3.times { visitor.visit(expected.first, 999) } }
       found.last.peach(3, backend: backend) { |visitor| visitor.visit(found.first, 999) }
       expect(states(found)).to eq states(expected)
+    end
+
+    it "raise what is first of all ticks, whoever of a group that is" do
+      weights = [2.0, 1.0].cycle.take(40)
+      [true, false].each do |double|
+        found = Array.new(64) { |i| TurnsCounter.new({ 40 => 3.5, 41 => 1.5 }.fetch(i, 1000.0)) }
+        amount = double ? 5.0 : 1.0
+        expect { found.peach(5, backend: backend) { |counter| counter.count(weights, amount) } }
+          .to raise_error(ArgumentError, "too far") { |error| expect([error.ikra.index, error.ikra.tick]).to eq([41, 1]) }
+        expect(found.map(&:best)).to all(eq(0.0))
+      end
     end
 
     it "raise what the first would have raised, and change nothing" do

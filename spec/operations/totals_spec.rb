@@ -106,7 +106,8 @@ RSpec.describe "Totals of plazy" do
  -Float::INFINITY }]
       chains = [->(chain) { chain }, ->(chain) { chain.map { |x| x + 1 } }, ->(chain) { chain.select(&:even?).map { |x| x * 3 } }, ->(chain) { chain.select { |x| x > 99 } }, ->(chain) {
  chain.drop(1).take(3) }]
-      [[], [3], [5, 3, 9, 3, 8, 2, 16, 1], (1..40)].product(chains, keys, %i[min_by max_by]).each do |list, stages, key, name|
+      lists = [[], [3], [5, 3, 9, 3, 8, 2, 16, 1], (1..40)]
+      some(lists.product(chains), keys.product(%i[min_by max_by])).each do |(list, stages), (key, name)|
         expect_as_ruby(list) { |chain| stages.call(chain).public_send(name, &key) }
       end
       expect_as_ruby([4, 1, 9]) { |chain| chain.with_index.min_by { |x, i| x - (i * 5) } }

@@ -33,8 +33,8 @@ use support::compile::shape;
 use support::machine::{self, Answer};
 
 /// Programs of the suite: the same each time, and new ones.
-const SAME: (u64, usize) = (1, 300);
-const NEW: usize = 200;
+const SAME: (u64, usize) = (1, 150);
+const NEW: usize = 150;
 /// Of a thousand programs, so many may be refused.
 const REFUSED: usize = 60;
 /// How many programs one call of the C++ compiler gets.

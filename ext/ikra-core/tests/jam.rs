@@ -316,6 +316,30 @@ fn a_launch_of_one_tick_is_groups_and_one_of_several_is_none() {
     assert!(jam.groups(1000, 2, &[10, 3, 0]).is_none() && jam.groups(1000, 1, &[10, 3, 0]).is_some());
 }
 
+#[test]
+fn where_jobs_may_raise_groups_are_of_one_tick_and_else_of_several() {
+    let checks = "v30: bool = icmp.ge v22, v14\n    if v30 {\n      trap s0 v22\n    }";
+    // the last tick's sum is stored behind all ticks
+    let behind = |program: &Program| {
+        let text = program.to_string();
+        let first = "  sum.15: f64 = copy 0.0\n";
+        let begin = "  tick.60: i64 = copy tick_begin.1\n  loop L9 {\n  begin job.0, tick.60\n";
+        let test = "  tick.60 = add tick.60, 1\n  v61: bool = icmp.ge tick.60, tick_end.2\n  if v61 {\n    break L9\n  }\n  }\n";
+        let store = "  store result[job.0] = sum.15\n";
+        let text = text.replace(first, &format!("  sum.15: f64 = copy 0.0\n{begin}  sum.15 = copy 0.0\n"));
+        let text = text.replace(store, &format!("{test}{store}"));
+        parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    };
+    for way in WAYS {
+        for (body, several) in [(checks, false), ("", true)] {
+            let program = behind(&product("", body, ""));
+            assert!(both(&program, way, 180, [9, 35, 5]).1);
+            let jam = Jam::of(&program, way).expect("groups");
+            assert_eq!(jam.groups(9 * 35, 2, &[35, 5, 180]).is_some(), several, "{way:?}");
+        }
+    }
+}
+
 /// What is far from the right number is skipped, and some of the rest is nearer than others.
 const NEAR: &str = "v50: f64 = load right[v22]
     v51: f64 = fsub v20, v50

@@ -17,7 +17,8 @@
 //! alike is raised by its first job, which has the least key.
 //!
 //! On a host, what jobs change in common, as sums, they change one after the other, in their order: from the first such statement on, each does all that is left by itself, so that
-//! what is raised there is raised by the job whose turn it is. A loop over ticks has such ends in the middle: groups are for launches of one tick where there is one.
+//! what is raised there is raised by the job whose turn it is. A loop over ticks has such ends in the middle, and who raises in the least tick raises first: where jobs take turns or
+//! may raise, groups are of launches of one tick.
 //!
 //! On a host, jobs of a group may also part in a loop and come together again ([`parting`]): what tells whether they do is computed for all of them, and the rest by each that
 //! does, one after the other. Jobs of a GPU do so by themselves.
@@ -109,11 +110,26 @@ impl Jam {
         if program.jobs != Jobs::Identity || program.uses_random || !has_loop(&entry.body) {
             return None;
         }
+        let ticking = begins_in_loops(&entry.body);
+        // what a job raises in a late tick, another one may raise before, and jobs of a group that gives up do all their ticks one after the other
+        if !(ticking && raises(&entry.body))
+            && let Some(jam) = Self::of_ticks(program.clone(), way, on_host, false)
+        {
+            return Some(jam);
+        }
+        let mut once = ticking.then(|| program.clone())?;
+        if on_host {
+            leave_one_tick(&mut once);
+        }
+        Self::of_ticks(once, way, on_host, true)
+    }
+
+    /// `one_tick`: of launches of one alone.
+    fn of_ticks(program: Program, way: Way, on_host: bool, one_tick: bool) -> Option<Self> {
+        let entry = &program.funcs[program.entry.index()];
         // a reference that was loaded is one wherever it is read: that is known before it is computed
         let references = References::of(entry, &program.columns);
-        let mut program = if on_host { super::references(program.clone()) } else { program.clone() };
-        let one_tick = on_host && leave_one_tick(&mut program);
-        let program = &program;
+        let program = &if on_host { super::references(program) } else { program };
         let entry = &program.funcs[program.entry.index()];
         let division = Division::of(entry);
         if way == Way::Below && (division.is_none() || !program.few) {
@@ -211,8 +227,8 @@ pub fn shares(program: &Program) -> bool {
     Jam::made(program, Way::Next, false).is_some()
 }
 
-/// Makes of an entry's loop over ticks what it does in a launch of one. False: there is none, or the number of ticks is asked for behind it.
-fn leave_one_tick(program: &mut Program) -> bool {
+/// Makes of an entry's loop over ticks what it does in a launch of one, but where the tick is asked for behind it.
+fn leave_one_tick(program: &mut Program) {
     let entry = &program.funcs[program.entry.index()];
     let once = entry.body.iter().enumerate().find_map(|(at, stmt)| {
         let Stmt::Loop { label, body } = stmt else { return None };
@@ -222,9 +238,29 @@ fn leave_one_tick(program: &mut Program) -> bool {
         let [tick @ .., _, _, _] = &body[..] else { unreachable!("it counts and tests at its end") };
         (!asked).then(|| (at, Stmt::Block { label: *label, body: tick.to_vec() }))
     });
-    let Some((at, block)) = once else { return false };
-    program.funcs[program.entry.index()].body[at] = block;
-    true
+    if let Some((at, block)) = once {
+        program.funcs[program.entry.index()].body[at] = block;
+    }
+}
+
+/// Whether there is a loop over ticks, or several.
+fn begins_in_loops(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk(body, &mut |stmt| {
+        if let Stmt::Loop { body, .. } = stmt {
+            walk(body, &mut |inner| found |= matches!(inner, Stmt::Begin { .. }));
+        }
+    });
+    found
+}
+
+/// Whether a job may raise something.
+fn raises(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk(body, &mut |s| {
+        found |= matches!(s, Stmt::Trap { .. } | Stmt::Checked { .. } | Stmt::Atomic { site: Some(_), .. });
+    });
+    found
 }
 
 fn has_loop(body: &[Stmt]) -> bool {

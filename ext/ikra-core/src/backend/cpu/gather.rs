@@ -36,14 +36,14 @@ struct Rows {
 
 impl Gather {
     /// None: there are none, or too many of them. Launches up to a limit do without: there, what is raised must be raised by an element.
-    pub fn of(gathers: &[Gathered], launch: &Launch<'_>, threads: usize) -> Option<Self> {
+    pub fn of(gathers: &[Gathered], launch: &Launch<'_>, elements: u64, threads: usize) -> Option<Self> {
         let rows = |gathered: &Gathered| {
             let at = gathered.column.index();
             Rows { gathered: *gathered, first: launch.biases[at], count: launch.columns[at].len() }
         };
         let all: Vec<Rows> = gathers.iter().map(rows).collect();
         let count: u64 = all.iter().map(|rows| rows.count as u64).sum();
-        let work = launch.jobs.saturating_mul(launch.ticks);
+        let work = elements.saturating_mul(launch.ticks);
         let few = (1..=ROWS).contains(&count) && count * threads as u64 <= work && launch.limit == Key::NONE;
         few.then_some(Self(all))
     }

@@ -283,15 +283,17 @@ impl Backend for CpuBackend {
 
     fn launch(&self, executable: &dyn Executable, launch: Launch<'_>) -> Result<Outcome> {
         let executable = own::<CpuExecutable>(executable, "cpu")?;
+        let elements = launch.jobs;
         let worth =
             |jam: &Jam| launch.limit == Key::NONE && launch.jobs >= jam.width * GROUPS * self.crew.threads() as u64;
         if let Some((jam, together)) = executable.jammed.as_ref().filter(|(jam, _)| worth(jam))
             && let Some((groups, params)) = jam.groups(launch.jobs, launch.ticks, launch.params)
         {
             let block_size = launch.block_size.map(|jobs| jobs.div_ceil(jam.width as u32));
-            return self.run_jobs(together, Launch { jobs: groups, params: &params, block_size, ..launch });
+            let grouped = Launch { jobs: groups, params: &params, block_size, ..launch };
+            return self.run_jobs(together, grouped, elements);
         }
-        self.run_jobs(executable, launch)
+        self.run_jobs(executable, launch, elements)
     }
 
     fn launch_fold(&self, executable: &dyn Executable, fold: Fold, launch: Launch<'_>) -> Result<Folded> {
@@ -312,13 +314,13 @@ impl Backend for CpuBackend {
 const PIECES: usize = 4;
 
 impl CpuBackend {
-    fn run_jobs(&self, executable: &CpuExecutable, launch: Launch<'_>) -> Result<Outcome> {
+    fn run_jobs(&self, executable: &CpuExecutable, launch: Launch<'_>, elements: u64) -> Result<Outcome> {
         let (layout, crew) = (&executable.layout, &self.crew);
         let run = |work: split::Work| if executable.needs_stack { crew.run_away(work) } else { Ok(crew.run(work)) };
         if !begins(executable, &launch)? {
             return Ok(Outcome::Cancelled);
         }
-        launch.with_buffers(layout, |launch| timed(executable, launch, crew.threads(), run))
+        launch.with_buffers(layout, |launch| timed(executable, launch, elements, crew.threads(), run))
     }
 
     /// Runs jobs tile by tile, and reduces each tile's elements while they are in the cache.
@@ -326,7 +328,8 @@ impl CpuBackend {
         let (cancel, jobs) = (launch.cancel, launch.jobs as usize);
         let crew = collective::Crew { threads: self.crew.pool(), cancel };
         let mut reduced = None;
-        let outcome = timed(executable, launch, 1, |work| {
+        let elements = launch.jobs;
+        let outcome = timed(executable, launch, elements, 1, |work| {
             let record = split::Record::default();
             reduced = reduce_made(crew, fold.reduction, fold.element, jobs, |range, rows| {
                 // nothing of it is wanted behind a trap
@@ -355,11 +358,12 @@ fn begins(executable: &CpuExecutable, launch: &Launch<'_>) -> Result<bool> {
 fn timed(
     executable: &CpuExecutable,
     launch: Launch<'_>,
+    elements: u64,
     threads: usize,
     run: impl FnOnce(split::Work) -> Result<Option<TrapRecord>>,
 ) -> Result<Outcome> {
     let start = Instant::now();
-    let gather = gather::Gather::of(&executable.gathers, &launch, threads);
+    let gather = gather::Gather::of(&executable.gathers, &launch, elements, threads);
     let inputs = Inputs {
         columns: launch.columns,
         biases: launch.biases,
@@ -373,6 +377,7 @@ fn timed(
         code: executable.code.clone(),
         state: State::new(&executable.columns, inputs),
         jobs: launch.jobs,
+        elements,
         ticks: launch.ticks,
         fused_ticks: executable.fused_ticks,
         chunk: launch.block_size.map(u64::from),

@@ -23,6 +23,8 @@ pub struct Work {
     pub code: Arc<Code>,
     pub state: State,
     pub jobs: u64,
+    /// Whose jobs they are: of groups of elements, more than there are jobs.
+    pub elements: u64,
     pub ticks: u64,
     pub fused_ticks: bool,
     /// Jobs per chunk, where the user said so.
@@ -257,7 +259,8 @@ impl Shared {
             if let Some(began) = began {
                 self.work.code.cost().set(began.elapsed(), end - begin, self.work.length());
             }
-            last = Some(Key::new(self.work.ticks(step).end - 1, begin));
+            let element = begin * self.work.elements / self.work.jobs;
+            last = Some(Key::new(self.work.ticks(step).end - 1, element));
             self.done.fetch_add(1, Ordering::Release);
         }
     }
