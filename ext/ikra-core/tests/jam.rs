@@ -305,6 +305,12 @@ fn who_raises_first_in_turn_is_told_wherever_in_a_group_that_is() {
             }
         }
     }
+    // where all raise, nobody has another turn
+    let all = "v34: bool = icmp.ge v14, 7\n  if v34 {\n    atomic add counts[v11], 1 else s1\n    trap s0 v14\n  }\n  atomic add counts[v11], 2 else s1";
+    let program = product("", "", all);
+    assert!(Jam::of(&program, Way::Next).is_none(), "a second turn");
+    let program = product("", "", all.strip_suffix("\n  atomic add counts[v11], 2 else s1").expect("it ends so"));
+    assert!([0, 7].into_iter().all(|length| both(&program, Way::Next, length, [4, 16, 2]).1));
     // a number of which each makes another one: the next would begin with it
     let counted = format!("{TURNS}\n  k.16 = add k.16, 1\n  store counts[job.0] = k.16");
     assert!(Jam::of(&product("", "", &counted), Way::Next).is_none());

@@ -112,7 +112,7 @@ impl Jam {
         }
         let ticking = begins_in_loops(&entry.body);
         // what a job raises in a late tick, another one may raise before, and jobs of a group that gives up do all their ticks one after the other
-        if !(ticking && raises(&entry.body))
+        if !(ticking && may_raise(&entry.body))
             && let Some(jam) = Self::of_ticks(program.clone(), way, on_host, false)
         {
             return Some(jam);
@@ -255,7 +255,7 @@ fn begins_in_loops(body: &[Stmt]) -> bool {
 }
 
 /// Whether a job may raise something.
-fn raises(body: &[Stmt]) -> bool {
+fn may_raise(body: &[Stmt]) -> bool {
     let mut found = false;
     walk(body, &mut |s| {
         found |= matches!(s, Stmt::Trap { .. } | Stmt::Checked { .. } | Stmt::Atomic { site: Some(_), .. });

@@ -227,6 +227,10 @@ impl<'a> Weaver<'a> {
         for lane in 0..self.width() {
             self.begin(lane, false, out)?;
             self.alone(rest, lane, out)?;
+            // where all raise, the first one does
+            if out.last().is_some_and(Stmt::ends_list) {
+                break;
+            }
         }
         self.turn = Turn::Over;
         leaves.map_or(Some(()), |leaves| self.stmt(leaves, out))
