@@ -142,8 +142,7 @@ module Ikra
     #
     # @return [self]
     def sync
-      buffer = storage.buffer
-      buffer.sync unless dtype == :object
+      (@storage || storage).sync
       self
     end
 

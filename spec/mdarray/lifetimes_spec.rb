@@ -115,6 +115,23 @@ RSpec.describe Ikra::MDArray do
     end
   end
 
+  # Who waits often is told by a word in memory, where the device has such, unless it takes long.
+  { nil => true, "mute" => false }.each do |state, told|
+    it "may be waited for again and again on a device#{" that writes no words to memory" unless told}" do
+      Dir.mktmpdir do |folder|
+        expect(run_ruby(<<~RUBY, environment: StandIn.environment(folder, state: state).merge("IKRA_BACKEND" => "cuda"))).to eq("true true true #{told}\n")
+          require "fiddle"
+          few, many = [5, 200_000].map { |size| Ikra::MDArray.new(size) { |i| i * 0.5 } }
+          few_are_right = Array.new(100) { |k| few.map { |x| x * k }.sync.to_a == [0.0, k * 0.5, k * 1.0, k * 1.5, k * 2.0] }.all?
+          many_are_right = Array.new(20) { |k| many.map { |x| x * k }.sync[1001] == k * 500.5 }.all?
+          threads = Array.new(4) { |t| Thread.new { Array.new(50) { |k| few.map { |x| x + k * t }.sync[4] == 2.0 + k * t }.all? } }
+          words = Fiddle::Function.new(Fiddle.dlopen("libcuda.so.1")["stand_in_words"], [], Fiddle::TYPE_LONG).call
+          puts [few_are_right, many_are_right, threads.all?(&:value), words > 50].join(" ")
+        RUBY
+      end
+    end
+  end
+
   # 64 MiB are fewer than a twentieth of what is made.
   short_lived = <<~RUBY
     Ikra.config.memory_limit = 64 << 20

@@ -85,7 +85,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__native_version", function!(|| env!("CARGO_PKG_VERSION"), 0))?;
     ikra.define_singleton_method("__section", roomy!(engine::section(a, b, c, d, e, f, g), 7))?;
     ikra.define_singleton_method("__again", roomy!(engine::warm::again(a, b, c, d), 4))?;
-    ikra.define_singleton_method("__blank", function!(reflect::blank, 1))?;
     ikra.define_singleton_method("__adds?", function!(engine::adds, 1))?;
     ikra.define_singleton_method("__check", function!(config::check, 1))?;
     ikra.define_singleton_method("__chosen", function!(collect::chosen, 3))?;

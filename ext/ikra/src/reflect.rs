@@ -8,8 +8,9 @@ use crate::registry::{self, Kept, classes, keep, names};
 use ikra_core::id::ClassId;
 use ikra_core::world::{Construction, Visibility, values, well_known};
 use magnus::prelude::*;
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RArray, RClass, Ruby, Value};
+use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
+use magnus::value::{IntoId, LazyId};
+use magnus::{Error, RArray, Ruby, Value};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -276,14 +277,21 @@ pub fn iseq_of(code: Value) -> Result<Option<Value>, Error> {
     natives().iseq_class.value().funcall(*names::OF, (code,))
 }
 
-/// `Ikra.__blank(class)`: an object with nothing in it, of a class of Ikra's own. `allocate` asks the class first whether it has that method, which takes longer than all else.
+/// An object of a class of Ikra's own that has these ivars and nothing else. `allocate` asks the class first whether it has that method, which takes longer than all else.
 ///
 /// # Errors
 /// What Ruby raises.
-pub fn blank(class: RClass) -> Result<Value, Error> {
-    // SAFETY: a live class; `protect` catches NoMemoryError.
+pub fn made(class: Value, ivars: [(&LazyId, Value); 2]) -> Result<Value, Error> {
+    let ruby = &Ruby::get_with(class);
+    // SAFETY: a live class, and live values; `protect` catches NoMemoryError.
     #[allow(unsafe_code)]
-    let raw = protect(|| unsafe { rb_sys::rb_obj_alloc(class.as_raw()) })?;
+    let raw = protect(|| unsafe {
+        let object = rb_sys::rb_obj_alloc(class.as_raw());
+        for (ivar, value) in ivars {
+            rb_sys::rb_ivar_set(object, ivar.into_id_with(ruby).as_raw(), value.as_raw());
+        }
+        object
+    })?;
     Ok(value(raw))
 }
 

@@ -342,6 +342,15 @@ pub mod names {
     pub static STORED: LazyId = LazyId::new("stored");
     pub static THREAD_VARIABLE_GET: LazyId = LazyId::new("thread_variable_get");
 
+    // ivars of arrays, their storages and layouts, and what these say
+    pub static BUFFER: LazyId = LazyId::new("@buffer");
+    pub static IS_PACKED: LazyId = LazyId::new("packed?");
+    pub static LAYOUT: LazyId = LazyId::new("@layout");
+    pub static PACKED: LazyId = LazyId::new("@packed");
+    pub static RETAINED: LazyId = LazyId::new("@retained");
+    pub static SIZE: LazyId = LazyId::new("@size");
+    pub static STORAGE: LazyId = LazyId::new("@storage");
+
     /// Of elements, in their order.
     pub static DTYPES: [LazyId; Dtype::ALL.len()] = {
         let [i64, i32, u8, f64, f32, bool] = Dtype::ALL;

@@ -18,8 +18,8 @@ module Ikra
     def map(dtype: nil, **options, &block)
       return flat_list.map unless block
 
-      made = again(block, false) if dtype.nil? && options.empty?
-      return Ikra.__blank(MDArray).__set(Storage.made(made), @layout) if made
+      made = Ikra.__again(block, @storage, @layout, MDArray) if dtype.nil? && options.empty?
+      return made if made
 
       MDArray.__parameters(block, 1, "it is given one element")
       over(:map, options, block) { |run, within| made(run, dtype, within, shape, pieces: (self unless self.dtype == :object)) }
@@ -35,7 +35,7 @@ module Ikra
       raise LocalJumpError, "no block given" unless block
 
       writable
-      made = again(block, true) if options.empty?
+      made = Ikra.__again(block, @storage, @layout, nil) if options.empty?
       if made
         put(made)
         return self
@@ -165,14 +165,6 @@ module Ikra
     end
 
     private
-
-    # What a block gives that has run over such elements before, the short way; nil: a section is to find out what it gives.
-    #
-    # @param same [Boolean] whether elements of the same kind are made of its values
-    def again(block, same)
-      storage = @storage
-      Ikra.__again(block, storage.buffer, @layout.size, same) if storage && @layout.packed? && storage.dtype != :object
-    end
 
     # What a section goes over: objects are elements of the section, others are computed from positions.
     def base = dtype == :object ? flat_list : (@layout ? @layout.positions : 0...size)

@@ -2,7 +2,8 @@
 
 module Ikra
   class MDArray
-    # The elements that an array and its views share: a {Buffer}, or an Array of objects.
+    # The elements that an array and its views share: a {Buffer}, or an Array of objects. `Ikra.__again`, which makes arrays of what blocks give, knows the
+    # ivars of this class, of {Layout} and of {MDArray}.
     #
     # Pending expressions see the elements as they were when they were written down: they {#retain} the buffer, and who
     # writes while somebody does writes a copy, which takes its place here.
@@ -13,20 +14,10 @@ module Ikra
       # The shape that an error of the section that makes it is told in.
       attr_accessor :shape
 
-      # Of a buffer that nobody else has, in less time than {.new} takes.
-      def self.made(buffer) = Ikra.__blank(self).hold(buffer)
-
       def initialize(buffer, dtype, retained = 0)
         @buffer = buffer
         @dtype = dtype
         @retained = retained
-      end
-
-      # @return [self]
-      def hold(buffer)
-        @buffer = buffer
-        @retained = 0
-        self
       end
 
       def dtype = @dtype ||= @buffer.dtype
@@ -76,6 +67,14 @@ module Ikra
 
         @buffer.take_over(buffer)
         buffer.free
+      end
+
+      # Waits until the elements are there.
+      #
+      # @raise [ArgumentError] after {#free}
+      def sync
+        buffer = @buffer || self.buffer
+        buffer.sync unless @dtype == :object
       end
 
       # Whether the elements may yet be again what they were before.

@@ -3,8 +3,8 @@
 //
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
-// is wrong with the machine: absent, broken, old, faulty, faulty elsewhere (where another thread than the first launches). STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches and stand_in_elsewhere (launches by other threads than the first). Not here: speed.
+// is wrong with the machine: absent, broken, old, mute (streams write no words), faulty, faulty elsewhere (where another thread than the first launches). STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_words (written by streams) and stand_in_elsewhere (launches by other threads than the first). Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -94,7 +94,7 @@ static size_t total() {
 
 // The host's memory that is page-locked where it is.
 static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0};
+static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -263,6 +263,17 @@ Result cuStreamWaitValue32_v2(Stream *stream, uint64_t address, uint32_t value, 
   });
   return OK;
 }
+Result cuStreamWriteValue32_v2(Stream *stream, uint64_t address, uint32_t value, unsigned flags) {
+  USABLE;
+  if (flags != 0 || is("mute")) return INVALID;
+  stream->push([address, value] {
+    words++;
+    ((std::atomic<uint32_t> *)address)->store(value);
+  });
+  return OK;
+}
+// How many words streams have written.
+long stand_in_words() { return words; }
 Result cuStreamDestroy_v2(Stream *stream) {
   {
     std::lock_guard<std::mutex> lock(stream->mutex);

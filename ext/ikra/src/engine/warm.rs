@@ -22,10 +22,11 @@
 use super::{Section, Site, Use, Variant, Within, known_site};
 use crate::backends;
 use crate::block::{Captures, Given, Key as BlockKey};
-use crate::buffer::{self, Dtype, RubyBuffer};
+use crate::buffer::{self, Dtype};
 use crate::config::{Choice, Settings};
 use crate::explain;
 use crate::gvl;
+use crate::heap::{self, Raw};
 use crate::pack::{self, RootValue};
 use crate::profile;
 use crate::random;
@@ -45,7 +46,6 @@ use ikra_core::world::Root;
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::{AsRawId, AsRawValue};
-use magnus::typed_data::Obj;
 use magnus::value::{IntoId, LazyId};
 use magnus::{Error, Ruby, Value};
 use rb_sys::ID;
@@ -54,6 +54,9 @@ use std::sync::Arc;
 
 /// So many elements are done before leaving the GVL, and coming back to it, would have been.
 const FEW: usize = 2048;
+
+/// What a layout knows of itself whose elements are all of a list from the first on, row after row, once it was asked: 1.
+const PACKED: Raw = 3;
 
 /// As many ways of one block are remembered.
 const MOST_WARM: usize = 4;
@@ -226,24 +229,29 @@ impl Site {
     }
 }
 
-/// `Ikra.__again(block, buffer, count, same)`: what a section over the first `count` elements of a buffer gives, of a block within `stored`, and where elements of the `same` kind are
-/// made of its values, within the method that does; nil: it is to be run.
+/// `Ikra.__again(block, storage, layout, class)`: what a section over an array's elements gives, of a block within `stored`, as an array of that class in the same layout; where that is
+/// nil, the buffer of its values, of which elements of the same kind are made, within the method that does. nil: it is to be run, if only to say why it cannot.
 ///
 /// # Errors
 /// What Ruby raises while it is asked, and interrupts.
-pub fn again(
-    ruby: &Ruby,
-    block: Proc,
-    from: Value,
-    count: usize,
-    same: bool,
-) -> Result<Option<Obj<RubyBuffer>>, Error> {
+pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Value) -> Result<Option<Value>, Error> {
     if super::resident::is_open() || profile::is_running() || explain::is_running() {
         return Ok(None);
     }
     let Some(iseq) = reflect::iseq_of(block.as_value())? else { return Ok(None) };
-    let Some((given, buffer)) = buffer::of(from.as_raw()) else { return Ok(None) };
     let id = |name: &LazyId| name.into_id_with(ruby).as_raw();
+    // elements that are not there yet, objects, views and freed arrays are others' affair
+    if storage.is_nil() {
+        return Ok(None);
+    }
+    let packed = heap::ivar(layout.as_raw(), id(&names::PACKED));
+    if packed != PACKED && (packed != heap::NIL || !layout.funcall::<_, _, bool>(*names::IS_PACKED, ())?) {
+        return Ok(None);
+    }
+    let from = heap::ivar(storage.as_raw(), id(&names::BUFFER));
+    let Some((given, buffer)) = buffer::of(from) else { return Ok(None) };
+    let count = heap::fixnum(heap::ivar(layout.as_raw(), id(&names::SIZE))) as usize;
+    let same = class.is_nil();
     let mut methods: SmallVec<[(ID, usize); 4]> = SmallVec::new();
     methods.extend(same.then(|| (id(&names::AS[given as usize]), 0)));
     methods.push((id(&names::STORED), 1));
@@ -253,7 +261,7 @@ pub fn again(
     if count == 0 || count > buffer.len() {
         return Ok(None);
     }
-    let captures = Captures::new(block).with(Given::from_slice(&[from.as_raw()]));
+    let captures = Captures::new(block).with(Given::from_slice(&[from]));
     let guards = &warm.variant.guards;
     if !guards.hold(ruby)? || !guards.outside_hold(ruby, &captures)? {
         return Ok(None);
@@ -272,5 +280,11 @@ pub fn again(
     if warm.asked == Choice::Auto {
         site.note(warm.variant.form.backend, (count as u64, 1), &timings, (0.0, 0.0));
     }
-    Ok(Some(buffer::wrap(ruby, warm.made, results)))
+    let values = buffer::wrap(ruby, warm.made, results).as_value();
+    if same {
+        return Ok(Some(values));
+    }
+    let none: Value = ruby.integer_from_i64(0).as_value();
+    let storage = reflect::made(storage.class().as_value(), [(&names::BUFFER, values), (&names::RETAINED, none)])?;
+    reflect::made(class, [(&names::LAYOUT, layout), (&names::STORAGE, storage)]).map(Some)
 }

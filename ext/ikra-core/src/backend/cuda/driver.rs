@@ -30,7 +30,7 @@ const NEEDED: &str = "cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString 
     cuCtxSetLimit cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolTrimTo cuMemGetInfo_v2 cuMemAllocAsync \
     cuMemFreeAsync cuMemHostAlloc cuMemFreeHost cuMemHostRegister_v2 cuMemHostUnregister cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 \
     cuMemsetD8Async cuStreamCreate \
-    cuStreamSynchronize cuStreamWaitValue32_v2 cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
+    cuStreamSynchronize cuStreamWaitValue32_v2 cuStreamWriteValue32_v2 cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize \
     cuEventDestroy_v2 cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute \
     cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel";
 

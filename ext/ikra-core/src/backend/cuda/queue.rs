@@ -9,6 +9,7 @@ use super::status::Letter;
 use super::storage::Block;
 use crate::error::{Error, Result};
 use crate::memory::buffer::DeviceMemory;
+use bell::Bell;
 use launcher::{Launcher, Step};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use ticks::{Fate, Ticks};
 pub use ticks::{Spread, Tick};
 
+mod bell;
 mod launcher;
 mod ticks;
 
@@ -73,6 +75,7 @@ pub struct Queue {
 
 struct Line {
     stream: Arc<Stream>,
+    bell: Bell,
     state: Mutex<State>,
 }
 
@@ -165,6 +168,14 @@ impl State {
             ticks: Ticks::default(),
             launcher,
         }
+    }
+    /// Whether a mark is behind all that is queued.
+    fn is_last(&self, mark: &Arc<Mark>) -> bool {
+        self.open.as_ref().is_some_and(|(open, _)| Arc::ptr_eq(open, mark))
+    }
+    /// How many were queued so far.
+    fn total(&self) -> u64 {
+        self.gone + self.under_way.len() as u64
     }
     /// The launches queued last.
     fn last(&self) -> impl DoubleEndedIterator<Item = &Work> {
@@ -259,7 +270,7 @@ impl State {
             Ok::<_, Error>(event)
         });
         let event = event?.clone();
-        if self.open.as_ref().is_some_and(|(open, _)| Arc::ptr_eq(open, mark)) {
+        if self.is_last(mark) {
             self.open = None;
         }
         Ok(event)
@@ -338,7 +349,7 @@ impl Queue {
         self.line.get_or_try_init(|| {
             let stream = Arc::new(Stream::new(&self.device)?);
             let state = Mutex::new(State::new(Launcher::new(&self.device, &stream)));
-            Ok(Line { stream, state })
+            Ok(Line { stream, bell: Bell::default(), state })
         })
     }
 
@@ -398,15 +409,11 @@ impl Queue {
             state.close_open(&line.stream, &self.device)?;
             state.flush(&line.stream)?;
             state.ticks.end(&line.stream)?;
-            (work(&line.stream), state.gone + state.under_way.len() as u64)
+            (work(&line.stream), state.total())
         };
         // also where that failed: part of it may be under way
-        let done = line.stream.finish();
-        queued.and(done)?;
-        let mut state = line.state.lock();
-        let known = before.saturating_sub(state.gone) as usize;
-        state.let_go(known, self.pending);
-        Ok(())
+        let done = self.finish_line(line, before);
+        queued.and(done)
     }
 
     /// Waits until the stream has passed a mark. What is before it is let go.
@@ -420,7 +427,22 @@ impl Queue {
                 // in a child of the process the lock may be another's
                 self.device.enter()?;
                 let line = self.line()?;
-                line.state.lock().close(mark, &line.stream, &self.device)?
+                let mut state = line.state.lock();
+                if state.is_last(mark) {
+                    state.flush(&line.stream)?;
+                    if let Some(call) = line.bell.ring(mark, &line.stream, &self.device) {
+                        // whoever queues more has another mark: this one is passed when the bell is heard
+                        state.open = None;
+                        let before = state.total();
+                        drop(state);
+                        if call.is_heard() {
+                            self.let_go_of(line, before);
+                            return Ok(());
+                        }
+                        state = line.state.lock();
+                    }
+                }
+                state.close(mark, &line.stream, &self.device)?
             }
         };
         event.wait()?;
@@ -464,7 +486,7 @@ impl Queue {
         letter: Option<Arc<Letter>>,
         work: impl FnOnce(&mut State, &Stream, &mut Vec<Arc<dyn DeviceMemory>>) -> Result<()>,
     ) -> Result<Arc<Mark>> {
-        let Line { stream, state } = self.line()?;
+        let Line { stream, state, .. } = self.line()?;
         let mut state = state.lock();
         state.sweep_many(self.pending)?;
         let length = if letter.is_none() && state.repeats(&holds) { Length::Little } else { length };
@@ -493,7 +515,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::add`].
     pub fn add_tick(&self, holds: Vec<Arc<dyn DeviceMemory>>, length: Length, tick: Tick) -> Result<(Arc<Mark>, bool)> {
-        let Line { stream, state } = self.line()?;
+        let Line { stream, state, .. } = self.line()?;
         let mut state = state.lock();
         state.sweep_many(self.pending)?;
         let length = if state.repeats(&holds) { Length::Little } else { length };
@@ -601,12 +623,22 @@ impl Queue {
             let mut state = line.state.lock();
             state.close_open(&line.stream, &self.device)?;
             state.flush(&line.stream)?;
-            state.gone + state.under_way.len() as u64
+            state.total()
         };
+        self.finish_line(line, before)
+    }
+
+    /// Waits for all that is on the stream. What was among the first so many is let go: what is queued meanwhile keeps what it holds.
+    fn finish_line(&self, line: &Line, before: u64) -> Result<()> {
         line.stream.finish()?;
+        self.let_go_of(line, before);
+        Ok(())
+    }
+
+    /// Lets go what is among the first so many, all of which are done.
+    fn let_go_of(&self, line: &Line, before: u64) {
         let mut state = line.state.lock();
         let known = before.saturating_sub(state.gone) as usize;
         state.let_go(known, self.pending);
-        Ok(())
     }
 }

@@ -407,6 +407,9 @@ pub struct Mailbox {
     memory: Pinned,
 }
 
+// SAFETY: what threads share are letters. One that the host writes to, or looks at while the device may write, is a word, by volatile access; others are read behind an event.
+unsafe impl Sync for Mailbox {}
+
 impl Mailbox {
     /// Bytes of one letter.
     pub const LETTER: usize = 64;
@@ -435,6 +438,22 @@ impl Mailbox {
         // as long as the lane whose stream it is.
         let status = unsafe { sys::cuStreamWaitValue32_v2(stream.raw, address, 1, flags) };
         (status == CUresult::CUDA_SUCCESS).then_some(Gate { mailbox: self, letter })
+    }
+
+    /// Has a stream write a number to a letter once it comes here, behind all that its work has written. Whether it will: not all devices do. `letter` is for nothing else.
+    pub fn tell(&self, letter: usize, number: u32, stream: &Stream) -> bool {
+        let flags = sys::CUstreamWriteValue_flags_enum::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
+        // SAFETY: the stream is alive; the word is as in `hold`; CUDA waits for what still writes to it before the memory is given back.
+        let status = unsafe { sys::cuStreamWriteValue32_v2(stream.raw, self.address(letter), number, flags) };
+        status == CUresult::CUDA_SUCCESS
+    }
+
+    /// What the device wrote last; 0: nothing yet.
+    pub fn told(&self, letter: usize) -> u32 {
+        // SAFETY: the letter is within the allocation, and aligned; nobody but the device writes to it, a word at once.
+        let word = unsafe { (self.address(letter) as *const u32).read_volatile() };
+        fence(Ordering::Acquire);
+        word
     }
 
     /// Queues a copy of a letter's worth of device memory.

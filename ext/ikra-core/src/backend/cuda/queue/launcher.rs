@@ -9,7 +9,7 @@
 //! | where | what becomes of it |
 //! | --- | --- |
 //! | nothing came for a while ([`PATIENCE`]) | it sleeps, and takes no time; callers launch themselves |
-//! | calls that wait for what they launched | it stays asleep |
+//! | calls that wait for what they launched, or for a few of them | it stays asleep, or falls asleep again: two threads that hand each launch over take longer than one |
 //! | a launch fails | as that code had run before, the device is lost: the fault is what everybody is told from then on |
 //! | a fork | the child has no such thread, and uses no device of its parent's |
 //! | the process ends | before the driver's own end it is done with the call that it is in, and makes no other |
@@ -62,6 +62,8 @@ impl Step {
 pub struct Launcher {
     shared: Arc<Shared>,
     row: Row,
+    /// Steps that were given when somebody waited for them last.
+    drained: u64,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -96,12 +98,12 @@ impl Launcher {
         let (todo, wakes) = (Mutex::default(), Condvar::new());
         let (given, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let shared = Shared { device: device.clone(), stream: stream.clone(), todo, wakes, given, done };
-        Self { shared: Arc::new(shared), row: Row { launches: 0, since: Instant::now() }, thread: None }
+        Self { shared: Arc::new(shared), row: Row { launches: 0, since: Instant::now() }, drained: 0, thread: None }
     }
 
     /// Leaves a step to the thread, if it is awake; gives it back if not: then nothing is before it that is not on the stream. `row`: whether it is one more of those that wake it.
     pub fn leave(&mut self, step: Step, row: bool) -> Option<Step> {
-        let Self { shared, row: before, thread } = self;
+        let Self { shared, row: before, thread, .. } = self;
         if shared.waiting() >= MOST {
             shared.until(|| shared.waiting() < MOST);
         }
@@ -131,12 +133,18 @@ impl Launcher {
     pub fn drain(&mut self) -> Result<()> {
         self.row.launches = 0;
         let shared = &*self.shared;
-        if shared.waiting() == 0 {
+        let given = shared.given.load(Ordering::Acquire);
+        let since = given - std::mem::replace(&mut self.drained, given);
+        if since == 0 && shared.waiting() == 0 {
             return Ok(());
         }
         // a child has no such thread
         shared.device.enter()?;
         shared.until(|| shared.waiting() == 0);
+        if since < u64::from(ROW) {
+            // it may look for more still, which does no harm
+            shared.todo.lock().awake = false;
+        }
         shared.device.enter()
     }
 }
