@@ -124,7 +124,15 @@ RSpec.describe Ikra::MDArray do
           few, many = [5, 200_000].map { |size| Ikra::MDArray.new(size) { |i| i * 0.5 } }
           few_are_right = Array.new(100) { |k| few.map { |x| x * k }.sync.to_a == [0.0, k * 0.5, k * 1.0, k * 1.5, k * 2.0] }.all?
           many_are_right = Array.new(20) { |k| many.map { |x| x * k }.sync[1001] == k * 500.5 }.all?
-          threads = Array.new(4) { |t| Thread.new { Array.new(50) { |k| few.map { |x| x + k * t }.sync[4] == 2.0 + k * t }.all? } }
+          threads = Array.new(6) do |t|
+            Thread.new do
+              Array.new(100) do |k|
+                long = k % 20 != t || many.map { |x| x * k }.map { |x| x + 1.0 }.sync[1001] == k * 500.5 + 1.0
+                sum = k % 25 != t || many.sum == 0.5 * (199_999 * 200_000 / 2)
+                few.map { |x| x + k * t }.sync[4] == 2.0 + k * t && long && sum
+              end.all?
+            end
+          end
           words = Fiddle::Function.new(Fiddle.dlopen("libcuda.so.1")["stand_in_words"], [], Fiddle::TYPE_LONG).call
           puts [few_are_right, many_are_right, threads.all?(&:value), words > 50].join(" ")
         RUBY

@@ -72,7 +72,13 @@ struct Stream {
 
 struct Event {
   std::atomic<int> pending{0};
+  // The program, until it destroys it, which it may before the stream has come there, and each place in a stream.
+  std::atomic<int> holders{1};
   std::chrono::steady_clock::time_point time;
+
+  void let_go() {
+    if (--holders == 0) delete this;
+  }
 };
 
 struct Module {
@@ -291,10 +297,12 @@ Result cuEventCreate(Event **event, unsigned) {
 }
 Result cuEventRecord(Event *event, Stream *stream) {
   USABLE;
+  event->holders++;
   event->pending++;
   stream->push([event] {
     event->time = std::chrono::steady_clock::now();
     event->pending--;
+    event->let_go();
   });
   return OK;
 }
@@ -310,7 +318,7 @@ Result cuEventSynchronize(Event *event) {
 Result cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
   return *milliseconds = std::chrono::duration<float, std::milli>(to->time - from->time).count(), OK;
 }
-Result cuEventDestroy_v2(Event *event) { return delete event, OK; }
+Result cuEventDestroy_v2(Event *event) { return event->let_go(), OK; }
 
 Result cuModuleLoadDataEx(Module **module, const char *image, unsigned, void *, void *) {
   USABLE;

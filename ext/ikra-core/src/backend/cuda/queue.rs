@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use ticks::{Fate, Ticks};
 pub use ticks::{Spread, Tick};
 
@@ -28,6 +29,8 @@ pub struct Mark {
     /// Those that are behind more have a higher one.
     number: u64,
     event: OnceCell<Arc<Event>>,
+    /// The stream has said that it has passed it, which needs no event.
+    heard: AtomicBool,
 }
 
 impl Mark {
@@ -36,6 +39,9 @@ impl Mark {
     /// # Errors
     /// `Device`, also for what failed on the device before it.
     fn is_past(&self) -> Result<bool> {
+        if self.heard.load(Ordering::Acquire) {
+            return Ok(true);
+        }
         self.event.get().map_or(Ok(false), |event| event.is_past())
     }
 }
@@ -120,6 +126,8 @@ struct State {
     held: usize,
     /// Behind the last of them, which are so many, if it has no event yet.
     open: Option<(Arc<Mark>, usize)>,
+    /// Those that the stream is to say it has passed. Who waits for one of them waits for nothing long behind it.
+    rung: SmallVec<[Arc<Mark>; 1]>,
     /// How many there may be before the driver is asked which are done.
     patience: usize,
     /// How many marks there were.
@@ -162,6 +170,7 @@ impl State {
             gone: 0,
             held: 0,
             open: None,
+            rung: SmallVec::new(),
             patience: 0,
             marks: 0,
             idle: Vec::new(),
@@ -247,6 +256,11 @@ impl State {
         self.gone += count as u64;
         self.patience = self.under_way.len() + MANY;
     }
+    /// The same of those of the first so many, since ever, that are left.
+    fn let_go_before(&mut self, total: u64, pending: fn(&dyn DeviceMemory) -> Option<&Pending>) {
+        let known = total.saturating_sub(self.gone) as usize;
+        self.let_go(known, pending);
+    }
     /// All that was queued is on the stream, but for memory, which has no order.
     fn flush(&mut self, stream: &Stream) -> Result<()> {
         self.launcher.drain()?;
@@ -275,11 +289,16 @@ impl State {
         }
         Ok(event)
     }
-    /// The same of the one that is open: what is queued from now on is behind it.
+    /// The same of those that are open, or not heard of yet: what is queued from now on is behind them.
     fn close_open(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<()> {
+        for mark in std::mem::take(&mut self.rung) {
+            if !mark.heard.load(Ordering::Acquire) {
+                self.close(&mark, stream, device)?;
+            }
+        }
         let Some((open, _)) = self.open.take() else { return Ok(()) };
         if Arc::strong_count(&open) == 1 {
-            // nobody can ask for it: what was before it is gone, and an event is not dropped before the stream has passed it
+            // nobody can ask for it: what was before it is gone
             return Ok(());
         }
         self.close(&open, stream, device).map(drop)
@@ -288,7 +307,7 @@ impl State {
     fn mark(&mut self, length: Length, stream: &Stream, device: &Arc<Device>) -> Result<Arc<Mark>> {
         let (mark, count) = self.open.take().unwrap_or_else(|| {
             self.marks += 1;
-            (Arc::new(Mark { number: self.marks, event: OnceCell::new() }), 0)
+            (Arc::new(Mark { number: self.marks, event: OnceCell::new(), heard: AtomicBool::new(false) }), 0)
         });
         self.open = Some((mark.clone(), count + 1));
         if length == Length::Any {
@@ -421,6 +440,9 @@ impl Queue {
     /// # Errors
     /// `Device`, also for what failed on the device since.
     pub fn wait(&self, mark: &Arc<Mark>) -> Result<()> {
+        if mark.heard.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let event = match mark.event.get() {
             Some(event) => event.clone(),
             None => {
@@ -430,16 +452,20 @@ impl Queue {
                 let mut state = line.state.lock();
                 if state.is_last(mark) {
                     state.flush(&line.stream)?;
-                    if let Some(call) = line.bell.ring(mark, &line.stream, &self.device) {
+                    if let Some(call) = line.bell.ring(&line.stream, &self.device) {
                         // whoever queues more has another mark: this one is passed when the bell is heard
                         state.open = None;
+                        state.rung.push(mark.clone());
                         let before = state.total();
                         drop(state);
-                        if call.is_heard() {
-                            self.let_go_of(line, before);
+                        let heard = call.is_heard();
+                        state = line.state.lock();
+                        state.rung.retain(|other| !Arc::ptr_eq(other, mark));
+                        if heard {
+                            mark.heard.store(true, Ordering::Release);
+                            state.let_go_before(before, self.pending);
                             return Ok(());
                         }
-                        state = line.state.lock();
                     }
                 }
                 state.close(mark, &line.stream, &self.device)?
@@ -631,14 +657,7 @@ impl Queue {
     /// Waits for all that is on the stream. What was among the first so many is let go: what is queued meanwhile keeps what it holds.
     fn finish_line(&self, line: &Line, before: u64) -> Result<()> {
         line.stream.finish()?;
-        self.let_go_of(line, before);
+        line.state.lock().let_go_before(before, self.pending);
         Ok(())
-    }
-
-    /// Lets go what is among the first so many, all of which are done.
-    fn let_go_of(&self, line: &Line, before: u64) {
-        let mut state = line.state.lock();
-        let known = before.saturating_sub(state.gone) as usize;
-        state.let_go(known, self.pending);
     }
 }

@@ -4,12 +4,12 @@
 //! Here: [`Bell`], and [`Call`], one wait. Not here: what the work was that is waited for, and what becomes of it ([`super`]). A fault on the device is never heard: whoever hears nothing
 //! for a while asks the driver, which knows.
 
-use super::{Mark, Stream};
+use super::Stream;
 use crate::backend::cuda::driver::Device;
 use crate::backend::cuda::storage::Mailbox;
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The memory is had by those who have waited so often: a program's first calls do without.
@@ -21,25 +21,33 @@ const PATIENCE: Duration = Duration::from_micros(50);
 #[derive(Default)]
 pub struct Bell {
     waits: AtomicU32,
-    /// None: the device has no such thing.
+    /// Numbers of the waits that there were, in the stream's order.
+    rings: AtomicU32,
     word: OnceCell<Option<Mailbox>>,
+    /// The device has no such thing.
+    mute: AtomicBool,
 }
 
-/// A wait for the place in the stream that a mark is behind.
+/// A wait for a place in the stream.
 pub struct Call<'a> {
     word: &'a Mailbox,
     number: u32,
 }
 
 impl Bell {
-    /// Has the stream say when it comes here, which is what the mark is behind; None: it will not. Marks come in their order.
-    pub fn ring(&self, mark: &Arc<Mark>, stream: &Stream, device: &Arc<Device>) -> Option<Call<'_>> {
-        if self.word.get().is_none() && self.waits.fetch_add(1, Ordering::Relaxed) < OFTEN {
+    /// Has the stream say when it comes here; None: it will not. One at a time rings, who adds to the stream.
+    pub fn ring(&self, stream: &Stream, device: &Arc<Device>) -> Option<Call<'_>> {
+        let seldom = self.word.get().is_none() && self.waits.fetch_add(1, Ordering::Relaxed) < OFTEN;
+        if seldom || self.mute.load(Ordering::Relaxed) {
             return None;
         }
         let word = self.word.get_or_init(|| Mailbox::new(device, 1).ok()).as_ref()?;
-        let number = mark.number as u32;
-        word.tell(0, number, stream).then_some(Call { word, number })
+        let number = self.rings.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if !word.tell(0, number, stream) {
+            self.mute.store(true, Ordering::Relaxed);
+            return None;
+        }
+        Some(Call { word, number })
     }
 }
 
@@ -61,7 +69,7 @@ impl Call<'_> {
     }
 }
 
-/// Whether the last number that was said is this one, or a later one. They begin anew after 2³².
+/// Whether the last number that was said is this one, or a later one. They begin anew after 2³²; as many are not waited for at a time.
 fn is_at(said: u32, number: u32) -> bool {
     (said.wrapping_sub(number) as i32) >= 0
 }
