@@ -73,8 +73,8 @@ module Ikra
       #
       # @raise [ArgumentError] after {#free}
       def sync
-        buffer = @buffer || self.buffer
-        buffer.sync unless @dtype == :object
+        elements = buffer
+        elements.sync unless @dtype == :object
       end
 
       # Whether the elements may yet be again what they were before.

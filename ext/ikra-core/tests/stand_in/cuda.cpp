@@ -4,7 +4,7 @@
 // Here: exactly the functions that the backend calls, with the driver's own rules as far as they matter to it: work is
 // asynchronous, arguments are copied at the launch, freed memory stays with the pool until it is trimmed. STAND_IN says what
 // is wrong with the machine: absent, broken, old, mute (streams write no words), faulty, faulty elsewhere (where another thread than the first launches). STAND_IN_MEMORY is its size, STAND_IN_STACK the largest stack that
-// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_words (written by streams) and stand_in_elsewhere (launches by other threads than the first). Not here: speed.
+// there is room for. A test may call stand_in_fail, which lets allocations fail, stand_in_used, stand_in_locked, stand_in_copies, stand_in_questions, stand_in_allocations, stand_in_launched, stand_in_launches, stand_in_running, stand_in_words (written by streams) and stand_in_elsewhere (launches by other threads than the first). Not here: speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -100,7 +100,7 @@ static size_t total() {
 
 // The host's memory that is page-locked where it is.
 static std::map<void *, size_t> &locked = *new std::map<void *, size_t>;
-static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0};
+static std::atomic<long> copies{0}, questions{0}, allocations{0}, launched{0}, launches{0}, elsewhere{0}, words{0}, running{0};
 
 // Allocations, page-locked ones too, until they begin to fail, and how many then do.
 static std::atomic<long> before_failing{-1}, failing{0}, have_failed{0};
@@ -137,6 +137,8 @@ long stand_in_allocations() { return allocations; }
 // Threads of the last launch.
 long stand_in_launched() { return launched; }
 long stand_in_launches() { return launches; }
+// Launches that are not over.
+long stand_in_running() { return running; }
 long stand_in_elsewhere() { return elsewhere; }
 
 Result cuDriverGetVersion(int *version) { return *version = is("old") ? 11040 : 13000, OK; }
@@ -349,19 +351,22 @@ Result cuLaunchKernel(Module *module, unsigned grid, unsigned, unsigned, unsigne
   memcpy(args.data(), params[0], module->bytes);
   launched = long(grid) * block;
   launches++;
+  running++;
   if (gettid() != getpid()) {
     elsewhere++;
-    if (is("faulty elsewhere")) return OUT_OF_RESOURCES;
+    if (is("faulty elsewhere")) return running--, OUT_OF_RESOURCES;
   }
   stream->push([=] {
     if (is("faulty")) {
       sticky = FAULT;
+      running--;
       return;
     }
     // The shim's built-in variables belong to the module.
-    static std::mutex running;
-    std::lock_guard<std::mutex> lock(running);
+    static std::mutex alone;
+    std::lock_guard<std::mutex> lock(alone);
     module->launch(grid, block, args.data());
+    running--;
   });
   return OK;
 }

@@ -55,7 +55,7 @@ use std::sync::Arc;
 /// So many elements are done before leaving the GVL, and coming back to it, would have been.
 const FEW: usize = 2048;
 
-/// What a layout knows of itself whose elements are all of a list from the first on, row after row, once it was asked: 1.
+/// What a layout knows of itself whose elements are all of a list from the first on, row after row, once it was asked: the Integer 1.
 const PACKED: Raw = 3;
 
 /// As many ways of one block are remembered.
@@ -244,8 +244,11 @@ pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Val
     if storage.is_nil() {
         return Ok(None);
     }
-    let packed = heap::ivar(layout.as_raw(), id(&names::PACKED));
-    if packed != PACKED && (packed != heap::NIL || !layout.funcall::<_, _, bool>(*names::IS_PACKED, ())?) {
+    let is_packed = match heap::ivar(layout.as_raw(), id(&names::PACKED)) {
+        heap::NIL => layout.funcall(*names::IS_PACKED, ())?,
+        known => known == PACKED,
+    };
+    if !is_packed {
         return Ok(None);
     }
     let from = heap::ivar(storage.as_raw(), id(&names::BUFFER));

@@ -292,9 +292,7 @@ impl State {
     /// The same of those that are open, or not heard of yet: what is queued from now on is behind them.
     fn close_open(&mut self, stream: &Stream, device: &Arc<Device>) -> Result<()> {
         for mark in std::mem::take(&mut self.rung) {
-            if !mark.heard.load(Ordering::Acquire) {
-                self.close(&mark, stream, device)?;
-            }
+            self.close(&mark, stream, device)?;
         }
         let Some((open, _)) = self.open.take() else { return Ok(()) };
         if Arc::strong_count(&open) == 1 {
