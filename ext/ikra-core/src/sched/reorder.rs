@@ -17,8 +17,9 @@ use crate::memory::column::HostColumn;
 pub const NONE: u32 = u32::MAX;
 /// Stretches that a thread goes over at once.
 const LANES: usize = 4;
-/// Elements of a stretch.
+/// Elements of a stretch, where groups are few, and where they are more: a group's first lines in a stretch are asked for by nobody, so that they have to be few of its lines there.
 const STRETCH: usize = 4096;
+const LONG_STRETCH: usize = 4 * STRETCH;
 const _: () = assert!(STRETCH <= u16::MAX as usize);
 /// Places ahead that are asked for: the next line but one of the cache.
 const AHEAD: usize = 32;
@@ -36,10 +37,11 @@ type Place<'a> = std::slice::IterMut<'a, u32>;
 /// If there are no groups, or more elements than a `u32` tells apart.
 pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> HostColumn {
     assert!(groups > 0 && tags.len() < NONE as usize);
-    let pieces = tags.chunks(LANES * STRETCH);
+    let stretch = if groups <= FEW { STRETCH } else { LONG_STRETCH };
+    let pieces = tags.chunks(LANES * stretch);
     let mut counts = vec![0u32; pieces.len() * LANES * groups];
     let work = pieces.clone().zip(counts.chunks_mut(LANES * groups)).collect();
-    each(threads, tags.len(), work, |(tags, counts): (&[u16], &mut [u32])| count(tags, counts, groups));
+    each(threads, tags.len(), work, |(tags, counts): (&[u16], &mut [u32])| count(tags, counts, groups, stretch));
     let of_group = |group: usize| counts.iter().skip(group).step_by(groups).map(|count| *count as usize).sum::<usize>();
     let sizes: Vec<usize> = (0..groups).map(of_group).collect();
     // behind the last group nobody begins
@@ -66,7 +68,7 @@ pub fn by_class(tags: &[u16], groups: usize, warp: usize, threads: &Threads) -> 
     }
     let work = pieces.enumerate().zip(places.chunks_mut(LANES * groups)).collect();
     each(threads, tags.len(), work, |((at, tags), places): ((usize, &[u16]), &mut [Place<'_>])| {
-        put(at * LANES * STRETCH, tags, places, groups);
+        put(at * LANES * stretch, tags, places, groups, stretch);
     });
     column
 }
@@ -86,10 +88,10 @@ fn group(tag: u16, last: usize) -> usize {
 }
 
 /// The stretches of a piece; the last ones may be shorter, or have nothing.
-fn stretches(tags: &[u16]) -> [&[u16]; LANES] {
+fn stretches(tags: &[u16], stretch: usize) -> [&[u16]; LANES] {
     std::array::from_fn(|lane| {
-        let from = (lane * STRETCH).min(tags.len());
-        &tags[from..tags.len().min(from + STRETCH)]
+        let from = (lane * stretch).min(tags.len());
+        &tags[from..tags.len().min(from + stretch)]
     })
 }
 
@@ -100,8 +102,8 @@ fn lanes<T>(all: &mut [T], groups: usize) -> [&mut [T]; LANES] {
 }
 
 /// Counts how many of each group each stretch of a piece has.
-fn count(tags: &[u16], counts: &mut [u32], groups: usize) {
-    let (of, counts) = (stretches(tags), lanes(counts, groups));
+fn count(tags: &[u16], counts: &mut [u32], groups: usize, stretch: usize) {
+    let (of, counts) = (stretches(tags, stretch), lanes(counts, groups));
     if groups <= FEW {
         return counts.into_iter().zip(of).for_each(|(counts, tags)| widest(Count { tags, counts }));
     }
@@ -109,7 +111,7 @@ fn count(tags: &[u16], counts: &mut [u32], groups: usize) {
         let last = counts.len() - 1;
         counts[group(tag, last)] += 1;
     };
-    if of[LANES - 1].len() == STRETCH {
+    if of[LANES - 1].len() == stretch {
         let ([a, b, c, d], [one, two, three, four]) = (of, counts);
         for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
             count(one, *a);
@@ -148,7 +150,7 @@ impl Work for Count<'_> {
 }
 
 /// Puts the elements of a piece where each of its stretches has room for them.
-fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize) {
+fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize, stretch: usize) {
     let put = |places: &mut [Place<'_>], tag: u16, element: usize| {
         let last = places.len() - 1;
         // there is room for as many as were counted
@@ -158,25 +160,25 @@ fn put(first: usize, tags: &[u16], places: &mut [Place<'_>], groups: usize) {
             ahead::to_write(places.as_slice().as_ptr().wrapping_add(AHEAD));
         }
     };
-    let (of, places) = (stretches(tags), lanes(places, groups));
-    if of[LANES - 1].len() == STRETCH {
+    let (of, places) = (stretches(tags, stretch), lanes(places, groups));
+    if of[LANES - 1].len() == stretch {
         let ([a, b, c, d], [one, two, three, four]) = (of, places);
         for (i, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
             put(one, *a, first + i);
-            put(two, *b, first + STRETCH + i);
-            put(three, *c, first + 2 * STRETCH + i);
-            put(four, *d, first + 3 * STRETCH + i);
+            put(two, *b, first + stretch + i);
+            put(three, *c, first + 2 * stretch + i);
+            put(four, *d, first + 3 * stretch + i);
         }
     } else {
         for (lane, (places, tags)) in places.into_iter().zip(of).enumerate() {
-            tags.iter().enumerate().for_each(|(i, tag)| put(places, *tag, first + lane * STRETCH + i));
+            tags.iter().enumerate().for_each(|(i, tag)| put(places, *tag, first + lane * stretch + i));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LANES, NONE, STRETCH, by_class};
+    use super::{LANES, LONG_STRETCH, NONE, STRETCH, by_class};
     use crate::backend::threads::Threads;
 
     /// The same, as one would write it.
@@ -203,7 +205,9 @@ mod tests {
         };
         for threads in [1, 3] {
             let crew = Threads::new(threads);
-            for len in [0, 1, 31, 33, STRETCH, LANES * STRETCH, LANES * STRETCH + 1, 3 * LANES * STRETCH - 5] {
+            let few = [0, 1, 31, 33, STRETCH, LANES * STRETCH, LANES * STRETCH + 1, 3 * LANES * STRETCH - 5];
+            let more = [LONG_STRETCH + 1, LANES * LONG_STRETCH, 2 * LANES * LONG_STRETCH + 7];
+            for len in few.into_iter().chain(more) {
                 for (groups, beyond) in [(1, 0), (2, 1), (4, 0), (7, 3), (24, 1), (25, 0), (300, 2)] {
                     for warp in [1, 32] {
                         let most = (groups + beyond) as u64;

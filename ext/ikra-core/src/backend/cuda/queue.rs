@@ -100,6 +100,8 @@ struct Work {
     behind: Arc<Mark>,
     /// Until the launch is done.
     holds: Vec<Arc<dyn DeviceMemory>>,
+    /// It is no launch: all that it holds is new.
+    makes: bool,
     /// The same of the code that runs: nobody else may have it any more.
     _code: Modules,
     /// Says how it ended, if it may raise.
@@ -212,7 +214,8 @@ impl State {
     /// Whether a launch that uses such memory does the last one's work once more, as a loop of calls does: whoever waits for the one waits for the other.
     fn repeats(&self, holds: &[Arc<dyn DeviceMemory>]) -> bool {
         let is_held = |memory: &Arc<dyn DeviceMemory>| holds.iter().any(|other| Arc::ptr_eq(other, memory));
-        self.under_way.back().is_some_and(|last| !last.holds.is_empty() && last.holds.iter().all(is_held))
+        let last = self.under_way.back().filter(|last| !last.makes && !last.holds.is_empty());
+        last.is_some_and(|last| last.holds.iter().all(is_held))
     }
     fn add(&mut self, work: Work) {
         // it comes behind those before it, and holds for them what it uses, too
@@ -457,10 +460,11 @@ impl Queue {
                         let before = state.total();
                         drop(state);
                         let heard = call.is_heard();
+                        // others who wait for it ask before they want the lock
+                        mark.heard.store(heard, Ordering::Release);
                         state = line.state.lock();
                         state.rung.retain(|other| !Arc::ptr_eq(other, mark));
                         if heard {
-                            mark.heard.store(true, Ordering::Release);
                             state.let_go_before(before, self.pending);
                             return Ok(());
                         }
@@ -519,9 +523,10 @@ impl Queue {
             state.close_open(stream, &self.device)?;
         }
         state.ticks.end(stream)?;
+        let makes = holds.is_empty();
         let queued = work(&mut state, stream, &mut holds).and_then(|()| state.mark(length, stream, &self.device));
         match &queued {
-            Ok(mark) => state.add(Work { behind: mark.clone(), holds, _code: code, letter }),
+            Ok(mark) => state.add(Work { behind: mark.clone(), holds, makes, _code: code, letter }),
             Err(_) => {
                 // what was queued before it failed uses the memory and the code still
                 if state.launcher.drain().and_then(|()| stream.finish()).is_ok() {
@@ -556,7 +561,7 @@ impl Queue {
         match queued {
             Ok((mark, fate)) => {
                 if fate != Fate::Joined {
-                    state.add(Work { behind: mark.clone(), holds, _code: code, letter: None });
+                    state.add(Work { behind: mark.clone(), holds, makes: false, _code: code, letter: None });
                 }
                 Ok((mark, fate != Fate::First))
             }
