@@ -100,7 +100,7 @@ struct Work {
     behind: Arc<Mark>,
     /// Until the launch is done.
     holds: Vec<Arc<dyn DeviceMemory>>,
-    /// It is no launch: all that it holds is new.
+    /// It uses nothing that was there before, as where memory is only made: no other does the same work once more.
     makes: bool,
     /// The same of the code that runs: nobody else may have it any more.
     _code: Modules,
@@ -214,8 +214,7 @@ impl State {
     /// Whether a launch that uses such memory does the last one's work once more, as a loop of calls does: whoever waits for the one waits for the other.
     fn repeats(&self, holds: &[Arc<dyn DeviceMemory>]) -> bool {
         let is_held = |memory: &Arc<dyn DeviceMemory>| holds.iter().any(|other| Arc::ptr_eq(other, memory));
-        let last = self.under_way.back().filter(|last| !last.makes && !last.holds.is_empty());
-        last.is_some_and(|last| last.holds.iter().all(is_held))
+        self.under_way.back().is_some_and(|last| !last.makes && last.holds.iter().all(is_held))
     }
     fn add(&mut self, work: Work) {
         // it comes behind those before it, and holds for them what it uses, too
@@ -561,7 +560,8 @@ impl Queue {
         match queued {
             Ok((mark, fate)) => {
                 if fate != Fate::Joined {
-                    state.add(Work { behind: mark.clone(), holds, makes: false, _code: code, letter: None });
+                    let makes = holds.is_empty();
+                    state.add(Work { behind: mark.clone(), holds, makes, _code: code, letter: None });
                 }
                 Ok((mark, fate != Fate::First))
             }
