@@ -81,6 +81,38 @@ RSpec.describe "Captured Procs and Method objects" do
     end
   end
 
+  on_every_backend do
+    it "calls captured lambdas and procs that call themselves, directly or through others" do
+      k = 3
+      fib = ->(n) { n < 2 ? n : fib.(n - 1) + fib.(n - 2) }
+      power = ->(x, n = 2) { return 1 if n.zero?; x * power.(x, n - 1) + k }
+      odd = nil
+      even = ->(n) { n.zero? ? true : odd.(n - 1) }
+      odd = ->(n) { n.zero? ? false : even.(n - 1) }
+      sum = proc { |n| n <= 0 ? 0 : n + sum.call(n - 1) }
+      total = ->(list, i: 0) { i >= list.size ? 0 : list[i] + total.(list, i: i + 1) }
+      expect([1, 4, 9]).to map_same_as_ruby { |x| [fib.(x), power.(x, 3), power.(x * 0.5), even.(x), odd[x], sum[x], total.([x, 1.5])] }
+    end
+
+    it "raises what a lambda that calls itself raises, at its line" do
+      down = ->(n) { n.zero? ? 1 / n : down.(n - 1) }
+      endless = ->(n) { endless.(n + 1) }
+      expect { |x| down.(x) }.to be_same_as_ruby.over(3, 0)
+      expect { [1].pmap(backend: backend) { |x| endless.(x) } }.to raise_error(SystemStackError)
+    end
+  end
+
+  it "calls what the variable of a lambda that called itself holds by then" do
+    fact = ->(n) { n < 2 ? 1 : n * fact.(n - 1) }
+    first = fact
+    run = -> { [4].pmap(backend: :cpu) { |x| first.(x) } }
+    expect(run.call).to eq([24])
+    fact = ->(n) { n + 100 }
+    expect(run.call).to eq([4 * 103])
+    fact = first
+    expect(run.call).to eq([24])
+  end
+
   it "sees another Proc in the variable, other variables around it, and nil, at the next call" do
     k = 3
     f = ->(x) { x + 1 }
@@ -100,8 +132,8 @@ RSpec.describe "Captured Procs and Method objects" do
     sum = 0
     total = ->(x) { sum += x }
     refused(/a captured Proc assigns sum, a variable from around it/) { |x| total.(x) }
-    fib = ->(n) { n < 2 ? n : fib.(n - 1) + fib.(n - 2) }
-    refused(/a captured lambda that calls itself cannot be inlined/) { |x| fib.(x) }
+    apply = ->(g, n) { n == 0 ? 0 : g.(n) + apply.(g, n - 1) }
+    refused(/its code is called within itself too often/) { |x| apply.(->(y) { y * 2 }, x) }
     pair = proc { |x, _y| x }
     refused(/a captured proc with 2 parameters is called with 1 arguments/) { |x| pair.(x) }
     first = proc { |x, *| x }

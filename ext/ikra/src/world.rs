@@ -182,6 +182,8 @@ pub struct Guards {
     missing: Vec<ConstId>,
     /// Procs and Method objects that were captured, with their code.
     outside: Vec<(Root, Raw)>,
+    /// Roots that hold one and the same Proc.
+    same: Vec<(Root, Root)>,
     live: Vec<Root>,
 }
 
@@ -194,6 +196,11 @@ impl Guards {
         for (root, iseq) in &self.outside {
             let code = captured(ruby, captures, root)?;
             if Code::of(code).is_none() || reflect::iseq_of(code)?.map(|now| now.as_raw()) != Some(*iseq) {
+                return Ok(false);
+            }
+        }
+        for (root, other) in &self.same {
+            if captured(ruby, captures, root)?.as_raw() != captured(ruby, captures, other)?.as_raw() {
                 return Ok(false);
             }
         }
@@ -484,6 +491,10 @@ impl<'a> LiveWorld<'a> {
         let code = captured(self.ruby, self.captures, root)?;
         let Some(kind) = Code::of(code) else { return Ok(None) };
         let Some(iseq) = reflect::iseq_of(code)? else { return Ok(None) };
+        let same_as = self.holder_of(code, root)?;
+        if let Some(other) = &same_as {
+            self.guards.same.push((root.clone(), other.clone()));
+        }
         let method = match kind {
             Code::Method => {
                 let name = code.funcall::<_, _, Value>("name", ())?.to_string();
@@ -510,7 +521,18 @@ impl<'a> LiveWorld<'a> {
             Code::Proc(block) if !block.is_lambda() => Some(Lenient::of(&source.unit.params)),
             _ => None,
         };
-        Ok(Some(Outside { method, lenient }))
+        Ok(Some(Outside { method, lenient, same_as }))
+    }
+
+    /// The farthest of the roots that a root leads through that holds the same Proc.
+    fn holder_of(&self, code: Value, root: &Root) -> Result<Option<Root>, Error> {
+        let mut holder = None;
+        for other in root.enclosing() {
+            if captured(self.ruby, self.captures, other)?.as_raw() == code.as_raw() {
+                holder = Some(other.clone());
+            }
+        }
+        Ok(holder)
     }
 
     /// Numbers the code of a captured Proc.

@@ -439,9 +439,9 @@ impl Walker<'_, '_> {
         if info.kind.is_lambda() && self.running.iter().filter(|running| **running == id).count() >= MAX_NESTED_LAMBDAS
         {
             return Err(self
-                .error(span, "kernels do not know lambdas that call themselves")
-                .because("a lambda becomes part of the code that calls it")
-                .advise("make it a method")
+                .error(span, "kernels do not know lambdas that call themselves where the block makes them")
+                .because("such a lambda becomes part of the code that calls it")
+                .advise("make the lambda before the section's call and outside of its block, or make it a method")
                 .into());
         }
         let Some(entered) = self.enter_home(info.home) else {

@@ -32,9 +32,16 @@ impl Analysis<'_> {
         if let Some(id) = self.outside_index.get(root) {
             return Some(Ty::proc(*id));
         }
-        let kind = match self.world.live(root) {
-            true => ProcKind::Live(root.clone()),
-            false => ProcKind::Outside(root.clone(), self.world.outside(root)?),
+        let kind = if self.world.live(root) {
+            ProcKind::Live(root.clone())
+        } else {
+            let code = self.world.outside(root)?;
+            if let Some(same) = &code.same_as {
+                let ty = self.outside(same)?;
+                self.outside_index.extend(ty.procs.first().map(|id| (root.clone(), *id)));
+                return Some(ty);
+            }
+            ProcKind::Outside(root.clone(), code)
         };
         let id = ProcId::new(self.procs.len());
         self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
@@ -109,6 +116,13 @@ impl Analysis<'_> {
         self.reached(from, &Target::Ruby(method), receiver, "call", &args, at)
     }
 
+    /// Whether a captured Proc's code runs already where it is called: then the call is one of a function, and not inlined.
+    ///
+    /// `active`: the methods of the bodies that wait, and of the one that runs.
+    pub fn calls_itself(&self, method: MethodId, active: &[SpecId]) -> bool {
+        active.iter().any(|id| self.spec(*id).key.method == Some(method))
+    }
+
     fn is_of_one_code(&mut self, a: MethodId, b: MethodId) -> bool {
         let (Ok(a), Ok(b)) = (self.source(a), self.source(b)) else { return false };
         a.around.is_some()
@@ -147,18 +161,27 @@ impl Walker<'_, '_> {
                     .into());
             }
         }
-        let active: Vec<MethodId> =
-            self.others.iter().chain([&self.here]).filter_map(|a| self.an.spec(a.id).key.method).collect();
+        let self_ty = self.an.outside_self(self.here.id, root);
+        let at = self.assumption(span);
+        let takes_procs =
+            args.positional.iter().chain(args.keywords.iter().map(|(_, ty)| ty)).any(|ty| !ty.procs.is_empty());
+        let bodies: Vec<SpecId> = self.others.iter().chain([&self.here]).map(|a| a.id).collect();
+        if !takes_procs && self.an.calls_itself(code.method, &bodies) {
+            let receiver = receiver_of(&self_ty);
+            let answer = self.an.reached(self.here.id, &Target::Ruby(code.method), receiver, "call", args, &at);
+            let ty = self.refused(answer, span)?;
+            env.dead |= ty.is_never();
+            return Ok(ty);
+        }
+        let active: Vec<MethodId> = bodies.iter().filter_map(|id| self.an.spec(*id).key.method).collect();
         let nested = active.into_iter().filter(|m| self.an.is_of_one_code(*m, code.method)).count();
         if nested >= MAX_NESTED {
             return Err(self
-                .error(span, "a captured lambda that calls itself cannot be inlined")
-                .because("a captured lambda becomes part of its caller")
+                .error(span, "this captured lambda cannot be inlined: its code is called within itself too often")
+                .because("a captured lambda becomes part of its caller, but where it calls itself without a block")
                 .advise("make it a method with `def`")
                 .into());
         }
-        let self_ty = self.an.outside_self(self.here.id, root);
-        let at = self.assumption(span);
         let mut out = Ty::never();
         for atom in self_ty.atoms() {
             let target = Target::Ruby(code.method);

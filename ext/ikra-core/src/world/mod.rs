@@ -153,12 +153,30 @@ pub enum Root {
     Member(Box<Root>, Name),
 }
 
+impl Root {
+    /// The roots that this one leads through, the nearest first.
+    pub fn enclosing(&self) -> impl Iterator<Item = &Root> {
+        fn inner(root: &Root) -> Option<&Root> {
+            match root {
+                Root::Within(inner, _) | Root::Ivar(inner, _) | Root::Member(inner, _) | Root::SelfOf(inner) => {
+                    Some(inner)
+                }
+                Root::Element | Root::SelfObject | Root::Capture(_) | Root::Const(_) => None,
+            }
+        }
+        std::iter::successors(inner(self), |root| inner(root))
+    }
+}
+
 /// The code of a Proc or Method object that a program takes from outside.
 #[derive(Clone, Debug)]
 pub struct Outside {
     pub method: MethodId,
     /// A Proc that is no lambda, which takes any number of arguments.
     pub lenient: Option<Lenient>,
+    /// The root that this one leads through and that holds the same Proc: a lambda that calls itself by a variable
+    /// around it.
+    pub same_as: Option<Root>,
 }
 
 /// With what a Proc that is no lambda can be called as if it were one.

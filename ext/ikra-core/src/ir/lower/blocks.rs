@@ -356,6 +356,16 @@ impl Body<'_, '_> {
         let how = How { on_self: true, span, at: span, bare: false, void: false };
         let target = Target::Ruby(code.method);
         let (atom, reach) = receiver_of(&self_ty);
+        let bodies: Vec<_> = self.others.iter().chain([&self.here]).map(|body| body.spec).collect();
+        let takes_procs =
+            args.iter().map(|arg| &arg.1).chain(keywords.iter().map(|(_, _, ty)| ty)).any(|ty| !ty.procs.is_empty());
+        if !takes_procs && self.an.calls_itself(code.method, &bodies) {
+            let val = self.call_method(code.method, (atom, reach), receiver, "call", args, keywords, &types, span)?;
+            if let (Some(val), Some(place)) = (val, result) {
+                self.store(place, val);
+            }
+            return Ok(());
+        }
         let val = self.invoke(&target, (atom, reach), receiver, "call", args, keywords, &types, None, how, &place)?;
         if let (Some(val), Some(place)) = (val, result) {
             self.store(place, val);

@@ -12,6 +12,7 @@ use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
+use crate::id::MethodId;
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, RangeForm, Refusal, Target, asked, bind, positions, range_form};
@@ -856,19 +857,7 @@ impl Body<'_, '_> {
                 Ok(None)
             }
             Target::Ruby(method) => {
-                let source = self.an.source(*method)?;
-                match bind(&source.unit.params, types) {
-                    Ok(bindings) => {
-                        let key = types.key(*method, name, Ty::of(atom, reach), bindings.clone());
-                        let spec = self.an.specialise(self.here.spec, key)?;
-                        let values = bound_values(&source.unit.params, &bindings, args, keywords);
-                        self.call_spec(spec, receiver, &bindings, &values, span)
-                    }
-                    Err(message) => {
-                        self.wrong_arguments(*method, types, message)?;
-                        Ok(None)
-                    }
-                }
+                self.call_method(*method, (atom, reach), receiver, name, args, keywords, types, span)
             }
             Target::Builtin(builtin) if !builtin.arity().contains(&args.len()) => {
                 let arity = builtin.arity();
@@ -888,6 +877,34 @@ impl Body<'_, '_> {
                     }
                     s.builtin(*builtin, (atom, reach), receiver, name, args_now, types, (span, at))
                 })?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Calls a method as a function of its own. None: control does not go on.
+    #[allow(clippy::too_many_arguments, reason = "a call has this many parts")]
+    pub(super) fn call_method(
+        &mut self,
+        method: MethodId,
+        (atom, reach): (Atom, Reach),
+        receiver: Val,
+        name: &str,
+        args: &[Arg],
+        keywords: &[Keyword],
+        types: &Args,
+        span: Span,
+    ) -> Result<Option<Val>> {
+        let source = self.an.source(method)?;
+        match bind(&source.unit.params, types) {
+            Ok(bindings) => {
+                let key = types.key(method, name, Ty::of(atom, reach), bindings.clone());
+                let spec = self.an.specialise(self.here.spec, key)?;
+                let values = bound_values(&source.unit.params, &bindings, args, keywords);
+                self.call_spec(spec, receiver, &bindings, &values, span)
+            }
+            Err(message) => {
+                self.wrong_arguments(method, types, message)?;
                 Ok(None)
             }
         }
