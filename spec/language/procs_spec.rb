@@ -14,6 +14,17 @@ module Procs
     def factorial(n) = n <= 1 ? @k : n * factorial(n - 1)
     def block = ->(x) { go(x) + @k }
   end
+
+  class Rule
+    attr_accessor :code
+
+    def initialize(value, code)
+      @value = value
+      @code = code
+    end
+
+    def step = @value = @code.(@value)
+  end
 end
 
 RSpec.describe "Captured Procs and Method objects" do
@@ -100,6 +111,60 @@ RSpec.describe "Captured Procs and Method objects" do
       expect { |x| down.(x) }.to be_same_as_ruby.over(3, 0)
       expect { [1].pmap(backend: backend) { |x| endless.(x) } }.to raise_error(SystemStackError)
     end
+  end
+
+  on_every_backend do
+    it "chooses among the Procs that arrays and Hashes hold" do
+      k = 7
+      operators = [->(a, b) { a + b }, ->(a, b) { a * b + k }, proc { |a, b| a - b }]
+      names = { add: operators[0], scale: operators[1] }
+      expect([0, 1, 2, 5.5]).to map_same_as_ruby { |x| [operators[x % 3].(x, 10), operators.map { |f| f.call(x, 2) }, operators.inject(x) { |a, f| f[a, 2] }] }
+      expect(%i[add scale]).to map_same_as_ruby { |name| [names[name].(3, 4), names.fetch(name).call(1.5, 2), [1, 2, 3].inject(&names[name])] }
+      expect { |name| names[name].(1, 2) }.to be_same_as_ruby.over(:add, :none)
+    end
+
+    it "calls the Proc or Method object that each object holds" do
+      factor = 3
+      expect {
+        [Procs::Rule.new(1, ->(x) { x + 1 }), Procs::Rule.new(2, ->(x) { x * factor }), Procs::Rule.new(5, Procs::Scale.new(4).method(:go))]
+      }.to each_same_as_ruby(ticks: 3) { |rule| rule.step }
+    end
+
+    it "stores Procs that are held already, and gives them back" do
+      rules = [->(x) { -x }, ->(x) { x + 9 }]
+      expect { |run| run.peach(list = [Procs::Rule.new(1, rules[0]), Procs::Rule.new(2, rules[1])]) { |rule| rule.code = rules[1] }; list.map { |rule| rules.index(rule.code) } }
+        .to be_same_as_ruby
+      expect([0, 1].pmap(backend: backend) { |i| rules[i] }).to eq(rules)
+      expect([1, 4]).to map_same_as_ruby { |x| rules.zip([x, 2]).map { |rule, y| rule.(y) } }
+    end
+  end
+
+  it "calls Procs that are made anew for each call, with the variables around each" do
+    run = lambda do |i|
+      rules = [->(x) { x + i }, ->(x) { x * i }]
+      expect([1, 2].pmap(backend: :cpu) { |x| rules[x % 2].(x) }).to eq([1 * i, 2 + i])
+    end
+    100.times { |i| run.(i) }
+  end
+
+  it "sees another Proc in an array, a Hash and an ivar at the next call" do
+    list = [->(x) { x + 1 }]
+    rule = Procs::Rule.new(2, list[0])
+    run = -> { [5].pmap(backend: :cpu) { |x| list[0].(x) + rule.code.(x) } }
+    expect(run.call).to eq([12])
+    list[0] = ->(x) { x * 100 }
+    expect(run.call).to eq([506])
+    rule.code = list[0]
+    expect(run.call).to eq([1000])
+    rule.code = nil
+    expect(&run).to raise_error(NoMethodError, /undefined method `call' for nil/)
+  end
+
+  it "refuses Procs that have no Ruby source, and too many at one place" do
+    many = Array.new(17) { |i| ->(x) { x + i } }
+    refused(/cannot hold one of more than 16 different Procs/) { |x| many[x].(x) }
+    symbols = [:abs.to_proc]
+    refused(/kernels cannot hold a Proc/) { |x| symbols[0].(x) }
   end
 
   it "calls what the variable of a lambda that called itself holds by then" do

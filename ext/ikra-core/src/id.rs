@@ -51,6 +51,23 @@ define_id!(
     ArrayKind, "array"
 );
 define_id!(
-    /// A block, lambda or Method object that the program writes down, numbered by one analysis.
+    /// A block, lambda or Method object: one that the program writes down or captures, numbered by one analysis, or one
+    /// that objects and arrays hold, numbered by the [`World`](crate::world::World) ([`ProcId::held`]).
     ProcId, "proc"
 );
+
+impl ProcId {
+    /// From here on ids are those of Procs that objects and arrays hold.
+    const FIRST_HELD: u32 = 1 << 24;
+
+    /// The id of a Proc or Method object that objects and arrays hold, by the World's number.
+    pub fn held(number: u32) -> Self {
+        debug_assert!(number < Self::FIRST_HELD);
+        Self(Self::FIRST_HELD + number)
+    }
+
+    /// The World's number, if objects and arrays hold it.
+    pub fn held_number(self) -> Option<u32> {
+        self.0.checked_sub(Self::FIRST_HELD)
+    }
+}

@@ -4,10 +4,11 @@
 //! which. So workers may read ([`crate::crew`]). Not here: making those objects, and assigning ([`crate::unpack`]).
 
 use crate::heap::{self, AHEAD, Raw, Seen};
+use crate::held_procs;
 use crate::plan::{Plan, SlotPlan};
 use crate::registry::{classes, symbols};
 use crate::trace::Tables;
-use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::{ColumnId, Storage};
 use ikra_core::memory::ahead;
 use ikra_core::memory::column::HostColumn;
@@ -68,7 +69,11 @@ impl Decoder<'_> {
             Repr::Unit(Unit::True) => heap::TRUE,
             Repr::Unit(Unit::False) => heap::FALSE,
             Repr::Unit(Unit::Module(class)) => classes::get(class).raw,
-            Repr::Unit(Unit::Never | Unit::Proc(_)) => return Err(Broken("a value where none can be")),
+            Repr::Unit(Unit::Proc(id)) => match id.held_number() {
+                Some(number) => held_procs::get(number),
+                None => return Err(Broken("a block that the program wrote as a value")),
+            },
+            Repr::Unit(Unit::Never) => return Err(Broken("a value where none can be")),
             Repr::Bool if payload & 1 == 1 => heap::TRUE,
             Repr::Bool => heap::FALSE,
             Repr::Int => match heap::fixnum_of(payload as i64) {
@@ -115,6 +120,7 @@ impl Decoder<'_> {
                     Tag::FLOAT => Repr::Float,
                     Tag::SYM => Repr::Sym,
                     Tag::STR => Repr::Str,
+                    Tag::PROC => Repr::Unit(Unit::Proc(ProcId(payload as u32))),
                     Tag::MODULE => Repr::Unit(Unit::Module(ClassId(payload as u32))),
                     Tag::ARRAY => Repr::Array(ArrayKind(0)),
                     object if object >= Tag::OBJECT => Repr::Ref((object - Tag::OBJECT) as u32),

@@ -24,6 +24,7 @@ use crate::errors;
 use crate::explain::{self, Account};
 use crate::gvl;
 use crate::heap::{self, Raw, Seen};
+use crate::held_procs;
 use crate::holder::LazyHolder;
 use crate::identity::WordMap;
 use crate::iseq::Failure;
@@ -337,6 +338,7 @@ pub fn section(
     if let Inside::Unknown = inside {
         ask("__section_entered", &[block.as_value()])?;
     }
+    let _under_way = held_procs::UnderWay::begin();
     let ended = section_of(ruby, operation, op, base, ticks, options, captures, within);
     if !inside.still_hold()? {
         ask("__section_left", &[])?;

@@ -46,6 +46,7 @@ mod explain;
 mod gvl;
 mod hashes;
 mod heap;
+mod held_procs;
 mod holder;
 mod identity;
 mod iseq;

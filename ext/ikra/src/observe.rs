@@ -9,16 +9,17 @@
 
 use crate::crew::{self, PIECE};
 use crate::heap::{self, FieldReader, Hashes, Raw, Seen};
+use crate::held_procs;
 use crate::holder::Holder;
 use crate::identity::{IdentityMap, RawMap, WordMap};
 use crate::reflect;
 use crate::registry::classes;
 use crate::trace::CHUNK;
-use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::SMALL_ROWS;
 use ikra_core::syntax::ast::Name;
 use ikra_core::types::{Prims, StrWord, Ty};
-use ikra_core::world::{Facts, Opaque, Place, Root};
+use ikra_core::world::{Facts, MAX_HELD_PROCS, Opaque, Place, Root};
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ struct Summary {
     large: bool,
     classes: Vec<ClassId>,
     modules: Vec<ClassId>,
+    procs: Vec<ProcId>,
 }
 
 impl Summary {
@@ -57,6 +59,7 @@ impl Summary {
         let mut ty = Ty::prim(Prims(self.prims));
         ty.objects.clone_from(&self.classes);
         ty.modules.clone_from(&self.modules);
+        ty.procs.clone_from(&self.procs);
         ty
     }
     fn tell(&self, place: &Place, facts: &mut Facts) {
@@ -68,6 +71,11 @@ impl Summary {
     fn class(&mut self, class: ClassId) {
         if let Err(at) = self.classes.binary_search(&class) {
             self.classes.insert(at, class);
+        }
+    }
+    fn proc(&mut self, id: ProcId) {
+        if let Err(at) = self.procs.binary_search(&id) {
+            self.procs.insert(at, id);
         }
     }
     fn module(&mut self, module: ClassId) {
@@ -369,9 +377,25 @@ impl Observer {
                 None => return Err(scan.refuse(value, a_thing(value))),
             },
             Seen::BigInt => return Err(scan.refuse(value, "an Integer beyond 64 bits".into())),
-            Seen::Other => return Err(scan.refuse(value, a_thing(value))),
+            Seen::Other => return self.other(scan, value),
         };
         scan.summary.prims |= prim.0;
+        Ok(())
+    }
+
+    /// Notes a Proc or Method object with source that is no root; refuses everything else.
+    fn other(&mut self, scan: &mut Scan, value: Raw) -> Result<()> {
+        // the variable's Proc may be another at each call: it is a root by itself
+        if self.has_registers(scan.place) {
+            return Err(scan.refuse(value, a_thing(value)));
+        }
+        self.hold_fresh();
+        let Some(id) = held_procs::number(value)? else { return Err(scan.refuse(value, a_thing(value))) };
+        scan.summary.proc(id);
+        if scan.summary.procs.len() > MAX_HELD_PROCS {
+            let what = format!("one of more than {MAX_HELD_PROCS} different Procs");
+            return Err(scan.refuse(value, what));
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 use crate::buffer::Dtype;
 use crate::crew::{self, Lists, PIECE, Span};
 use crate::heap::{self, FieldReader, Raw, Seen, sample};
+use crate::held_procs;
 use crate::lines;
 use crate::made::{Room, fresh};
 use crate::observe::Bounds;
@@ -324,6 +325,10 @@ impl<'a> Packer<'a> {
             Seen::Module => {
                 let id = classes::find(value).filter(|id| slot.modules.contains(id)).ok_or(Misfit::Value)?;
                 return Ok((Tag::MODULE, module_word(id)));
+            }
+            Seen::Other if !slot.procs.is_empty() => {
+                let id = held_procs::find(value).filter(|id| slot.procs.contains(id)).ok_or(Misfit::Value)?;
+                return Ok((Tag::PROC, u64::from(id.0)));
             }
             _ => return Err(Misfit::Value),
         };

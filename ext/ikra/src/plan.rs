@@ -8,7 +8,7 @@ use crate::identity::RawMap;
 use crate::reflect;
 use crate::registry::classes;
 use ikra_core::error::{Error as CoreError, Result as CoreResult};
-use ikra_core::id::{ArrayKind, ClassId};
+use ikra_core::id::{ArrayKind, ClassId, ProcId};
 use ikra_core::ir::{ColumnId, Jobs, Program, Space};
 use ikra_core::layout::schema::{Schema, Slot};
 use ikra_core::types::{Prims, Repr, Tag, Ty};
@@ -24,6 +24,7 @@ pub struct SlotPlan {
     /// If it is one.
     pub sole_class: Option<usize>,
     pub modules: Vec<ClassId>,
+    pub procs: Vec<ProcId>,
     /// Kind index of the plan.
     pub kind: Option<usize>,
     /// Objects and arrays there are reached from nowhere else.
@@ -309,6 +310,7 @@ impl Plan {
             classes: accepted,
             sole_class,
             modules: ty.modules.clone(),
+            procs: ty.procs.clone(),
             kind: ty.array.map(|k| self.kind(k)),
             owned: false,
             repr: slot.repr,

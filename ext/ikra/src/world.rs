@@ -7,6 +7,7 @@
 
 use crate::block::Captures;
 use crate::heap::{self, Raw, Seen};
+use crate::held_procs;
 use crate::iseq::{self, Body, Opening, Sequence};
 use crate::observe::{Observer, Refusal};
 use crate::reflect::{self, Found, MethodGuard, value};
@@ -280,6 +281,7 @@ pub fn captured(ruby: &Ruby, captures: &Captures, root: &Root) -> Result<Value, 
         Root::SelfObject => captures.receiver(ruby),
         Root::Capture(name) => captures.get(ruby, name),
         Root::Const(id) => Ok(value(constant(*id)?.unwrap_or(heap::NIL))),
+        Root::Held(number) => Ok(value(held_procs::get(*number))),
         Root::Within(root, name) => match Code::of(captured(ruby, captures, root)?) {
             Some(Code::Proc(block)) => Captures::new(block).get(ruby, name),
             _ => Ok(ruby.qnil().as_value()),
@@ -865,6 +867,7 @@ impl World for LiveWorld<'_> {
             Root::Element | Root::SelfObject => "self".to_string(),
             Root::Capture(name) if given_at(name).is_some() => "an argument".to_string(),
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
+            Root::Held(_) => "a Proc that an object or array holds".to_string(),
             Root::Const(id) => NUMBERS.lock().consts[id.index()].name.clone(),
             Root::SelfOf(_) => "self of a Proc".to_string(),
             Root::Ivar(_, name) | Root::Member(_, name) => name.to_string(),

@@ -216,7 +216,7 @@ impl Analysis<'_> {
         if args.positional.len() != 2 || !of_hash() {
             return Pairs::No;
         }
-        let mut all = block.procs.iter().map(|id| match &self.procs[id.index()].kind {
+        let mut all = block.procs.iter().map(|id| match &self.proc_info(*id).kind {
             ProcKind::Block(block) => {
                 let p = &block.params;
                 match p.required.len() + p.optional.len() + p.post.len() {
@@ -398,8 +398,7 @@ impl Walker<'_, '_> {
 
     /// Runs a block with these arguments, as `yield` or `call` does.
     pub(super) fn call_proc(&mut self, id: ProcId, args: &Args, used: bool, span: Span, env: &mut Env) -> Result<Ty> {
-        if let ProcInfo { home, kind: ProcKind::Block(block) | ProcKind::Lambda(block), .. } =
-            &self.an.procs[id.index()]
+        if let ProcInfo { home, kind: ProcKind::Block(block) | ProcKind::Lambda(block), .. } = self.an.proc_info(id)
             && used
             && self.an.spec(*home).void.contains(&block.body.id)
         {
@@ -409,9 +408,9 @@ impl Walker<'_, '_> {
             return Err(Error::Internal { stage: "infer", detail: "begins again".into() });
         }
         let ty = self.run_proc(id, args, span, env)?;
-        let old = self.an.procs[id.index()].result.clone();
+        let old = self.an.proc_info(id).result.clone();
         let all = self.join(&old, &ty);
-        self.an.procs[id.index()].result = all.clone();
+        self.an.proc_info_mut(id).result = all.clone();
         Ok(if env.dead { Ty::never() } else { all })
     }
 
@@ -422,7 +421,7 @@ impl Walker<'_, '_> {
         }
         // what one call does not use another may
         let args = &Args { void: false, ..args.clone() };
-        let info = self.an.procs[id.index()].clone();
+        let info = self.an.proc_info(id).clone();
         if let ProcKind::Symbol(name) = &info.kind {
             let Some((receiver, rest)) = args.positional.split_first() else {
                 // ArgumentError: no receiver given
@@ -655,12 +654,12 @@ pub fn place_of(unit: &Unit, site: Option<&(Arc<Unit>, Span)>, span: Span) -> As
     }
 }
 
-/// Procs may not be kept where they would outlive their method.
+/// Procs that the program writes down or captures may not be kept where they would outlive their method.
 pub fn keeps_no_procs(ty: &Ty) -> std::result::Result<(), Refusal> {
-    if ty.procs.is_empty() {
+    if ty.procs.iter().all(|id| id.held_number().is_some()) {
         return Ok(());
     }
     Err(Refusal::new("kernels keep no blocks or lambdas in objects and arrays")
         .because("which block is called must be known when compiling")
-        .advise("keep a Symbol that says which, and choose with case"))
+        .advise("choose among Procs that an array, a Hash or an object holds before the call, or keep a Symbol"))
 }

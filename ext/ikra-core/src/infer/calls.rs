@@ -817,7 +817,7 @@ impl Analysis<'_> {
                 _ => Ty::never(),
             },
             IsLambda => match atom {
-                Atom::Proc(id) => flag(self.procs[id.index()].kind.is_lambda()),
+                Atom::Proc(id) => flag(self.proc_info(id).kind.is_lambda()),
                 _ => Ty::never(),
             },
             ArrayAt => match self.element_kind(from, (atom, reach))? {

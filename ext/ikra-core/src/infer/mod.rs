@@ -26,7 +26,7 @@ pub use walk::{
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::error::{Error, Result};
-use crate::id::{ArrayKind, ClassId, MethodId, ScopeId, define_id};
+use crate::id::{ArrayKind, ClassId, MethodId, ProcId, ScopeId, define_id};
 use crate::source::Source;
 use crate::syntax::ast::{LocalId, Name, NodeId, Unit};
 use crate::types::{Atom, Prims, Reach, Ty};
@@ -225,11 +225,13 @@ pub struct Analysis<'w> {
     classes: HashMap<ClassId, ClassInfo>,
     pub accumulators: Accumulators,
     made: made::Made,
-    /// Blocks and lambdas, by [`crate::id::ProcId`].
-    pub procs: Vec<blocks::ProcInfo>,
-    proc_index: HashMap<(SpecId, Span), crate::id::ProcId>,
+    /// Blocks and lambdas, by [`ProcId`].
+    procs: Vec<blocks::ProcInfo>,
+    /// Those that objects and arrays hold.
+    held_procs: BTreeMap<ProcId, blocks::ProcInfo>,
+    proc_index: HashMap<(SpecId, Span), ProcId>,
     /// Procs and Method objects from outside.
-    outside_index: HashMap<Root, crate::id::ProcId>,
+    outside_index: HashMap<Root, ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
     /// What kernels lack of a Range that is an object, for one way to call a method on it: told when Ruby gets there.
     lacking: HashMap<(SpecId, Span, Prims), String>,
@@ -278,6 +280,7 @@ pub fn analyse<'w>(
         accumulators: Accumulators::default(),
         made: made::Made::default(),
         procs: Vec::new(),
+        held_procs: BTreeMap::new(),
         proc_index: HashMap::new(),
         outside_index: HashMap::new(),
         inlinings: HashMap::new(),
@@ -320,6 +323,7 @@ impl Analysis<'_> {
         self.arrays.clear();
         self.made.restart();
         self.procs.clear();
+        self.held_procs.values_mut().for_each(|info| info.result = Ty::never());
         self.proc_index.clear();
         self.outside_index.clear();
         self.inlinings.clear();
@@ -420,7 +424,7 @@ impl Analysis<'_> {
             // of two that became one by a merge the later one saw the merged type
             self.index.insert(spec.key.clone(), SpecId::new(i));
         }
-        for proc in &mut self.procs {
+        for proc in self.procs.iter_mut().chain(self.held_procs.values_mut()) {
             proc.result = self.facts.resolve(&proc.result);
         }
         // as above, the later one
@@ -588,7 +592,11 @@ impl Analysis<'_> {
         {
             return Err(opaque.clone());
         }
-        Ok(self.facts.get(&place).unwrap_or_default())
+        let ty = self.facts.get(&place).unwrap_or_default();
+        for id in &ty.procs {
+            self.meet_held_proc(*id)?;
+        }
+        Ok(ty)
     }
 
     /// # Errors

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::id::{MethodId, ProcId};
 use crate::syntax::ast::{LocalId, Name, NodeId, Origin};
 use crate::types::{Atom, Reach, Ty};
-use crate::world::{Assumption, Lenient, Outside, Root, well_known};
+use crate::world::{Assumption, Lenient, Opaque, Outside, Root, well_known};
 
 /// How many runs of one captured Proc's code may be inlined into one another.
 const MAX_NESTED: usize = 4;
@@ -31,6 +31,10 @@ impl Analysis<'_> {
     pub(super) fn outside(&mut self, root: &Root) -> Option<Ty> {
         if let Some(id) = self.outside_index.get(root) {
             return Some(Ty::proc(*id));
+        }
+        if let Root::Held(number) = root {
+            let id = ProcId::held(*number);
+            return self.meet_held_proc(id).ok().map(|()| Ty::proc(id));
         }
         let kind = if self.world.live(root) {
             ProcKind::Live(root.clone())
@@ -49,6 +53,41 @@ impl Analysis<'_> {
         Some(Ty::proc(id))
     }
 
+    /// Asks for the code of a Proc that objects or arrays hold, at its first sight.
+    ///
+    /// # Errors
+    /// Its source cannot be had.
+    pub(super) fn meet_held_proc(&mut self, id: ProcId) -> std::result::Result<(), Opaque> {
+        let Some(number) = id.held_number() else { return Ok(()) };
+        if self.held_procs.contains_key(&id) {
+            return Ok(());
+        }
+        let root = Root::Held(number);
+        let code = self.world.outside(&root).ok_or_else(|| Opaque {
+            what: "a Proc whose source cannot be read".into(),
+            place: "an object or array".into(),
+        })?;
+        let kind = ProcKind::Outside(root.clone(), code);
+        self.held_procs.insert(id, ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
+        self.outside_index.insert(root, id);
+        Ok(())
+    }
+
+    /// What is known of a block, lambda or Method object.
+    pub fn proc_info(&self, id: ProcId) -> &ProcInfo {
+        match id.held_number() {
+            Some(_) => self.held_procs.get(&id).expect("met when its place was read"),
+            None => &self.procs[id.index()],
+        }
+    }
+
+    pub(super) fn proc_info_mut(&mut self, id: ProcId) -> &mut ProcInfo {
+        match id.held_number() {
+            Some(_) => self.held_procs.get_mut(&id).expect("met when its place was read"),
+            None => &mut self.procs[id.index()],
+        }
+    }
+
     /// The type of an ivar of the section's `self`, if that is a live object.
     pub fn live_ivar(&mut self, ivar: &Name) -> Option<Ty> {
         let root = Root::Ivar(Box::new(Root::SelfObject), ivar.clone());
@@ -61,7 +100,7 @@ impl Analysis<'_> {
 
     /// The method of a live object: the lambda that stands for it.
     pub(super) fn live_method(&mut self, id: ProcId, name: &str) -> Option<Answer<Target>> {
-        let ProcKind::Live(root) = self.procs[id.index()].kind.clone() else { return None };
+        let ProcKind::Live(root) = self.proc_info(id).kind.clone() else { return None };
         let member = Root::Member(Box::new(root), name.into());
         let found = self.outside(&member).and_then(|ty| ty.procs.first().copied());
         Some(found.map(Target::Proc).ok_or_else(|| {
@@ -101,7 +140,7 @@ impl Analysis<'_> {
     /// What `Ikra.__staged` calls: a captured lambda, whose code is a function of its own there, with a position as its argument.
     pub fn staged(&self, args: &Args) -> Option<Producer> {
         let [id] = args.positional.first()?.procs[..] else { return None };
-        let ProcKind::Outside(_, code) = &self.procs[id.index()].kind else { return None };
+        let ProcKind::Outside(_, code) = &self.proc_info(id).kind else { return None };
         // Ikra wrote it, and it asks nothing of its `self`
         let receiver = receiver_of(&Ty::module(well_known::KERNEL));
         Some(Producer { method: code.method, receiver, args: Args::of(vec![Ty::int()]) })

@@ -151,6 +151,8 @@ pub enum Root {
     Ivar(Box<Root>, Name),
     /// The lambda that a *live* object gives for one of its methods ([`World::live`]).
     Member(Box<Root>, Name),
+    /// A Proc or Method object that objects and arrays hold, by its number ([`crate::id::ProcId::held`]).
+    Held(u32),
 }
 
 impl Root {
@@ -161,7 +163,7 @@ impl Root {
                 Root::Within(inner, _) | Root::Ivar(inner, _) | Root::Member(inner, _) | Root::SelfOf(inner) => {
                     Some(inner)
                 }
-                Root::Element | Root::SelfObject | Root::Capture(_) | Root::Const(_) => None,
+                Root::Element | Root::SelfObject | Root::Capture(_) | Root::Const(_) | Root::Held(_) => None,
             }
         }
         std::iter::successors(inner(self), |root| inner(root))
@@ -178,6 +180,9 @@ pub struct Outside {
     /// around it.
     pub same_as: Option<Root>,
 }
+
+/// How many different Procs may be held at one place: a call of what is there is a choice among the code of all.
+pub const MAX_HELD_PROCS: usize = 16;
 
 /// With what a Proc that is no lambda can be called as if it were one.
 #[derive(Clone, Copy, Debug)]

@@ -290,7 +290,7 @@ impl Body<'_, '_> {
         span: Span,
         result: Option<&Place>,
     ) -> Result<()> {
-        let info = self.an.procs[id.index()].clone();
+        let info = self.an.proc_info(id).clone();
         let into = |s: &mut Self, (val, ty): (Val, Ty)| {
             if let (Some(place), false) = (result, ty.is_never()) {
                 s.store(place, val);

@@ -149,10 +149,10 @@ impl Body<'_, '_> {
                 self.an.staged_type(self.here.spec, types, &at).map_err(|r| self.refused(r, how.span))?
             }
             Target::Builtin(Builtin::ProcCall) => match atom {
-                Atom::Proc(id) => self.an.procs[id.index()].result.clone(),
+                Atom::Proc(id) => self.an.proc_info(id).result.clone(),
                 _ => Ty::never(),
             },
-            Target::Proc(id) => self.an.procs[id.index()].result.clone(),
+            Target::Proc(id) => self.an.proc_info(*id).result.clone(),
             Target::Builtin(Builtin::BlockGiven) => {
                 Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE })
             }

@@ -151,7 +151,7 @@ impl Body<'_, '_> {
             Itself => Some(receiver),
             IsFrozen => Some(Val::bool(true)),
             IsLambda => match atom {
-                Atom::Proc(id) => Some(Val::bool(self.an.procs[id.index()].kind.is_lambda())),
+                Atom::Proc(id) => Some(Val::bool(self.an.proc_info(id).kind.is_lambda())),
                 _ => None,
             },
             ArrayPut => match (atom, receiver, args) {
