@@ -160,6 +160,16 @@ RSpec.describe "Captured Procs and Method objects" do
     expect(&run).to raise_error(NoMethodError, /undefined method `call' for nil/)
   end
 
+  it "refuses closures that outlive the run of the block whose variables they read" do
+    refused(/this closure outlives the run of the block/) { |x| f = nil; 3.times { |i| g = ->(y) { y + i }; f = g if i == 0 }; f.(x) }
+    refused(/this closure outlives the run of the block/) { |x| make = ->(n) { ->(y) { y + n } }; one = make.(1); make.(2); one.(x) }
+    refused(/this closure outlives the run of the block/) { |x|
+      last = nil
+      [1, 2].sum { |i| before = last; last = proc { |y| y * i }; before ? before.(x) : 0 }
+    }
+    expect([10]).to map_same_as_ruby { |x| f = nil; [1, 2].each { |i| f = ->(y) { y + x } }; [f.(2), [1, 2].sum { |i| g = ->(y) { y + i }; [3, 4].sum { |z| g.(z) } }] }
+  end
+
   it "refuses Procs that have no Ruby source, and too many at one place" do
     many = Array.new(17) { |i| ->(x) { x + i } }
     refused(/cannot hold one of more than 16 different Procs/) { |x| many[x].(x) }

@@ -16,6 +16,7 @@ use crate::diagnostic::Span;
 use crate::error::{Error, Result};
 use crate::id::{MethodId, ProcId, ScopeId};
 use crate::syntax::ast::{Arg, Block, Call, Kind, LocalId, Name, Node, Params, Pattern, Rest, Unit};
+use crate::syntax::visit;
 use crate::types::{Atom, Prims, Ty};
 use crate::world::{Assumption, MethodSource, Opaque, Outside, Root};
 use std::sync::Arc;
@@ -479,7 +480,39 @@ impl Walker<'_, '_> {
         self.frames.push(frame);
         self.bind(&block.params, &args.positional, env, block.span)?;
         let ty = self.eval(&block.body, env)?;
-        self.end_of_block(&ty, env)
+        let ty = self.end_of_block(&ty, env)?;
+        self.check_closures(block, &ty, env)?;
+        Ok(ty)
+    }
+
+    /// Refuses lambdas and procs that outlive the run of a block whose own variables they read.
+    ///
+    /// A block's variables are places of the body that wrote it, and the next run uses the same places. A closure of an
+    /// earlier run would read what the later one assigned.
+    fn check_closures(&self, block: &Block, ty: &Ty, env: &Env) -> Result<()> {
+        let mut own = block.params.locals();
+        own.extend(&block.locals);
+        let inner = |id: &ProcId| match self.an.proc_info(*id) {
+            ProcInfo { home, kind: ProcKind::Lambda(inner) | ProcKind::Block(inner), .. } => {
+                let within = block.span.start < inner.span.start && inner.span.end <= block.span.end;
+                (*home == self.here.id && within && visit::reads_any(inner, &own)).then_some(inner.span)
+            }
+            _ => None,
+        };
+        if own.is_empty() || !self.an.writes_procs(self.here.id) {
+            return Ok(());
+        }
+        let kept = (0..env.locals.len()).filter(|at| {
+            let own = own.iter().any(|local| self.here.base + local.index() == *at);
+            !own && !env.dead
+        });
+        let escaped = kept.flat_map(|at| &env.locals[at].ty.procs).chain(&ty.procs).find_map(inner);
+        let Some(span) = escaped else { return Ok(()) };
+        Err(self
+            .error(span, "this closure outlives the run of the block whose variables it reads")
+            .because("kernels have one set of a block's variables, which the next run assigns anew")
+            .advise("call it within the same run, or pass what it needs as arguments")
+            .into())
     }
 
     fn run_lambda(&mut self, block: &Arc<Block>, args: &Args, env: &mut Env) -> Result<Ty> {
@@ -495,7 +528,9 @@ impl Walker<'_, '_> {
         self.bind_params(&block.params, &bindings, env)?;
         let ty = self.eval(&block.body, env)?;
         self.here.ret_frame = ret_frame;
-        self.end_of_block(&ty, env)
+        let ty = self.end_of_block(&ty, env)?;
+        self.check_closures(block, &ty, env)?;
+        Ok(ty)
     }
 
     fn end_of_block(&mut self, ty: &Ty, env: &mut Env) -> Result<Ty> {

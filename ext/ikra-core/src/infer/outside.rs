@@ -73,6 +73,11 @@ impl Analysis<'_> {
         Ok(())
     }
 
+    /// Whether a body writes lambdas or blocks down that were met.
+    pub(super) fn writes_procs(&self, home: SpecId) -> bool {
+        self.procs.iter().any(|info| info.home == home && matches!(info.kind, ProcKind::Lambda(_) | ProcKind::Block(_)))
+    }
+
     /// What is known of a block, lambda or Method object.
     pub fn proc_info(&self, id: ProcId) -> &ProcInfo {
         match id.held_number() {

@@ -116,6 +116,26 @@ impl Params {
         let named = self.rest.is_some_and(|Rest(local)| local.is_some());
         named || !(self.required.is_empty() && self.optional.is_empty() && self.post.is_empty())
     }
+
+    /// The variables that they are.
+    pub fn locals(&self) -> Vec<LocalId> {
+        fn of_pattern(pattern: &Pattern, out: &mut Vec<LocalId>) {
+            match pattern {
+                Pattern::Local(local) => out.push(*local),
+                Pattern::List { before, rest, after } => {
+                    before.iter().chain(after).for_each(|pattern| of_pattern(pattern, out));
+                    out.extend(rest.and_then(|Rest(local)| local));
+                }
+            }
+        }
+        let mut out = Vec::new();
+        self.required.iter().chain(&self.post).for_each(|pattern| of_pattern(pattern, &mut out));
+        out.extend(self.optional.iter().map(|(local, _)| *local));
+        out.extend(self.rest.iter().chain(&self.keyword_rest).filter_map(|Rest(local)| *local));
+        out.extend(self.keywords.iter().map(|keyword| keyword.local));
+        out.extend(self.block);
+        out
+    }
 }
 
 /// `*name`, or `*` alone.

@@ -1,8 +1,9 @@
 //! Going through a tree.
 //!
-//! Here: [`unit()`] and [`node()`], which show every node, those of blocks, targets and defaults included, to a function.
+//! Here: [`unit()`] and [`node()`], which show every node, those of blocks, targets and defaults included, to a function;
+//! [`reads_any`], which asks a block for the variables that it reads.
 
-use super::ast::{Arg, Block, ConstBase, Kind, Node, Params, Target, Unit};
+use super::ast::{Arg, Block, ConstBase, Kind, LocalId, Node, Params, Target, Unit};
 
 /// Every node of a unit, outer ones first.
 pub fn unit<'a>(unit: &'a Unit, see: &mut impl FnMut(&'a Node)) {
@@ -84,6 +85,18 @@ pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
             otherwise.iter().chain(ensure).for_each(|n| node(n, see));
         }
     }
+}
+
+/// Whether a block reads one of these variables.
+pub fn reads_any(block: &Block, locals: &[LocalId]) -> bool {
+    let mut reads = false;
+    self::block(block, &mut |node| {
+        reads |= match &node.kind {
+            Kind::Local(local) | Kind::OpAssign { target: Target::Local(local, _), .. } => locals.contains(local),
+            _ => false,
+        }
+    });
+    reads
 }
 
 fn args<'a>(given: &'a [Arg], see: &mut impl FnMut(&'a Node)) {
