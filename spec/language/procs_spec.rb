@@ -160,6 +160,35 @@ RSpec.describe "Captured Procs and Method objects" do
     expect(&run).to raise_error(NoMethodError, /undefined method `call' for nil/)
   end
 
+  on_every_backend do
+    it "gives blocks, also by &, to methods of array literals" do
+      up = ->(x) { x + 10 }
+      least = ->(x, y) { y <=> x }
+      expect([1, -2, 5]).to map_same_as_ruby { |x| [[x, 3].sum(&up), [x, 3].sum(&:succ), [x, 3].min(&least), [x, 3].max(&least), [x, 3].sum { |y| y * 2 }, [x, 3].include?(3)] }
+    end
+
+    it "composes captured and written Procs" do
+      up = ->(x) { x + 1 }
+      twice = proc { |x| x * 2 }
+      half = Procs::Scale.new(0.5).method(:go)
+      expect([1, -2.5]).to map_same_as_ruby { |x|
+        k = x
+        one = x.positive? ? up : twice
+        [(up >> twice).(x), (up << twice).(x), (up >> twice >> half)[x], (one >> up).call(x), (->(y) { y + k } << up).(x), [x, 3].map(&(twice >> up)), (up >> twice).lambda?, (twice >> up).lambda?]
+      }
+      expect([1, -2]).to map_same_as_ruby { |x| (:abs.to_proc >> up).(x) + 3.times.sum(&(up >> ->(y) { y * x })) }
+      expect { |x| (up >> ->(y) { 10 / y }).(x) }.to be_same_as_ruby.over(1, -1)
+      expect { |x| (up >> twice).(x, 2) }.to be_same_as_ruby.over(1)
+    end
+  end
+
+  it "refuses to compose what is not known when compiling" do
+    up = ->(x) { x + 1 }
+    refused(/kernels compose Procs that are known when compiling only/) { |x| (up >> x).(1) }
+    refused(/kernels compose at most 16 Procs into one/) { |x| f = up; 3.times { f = f >> up }; f.(x) }
+    refused(/this closure outlives the run of the block/) { |x| f = nil; 2.times { |i| f ||= up >> ->(y) { y * i } }; f.(x) }
+  end
+
   it "refuses closures that outlive the run of the block whose variables they read" do
     refused(/this closure outlives the run of the block/) { |x| f = nil; 3.times { |i| g = ->(y) { y + i }; f = g if i == 0 }; f.(x) }
     refused(/this closure outlives the run of the block/) { |x| make = ->(n) { ->(y) { y + n } }; one = make.(1); make.(2); one.(x) }

@@ -28,6 +28,9 @@ const MAX_OF_ONE: usize = 8;
 /// How many runs of one lambda may be inlined into one another.
 const MAX_NESTED_LAMBDAS: usize = 3;
 
+/// How many Procs may be composed into one.
+const MAX_COMPOSED: usize = 16;
+
 /// A block, lambda or Method object that a program writes down.
 #[derive(Clone, Debug)]
 pub struct ProcInfo {
@@ -47,6 +50,12 @@ pub enum ProcKind {
     Symbol(Name),
     /// `method(:name)` of the body's own `self`.
     Method(Name),
+    /// `f >> g`: what the first gives is given to the second.
+    Composed {
+        first: ProcId,
+        second: ProcId,
+        lambda: bool,
+    },
     /// A captured one.
     Outside(Root, Outside),
     /// No Proc at all, but an object whose methods are captured lambdas.
@@ -55,7 +64,12 @@ pub enum ProcKind {
 
 impl ProcKind {
     pub fn is_lambda(&self) -> bool {
-        !matches!(self, ProcKind::Block(_) | ProcKind::Live(_))
+        match self {
+            ProcKind::Block(_) | ProcKind::Live(_) => false,
+            ProcKind::Composed { lambda, .. } => *lambda,
+            ProcKind::Outside(_, code) => code.lenient.is_none(),
+            ProcKind::Lambda(_) | ProcKind::Symbol(_) | ProcKind::Method(_) => true,
+        }
     }
 }
 
@@ -229,7 +243,11 @@ impl Analysis<'_> {
             }
             ProcKind::Symbol(_) => Pairs::Yes,
             ProcKind::Lambda(block) if block.params.required.len() == 1 => Pairs::Yes,
-            ProcKind::Lambda(_) | ProcKind::Method(_) | ProcKind::Outside(..) | ProcKind::Live(_) => Pairs::Unknown,
+            ProcKind::Lambda(_)
+            | ProcKind::Method(_)
+            | ProcKind::Composed { .. }
+            | ProcKind::Outside(..)
+            | ProcKind::Live(_) => Pairs::Unknown,
         });
         let first = all.next().unwrap_or(Pairs::No);
         if all.all(|other| other == first) { first } else { Pairs::Unknown }
@@ -436,6 +454,10 @@ impl Walker<'_, '_> {
         if let ProcKind::Outside(root, code) = &info.kind {
             return self.call_outside((root, code), args, span, env);
         }
+        if let ProcKind::Composed { first, second, .. } = info.kind {
+            let between = self.call_proc(first, args, true, span, env)?;
+            return self.call_proc(second, &Args::of(vec![between]), true, span, env);
+        }
         if info.kind.is_lambda() && self.running.iter().filter(|running| **running == id).count() >= MAX_NESTED_LAMBDAS
         {
             return Err(self
@@ -460,7 +482,9 @@ impl Walker<'_, '_> {
                 let receiver = self.self_type(span)?;
                 self.dispatch(&receiver, name, args, true, span, &at, env)
             }
-            ProcKind::Symbol(_) | ProcKind::Outside(..) | ProcKind::Live(_) => Ok(Ty::never()),
+            ProcKind::Symbol(_) | ProcKind::Composed { .. } | ProcKind::Outside(..) | ProcKind::Live(_) => {
+                Ok(Ty::never())
+            }
         };
         self.running.pop();
         self.leave_home(entered);
@@ -492,13 +516,6 @@ impl Walker<'_, '_> {
     fn check_closures(&self, block: &Block, ty: &Ty, env: &Env) -> Result<()> {
         let mut own = block.params.locals();
         own.extend(&block.locals);
-        let inner = |id: &ProcId| match self.an.proc_info(*id) {
-            ProcInfo { home, kind: ProcKind::Lambda(inner) | ProcKind::Block(inner), .. } => {
-                let within = block.span.start < inner.span.start && inner.span.end <= block.span.end;
-                (*home == self.here.id && within && visit::reads_any(inner, &own)).then_some(inner.span)
-            }
-            _ => None,
-        };
         if own.is_empty() || !self.an.writes_procs(self.here.id) {
             return Ok(());
         }
@@ -506,13 +523,27 @@ impl Walker<'_, '_> {
             let own = own.iter().any(|local| self.here.base + local.index() == *at);
             !own && !env.dead
         });
-        let escaped = kept.flat_map(|at| &env.locals[at].ty.procs).chain(&ty.procs).find_map(inner);
-        let Some(span) = escaped else { return Ok(()) };
+        let mut escaped = kept.flat_map(|at| &env.locals[at].ty.procs).chain(&ty.procs);
+        let Some(span) = escaped.find_map(|id| self.closure_over(*id, block, &own)) else { return Ok(()) };
         Err(self
             .error(span, "this closure outlives the run of the block whose variables it reads")
             .because("kernels have one set of a block's variables, which the next run assigns anew")
             .advise("call it within the same run, or pass what it needs as arguments")
             .into())
+    }
+
+    /// Where a closure is written, if it is one of those in a block that read these variables.
+    fn closure_over(&self, id: ProcId, block: &Block, own: &[LocalId]) -> Option<Span> {
+        match self.an.proc_info(id) {
+            ProcInfo { home, kind: ProcKind::Lambda(inner) | ProcKind::Block(inner), .. } => {
+                let within = block.span.start < inner.span.start && inner.span.end <= block.span.end;
+                (*home == self.here.id && within && visit::reads_any(inner, own)).then_some(inner.span)
+            }
+            ProcInfo { kind: ProcKind::Composed { first, second, .. }, .. } => {
+                [*first, *second].into_iter().find_map(|part| self.closure_over(part, block, own))
+            }
+            _ => None,
+        }
     }
 
     fn run_lambda(&mut self, block: &Arc<Block>, args: &Args, env: &mut Env) -> Result<Ty> {
@@ -645,6 +676,31 @@ impl Walker<'_, '_> {
         place_of(&self.here.unit, self.here.site.as_ref(), span)
     }
 
+    /// `f >> g` and `f << g`: a Proc of its own for each two that are composed.
+    pub(super) fn compose(&mut self, receiver: Atom, receiver_first: bool, args: &Args, span: Span) -> Result<Ty> {
+        let given = args.positional.first().cloned().unwrap_or_default();
+        if given.is_never() {
+            return Ok(given);
+        }
+        let given = given.atoms();
+        let (Atom::Proc(receiver), [Atom::Proc(given)]) = (receiver, given.as_slice()) else {
+            return Err(self
+                .error(span, "kernels compose Procs that are known when compiling only")
+                .because("which code is called must be known where it is called")
+                .advise("write a lambda that calls both: ->(x) { g.(f.(x)) }")
+                .into());
+        };
+        let (first, second) = if receiver_first { (receiver, *given) } else { (*given, receiver) };
+        if self.an.parts(first) + self.an.parts(second) > MAX_COMPOSED {
+            return Err(self
+                .error(span, format!("kernels compose at most {MAX_COMPOSED} Procs into one"))
+                .because("which code is called must be known when compiling, and a loop may compose without end")
+                .advise("call one after the other")
+                .into());
+        }
+        Ok(Ty::proc(self.an.composed(receiver, first, second)))
+    }
+
     /// `lambda { … }`, `proc { … }` and `method(:name)`; None: some other call.
     pub(super) fn proc_literal(&mut self, call: &Call) -> Result<Option<Ty>> {
         let Some((at, kind)) = proc_form(call) else { return Ok(None) };
@@ -669,6 +725,9 @@ pub fn proc_form(call: &Call) -> Option<(Span, ProcKind)> {
         ("proc", None, Some(block), []) => Some((block.span, ProcKind::Block(block.clone()))),
         ("new", Some(r), Some(block), []) if matches!(&r.kind, Kind::Const(p) if &*p.name == "Proc") => {
             Some((block.span, ProcKind::Block(block.clone())))
+        }
+        ("to_proc", Some(Node { kind: Kind::Sym(name), span, .. }), None, []) => {
+            Some((*span, ProcKind::Symbol(name.clone())))
         }
         ("method", _, None, [Arg::Positional(Node { kind: Kind::Sym(name), span, .. })]) if own => {
             Some((*span, ProcKind::Method(name.clone())))

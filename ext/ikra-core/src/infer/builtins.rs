@@ -68,6 +68,11 @@ pub enum Builtin {
     /// `lambda`, `proc`, `Proc.new`
     MakeProc,
     ProcCall,
+    /// `f >> g` and `f << g` of Procs that are known when compiling.
+    Compose {
+        /// The receiver is called first.
+        receiver_first: bool,
+    },
     BlockGiven,
     IsLambda,
     /// `send` (or, `public`, `public_send`) with a literal Symbol
@@ -246,9 +251,32 @@ impl Builtin {
         match self {
             Numeric(m) => m.arity(),
             Math(m) => m.arity(),
-            Equal | NotEqual | Identical | CaseEqual | Compare | SameReference | Kin | ArrayEqual | ArrayEql
-            | ArrayCompare | StructEqual | StructEql | StructGet | IsA | InstanceOf | BoolAnd | BoolOr | BoolXor
-            | ModuleCase | Upto | Downto | RangeCover | ArrayGet | ToFloat | ToInteger => 1..=1,
+            Equal
+            | NotEqual
+            | Identical
+            | CaseEqual
+            | Compare
+            | SameReference
+            | Kin
+            | ArrayEqual
+            | ArrayEql
+            | ArrayCompare
+            | StructEqual
+            | StructEql
+            | StructGet
+            | IsA
+            | InstanceOf
+            | BoolAnd
+            | BoolOr
+            | BoolXor
+            | ModuleCase
+            | Compose { .. }
+            | Upto
+            | Downto
+            | RangeCover
+            | ArrayGet
+            | ToFloat
+            | ToInteger => 1..=1,
             RespondTo => 1..=2,
             RangeStep => 0..=1,
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
@@ -367,6 +395,8 @@ pub fn find(atom: Atom, owner: &str, name: &str) -> Option<Builtin> {
         },
         Atom::Proc(_) => match name {
             "call" | "()" | "yield" | "===" | "[]" => Some(ProcCall),
+            ">>" => Some(Compose { receiver_first: true }),
+            "<<" => Some(Compose { receiver_first: false }),
             "to_proc" => Some(Itself),
             "lambda?" => Some(IsLambda),
             "nil?" | "!" | "is_a?" | "kind_of?" | "instance_of?" | "class" | "itself" => None,

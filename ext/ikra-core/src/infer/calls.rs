@@ -91,7 +91,8 @@ impl Target {
     pub fn may_wait(&self) -> bool {
         match self {
             Target::Builtin(builtin) => {
-                !builtin.iterates() && !matches!(builtin, Builtin::ProcCall | Builtin::Send { .. })
+                !builtin.iterates()
+                    && !matches!(builtin, Builtin::ProcCall | Builtin::Compose { .. } | Builtin::Send { .. })
             }
             Target::Reader(_) | Target::Writer(_) => true,
             Target::Ruby(_) | Target::Proc(_) | Target::Handler(_) | Target::NoMethod { .. } | Target::Refused(_) => {
@@ -745,7 +746,9 @@ impl Analysis<'_> {
                     .advise("write a lambda that calls it: ->(x) { receiver.name(x) }"));
             }
             MakeProc => return Err(Refusal::new(format!("{name} needs a literal block")).advise("write -> { … }")),
-            ProcCall | Staged | BlockGiven | Send { .. } => unreachable!("asked where the block is known"),
+            ProcCall | Compose { .. } | Staged | BlockGiven | Send { .. } => {
+                unreachable!("asked where the block is known")
+            }
             ArrayPut => {
                 self.write_element(from, (atom, reach), &args.positional[1])?;
                 Ty::nil()

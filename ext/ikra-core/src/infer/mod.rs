@@ -232,6 +232,8 @@ pub struct Analysis<'w> {
     proc_index: HashMap<(SpecId, Span), ProcId>,
     /// Procs and Method objects from outside.
     outside_index: HashMap<Root, ProcId>,
+    /// Procs that are composed of two: the first, the second, and which of these was asked.
+    composed_index: HashMap<(ProcId, ProcId, ProcId), ProcId>,
     inlinings: HashMap<blocks::Inlining, SpecId>,
     /// What kernels lack of a Range that is an object, for one way to call a method on it: told when Ruby gets there.
     lacking: HashMap<(SpecId, Span, Prims), String>,
@@ -283,6 +285,7 @@ pub fn analyse<'w>(
         held_procs: BTreeMap::new(),
         proc_index: HashMap::new(),
         outside_index: HashMap::new(),
+        composed_index: HashMap::new(),
         inlinings: HashMap::new(),
         lacking: HashMap::new(),
         growing: BTreeSet::new(),
@@ -326,6 +329,7 @@ impl Analysis<'_> {
         self.held_procs.values_mut().for_each(|info| info.result = Ty::never());
         self.proc_index.clear();
         self.outside_index.clear();
+        self.composed_index.clear();
         self.inlinings.clear();
         self.lacking.clear();
         self.has_break = false;

@@ -78,6 +78,27 @@ impl Analysis<'_> {
         self.procs.iter().any(|info| info.home == home && matches!(info.kind, ProcKind::Lambda(_) | ProcKind::Block(_)))
     }
 
+    /// The Proc that calls `first`, and `second` with what that gives. `receiver`: the one that was asked to compose.
+    pub fn composed(&mut self, receiver: ProcId, first: ProcId, second: ProcId) -> ProcId {
+        if let Some(id) = self.composed_index.get(&(first, second, receiver)) {
+            return *id;
+        }
+        let lambda = self.proc_info(receiver).kind.is_lambda();
+        let id = ProcId::new(self.procs.len());
+        let kind = ProcKind::Composed { first, second, lambda };
+        self.procs.push(ProcInfo { home: Self::BLOCK, kind, result: Ty::never() });
+        self.composed_index.insert((first, second, receiver), id);
+        id
+    }
+
+    /// How many Procs one is composed of.
+    pub(super) fn parts(&self, id: ProcId) -> usize {
+        match self.proc_info(id).kind {
+            ProcKind::Composed { first, second, .. } => self.parts(first) + self.parts(second),
+            _ => 1,
+        }
+    }
+
     /// What is known of a block, lambda or Method object.
     pub fn proc_info(&self, id: ProcId) -> &ProcInfo {
         match id.held_number() {

@@ -228,6 +228,9 @@ impl Walker<'_, '_> {
                 Atom::Proc(id) => self.call_proc(id, args, !args.void, span, env),
                 _ => Ok(Ty::never()),
             },
+            (Target::Builtin(Builtin::Compose { receiver_first }), None) => {
+                self.compose(atom, *receiver_first, args, span)
+            }
             (Target::Proc(id), None) => self.call_proc(*id, args, !args.void, span, env),
             (Target::Builtin(Builtin::BlockGiven), _) => {
                 Ok(Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE }))
@@ -476,8 +479,8 @@ impl Walker<'_, '_> {
     fn literal_array(&mut self, node: &Node, call: &Call, items: &[Node], env: &mut Env) -> Result<Option<Ty>> {
         let known = matches!(&*call.name, "min" | "max" | "sum") && call.args.is_empty()
             || &*call.name == "include?" && call.args.len() == 1;
-        if !known || call.block.is_some() || items.is_empty() || items.iter().any(|i| matches!(i.kind, Kind::Splat(_)))
-        {
+        let given_block = call.block.is_some() || call.block_arg.is_some();
+        if !known || given_block || items.is_empty() || items.iter().any(|i| matches!(i.kind, Kind::Splat(_))) {
             return Ok(None);
         }
         let mut out = Ty::never();

@@ -309,6 +309,17 @@ impl Body<'_, '_> {
         if let ProcKind::Outside(root, code) = &info.kind {
             return self.call_outside((root, code), args, keywords, span, result);
         }
+        if let ProcKind::Composed { first, second, .. } = info.kind {
+            let ty = self.an.proc_info(first).result.clone();
+            let between = self.result_place(&ty, span)?;
+            self.call_proc(first, args, keywords, span, Some(&between))?;
+            if ty.is_never() {
+                self.unreachable();
+                return Ok(());
+            }
+            let val = self.load(&between);
+            return self.call_proc(second, &[(val, ty, None)], &[], span, result);
+        }
         let entered = if self.here.spec == info.home {
             None
         } else {
@@ -329,7 +340,7 @@ impl Body<'_, '_> {
                 let answer = self.call_values((receiver, &ty), name, args, keywords, true, span, span);
                 answer.map(|answer| into(self, answer))
             }
-            ProcKind::Symbol(_) | ProcKind::Outside(..) | ProcKind::Live(_) => Ok(()),
+            ProcKind::Symbol(_) | ProcKind::Composed { .. } | ProcKind::Outside(..) | ProcKind::Live(_) => Ok(()),
         };
         (self.cx.path, self.cx.line) = at;
         if let Some(k) = entered {

@@ -12,7 +12,7 @@ use super::tables::Form;
 use super::value::Val;
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
-use crate::id::MethodId;
+use crate::id::{MethodId, ProcId};
 use crate::infer::blocks::{ProcKind, proc_form};
 use crate::infer::builtins::Builtin;
 use crate::infer::calls::{Args, Literal, RangeForm, Refusal, Target, asked, bind, positions, range_form};
@@ -152,6 +152,9 @@ impl Body<'_, '_> {
                 Atom::Proc(id) => self.an.proc_info(id).result.clone(),
                 _ => Ty::never(),
             },
+            Target::Builtin(Builtin::Compose { receiver_first }) => {
+                self.composed(*receiver_first, atom, types).map_or_else(Ty::never, Ty::proc)
+            }
             Target::Proc(id) => self.an.proc_info(*id).result.clone(),
             Target::Builtin(Builtin::BlockGiven) => {
                 Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE })
@@ -836,6 +839,9 @@ impl Body<'_, '_> {
                 }
                 Ok(None)
             }
+            Target::Builtin(Builtin::Compose { receiver_first }) => {
+                Ok(self.composed(*receiver_first, atom, types).map(|id| Val::Unit(Unit::Proc(id))))
+            }
             Target::Proc(id) => {
                 self.call_proc(*id, args, keywords, span, Some(place))?;
                 Ok(None)
@@ -880,6 +886,15 @@ impl Body<'_, '_> {
                 Ok(None)
             }
         }
+    }
+
+    /// `f >> g` and `f << g`.
+    fn composed(&mut self, receiver_first: bool, receiver: Atom, types: &Args) -> Option<ProcId> {
+        let (Atom::Proc(receiver), [given]) = (receiver, types.positional.first()?.procs.as_slice()) else {
+            return None;
+        };
+        let (first, second) = if receiver_first { (receiver, *given) } else { (*given, receiver) };
+        Some(self.an.composed(receiver, first, second))
     }
 
     /// Calls a method as a function of its own. None: control does not go on.

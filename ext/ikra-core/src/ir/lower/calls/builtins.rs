@@ -189,6 +189,7 @@ impl Body<'_, '_> {
             | NeedsArray
             | MakeProc
             | ProcCall
+            | Compose { .. }
             | Staged
             | BlockGiven
             | Send { .. }
