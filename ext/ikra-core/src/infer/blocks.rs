@@ -10,7 +10,7 @@
 
 use super::builtins::Builtin;
 use super::calls::{Answer, Args, Literal, Refusal, Target, bind, check_params, positions, rest_positions};
-use super::walk::{Env, Frame, FrameKind, SECTION, State, Walker, assumption};
+use super::walk::{Env, Frame, FrameKind, SECTION, State, Walker, assumption, takes_apart};
 use super::{Analysis, Binding, Spec, SpecId, SpecKey};
 use crate::diagnostic::Span;
 use crate::error::{Error, Result};
@@ -234,12 +234,8 @@ impl Analysis<'_> {
         let mut all = block.procs.iter().map(|id| match &self.proc_info(*id).kind {
             ProcKind::Block(block) => {
                 let p = &block.params;
-                match p.required.len() + p.optional.len() + p.post.len() {
-                    0 if p.rest.is_none() => Pairs::No,
-                    0 => Pairs::Yes,
-                    1 if p.rest.is_none() => Pairs::Yes,
-                    _ => Pairs::No,
-                }
+                let none = p.required.is_empty() && p.optional.is_empty() && p.post.is_empty() && p.rest.is_none();
+                if none || takes_apart(p) { Pairs::No } else { Pairs::Yes }
             }
             ProcKind::Symbol(_) => Pairs::Yes,
             ProcKind::Lambda(block) if block.params.required.len() == 1 => Pairs::Yes,

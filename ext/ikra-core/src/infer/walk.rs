@@ -9,7 +9,7 @@ mod call;
 mod narrow;
 mod rescue;
 
-pub use assign::Shape;
+pub use assign::{Shape, takes_apart};
 pub use call::{asking_next, longer_form, super_locals};
 use rescue::Exit;
 pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
@@ -423,7 +423,7 @@ impl Walker<'_, '_> {
             Kind::MultiAssign { before, rest, after, value } => {
                 self.no_named_rest(rest.as_ref().is_some_and(Option::is_some), node.span)?;
                 let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
-                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let shape = Shape::of_list(before.len(), rest.is_some(), after.len());
                 self.under_assignment(&targets, env, |s, env| s.multi_assign(node, &targets, shape, value, env))?
             }
             Kind::Call(call) => self.call(node, call, env)?,

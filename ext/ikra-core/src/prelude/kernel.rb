@@ -28,8 +28,8 @@ module Kernel
     respond_to?(:to_a) ? to_a : [self]
   end
 
-  def __rest(from, _back)
-    from == 0 ? [self] : []
+  def __rest(from, back)
+    from + back == 0 ? [self] : []
   end
 
   # What `dig` finds a step further on.

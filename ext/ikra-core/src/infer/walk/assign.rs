@@ -23,43 +23,42 @@ impl Walker<'_, '_> {
                 .advise("name each parameter")
                 .into());
         }
-        let wants = params.required.len() + params.optional.len() + params.post.len();
-        let spread: Vec<Ty>;
-        let values = match values {
-            [one] if wants + usize::from(params.rest.is_some()) > 1 && one.array.is_some() => {
+        let shape = Shape::of_block(params);
+        let (spread, given): (Vec<Ty>, Option<usize>) = match values {
+            [one] if takes_apart(params) && one.array.is_some() => {
                 if let Some(ast::Rest(Some(local))) = params.rest {
                     let rest = self.rest_of(one, span, env)?;
                     self.assign_local(env, local, &rest);
                 }
-                if !params.optional.is_empty() {
-                    return Err(self
-                        .error(span, "kernels do not know defaults of parameters that take an array apart")
-                        .because("its length decides which defaults are used")
-                        .advise("name one parameter, and read the array's elements in the block")
-                        .into());
-                }
-                spread = self.spread(one, Shape::of_block(params), span)?;
-                &spread[..]
+                (self.spread(one, shape, span)?, None)
             }
             _ => {
                 self.collect_rest(params, values, env)?;
-                values
+                (shape.pick(values.to_vec(), Ty::nil()), Some(values.len()))
             }
         };
-        let mut values = values.iter();
-        let (nil, given) = (Ty::nil(), values.len());
+        let mut parts = spread.iter();
+        let mut next = || parts.next().cloned().unwrap_or_else(Ty::nil);
         for pattern in &params.required {
-            let ty = values.next().unwrap_or(&nil).clone();
-            self.bind_pattern(pattern, &ty, env, span)?;
+            self.bind_pattern(pattern, &next(), env, span)?;
         }
-        let free = given.saturating_sub(params.required.len() + params.post.len());
         for (i, (local, default)) in params.optional.iter().enumerate() {
-            let ty = if i < free { values.next().unwrap_or(&nil).clone() } else { self.eval(default, env)? };
-            self.assign_local(env, *local, &ty);
+            let part = next();
+            let (mut as_given, mut left_out) = (env.clone(), env.clone());
+            // where an array is taken apart, its length decides
+            as_given.dead |= given.is_some_and(|given| !shape.is_given(i, given));
+            left_out.dead |= given.is_some_and(|given| shape.is_given(i, given));
+            if !as_given.dead {
+                self.assign_local(&mut as_given, *local, &part);
+            }
+            if !left_out.dead {
+                let ty = self.eval(default, &mut left_out)?;
+                self.assign_local(&mut left_out, *local, &ty);
+            }
+            *env = self.join_env(&as_given, &left_out);
         }
         for pattern in &params.post {
-            let ty = values.next().unwrap_or(&nil).clone();
-            self.bind_pattern(pattern, &ty, env, span)?;
+            self.bind_pattern(pattern, &next(), env, span)?;
         }
         Ok(())
     }
@@ -74,7 +73,7 @@ impl Walker<'_, '_> {
         match pattern {
             Pattern::Local(local) => self.assign_local(env, *local, ty),
             Pattern::List { before, rest, after } => {
-                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let shape = Shape::of_list(before.len(), rest.is_some(), after.len());
                 if let Some(ast::Rest(Some(local))) = rest {
                     let rest = self.rest_of(ty, span, env)?;
                     self.assign_local(env, *local, &rest);
@@ -91,7 +90,8 @@ impl Walker<'_, '_> {
     /// The types of the parts of a value that is destructured: an array's elements, or the value and nils.
     fn spread(&mut self, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Ty>> {
         let at = self.assumption(span);
-        let mut out = vec![Ty::never(); shape.before + shape.after];
+        let mut out = vec![Ty::never(); shape.parts()];
+        let alone = shape.positions(1);
         for atom in ty.atoms() {
             if matches!(self.an.method(receiver_of(atom), "to_ary"), MethodFact::Ruby { .. }) {
                 let class = self.an.describe(atom);
@@ -107,7 +107,7 @@ impl Walker<'_, '_> {
                         let answer = self.an.element(self.here.id, (atom, ty.reach), &at);
                         self.refused(answer, span)?
                     }
-                    other if i == 0 => Ty::of(other, ty.reach),
+                    other if alone[i] == Some(0) => Ty::of(other, ty.reach),
                     _ => Ty::nil(),
                 };
                 *slot = self.an.facts.join(slot, &part);
@@ -167,7 +167,7 @@ impl Walker<'_, '_> {
             ast::Target::List { before, rest, after } => {
                 let span = target.span();
                 self.no_named_rest(rest.as_ref().is_some_and(Option::is_some), span)?;
-                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let shape = Shape::of_list(before.len(), rest.is_some(), after.len());
                 let types = self.spread(ty, shape, span)?;
                 for (target, ty) in before.iter().chain(after).zip(&types) {
                     self.assign(target, ty, env)?;
@@ -586,37 +586,66 @@ fn indexed(args: &[Node], types: Vec<Ty>) -> Args {
     out
 }
 
-/// How many parts a value is taken apart into.
+/// How many parts several values, or a value that is taken apart, have: those of a block's parameters, of a list in parentheses, and of an assignment's targets. They take values by
+/// one rule: nils stand for what the required ones lack, behind the others; first parts are taken from the front, those after a splat or
+/// behind optional ones from the back, then optional ones from the front of what is left, and a splat has the rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// From the front.
     pub before: usize,
+    /// With a default.
+    pub optional: usize,
     /// A splat stands between.
     pub rest: bool,
-    /// From the back, where there is a splat.
+    /// From the back.
     pub after: usize,
 }
 
 impl Shape {
-    /// How a block takes an array apart that it is given alone.
+    pub fn of_list(before: usize, rest: bool, after: usize) -> Self {
+        Shape { before, optional: 0, rest, after }
+    }
+
     pub fn of_block(params: &Params) -> Self {
         Shape {
-            before: params.required.len() + params.optional.len(),
+            before: params.required.len(),
+            optional: params.optional.len(),
             rest: params.rest.is_some(),
             after: params.post.len(),
         }
     }
-    /// The parts of a list whose length is known.
-    pub fn pick<T: Clone>(self, mut all: Vec<T>, nil: T) -> Vec<T> {
-        let wanted = self.before + self.after;
-        all.resize(all.len().max(wanted), nil);
-        if self.rest {
-            all.drain(self.before..all.len() - self.after);
-        } else {
-            all.truncate(wanted);
-        }
-        all
+
+    pub fn parts(self) -> usize {
+        self.before + self.optional + self.after
     }
+
+    /// Whether an optional part is among so many values.
+    pub fn is_given(self, optional: usize, given: usize) -> bool {
+        given > self.before + self.after + optional
+    }
+
+    /// Which of so many values each part takes; None: a default. Those from `given` on are nil.
+    pub fn positions(self, given: usize) -> Vec<Option<usize>> {
+        let least = self.before + self.after;
+        let most = if self.rest { usize::MAX } else { least + self.optional };
+        let count = given.max(least).min(most);
+        let before = (0..self.before).map(Some);
+        let optional = (0..self.optional).map(|i| self.is_given(i, given).then_some(self.before + i));
+        before.chain(optional).chain((count - self.after..count).map(Some)).collect()
+    }
+
+    /// The parts of a list whose length is known.
+    pub fn pick<T: Clone>(self, all: Vec<T>, nil: T) -> Vec<T> {
+        let part = |at: Option<usize>| at.and_then(|at| all.get(at)).unwrap_or(&nil).clone();
+        self.positions(all.len()).into_iter().map(part).collect()
+    }
+}
+
+/// Whether a block takes an array apart that it is given alone.
+pub fn takes_apart(params: &Params) -> bool {
+    let required = params.required.len() + params.post.len();
+    let alone = required == 1 && params.optional.is_empty() && params.rest.is_none();
+    !alone && (required > 0 || params.optional.len() > 1)
 }
 
 /// What an operator assignment writes back to.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::id::ProcId;
 use crate::infer::blocks::ProcKind;
 use crate::infer::calls::{divided, makes_no_array};
-use crate::infer::{Analysis, Shape, SpecId};
+use crate::infer::{Analysis, Shape, SpecId, takes_apart};
 use crate::ir::build::Builder;
 use crate::ir::{Cmp, ColumnId, LabelId, Op, Operand, Scalar, Stmt, Trap, VarId};
 use crate::layout::schema::{RootParam, Slot};
@@ -489,7 +489,7 @@ impl<'p, 'w> Body<'p, 'w> {
             Kind::OpAssign { target, op, value } => self.op_assign(node, target, op, value)?,
             Kind::MultiAssign { before, rest, after, value } => {
                 let targets: Vec<&ast::Target> = before.iter().chain(after).collect();
-                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let shape = Shape::of_list(before.len(), rest.is_some(), after.len());
                 self.multi_assign(node, &targets, shape, value)?
             }
             Kind::Call(call) => self.call(node, call)?,
@@ -952,38 +952,43 @@ impl<'p, 'w> Body<'p, 'w> {
     /// # Errors
     /// As [`Body::eval`].
     pub fn bind(&mut self, params: &Params, values: &[(Val, Ty)], span: Span) -> Result<()> {
-        let wants = params.required.len() + params.optional.len() + params.post.len();
-        let spread: Vec<(Val, Ty)>;
-        let values = match values {
-            [(val, ty)] if wants + usize::from(params.rest.is_some()) > 1 && ty.array.is_some() => {
-                let shape = Shape::of_block(params);
+        let shape = Shape::of_block(params);
+        let (parts, apart) = match values {
+            [(val, ty)] if takes_apart(params) && ty.array.is_some() => {
                 if let Some(ast::Rest(Some(local))) = params.rest {
                     let rest = self.rest_of(*val, ty, shape, span)?;
                     self.write_local(local, rest)?;
                 }
-                spread = self.spread(*val, ty, shape, span)?;
-                &spread[..]
+                (self.spread(*val, ty, shape, span)?, Some((*val, ty)))
             }
             _ => {
                 let given: Vec<Val> = values.iter().map(|v| v.0).collect();
                 self.collect_rest(params, &given)?;
-                values
+                (shape.pick(values.to_vec(), (Val::NIL, Ty::nil())), None)
             }
         };
-        let nil = (Val::NIL, Ty::nil());
-        let mut rest = values.iter();
+        let mut parts = parts.into_iter();
+        let mut next = || parts.next().unwrap_or((Val::NIL, Ty::nil()));
         for pattern in &params.required {
-            let value = rest.next().unwrap_or(&nil).clone();
-            self.bind_pattern(pattern, value, span)?;
+            self.bind_pattern(pattern, next(), span)?;
         }
-        let free = values.len().saturating_sub(params.required.len() + params.post.len());
         for (i, (local, default)) in params.optional.iter().enumerate() {
-            let val = if i < free { rest.next().unwrap_or(&nil).0 } else { self.eval(default)? };
-            self.write_local(*local, val)?;
+            let (part, _) = next();
+            let given = match apart {
+                Some((val, ty)) => self.is_given(val, ty, shape, i, span)?,
+                None => Operand::Bool(shape.is_given(i, values.len())),
+            };
+            self.branch(
+                given,
+                |s| s.write_local(*local, part),
+                |s| {
+                    let val = s.eval(default)?;
+                    if s.is_never(default) { Ok(()) } else { s.write_local(*local, val) }
+                },
+            )?;
         }
         for pattern in &params.post {
-            let value = rest.next().unwrap_or(&nil).clone();
-            self.bind_pattern(pattern, value, span)?;
+            self.bind_pattern(pattern, next(), span)?;
         }
         Ok(())
     }
@@ -992,7 +997,7 @@ impl<'p, 'w> Body<'p, 'w> {
         match pattern {
             Pattern::Local(local) => self.write_local(*local, val),
             Pattern::List { before, rest, after } => {
-                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let shape = Shape::of_list(before.len(), rest.is_some(), after.len());
                 if let Some(ast::Rest(Some(local))) = rest {
                     let rest = self.rest_of(val, &ty, shape, span)?;
                     self.write_local(*local, rest)?;
@@ -1009,7 +1014,7 @@ impl<'p, 'w> Body<'p, 'w> {
     /// What a splat takes of a value that is taken apart.
     fn rest_of(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Val> {
         let count = |n: usize| (Val::int(n as i64), Ty::int(), None);
-        let counts = [count(shape.before), count(shape.after)];
+        let counts = [count(shape.before + shape.optional), count(shape.after)];
         let (rest, _) = self.call_values((val, ty), "%__rest", &counts, &[], false, span, span)?;
         Ok(rest)
     }
@@ -1071,7 +1076,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 self.call_values((object, &receiver_ty), "[]=", &values, &[], on_self, *span, *span).map(drop)
             }
             ast::Target::List { before, rest, after } => {
-                let shape = Shape { before: before.len(), rest: rest.is_some(), after: after.len() };
+                let shape = Shape::of_list(before.len(), rest.is_some(), after.len());
                 let parts = self.spread(val, ty, shape, target.span())?;
                 for (target, (val, ty)) in before.iter().chain(after).zip(parts) {
                     self.assign(target, val, &ty)?;

@@ -449,14 +449,15 @@ impl Body<'_, '_> {
     pub fn spread(&mut self, val: Val, ty: &Ty, shape: Shape, span: Span) -> Result<Vec<Typed>> {
         let at = self.assumption(span);
         let mut out = Vec::new();
-        for i in 0..shape.before + shape.after {
+        let alone = shape.positions(1);
+        for i in 0..shape.parts() {
             let mut part_ty = Ty::never();
             for atom in ty.atoms() {
                 let part = match atom {
                     Atom::Array(_) => {
                         self.an.element(self.here.spec, (atom, ty.reach), &at).map_err(|r| self.refused(r, span))?
                     }
-                    other if i == 0 => Ty::of(other, ty.reach),
+                    other if alone[i] == Some(0) => Ty::of(other, ty.reach),
                     _ => Ty::nil(),
                 };
                 part_ty = self.an.facts.join(&part_ty, &part);
@@ -468,7 +469,7 @@ impl Body<'_, '_> {
                         let index = s.part_index(packed, shape, i);
                         s.element(kind, packed, index, span)?
                     }
-                    _ if i == 0 => val,
+                    _ if alone[i] == Some(0) => val,
                     _ => Val::NIL,
                 }))
             })?;
@@ -477,17 +478,40 @@ impl Body<'_, '_> {
         Ok(out)
     }
 
-    /// The index of a part: those after a splat are counted from the back, but never before the splat's place.
+    /// The index of a part: [`Shape::positions`] of an array whose length is known when it runs.
     fn part_index(&mut self, packed: Operand, shape: Shape, part: usize) -> Operand {
-        if part < shape.before || !shape.rest {
+        let first = shape.before + shape.optional;
+        if part < first || !shape.rest && shape.optional == 0 {
             return Operand::I64(part as i64);
         }
         let (_, length) = self.array_parts(packed);
-        let first = Operand::I64(shape.before as i64);
+        let clamp = |s: &mut Self, value: Operand, cmp: Cmp, limit: usize| {
+            let limit = Operand::I64(limit as i64);
+            let beyond = s.cx.b.icmp(cmp, value, limit);
+            s.cx.b.select(Scalar::I64, beyond, limit, value)
+        };
         let from_back = self.cx.b.i64(Op::Sub, &[length, Operand::I64(shape.after as i64)]);
-        let short = self.cx.b.icmp(Cmp::Lt, from_back, first);
-        let start = self.cx.b.select(Scalar::I64, short, first, from_back);
-        self.cx.b.i64(Op::Add, &[start, Operand::I64((part - shape.before) as i64)])
+        let mut start = clamp(self, from_back, Cmp::Lt, shape.before);
+        if !shape.rest {
+            start = clamp(self, start, Cmp::Gt, first);
+        }
+        self.cx.b.i64(Op::Add, &[start, Operand::I64((part - first) as i64)])
+    }
+
+    /// Whether a value that is taken apart has an optional part.
+    pub fn is_given(&mut self, val: Val, ty: &Ty, shape: Shape, optional: usize, span: Span) -> Result<Operand> {
+        let place = self.result_place(&Ty::bool(), span)?;
+        self.dispatch(val, ty, &place, |s, _, val| {
+            Ok(Some(Val::Bool(match val {
+                Val::Array(_, packed) => {
+                    let (_, length) = s.array_parts(packed);
+                    s.cx.b.icmp(Cmp::Gt, length, Operand::I64((shape.before + shape.after + optional) as i64))
+                }
+                _ => Operand::Bool(shape.is_given(optional, 1)),
+            })))
+        })?;
+        let given = self.load(&place);
+        Ok(self.truth(given))
     }
 
     /// Whether a value is not nil.
