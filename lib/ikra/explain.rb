@@ -335,7 +335,7 @@ module Ikra
     # the types they were compiled for, checks that were removed and those that are left, the order of jobs, the backend and why it was chosen, how
     # long each stage of compiling took, and generated code.
     #
-    # Sections of this thread are compiled anew for it, and run as always. Of what runs no block (sums of MDArrays, sorting, Ruby's own methods) it says over
+    # Sections of this Fiber are compiled anew for it, and run as always. Of what runs no block (sums of MDArrays, sorting, Ruby's own methods) it says over
     # how many elements of which kind it went, where, and how long it took.
     #
     # @example

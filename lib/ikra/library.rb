@@ -11,6 +11,7 @@ end
 require_relative "version"
 require_relative "error"
 require "ikra/ikra" # the native extension
+require_relative "lock"
 require_relative "config"
 require_relative "position"
 require_relative "memory"

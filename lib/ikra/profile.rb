@@ -139,7 +139,7 @@ module Ikra
   end
 
   class << self
-    # Measures the operations of Ikra's that the block calls on this thread.
+    # Measures the operations of Ikra's that the block calls, in this Fiber: not those of other threads and Fibers (Enumerators asked by +next+ have one each).
     #
     # @example
     #   puts Ikra.profile { actors.peach(1000) { |actor| actor.move(weather) } }

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "monitor"
-
 module Ikra
   # How Ruby's own reads and writes of objects are noticed whose ivars are columns on a device.
   #
@@ -26,7 +24,7 @@ module Ikra
     @watchers = {}.compare_by_identity
     @written = {}.compare_by_identity
     @open = 0
-    @lock = Monitor.new
+    @lock = Lock.new
 
     class << self
       # @param owner [Class] of objects with columns
@@ -108,13 +106,13 @@ module Ikra
       def with_scope
         opened = false
         uninterrupted do
-          @lock.synchronize { SHOWN.each { |method| Singles.define_method(method.name, method) } if (@open += 1) == 1 }
+          show(1)
           opened = true
         end
         yield
       ensure
         # interrupted while it waited for others, it has opened nothing
-        uninterrupted { @lock.synchronize { SHOWN.each { |method| Singles.__send__(:remove_method, method.name) } if (@open -= 1).zero? } } if opened
+        uninterrupted { show(-1) } if opened
       end
 
       # A module of ours that does nothing to what methods mean.
@@ -148,21 +146,21 @@ module Ikra
 
       # Runs the block of a scope. It may belong to an object.
       def within(block)
-        around = Thread.current.thread_variable_get(:ikra_resident)
+        around = Thread.current[:__ikra_inside]
         inside = {}.compare_by_identity
         inside.update(around) if around
         receiver = receiver(block)
         inside[receiver] = values(receiver) unless CORE.include?(CLASS.bind_call(receiver))
-        Thread.current.thread_variable_set(:ikra_resident, inside)
+        Thread.current[:__ikra_inside] = inside
         yield
       ensure
-        Thread.current.thread_variable_set(:ikra_resident, around)
+        Thread.current[:__ikra_inside] = around
       end
 
       # Before a section in a scope. Objects in the middle of whose methods it runs read and write their ivars with nobody noticing: what they changed
       # until then is noted.
       def entered(block)
-        inside = Thread.current.thread_variable_get(:ikra_resident)
+        inside = Thread.current[:__ikra_inside]
         receiver = receiver(block)
         inside[receiver] ||= values(receiver) unless CORE.include?(CLASS.bind_call(receiver))
         Ikra.__resident_changed unless inside.all? { |object, seen| same?(seen, values(object)) }
@@ -170,12 +168,24 @@ module Ikra
 
       # Behind it, however it ended: what kernels changed in such objects is written to them.
       def left
-        inside = Thread.current.thread_variable_get(:ikra_resident)
+        inside = Thread.current[:__ikra_inside]
         Ikra.__resident_read if inside.any? { |object, _| @written[CLASS.bind_call(object)] }
         inside.each_key { |object| inside[object] = values(object) }
       end
 
       private
+
+      # What shows objects is there as long as scopes are open.
+      def show(more)
+        @lock.synchronize do
+          @open += more
+          # a signal's handler may open and close scopes in the middle of it
+          begin
+            shown = @open.positive?
+            SHOWN.each { |method| shown ? Singles.define_method(method.name, method) : forget(Singles, method.name) }
+          end until shown == @open.positive?
+        end
+      end
 
       # What Ruby tells once, or what must be undone: a Timeout or Thread#raise waits until it is done.
       def uninterrupted(&block) = Thread.handle_interrupt(NEVER, &block)
@@ -208,7 +218,7 @@ module Ikra
       end
 
       def enter(object)
-        inside = Thread.current.thread_variable_get(:ikra_resident)
+        inside = Thread.current[:__ikra_inside]
         seen = values(object)
         return [seen, false] if inside.nil? || inside.key?(object)
 
@@ -217,7 +227,7 @@ module Ikra
       end
 
       def leave(object, (seen, entered))
-        inside = Thread.current.thread_variable_get(:ikra_resident)
+        inside = Thread.current[:__ikra_inside]
         seen = inside[object] || seen if inside
         inside.delete(object) if inside && entered
         Ikra.__resident_changed unless same?(seen, after = values(object))
@@ -237,6 +247,7 @@ module Ikra
         raise FrozenError.new("#{owner} is frozen, and Ikra.resident could not tell when Ruby looks at its objects: run over them outside", receiver: owner) if owner.frozen?
 
         watcher = @watched[owner] ||= watcher()
+        # what a handler of a signal does in the middle of it is done twice
         fill(watcher, owner)
         # not by a superclass' Later
         PREPEND.bind_call(owner, watcher)
@@ -252,6 +263,8 @@ module Ikra
 
       def forget(watcher, name)
         watcher.__send__(:remove_method, name) if watcher.method_defined?(name, false) || watcher.private_method_defined?(name, false)
+      rescue NameError
+        # a signal's handler has removed it
       end
 
       def watcher
@@ -418,7 +431,7 @@ module Ikra
     # @param objects [Array] what the scope is for, for whoever reads the program
     # @param arrays [Symbol, nil] +:fixed+: the program changes no Array in the scope but those that it has from an object's method, and so they need not be
     #   compared with what they were at each call, which takes about 10 ns for each Array that kernels reach
-    # @yield sections on this thread leave their columns where they are
+    # @yield sections in this Fiber leave their columns where they are; those of other Fibers and threads find objects as kernels left them
     # @return what the block gives
     # @raise [DeviceError] when what kernels changed cannot be fetched any more
     def resident(*_objects, arrays: nil, &block)

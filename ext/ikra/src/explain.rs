@@ -1,14 +1,14 @@
 //! Accounts of sections, for `Ikra.explain`.
 //!
-//! Here: [`Account`], what a section notes of itself while somebody asks for explanations on its thread, and [`Code`],
+//! Here: [`Account`], what a section notes of itself while somebody asks for explanations in its Fiber, and [`Code`],
 //! which makes generated code when Ruby asks for it. Not here: what there is to tell ([`ikra_core::engine::explain()`]), and
 //! how it is shown (lib/ikra/explain.rb).
 
 use crate::backends;
 use crate::config::{Choice, REDUCTIONS};
 use crate::errors;
+use crate::fiber::{self, Number};
 use crate::gvl;
-use crate::heap::Raw;
 use crate::identity::RawMap;
 use crate::profile;
 use ikra_core::backend::Executable;
@@ -21,7 +21,6 @@ use ikra_core::ir::Program;
 use ikra_core::layout::Layout;
 use ikra_core::source::Source;
 use magnus::prelude::*;
-use magnus::rb_sys::AsRawValue;
 use magnus::{DataTypeFunctions, Error, IntoValue, RArray, RHash, RModule, Ruby, Symbol, TypedData, Value, method};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -57,33 +56,47 @@ pub struct Account {
 type Accounts = Vec<Arc<Account>>;
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-static BY_THREAD: Mutex<Option<RawMap<Vec<Accounts>>>> = Mutex::new(None);
+static BY_FIBER: Mutex<Option<RawMap<Vec<Accounts>>>> = Mutex::new(None);
 
-/// Whether sections of some thread are to be explained.
+/// Whether sections of some Fiber are to be explained.
 pub fn is_running() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
-/// Whether sections of this thread are to be explained.
+/// Whether sections of this Fiber are to be explained.
 pub fn wanted(ruby: &Ruby) -> bool {
-    is_running() && BY_THREAD.lock().as_ref().is_some_and(|all| all.contains_key(&ruby.thread_current().as_raw()))
+    let fiber = is_running().then(|| fiber::known(ruby)).flatten();
+    fiber.is_some_and(|fiber| BY_FIBER.lock().as_ref().is_some_and(|all| all.contains_key(&fiber)))
 }
 
-/// Hands an account to all who asked on this thread.
+/// Hands an account to all who asked in this Fiber.
 pub fn add(ruby: &Ruby, account: Account) {
-    let thread: Raw = ruby.thread_current().as_raw();
+    let Some(fiber) = fiber::known(ruby) else { return };
     let account = Arc::new(account);
-    for list in BY_THREAD.lock().get_or_insert_default().entry(thread).or_default() {
+    for list in BY_FIBER.lock().get_or_insert_default().entry(fiber).or_default() {
         list.push(account.clone());
     }
 }
 
-/// `Ikra.__explain_start`: from now on the sections of this thread are compiled anew, and explained; and operations are measured.
-pub fn start(ruby: &Ruby) {
-    profile::start(ruby);
+/// `Ikra.__explain_start`: from now on the sections of this Fiber are compiled anew, and explained; and operations are measured.
+///
+/// # Errors
+/// As [`profile::start`].
+pub fn start(ruby: &Ruby) -> Result<(), Error> {
+    let fiber = fiber::current(ruby)?;
+    profile::start(ruby)?;
     RUNNING.fetch_add(1, Ordering::Relaxed);
-    let thread = ruby.thread_current().as_raw();
-    BY_THREAD.lock().get_or_insert_default().entry(thread).or_default().push(Vec::new());
+    BY_FIBER.lock().get_or_insert_default().entry(fiber).or_default().push(Vec::new());
+    Ok(())
+}
+
+/// Of Fibers that left theirs open, and are gone.
+pub fn let_go(fibers: &[Number]) {
+    let mut all = BY_FIBER.lock();
+    let Some(all) = all.as_mut() else { return };
+    for lists in fibers.iter().filter_map(|fiber| all.remove(fiber)) {
+        RUNNING.fetch_sub(lists.len(), Ordering::Relaxed);
+    }
 }
 
 /// `Ikra.__explain_stop`: a Hash for each section since the last start, and [`profile::operations`].
@@ -92,17 +105,16 @@ pub fn start(ruby: &Ruby) {
 /// What Ruby raises when memory ends.
 pub fn stop(ruby: &Ruby) -> Result<(RArray, RArray), Error> {
     let measured = profile::finished(ruby);
-    RUNNING.fetch_sub(1, Ordering::Relaxed);
-    let thread = ruby.thread_current().as_raw();
-    let accounts = {
-        let mut all = BY_THREAD.lock();
+    let accounts = fiber::known(ruby).map_or_else(Vec::new, |fiber| {
+        let mut all = BY_FIBER.lock();
         let all = all.get_or_insert_default();
-        let accounts = all.get_mut(&thread).and_then(Vec::pop).unwrap_or_default();
-        if all.get(&thread).is_some_and(Vec::is_empty) {
-            all.remove(&thread);
+        let Some(accounts) = all.get_mut(&fiber).and_then(Vec::pop) else { return Vec::new() };
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+        if all.get(&fiber).is_some_and(Vec::is_empty) {
+            all.remove(&fiber);
         }
         accounts
-    };
+    });
     let list = ruby.ary_new();
     for account in accounts {
         list.push(section(ruby, &account)?)?;

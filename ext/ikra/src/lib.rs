@@ -43,6 +43,7 @@ mod encode;
 mod engine;
 mod errors;
 mod explain;
+mod fiber;
 mod gvl;
 mod hashes;
 mod heap;
@@ -59,6 +60,7 @@ mod memory_view;
 mod observe;
 mod over;
 mod pack;
+mod pending;
 mod plan;
 mod profile;
 mod random;
@@ -127,6 +129,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ikra.define_singleton_method("__resident_changed", function!(engine::resident::changed, 0))?;
     ikra.define_singleton_method("__resident?", function!(engine::resident::is_open, 0))?;
     ikra.define_singleton_method("__graphs", function!(kept::describe, 0))?;
+    ikra.define_singleton_method("__retained", function!(pending::retained, 2))?;
+    ikra.define_singleton_method("__computed", function!(pending::computed, 3))?;
     ikra.define_singleton_method("__live", function!(world::set_live, 1))?;
     ikra.define_singleton_method("__memory_views", function!(memory_view::register, 1))?;
     ikra.define_singleton_method("__write_view", function!(memory_view::write, 4))?;
@@ -139,6 +143,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     kept::init(ikra, ruby)?;
     buffer::init(ikra, ruby)?;
     explain::init(ikra, ruby)?;
+    fiber::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
     reflect::init(ruby)

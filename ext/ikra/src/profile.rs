@@ -1,16 +1,15 @@
 //! Where the time of a section goes, and of what else operations do.
 //!
 //! Here: [`Clock`], which measures a section, or a [`Step`] of an operation that is none; [`enter`] and [`leave`], between which everything is one operation's; and
-//! what is kept of a Ruby thread while `Ikra.profile` or `Ikra.explain` runs there. Not here: how it is shown (lib/ikra/profile.rb, lib/ikra/explain.rb).
+//! what is kept of a Fiber while `Ikra.profile` or `Ikra.explain` runs there. Not here: how it is shown (lib/ikra/profile.rb, lib/ikra/explain.rb).
 //!
 //! An operation that the user calls is one [`Record`]. Ruby code that knows that it is one says so (`Ikra.__measured`): what it does between its sections and steps is
 //! Ruby's phase then. A section or step outside of these is a record by itself.
 
 use crate::errors;
-use crate::heap::Raw;
+use crate::fiber::{self, Number};
 use crate::identity::RawMap;
 use magnus::prelude::*;
-use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RModule, Ruby};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -147,7 +146,7 @@ pub struct Frame {
     around: Option<Open>,
 }
 
-/// Those of a thread, and the operation that runs there.
+/// Those of a Fiber, and the operation that runs there.
 #[derive(Default)]
 struct Watch {
     frames: Vec<Frame>,
@@ -171,29 +170,35 @@ impl Watch {
 }
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-static BY_THREAD: Mutex<Option<RawMap<Watch>>> = Mutex::new(None);
+static BY_FIBER: Mutex<Option<RawMap<Watch>>> = Mutex::new(None);
 
 /// Whether anybody measures.
 pub fn is_running() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
-/// Looks at what is kept of a thread that is measured.
-fn watching<T>(thread: Raw, look: impl FnOnce(&mut Watch) -> T) -> Option<T> {
-    BY_THREAD.lock().as_mut()?.get_mut(&thread).map(look)
+/// Looks at what is kept of a Fiber that is measured.
+fn watching<T>(fiber: Number, look: impl FnOnce(&mut Watch) -> T) -> Option<T> {
+    BY_FIBER.lock().as_mut()?.get_mut(&fiber).map(look)
 }
 
-/// `Ikra.__measured?`: whether this thread is measured.
+/// The Fiber that runs, if it is measured.
+fn measured(ruby: &Ruby) -> Option<Number> {
+    let fiber = is_running().then(|| fiber::known(ruby)).flatten()?;
+    watching(fiber, |_| fiber)
+}
+
+/// `Ikra.__measured?`: whether this Fiber is measured.
 pub fn is_measured(ruby: &Ruby) -> bool {
-    is_running() && watching(ruby.thread_current().as_raw(), |_| ()).is_some()
+    measured(ruby).is_some()
 }
 
 /// Measures the phases of one section or step.
-pub struct Clock(Option<(Raw, Record)>);
+pub struct Clock(Option<(Number, Record)>);
 
 impl Clock {
     pub fn start(ruby: &Ruby) -> Self {
-        Self(is_measured(ruby).then(|| (ruby.thread_current().as_raw(), Record::begin())))
+        Self(measured(ruby).map(|fiber| (fiber, Record::begin())))
     }
     /// Measures nothing.
     pub fn stopped() -> Self {
@@ -208,10 +213,10 @@ impl Clock {
     }
     /// Says which section it is. That of a block of Ikra's own is the method's that the user called.
     pub fn tell(&mut self, ruby: &Ruby, about: impl FnOnce() -> About) {
-        let Some((thread, record)) = &mut self.0 else { return };
+        let Some((fiber, record)) = &mut self.0 else { return };
         let mut about = about();
         if errors::is_library(&about.path)
-            && is_alone(*thread)
+            && is_alone(*fiber)
             && let Some((operation, path, line)) = caller(ruby)
         {
             (about.operation, about.path, about.line) = (operation, path.into(), line);
@@ -221,10 +226,10 @@ impl Clock {
     }
     /// Says which step it is.
     pub fn step(&mut self, ruby: &Ruby, step: impl FnOnce() -> Step) {
-        let Some((thread, record)) = &mut self.0 else { return };
+        let Some((fiber, record)) = &mut self.0 else { return };
         let asked = Instant::now();
         let step = step();
-        if is_alone(*thread)
+        if is_alone(*fiber)
             && let Some((operation, path, line)) = caller(ruby)
         {
             let Step { backend, elements, .. } = step;
@@ -259,12 +264,12 @@ impl Clock {
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        let Some((thread, mut record)) = self.0.take() else { return };
+        let Some((fiber, mut record)) = self.0.take() else { return };
         record.took = record.begun.elapsed();
         if let Some((_, took)) = record.steps.first_mut() {
             *took = record.took;
         }
-        watching(thread, |watch| match &mut watch.open {
+        watching(fiber, |watch| match &mut watch.open {
             Some(open) => open.take(record),
             None => watch.keep(record),
         });
@@ -272,8 +277,8 @@ impl Drop for Clock {
 }
 
 /// Whether no operation runs that it would be a part of.
-fn is_alone(thread: Raw) -> bool {
-    watching(thread, |watch| watch.open.is_none()).unwrap_or(false)
+fn is_alone(fiber: Number) -> bool {
+    watching(fiber, |watch| watch.open.is_none()).unwrap_or(false)
 }
 
 /// The method of Ikra's that the user called, and where.
@@ -282,7 +287,7 @@ fn caller(ruby: &Ruby) -> Option<(String, String, u32)> {
     ikra.funcall("__caller", ()).ok()
 }
 
-/// `Ikra.__enter(operation, path, line, elements, kind, why)`: from now on, up to [`leave`], everything on this thread is an operation's.
+/// `Ikra.__enter(operation, path, line, elements, kind, why)`: from now on, up to [`leave`], everything in this Fiber is an operation's.
 pub fn enter(
     ruby: &Ruby,
     operation: String,
@@ -295,7 +300,8 @@ pub fn enter(
     let mut record = Record::begin();
     record.about = Some(About { operation, path: path.into(), line, backend: RUBY, elements, ticks: 1 });
     (record.kind, record.why) = (kind, why);
-    watching(ruby.thread_current().as_raw(), |watch| match &mut watch.open {
+    let Some(fiber) = fiber::known(ruby) else { return };
+    watching(fiber, |watch| match &mut watch.open {
         Some(open) => open.depth += 1,
         None => watch.open = Some(Open { depth: 1, until: record.begun, record }),
     });
@@ -304,7 +310,8 @@ pub fn enter(
 /// `Ikra.__leave`: the operation ended.
 pub fn leave(ruby: &Ruby) {
     let now = Instant::now();
-    watching(ruby.thread_current().as_raw(), |watch| {
+    let Some(fiber) = fiber::known(ruby) else { return };
+    watching(fiber, |watch| {
         let Some(open) = &mut watch.open else { return };
         open.depth -= 1;
         if open.depth == 0
@@ -317,30 +324,44 @@ pub fn leave(ruby: &Ruby) {
     });
 }
 
-/// `Ikra.__profile_start`: from now on the sections of this thread are measured.
-pub fn start(ruby: &Ruby) {
+/// `Ikra.__profile_start`: from now on the sections of this Fiber are measured.
+///
+/// # Errors
+/// As [`fiber::current`], and as [`fiber::let_gone_go`].
+pub fn start(ruby: &Ruby) -> Result<(), Error> {
+    fiber::let_gone_go(ruby)?;
+    let fiber = fiber::current(ruby)?;
     RUNNING.fetch_add(1, Ordering::Relaxed);
-    let thread = ruby.thread_current().as_raw();
-    let mut all = BY_THREAD.lock();
-    let watch = all.get_or_insert_default().entry(thread).or_default();
+    let mut all = BY_FIBER.lock();
+    let watch = all.get_or_insert_default().entry(fiber).or_default();
     let around = watch.open.take();
     let (sums, sections) = Default::default();
     watch.frames.push(Frame { started: Instant::now(), sums, sections, left_out: 0, around });
+    Ok(())
 }
 
 /// What there was since the last start.
 pub fn finished(ruby: &Ruby) -> Option<Frame> {
-    RUNNING.fetch_sub(1, Ordering::Relaxed);
-    let thread = ruby.thread_current().as_raw();
-    let mut all = BY_THREAD.lock();
+    let fiber = fiber::known(ruby)?;
+    let mut all = BY_FIBER.lock();
     let all = all.get_or_insert_default();
-    let watch = all.get_mut(&thread)?;
+    let watch = all.get_mut(&fiber)?;
     let mut frame = watch.frames.pop()?;
+    RUNNING.fetch_sub(1, Ordering::Relaxed);
     watch.open = frame.around.take();
     if watch.frames.is_empty() {
-        all.remove(&thread);
+        all.remove(&fiber);
     }
     Some(frame)
+}
+
+/// Of Fibers that left theirs open, and are gone.
+pub fn let_go(fibers: &[Number]) {
+    let mut all = BY_FIBER.lock();
+    let Some(all) = all.as_mut() else { return };
+    for watch in fibers.iter().filter_map(|fiber| all.remove(fiber)) {
+        RUNNING.fetch_sub(watch.frames.len(), Ordering::Relaxed);
+    }
 }
 
 /// `Ikra.__profile_stop`: what there was since the last start. `[{phase: seconds}, sections, left_out]`, a section being

@@ -340,12 +340,13 @@ pub mod names {
     pub static OF: LazyId = LazyId::new("of");
     pub static RECEIVER: LazyId = LazyId::new("receiver");
     pub static STORED: LazyId = LazyId::new("stored");
-    pub static THREAD_VARIABLE_GET: LazyId = LazyId::new("thread_variable_get");
 
     // ivars of arrays, their storages and layouts, and what these say
     pub static BUFFER: LazyId = LazyId::new("@buffer");
+    pub static COUNT: LazyId = LazyId::new("@count");
     pub static IS_PACKED: LazyId = LazyId::new("packed?");
     pub static LAYOUT: LazyId = LazyId::new("@layout");
+    pub static OPERANDS: LazyId = LazyId::new("@operands");
     pub static PACKED: LazyId = LazyId::new("@packed");
     pub static RETAINED: LazyId = LazyId::new("@retained");
     pub static SIZE: LazyId = LazyId::new("@size");

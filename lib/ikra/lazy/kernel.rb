@@ -339,7 +339,7 @@ module Ikra
         when :hole then Hole
         when :stop then Stop
         when :first then @from || @list.begin
-        when :block then at == :fold ? more.fetch(:folder).callable : @stages[at].callable
+        when :block then at.equal?(:fold) ? more.fetch(:folder).callable : @stages[at].callable
         when :arg then @stages[at].args[number]
         when :grid then number ? @grid.public_send(at)[number] : @grid.public_send(at)
         when :width then [@stages[at].args.first, [@sizes[at - 1], 1].max].min

@@ -16,7 +16,6 @@ module Ikra
       MOST = 1_000
 
       @known = {}
-      @lock = Mutex.new
 
       class << self
         # @param stages [Array<Stage>]
@@ -28,11 +27,11 @@ module Ikra
         # @param folder [Stage, nil] what combines two of them
         def of(stages, abreast, base, ending, folder)
           shape = [abreast, base, ending, folder&.shape, *stages.map(&:shape)]
-          @lock.synchronize do
-            text = @known.delete(shape) || new(stages, abreast, base, ending, folder)
-            @known.shift if @known.size >= MOST
-            @known[shape] = text
-          end
+          # threads and handlers of signals that come between make one more text, which means the same
+          text = @known[shape] || new(stages, abreast, base, ending, folder)
+          @known.delete(shape)
+          @known.shift if @known.size >= MOST
+          @known[shape] = text
         end
 
         # Whether the values of a chain are the arrays that its last stage gives, joined.

@@ -55,7 +55,7 @@ module Ikra
           case dtype
           when :object then value
           when :bool
-            raise TypeError, "#{shown(value)} is neither true nor false" unless value == true || value == false
+            raise TypeError, "#{shown(value)} is neither true nor false" unless value.equal?(true) || value.equal?(false)
 
             value
           when :f64, :f32
@@ -71,7 +71,7 @@ module Ikra
         def single(value) = Ikra.__single(value)
 
         def shown(value)
-          text = value.nil? || value.is_a?(Numeric) || value.is_a?(Symbol) || value == true || value == false ? value.inspect : "an object of #{value.class}"
+          text = value.nil? || value.is_a?(Numeric) || value.is_a?(Symbol) || value.equal?(true) || value.equal?(false) ? value.inspect : "an object of #{value.class}"
           text.size > 40 ? "#{text[0, 40]}…" : text
         end
 

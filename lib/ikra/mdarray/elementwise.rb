@@ -198,7 +198,7 @@ module Ikra
 
     # A number's kind beside this array: its own where it can be.
     def number_kind(value)
-      return :bool if value == true || value == false
+      return :bool if value.equal?(true) || value.equal?(false)
       return value.is_a?(Float) ? :f64 : :i64 unless DType.number?(dtype)
 
       DType.with(dtype, value)

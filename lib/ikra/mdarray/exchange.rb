@@ -116,7 +116,7 @@ module Ikra
 
         layout = Layout.packed(shape)
         list = Array.new(layout.size) { |number| view[*layout.indices(number)] }
-        list.map! { |value| value == true || (value != false && value != 0) } if kind == :bool
+        list.map! { |value| value.equal?(true) || (!value.equal?(false) && value != 0) } if kind == :bool
         new(list, dtype: kind).reshape(*shape)
       end
 

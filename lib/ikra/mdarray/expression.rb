@@ -44,11 +44,9 @@ module Ikra
         def drop = nil
       end
 
-      # An operator with its operands. Several threads may look at it: the first that has computed it says what it came to.
+      # An operator with its operands. Several threads may look at it, and handlers of signals: the first that has computed it says what it came to. What
+      # nobody may come between is a native.
       class Operation
-        LOCK = Mutex.new
-        private_constant :LOCK
-
         attr_reader :name, :dtype, :shape, :count
         # nil once it is computed.
         attr_reader :operands
@@ -72,12 +70,12 @@ module Ikra
 
         # For as long as another expression looks at it.
         def retain
-          LOCK.synchronize { @storage ? @storage.retain : @retained += 1 }
+          @storage.retain unless Ikra.__retained(self, 1)
           self
         end
 
         def drop
-          LOCK.synchronize { @storage ? @storage.release(@buffer) : @retained -= 1 }
+          @storage.release(@buffer) unless Ikra.__retained(self, -1)
         end
 
         # The elements that it came to.
@@ -87,16 +85,7 @@ module Ikra
         #
         # @return [Storage]
         def compute(buffer)
-          dropped = LOCK.synchronize do
-            next if @storage
-
-            @buffer = buffer
-            @count = 0
-            @storage = Storage.new(buffer, dtype, @retained)
-            operands, @operands = @operands, nil
-            operands
-          end
-          dropped&.each(&:drop)
+          Ikra.__computed(self, Storage.new(buffer, dtype), buffer)&.each(&:drop)
           @storage
         end
       end

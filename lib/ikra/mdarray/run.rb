@@ -315,7 +315,7 @@ module Ikra
 
       # What plain Ruby gave, as a section gives it.
       def stored(list, dtype)
-        dtype = DType.of(list.first) if dtype == true
+        dtype = DType.of(list.first) if dtype.equal?(true)
         return Buffer.from_list(dtype, list) if dtype != :object && list.all? { |value| DType.of(value) == DType.of(list.first) }
 
         raise TypeError, "the block gives values of several kinds, or of one that arrays of numbers cannot hold: " \

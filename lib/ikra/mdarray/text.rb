@@ -19,7 +19,6 @@ module Ikra
 
       @known = {}
       @elements = {}
-      @lock = Mutex.new
 
       class << self
         # @param kind [:section, :lambda] a section's block, or a lambda that gives the element at a position
@@ -56,9 +55,11 @@ module Ikra
 
         # What makes the block of a text: `yield` writes it when it is not known.
         def of(key, file = INTERNAL)
-          @known[key] || @lock.synchronize do
+          @known[key] || begin
+            made = make(*yield, file)
             @known.shift if @known.size >= MOST
-            @known[key] ||= make(*yield, file)
+            # another thread, or a signal's handler, may have been first
+            @known[key] ||= made
           end
         end
 

@@ -1,6 +1,6 @@
 //! Sections that leave their columns where they are: `Ikra.resident`.
 //!
-//! Here: [`Scope`], what a thread's open scope has of each compiled block it ran ([`State`]): the tables of objects, and a buffer for
+//! Here: [`Scope`], what a Fiber's open scope has of each compiled block it ran ([`State`]): the tables of objects, and a buffer for
 //! each column; how columns pass from one block's state to another's, and back to the objects. Not here: how Ruby's own reads
 //! and writes are noticed (lib/ikra/resident.rb).
 //!
@@ -21,6 +21,7 @@ use super::{Section, Site, Variant};
 use crate::buffer;
 use crate::decode::Decoder;
 use crate::errors;
+use crate::fiber::{self, Number};
 use crate::gvl;
 use crate::heap::{self, Raw};
 use crate::holder::{Holder, LazyHolder};
@@ -120,9 +121,9 @@ struct Inner {
     last: Option<Arc<State>>,
 }
 
-/// An open scope of a thread.
+/// An open scope of a Fiber.
 pub(super) struct Scope {
-    thread: Raw,
+    fiber: Number,
     /// The program changes no Array.
     fixed: bool,
     inner: Mutex<Inner>,
@@ -137,22 +138,28 @@ const MOST_ATTEMPTS: usize = 4;
 /// States that a scope keeps.
 const MOST_STATES: usize = 32;
 
-/// The innermost scope of this thread.
+/// The innermost scope of this Fiber.
 pub(super) fn scope(ruby: &Ruby) -> Option<Arc<Scope>> {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    let thread = ruby.thread_current().as_raw();
-    SCOPES.lock().iter().rev().find(|scope| scope.thread == thread).cloned()
+    let fiber = fiber::known(ruby)?;
+    SCOPES.lock().iter().rev().find(|scope| scope.fiber == fiber).cloned()
 }
 
 /// `Ikra.__resident_open(fixed)`: whether the program changes no Array in it.
-pub fn open(ruby: &Ruby, fixed: bool) {
+///
+/// # Errors
+/// As [`fiber::current`], and as [`fiber::let_gone_go`].
+pub fn open(ruby: &Ruby, fixed: bool) -> Result<(), Error> {
+    fiber::let_gone_go(ruby)?;
+    let fiber = fiber::current(ruby)?;
     // one within another is the same
-    let new = || Arc::new(Scope { thread: ruby.thread_current().as_raw(), fixed, inner: Mutex::default() });
+    let new = || Arc::new(Scope { fiber, fixed, inner: Mutex::default() });
     let scope = scope(ruby).unwrap_or_else(new);
     OPEN.fetch_add(1, Ordering::Relaxed);
     SCOPES.lock().push(scope);
+    Ok(())
 }
 
 /// `Ikra.__resident_close`: writes everything back.
@@ -176,7 +183,7 @@ pub fn close(ruby: &Ruby) -> Result<(), Error> {
     written
 }
 
-/// Scopes of other threads than the one whose scope this is, if it has one.
+/// Scopes of other Fibers than the one whose scope this is, if it has one: of this thread, and of others.
 fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
     if !is_open() {
         return Vec::new();
@@ -185,7 +192,7 @@ fn others(own: Option<&Arc<Scope>>) -> Vec<Arc<Scope>> {
     SCOPES.lock().iter().filter(|scope| !is_own(scope)).cloned().collect()
 }
 
-/// Before a section looks at objects: those of other threads' scopes are as kernels left them.
+/// Before a section looks at objects: those of other Fibers' scopes are as kernels left them.
 ///
 /// # Errors
 /// As [`Scope::write_back`].
@@ -205,7 +212,22 @@ pub(super) fn changed_for_others(own: Option<&Arc<Scope>>) {
 pub fn read(ruby: &Ruby) -> Result<(), Error> {
     let scopes = SCOPES.lock().clone();
     scopes.iter().for_each(|scope| scope.inner.lock().touched = true);
-    scopes.iter().try_for_each(|scope| scope.write_back(ruby))
+    scopes.iter().try_for_each(|scope| scope.write_back(ruby))?;
+    fiber::let_gone_go(ruby)
+}
+
+/// Closes the scopes of Fibers that are gone.
+///
+/// # Errors
+/// As [`close`]; they are closed then, too.
+pub fn let_gone_go(ruby: &Ruby, gone: &[Number]) -> Result<(), Error> {
+    let scopes = SCOPES.lock().clone();
+    let left: Vec<Arc<Scope>> = scopes.into_iter().filter(|scope| gone.contains(&scope.fiber)).collect();
+    let written = left.iter().map(|scope| scope.write_back(ruby)).fold(Ok(()), Result::and);
+    SCOPES.lock().retain(|scope| !gone.contains(&scope.fiber));
+    OPEN.fetch_sub(left.len(), Ordering::Relaxed);
+    left.iter().for_each(|scope| scope.end());
+    written
 }
 
 /// `Ikra.__resident_changed`: an object was changed.

@@ -4,8 +4,10 @@
 //! where they are not (`lib/ikra/resident.rb`, `entered` and `left`), for which this may always ask.
 
 use crate::block::Captures;
+use crate::fiber;
 use crate::heap::{self, Raw};
-use crate::registry::{self, names};
+use crate::reflect;
+use crate::registry;
 use magnus::prelude::*;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::AsRawValue;
@@ -34,13 +36,12 @@ pub enum Inside {
 }
 
 impl Inside {
-    /// Those of this thread, of whom one is the `self` of a section's block.
+    /// Those of this Fiber, of whom one is the `self` of a section's block.
     ///
     /// # Errors
     /// What Ruby raises.
     pub fn of(ruby: &Ruby, captures: &Captures) -> Result<Self, Error> {
-        let name = registry::symbol(ruby, "ikra_resident");
-        let inside: Option<RHash> = ruby.thread_current().funcall(*names::THREAD_VARIABLE_GET, (name,))?;
+        let inside = RHash::from_value(reflect::value(fiber::variable(ruby, "__ikra_inside")));
         let Some(inside) = inside else { return Ok(Self::Nobody) };
         let receiver = captures.receiver(ruby)?;
         if inside.get(receiver).is_none() && !is_left_out(ruby, receiver) {
