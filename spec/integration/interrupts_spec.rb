@@ -3,6 +3,19 @@
 require "timeout"
 
 module Interrupts
+  class Stop < StandardError
+  end
+
+  class Actor
+    attr_accessor :steps, :next
+    attr_reader :start
+
+    def initialize(start)
+      @start = @steps = start
+      @next = nil
+    end
+  end
+
   class Runner
     attr_reader :steps
 
@@ -98,6 +111,67 @@ RSpec.describe "A section that does not end" do
       expect(caught).to be > 0
     ensure
       trap("USR1", old || "DEFAULT")
+    end
+  end
+
+  # Where objects are made, grouped, sorted and looked at: nothing was written yet.
+  describe "with much to do around the kernel" do
+    count = 60_000
+    actors = Array.new(count) { |i| Interrupts::Actor.new(i) }
+    numbers = Array.new(count) { |i| (i * 7919) % 100_003 }
+    array = Ikra::MDArray.new(numbers * 8)
+    operations = {
+      "makes objects" => -> { (0...count).pmap(backend: :cpu) { |i| Interrupts::Actor.new(i) } },
+      "makes arrays" => -> { (0...count).pmap(backend: :cpu) { |i| [i, i] } },
+      "makes Floats that are objects" => -> { (0...4 * count).pmap(backend: :cpu) { |i| i * 1e-300 } },
+      "writes objects" => -> { actors.peach(backend: :cpu) { |actor| actor.steps += 1 } },
+      "writes objects that it makes" => -> { actors.peach(backend: :cpu) { |actor| actor.next = Interrupts::Actor.new(actor.steps + 1) } },
+      "groups" => -> { numbers.pgroup_by(backend: :cpu) { |i| i } },
+      "sorts" => -> { numbers.psort_by(backend: :cpu) { |i| -i } },
+      "sorts an MDArray" => -> { array.sort },
+      "makes a list of an MDArray" => -> { (array * 1e-300).to_a },
+      "makes an MDArray" => -> { Ikra::MDArray.new(numbers) }
+    }
+
+    # All objects have the same number of steps, and what belongs together was written together.
+    consistent = lambda do
+      first = actors.first.steps - actors.first.start
+      links = actors.map { |actor| actor.next ? 1 : 0 }.uniq.size
+      actors.all? { |actor| actor.steps - actor.start == first } && links == 1
+    end
+
+    operations.each do |name, operation|
+      it "#{name}, or changes nothing, whenever it is interrupted" do
+        operation.call
+        whole = Process.clock_gettime(Process::CLOCK_MONOTONIC).then { |begun| operation.call && Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun }
+        stopped = 0
+        12.times do
+          target = Thread.current
+          delay = rand * whole
+          thread = Thread.new { sleep(delay) && target.raise(Interrupts::Stop) }
+          begin
+            operation.call
+            thread.join && sleep
+          rescue Interrupts::Stop
+            stopped += 1
+          end
+          thread.join
+          expect(consistent.call).to be(true)
+        end
+        expect(stopped).to eq(12)
+        operation.call
+        expect(consistent.call).to be(true)
+      end
+    end
+
+    it "ends soon while it makes objects" do
+      operation = -> { (0...400_000).pmap(backend: :cpu) { |i| Interrupts::Actor.new(i) } }
+      target, sent = Thread.current, nil
+      thread = Thread.new { sleep 0.15; sent = Process.clock_gettime(Process::CLOCK_MONOTONIC); target.raise(Interrupts::Stop) }
+      expect { operation.call && sleep }.to raise_error(Interrupts::Stop)
+      # some 20 ms, where nothing else keeps the machine busy; it takes 300 to 2000 in all
+      expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - sent).to be < 0.25
+      thread.join
     end
   end
 

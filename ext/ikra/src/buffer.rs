@@ -283,6 +283,19 @@ fn element(ruby: &Ruby, dtype: Dtype, bytes: &[u8]) -> Value {
     }
 }
 
+/// Elements between two looks at interrupts.
+const STRETCH: usize = 1 << 18;
+
+/// The elements of a list, in one that nobody else has, where it is long and others may run meanwhile. Both share them.
+fn unchanging(ruby: &Ruby, list: RArray) -> Result<RArray, Error> {
+    if list.len() <= STRETCH {
+        return Ok(list);
+    }
+    let copy = ruby.ary_new();
+    copy.replace(list)?;
+    Ok(copy)
+}
+
 /// All elements as Ruby's.
 ///
 /// # Errors
@@ -302,7 +315,9 @@ fn elements(ruby: &Ruby, dtype: Dtype, all: &[u8]) -> Result<RArray, Error> {
         Ok::<_, std::convert::Infallible>(())
     })?;
     let (list, rest) = filled.unwrap_or_else(|never| match never {});
+    let polls = gvl::Polls::new();
     for index in rest {
+        polls.look(ruby)?;
         list.store(index as isize, element(ruby, dtype, &all[index * width..]))?;
     }
     Ok(list)
@@ -419,17 +434,36 @@ impl RubyBuffer {
     fn from_list(ruby: &Ruby, dtype: Value, list: RArray) -> Result<Obj<Self>, Error> {
         let dtype = Dtype::of(ruby, dtype)?;
         let mut clock = clock_of(ruby, "packing", dtype, list.len(), Residence::Host);
+        let (list, polls, width) = (unchanging(ruby, list)?, gvl::Polls::new(), dtype.storage().bytes());
         let mut column = to_fill(dtype.storage(), list.len());
-        let values = heap::elements(list.as_raw());
-        if let Some(at) = clock.measure(Phase::Pack, || encode::fill(dtype, values, column.bytes_mut())) {
-            return Err(wrong(ruby, dtype, crate::reflect::value(values[at]), Some(at)));
+        for from in (0..list.len()).step_by(STRETCH) {
+            let values = &heap::elements(list.as_raw())[from..];
+            let values = &values[..STRETCH.min(values.len())];
+            let out = &mut column.bytes_mut()[from * width..][..values.len() * width];
+            if let Some(at) = clock.measure(Phase::Pack, || encode::fill(dtype, values, out)) {
+                return Err(wrong(ruby, dtype, crate::reflect::value(values[at]), Some(from + at)));
+            }
+            polls.look_now(ruby)?;
         }
         Ok(wrap(ruby, dtype, Arc::new(Buffer::from_column(column))))
     }
 
     /// `Buffer.kind(array)`: the kind of its elements, where they are all Integers, all Floats, or all true and false; else nil.
-    fn kind(ruby: &Ruby, list: RArray) -> Option<Symbol> {
-        encode::kind(heap::elements(list.as_raw())).map(|dtype| registry::symbol(ruby, dtype.name()))
+    ///
+    /// # Errors
+    /// What interrupts raise.
+    fn kind(ruby: &Ruby, list: RArray) -> Result<Option<Symbol>, Error> {
+        let (list, polls, mut kind) = (unchanging(ruby, list)?, gvl::Polls::new(), None);
+        for from in (0..list.len()).step_by(STRETCH) {
+            let values = &heap::elements(list.as_raw())[from..];
+            let one = encode::kind(&values[..STRETCH.min(values.len())]);
+            if one.is_none() || kind.is_some() && kind != one {
+                return Ok(None);
+            }
+            kind = one;
+            polls.look_now(ruby)?;
+        }
+        Ok(kind.map(|dtype| registry::symbol(ruby, dtype.name())))
     }
 
     /// `Buffer.from_bytes(dtype, string)`.

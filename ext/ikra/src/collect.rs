@@ -10,7 +10,7 @@ use crate::buffer::Dtype;
 use crate::config::{REDUCTIONS, Settings};
 use crate::crew;
 use crate::errors;
-use crate::gvl;
+use crate::gvl::{self, Polls};
 use crate::heap::{self, Raw, Seen};
 use crate::over::{Where, waited};
 use crate::profile::{Clock, Phase, Step};
@@ -46,13 +46,14 @@ fn truthy(raw: Raw) -> bool {
 /// time; the array has room for all, so nothing is allocated on the way.
 struct Filling {
     out: RArray,
+    polls: Polls,
     waiting: [Value; 64],
     count: usize,
 }
 
 impl Filling {
     fn new(ruby: &Ruby, len: usize) -> Self {
-        Self { out: ruby.ary_new_capa(len), waiting: [ruby.qnil().as_value(); 64], count: 0 }
+        Self { out: ruby.ary_new_capa(len), polls: Polls::new(), waiting: [ruby.qnil().as_value(); 64], count: 0 }
     }
 
     fn push(&mut self, element: Value) -> Result<(), Error> {
@@ -63,7 +64,8 @@ impl Filling {
 
     fn flush(&mut self) -> Result<(), Error> {
         let waiting = &self.waiting[..std::mem::take(&mut self.count)];
-        self.out.cat(waiting)
+        self.out.cat(waiting)?;
+        self.polls.look_now(&Ruby::get_with(self.out))
     }
 
     fn done(mut self) -> Result<RArray, Error> {
@@ -614,11 +616,12 @@ pub fn grouped(ruby: &Ruby, list: RArray, keys: Value) -> Result<RHash, Error> {
 }
 
 fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArray>) -> Result<RHash, Error> {
-    let groups = ruby.hash_new();
+    let (groups, polls) = (ruby.hash_new(), Polls::new());
     let (Grouped { group_of, counts, .. }, keys) = match grouping {
         Ok(grouped) => grouped,
         Err(keys) => {
             for index in 0..keys.len() {
+                polls.look(ruby)?;
                 let key = at(keys, index);
                 match groups.lookup2::<_, _, Option<RArray>>(key, ruby.qnil())? {
                     Some(group) => group.push(at(list, index))?,
@@ -649,6 +652,7 @@ fn by_groups(ruby: &Ruby, list: RArray, grouping: Result<(Grouped, RArray), RArr
     for (group, count) in counts.iter().enumerate() {
         let (own, others) = rest.split_at(*count as usize);
         rest = others;
+        polls.look(ruby)?;
         groups.aset(at(keys, group), picked(ruby, list, own.iter().copied())?)?;
     }
     Ok(groups)
@@ -666,8 +670,9 @@ pub fn tallied(ruby: &Ruby, list: RArray) -> Result<Option<RHash>, Error> {
         return Ok(None);
     };
     clock.measure(Phase::Unpack, || {
-        let tally = ruby.hash_new();
+        let (tally, polls) = (ruby.hash_new(), Polls::new());
         for (first, count) in firsts.iter().zip(counts) {
+            polls.look(ruby)?;
             tally.aset(at(list, *first as usize), count)?;
         }
         Ok(Some(tally))
@@ -686,9 +691,9 @@ pub fn distinct(ruby: &Ruby, list: RArray, keys: Value) -> Result<RArray, Error>
             Ok((Grouped { firsts, .. }, _)) => return picked(ruby, list, firsts.into_iter()),
             Err(keys) => keys,
         };
-        let seen = ruby.hash_new();
-        let out = ruby.ary_new();
+        let (seen, out, polls) = (ruby.hash_new(), ruby.ary_new(), Polls::new());
         for index in 0..keys.len() {
+            polls.look(ruby)?;
             let key = at(keys, index);
             if !seen.lookup2::<_, _, bool>(key, false)? {
                 seen.aset(key, true)?;
@@ -715,9 +720,10 @@ pub fn running(ruby: &Ruby, list: RArray, operator: Symbol, basic: bool) -> Resu
         }));
     }
     clock.forget();
-    let out = ruby.ary_new_capa(list.len());
+    let (out, polls) = (ruby.ary_new_capa(list.len()), Polls::new());
     let mut memo = at(list, 0);
     for index in 0..list.len() {
+        polls.look(ruby)?;
         if index > 0 {
             memo = memo.funcall(operator, (at(list, index),))?;
         }

@@ -202,6 +202,8 @@ const MOST_SITES: usize = 4_096;
 const MOST_VARIANTS: usize = 6;
 /// How often a section is compiled for values that change while it is.
 const MOST_ATTEMPTS: usize = 50;
+/// So often interrupts that just return have a section look at its objects again.
+const MOST_INTERRUPTS: u32 = 3;
 
 impl Site {
     /// Remembers what a launch of so many elements and ticks took, and the bytes that it read and wrote, for those that `auto` comes after it.
@@ -718,6 +720,7 @@ impl Section<'_> {
         let key = self.base_of_state().0;
         let leads_on = plan.elements.as_ref().is_some_and(|slot| slot.leads_on());
         let elements = if leads_on { self.len() } else { 0 };
+        let mut patience = MOST_INTERRUPTS;
         let mut earlier = if plan.flat { None } else { kept::take(variant, key, elements) };
         loop {
             let mut unknown = Mutex::default();
@@ -738,10 +741,16 @@ impl Section<'_> {
                     // symbols that packing came by meanwhile: it comes by them again
                     unknown.get_mut().clear();
                 }
-                Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown.get_mut())?, None))
+                let unknown = unknown.get_mut();
+                Ok((Tables::trace(plan, base, &raws, &room, &hashes, unknown, &mut gvl::Waiting::new(patience))?, None))
             });
             let (mut tables, begun) = match traced {
                 Ok(traced) => traced,
+                Err(Misfit::Interrupted) => {
+                    ruby.thread_check_ints()?;
+                    patience -= 1;
+                    continue;
+                }
                 Err(Misfit::Hashes) => {
                     let unknown = unknown.into_inner();
                     unknown.iter().for_each(|hash| holder.add(ruby, *hash));
@@ -861,7 +870,7 @@ impl Section<'_> {
                 self.site.state.lock().large = true;
                 Ok(())
             }
-            Misfit::Value | Misfit::Symbols | Misfit::Hashes => Ok(()),
+            Misfit::Value | Misfit::Symbols | Misfit::Hashes | Misfit::Interrupted => Ok(()),
         }
     }
 
@@ -972,6 +981,15 @@ impl Section<'_> {
         // what a scope has changes last of all
         let stays = |resident: &Resident| self.state.as_ref().is_some_and(|state| state.keeps(resident.column));
         let (own, now): (Vec<Resident>, Vec<Resident>) = residents.into_iter().partition(stays);
+        // results apart, which nobody knows yet
+        let results = match &result {
+            Gave::Buffer(_, buffer) => [Some(buffer), None],
+            Gave::Sieved(_, buffer, marks) => [Some(buffer), Some(marks)],
+            _ => [None, None],
+        };
+        let is_result = |resident: &Resident| results.iter().flatten().any(|own| Arc::ptr_eq(own, &resident.buffer));
+        let all_can_be_undone =
+            !in_place && now.iter().all(|resident| resident.write == Write::None || is_result(resident));
         if ended {
             now.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
         }
@@ -1023,7 +1041,9 @@ impl Section<'_> {
         let made = Made::default();
         let columns = &packed.columns;
         let trapped = matches!(outcome, Outcome::Trapped(record) if record.key != limit);
-        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns, holder, made: &made, trapped };
+        let polls = if all_can_be_undone { gvl::Polls::new() } else { gvl::Polls::never() };
+        let polls = &polls;
+        let unpacker = Unpacker { ruby, plan, program, schema, tables, columns, holder, made: &made, trapped, polls };
         let mut left_with = None;
         if let Outcome::Trapped(record) = outcome {
             let site = &program.sites[record.site.index()];
@@ -1075,6 +1095,11 @@ impl Section<'_> {
             _ => result,
         };
         let value = clock.measure(Phase::Unpack, || self.unpack(&unpacker, left_with, len, result, stays))?;
+        // other threads may have looked at objects before they were written
+        resident::changed_for_others(self.scope.as_ref());
+        if let (Some(scope), None) = (&self.scope, &self.state) {
+            scope.changed();
+        }
         if let (Some(scope), Some(state)) = (&self.scope, &self.state) {
             own.iter().for_each(|resident| resident.keep(&mut packed.columns, &fates));
             scope.wrote(state);

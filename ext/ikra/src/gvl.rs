@@ -1,7 +1,7 @@
 //! Running without the GVL, and what may interrupt it.
 //!
 //! Here: [`released`], for short stretches of pure Rust, and [`run`], for launches: Ctrl-C, `Timeout`, `Thread#kill` and
-//! `Thread#raise` cancel them. Not here: what runs.
+//! `Thread#raise` cancel them; [`Polls`], by which long work with the GVL looks at these now and then. Not here: what runs.
 //! Invariant: no panic crosses a C frame; it is carried to this side and goes on here. No lock is held when the GVL is
 //! taken again.
 //!
@@ -13,17 +13,20 @@
 //! ending, the second time it runs on a thread of its own, and only the wait for it is interrupted ([`run_beside`]).
 #![allow(unsafe_code, reason = "rb_nogvl takes C functions; see SAFETY at each")]
 
+use crate::heap;
 use ikra_core::backend::CancelToken;
 use ikra_core::process;
+use magnus::rb_sys::protect;
 use magnus::{Error, Ruby};
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Flags of `rb_nogvl` (thread.h).
 const INTERRUPTS_FAIL: i32 = 1;
@@ -94,6 +97,93 @@ pub fn run<T>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce() -> T) -> Re
         return Ok(None);
     }
     Ok(answer)
+}
+
+/// Of work that holds the GVL for long: looks at interrupts, and lets other threads run, now and then. Ruby code may run in it, so that what was found out of
+/// objects before is void then, and slices of Ruby's heap are.
+pub struct Polls {
+    calls: Cell<u32>,
+    looked: Cell<Instant>,
+    let_others: Cell<Instant>,
+    ran: Cell<bool>,
+    never: bool,
+}
+
+impl Polls {
+    /// So often somebody asks for the time.
+    const CALLS: u32 = 64;
+    const LOOK: Duration = Duration::from_millis(5);
+    /// Others that compute for long take turns of Ruby's length, 100 ms.
+    const LET_OTHERS: Duration = Duration::from_millis(40);
+
+    pub fn new() -> Self {
+        let now = Instant::now();
+        let (looked, let_others) = (Cell::new(now), Cell::new(now));
+        Self { calls: Cell::new(0), looked, let_others, ran: Cell::new(false), never: false }
+    }
+    /// For work that nothing may come between.
+    pub fn never() -> Self {
+        Self { never: true, ..Self::new() }
+    }
+    /// Whether Ruby code may have run since the last time that somebody asked.
+    pub fn ran(&self) -> bool {
+        self.ran.replace(false)
+    }
+    /// After some hundred nanoseconds of work.
+    ///
+    /// # Errors
+    /// What an interrupt raises.
+    #[inline]
+    pub fn look(&self, ruby: &Ruby) -> Result<(), Error> {
+        let calls = self.calls.get().wrapping_add(1);
+        self.calls.set(calls);
+        if calls.is_multiple_of(Self::CALLS) { self.look_now(ruby) } else { Ok(()) }
+    }
+    /// After more work than that.
+    ///
+    /// # Errors
+    /// What an interrupt raises.
+    pub fn look_now(&self, ruby: &Ruby) -> Result<(), Error> {
+        let now = Instant::now();
+        if self.never || now.saturating_duration_since(self.looked.get()) < Self::LOOK {
+            return Ok(());
+        }
+        self.ran.set(true);
+        if !is_alone() && now.saturating_duration_since(self.let_others.get()) >= Self::LET_OTHERS {
+            // SAFETY: called by a Ruby thread with the GVL; what is raised is caught.
+            protect(|| unsafe {
+                rb_sys::rb_thread_schedule();
+                heap::NIL
+            })?;
+            self.let_others.set(Instant::now());
+        }
+        ruby.thread_check_ints()?;
+        self.looked.set(Instant::now());
+        Ok(())
+    }
+}
+
+/// Of work that holds the GVL and slices of Ruby's heap, so that no Ruby code may run: finds out now and then whether an interrupt waits. That is a signal, or what
+/// another thread did before; other threads do not come to run.
+pub struct Waiting {
+    calls: u32,
+    /// So often it may end the work, which begins anew where the interrupt just returned: signals that keep coming must not keep it from ever ending.
+    patience: u32,
+}
+
+impl Waiting {
+    pub fn new(patience: u32) -> Self {
+        Self { calls: 0, patience }
+    }
+    /// After some microseconds of work: whether it is to end.
+    #[inline]
+    pub fn interrupt(&mut self) -> bool {
+        self.calls = self.calls.wrapping_add(1);
+        // SAFETY: called by a Ruby thread with the GVL; it reads two words of the thread's.
+        self.patience > 0
+            && self.calls.is_multiple_of(64)
+            && unsafe { rb_sys::rb_thread_interrupted(rb_sys::rb_thread_current()) != 0 }
+    }
 }
 
 /// How soon a signal is seen.
@@ -204,7 +294,7 @@ impl Drop for Watched {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Beside {
     state: Mutex<WaitState>,
     changed: Condvar,
 }
@@ -221,12 +311,12 @@ struct WaitState {
 /// What an interrupt raises, once the launch has ended.
 pub fn run_beside<T: Send>(ruby: &Ruby, cancel: &CancelToken, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
     unsafe extern "C" fn unblock(data: *mut c_void) {
-        // SAFETY: `Waiting` outlives the call that this unblocks.
-        let waiting = unsafe { &*data.cast::<Waiting>() };
+        // SAFETY: `Beside` outlives the call that this unblocks.
+        let waiting = unsafe { &*data.cast::<Beside>() };
         waiting.state.lock().interrupted = true;
         waiting.changed.notify_all();
     }
-    let waiting = Waiting::default();
+    let waiting = Beside::default();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let answer = catch_unwind(AssertUnwindSafe(work));

@@ -7,6 +7,7 @@
 use crate::buffer::Dtype;
 use crate::crew::{self, PIECE};
 use crate::decode::{Broken, Decoded, Decoder};
+use crate::gvl::Polls;
 use crate::heap::{self, Raw, Seen};
 use crate::holder::LazyHolder;
 use crate::list;
@@ -39,6 +40,8 @@ pub struct Unpacker<'a> {
     pub made: &'a Made,
     /// The launch was ended by a trap, and the columns mean nothing.
     pub trapped: bool,
+    /// Interrupts end it as long as nothing was written.
+    pub polls: &'a Polls,
 }
 
 impl Unpacker<'_> {
@@ -99,11 +102,12 @@ impl Unpacker<'_> {
     /// Fills all that was made, which may make more.
     ///
     /// # Errors
-    /// When memory ends, or rows that mean nothing.
+    /// When memory ends, rows that mean nothing, and what interrupts raise.
     pub fn fill_new(&self) -> Result<(), Error> {
         let mut orders: Vec<Option<(Vec<usize>, bool)>> = vec![None; self.plan.classes.len()];
         let mut ivars = Vec::new();
         while let Some(next) = self.made.next() {
+            self.polls.look(self.ruby)?;
             match next {
                 Waiting::Object(object, class, row) => {
                     let fields = &self.plan.classes[class].fields;
@@ -125,7 +129,8 @@ impl Unpacker<'_> {
                 }
                 Waiting::Array(array, kind, offset, len) => {
                     let Some(slot) = &self.plan.kinds[kind].slot else { continue };
-                    let elements = (offset..offset + len).map(|row| self.value(slot, row));
+                    let value = |row| self.polls.look(self.ruby).and_then(|()| self.value(slot, row));
+                    let elements = (offset..offset + len).map(value);
                     let elements = elements.collect::<Result<Vec<Raw>, Error>>()?;
                     made::fill_array(array, &elements)?;
                 }
@@ -236,6 +241,7 @@ impl Unpacker<'_> {
         let array = self.ruby.ary_new_capa(len);
         let mut rest = Vec::new();
         for piece in read {
+            self.polls.look_now(self.ruby)?;
             let (first, mut values) = piece.map_err(|broken: Broken| self.broken(broken.0))?;
             for (i, value) in values.iter_mut().enumerate().filter(|(_, value)| **value == heap::UNDEF) {
                 rest.push(first + i);
@@ -283,6 +289,7 @@ impl Unpacker<'_> {
     /// The block's values, with those that only Ruby makes.
     fn finished(&self, slot: &SlotPlan, array: RArray, rest: Vec<usize>) -> Result<RArray, Error> {
         for index in rest {
+            self.polls.look(self.ruby)?;
             array.store(index as isize, value(self.value(slot, index)?))?;
         }
         Ok(array)

@@ -494,7 +494,7 @@ impl State {
     /// Writes to the objects what they lack; false: nothing. Other threads run while columns are fetched, and may launch, write back and assign: what was fetched is what objects
     /// lack only if none did.
     fn write_back(&self, ruby: &Ruby) -> Result<bool, Error> {
-        let (holder, made) = (LazyHolder::default(), Made::default());
+        let (holder, made, polls) = (LazyHolder::default(), Made::default(), gvl::Polls::never());
         let mut attempts = 0;
         loop {
             if !self.ahead.load(Ordering::Relaxed) {
@@ -511,6 +511,7 @@ impl State {
                 holder: &holder,
                 made: &made,
                 trapped: false,
+                polls: &polls,
             };
             // while the device still computes; not where others may freeze something until it is done
             let looked = gvl::is_alone().then(|| unpacker.look());

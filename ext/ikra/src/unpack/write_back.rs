@@ -106,20 +106,29 @@ impl<'a> Unpacker<'a> {
     /// # Errors
     /// FrozenError for an object that was frozen meanwhile, and the like. Then nothing was changed, unless memory ended while an object was given an ivar that it
     /// never had.
-    pub fn write_back(&self, Looked { mut classes, pieces }: Looked<'_>) -> std::result::Result<(), Error> {
+    pub fn write_back(&self, mut looked: Looked<'a>) -> std::result::Result<(), Error> {
         let arrays = self.plan.kinds.iter().any(|kind| kind.written);
-        if classes.is_empty() && !arrays {
+        if looked.classes.is_empty() && !arrays {
             return self.fill_new();
         }
         let decoder = self.decoder();
-        let pieces = leave(&classes, pieces, |class, chunk| class.has_values(chunk, &decoder));
-        let rest = match self.rest(&mut classes, &pieces) {
-            Ok(rest) => rest,
-            Err(Failed::Frozen(object)) => return Err(crate::errors::frozen(self.ruby, value(object))),
-            Err(Failed::Broken(broken)) => return Err(self.broken(broken.0)),
-            Err(Failed::Raised(error)) => return Err(error),
+        self.polls.ran();
+        let (mut classes, pieces, rest) = loop {
+            let Looked { mut classes, pieces } = looked;
+            let pieces = leave(&classes, pieces, |class, chunk| class.has_values(chunk, &decoder));
+            let rest = match self.rest(&mut classes, &pieces) {
+                Ok(rest) => rest,
+                Err(Failed::Frozen(object)) => return Err(crate::errors::frozen(self.ruby, value(object))),
+                Err(Failed::Broken(broken)) => return Err(self.broken(broken.0)),
+                Err(Failed::Raised(error)) => return Err(error),
+            };
+            self.fill_new()?;
+            if !self.polls.ran() {
+                break (classes, pieces, rest);
+            }
+            // what was made is there by now, and only what was looked at is to be looked at again
+            looked = self.look();
         };
-        self.fill_new()?;
         // not before: what was made may have had the GC begin to mark
         let marking = heap::is_marking();
         let written = self.write_beside(&classes, pieces, marking);

@@ -9,6 +9,7 @@
 use super::Crew;
 use crate::error::Result;
 use crate::memory::room;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A type of keys.
@@ -125,6 +126,8 @@ impl By {
 
 /// Keys that one thread goes over at a time, at least.
 const PIECE: usize = 1 << 16;
+/// Keys between two looks at the cancel token.
+const LOOK: usize = 1 << 14;
 const BINS: usize = 256;
 
 /// Codes, and the indices of their elements.
@@ -161,27 +164,35 @@ pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>>
     let length = n.div_ceil(crew.threads.count() * 4).max(PIECE);
     let count = n.div_ceil(length);
     let piece = |p: usize| p * length..n.min((p + 1) * length);
+    // of a piece, up to where it is cancelled
+    let parts = |rows: Range<usize>| {
+        let end = rows.end;
+        let part = move |from: usize| from..end.min(from + LOOK);
+        rows.step_by(LOOK).map(part).take_while(|_| !crew.cancel.is_cancelled())
+    };
     room::check(n * 2 * (size_of::<u64>() + size_of::<u32>()));
     let (mut from, mut to) = (Side::new(n), Side::new(n));
     let common = crew.each(count, |p| {
-        piece(p).fold((u64::MAX, 0), |(all, any), i| {
+        parts(piece(p)).flatten().fold((u64::MAX, 0), |(all, any), i| {
             let code = code(i);
             from.codes[i].store(code, Relaxed);
             from.places[i].store(i as u32, Relaxed);
             (all & code, any | code)
         })
     })?;
-    let Some(common) = common else { return Ok(None) };
+    let Some(common) = common.filter(|_| !crew.cancel.is_cancelled()) else { return Ok(None) };
     let (all, any) = common.into_iter().fold((u64::MAX, 0), |(a, b), (c, d)| (a & c, b | d));
 
     for shift in (0..u64::BITS).step_by(8).filter(|shift| (all ^ any) >> shift & 0xff != 0) {
         let digit = |side: &Side, i: usize| (side.codes[i].load(Relaxed) >> shift & 0xff) as usize;
         let counts = crew.each(count, |p| {
             let mut bins = [0u32; BINS];
-            piece(p).for_each(|i| bins[digit(&from, i)] += 1);
+            for part in parts(piece(p)) {
+                part.for_each(|i| bins[digit(&from, i)] += 1);
+            }
             bins
         })?;
-        let Some(mut starts) = counts else { return Ok(None) };
+        let Some(mut starts) = counts.filter(|_| !crew.cancel.is_cancelled()) else { return Ok(None) };
         let mut next = 0;
         for bin in 0..BINS {
             for piece in &mut starts {
@@ -189,14 +200,14 @@ pub fn order(crew: Crew<'_>, keys: Keys<'_>, by: By) -> Result<Option<Vec<u32>>>
             }
         }
         let moved = crew.all(starts.into_iter().enumerate().collect(), |(p, mut next)| {
-            for i in piece(p) {
+            for i in parts(piece(p)).flatten() {
                 let place = &mut next[digit(&from, i)];
                 to.codes[*place as usize].store(from.codes[i].load(Relaxed), Relaxed);
                 to.places[*place as usize].store(from.places[i].load(Relaxed), Relaxed);
                 *place += 1;
             }
         })?;
-        if moved.is_none() {
+        if moved.is_none() || crew.cancel.is_cancelled() {
             return Ok(None);
         }
         std::mem::swap(&mut from, &mut to);
