@@ -22,11 +22,11 @@ RSpec.describe Ikra::MDArray do
     it "loses nothing that many elements add to one" do
       expected = (0...20_000).each_with_object([0, 0, 0]) { |x, sums| sums[x % 3] += x }
       sums = described_class.zeros(3, dtype: :i64)
-      md((0...20_000).to_a).each { |x| sums[x % 3] += x }
+      md((0...20_000).to_a).peach { |x| sums[x % 3] += x }
       expect(sums).to same_as(expected)
       halves = md([[0.5, 0.0], [0.0, 0.0]])
       turned = halves.t
-      md((0...20_000).to_a).each { |x| turned[x % 2, 0] -= 1 }
+      md((0...20_000).to_a).peach { |x| turned[x % 2, 0] -= 1 }
       (0...20_000).peach { |x| turned[x % 2, 1] += 0.5 }
       expect(halves).to same_as([[-9999.5, -10_000.0], [5000.0, 5000.0]])
       bits = md([0, -1])
@@ -56,7 +56,7 @@ RSpec.describe Ikra::MDArray do
 
     it "is written in blocks" do
       array, out = self.array, md(3, 2)
-      array.each_with_index { |x, i, j| out[j, i] = x + 0.5 }
+      array.peach_with_index { |x, i, j| out[j, i] = x + 0.5 }
       expect(out).to same_as(deep_map(nested.transpose) { |x| x + 0.5 })
       row = out[1]
       (0...2).peach { |i| row[i] = i }

@@ -34,18 +34,34 @@ RSpec.describe Ikra::MDArray do
       expect(array.map_with_index { |x, i, j| x * 100 + i * 10 + j }).to same_as(nested.each_with_index.map { |row, i| row.each_with_index.map { |x, j| x * 100 + i * 10 + j } })
       expect(md([4, 5]).map_with_index { |x, i| x - i }).to same_as([4, 4])
       sum = 0
-      array.each_with_index { |x, i, j| sum += x * i * j }
+      expect(array.peach_with_index { |x, i, j| sum += x * i * j }).to be(array)
       expect(sum).to eq(7 - 2)
-      expect(array.each_with_index.to_a).to eq(nested.flatten.each_with_index.to_a)
     end
 
     it "goes over elements for what the block does" do
       sum = 0
-      expect(array.each { |x| sum += x }).to be(array)
+      expect(array.peach { |x| sum += x }).to be(array)
       expect(sum).to eq(16)
       found = nil
-      expect(array.each { |x| break x * 10 if x == 7 }).to eq(70)
+      expect(array.peach { |x| break x * 10 if x == 7 }).to eq(70)
       expect(found).to be_nil
+      expect(array.peach.to_a).to eq(nested.flatten)
+    end
+
+    it "is gone over in order, by any block, as Ruby's own lists are" do
+      seen = []
+      for x in array do seen << "#{x}!" end
+      expect(seen).to eq(nested.flatten.map { |number| "#{number}!" })
+      expect(array.each { |number| seen << number }).to be(array)
+      expect(array.each { |number| break seen.clear.push(number) if number == 8 }).to eq([8])
+      expect { array.each { |number| puts number } }.to output("#{nested.flatten.join("\n")}\n").to_stdout
+      pairs = []
+      expect(array.each_with_index { |number, index| pairs << [number, index] }).to be(array)
+      expect([pairs, array.each_with_index.to_a]).to all(eq(nested.flatten.each_with_index.to_a))
+      expect(array.each.with_index(1).to_a).to eq(nested.flatten.each.with_index(1).to_a)
+      expect(array.each_slice(2).to_a).to eq(nested.flatten.each_slice(2).to_a)
+      expect(array.each.size).to eq(6)
+      expect { array.each(backend: :cpu) { |number| number } }.to raise_error(ArgumentError)
     end
 
     it "selects" do
@@ -87,7 +103,7 @@ RSpec.describe Ikra::MDArray do
       people = Array.new(4) { |i| DoAsRuby::Person.new("p#{i}", i * 10) }
       array = md(people).reshape(2, 2)
       expect(array.map(&:age)).to same_as([[0, 10], [20, 30]])
-      array.each { |person| person.age += 1 }
+      array.peach { |person| person.age += 1 }
       array.t[0].each { |person| person.age += 100 }
       expect(people.map(&:age)).to eq([101, 11, 121, 31])
       expect(array.map { |person| person }.to_a.flatten).to eq(people)
@@ -136,7 +152,7 @@ RSpec.describe Ikra::MDArray do
     expect { array.map { |x, y| x + y } }.to raise_error(ArgumentError, "the block has 2 parameters, and it is given one element: give it 1, or none")
     expect { array.map_with_index { |x, i| x + i } }.to raise_error(ArgumentError, "the block has 2 parameters, and it is given an element and 2 indices: give it 3, or none")
     expect { array.inject { |x| x } }.to raise_error(ArgumentError, "the block has 1 parameter, and it is given two values: give it 2, or none")
-    expect { array.each { |x| puts x } }.to raise_error(Ikra::CompileError)
+    expect { array.peach { |x| puts x } }.to raise_error(Ikra::CompileError)
     expect { array.combine(1) }.to raise_error(LocalJumpError)
     expect { array.map(unknown: 1) { |x| x } }.to raise_error(ArgumentError, /unknown/)
     expect { array.map { |x| x > 0 ? x : 0.5 } }.to raise_error(StandardError)

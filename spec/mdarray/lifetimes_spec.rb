@@ -17,7 +17,7 @@ RSpec.describe Ikra::MDArray do
       points.each_with_index { |point, i| point.near = [points[i - 1], points[i - 2]] }
       objects = Ikra::MDArray.new(points.each_slice(3).to_a)
       numbers = objects.map { |point| point.x + point.near[0].x }
-      objects.each { |point| point.x += 1.0 }
+      objects.peach { |point| point.x += 1.0 }
       view = (numbers * 2).t[1..2, true]
       numbers[0, 0] += 1.0
       view[1, 1] = 9.0
@@ -51,7 +51,7 @@ RSpec.describe Ikra::MDArray do
           Array.new(2000) { Object.new }
           GC.compact
           right &&= story.inspect == #{answer.inspect}
-          held.each { |point| point.x += 1 }
+          held.peach { |point| point.x += 1 }
         end
         GC.auto_compact = false
         more = RUBY_VERSION >= "3.2" ? :expand_heap : :double_heap

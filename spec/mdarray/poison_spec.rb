@@ -45,7 +45,7 @@ RSpec.describe Ikra::MDArray do
 
     it "leaves arrays that exist as they were where something else writes to a part of them, which is waited for" do
       array, made = md([1, 0, 2]), md([1, 0, 2]).map { |x| 10 / x }
-      expect(raised { array.each_with_index { |x, i| array[i] = 5 / x } }).to eq(division)
+      expect(raised { array.peach_with_index { |x, i| array[i] = 5 / x } }).to eq(division)
       expect(raised { array[0..1] = made[0..1] }).to eq(division)
       expect(raised { array[0..1].map! { |x| 5 / x } }).to eq(division)
       expect(array).to same_as([1, 0, 2])

@@ -67,17 +67,33 @@ module Ikra
       end
     end
 
-    # Runs a block for each element, for what it does. To print elements, go over those of +to_a+.
+    # Ruby's own: gives each element, row after row, to any block, as it was when +each+ began. So do the methods that Enumerable makes of it, such as
+    # +each_with_index+. {#peach} is the parallel one.
     #
-    # @return [self] without a block an Enumerator, which goes over the elements on the host
-    def each(**options, &block)
+    # @example
+    #   for x in array do puts x end
+    # @yieldparam element
+    # @return [self] without a block an Enumerator
+    def each(&block)
       return to_enum(:each) { size } unless block
 
-      # Enumerable's own methods
-      return each_on_host(&block) if block.source_location.nil? && !block.lambda?
+      flat_list.each(&block)
+      self
+    end
+
+    # Runs a block for each element, for what it does.
+    #
+    # @yieldparam element
+    # @return [self] without a block an Enumerator, which goes over the elements on the host
+    # @raise [CompileError] for a block that Ikra cannot run
+    def peach(**options, &block)
+      return to_enum(:peach) { size } unless block
+
+      # Enumerator's own methods
+      return each(&block) if block.source_location.nil? && !block.lambda?
 
       MDArray.__parameters(block, 1, "it is given one element")
-      over(:each, options, block) do |run, within|
+      over(:peach, options, block) do |run, within|
         run.each(size, *within, base: base)
         self
       end
@@ -86,12 +102,12 @@ module Ikra
     # The same with the indices.
     #
     # @yieldparam element
-    # @yieldparam indices [Integer]
+    # @yieldparam indices [Integer] one parameter for each dimension
     # @return [self]
-    def each_with_index(**options, &block)
-      return super(&block) if block.nil? || (block.source_location.nil? && !block.lambda?)
+    def peach_with_index(**options, &block)
+      raise LocalJumpError, "no block given" unless block
 
-      indexed(:each_with_index, options, block) do |run, within|
+      indexed(:peach_with_index, options, block) do |run, within|
         run.each(size, *within)
         self
       end
@@ -254,11 +270,6 @@ module Ikra
       when Numeric, true, false then MDArray.full(*[1] * ndim, other)
       else raise TypeError, "wrong argument type #{other.class} (expected MDArray, Array or number)"
       end
-    end
-
-    def each_on_host(&block)
-      flat_list.each(&block)
-      self
     end
 
     # All elements as Ruby's, row after row.
