@@ -7,6 +7,16 @@ module CaseWhen
   class Circle < Shape; end
   class Square < Shape; end
   class Token; end
+
+  LIST = [1, 3..5, String, :a, nil, 2.5].freeze
+
+  # An object with a `===` of its own.
+  class Multiple
+    def initialize(number) = @number = number
+    def ===(other) = other.is_a?(Integer) && other % @number == 0
+  end
+
+  MULTIPLES = [Multiple.new(7), Multiple.new(4)].freeze
 end
 
 RSpec.describe "case" do
@@ -97,6 +107,56 @@ RSpec.describe "case" do
         else 2
         end
       end.to be_same_as_ruby.over(0, 1, 10)
+    end
+
+    it "compares with the elements of lists" do
+      small = [1, 2]
+      expect do |x|
+        case x
+        when 9, *small, -1 then 1
+        when *CaseWhen::MULTIPLES then 2
+        when *CaseWhen::LIST then 3
+        when *[11, 12] then 4
+        else 0
+        end
+      end.to be_same_as_ruby.over(9, 1, 2, -1, 14, 8, 3, 4, "text", :a, nil, 2.5, 11, 13, :b)
+    end
+
+    it "compares with what a splat makes of other values" do
+      pairs = { 1 => 2 }
+      expect do |x|
+        case x
+        when *(3..4) then 1
+        when *nil then 2
+        when *5 then 3
+        when *pairs then 4
+        when *[] then 5
+        else 0
+        end
+      end.to be_same_as_ruby.over(3, 4, 5, nil, 1, [1, 2])
+    end
+
+    it "compares with lists that are made for each element, once for each subject" do
+      expect do |list|
+        asked = 0
+        answer = case asked += 1
+                 when *list then :one
+                 when *list.map { |x| x - 1 } then :next
+                 else :none
+        end
+        [answer, asked]
+      end.to be_same_as_ruby.over([[1, 2]], [[2]], [[3]], [[]])
+    end
+
+    it "asks the elements of lists for their truth where there is no subject" do
+      expect do |x|
+        tests = [x > 2, nil]
+        case
+        when *tests then 1
+        when *[x < 0, x == 1] then 2
+        else 0
+        end
+      end.to be_same_as_ruby.over(-1, 0, 1, 2, 3)
     end
   end
 end

@@ -127,6 +127,9 @@ impl Const {
     /// The value now; None if it is not defined.
     fn get(&self) -> Result<Option<Raw>, Error> {
         let id = self.id;
+        if self.name.starts_with("@@") {
+            return self.class_variable();
+        }
         // SAFETY: classes and modules of scopes are kept; `protect` catches what `const_missing` and autoload raise.
         #[allow(unsafe_code)]
         unsafe {
@@ -153,6 +156,33 @@ impl Const {
             }
         }
     }
+
+    /// The value of a class variable now.
+    fn class_variable(&self) -> Result<Option<Raw>, Error> {
+        let From::Scope(nesting) = &self.from else { return Ok(None) };
+        let Some(module) = class_variable_module(nesting)? else { return Ok(None) };
+        let id = self.id;
+        // SAFETY: classes and modules of scopes are kept; `protect` catches what Ruby raises.
+        #[allow(unsafe_code)]
+        unsafe {
+            if protect(|| rb_sys::rb_cvar_defined(module, id))? == heap::FALSE {
+                return Ok(None);
+            }
+            protect(|| rb_sys::rb_cvar_get(module, id)).map(Some)
+        }
+    }
+}
+
+/// The innermost class or module of a nesting that is no singleton class.
+fn class_variable_module(nesting: &[Raw]) -> Result<Option<Raw>, Error> {
+    for module in nesting {
+        let ask: Value = value(*module).class().funcall("instance_method", ("singleton_class?",))?;
+        let singleton: bool = ask.funcall("bind_call", (value(*module),))?;
+        if !singleton {
+            return Ok(Some(*module));
+        }
+    }
+    Ok(None)
 }
 
 /// The value of a constant now.
@@ -825,6 +855,14 @@ impl World for LiveWorld<'_> {
         let innermost = self.caught(nesting).and_then(|nesting| nesting.first().copied());
         let number = innermost.map(|module| classes::number(self.ruby, module));
         number.and_then(|n| self.caught(n)).unwrap_or(well_known::OBJECT)
+    }
+
+    fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId> {
+        let nesting = self.nesting(scope);
+        let nesting = self.caught(nesting)?;
+        let module = class_variable_module(&nesting);
+        let number = classes::number(self.ruby, self.caught(module)??);
+        self.caught(number)
     }
 
     fn outside(&mut self, root: &Root) -> Option<Outside> {

@@ -530,6 +530,9 @@ impl World for Asked<'_> {
     fn class_named(&mut self, name: &str) -> Option<ClassId> {
         self.ask(|w| w.class_named(name))
     }
+    fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId> {
+        self.ask(|w| w.class_variables(scope))
+    }
     fn scope_module(&mut self, scope: ScopeId) -> ClassId {
         self.ask(|w| w.scope_module(scope))
     }

@@ -33,6 +33,8 @@ pub enum Builtin {
     IsA,
     InstanceOf,
     RespondTo,
+    /// Whether a call by this literal name, with a receiver, reaches a method, as `defined?` asks.
+    Answers,
     ClassOf,
     Itself,
     IsFrozen,
@@ -278,6 +280,7 @@ impl Builtin {
             | ToFloat
             | ToInteger => 1..=1,
             RespondTo => 1..=2,
+            Answers => 1..=1,
             RangeStep => 0..=1,
             ArraySet | StructSet | Ordered(self::Ordered::Between) => 2..=2,
             Ordered(self::Ordered::Clamp) => 1..=2,
@@ -521,6 +524,7 @@ pub fn primitive(atom: Atom, name: &str) -> Option<Builtin> {
         (Atom::Array(_), "__floats?") => Some(Builtin::ElementsAre(Prims::FLOAT)),
         (Atom::Array(_), "__ints?") => Some(Builtin::ElementsAre(Prims::INT)),
         (Atom::Object(_), "__at") => Some(Builtin::StructGet),
+        (_, "__answers?") => Some(Builtin::Answers),
         (_, "__list?") => Some(Builtin::IsList),
         (_, "__keys?") => Some(Builtin::HasKeys),
         (_, "__no_match") => Some(Builtin::NoMatch),

@@ -704,7 +704,7 @@ impl Analysis<'_> {
                     _ => Ty::never(),
                 }
             }
-            RespondTo => {
+            RespondTo | Answers => {
                 let Some(Some(Literal::Sym(asked))) = args.literals.first() else {
                     return Err(Refusal::new("kernels know respond_to? only with a literal Symbol"));
                 };
@@ -727,7 +727,11 @@ impl Analysis<'_> {
                     MethodFact::Ruby { visibility, .. }
                     | MethodFact::AttrReader { visibility, .. }
                     | MethodFact::AttrWriter { visibility, .. }
-                    | MethodFact::Builtin { visibility, .. } => all || visibility == Visibility::Public,
+                    | MethodFact::Builtin { visibility, .. } => match visibility {
+                        Visibility::Public => true,
+                        Visibility::Protected if builtin == Answers => self.may_call_protected(from, atom, asked),
+                        _ => all,
+                    },
                 };
                 flag(answer)
             }

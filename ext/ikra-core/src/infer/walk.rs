@@ -15,7 +15,7 @@ use rescue::Exit;
 pub use rescue::{Raise, Raised, catch_tag, is_text, thrown};
 
 use super::blocks::{Activation, ProcKind};
-use super::calls::{Args, Literal, Refusal};
+use super::calls::{Args, Literal, Refusal, receiver_of};
 use super::locals::Locals;
 use super::{Analysis, SpecId};
 use crate::diagnostic::{Diagnostic, Span};
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::id::ProcId;
 use crate::syntax::ast::{self, ConstBase, Kind, LocalId, Name, Node, Origin, Unit};
 use crate::types::{Atom, Prims, Ty};
-use crate::world::{Assumption, Opaque, Root};
+use crate::world::{Assumption, MethodFact, Opaque, Root};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -559,6 +559,8 @@ impl Walker<'_, '_> {
                     .advise("make it before the section, or use case … when")
                     .into());
             }
+            // of a `when`, where what it holds is the answer
+            Kind::Splat(test) if matches!(test.kind, Kind::Seq(_)) => self.eval(test, env)?,
             Kind::Splat(_) => {
                 return Err(self
                     .error(node.span, "kernels do not know splats")
@@ -568,12 +570,7 @@ impl Walker<'_, '_> {
             }
             Kind::Yield(args) => self.yielded(node, args, env)?,
             Kind::Lambda(block) => Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Lambda(block.clone()))),
-            Kind::Defined(_) => {
-                return Err(self
-                    .error(node.span, "kernels do not know defined?")
-                    .advise("ask before the section, into a local variable")
-                    .into());
-            }
+            Kind::Defined(asked) => self.defined(asked, env)?,
             Kind::Unsupported { what, advice } => {
                 let mut d = self.error(node.span, format!("kernels do not know {what}"));
                 if !advice.is_empty() {
@@ -732,6 +729,12 @@ impl Walker<'_, '_> {
 
     fn constant_root(&mut self, node: &Node, env: &mut Env) -> Result<Option<Root>> {
         let Kind::Const(path) = &node.kind else { return Ok(None) };
+        if path.name.starts_with("@@") && self.an.world.class_variables(self.here.scope).is_none() {
+            return Err(self
+                .error(node.span, "kernels know class variables in methods of classes and modules only")
+                .advise("read it in a method of its class, which the block calls")
+                .into());
+        }
         let found = match &path.base {
             ConstBase::Lexical if self.here.scope == crate::prelude::SCOPE => self.an.world.top_constant(&path.name),
             ConstBase::Lexical => self.an.world.constant(self.here.scope, None, &path.name),
@@ -753,6 +756,56 @@ impl Walker<'_, '_> {
             }
         };
         Ok(found.map(Root::Const))
+    }
+
+    /// Whether something is there; what `defined?` asks of methods is a call.
+    fn defined(&mut self, asked: &Node, env: &mut Env) -> Result<Ty> {
+        let answer = match &asked.kind {
+            Kind::Ivar(ivar) => {
+                let ty = match self.here.section.then(|| self.an.live_ivar(ivar)).flatten() {
+                    Some(ty) => ty,
+                    None => {
+                        let receiver = self.self_type(asked.span)?;
+                        self.read_ivar(&receiver, ivar, asked.span)?
+                    }
+                };
+                if ty.may_be(Prims::NIL) {
+                    return Err(self
+                        .error(asked.span, format!("kernels do not know defined?({ivar}) where {ivar} may be nil"))
+                        .because("a variable that was never assigned is nil to them")
+                        .advise(format!("write {ivar}.nil?"))
+                        .into());
+                }
+                !ty.is_never()
+            }
+            Kind::Const(path) => {
+                if let ConstBase::Of(base) = &path.base
+                    && !self.eval(base, env)?.atoms().iter().any(|atom| matches!(atom, Atom::Module(_)))
+                {
+                    return Ok(Ty::prim(Prims::FALSE));
+                }
+                let root = self.constant_root(asked, env)?;
+                if env.dead {
+                    return Ok(Ty::never());
+                }
+                root.is_some()
+            }
+            Kind::Yield(_) if self.here.section || self.an.spec(self.here.id).around.is_some() => {
+                return Err(self
+                    .error(asked.span, "kernels do not know defined?(yield) in a section's block")
+                    .advise("ask before the section, into a local variable")
+                    .into());
+            }
+            Kind::Yield(_) => self.here.block.is_some(),
+            _ => {
+                let Some(method) = self.an.spec(self.here.id).key.method else {
+                    return Err(self.error(asked.span, "kernels do not know super in a section's block").into());
+                };
+                let atom = self.here.self_ty.atoms()[0];
+                !matches!(self.an.world.super_method(receiver_of(atom), method), MethodFact::Missing { .. })
+            }
+        };
+        Ok(Ty::prim(if answer { Prims::TRUE } else { Prims::FALSE }))
     }
 
     fn range(&mut self, node: &Node, from: Option<&Node>, to: Option<&Node>, env: &mut Env) -> Result<Ty> {
@@ -791,17 +844,12 @@ impl Walker<'_, '_> {
         for when in whens {
             let mut body_env = env.dead();
             for test in &when.tests {
-                if matches!(test.kind, Kind::Splat(_)) {
-                    return Err(self
-                        .error(test.span, "kernels do not know splats")
-                        .advise("write the values out")
-                        .into());
-                }
                 let ty = self.eval(test, env)?;
                 if env.dead {
                     break;
                 }
                 let answer = match &value {
+                    Some(_) if matches!(test.kind, Kind::Splat(_)) => ty.clone(),
                     // a narrowed subject was read before: its type now is the environment's
                     Some(value) => {
                         let base = self.here.base;

@@ -185,11 +185,12 @@ pub enum Kind {
         to: Option<Box<Node>>,
         exclusive: bool,
     },
-    /// `*x` among arguments, in an array literal or a `when`.
+    /// `*x` among arguments or in an array literal. Of a `when *x`, what tells whether one of the elements fits.
     Splat(Box<Node>),
 
     Local(LocalId),
     Ivar(Name),
+    /// Also a class variable: its name begins with `@@`.
     Const(ConstPath),
     /// `target = value`; the value of the expression is `value`, whatever a setter returns.
     Assign {
@@ -260,7 +261,7 @@ pub enum Kind {
         otherwise: Option<Box<Node>>,
         ensure: Option<Box<Node>>,
     },
-    /// `defined?(x)`.
+    /// Whether a constant (or class variable), an instance variable, `yield` or `super` is there, as `defined?` asks.
     Defined(Box<Node>),
     /// Ruby that this tree has no form for. It is an error only where inference reaches it.
     Unsupported {

@@ -234,6 +234,8 @@ pub trait World {
     fn class_named(&mut self, name: &str) -> Option<ClassId>;
     /// The class or module whose constants a scope sees first; Object at the top level.
     fn scope_module(&mut self, scope: ScopeId) -> ClassId;
+    /// The class or module whose class variables a scope sees: none at the top level. Singleton classes do not count.
+    fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId>;
     /// The code of a root that is a Proc or a Method object; None: it is neither, or has no source.
     fn outside(&mut self, root: &Root) -> Option<Outside>;
     /// Whether a root is a *live* object: one that kernels do not hold, but that gives, for each of its methods that they may

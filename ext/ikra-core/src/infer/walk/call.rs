@@ -185,7 +185,7 @@ impl Walker<'_, '_> {
                 let target = Target::Ruby(*handler);
                 self.invoke(&target, (atom, reach), "method_missing", &args, block, span, at, env)
             }
-            (Target::Builtin(Builtin::RespondTo), _) if self.an.asks_missing(atom, args) => {
+            (Target::Builtin(Builtin::RespondTo | Builtin::Answers), _) if self.an.asks_missing(atom, args) => {
                 let args = args.for_missing();
                 let receiver = Ty::of(atom, reach);
                 let answer = self.dispatch(&receiver, "respond_to_missing?", &args, true, span, at, env)?;

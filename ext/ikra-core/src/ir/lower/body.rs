@@ -558,6 +558,17 @@ impl<'p, 'w> Body<'p, 'w> {
                 let id = self.an.proc(self.here.spec, block.span, || ProcKind::Lambda(block.clone()));
                 Val::Unit(Unit::Proc(id))
             }
+            // the answer is in its type
+            Kind::Defined(asked) => {
+                if let Kind::Const(path) = &asked.kind
+                    && let ast::ConstBase::Of(base) = &path.base
+                {
+                    self.eval(base)?;
+                }
+                Val::bool(ty.may_be_truthy())
+            }
+            // of a `when`
+            Kind::Splat(test) => self.eval(test)?,
             _ => return Err(self.error(node.span, "kernels do not know this")),
         })
     }
@@ -790,7 +801,12 @@ impl<'p, 'w> Body<'p, 'w> {
                     Some(class) if class != well_known::OBJECT => format!("{}::", self.an.class(class).name),
                     _ => String::new(),
                 };
-                let message = format!("uninitialized constant {prefix}{}", path.name);
+                let mut message = format!("uninitialized constant {prefix}{}", path.name);
+                if path.name.starts_with("@@")
+                    && let Some(class) = self.an.world.class_variables(self.an.spec(self.here.spec).scope)
+                {
+                    message = format!("uninitialized class variable {} in {}", path.name, self.an.class(class).name);
+                }
                 self.trap(Trap::Name { message, name: path.name.clone() }, None);
                 Ok(Val::NEVER)
             }
@@ -836,6 +852,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 }
                 let test_ty = self.ty(test);
                 let answer = match &value {
+                    Some(_) if matches!(test.kind, Kind::Splat(_)) => test_val,
                     Some((val, subject_ty)) => {
                         let spec = self.an.spec(self.here.spec);
                         let subject_ty = spec.subjects.get(&test.id).unwrap_or(subject_ty).clone();

@@ -128,7 +128,7 @@ impl Body<'_, '_> {
                 let types = types.with_name(name);
                 self.outcome(&Target::Ruby(*handler), (atom, reach), "method_missing", &types, block, how)?
             }
-            Target::Builtin(Builtin::RespondTo) if self.an.asks_missing(atom, types) => {
+            Target::Builtin(Builtin::RespondTo | Builtin::Answers) if self.an.asks_missing(atom, types) => {
                 let types = types.for_missing();
                 let target = self.an.target(self.here.spec, atom, "respond_to_missing?", true);
                 let target = target.map_err(|r| self.refused(r, how.span))?;
@@ -746,7 +746,7 @@ impl Body<'_, '_> {
                 let name = "method_missing";
                 self.invoke(&target, (atom, reach), receiver, name, &args, keywords, &types, block, how, place)
             }
-            Target::Builtin(Builtin::RespondTo) if self.an.asks_missing(atom, types) => {
+            Target::Builtin(Builtin::RespondTo | Builtin::Answers) if self.an.asks_missing(atom, types) => {
                 let ty = Ty::of(atom, reach);
                 let no = (Val::bool(false), Ty::prim(Prims::FALSE), None);
                 let args = [args[0].clone(), no];

@@ -138,7 +138,7 @@ impl Lower<'_> {
     }
 
     /// Arguments, and what was given after `&`.
-    fn args(&mut self, args: &[Ruby]) -> (Vec<Arg>, Option<Node>) {
+    pub(super) fn args(&mut self, args: &[Ruby]) -> (Vec<Arg>, Option<Node>) {
         let mut lowered = Vec::new();
         let mut block_arg = None;
         for arg in args {
@@ -265,7 +265,7 @@ struct Head<'a> {
 }
 
 /// The elements of the array in `f(*[a, b])`.
-fn written_out(splat: &nodes::Splat) -> Option<&[Ruby]> {
+pub(super) fn written_out(splat: &nodes::Splat) -> Option<&[Ruby]> {
     match splat.value.as_deref() {
         Some(Ruby::Array(array)) if !array.elements.iter().any(|e| matches!(e, Ruby::Splat(_))) => {
             Some(&array.elements)

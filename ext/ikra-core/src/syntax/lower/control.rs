@@ -1,16 +1,14 @@
 //! Branches, loops, jumps and `begin … rescue … ensure`.
 
-use super::{Lower, refuse};
+use super::{Lower, calls::written_out, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::{Kind, Node, Rescue, When};
+use crate::syntax::ast::{Kind, LocalId, Node, Rescue, Target, When};
 use lib_ruby_parser::{Node as Ruby, nodes};
 
 impl Lower<'_> {
     pub(super) fn control(&mut self, node: &Ruby, span: Span) -> Kind {
         match node {
             Ruby::If(n) => self.branch(&n.cond, n.if_true.as_deref(), n.if_false.as_deref(), span),
-            // where the parser lets a Range be one
-            Ruby::IfTernary(n) if is_flip_flop(&n.cond) => refuse::BOUNDS,
             Ruby::IfTernary(n) => self.branch(&n.cond, Some(&n.if_true), Some(&n.if_false), span),
             Ruby::IfMod(n) => self.branch(&n.cond, n.if_true.as_deref(), n.if_false.as_deref(), span),
             Ruby::Case(n) => self.case(n, span),
@@ -44,7 +42,7 @@ impl Lower<'_> {
         let [mut c, mut t, mut o] = [None, None, None];
         for (_, part) in parts {
             match part {
-                0 => c = Some(self.node(cond)),
+                0 => c = Some(self.test(cond)),
                 1 => t = Some(self.body(then, span)),
                 _ => o = Some(self.body(otherwise, span)),
             }
@@ -58,18 +56,141 @@ impl Lower<'_> {
     }
 
     fn case(&mut self, n: &nodes::Case, span: Span) -> Kind {
-        let subject = n.expr.as_deref().map(|e| self.boxed(e));
+        let mut subject = n.expr.as_deref().map(|e| self.boxed(e));
+        let mut first = None;
+        let mut kept = None;
+        if n.when_bodies.iter().any(has_list)
+            && let Some(value) = subject.take()
+        {
+            // what is asked of the subject stands in a loop of its own
+            let read = match value.kind {
+                Kind::Local(local) => Some(local),
+                _ => None,
+            };
+            let (keep, local) = self.keep(*value);
+            first = Some(keep);
+            kept = Some(local);
+            subject = Some(Box::new(self.local_node(read.unwrap_or(local), span)));
+        }
         let mut whens = Vec::new();
         for when in &n.when_bodies {
             if let Ruby::When(w) = when {
-                let tests = self.list(&w.patterns);
+                let mut tests = Vec::new();
+                for pattern in &w.patterns {
+                    match pattern {
+                        Ruby::Splat(s) if let Some(elements) = written_out(s) => tests.extend(self.list(elements)),
+                        Ruby::Splat(s) if let Some(list) = s.value.as_deref() => {
+                            let at = self.span_of(pattern);
+                            let list = self.node(list);
+                            let test = Box::new(self.any_of(list, kept, at));
+                            tests.push(self.make(at, Kind::Splat(test)));
+                        }
+                        other => tests.push(self.node(other)),
+                    }
+                }
                 let at = self.span_of(when);
                 let body = self.body(w.body.as_deref(), at);
                 whens.push(When { tests, body });
             }
         }
         let otherwise = Box::new(self.body(n.else_body.as_deref(), span));
-        Kind::Case { subject, whens, otherwise }
+        let case = Kind::Case { subject, whens, otherwise };
+        match first {
+            Some(first) => Kind::Seq(vec![first, self.make(span, case)]),
+            None => case,
+        }
+    }
+
+    /// `when *list`: whether one of its elements is a pattern of the subject or, where there is no subject, is true.
+    fn any_of(&mut self, list: Node, subject: Option<LocalId>, span: Span) -> Node {
+        let list = self.send(list, "%__splat", Vec::new(), span);
+        let (start, list) = self.keep(list);
+        let zero = self.make(span, Kind::Int(0));
+        let (first, at) = self.keep(zero);
+        let no = self.make(span, Kind::False);
+        let (missing, found) = self.keep(no);
+        // while !found && at < list.size
+        let open = Box::new(self.local_node(found, span));
+        let open = self.make(span, Kind::Not(open));
+        let size = self.local_node(list, span);
+        let size = self.send(size, "size", Vec::new(), span);
+        let place = self.local_node(at, span);
+        let inside = self.send(place, "<", vec![size], span);
+        let cond = Box::new(self.both(span, open, inside));
+        // element = list[at]; found = true if element === subject; at += 1
+        let (array, place) = (self.local_node(list, span), self.local_node(at, span));
+        let mut test = self.send(array, "%__at", vec![place], span);
+        if let Some(subject) = subject {
+            let subject = self.local_node(subject, span);
+            test = self.send(test, "===", vec![subject], span);
+        }
+        let yes = self.make(span, Kind::True);
+        let (then, otherwise) = (self.set(found, yes, span), self.nil(span));
+        let ask = Kind::If { cond: Box::new(test), then: Box::new(then), otherwise: Box::new(otherwise) };
+        let ask = self.make(span, ask);
+        let (place, one) = (self.local_node(at, span), self.make(span, Kind::Int(1)));
+        let next = self.send(place, "+", vec![one], span);
+        let next = self.set(at, next, span);
+        let body = Box::new(self.make(span, Kind::Seq(vec![ask, next])));
+        let search = self.make(span, Kind::While { cond, body, body_first: false });
+        let answer = self.local_node(found, span);
+        self.make(span, Kind::Seq(vec![start, first, missing, search, answer]))
+    }
+
+    /// The condition of an `if`. The parser has made flip-flops of the Ranges in it, but in a ternary.
+    fn test(&mut self, cond: &Ruby) -> Node {
+        let span = self.span_of(cond);
+        let kind = match cond {
+            Ruby::Irange(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
+            Ruby::Erange(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), true, span),
+            Ruby::Begin(n) if n.statements.len() == 1 => return self.test(&n.statements[0]),
+            Ruby::And(n) => Kind::And(Box::new(self.test(&n.lhs)), Box::new(self.test(&n.rhs))),
+            Ruby::Or(n) => Kind::Or(Box::new(self.test(&n.lhs)), Box::new(self.test(&n.rhs))),
+            other => return self.node(other),
+        };
+        self.make(span, kind)
+    }
+
+    /// `from..to` as a condition: false until `from` is true, then true until `to` is. Whether it is true at the moment
+    /// is a variable of the method around it. `exclusive` (three dots): `to` is not asked when `from` was just true.
+    pub(super) fn flip_flop(&mut self, from: Option<&Ruby>, to: Option<&Ruby>, exclusive: bool, span: Span) -> Kind {
+        if self.name.is_none() {
+            return refuse::FLIP_FLOP_IN_BLOCK;
+        }
+        if [from, to].into_iter().flatten().any(|end| matches!(end, Ruby::Int(_))) {
+            return refuse::LINE_NUMBERS;
+        }
+        let state = self.scopes.method_temp();
+        let on = Box::new(self.local_node(state, span));
+        let start = Box::new(match from {
+            Some(from) => self.test(from),
+            None => self.nil(span),
+        });
+        let end = Box::new(match to {
+            Some(to) => self.test(to),
+            None => self.nil(span),
+        });
+        let (no, yes) = (self.make(span, Kind::False), self.make(span, Kind::True));
+        let (off, still_on) = (self.set(state, no, span), self.set(state, yes, span));
+        let asked = Kind::If { cond: end, then: Box::new(off), otherwise: Box::new(still_on) };
+        let asked = self.make(span, asked);
+        let [yes, no] = [Kind::True, Kind::False].map(|kind| self.make(span, kind));
+        let goes_on = Box::new(self.make(span, Kind::Seq(vec![asked, yes])));
+        if !exclusive {
+            let cond = Box::new(self.make(span, Kind::Or(on, start)));
+            return Kind::If { cond, then: goes_on, otherwise: Box::new(no) };
+        }
+        let [on_now, yes] = [Kind::True, Kind::True].map(|kind| self.make(span, kind));
+        let begins = self.set(state, on_now, span);
+        let begins = Box::new(self.make(span, Kind::Seq(vec![begins, yes])));
+        let off = Kind::If { cond: start, then: begins, otherwise: Box::new(no) };
+        let off = Box::new(self.make(span, off));
+        Kind::If { cond: on, then: goes_on, otherwise: off }
+    }
+
+    /// `local = value`
+    fn set(&mut self, local: LocalId, value: Node, span: Span) -> Node {
+        self.make(span, Kind::Assign { target: Target::Local(local, span), value: Box::new(value) })
     }
 
     fn repeat(&mut self, cond: &Ruby, body: Option<&Ruby>, span: Span, form: Loop) -> Kind {
@@ -144,15 +265,10 @@ impl Lower<'_> {
     }
 }
 
-/// Whether a Range is written in a place of a condition.
-fn is_flip_flop(cond: &Ruby) -> bool {
-    match cond {
-        Ruby::Irange(_) | Ruby::Erange(_) => true,
-        Ruby::Begin(n) => matches!(&n.statements[..], [one] if is_flip_flop(one)),
-        Ruby::And(n) => is_flip_flop(&n.lhs) || is_flip_flop(&n.rhs),
-        Ruby::Or(n) => is_flip_flop(&n.lhs) || is_flip_flop(&n.rhs),
-        _ => false,
-    }
+/// Whether a `when` has a splat of a list that is not written out.
+fn has_list(when: &Ruby) -> bool {
+    let listed = |pattern: &Ruby| matches!(pattern, Ruby::Splat(s) if s.value.is_some() && written_out(s).is_none());
+    matches!(when, Ruby::When(w) if w.patterns.iter().any(listed))
 }
 
 /// Which of the four loops.

@@ -2,7 +2,7 @@
 //!
 //! Here: parsing of one slice with exact positions, the walk over Ruby's nodes, and [`parse_block`], [`parse_method`]
 //! and [`symbol_block`]. In the files beside: [`scope`] (names to locals), [`params`], [`patterns`], [`assign`], [`calls`],
-//! [`control`], [`literal`], and [`refuse`] (what we say of Ruby that has no node of ours).
+//! [`control`], [`defined`], [`literal`], and [`refuse`] (what we say of Ruby that has no node of ours).
 //! Invariant: nodes are walked in the order of the text, because Ruby scopes a local from where it is first assigned.
 //!
 //! Only the slice is parsed, after a short prefix that makes a program of it. The rest of the file may use newer syntax.
@@ -10,6 +10,7 @@
 mod assign;
 mod calls;
 mod control;
+mod defined;
 mod literal;
 mod outline;
 mod params;
@@ -19,7 +20,9 @@ mod scope;
 #[cfg(test)]
 mod tests;
 
-use super::ast::{Arg, Call, Kind, LocalId, Name, Node, NodeId, Origin, PRIMITIVE, Params, Pattern, Unit};
+use super::ast::{
+    Arg, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, NodeId, Origin, PRIMITIVE, Params, Pattern, Unit,
+};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::source::Source;
 use lib_ruby_parser::{Loc, Node as Ruby, Parser, ParserOptions, nodes};
@@ -357,6 +360,8 @@ impl<'a> Lower<'a> {
             Ruby::Lvar(v) => Kind::Local(self.scopes.read(&v.name)),
             Ruby::Ivar(v) => Kind::Ivar(v.name.as_str().into()),
             Ruby::Const(c) => self.constant(c, span),
+            // found from the same place, and read at each call, as a constant is
+            Ruby::Cvar(v) => Kind::Const(ConstPath { base: ConstBase::Lexical, name: v.name.as_str().into() }),
 
             Ruby::Lvasgn(_)
             | Ruby::Ivasgn(_)
@@ -400,7 +405,9 @@ impl<'a> Lower<'a> {
             Ruby::MatchPattern(n) => self.match_or_raise(&n.value, &n.pattern, span),
             Ruby::MatchPatternP(n) => self.match_test(&n.value, &n.pattern, span),
             Ruby::Retry(_) => Kind::Retry,
-            Ruby::Defined(d) => Kind::Defined(self.boxed(&d.value)),
+            Ruby::Defined(d) => self.defined(&d.value, span),
+            Ruby::IFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
+            Ruby::EFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), true, span),
 
             other => refuse::node(other),
         };

@@ -99,18 +99,18 @@ impl Lower<'_> {
     }
 
     /// An assignment of a value to a variable without a name.
-    fn keep(&mut self, value: Node) -> (Node, LocalId) {
+    pub(super) fn keep(&mut self, value: Node) -> (Node, LocalId) {
         let span = value.span;
         let local = self.scopes.temp();
         let kind = Kind::Assign { target: Target::Local(local, span), value: Box::new(value) };
         (self.make(span, kind), local)
     }
 
-    fn local_node(&mut self, local: LocalId, span: Span) -> Node {
+    pub(super) fn local_node(&mut self, local: LocalId, span: Span) -> Node {
         self.make(span, Kind::Local(local))
     }
 
-    fn both(&mut self, span: Span, a: Node, b: Node) -> Node {
+    pub(super) fn both(&mut self, span: Span, a: Node, b: Node) -> Node {
         self.make(span, Kind::And(Box::new(a), Box::new(b)))
     }
 

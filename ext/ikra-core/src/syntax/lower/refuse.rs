@@ -15,7 +15,13 @@ pub(super) const INTERPOLATED_SYMBOL: Kind =
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");
 pub(super) const RATIONAL_PART: Kind = refuse("a Complex of Rationals", "write its parts as Integers or Floats");
 pub(super) const NUMBER: Kind = refuse("this number", "write it in plain decimal form");
-pub(super) const BOUNDS: Kind = refuse(FLIP_FLOP.0, FLIP_FLOP.1);
+pub(super) const FLIP_FLOP_IN_BLOCK: Kind = refuse(
+    "a flip-flop (a range as a condition) in a section's block",
+    "compare with the two bounds, or write it in a method that goes over a list of its own: elements, which run at the \
+     same time, cannot carry its state",
+);
+pub(super) const LINE_NUMBERS: Kind =
+    refuse("a flip-flop of line numbers", "compare with something: `if (x == 2)..(x == 4)`");
 pub(super) const FORWARDING: Kind =
     refuse("argument forwarding (`...`, `*`, `**`, `&`)", "name the parameters and pass them on by name");
 pub(super) const SUPER_BLOCK: Kind =
@@ -27,8 +33,6 @@ pub(super) const METHOD_NAME: Kind =
 
 const GLOBAL: (&str, &str) =
     ("a global variable", "copy it into a local variable before the call and use that in the block");
-const CLASS_VARIABLE: (&str, &str) =
-    ("a class variable", "use a constant, an instance variable, or a local variable that is set before the call");
 const MATCH_VARIABLE: (&str, &str) =
     ("a variable of the last match", "match before the call and capture what was found");
 const REGEXP: (&str, &str) = ("a regular expression", "compare with `==`, or match in Ruby before or after the call");
@@ -38,10 +42,6 @@ const DEFINITION: (&str, &str) =
     ("a definition of a method or class", "define it outside the block; the block can call it");
 const NAMES: (&str, &str) = ("`alias` and `undef`", "do this once, outside the block");
 const COMMAND: (&str, &str) = ("a shell command", "run it before the call and capture its result");
-const FLIP_FLOP: (&str, &str) = (
-    "a flip-flop (a range as a condition)",
-    "elements run in any order, so there is no state between them; compare with the two bounds instead",
-);
 const HOOK: (&str, &str) = ("`BEGIN` and `END`", "put this before or after the call");
 const AGAIN: (&str, &str) = ("`redo`", "use a `while` loop or `loop do … end` around what is to be repeated");
 const ENCODING: (&str, &str) = ("`__ENCODING__`", "store it in a local variable before the call");
@@ -62,7 +62,8 @@ pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
         ),
         Ruby::Cvasgn(_) => (
             "an assignment to a class variable",
-            "assign to an instance variable, or to a local variable of the caller",
+            "collect it in a local variable of the caller (total += …), and assign that after the call: elements, which run \
+             at the same time, share the class variable",
         ),
         Ruby::Casgn(_) => ("an assignment to a constant", "use a local variable"),
         Ruby::Kwargs(_) => ("keywords in an index assignment", "call a method of your own with these keywords"),
@@ -74,7 +75,6 @@ pub(super) fn target(node: &Ruby) -> (&'static str, &'static str) {
 fn describe(node: &Ruby) -> (&'static str, &'static str) {
     match node {
         Ruby::Gvar(_) => GLOBAL,
-        Ruby::Cvar(_) => CLASS_VARIABLE,
         Ruby::BackRef(_) | Ruby::NthRef(_) => MATCH_VARIABLE,
         Ruby::Regexp(_) | Ruby::MatchWithLvasgn(_) | Ruby::MatchCurrentLine(_) => REGEXP,
         Ruby::MatchRest(_)
@@ -85,7 +85,6 @@ fn describe(node: &Ruby) -> (&'static str, &'static str) {
         Ruby::Def(_) | Ruby::Defs(_) | Ruby::Class(_) | Ruby::Module(_) | Ruby::SClass(_) => DEFINITION,
         Ruby::Alias(_) | Ruby::Undef(_) => NAMES,
         Ruby::Xstr(_) | Ruby::XHeredoc(_) => COMMAND,
-        Ruby::IFlipFlop(_) | Ruby::EFlipFlop(_) => FLIP_FLOP,
         Ruby::Preexe(_) | Ruby::Postexe(_) => HOOK,
         Ruby::Redo(_) => AGAIN,
         Ruby::Encoding(_) => ENCODING,

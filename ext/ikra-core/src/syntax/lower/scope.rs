@@ -84,6 +84,11 @@ impl Scopes {
         id
     }
 
+    /// A variable without a name of the unit itself, whichever block stands around the place at hand.
+    pub fn method_temp(&mut self) -> LocalId {
+        self.new_local("".into(), Origin::Temp)
+    }
+
     /// The variable that this name means here, if there is one.
     pub fn find(&mut self, name: &str) -> Option<LocalId> {
         if let Some(id) = self.open.iter().rev().find_map(|scope| scope.names.get(name)) {

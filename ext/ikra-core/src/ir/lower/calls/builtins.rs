@@ -131,7 +131,7 @@ impl Body<'_, '_> {
                     }
                 }
             }
-            RespondTo | ClassOf | HasKeys | IsList => {
+            RespondTo | Answers | ClassOf | HasKeys | IsList => {
                 // both are facts of the type
                 let types =
                     Args { positional: args.iter().map(|a| Ty::of(a.0, Reach::Any)).collect(), ..types.clone() };
