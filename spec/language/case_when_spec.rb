@@ -145,7 +145,7 @@ RSpec.describe "case" do
                  else :none
         end
         [answer, asked]
-      end.to be_same_as_ruby.over([[1, 2]], [[2]], [[3]], [[]])
+      end.to be_same_as_ruby.over([1, 2], [2], [3], [])
     end
 
     it "asks the elements of lists for their truth where there is no subject" do

@@ -26,6 +26,26 @@ module Recursion
   module Dividing
     class << self
       def total(list) = list.size <= 1 ? list.sum : total(list.take(list.size / 2)) + total(list.drop(list.size / 2))
+      def turned(rows, n) = n.zero? ? rows : turned(rows.transpose, n - 1)
+      def raised(list, n) = n.zero? ? list : raised(list.map { |m| m.map { |r| r.map { |x| x + 1 } } }, n - 1)
+      def orders(list) = list.size <= 1 ? [list] : list.flat_map { |x| orders(list.reject { |y| y == x }).map { |l| [x] + l } }
+      def subsets(list) = list.empty? ? [[]] : subsets(list.drop(1)).flat_map { |l| [l, [list[0]] + l] }
+
+      def det(rows)
+        return rows[0][0] if rows.size == 1
+
+        sum = 0
+        rows.size.times { |j| sum += (j.even? ? 1 : -1) * rows[0][j] * det(rows.drop(1).map { |r| r.take(j) + r.drop(j + 1) }) }
+        sum
+      end
+
+      def power(rows, n)
+        return rows if n == 1
+
+        half = power(rows, n / 2)
+        half.map { |r| half.transpose.map { |c| r.zip(c).sum { |x, y| x * y } } }
+      end
+
       def half(list) = list.size <= 1 ? list.size : half(list.take(list.size / 2))
       def down(n, path) = n.zero? ? path : down(n - 1, path + [n])
       def fib(n, last) = n.zero? ? last[0] : fib(n - 1, [last[1], last[0] + last[1]])
@@ -141,6 +161,13 @@ RSpec.describe "Recursion" do
       expect { |n| [Recursion::Dividing.down(n, []), Recursion::Dividing.down(n, [0, n]), Recursion::Dividing.fib(n, [0, 1])] }.to be_same_as_ruby.over(0, 1, 5, 60)
       expect { |l| Recursion::Dividing.fourier(l) }.to be_same_as_ruby.over([1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.5, 1e3, 0.0, -0.0, 7.0, 8.0])
       expect { |l| Recursion::Dividing.rows([l, l.reverse, l + [1]]) }.to be_same_as_ruby.over(*lists)
+    end
+
+    it "may make arrays of arrays for itself" do
+      rows = [[[2, 0, 1], [1, 3, 2], [1, 1, 1]], [[5]], [[1, 2], [3, 4]]]
+      expect { |m| Recursion::Dividing.det(m) }.to be_same_as_ruby.over(*rows, [[2.5, 0.5], [1.0, 3.0]])
+      expect { |m| [Recursion::Dividing.turned(m, 3), Recursion::Dividing.raised([m], 2), Recursion::Dividing.power(m, 4)] }.to be_same_as_ruby.over(*rows)
+      expect { |l| [Recursion::Dividing.orders(l), Recursion::Dividing.subsets(l)] }.to be_same_as_ruby.over([], [7], [3, 1, 2])
     end
 
     it "does not compile ever other types without end" do

@@ -308,6 +308,10 @@ impl<'a> Scan<'a> {
                 }
                 self.node(otherwise, used);
             }
+            Kind::Spread { size, calls, .. } => {
+                self.node(size, true);
+                calls.iter().for_each(|call| self.node(call, used));
+            }
             Kind::While { cond, body, .. } => {
                 self.node(cond, true);
                 self.node(body, false);

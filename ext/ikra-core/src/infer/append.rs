@@ -29,7 +29,7 @@ pub enum Growth {
 impl Growth {
     pub fn find(name: &str, arguments: usize) -> Option<Self> {
         Some(match (name, arguments) {
-            ("<<", 1) | ("push" | "append", 1..) => Growth::Push,
+            ("<<", 1) | ("push" | "append", _) => Growth::Push,
             ("pop", 0) => Growth::Pop,
             ("shift", 0) => Growth::Shift,
             ("clear", 0) => Growth::Clear,

@@ -112,6 +112,8 @@ pub(super) struct Activation {
     pub ret_frame: Option<usize>,
     /// Where the user's program called a method of the prelude.
     pub site: Option<(Arc<Unit>, Span)>,
+    /// How many arguments its splat parameter has collected.
+    pub rest: Option<usize>,
 }
 
 impl Analysis<'_> {
@@ -354,6 +356,7 @@ impl Walker<'_, '_> {
             block,
             ret_frame: Some(ret_frame),
             site,
+            rest: Some(rest_positions(&unit.params, args.positional.len()).len()),
         };
         let caller = std::mem::replace(&mut self.here, callee);
         self.others.push(caller);

@@ -500,6 +500,10 @@ impl Birth<'_, '_> {
                 }
                 self.ways(whens.iter().map(|w| &w.body).chain([&**otherwise]).collect())?;
             }
+            Kind::Spread { size, calls, .. } => {
+                self.node(size)?;
+                self.ways(calls.iter().collect())?;
+            }
             Kind::While { cond, body, .. } => {
                 self.perhaps(|s| {
                     s.node(cond)?;

@@ -41,7 +41,10 @@ define_id!(
 );
 
 /// Of one method so many specialisations may have come to be by its calls of itself.
-const MOST_TYPES: usize = 100;
+const MOST_TYPES: usize = 40;
+
+/// So deep, arrays are looked into that a method which calls itself is given.
+const MOST_NESTED: usize = 16;
 
 /// So deep, the arrays of a method that calls itself are told apart.
 const APART: usize = 2;
@@ -122,6 +125,8 @@ pub struct Spec {
     pub op_reads: BTreeMap<NodeId, Ty>,
     /// What the subject of a `case` may still be at a test, by the test's node.
     pub subjects: BTreeMap<NodeId, Ty>,
+    /// Why some of the calls of a [`Kind::Spread`](crate::syntax::ast::Kind::Spread) cannot be compiled, by their nodes.
+    pub unspread: BTreeMap<NodeId, String>,
     /// What a bare `super` passes on, by its node and the parameter.
     pub passed_on: BTreeMap<(NodeId, LocalId), Ty>,
     /// What it is inlined into, and interpreted with. None: it is a function of its own.
@@ -144,6 +149,7 @@ impl Spec {
             locals: vec![Ty::never(); unit.locals.len()],
             op_reads: BTreeMap::new(),
             subjects: BTreeMap::new(),
+            unspread: BTreeMap::new(),
             passed_on: BTreeMap::new(),
             called_at: None,
             lowered: false,
@@ -507,18 +513,35 @@ impl Analysis<'_> {
 
     /// Whether two have the same types, but for which kinds of arrays of the same elements these are.
     fn differs_in_kinds(&self, a: &SpecKey, b: &SpecKey) -> bool {
-        let elements = |kind: ArrayKind| self.facts.get(&Place::Elements(self.facts.find(kind))).unwrap_or_default();
         let alike = |(a, b): (&Ty, &Ty)| match (a.array, b.array) {
-            (Some(x), Some(y)) => {
-                let but_for_kinds = Ty { array: a.array, ..b.clone() } == *a;
-                but_for_kinds && (x == y || elements(x).array == elements(y).array)
-            }
+            (Some(x), Some(y)) => Ty { array: a.array, ..b.clone() } == *a && self.are_alike(x, y),
             _ => a == b,
         };
         a.void == b.void
             && a.args.len() == b.args.len()
             && given(&a.args).count() == given(&b.args).count()
             && std::iter::once((&a.self_ty, &b.self_ty)).chain(given(&a.args).zip(given(&b.args))).all(alike)
+    }
+
+    /// Whether arrays of two kinds nest equally deep, as far as is known: their elements are arrays of kinds that are alike,
+    /// or both have none among them.
+    fn are_alike(&self, one: ArrayKind, other: ArrayKind) -> bool {
+        let elements = |kind| self.facts.get(&Place::Elements(kind)).unwrap_or_default().array;
+        let (mut one, mut other) = (Some(one), Some(other));
+        for _ in 0..MOST_NESTED {
+            match (one, other) {
+                (None, None) => return true,
+                (Some(x), Some(y)) => {
+                    let (x, y) = (self.facts.find(x), self.facts.find(y));
+                    if x == y {
+                        return true;
+                    }
+                    (one, other) = (elements(x), elements(y));
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// Whether a method that is to be specialised anew calls itself, directly or not, with types that it never met, over and over: `grow([x])` in `grow(x)`.

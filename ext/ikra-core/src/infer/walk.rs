@@ -146,6 +146,7 @@ pub(super) fn interpret(an: &mut Analysis<'_>, id: SpecId) -> Result<()> {
         block: None,
         ret_frame: None,
         site: spec.called_at.clone(),
+        rest: None,
         unit,
     };
     let mut walker = Walker {
@@ -568,6 +569,7 @@ impl Walker<'_, '_> {
                     .advise("write the arguments out, f(list[0], list[1]), or let the method take the array itself")
                     .into());
             }
+            Kind::Spread { list, size, calls } => self.spread_call(*list, size, calls, env)?,
             Kind::Yield(args) => self.yielded(node, args, env)?,
             Kind::Lambda(block) => Ty::proc(self.an.proc(self.here.id, block.span, || ProcKind::Lambda(block.clone()))),
             Kind::Defined(asked) => self.defined(asked, env)?,

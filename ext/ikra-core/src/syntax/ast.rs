@@ -37,6 +37,8 @@ pub struct Unit {
     pub lambda: bool,
     /// `yield`, `block_given?` or a bare `super` stands in it: it may use a block that it is given.
     pub yields: bool,
+    /// The splat parameter, if nothing in the body can change how many elements it has.
+    pub rest: Option<LocalId>,
     /// Of `&:name`: the name.
     pub symbol: Option<Name>,
     /// How long parsing it took.
@@ -218,6 +220,14 @@ pub enum Kind {
         block: Option<Arc<Block>>,
     },
     Yield(Vec<Arg>),
+    /// A call with a splat: `size` says which of the calls runs, the first one for an empty list. A longer list than there
+    /// are calls for is refused when it comes.
+    Spread {
+        /// The variable that holds the list, if it is one that the source names.
+        list: Option<LocalId>,
+        size: Box<Node>,
+        calls: Vec<Node>,
+    },
     /// `->(x) { … }`.
     Lambda(Arc<Block>),
 

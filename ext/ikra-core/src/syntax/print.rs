@@ -202,6 +202,9 @@ impl Printer<'_> {
                 form("super", items)
             }
             Kind::Yield(args) => form("yield", args.iter().map(|a| self.arg(a))),
+            Kind::Spread { size, calls, .. } => {
+                form("spread", std::iter::once(self.node(size)).chain(self.nodes(calls)).collect::<Vec<_>>())
+            }
             Kind::Lambda(block) => self.block("lambda", block),
             Kind::And(a, b) => form("and", [self.node(a), self.node(b)]),
             Kind::Or(a, b) => form("or", [self.node(a), self.node(b)]),

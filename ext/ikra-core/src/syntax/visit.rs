@@ -58,6 +58,10 @@ pub fn node<'a>(at: &'a Node, see: &mut impl FnMut(&'a Node)) {
             given_block.iter().for_each(|b| block(b, see));
         }
         Kind::Yield(given) => args(given, see),
+        Kind::Spread { size, calls, .. } => {
+            node(size, see);
+            calls.iter().for_each(|n| node(n, see));
+        }
         Kind::Lambda(lambda) => block(lambda, see),
         Kind::And(a, b) | Kind::Or(a, b) => [a, b].into_iter().for_each(|n| node(n, see)),
         Kind::If { cond, then, otherwise } => [cond, then, otherwise].into_iter().for_each(|n| node(n, see)),

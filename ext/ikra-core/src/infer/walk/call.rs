@@ -511,6 +511,54 @@ impl Walker<'_, '_> {
         Ok(Some(out))
     }
 
+    /// A call with a splat, for each number of elements that its list may have. What cannot be compiled is told when it is
+    /// reached, if another number can.
+    pub(super) fn spread_call(
+        &mut self,
+        list: Option<LocalId>,
+        size: &Node,
+        calls: &[Node],
+        env: &mut Env,
+    ) -> Result<Ty> {
+        self.eval(size, env)?;
+        if env.dead {
+            return Ok(Ty::never());
+        }
+        if let Some(count) = self.here.rest.filter(|_| list.is_some() && list == self.here.unit.rest)
+            && let Some(call) = calls.get(count)
+        {
+            return self.eval(call, env);
+        }
+        let (mut out, mut after) = (Ty::never(), env.dead());
+        let (mut refused, mut known) = (None, false);
+        for call in calls {
+            let mut e = env.clone();
+            let within = (self.here.id, self.frames.len(), self.others.len());
+            match self.eval(call, &mut e) {
+                Ok(ty) => {
+                    known = true;
+                    self.an.specs[self.here.id.index()].unspread.remove(&call.id);
+                    out = self.join(&out, &ty);
+                    after = self.join_env(&after, &e);
+                }
+                Err(error @ Error::Unsupported(_))
+                    if within == (self.here.id, self.frames.len(), self.others.len()) =>
+                {
+                    self.an.specs[self.here.id.index()].unspread.insert(call.id, error.to_string());
+                    refused.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match refused {
+            Some(error) if !known => Err(error),
+            _ => {
+                *env = after;
+                Ok(out)
+            }
+        }
+    }
+
     pub(super) fn super_call(
         &mut self,
         node: &Node,

@@ -32,12 +32,14 @@ pub struct Here {
     pub ret: Option<(LabelId, Place)>,
     /// Where the user's program called a method of the prelude.
     pub site: Option<(Arc<ast::Unit>, Span)>,
+    /// How many arguments its splat parameter has collected.
+    pub rest: Option<usize>,
 }
 
 impl Here {
     pub fn new(spec: SpecId, unit: Arc<ast::Unit>, section: bool) -> Self {
         let locals = vec![None; unit.locals.len()];
-        Self { spec, unit, self_val: None, locals, section, block: None, ret: None, site: None }
+        Self { spec, unit, self_val: None, locals, section, block: None, ret: None, site: None, rest: None }
     }
 }
 
@@ -95,6 +97,7 @@ impl Body<'_, '_> {
         let label = self.cx.b.label();
         let mut callee = Here::new(id, unit.clone(), false);
         callee.block = block;
+        callee.rest = Some(rest_positions(&unit.params, args.len()).len());
         callee.ret = Some((label, place.clone()));
         callee.site = match &self.here.site {
             Some(site) => Some(site.clone()),

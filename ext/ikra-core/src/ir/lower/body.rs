@@ -552,6 +552,7 @@ impl<'p, 'w> Body<'p, 'w> {
                 self.retry();
                 Val::NEVER
             }
+            Kind::Spread { list, size, calls } => self.spread_call(*list, size, calls, &ty, node.span)?,
             Kind::Yield(args) => self.yielded(node, args)?,
             Kind::Array(items) => self.array_literal(node, items)?,
             Kind::Lambda(block) => {
@@ -880,6 +881,53 @@ impl<'p, 'w> Body<'p, 'w> {
         let body = self.cx.b.close();
         self.cx.b.push(Stmt::Block { label, body });
         Ok(self.load(&place))
+    }
+
+    fn spread_call(
+        &mut self,
+        list: Option<ast::LocalId>,
+        size: &Node,
+        calls: &[Node],
+        ty: &Ty,
+        span: Span,
+    ) -> Result<Val> {
+        if let Some(count) = self.here.rest.filter(|_| list.is_some() && list == self.here.unit.rest)
+            && let Some(call) = calls.get(count)
+        {
+            return self.eval(call);
+        }
+        let Val::Int(size) = self.eval(size)? else { return Ok(Val::NEVER) };
+        let place = self.result_place(ty, span)?;
+        let label = self.cx.b.label();
+        self.cx.b.open();
+        for (count, call) in calls.iter().enumerate() {
+            let these = self.cx.b.icmp(Cmp::Eq, size, Operand::I64(count as i64));
+            let refused = self.an.spec(self.here.spec).unspread.get(&call.id).cloned();
+            self.branch(
+                these,
+                |s| {
+                    match refused {
+                        Some(message) => s.refused_when_reached(message),
+                        None => s.eval_into(call, &place)?,
+                    }
+                    s.cx.b.push(Stmt::Break(label));
+                    Ok(())
+                },
+                |_| Ok(()),
+            )?;
+        }
+        let most = calls.len() - 1;
+        let (source, at) = self.place_in_source(span);
+        let long = Diagnostic::new(&source, at, format!("kernels know splats of up to {most} elements"));
+        let long = Error::from(long.advise("let the method take the array itself"));
+        self.refused_when_reached(long.to_string());
+        let body = self.cx.b.close();
+        self.cx.b.push(Stmt::Block { label, body });
+        Ok(self.load(&place))
+    }
+
+    fn refused_when_reached(&mut self, message: String) {
+        self.trap(Trap::Raise { class: "Ikra::CompileError", message }, None);
     }
 
     /// Whether inference ever came to a node.

@@ -2,7 +2,9 @@
 
 use super::{Lower, params::ANONYMOUS_BLOCK, refuse};
 use crate::diagnostic::Span;
-use crate::syntax::ast::{Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Node, PRIMITIVE, Pattern, Target};
+use crate::syntax::ast::{
+    Arg, Block, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, PRIMITIVE, Pattern, Target,
+};
 use lib_ruby_parser::{Loc, Node as Ruby, nodes};
 use std::sync::Arc;
 
@@ -18,8 +20,11 @@ impl Lower<'_> {
                 self.with_block(&b.call, block, b.begin_l.join(&b.end_l), span)
             }
             Ruby::Yield(y) => {
-                let (args, _) = self.args(&y.args);
                 self.yields = true;
+                if let Some(kind) = self.spread(None, &y.args, span, |_, _, args, _| Kind::Yield(args)) {
+                    return kind;
+                }
+                let (args, _) = self.args(&y.args);
                 Kind::Yield(args)
             }
             other => self.call(other, span, None),
@@ -57,6 +62,11 @@ impl Lower<'_> {
             }
             Ruby::Super(n) => {
                 self.yields = true;
+                if has_list(&n.args) && !n.args.iter().any(|arg| matches!(arg, Ruby::BlockPass(_))) {
+                    let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
+                    let make = |_: &mut Self, _, args, _| Kind::Super { args: Some(args), block: block.clone() };
+                    return self.spread(None, &n.args, span, make).expect("it has a list");
+                }
                 let (args, block_arg) = self.args(&n.args);
                 if block_arg.is_some() {
                     return refuse::SUPER_BLOCK;
@@ -119,11 +129,24 @@ impl Lower<'_> {
         span: Span,
         block: Option<(Literal<'_>, Loc)>,
     ) -> Kind {
+        let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
+        let name = self.called(head.name);
+        if has_list(args) && !head.safe {
+            let mut literal = None;
+            let mut block = block;
+            let make = |s: &mut Self, receiver, args, block_arg| {
+                // it stands behind the arguments in the text
+                if let Some((b, at)) = block.take() {
+                    literal = Some(Arc::new(s.block(b, &at, true)));
+                }
+                let (name, block) = (name.clone(), literal.clone());
+                Kind::Call(Box::new(Call { receiver, name, name_span, args, block, block_arg, safe: false }))
+            };
+            return self.spread(recv, args, span, make).expect("it has a list");
+        }
         let receiver = recv.map(|r| self.node(r));
         let (args, block_arg) = self.args(args);
         let block = block.map(|(b, at)| Arc::new(self.block(b, &at, true)));
-        let name_span = head.at.as_ref().map_or(span, |at| self.span(at));
-        let name = self.called(head.name);
         let mut call = Call { receiver, name, name_span, args, block, block_arg, safe: head.safe };
         over_enumerator(&mut call);
         match into_variable(&mut call) {
@@ -134,6 +157,137 @@ impl Lower<'_> {
                 let each = self.make(span, Kind::Call(Box::new(call)));
                 Kind::Seq(vec![first, each, self.make(span, Kind::Local(variable))])
             }
+        }
+    }
+
+    /// A call with a splat of a list that is not written out: one call for each number of elements that the list may have.
+    /// What stands beside the splat is evaluated before, in Ruby's order. None: there is no such splat.
+    fn spread(
+        &mut self,
+        recv: Option<&Ruby>,
+        args: &[Ruby],
+        span: Span,
+        mut make: impl FnMut(&mut Self, Option<Node>, Vec<Arg>, Option<Node>) -> Kind,
+    ) -> Option<Kind> {
+        if !has_list(args) {
+            return None;
+        }
+        let mut before = Vec::new();
+        let mut receiver = recv.map(|recv| {
+            let value = self.node(recv);
+            // a list that grows is called by its own variable
+            match value.kind {
+                Kind::Local(local) => Again::Kept(local, value.span),
+                _ => self.again(value, &mut before),
+            }
+        });
+        let is_splat = |arg: &Ruby| matches!(arg, Ruby::Splat(_));
+        let (first, last) = (args.iter().position(is_splat)?, args.iter().rposition(is_splat)?);
+        let mut given = Vec::new();
+        let (mut block, mut named) = (None, None);
+        for (i, arg) in args.iter().enumerate() {
+            match arg {
+                _ if i == first => {
+                    let at = self.span_of(arg);
+                    let list = match arg {
+                        Ruby::Splat(s) if first == last => {
+                            let value = self.body(s.value.as_deref(), at);
+                            if let Kind::Local(local) = value.kind {
+                                named = Some(local);
+                            }
+                            self.send(value, "%__splat", Vec::new(), at)
+                        }
+                        _ => {
+                            let list = self.array(&args[first..=last], at);
+                            self.make(at, list)
+                        }
+                    };
+                    let (keep, local) = self.keep(list);
+                    before.push(keep);
+                    given.push(Given::List(local));
+                }
+                _ if first < i && i <= last => {}
+                Ruby::BlockPass(b) => {
+                    let value = self.block_pass(b);
+                    block = Some(self.again(value, &mut before));
+                }
+                Ruby::Kwargs(k) => {
+                    let mut keywords = Vec::new();
+                    self.keywords(&k.pairs, &mut keywords);
+                    for keyword in keywords {
+                        given.push(match keyword {
+                            Arg::Keyword(name, value) => Given::Keyword(name, self.again(value, &mut before)),
+                            Arg::Positional(value) => Given::One(self.again(value, &mut before)),
+                            Arg::KeywordSplat(value) => Given::Keywords(self.again(value, &mut before)),
+                        });
+                    }
+                }
+                other => {
+                    let value = self.node(other);
+                    given.push(Given::One(self.again(value, &mut before)));
+                }
+            }
+        }
+        if let Some(Again::Kept(local, at)) = receiver
+            && before.iter().any(|node| assigns(node, local))
+        {
+            let value = self.local_node(local, at);
+            let (keep, local) = self.keep(value);
+            before.insert(0, keep);
+            receiver = Some(Again::Kept(local, at));
+        }
+        let mut size = None;
+        let mut calls = Vec::new();
+        for count in 0..=MOST_SPREAD {
+            let mut args = Vec::new();
+            for one in &given {
+                match one {
+                    Given::One(value) => args.push(Arg::Positional(self.once_more(value))),
+                    Given::Keyword(name, value) => args.push(Arg::Keyword(name.clone(), self.once_more(value))),
+                    Given::Keywords(value) => args.push(Arg::KeywordSplat(self.once_more(value))),
+                    Given::List(list) => {
+                        if size.is_none() {
+                            let list = self.local_node(*list, span);
+                            size = Some(self.send(list, "size", Vec::new(), span));
+                        }
+                        for i in 0..count {
+                            let (list, at) = (self.local_node(*list, span), self.make(span, Kind::Int(i)));
+                            args.push(Arg::Positional(self.send(list, "%__at", vec![at], span)));
+                        }
+                    }
+                }
+            }
+            let receiver = receiver.as_ref().map(|value| self.once_more(value));
+            let block = block.as_ref().map(|value| self.once_more(value));
+            let kind = make(self, receiver, args, block);
+            calls.push(self.make(span, kind));
+        }
+        let spread = Kind::Spread { list: named, size: Box::new(size?), calls };
+        before.push(self.make(span, spread));
+        Some(Kind::Seq(before))
+    }
+
+    /// A value that several nodes are to give: a literal, or a variable that it is kept in.
+    fn again(&mut self, value: Node, before: &mut Vec<Node>) -> Again {
+        let span = value.span;
+        match value.kind {
+            Kind::SelfRef => Again::Own(span),
+            Kind::Int(n) => Again::Int(n, span),
+            Kind::Sym(name) => Again::Sym(name, span),
+            kind => {
+                let (keep, local) = self.keep(Node { kind, ..value });
+                before.push(keep);
+                Again::Kept(local, span)
+            }
+        }
+    }
+
+    fn once_more(&mut self, value: &Again) -> Node {
+        match value {
+            Again::Own(span) => self.make(*span, Kind::SelfRef),
+            Again::Int(n, span) => self.make(*span, Kind::Int(*n)),
+            Again::Sym(name, span) => self.make(*span, Kind::Sym(name.clone())),
+            Again::Kept(local, span) => self.local_node(*local, *span),
         }
     }
 
@@ -262,6 +416,50 @@ struct Head<'a> {
     name: &'a str,
     at: Option<Loc>,
     safe: bool,
+}
+
+/// For so many elements, the call with a splat is there.
+const MOST_SPREAD: i64 = 8;
+
+/// An argument beside a splat, or the list.
+enum Given {
+    One(Again),
+    Keyword(Name, Again),
+    Keywords(Again),
+    List(LocalId),
+}
+
+/// What a value can be had from several times.
+enum Again {
+    Own(Span),
+    Int(i64, Span),
+    Sym(Name, Span),
+    Kept(LocalId, Span),
+}
+
+/// Whether evaluating a node may give a variable another value, but for the one that it is kept in.
+fn assigns(node: &Node, local: LocalId) -> bool {
+    let is_it = |target: &Target| match target {
+        Target::Local(to, _) => *to == local,
+        Target::List { .. } => true,
+        _ => false,
+    };
+    let mut found = false;
+    crate::syntax::visit::node(node, &mut |n| {
+        found |= match &n.kind {
+            Kind::Assign { target, .. } => is_it(target) && n.id != node.id,
+            Kind::OpAssign { target, .. } => is_it(target),
+            Kind::For { .. } | Kind::MultiAssign { .. } | Kind::Begin { .. } | Kind::Yield(_) => true,
+            Kind::Call(call) => matches!(&*call.name, "call" | "()" | "yield" | "[]"),
+            _ => false,
+        };
+    });
+    found
+}
+
+/// Whether arguments have a splat of a list that is not written out.
+fn has_list(args: &[Ruby]) -> bool {
+    args.iter().any(|arg| matches!(arg, Ruby::Splat(s) if s.value.is_some() && written_out(s).is_none()))
 }
 
 /// The elements of the array in `f(*[a, b])`.

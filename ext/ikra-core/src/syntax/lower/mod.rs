@@ -21,7 +21,8 @@ mod scope;
 mod tests;
 
 use super::ast::{
-    Arg, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, NodeId, Origin, PRIMITIVE, Params, Pattern, Unit,
+    Arg, Call, ConstBase, ConstPath, Kind, LocalId, Name, Node, NodeId, Origin, PRIMITIVE, Params, Pattern, Rest,
+    Target, Unit,
 };
 use crate::diagnostic::{Diagnostic, Span};
 use crate::source::Source;
@@ -73,6 +74,50 @@ pub fn parse_method(source: &Arc<Source>) -> Result<Unit, Box<Diagnostic>> {
     Ok(lower.finish(parsed, params, body, false))
 }
 
+/// Whether a list in a variable surely has as many elements at any place as in the beginning: nothing assigns the variable, and
+/// nothing is called on it that adds or takes any.
+fn keeps_length(body: &Node, list: LocalId) -> bool {
+    let is_list = |target: &Target| matches!(target, Target::Local(local, _) if *local == list);
+    let mut keeps = true;
+    crate::syntax::visit::node(body, &mut |node| {
+        keeps &= match &node.kind {
+            Kind::Assign { target, .. } | Kind::OpAssign { target, .. } => !is_list(target),
+            Kind::For { target, .. } => !is_list(target) && !matches!(**target, Target::List { .. }),
+            Kind::MultiAssign { before, rest, after, .. } => {
+                let parts = before.iter().chain(rest.iter().flatten().map(|target| &**target)).chain(after);
+                parts.into_iter().all(|part| !is_list(part) && !matches!(part, Target::List { .. }))
+            }
+            Kind::Begin { rescues, .. } => rescues.iter().filter_map(|r| r.binding.as_ref()).all(|b| !is_list(b)),
+            Kind::Call(call) => {
+                let on_list = call.receiver.as_ref().is_some_and(|r| matches!(r.kind, Kind::Local(l) if l == list));
+                let changes = call.name.ends_with('!')
+                    || matches!(
+                        &*call.name,
+                        "<<" | "push"
+                            | "append"
+                            | "concat"
+                            | "unshift"
+                            | "prepend"
+                            | "insert"
+                            | "pop"
+                            | "shift"
+                            | "clear"
+                            | "delete"
+                            | "delete_at"
+                            | "delete_if"
+                            | "keep_if"
+                            | "replace"
+                            | "fill"
+                            | "[]="
+                    );
+                !(on_list && changes)
+            }
+            _ => true,
+        };
+    });
+    keeps
+}
+
 /// The block that `&:name` stands for: `{ |x| x.name }`, all of it at the source's slice.
 pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
     let span = Span::new(source.slice.start, source.slice.end);
@@ -97,6 +142,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
         nodes: 2,
         lambda: false,
         yields: false,
+        rest: None,
         symbol: Some(name.into()),
         parsed_in: Duration::ZERO,
     }
@@ -229,6 +275,7 @@ impl<'a> Lower<'a> {
             // Dropping the parser's tree recurses as deeply as it nests; a few kilobytes are the lesser evil.
             std::mem::forget(parsed.tree);
         }
+        let rest = params.rest.and_then(|Rest(local)| local).filter(|rest| keeps_length(&body, *rest));
         Unit {
             source: self.source.clone(),
             name: self.name,
@@ -238,6 +285,7 @@ impl<'a> Lower<'a> {
             nodes: self.nodes,
             lambda,
             yields: self.yields,
+            rest,
             symbol: None,
             parsed_in: parsed.began.elapsed(),
         }
@@ -360,8 +408,6 @@ impl<'a> Lower<'a> {
             Ruby::Lvar(v) => Kind::Local(self.scopes.read(&v.name)),
             Ruby::Ivar(v) => Kind::Ivar(v.name.as_str().into()),
             Ruby::Const(c) => self.constant(c, span),
-            // found from the same place, and read at each call, as a constant is
-            Ruby::Cvar(v) => Kind::Const(ConstPath { base: ConstBase::Lexical, name: v.name.as_str().into() }),
 
             Ruby::Lvasgn(_)
             | Ruby::Ivasgn(_)
@@ -405,13 +451,22 @@ impl<'a> Lower<'a> {
             Ruby::MatchPattern(n) => self.match_or_raise(&n.value, &n.pattern, span),
             Ruby::MatchPatternP(n) => self.match_test(&n.value, &n.pattern, span),
             Ruby::Retry(_) => Kind::Retry,
+            other => self.rare(other, span),
+        };
+        self.make(span, kind)
+    }
+
+    /// Expressions that nest seldom: the frames of the function above, one for each that stands within another, stay small.
+    #[inline(never)]
+    fn rare(&mut self, node: &Ruby, span: Span) -> Kind {
+        match node {
+            // found from the same place, and read at each call, as a constant is
+            Ruby::Cvar(v) => Kind::Const(ConstPath { base: ConstBase::Lexical, name: v.name.as_str().into() }),
             Ruby::Defined(d) => self.defined(&d.value, span),
             Ruby::IFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), false, span),
             Ruby::EFlipFlop(r) => self.flip_flop(r.left.as_deref(), r.right.as_deref(), true, span),
-
             other => refuse::node(other),
-        };
-        self.make(span, kind)
+        }
     }
 
     fn range(&mut self, from: Option<&Ruby>, to: Option<&Ruby>, exclusive: bool) -> Kind {
