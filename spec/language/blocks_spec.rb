@@ -67,7 +67,7 @@ end
 RSpec.describe "Blocks, lambdas and methods that take them" do
   def walk = Blocks::Walk.new([3, 1, 4])
 
-  it "refuses what stands behind a using, and nothing else of that file" do
+  it "refuses what calls refined methods behind a using, and nothing else of that file" do
     file = File.join(Dir.mktmpdir, "refined.rb")
     # or it would stand in this file
     word = "using"
@@ -77,14 +77,16 @@ RSpec.describe "Blocks, lambdas and methods that take them" do
       end
       #{word} Blocks::Refined
       module Blocks
-        AFTER = proc { |x| x.abs }
+        AFTER = proc { |x| x.tripled }
+        OTHER = proc { |x| x.abs }
         def self.refined(x) = x.tripled
       end
     RUBY
     load(file)
     expect([-2].pmap(&Blocks::BEFORE)).to eq([2])
+    expect([-2].pmap(&Blocks::OTHER)).to eq([2])
     expect { [-2].pmap(&Blocks::AFTER) }.to raise_error(Ikra::CompileError, /refined.rb:6:.*refinements/)
-    expect { [-2].pmap { |x| Blocks.refined(x) } }.to raise_error(Ikra::CompileError, /refined.rb:7:.*refinements/)
+    expect { [-2].pmap { |x| Blocks.refined(x) } }.to raise_error(Ikra::CompileError, /refined.rb:8:.*refinements/)
   end
 
   it "yields to a block, once and often, with its variables" do

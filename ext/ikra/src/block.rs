@@ -4,6 +4,8 @@
 //! [`BlockSource`]; [`Captures`], its locals and `self`, read and assigned at every call. Not here: positions and texts
 //! ([`crate::iseq`]).
 
+use crate::environment::{self, InForce};
+use crate::errors;
 use crate::heap::{self, Raw, Seen};
 use crate::iseq::{Failure, Sequence, seen_locals};
 use crate::reflect;
@@ -27,8 +29,8 @@ use std::sync::Arc;
 /// Which code a block is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// A literal block or lambda, by its instruction sequence.
-    Iseq(Raw),
+    /// A literal block or lambda, by its instruction sequence and the fingerprint of the refinements in force there.
+    Iseq(Raw, u64),
     /// `&:name`.
     Symbol(String),
     /// `&method(:name)`: class of the receiver, file and line of the method.
@@ -47,21 +49,34 @@ pub struct Identified {
 /// `NoSource` for a block that is not written in Ruby.
 pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
     if let Some(iseq) = reflect::iseq_of(block.as_value())? {
-        return Ok(Identified { key: Key::Iseq(iseq.as_raw()), holds: Some(iseq) });
+        let in_force = InForce::of(ruby, block.as_value())?.fingerprint();
+        return Ok(Identified { key: Key::Iseq(iseq.as_raw(), in_force), holds: Some(iseq) });
     }
-    let shown: String = block.funcall("inspect", ())?;
-    if let Some(symbol) = shown.split_once("(&:").and_then(|(_, rest)| rest.strip_suffix(") (lambda)>")) {
-        let symbol = symbol.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(symbol);
-        return Ok(Identified { key: Key::Symbol(symbol.into()), holds: None });
+    if let Some(name) = symbol_of(block)? {
+        return Ok(Identified { key: Key::Symbol(name), holds: None });
     }
     if let Some((path, line)) = block.funcall::<_, _, Option<(String, u32)>>("source_location", ())? {
         let receiver: Value = Captures::new(block).receiver(ruby)?;
         let class = receiver.class();
         return Ok(Identified { key: Key::Method(class.as_raw(), path, line), holds: Some(class.as_value()) });
     }
+    let shown: String = block.funcall("inspect", ())?;
     Err(Failure::NoSource(format!(
         "{shown} has no source to compile: it is a method of C, made of a Hash, by >> or <<, or refined. Write the call out in a block: `{{ |x| … }}`"
     )))
+}
+
+/// The name of the method that a Proc calls which was made of a Symbol.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn symbol_of(block: Proc) -> Result<Option<String>, Error> {
+    if reflect::iseq_of(block.as_value())?.is_some() {
+        return Ok(None);
+    }
+    let shown: String = block.funcall("inspect", ())?;
+    let symbol = shown.split_once("(&:").and_then(|(_, rest)| rest.strip_suffix(") (lambda)>"));
+    Ok(symbol.map(|symbol| symbol.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(symbol).into()))
 }
 
 /// Reads and parses a block.
@@ -70,7 +85,7 @@ pub fn identify(ruby: &Ruby, block: Proc) -> Result<Identified, Failure> {
 /// Where its source cannot be had or parsed.
 pub fn read(ruby: &Ruby, key: &Key, captures: &Captures, within: Option<&Wrapping>) -> Result<BlockSource, Failure> {
     let (unit, scope) = match key {
-        Key::Iseq(iseq) => read_iseq(ruby, reflect::value(*iseq), captures)?,
+        Key::Iseq(iseq, _) => read_iseq(ruby, reflect::value(*iseq), captures)?,
         Key::Symbol(name) => {
             // it stands in many places, and speaks for each
             let text = format!("&:{name}");
@@ -93,7 +108,7 @@ fn read_iseq(ruby: &Ruby, iseq: Value, captures: &Captures) -> Result<(Unit, Sco
     if sequence.captures && sequence.absolute_path.is_none() {
         sequence.locals.clone_from(&locals);
     }
-    let source = sequence.source(ruby)?;
+    let source = sequence.source(ruby, &InForce::of(ruby, captures.block.as_value())?)?;
     let seen = seen_locals(iseq, &locals)?;
     let locals: Vec<&str> = seen.iter().map(String::as_str).collect();
     let mut unit = syntax::parse_block(&source, &locals).map_err(Failure::Unsupported)?;
@@ -145,7 +160,8 @@ fn read_method(ruby: &Ruby, captures: &Captures, path: &str, line: u32) -> Resul
     }
     match found {
         Some((method, iseq, sequence)) if sequence.kind == "method" => {
-            let mut unit = syntax::parse_method(&sequence.source(ruby)?).map_err(Failure::Unsupported)?;
+            let source = sequence.source(ruby, &InForce::of(ruby, method)?)?;
+            let mut unit = syntax::parse_method(&source).map_err(Failure::Unsupported)?;
             unit.name = None;
             unit.lambda = true;
             let owner = reflect::owner_of(ruby, method)?;
@@ -229,6 +245,17 @@ impl Captures {
                 (0, Some(index)) => ruby.into_value(index),
                 _ => reflect::value(self.given.get(at).copied().unwrap_or(heap::NIL)),
             });
+        }
+        if name == syntax::OUTER_BLOCK {
+            let Some(given) = environment::outer_block(self.block.as_value()) else {
+                let message = "this Ruby does not tell which block the method around this one was given, which yield and \
+                               block_given? mean here. Name it, def m(list, &block), and call it: block.call(x)";
+                return Err(errors::source(ruby, Failure::NoSource(message.into())));
+            };
+            return match heap::see(given.as_raw()) {
+                Seen::Symbol => given.funcall("to_proc", ()),
+                _ => Ok(given),
+            };
         }
         match self.binding()? {
             Some(binding) => binding.funcall(*names::LOCAL_VARIABLE_GET, (registry::symbol(ruby, name),)),

@@ -9,9 +9,10 @@
 //! runs whatever became of the file. A file that was loaded earlier is read again and compiled by Ruby itself; the
 //! instructions at the block's place must be the same.
 
+use crate::environment::InForce;
 use crate::registry::Kept;
 use ikra_core::diagnostic::Diagnostic;
-use ikra_core::source::{Lines, Source, first_using, freezes_strings};
+use ikra_core::source::{Lines, Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
@@ -130,13 +131,13 @@ impl Sequence {
         )))
     }
 
-    /// Its source, for parsing.
+    /// Its source, for parsing, where these refinements are in force.
     ///
     /// # Errors
     /// As [`Sequence::text`].
-    pub fn source(&self, ruby: &Ruby) -> Result<Arc<Source>> {
+    pub fn source(&self, ruby: &Ruby, in_force: &InForce) -> Result<Arc<Source>> {
         let (text, place) = self.text(ruby)?;
-        text.slice(&self.path, place, self.location[0]).ok_or_else(|| changed(&self.path, self.location[0]))
+        text.slice(&self.path, place, self.location[0], in_force).ok_or_else(|| changed(&self.path, self.location[0]))
     }
 }
 
@@ -194,7 +195,6 @@ type Compiled = (Vec<String>, Arc<Vec<Node>>);
 pub struct Text {
     path: String,
     text: Arc<str>,
-    first_using: Option<usize>,
     /// With the names of the locals around it.
     nodes: Mutex<Option<Compiled>>,
 }
@@ -215,8 +215,7 @@ impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
         // Ruby counts columns from behind a byte order mark
         let text = text.strip_prefix('\u{feff}').map_or(text.clone(), Arc::from);
-        let first_using = first_using(&text);
-        Arc::new(Self { path: path.into(), text, first_using, nodes: Mutex::new(None) })
+        Arc::new(Self { path: path.into(), text, nodes: Mutex::new(None) })
     }
 
     fn of_lines(path: &str, lines: RArray) -> Result<Arc<Self>> {
@@ -254,7 +253,7 @@ impl Text {
     }
 
     /// Whole lines with the slice at a place; `line` is the number of its first line for people.
-    fn slice(&self, path: &str, place: Location, line: u32) -> Option<Arc<Source>> {
+    fn slice(&self, path: &str, place: Location, line: u32, in_force: &InForce) -> Option<Arc<Source>> {
         let [first, from, last, to] = place.map(|n| n as usize);
         let mut start = 0;
         for _ in 1..first {
@@ -267,7 +266,7 @@ impl Text {
         let end = self.text.get(last_start..)?.find('\n').map_or(self.text.len(), |n| last_start + n);
         let text = self.text.get(start..end)?;
         let slice = from..last_start - start + to;
-        text.get(slice.clone())?;
+        let refined = in_force.concern(text.get(slice.clone())?, &self.text);
         Some(Arc::new(Source {
             path: path.into(),
             text: text.into(),
@@ -275,7 +274,7 @@ impl Text {
             slice,
             own: false,
             frozen_strings: freezes_strings(&self.text),
-            refined: self.first_using.is_some_and(|at| at < start),
+            refined,
             lines: Lines::default(),
         }))
     }

@@ -30,7 +30,7 @@
 //! * No lock is held while Ruby runs. Locks are taken with the GVL held (but for one in [`backends`]), so that `fork`
 //!   copies none that is taken.
 //! * Mark functions lock, read and mark; they allocate nothing and cannot panic.
-//! * [`heap`] alone reads objects directly; its own chapter says when that is allowed.
+//! * [`heap`] alone reads objects directly, and [`environment`] environments and scopes; their own chapters say when that is allowed.
 
 mod backends;
 mod block;
@@ -41,6 +41,7 @@ mod crew;
 mod decode;
 mod encode;
 mod engine;
+mod environment;
 mod errors;
 mod explain;
 mod fiber;
@@ -146,5 +147,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     fiber::init(ikra, ruby)?;
     registry::symbols::init();
     registry::classes::init(ruby)?;
-    reflect::init(ruby)
+    reflect::init(ruby)?;
+    environment::init(ruby)
 }

@@ -6,6 +6,7 @@
 //! Invariant: no lock is held while Ruby runs.
 
 use crate::block::Captures;
+use crate::environment::InForce;
 use crate::heap::{self, Raw, Seen};
 use crate::held_procs;
 use crate::iseq::{self, Body, Opening, Sequence};
@@ -72,6 +73,10 @@ const CORE: &[&str] = &[
 /// A method with source, numbered for the life of the process.
 struct Method {
     iseq: Kept,
+    /// The UnboundMethod. None for the code of a captured Proc.
+    unbound: Option<Kept>,
+    /// Of a captured Proc: the fingerprint of the refinements in force there.
+    in_force: u64,
     owner: Raw,
     /// Under which its owner defined it.
     name: String,
@@ -211,10 +216,14 @@ pub struct Guards {
     /// Constants with the class or module that each names; for others only that they are defined.
     constants: Vec<(ConstId, Option<Raw>)>,
     missing: Vec<ConstId>,
-    /// Procs and Method objects that were captured, with their code.
-    outside: Vec<(Root, Raw)>,
+    /// Procs and Method objects that were captured, with their code and the fingerprint of the refinements in force there.
+    outside: Vec<(Root, Raw, u64)>,
     /// Roots that hold one and the same Proc.
     same: Vec<(Root, Root)>,
+    /// Methods in which refinements are in force, with their fingerprint: refinements may get more methods.
+    refined: Vec<(MethodId, u64)>,
+    /// Procs made of Symbols, with the names.
+    symbols: Vec<(Root, String)>,
     live: Vec<Root>,
 }
 
@@ -224,9 +233,18 @@ impl Guards {
     /// # Errors
     /// What Ruby raises.
     pub fn outside_hold(&self, ruby: &Ruby, captures: &Captures) -> Result<bool, Error> {
-        for (root, iseq) in &self.outside {
+        for (root, iseq, in_force) in &self.outside {
             let code = captured(ruby, captures, root)?;
-            if Code::of(code).is_none() || reflect::iseq_of(code)?.map(|now| now.as_raw()) != Some(*iseq) {
+            let same = Code::of(code).is_some()
+                && reflect::iseq_of(code)?.map(|now| now.as_raw()) == Some(*iseq)
+                && InForce::of(ruby, code)?.fingerprint() == *in_force;
+            if !same {
+                return Ok(false);
+            }
+        }
+        for (root, name) in &self.symbols {
+            let Some(block) = Proc::from_value(captured(ruby, captures, root)?) else { return Ok(false) };
+            if crate::block::symbol_of(block)?.as_ref() != Some(name) {
                 return Ok(false);
             }
         }
@@ -257,6 +275,12 @@ impl Guards {
             match constant(*id)? {
                 Some(now) if module.is_none_or(|m| m == now) => {}
                 _ => return Ok(false),
+            }
+        }
+        for (method, in_force) in &self.refined {
+            let unbound = NUMBERS.lock().methods[method.index()].unbound.as_ref().map(Kept::value);
+            if InForce::of_method(ruby, unbound)?.fingerprint() != *in_force {
+                return Ok(false);
             }
         }
         for id in &self.missing {
@@ -487,16 +511,19 @@ impl<'a> LiveWorld<'a> {
     }
 
     fn read_source(&mut self, method: MethodId) -> Result<MethodSource, iseq::Failure> {
-        let (iseq, label, known) = {
+        let (iseq, unbound, label, known) = {
             let numbers = NUMBERS.lock();
             let entry = &numbers.methods[method.index()];
-            (entry.iseq.value(), entry.label.clone(), entry.source.clone())
+            (entry.iseq.value(), entry.unbound.as_ref().map(Kept::value), entry.label.clone(), entry.source.clone())
         };
-        if let Some(source) = known {
-            return Ok(source);
+        let in_force = InForce::of_method(self.ruby, unbound)?;
+        match known {
+            Some(source) if in_force == InForce::NONE => return Ok(source),
+            _ if in_force == InForce::NONE => {}
+            _ => self.guards.refined.push((method, in_force.fingerprint())),
         }
         let sequence = Sequence::of(iseq)?;
-        let text = sequence.source(self.ruby)?;
+        let text = sequence.source(self.ruby, &in_force)?;
         let unit = if sequence.kind == "method" {
             syntax::parse_method(&text)
         } else if sequence.captures {
@@ -507,7 +534,18 @@ impl<'a> LiveWorld<'a> {
                     .advise("define the method with `def`, and pass it what it needs"),
             ))
         } else {
-            syntax::parse_block(&text, &[])
+            syntax::parse_block(&text, &[]).and_then(|unit| match unit.outer_block {
+                None => Ok(unit),
+                Some(_) => Err(Box::new(
+                    Diagnostic::new(
+                        &text,
+                        text.span(),
+                        format!("{label} is a block that yields to a block from around it"),
+                    )
+                    .because("kernels see what is around a section's block only")
+                    .advise("define the method with `def`"),
+                )),
+            })
         };
         let unit = Arc::new(unit.map_err(iseq::Failure::Unsupported)?);
         let mut numbers = NUMBERS.lock();
@@ -527,27 +565,28 @@ impl<'a> LiveWorld<'a> {
         if let Some(other) = &same_as {
             self.guards.same.push((root.clone(), other.clone()));
         }
+        let in_force = InForce::of(self.ruby, code)?.fingerprint();
         let method = match kind {
             Code::Method => {
                 let name = code.funcall::<_, _, Value>("name", ())?.to_string();
                 let owner = reflect::owner_of(self.ruby, code)?;
                 let label = code.funcall::<_, _, Value>("inspect", ())?.to_string();
-                let unnumbered = Method { iseq: Kept::new(iseq), owner, name, label, around: None, source: None };
+                let unbound = Some(Kept::new(code.funcall("unbind", ())?));
+                let iseq = Kept::new(iseq);
+                let unnumbered = Method { iseq, unbound, in_force: 0, owner, name, label, around: None, source: None };
                 number(unnumbered)
             }
             Code::Proc(block) => {
-                let known = NUMBERS
-                    .lock()
-                    .methods
-                    .iter()
-                    .position(|m| m.iseq.raw() == iseq.as_raw() && m.around.as_ref() == Some(root));
+                let known = NUMBERS.lock().methods.iter().position(|m| {
+                    (m.iseq.raw(), m.in_force) == (iseq.as_raw(), in_force) && m.around.as_ref() == Some(root)
+                });
                 match known {
                     Some(at) => MethodId::new(at),
-                    None => self.number_proc(block, iseq, root)?,
+                    None => self.number_proc(block, iseq, root, in_force)?,
                 }
             }
         };
-        self.guards.outside.push((root.clone(), iseq.as_raw()));
+        self.guards.outside.push((root.clone(), iseq.as_raw(), in_force));
         let source = self.read_source(method)?;
         let lenient = match kind {
             Code::Proc(block) if !block.is_lambda() => Some(Lenient::of(&source.unit.params)),
@@ -568,7 +607,7 @@ impl<'a> LiveWorld<'a> {
     }
 
     /// Numbers the code of a captured Proc.
-    fn number_proc(&mut self, block: Proc, iseq: Value, root: &Root) -> Result<MethodId, iseq::Failure> {
+    fn number_proc(&mut self, block: Proc, iseq: Value, root: &Root, in_force: u64) -> Result<MethodId, iseq::Failure> {
         let source = crate::block::read_captured(self.ruby, block, iseq)?;
         let (unit, scope) = (source.unit, source.scope);
         let at = unit.source.path.clone();
@@ -576,7 +615,8 @@ impl<'a> LiveWorld<'a> {
         let name = String::new();
         let around = Some(root.clone());
         let source = Some(MethodSource { unit, scope, label: label.clone(), around: around.clone() });
-        Ok(number(Method { iseq: Kept::new(iseq), owner: heap::NIL, name, label, around, source }))
+        let iseq = Kept::new(iseq);
+        Ok(number(Method { iseq, unbound: None, in_force, owner: heap::NIL, name, label, around, source }))
     }
 
     fn nesting(&mut self, scope: ScopeId) -> Result<Arc<[Raw]>, Error> {
@@ -653,7 +693,8 @@ impl<'a> LiveWorld<'a> {
 fn number_method(found: &Found, iseq: Value) -> Result<MethodId, Error> {
     let (name, label) = (found.original_name()?, label(found)?);
     keep(value(found.owner));
-    Ok(number(Method { iseq: Kept::new(iseq), owner: found.owner, name, label, around: None, source: None }))
+    let (iseq, unbound) = (Kept::new(iseq), Some(Kept::new(found.unbound)));
+    Ok(number(Method { iseq, unbound, in_force: 0, owner: found.owner, name, label, around: None, source: None }))
 }
 
 /// The number of a method, or of the code of a captured Proc.
@@ -664,6 +705,7 @@ fn number(method: Method) -> MethodId {
             && m.owner == method.owner
             && m.name == method.name
             && m.around == method.around
+            && m.in_force == method.in_force
     };
     let at = numbers.methods.iter().position(same).unwrap_or_else(|| {
         numbers.methods.push(method);
@@ -879,6 +921,14 @@ impl World for LiveWorld<'_> {
         }
     }
 
+    fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
+        let code = captured(self.ruby, self.captures, root);
+        let name = self.caught(code).and_then(Proc::from_value).map(crate::block::symbol_of);
+        let name = name.and_then(|name| self.caught(name))??;
+        self.guards.symbols.push((root.clone(), name.clone()));
+        Some(name.as_str().into())
+    }
+
     fn live(&mut self, root: &Root) -> bool {
         let object = captured(self.ruby, self.captures, root);
         let live = self.caught(object).is_some_and(is_live);
@@ -903,6 +953,9 @@ impl World for LiveWorld<'_> {
         };
         let name = match root {
             Root::Element | Root::SelfObject => "self".to_string(),
+            Root::Capture(name) | Root::Within(_, name) if **name == *syntax::OUTER_BLOCK => {
+                "the block of the method around it".to_string()
+            }
             Root::Capture(name) if given_at(name).is_some() => "an argument".to_string(),
             Root::Capture(name) | Root::Within(_, name) => name.to_string(),
             Root::Held(_) => "a Proc that an object or array holds".to_string(),

@@ -539,6 +539,9 @@ impl World for Asked<'_> {
     fn outside(&mut self, root: &Root) -> Option<Outside> {
         self.ask(|w| w.outside(root))
     }
+    fn symbol_proc(&mut self, root: &Root) -> Option<Name> {
+        self.ask(|w| w.symbol_proc(root))
+    }
     fn live(&mut self, root: &Root) -> bool {
         self.ask(|w| w.live(root))
     }

@@ -638,7 +638,7 @@ impl Walker<'_, '_> {
     /// `yield`
     pub(super) fn yielded(&mut self, node: &Node, args: &[Arg], env: &mut Env) -> Result<Ty> {
         let args = self.args(args, env)?;
-        let Some(block) = self.here.block.clone() else {
+        let Some(block) = self.own_block(node.span, env)? else {
             if let (Some((_, span)), Some(method)) = (&self.here.site, self.an.spec(self.here.id).key.method)
                 && self.an.is_prelude(method)
             {
@@ -668,6 +668,14 @@ impl Walker<'_, '_> {
         };
         let used = !self.an.spec(self.here.id).void.contains(&node.id);
         self.call_procs(&block, &args, used, node.span, env)
+    }
+
+    /// The block that `yield` runs: the one that the method was given; in a block, the one that the method around it was
+    /// given.
+    pub(super) fn own_block(&mut self, span: Span, env: &mut Env) -> Result<Option<Ty>> {
+        let Some(local) = self.here.unit.outer_block else { return Ok(self.here.block.clone()) };
+        let ty = self.read_local(local, env, span)?;
+        Ok((!ty.procs.is_empty()).then_some(ty))
     }
 
     /// The assumption that a place speculates on; places in the prelude speculate for each call of the user's apart.

@@ -746,9 +746,9 @@ fn unrefined(source: &Arc<Source>) -> Result<()> {
     Err(unsupported(
         source,
         Span::new(start, start + 1),
-        "kernels do not know refinements, and this file is using some",
+        "kernels do not know refinements, and some are in force here that may change this",
     )
-    .because("which methods they change depends on where a call is written, which Ruby does not tell")
+    .because("they have methods of names that are called here, or that Ruby calls by itself (to_s, each, ===)")
     .advise("keep what runs in kernels in a file without using, or before it")
     .into())
 }

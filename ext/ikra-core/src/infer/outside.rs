@@ -38,6 +38,8 @@ impl Analysis<'_> {
         }
         let kind = if self.world.live(root) {
             ProcKind::Live(root.clone())
+        } else if let Some(name) = self.world.symbol_proc(root) {
+            ProcKind::Symbol(name)
         } else {
             let code = self.world.outside(root)?;
             if let Some(same) = &code.same_as {
@@ -207,16 +209,7 @@ impl Walker<'_, '_> {
         env: &mut Env,
     ) -> Result<Ty> {
         let given = args.positional.len();
-        if let Some(Lenient { least, most, spreads }) = code.lenient {
-            if given < least || most.is_some_and(|most| given > most) {
-                let s = if given == 1 { "" } else { "s" };
-                let takes = most.map_or_else(|| format!("{least} or more"), |most| most.to_string());
-                return Err(self
-                    .error(span, format!("a captured proc with {takes} parameters is called with {given} argument{s}"))
-                    .because("kernels know captured procs with as many arguments as parameters only")
-                    .advise("make it a lambda, or pass as many arguments")
-                    .into());
-            }
+        if let Some(Lenient { spreads, .. }) = code.lenient {
             let may_be_list = |ty: &Ty| ty.atoms().iter().any(|atom| matches!(atom, Atom::Array(_) | Atom::Object(_)));
             if spreads && given == 1 && args.positional.iter().any(may_be_list) {
                 return Err(self
@@ -226,6 +219,7 @@ impl Walker<'_, '_> {
                     .into());
             }
         }
+        let args = &Args { positional: code.taken(&args.positional, Ty::nil), ..args.clone() };
         let self_ty = self.an.outside_self(self.here.id, root);
         let at = self.assumption(span);
         let takes_procs =

@@ -668,7 +668,7 @@ impl Walker<'_, '_> {
         self.opaque(answer, span)
     }
 
-    fn read_local(&mut self, local: LocalId, env: &mut Env, span: Span) -> Result<Ty> {
+    pub(super) fn read_local(&mut self, local: LocalId, env: &mut Env, span: Span) -> Result<Ty> {
         let i = local.index();
         if let Some(opaque) = self.here.opaque[i].clone() {
             return self.opaque(Err(opaque), span);

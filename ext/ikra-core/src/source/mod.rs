@@ -22,7 +22,7 @@ pub struct Source {
     pub own: bool,
     /// The file begins with `# frozen_string_literal: true`.
     pub frozen_strings: bool,
-    /// Refinements may be in force: the file has a `using` before the slice.
+    /// Refinements are in force that may change what the slice calls.
     pub refined: bool,
     /// Found when first asked for: every expression asks.
     pub lines: Lines,
@@ -35,19 +35,6 @@ pub fn freezes_strings(text: &str) -> bool {
         let line = l.to_ascii_lowercase().replace('-', "_");
         let said = line.split_once("frozen_string_literal:").map(|(_, value)| value.trim_start());
         said.is_some_and(|value| value.starts_with("true"))
-    })
-}
-
-/// Where a text first asks for refinements that are not Ikra's own.
-pub fn first_using(text: &str) -> Option<usize> {
-    let mut at = 0;
-    text.split_inclusive('\n').find_map(|line| {
-        let start = at;
-        at += line.len();
-        let what = line.trim_start().strip_prefix("using")?.strip_prefix([' ', '('])?.trim_start();
-        let module = what.trim_start_matches("::");
-        (module.starts_with(|c: char| c.is_ascii_uppercase()) && !module.starts_with("Ikra::Refinements"))
-            .then_some(start)
     })
 }
 

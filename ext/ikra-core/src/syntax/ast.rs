@@ -35,10 +35,13 @@ pub struct Unit {
     pub nodes: usize,
     /// A lambda: `return` leaves it, and it takes its arguments as a method does, without spreading an array.
     pub lambda: bool,
-    /// `yield`, `block_given?` or a bare `super` stands in it: it may use a block that it is given.
+    /// Of a method: `yield`, `block_given?` or a bare `super` stands in it, so it may use a block that it is given.
     pub yields: bool,
     /// The splat parameter, if nothing in the body can change how many elements it has.
     pub rest: Option<LocalId>,
+    /// Of a block with `yield` or `block_given?` in it, which mean the method around the block: the captured local
+    /// ([`super::OUTER_BLOCK`]) that holds the block of that method.
+    pub outer_block: Option<LocalId>,
     /// Of `&:name`: the name.
     pub symbol: Option<Name>,
     /// How long parsing it took.

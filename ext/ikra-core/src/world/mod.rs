@@ -183,6 +183,14 @@ pub struct Outside {
 
 /// How many different Procs may be held at one place: a call of what is there is a choice among the code of all.
 pub const MAX_HELD_PROCS: usize = 16;
+impl Outside {
+    /// The arguments that its code gets: a Proc that is no lambda drops those that it has no parameters for, and has nil for those that are missing.
+    pub fn taken<T: Clone>(&self, args: &[T], nil: impl Fn() -> T) -> Vec<T> {
+        let (least, most) = self.lenient.map_or((0, None), |lenient| (lenient.least, lenient.most));
+        let missing = std::iter::repeat_with(nil).take(least.saturating_sub(args.len()));
+        args.iter().take(most.unwrap_or(args.len())).cloned().chain(missing).collect()
+    }
+}
 
 /// With what a Proc that is no lambda can be called as if it were one.
 #[derive(Clone, Copy, Debug)]
@@ -238,6 +246,8 @@ pub trait World {
     fn class_variables(&mut self, scope: ScopeId) -> Option<ClassId>;
     /// The code of a root that is a Proc or a Method object; None: it is neither, or has no source.
     fn outside(&mut self, root: &Root) -> Option<Outside>;
+    /// The method that a root calls which is a Proc made of a Symbol (`&:name`).
+    fn symbol_proc(&mut self, root: &Root) -> Option<Name>;
     /// Whether a root is a *live* object: one that kernels do not hold, but that gives, for each of its methods that they may
     /// call, a lambda in its place ([`Root::Member`]). An `Ikra::MDArray` is.
     fn live(&mut self, root: &Root) -> bool;

@@ -24,6 +24,7 @@ use crate::backends;
 use crate::block::{Captures, Given, Key as BlockKey};
 use crate::buffer::{self, Dtype};
 use crate::config::{Choice, Settings};
+use crate::environment::InForce;
 use crate::explain;
 use crate::gvl;
 use crate::heap::{self, Raw};
@@ -258,7 +259,8 @@ pub fn again(ruby: &Ruby, block: Proc, storage: Value, layout: Value, class: Val
     let mut methods: SmallVec<[(ID, usize); 4]> = SmallVec::new();
     methods.extend(same.then(|| (id(&names::AS[given as usize]), 0)));
     methods.push((id(&names::STORED), 1));
-    let key = Use { block: BlockKey::Iseq(iseq.as_raw()), within: Within { methods, finds: false } };
+    let in_force = InForce::of(ruby, block.as_value())?.fingerprint();
+    let key = Use { block: BlockKey::Iseq(iseq.as_raw(), in_force), within: Within { methods, finds: false } };
     let Some(site) = known_site(&key) else { return Ok(None) };
     let Some(warm) = site.warm(block.is_lambda(), given, count) else { return Ok(None) };
     if count == 0 || count > buffer.len() {

@@ -233,7 +233,12 @@ impl Walker<'_, '_> {
             }
             (Target::Proc(id), None) => self.call_proc(*id, args, !args.void, span, env),
             (Target::Builtin(Builtin::BlockGiven), _) => {
-                Ok(Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE }))
+                if self.here.unit.name.is_none() && self.here.unit.outer_block.is_none() {
+                    let error = self.error(span, "kernels know block_given? as a plain call only");
+                    return Err(error.advise("write block_given?").into());
+                }
+                let given = self.own_block(span, env)?.is_some();
+                Ok(Ty::prim(if given { Prims::TRUE } else { Prims::FALSE }))
             }
             (Target::Builtin(Builtin::Send { public }), _) => {
                 let Some(Some(Literal::Sym(called))) = args.literals.first() else {

@@ -239,7 +239,7 @@ impl Body<'_, '_> {
             return Ok(Val::NEVER);
         }
         self.at(node.span);
-        let Some((val, ty)) = self.here.block.clone() else {
+        let Some((val, ty)) = self.own_block(node.span)? else {
             let message = "no block given (yield)".to_string();
             self.trap(Trap::Raise { class: "LocalJumpError", message }, None);
             return Ok(Val::NEVER);
@@ -254,6 +254,26 @@ impl Body<'_, '_> {
         let place = self.result_place(&self.ty(node), node.span)?;
         self.call_procs((val, &ty), &args, &keywords, node.span, Some(&place))?;
         Ok(self.load(&place))
+    }
+
+    /// Whether `yield` has a block to run.
+    pub fn has_block(&self) -> bool {
+        match self.here.unit.outer_block {
+            Some(local) => !self.an.local(self.here.spec, local).procs.is_empty(),
+            None => self.here.block.is_some(),
+        }
+    }
+
+    /// The block that `yield` runs.
+    ///
+    /// # Errors
+    /// As [`Body::eval`].
+    pub fn own_block(&mut self, span: Span) -> Result<Option<(Val, Ty)>> {
+        let Some(local) = self.here.unit.outer_block else { return Ok(self.here.block.clone()) };
+        let ty = self.an.local(self.here.spec, local).clone();
+        // also where it is nil: a later call may be given one
+        let val = self.read_local(local, &ty, span)?;
+        Ok((!ty.procs.is_empty()).then_some((val, ty)))
     }
 
     /// Runs the one of the blocks that a value is; what it gives goes into `result`, if anybody looks at it.
@@ -362,6 +382,8 @@ impl Body<'_, '_> {
     ) -> Result<()> {
         let self_ty = self.an.outside_self(self.here.spec, root);
         let receiver = self.root(&Root::SelfOf(Box::new(root.clone())), &self_ty, "self")?;
+        let nil = (Val::NIL, Ty::nil(), None);
+        let args = &code.taken(args, || nil.clone())[..];
         let types = Args::of_values(args, keywords);
         let place = match result {
             Some(place) => place.clone(),

@@ -157,7 +157,7 @@ impl Body<'_, '_> {
             }
             Target::Proc(id) => self.an.proc_info(*id).result.clone(),
             Target::Builtin(Builtin::BlockGiven) => {
-                Ty::prim(if self.here.block.is_some() { Prims::TRUE } else { Prims::FALSE })
+                Ty::prim(if self.has_block() { Prims::TRUE } else { Prims::FALSE })
             }
             Target::Builtin(Builtin::Send { public }) => {
                 let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(Ty::never()) };
@@ -846,7 +846,7 @@ impl Body<'_, '_> {
                 self.call_proc(*id, args, keywords, span, Some(place))?;
                 Ok(None)
             }
-            Target::Builtin(Builtin::BlockGiven) => Ok(Some(Val::bool(self.here.block.is_some()))),
+            Target::Builtin(Builtin::BlockGiven) => Ok(Some(Val::bool(self.own_block(span)?.is_some()))),
             Target::Builtin(Builtin::Send { public }) => {
                 let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(None) };
                 let how = How { on_self: !public, ..how };

@@ -20,7 +20,7 @@ impl Lower<'_> {
                 self.with_block(&b.call, block, b.begin_l.join(&b.end_l), span)
             }
             Ruby::Yield(y) => {
-                self.yields = true;
+                self.uses_block();
                 if let Some(kind) = self.spread(None, &y.args, span, |_, _, args, _| Kind::Yield(args)) {
                     return kind;
                 }
@@ -109,7 +109,7 @@ impl Lower<'_> {
         }
         match n.method_name.as_str() {
             "block_given?" => {
-                self.yields = true;
+                self.uses_block();
                 None
             }
             "it" => self.scopes.it().map(Kind::Local),

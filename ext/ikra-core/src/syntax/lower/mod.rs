@@ -143,6 +143,7 @@ pub fn symbol_block(source: &Arc<Source>, name: &str) -> Unit {
         lambda: false,
         yields: false,
         rest: None,
+        outer_block: None,
         symbol: Some(name.into()),
         parsed_in: Duration::ZERO,
     }
@@ -250,6 +251,7 @@ struct Lower<'a> {
     too_deep: bool,
     /// `yield` and the like were met.
     yields: bool,
+    outer_block: Option<LocalId>,
     /// `break` was met in the innermost literal block.
     breaks: bool,
 }
@@ -266,6 +268,7 @@ impl<'a> Lower<'a> {
             depth: 0,
             too_deep: false,
             yields: false,
+            outer_block: None,
             breaks: false,
         }
     }
@@ -286,6 +289,7 @@ impl<'a> Lower<'a> {
             lambda,
             yields: self.yields,
             rest,
+            outer_block: self.outer_block,
             symbol: None,
             parsed_in: parsed.began.elapsed(),
         }
@@ -310,6 +314,15 @@ impl<'a> Lower<'a> {
             params.required.push(Pattern::Local(it));
         }
         (params, refused.unwrap_or(lowered))
+    }
+
+    /// Notes that the unit uses the block of a method: its own, or, in a block, that of the method around it.
+    fn uses_block(&mut self) {
+        if self.name.is_some() {
+            self.yields = true;
+        } else {
+            self.outer_block = Some(self.scopes.outer_block());
+        }
     }
 
     fn end_of_slice(&self) -> Span {

@@ -105,6 +105,17 @@ impl Scopes {
         Some(id)
     }
 
+    /// The captured local that holds the block of the method around this unit.
+    pub fn outer_block(&mut self) -> LocalId {
+        let name = crate::syntax::OUTER_BLOCK;
+        if let Some(id) = self.captured.get(name) {
+            return *id;
+        }
+        let id = self.new_local(name.into(), Origin::Captured);
+        self.captured.insert(name.to_owned(), id);
+        id
+    }
+
     /// The variable to assign to.
     pub fn assign(&mut self, name: &str) -> LocalId {
         self.find(name).unwrap_or_else(|| self.own(name))
