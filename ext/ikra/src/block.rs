@@ -20,7 +20,7 @@ use ikra_core::syntax::{self, Wrapping};
 use magnus::block::Proc;
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, Ruby, Symbol, Value};
+use magnus::{Error, RArray, Ruby, Value};
 use once_cell::unsync::OnceCell;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -287,7 +287,8 @@ impl Captures {
     fn names(&self, _ruby: &Ruby) -> Result<Vec<String>, Error> {
         let Some(binding) = self.binding()? else { return Ok(Vec::new()) };
         let names: RArray = binding.funcall("local_variables", ())?;
-        names.into_iter().map(|n| Symbol::try_convert(n)?.name().map(|n| n.into_owned())).collect()
+        // one that is not in UTF-8 no text of ours can mean
+        Ok(names.into_iter().filter_map(|name| reflect::symbol_name(name).ok()).collect())
     }
 
     fn scope(&self, _ruby: &Ruby) -> Result<ScopeId, Error> {

@@ -11,8 +11,8 @@
 
 use crate::environment::InForce;
 use crate::registry::Kept;
-use ikra_core::diagnostic::Diagnostic;
-use ikra_core::source::{Lines, Source, freezes_strings};
+use ikra_core::diagnostic::{Diagnostic, Span};
+use ikra_core::source::{Source, freezes_strings};
 use magnus::prelude::*;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, Symbol, Value};
@@ -60,6 +60,8 @@ pub struct Sequence {
     kept: Option<Arc<Text>>,
     /// As `digest`, but for which locals it uses from around it. They depend on what surrounds an `eval`.
     loose_digest: u64,
+    /// Its String literals, and the names in it, that are not in UTF-8.
+    foreign: Foreign,
     /// Names of the locals around it, for an `eval` that sees them.
     pub locals: Vec<String>,
     /// Names of the locals that it uses, its own too, in order; for an `eval`, whose blocks may differ in these alone.
@@ -89,6 +91,7 @@ impl Sequence {
             captures,
             kept,
             loose_digest: digest(array, Some(0))?,
+            foreign: Foreign::of(array)?,
             locals: Vec::new(),
             uses,
         })
@@ -137,7 +140,18 @@ impl Sequence {
     /// As [`Sequence::text`].
     pub fn source(&self, ruby: &Ruby, in_force: &InForce) -> Result<Arc<Source>> {
         let (text, place) = self.text(ruby)?;
-        text.slice(&self.path, place, self.location[0], in_force).ok_or_else(|| changed(&self.path, self.location[0]))
+        let mut source = text
+            .slice(ruby, &self.path, place, self.location[0], in_force)?
+            .ok_or_else(|| changed(&self.path, self.location[0]))?;
+        source.foreign_strings = self.foreign.strings;
+        let source = Arc::new(source);
+        if self.foreign.names || text.written.is_some() && !source.slice_text().is_ascii() {
+            let at = Span::new(source.slice.start, source.slice.start + 1);
+            let refused = Diagnostic::new(&source, at, "kernels know what is not ASCII in files in UTF-8 only")
+                .advise("write the file in UTF-8, or keep to ASCII here");
+            return Err(Failure::Unsupported(Box::new(refused)));
+        }
+        Ok(source)
     }
 }
 
@@ -176,6 +190,66 @@ pub struct Body {
     pub path: String,
 }
 
+/// What of a sequence is not in UTF-8.
+#[derive(Clone, Copy, Debug, Default)]
+struct Foreign {
+    /// String literals. An ASCII String of another encoding is one.
+    strings: bool,
+    /// Names of methods and variables, symbols.
+    names: bool,
+}
+
+impl Foreign {
+    fn of(sequence: RArray) -> Result<Self> {
+        let mut found = Self::default();
+        found.look_at(sequence.entry(13)?)?;
+        children(sequence, &mut |child| {
+            let within = Self::of(child)?;
+            found = Self { strings: found.strings | within.strings, names: found.names | within.names };
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn look_at(&mut self, value: Value) -> Result<()> {
+        if as_sequence(value).is_some() {
+            return Ok(());
+        }
+        if let Some(list) = RArray::from_value(value) {
+            return list.into_iter().try_for_each(|item| self.look_at(item));
+        }
+        if let Some(hash) = RHash::from_value(value) {
+            return self.look_at(hash.funcall("to_a", ())?);
+        }
+        let (is_string, is_symbol) = (RString::from_value(value).is_some(), Symbol::from_value(value).is_some());
+        if is_string || is_symbol {
+            let encoding = value.funcall::<_, _, Value>("encoding", ())?.to_string();
+            let (utf8, ascii) = (encoding == "UTF-8", is_symbol && encoding == "US-ASCII");
+            self.strings |= is_string && !utf8;
+            self.names |= is_symbol && !utf8 && !ascii;
+        }
+        Ok(())
+    }
+}
+
+/// A heredoc of a text: line and column of its beginning, first and last line of its body.
+#[derive(Clone, Copy, Debug)]
+struct Heredoc {
+    line: usize,
+    column: usize,
+    first: usize,
+    last: usize,
+}
+
+/// A text that was not written in UTF-8.
+#[derive(Debug)]
+struct Written {
+    bytes: Vec<u8>,
+    encoding: String,
+    /// For lines that are not all ASCII, by their numbers: where each character ends as it was written, and in UTF-8.
+    columns: HashMap<usize, Vec<(usize, usize)>>,
+}
+
 /// Code found in a text.
 #[derive(Debug)]
 struct Node {
@@ -195,6 +269,10 @@ type Compiled = (Vec<String>, Arc<Vec<Node>>);
 pub struct Text {
     path: String,
     text: Arc<str>,
+    /// As it was, where that is not UTF-8.
+    written: Option<Written>,
+    /// Found when first asked for.
+    heredocs: Mutex<Option<Arc<[Heredoc]>>>,
     /// With the names of the locals around it.
     nodes: Mutex<Option<Compiled>>,
 }
@@ -215,7 +293,8 @@ impl Text {
     fn new(path: &str, text: Arc<str>) -> Arc<Self> {
         // Ruby counts columns from behind a byte order mark
         let text = text.strip_prefix('\u{feff}').map_or(text.clone(), Arc::from);
-        Arc::new(Self { path: path.into(), text, nodes: Mutex::new(None) })
+        let (written, heredocs) = (None, Mutex::new(None));
+        Arc::new(Self { path: path.into(), text, written, heredocs, nodes: Mutex::new(None) })
     }
 
     fn of_lines(path: &str, lines: RArray) -> Result<Arc<Self>> {
@@ -223,13 +302,98 @@ impl Text {
         if let Some((_, text)) = LINES.lock().iter().find(|(kept, _)| kept.raw() == raw) {
             return Ok(text.clone());
         }
-        let text = Self::new(path, join(lines)?);
+        let text = Self::joined(path, lines)?;
         let mut known = LINES.lock();
         if known.len() >= REMEMBERED {
             known.drain(..REMEMBERED / 2);
         }
         known.push((Kept::new(lines.as_value()), text.clone()));
         Ok(text)
+    }
+
+    fn joined(path: &str, lines: RArray) -> Result<Arc<Self>> {
+        let (mut text, mut bytes, mut columns) = (String::new(), Vec::new(), HashMap::new());
+        let mut encoding = None;
+        for (at, line) in lines.into_iter().enumerate() {
+            let line = RString::from_value(line).ok_or_else(|| {
+                Failure::NoSource("Ruby keeps this code's lines in a form that Ikra does not know".into())
+            })?;
+            // SAFETY: copied before Ruby runs again.
+            #[allow(unsafe_code)]
+            let raw = unsafe { line.as_slice() }.to_vec();
+            let named = line.funcall::<_, _, Value>("encoding", ())?.to_string();
+            match std::str::from_utf8(&raw) {
+                Ok(same) if same.is_ascii() || named == "UTF-8" => text.push_str(same),
+                _ => {
+                    encoding = Some(named);
+                    let (mut ends, from) = (Vec::new(), text.len());
+                    let mut end = 0;
+                    for char in line.funcall::<_, _, RArray>("chars", ())? {
+                        end += char.funcall::<_, _, usize>("bytesize", ())?;
+                        // what is no character stays one for the columns behind it
+                        let known: std::result::Result<RString, Error> = char.funcall("encode", ("UTF-8",));
+                        let known = known.and_then(RString::to_string).ok().filter(|known| *known != "\0");
+                        text.push_str(known.as_deref().unwrap_or("\u{fffd}"));
+                        ends.push((end, text.len() - from));
+                    }
+                    columns.insert(at + 1, ends);
+                }
+            }
+            bytes.extend(raw);
+        }
+        let new = Self::new(path, text.into());
+        let Some(encoding) = encoding else { return Ok(new) };
+        let mut new = Arc::into_inner(new).expect("nobody else has it yet");
+        new.written = Some(Written { bytes, encoding, columns });
+        Ok(Arc::new(new))
+    }
+
+    /// The column in UTF-8 of one that Ruby gives.
+    fn column(&self, line: usize, column: usize) -> usize {
+        let ends = self.written.as_ref().and_then(|written| written.columns.get(&line));
+        let end = ends.and_then(|ends| ends.iter().find(|(end, _)| *end == column));
+        end.map_or(column, |(_, utf8)| *utf8)
+    }
+
+    /// Its heredocs, in order.
+    fn heredocs(&self, ruby: &Ruby) -> Result<Arc<[Heredoc]>> {
+        if let Some(known) = &*self.heredocs.lock() {
+            return Ok(known.clone());
+        }
+        let found: Arc<[Heredoc]> = self.find_heredocs(ruby)?.into();
+        *self.heredocs.lock() = Some(found.clone());
+        Ok(found)
+    }
+
+    fn find_heredocs(&self, ruby: &Ruby) -> Result<Vec<Heredoc>> {
+        ruby.require("ripper")?;
+        let ripper: Value = ruby.class_object().const_get("Ripper")?;
+        let (mut found, mut begun) = (Vec::new(), std::collections::VecDeque::new());
+        let mut behind = 0;
+        for token in ripper.funcall::<_, _, RArray>("lex", (&*self.text,))? {
+            let token = RArray::try_convert(token)?;
+            let [line, column]: [usize; 2] = token.entry::<RArray>(0)?.to_array()?;
+            match &*token.entry::<Symbol>(1)?.name()? {
+                "on_heredoc_beg" => begun.push_back((line, column)),
+                "on_heredoc_end" => {
+                    let Some((at, column)) = begun.pop_front() else { continue };
+                    let first = if behind > at { behind } else { at + 1 };
+                    found.push(Heredoc { line: at, column, first, last: line });
+                    behind = line + 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where a line begins, by its number.
+    fn line_start(&self, line: usize) -> Option<usize> {
+        let mut start = 0;
+        for _ in 1..line {
+            start += self.text.get(start..)?.find('\n')? + 1;
+        }
+        Some(start)
     }
 
     fn of_file(path: &str, absolute: &str) -> Result<Arc<Self>> {
@@ -252,30 +416,50 @@ impl Text {
         Ok(text)
     }
 
-    /// Whole lines with the slice at a place; `line` is the number of its first line for people.
-    fn slice(&self, path: &str, place: Location, line: u32, in_force: &InForce) -> Option<Arc<Source>> {
+    /// Whole lines with the slice at a place; `line` is the number of its first line for people. None: there is no such place.
+    fn slice(&self, ruby: &Ruby, path: &str, place: Location, line: u32, in_force: &InForce) -> Result<Option<Source>> {
         let [first, from, last, to] = place.map(|n| n as usize);
-        let mut start = 0;
-        for _ in 1..first {
-            start += self.text.get(start..)?.find('\n')? + 1;
+        let (from, to) = (self.column(first, from), self.column(last, to));
+        let (Some(start), Some(last_start)) = (self.line_start(first), self.line_start(last)) else { return Ok(None) };
+        let line_end = |start: usize| self.text[start..].find('\n').map_or(self.text.len(), |n| start + n);
+        let mut end = line_end(last_start);
+        let (begins, ends) = (start + from, last_start + to);
+        let (Some(slice), Some(before)) = (self.text.get(begins..ends), self.text.get(start..begins)) else {
+            return Ok(None);
+        };
+        let refined = in_force.concern(slice, &self.text);
+        let last_line = &self.text[last_start.max(begins)..ends];
+        let mut blank = Vec::new();
+        let mut heredocs = end..end;
+        if last_line.contains("<<") || first < last && before.contains("<<") {
+            for doc in self.heredocs(ruby)?.iter() {
+                let at = (doc.line, doc.column);
+                let bounds = self.line_start(doc.first).zip(self.line_start(doc.last));
+                let Some((body, last_of_body)) = bounds else { continue };
+                let after_body = line_end(last_of_body);
+                if at < (first, from) && doc.line == first && doc.last < last {
+                    blank.push(body - start..after_body - start);
+                } else if at >= (first, from) && at < (last, to) && doc.first > last {
+                    heredocs = if heredocs.is_empty() { body..after_body } else { heredocs.start..after_body };
+                    end = after_body;
+                }
+            }
         }
-        let mut last_start = start;
-        for _ in first..last {
-            last_start += self.text.get(last_start..)?.find('\n')? + 1;
+        let mut text = self.text[start..end].to_string();
+        // bodies of heredocs that begin before the slice are no code of it
+        for body in blank {
+            let nothing: String = text[body.clone()].bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }).collect();
+            text.replace_range(body, &nothing);
         }
-        let end = self.text.get(last_start..)?.find('\n').map_or(self.text.len(), |n| last_start + n);
-        let text = self.text.get(start..end)?;
-        let slice = from..last_start - start + to;
-        let refined = in_force.concern(text.get(slice.clone())?, &self.text);
-        Some(Arc::new(Source {
+        Ok(Some(Source {
             path: path.into(),
-            text: text.into(),
+            text,
             first_line: line,
-            slice,
-            own: false,
+            slice: from..ends - start,
+            heredocs: heredocs.start - start..heredocs.end - start,
             frozen_strings: freezes_strings(&self.text),
             refined,
-            lines: Lines::default(),
+            ..Source::default()
         }))
     }
 
@@ -355,11 +539,21 @@ impl Text {
         let known: String = locals.iter().map(|name| format!("{name} = ")).collect();
         let (text, first) =
             if locals.is_empty() { (self.text.to_string(), 1) } else { (format!("{known}nil\n{}", self.text), 0) };
-        let text = ruby.str_new(&text);
+        let text = self.as_written(ruby, ruby.str_new(&text), locals.is_empty())?;
         let path = ruby.str_new(&self.path);
         let compiled: std::result::Result<Value, Error> =
             quietly(|| class.funcall("compile", (text, path, path, first)));
         compiled.map_err(|_| changed(&self.path, 1))
+    }
+
+    /// The whole text in its own encoding, where that is not UTF-8, so that columns are Ruby's.
+    fn as_written(&self, ruby: &Ruby, utf8: RString, whole: bool) -> Result<RString> {
+        match &self.written {
+            Some(written) if whole => {
+                Ok(ruby.str_from_slice(&written.bytes).funcall("force_encoding", (written.encoding.as_str(),))?)
+            }
+            _ => Ok(utf8),
+        }
     }
 
     /// Adds a sequence and all within it.
@@ -377,7 +571,8 @@ impl Text {
     /// Reads `class A::B` or `class << self` at a class body's place.
     fn opening(&self, location: Location) -> Body {
         let line = self.text.split('\n').nth(location[0] as usize - 1).unwrap_or("");
-        let words = line.get(location[1] as usize..).unwrap_or("");
+        let column = self.column(location[0] as usize, location[1] as usize);
+        let words = line.get(column..).unwrap_or("");
         let words = words.strip_prefix("class").or_else(|| words.strip_prefix("module")).unwrap_or("").trim_start();
         if words.starts_with("<<") {
             return Body { opening: Opening::Singleton, path: String::new() };
@@ -486,8 +681,9 @@ fn inner_locals(array: RArray, found: &mut HashSet<String>) -> Result<()> {
 /// Parameters and other locals of a sequence, without the first ones; those without a name left out.
 fn table(array: RArray, first: usize) -> Result<Vec<String>> {
     let names: RArray = array.entry(10)?;
-    let name = |value: Value| Symbol::from_value(value).map(|symbol| symbol.name().map(|name| name.into_owned()));
-    Ok(names.into_iter().skip(first).filter_map(name).collect::<std::result::Result<_, Error>>()?)
+    // one that is not in UTF-8 no text of ours can mean
+    let name = |value: Value| Symbol::from_value(value).and_then(|symbol| Some(symbol.name().ok()?.into_owned()));
+    Ok(names.into_iter().skip(first).filter_map(name).collect())
 }
 
 const FORMAT: &str = "YARVInstructionSequence/SimpleDataFormat";
@@ -630,15 +826,4 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let result = work();
     *verbose = before;
     result
-}
-
-fn join(lines: RArray) -> Result<Arc<str>> {
-    let mut text = String::new();
-    for line in lines {
-        let line = RString::from_value(line).ok_or_else(|| {
-            Failure::NoSource("Ruby keeps this code's lines in a form that Ikra does not know".into())
-        })?;
-        text.push_str(&line.to_string()?);
-    }
-    Ok(text.into())
 }

@@ -12,16 +12,20 @@ use std::sync::OnceLock;
 pub struct Source {
     /// As Ruby reports it in backtraces.
     pub path: String,
-    /// Whole lines: from the line where the slice begins to the line where it ends.
+    /// Whole lines: from the line where the slice begins to the line where it ends, or where the last of its heredocs does.
     pub text: String,
     /// Number of the first line of `text`, from 1.
     pub first_line: u32,
     /// Bytes of `text` that are the block (`{ … }` or `do … end`, with the braces) or the `def … end`.
     pub slice: Range<usize>,
+    /// Bytes of `text` behind the slice's last line that are bodies of heredocs which begin in the slice.
+    pub heredocs: Range<usize>,
     /// A text of this crate, where `__name` is a primitive.
     pub own: bool,
     /// The file begins with `# frozen_string_literal: true`.
     pub frozen_strings: bool,
+    /// Some of its String literals are not in UTF-8.
+    pub foreign_strings: bool,
     /// Refinements are in force that may change what the slice calls.
     pub refined: bool,
     /// Found when first asked for: every expression asks.

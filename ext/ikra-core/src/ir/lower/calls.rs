@@ -156,9 +156,7 @@ impl Body<'_, '_> {
                 self.composed(*receiver_first, atom, types).map_or_else(Ty::never, Ty::proc)
             }
             Target::Proc(id) => self.an.proc_info(*id).result.clone(),
-            Target::Builtin(Builtin::BlockGiven) => {
-                Ty::prim(if self.has_block() { Prims::TRUE } else { Prims::FALSE })
-            }
+            Target::Builtin(Builtin::BlockGiven) => Ty::prim(if self.has_block() { Prims::TRUE } else { Prims::FALSE }),
             Target::Builtin(Builtin::Send { public }) => {
                 let Some(Some(Literal::Sym(called))) = types.literals.first() else { return Ok(Ty::never()) };
                 let on_self = !public;

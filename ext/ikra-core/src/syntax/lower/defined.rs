@@ -84,7 +84,7 @@ impl Lower<'_> {
                 }
             },
             Ruby::Yield(_) => {
-                self.yields = true;
+                self.uses_block();
                 self.whether(Kind::Yield(Vec::new()), "yield", span)
             }
             Ruby::Super(_) | Ruby::ZSuper(_) => {

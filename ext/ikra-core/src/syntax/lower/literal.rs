@@ -13,6 +13,7 @@ impl Lower<'_> {
             Ruby::Float(_) => float(self.source.slice(span)),
             Ruby::Complex(_) => self.imaginary(self.source.slice(span).trim_end_matches('i'), span),
             Ruby::Rational(_) => self.rational(self.source.slice(span).trim_end_matches('r'), span),
+            Ruby::Str(_) | Ruby::Dstr(_) | Ruby::Heredoc(_) if self.source.foreign_strings => refuse::FOREIGN_STRING,
             Ruby::Str(s) => Kind::Str(s.value.raw.as_slice().into()),
             Ruby::Dstr(s) => self.string(&s.parts),
             Ruby::Heredoc(s) => self.string(&s.parts),

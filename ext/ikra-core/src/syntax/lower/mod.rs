@@ -191,7 +191,11 @@ impl<'a> Parsed<'a> {
         let Some(text) = source.text.get(slice.clone()) else {
             return Err(refuse("the source does not hold the block that Ruby says is there"));
         };
-        let program = format!("{prefix}{text}");
+        let mut program = format!("{prefix}{text}");
+        if let Some(bodies) = source.text.get(source.heredocs.clone()).filter(|bodies| !bodies.is_empty()) {
+            program.push('\n');
+            program.push_str(bodies);
+        }
         // The parser is generated code with many assertions of its own; one that fails is an error, not a crash.
         let result = catch_unwind(AssertUnwindSafe(|| {
             let options = ParserOptions { record_tokens: false, ..ParserOptions::default() };
@@ -205,7 +209,7 @@ impl<'a> Parsed<'a> {
         let Ok((tree, diagnostics)) = result else {
             return Err(Box::new(refuse("Ikra's parser failed on this").because(NEWER_SYNTAX)));
         };
-        let map = |loc: &Loc| map_span(loc, prefix.len(), &slice);
+        let map = |loc: &Loc| map_span(loc, prefix.len(), &slice, source);
         if let Some(first) = diagnostics.iter().filter(|d| d.is_error()).min_by_key(|d| d.loc.begin) {
             let message = format!("syntax error: {}", first.render_message());
             return Err(Box::new(Diagnostic::new(source, map(&first.loc), message).because(NEWER_SYNTAX)));
@@ -217,7 +221,7 @@ impl<'a> Parsed<'a> {
     }
 
     fn span(&self, loc: &Loc) -> Span {
-        map_span(loc, self.prefix, &self.slice)
+        map_span(loc, self.prefix, &self.slice, self.source)
     }
 
     /// Does this node reach to the end of the slice?
@@ -234,8 +238,15 @@ impl<'a> Parsed<'a> {
 const NEWER_SYNTAX: &str =
     "Ikra reads the syntax of Ruby 3.1. Newer forms, such as anonymous arguments (`f(*)`), it does not know";
 
-fn map_span(loc: &Loc, prefix: usize, slice: &Range<usize>) -> Span {
-    let map = |at: usize| (slice.start + at.saturating_sub(prefix)).min(slice.end);
+fn map_span(loc: &Loc, prefix: usize, slice: &Range<usize>, source: &Source) -> Span {
+    let map = |at: usize| {
+        let at = at.saturating_sub(prefix);
+        match at.checked_sub(slice.len() + 1) {
+            // in a heredoc behind the slice
+            Some(behind) if !source.heredocs.is_empty() => (source.heredocs.start + behind).min(source.heredocs.end),
+            _ => (slice.start + at).min(slice.end),
+        }
+    };
     Span::new(map(loc.begin), map(loc.end.max(loc.begin)))
 }
 
@@ -330,7 +341,7 @@ impl<'a> Lower<'a> {
     }
 
     fn span(&self, loc: &Loc) -> Span {
-        map_span(loc, self.prefix, &self.slice)
+        map_span(loc, self.prefix, &self.slice, self.source)
     }
 
     fn span_of(&self, node: &Ruby) -> Span {

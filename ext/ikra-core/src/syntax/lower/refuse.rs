@@ -13,6 +13,8 @@ const fn refuse(what: &'static str, advice: &'static str) -> Kind {
 pub(super) const INTERPOLATED_SYMBOL: Kind =
     refuse("a symbol with interpolation", "choose between plain symbols with `case` or `if`");
 pub(super) const BINARY_SYMBOL: Kind = refuse("a symbol that is not valid UTF-8", "use a symbol of valid characters");
+pub(super) const FOREIGN_STRING: Kind =
+    refuse("a String literal that is not in UTF-8", "write it in a file in UTF-8, or capture the String");
 pub(super) const RATIONAL_PART: Kind = refuse("a Complex of Rationals", "write its parts as Integers or Floats");
 pub(super) const NUMBER: Kind = refuse("this number", "write it in plain decimal form");
 pub(super) const FLIP_FLOP_IN_BLOCK: Kind = refuse(
